@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artel
+
+import "time"
+
+// A Conversation is a tree of messages and the artifacts made in it.
+type Conversation struct {
+	ID        ConversationID `json:"id"`
+	Title     string         `json:"title"`
+	Agent     AgentName      `json:"agent,omitempty"`   // the default for its messages
+	Service   ServiceID      `json:"service,omitempty"` // the default for its messages
+	Leaf      MessageID      `json:"leaf,omitempty"`    // the newest message of the active branch
+	CreatedAt time.Time      `json:"created_at"`
+	UpdatedAt time.Time      `json:"updated_at"`
+}
+
+// A Role says who speaks in a message.
+type Role string
+
+// The roles.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// A Message is one entry of a conversation's tree. Messages never change,
+// except for Muted.
+type Message struct {
+	ID           MessageID      `json:"id"`
+	Conversation ConversationID `json:"conversation_id"`
+	Parent       MessageID      `json:"parent_id,omitempty"` // empty: a root
+	Role         Role           `json:"role"`
+	Parts        Parts          `json:"parts"`
+	Agent        AgentName      `json:"agent,omitempty"`
+	Run          RunID          `json:"run_id,omitempty"` // the run that wrote it, or that it started
+	Muted        bool           `json:"muted,omitempty"`
+	Summary      bool           `json:"summary,omitempty"` // a compaction boundary
+	CreatedAt    time.Time      `json:"created_at"`
+}
+
+// A RunState is where a run stands.
+type RunState string
+
+// The states. The last five are final.
+const (
+	RunQueued      RunState = "queued"
+	RunRunning     RunState = "running"
+	RunWaiting     RunState = "waiting"
+	RunDone        RunState = "done"
+	RunFailed      RunState = "failed"
+	RunCancelled   RunState = "cancelled"
+	RunInterrupted RunState = "interrupted"
+	RunTimedOut    RunState = "timed_out"
+)
+
+// Final reports whether a run in state s has ended.
+func (s RunState) Final() bool {
+	switch s {
+	case RunQueued, RunRunning, RunWaiting:
+		return false
+	}
+	return true
+}
+
+// A Run is one answer to a user message, until rest.
+type Run struct {
+	ID           RunID          `json:"id"`
+	Conversation ConversationID `json:"conversation_id"`
+	Message      MessageID      `json:"message_id"`         // the user message it answers
+	Reply        MessageID      `json:"reply_id,omitempty"` // the newest message it wrote
+	State        RunState       `json:"state"`
+	Service      ServiceID      `json:"service"`
+	Agent        AgentName      `json:"agent"`
+	Usage        Usage          `json:"usage"`
+	Error        *RunError      `json:"error,omitempty"`
+	StartedAt    time.Time      `json:"started_at"`
+	FinishedAt   *time.Time     `json:"finished_at,omitempty"`
+}
+
+// A RunError says why a run did not end well.
+type RunError struct {
+	Kind    Kind   `json:"kind"`
+	Message string `json:"message"`
+}
+
+// Usage counts what model calls took, in tokens as the provider reports them.
+type Usage struct {
+	Calls        int   `json:"calls"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	CachedTokens int64 `json:"cached_tokens,omitempty"` // of InputTokens, served from the provider's cache
+}
+
+// Add returns the sum of u and v.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Calls + v.Calls, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artel
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Seq is the position of an event in its conversation's log, from 1.
+type Seq int64
+
+// An EventType names what an event tells; see [Payload].
+type EventType string
+
+// The types of events. MessageDelta is live only: it has no Seq and is never
+// stored.
+const (
+	EventRunStarted       EventType = "run_started"
+	EventUserInput        EventType = "user_input"
+	EventAgentStarted     EventType = "agent_started"
+	EventMessageDelta     EventType = "message_delta"
+	EventMessageCompleted EventType = "message_completed"
+	EventToolStarted      EventType = "tool_started"
+	EventToolCompleted    EventType = "tool_completed"
+	EventArtifactCreated  EventType = "artifact_created"
+	EventArtifactUpdated  EventType = "artifact_updated"
+	EventUsage            EventType = "usage"
+	EventRunFinished      EventType = "run_finished"
+)
+
+// An Event is one fact in a conversation's log. Data is the JSON of the
+// [Payload] that belongs to Type.
+type Event struct {
+	Seq   Seq             `json:"seq,omitempty"` // 0: live only
+	Type  EventType       `json:"type"`
+	Run   RunID           `json:"run_id,omitempty"`
+	Agent AgentName       `json:"agent,omitempty"`
+	Time  time.Time       `json:"time"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// NewEvent makes an event from its payload. Seq is given by the log.
+func NewEvent(run RunID, agent AgentName, now time.Time, p Payload) (Event, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return Event{}, &Error{Op: "artel.NewEvent", Subject: string(p.EventType()), Kind: Internal, Err: err}
+	}
+	return Event{Type: p.EventType(), Run: run, Agent: agent, Time: now, Data: data}, nil
+}
+
+// A Payload is the data of one type of event.
+type Payload interface{ EventType() EventType }
+
+// RunStarted opens a run.
+type RunStarted struct {
+	Message MessageID `json:"message_id"`
+	Service ServiceID `json:"service"`
+}
+
+// UserInput is the message that a run answers.
+type UserInput struct {
+	Message Message `json:"message"`
+}
+
+// AgentStarted tells which agent works on what service.
+type AgentStarted struct {
+	Service ServiceID `json:"service"`
+	Model   string    `json:"model"`
+	Demo    bool      `json:"demo,omitempty"` // the answers are scripted, no model is asked
+}
+
+// MessageDelta is a piece of the answer being written. Reset means that Text
+// is all of it so far, and replaces what came before.
+type MessageDelta struct {
+	Message MessageID `json:"message_id"`
+	Text    string    `json:"text"`
+	Reset   bool      `json:"reset,omitempty"`
+}
+
+// MessageCompleted is one whole answer of the model: text, tool calls, or both.
+type MessageCompleted struct {
+	Message Message `json:"message"`
+	Partial bool    `json:"partial,omitempty"` // the stream broke or was cancelled; this is what had come
+}
+
+// ToolStarted tells that a tool begins.
+type ToolStarted struct {
+	Call      CallID          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// ToolCompleted carries a tool's result as the model reads it. Message is the
+// tool message that holds it.
+type ToolCompleted struct {
+	Call     CallID         `json:"call_id"`
+	Name     string         `json:"name"`
+	OK       bool           `json:"ok"`
+	Message  Message        `json:"message"`
+	Millis   int64          `json:"duration_ms"`
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// ArtifactCreated tells of a new artifact. Content is there for text of at
+// most [SnapshotLimit] characters, on the live stream only.
+type ArtifactCreated struct {
+	Artifact       Artifact `json:"artifact"`
+	Content        *string  `json:"content,omitempty"`
+	ContentOmitted bool     `json:"content_omitted,omitempty"`
+}
+
+// ArtifactUpdated tells of one edit. Spans are applied in order to the text of
+// BaseVersion; a client that does not have it fetches it by ref.
+type ArtifactUpdated struct {
+	ID             ArtifactID `json:"id"`
+	Version        int        `json:"version"`
+	BaseVersion    int        `json:"base_version"`
+	Update         UpdateType `json:"update_type"`
+	Spans          []Change   `json:"spans,omitempty"`
+	Artifact       Artifact   `json:"artifact"`
+	Content        *string    `json:"content,omitempty"`
+	ContentOmitted bool       `json:"content_omitted,omitempty"`
+}
+
+// SnapshotLimit is the longest text, in characters, that an event carries.
+const SnapshotLimit = 256_000
+
+// UsageReported tells what one model call took.
+type UsageReported struct {
+	Service ServiceID `json:"service"`
+	Usage   Usage     `json:"usage"`
+}
+
+// RunFinished closes a run; nothing of it follows.
+type RunFinished struct {
+	State RunState  `json:"state"`
+	Reply MessageID `json:"reply_id,omitempty"`
+	Error *RunError `json:"error,omitempty"`
+	Usage Usage     `json:"usage"`
+}
+
+// EventType implements [Payload].
+func (RunStarted) EventType() EventType { return EventRunStarted }
+
+// EventType implements [Payload].
+func (UserInput) EventType() EventType { return EventUserInput }
+
+// EventType implements [Payload].
+func (AgentStarted) EventType() EventType { return EventAgentStarted }
+
+// EventType implements [Payload].
+func (MessageDelta) EventType() EventType { return EventMessageDelta }
+
+// EventType implements [Payload].
+func (MessageCompleted) EventType() EventType { return EventMessageCompleted }
+
+// EventType implements [Payload].
+func (ToolStarted) EventType() EventType { return EventToolStarted }
+
+// EventType implements [Payload].
+func (ToolCompleted) EventType() EventType { return EventToolCompleted }
+
+// EventType implements [Payload].
+func (ArtifactCreated) EventType() EventType { return EventArtifactCreated }
+
+// EventType implements [Payload].
+func (ArtifactUpdated) EventType() EventType { return EventArtifactUpdated }
+
+// EventType implements [Payload].
+func (UsageReported) EventType() EventType { return EventUsage }
+
+// EventType implements [Payload].
+func (RunFinished) EventType() EventType { return EventRunFinished }

@@ -1,0 +1,3 @@
+module github.com/artelhq/artel
+
+go 1.26.0

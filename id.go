@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artel
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+	"time"
+)
+
+// Identifiers minted by Artel are a three-letter prefix and 26 characters of
+// lower-case Crockford base 32: 48 bits of milliseconds since 1970, then 80
+// random bits. They sort by the time they were made.
+type (
+	// A ConversationID names a conversation: "cnv_…".
+	ConversationID string
+	// A MessageID names a message: "msg_…".
+	MessageID string
+	// A RunID names a run: "run_…".
+	RunID string
+	// A CallID names a tool call. Providers choose it, so it has no prefix.
+	CallID string
+	// An Owner is whose data a row is. Every store query is scoped by one.
+	Owner string
+	// A ServiceID names a configured model endpoint; the operator chooses it.
+	ServiceID string
+	// An AgentName names an agent definition.
+	AgentName string
+)
+
+// Local is the owner of everything while there are no users.
+const Local Owner = "local"
+
+// MaxIDLength is the longest identifier that any parser here accepts, in bytes.
+const MaxIDLength = 256
+
+// NewConversationID mints an identifier from now and the system's randomness.
+func NewConversationID(now time.Time) ConversationID { return ConversationID(mint("cnv_", now)) }
+
+// NewMessageID mints an identifier from now and the system's randomness.
+func NewMessageID(now time.Time) MessageID { return MessageID(mint("msg_", now)) }
+
+// NewRunID mints an identifier from now and the system's randomness.
+func NewRunID(now time.Time) RunID { return RunID(mint("run_", now)) }
+
+// ParseConversationID checks the form of s. The error is of kind [NotFound],
+// because an identifier that cannot exist names nothing.
+func ParseConversationID(s string) (ConversationID, error) {
+	return ConversationID(s), checkID(s, "cnv_", "conversation")
+}
+
+// ParseMessageID checks the form of s; see [ParseConversationID].
+func ParseMessageID(s string) (MessageID, error) {
+	return MessageID(s), checkID(s, "msg_", "message")
+}
+
+// ParseRunID checks the form of s; see [ParseConversationID].
+func ParseRunID(s string) (RunID, error) {
+	return RunID(s), checkID(s, "run_", "run")
+}
+
+const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+func mint(prefix string, now time.Time) string {
+	var b [16]byte
+	ms := uint64(now.UnixMilli())
+	binary.BigEndian.PutUint64(b[:8], ms<<16)
+	_, _ = rand.Read(b[6:]) // never fails: crypto/rand.Read is documented to crash instead
+	return prefix + base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding).EncodeToString(b[:])
+}
+
+func checkID(s, prefix, noun string) error {
+	ok := len(s) == len(prefix)+26 && strings.HasPrefix(s, prefix)
+	for i := len(prefix); ok && i < len(s); i++ {
+		ok = strings.IndexByte(idAlphabet, s[i]) >= 0
+	}
+	if ok {
+		return nil
+	}
+	return &Error{Op: "parse", Subject: Shorten(s, 60), Kind: NotFound, Err: textError("no such " + noun)}
+}

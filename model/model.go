@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model knows the models: which services there are, what each can
+// take, and how to call one.
+//
+// A [Service] is one configured endpoint, with [Capabilities] of known
+// provenance. [LoadConfig] reads services from YAML or an llmservices.json,
+// [Discover] finds them in the environment, a [Registry] holds them and can be
+// replaced while it is used.
+//
+// A [Provider] speaks one API dialect; the wings of package provider fulfil
+// the contract. A [Caller] adds what every call needs whatever the dialect:
+// retries, time limits and limits on concurrency.
+//
+// What is not known about a model is taken as absent: an unknown model gets
+// text and nothing else.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// A Provider turns a Request into one call of a model API and streams the
+// answer. Implementations are safe for concurrent use and hold no state of a
+// conversation.
+type Provider interface {
+	// Generate calls the model. The sequence yields deltas and ends after a
+	// [Finish], or yields one error and ends. Breaking the loop, or ctx,
+	// cancels the call within moments. Nothing is sent before the sequence is
+	// ranged over, and ranging again calls again.
+	//
+	// Errors are [*artel.Error] whose kind says who can do what: Invalid (the
+	// API refused the request), Denied (key), TooLarge (context), Unsupported
+	// (a part or feature), Unavailable (rate limit, overload, network, broken
+	// stream), Canceled. A [*CallError] inside has the details.
+	Generate(ctx context.Context, r *Request) iter.Seq2[Delta, error]
+}
+
+// A Request is one model call, neutral of dialect. The provider does not
+// change it.
+type Request struct {
+	Service   Service
+	Messages  []Message
+	Tools     []ToolSpec
+	MaxOutput int // tokens; 0: the API's default
+}
+
+// A Message is one entry of a request. Its media parts are to be sent as they
+// are: whatever the service cannot take has been replaced by text before, and
+// every Media.Ref is a blob ref. Media of a tool result are placed by the
+// dialect's wing.
+type Message struct {
+	Role  artel.Role
+	Parts artel.Parts
+}
+
+// A ToolSpec tells a model about a tool.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"parameters"` // a JSON Schema of type object
+}
+
+// A Delta is one piece of a streamed answer: [TextDelta], [ReasoningDelta],
+// [CallDelta] or [Finish].
+type Delta interface{ delta() }
+
+// TextDelta is text to append to the answer.
+type TextDelta string
+
+// ReasoningDelta is text to append to the reasoning.
+type ReasoningDelta string
+
+// CallDelta is one whole tool call. Its arguments are valid JSON, or a JSON
+// string of what the model wrote where that was none.
+type CallDelta artel.ToolCall
+
+// Finish ends an answer.
+type Finish struct {
+	Reason StopReason
+	Usage  artel.Usage // zero where the API reported none
+}
+
+func (TextDelta) delta()      {}
+func (ReasoningDelta) delta() {}
+func (CallDelta) delta()      {}
+func (Finish) delta()         {}
+
+// A StopReason says why a model stopped.
+type StopReason string
+
+// The stop reasons.
+const (
+	StopEnd     StopReason = "end"     // it was done
+	StopTools   StopReason = "tools"   // it waits for tool results
+	StopLength  StopReason = "length"  // the output limit
+	StopRefusal StopReason = "refusal" // it, or a filter, declined
+)
+
+// A CallError has what is known about a failed call.
+type CallError struct {
+	Service    artel.ServiceID
+	Status     int           // HTTP status; 0: no answer came
+	Code       string        // the API's own code or type, may be empty
+	Message    string        // the API's own words, shortened
+	RetryAfter time.Duration // what the API asked for; 0: nothing
+	Transient  bool          // the same call may succeed later
+}
+
+// Error returns the API's own words.
+func (e *CallError) Error() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Code != "":
+		return e.Code
+	}
+	return "the model service did not answer"
+}

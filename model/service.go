@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// A Dialect names a wire API.
+type Dialect string
+
+// The dialects.
+const (
+	OpenAI          Dialect = "openai"
+	OpenAIResponses Dialect = "openai-responses"
+	Anthropic       Dialect = "anthropic"
+	Gemini          Dialect = "gemini"
+	Demo            Dialect = "demo"
+)
+
+// Dialects returns all dialects.
+func Dialects() []Dialect { return []Dialect{OpenAI, OpenAIResponses, Anthropic, Gemini, Demo} }
+
+// A Service is one configured model endpoint. It is a value: the registry
+// hands out copies.
+type Service struct {
+	ID            artel.ServiceID
+	Name          string
+	Dialect       Dialect
+	BaseURL       string // without a trailing slash; empty: the service serves for routing only
+	Model         string // empty: the service serves for routing only
+	APIKey        Secret
+	Capabilities  Capabilities
+	Tags          []string // capabilityTags: words for people and for selection
+	MaxConcurrent int      // calls at once; 0: no limit
+	Origin        string   // where it was found, for people: a file, an environment variable, "built in"
+}
+
+// Callable reports whether s names an endpoint and a model.
+func (s Service) Callable() bool { return s.Dialect == Demo || s.BaseURL != "" && s.Model != "" }
+
+// A Secret never shows itself when printed or marshalled.
+type Secret string
+
+// String returns "" for an empty secret and a fixed mark otherwise.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "(secret)"
+}
+
+// GoString is like String, so that %#v shows nothing either.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText is like String.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Reveal returns the secret itself. Only the code that writes a request's
+// header calls it.
+func (s Secret) Reveal() string { return string(s) }
+
+// Capabilities is what a model accepts, where, and how much. Each fact knows
+// its source; a fact that nobody stated has the zero value and [FromNothing].
+type Capabilities struct {
+	Input         Fact[[]artel.Capability] // always holds at least text
+	Accepts       Fact[[]string]           // media types, "image/*" allowed; nil: not restricted
+	MaxItemBytes  Fact[int64]              // per media part; 0: not limited
+	ContextWindow Fact[int]                // tokens; 0: not known
+	MaxOutput     Fact[int]                // tokens; 0: not known
+	Tokenizer     Fact[string]             // a vocabulary of package token; "": not known
+	ToolMedia     Fact[bool]               // tool results may carry media
+}
+
+// A Fact is a value and where it was learnt.
+type Fact[T any] struct {
+	Value  T
+	Source Provenance
+}
+
+// Provenance says who stated a fact.
+type Provenance string
+
+// The sources, strongest first.
+const (
+	FromOperator Provenance = "operator"
+	FromProbe    Provenance = "probe"
+	FromEndpoint Provenance = "endpoint"
+	FromCatalog  Provenance = "catalog"
+	FromNothing  Provenance = "" // not known: the safe value stands
+)
+
+// TextOnly is what holds for a model of which nothing is known.
+func TextOnly() Capabilities {
+	return Capabilities{Input: Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText}}}
+}
+
+// Has reports whether c is among the inputs.
+func (c Capabilities) Has(want artel.Capability) bool {
+	return want == artel.CanText || slices.Contains(c.Input.Value, want)
+}
+
+// Admits reports whether the accepts list, where there is one, lets mediaType in.
+func (c Capabilities) Admits(mediaType string) bool {
+	if c.Accepts.Value == nil {
+		return true
+	}
+	major, _, _ := strings.Cut(mediaType, "/")
+	return slices.ContainsFunc(c.Accepts.Value, func(a string) bool {
+		return a == mediaType || a == "*/*" || a == major+"/*"
+	})
+}
+
+// Merge takes every fact from the first of cs that states it.
+func Merge(cs ...Capabilities) Capabilities {
+	out := TextOnly()
+	for _, c := range slices.Backward(cs) {
+		take(&out.Input, c.Input)
+		take(&out.Accepts, c.Accepts)
+		take(&out.MaxItemBytes, c.MaxItemBytes)
+		take(&out.ContextWindow, c.ContextWindow)
+		take(&out.MaxOutput, c.MaxOutput)
+		take(&out.Tokenizer, c.Tokenizer)
+		take(&out.ToolMedia, c.ToolMedia)
+	}
+	return out
+}
+
+func take[T any](dst *Fact[T], src Fact[T]) {
+	if src.Source != FromNothing {
+		*dst = src
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artel
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A Part is one typed piece of a message: [Text], [Media], [ToolCall],
+// [ToolResult] or [Reasoning]. The set is closed. In JSON a part is an object
+// whose "type" names it.
+type Part interface{ partType() string }
+
+// Text is plain text, or Markdown where the reader renders it.
+type Text struct {
+	Text string `json:"text"`
+}
+
+// Media is a picture, file or recording. It holds a Ref, never the bytes.
+type Media struct {
+	Ref       Ref       `json:"ref"`
+	MediaType string    `json:"media_type"`
+	Kind      MediaKind `json:"kind"`
+	Filename  string    `json:"filename,omitempty"`
+	Size      int64     `json:"size"` // bytes
+	Width     int       `json:"width,omitempty"`
+	Height    int       `json:"height,omitempty"`
+	Pages     int       `json:"pages,omitempty"`
+	Duration  float64   `json:"duration,omitempty"` // seconds
+}
+
+// A ToolCall is a model's wish to have a tool run.
+type ToolCall struct {
+	ID        CallID          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // a JSON object
+}
+
+// A ToolResult answers the call with the same CallID. Content is what the
+// model reads; Parts are media that travel with it.
+type ToolResult struct {
+	CallID  CallID `json:"call_id"`
+	Content string `json:"content"`
+	Parts   Parts  `json:"parts,omitempty"`
+	IsError bool   `json:"is_error,omitempty"`
+}
+
+// Reasoning is what a model thought before it answered. Opaque state belongs
+// to the service that made it and is passed back to it unchanged.
+type Reasoning struct {
+	Text    string          `json:"text,omitempty"`
+	Opaque  json.RawMessage `json:"opaque,omitempty"`
+	Service ServiceID       `json:"service,omitempty"`
+}
+
+func (Text) partType() string       { return "text" }
+func (Media) partType() string      { return "media" }
+func (ToolCall) partType() string   { return "tool_call" }
+func (ToolResult) partType() string { return "tool_result" }
+func (Reasoning) partType() string  { return "reasoning" }
+
+// Parts is a list of parts that knows its JSON form.
+type Parts []Part
+
+// TextOf joins the text parts of ps with blank lines.
+func TextOf(ps Parts) string {
+	var texts []string
+	for _, p := range ps {
+		if t, ok := p.(Text); ok && t.Text != "" {
+			texts = append(texts, t.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// MarshalJSON writes each part with its "type"; nil is [].
+func (ps Parts) MarshalJSON() ([]byte, error) {
+	out := make([]json.RawMessage, 0, len(ps))
+	for _, p := range ps {
+		b, err := marshalPart(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON accepts exactly the known types.
+func (ps *Parts) UnmarshalJSON(data []byte) error {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	out := make(Parts, 0, len(raw))
+	for i, r := range raw {
+		p, err := unmarshalPart(r)
+		if err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+		out = append(out, p)
+	}
+	*ps = out
+	return nil
+}
+
+func marshalPart(p Part) ([]byte, error) {
+	if p == nil {
+		return nil, textError("a part is nil")
+	}
+	if c, ok := p.(ToolCall); ok && len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}")
+		p = c
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	head := `{"type":"` + p.partType() + `"`
+	if string(body) == "{}" {
+		return []byte(head + "}"), nil
+	}
+	return append([]byte(head+","), body[1:]...), nil
+}
+
+func unmarshalPart(data []byte) (Part, error) {
+	var tag struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(data, &tag); err != nil {
+		return nil, err
+	}
+	switch tag.Type {
+	case "text":
+		return decodePart[Text](data)
+	case "media":
+		return decodePart[Media](data)
+	case "tool_call":
+		return decodePart[ToolCall](data)
+	case "tool_result":
+		return decodePart[ToolResult](data)
+	case "reasoning":
+		return decodePart[Reasoning](data)
+	}
+	return nil, fmt.Errorf("unknown type %q: want text, media, tool_call, tool_result or reasoning", Shorten(tag.Type, 40))
+}
+
+func decodePart[P Part](data []byte) (Part, error) {
+	var p P
+	err := json.Unmarshal(data, &p)
+	return p, err
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package store is the contract of persistence: conversations, messages,
+// artifacts with their versions and edit journal, runs, events.
+//
+// Begin with [Store]. Everything happens in [Store.View] or [Store.Update],
+// which hand out a [Tx] that is bound to one owner: what belongs to somebody
+// else is not there. The wing store/sqlite fulfils the contract, and the kit
+// store/storetest holds any implementation to it.
+//
+// The package has no rules about what may follow what; those are in the rooms
+// above. It promises that an Update happens whole or not at all, that it is on
+// disk when Update returns, and that values share no memory with the store.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// A Store keeps rows. It is safe for concurrent use.
+//
+// Errors are [*artel.Error]: [artel.NotFound] for what is missing or foreign,
+// [artel.Conflict] for what is there already, [artel.Canceled] where the
+// context ended, [artel.Unavailable] where the database failed. An error that
+// fn returns comes back as it is.
+type Store interface {
+	// View runs fn on one consistent state. Writing in it is of kind Internal.
+	View(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
+
+	// Update runs fn and commits what it did, or nothing when fn fails,
+	// panics, or ctx ends before the commit. Updates happen one after the
+	// other; several may share a commit. fn may be run again and must have no
+	// outside effects; it must not call View or Update.
+	Update(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
+
+	// Overdue lists the unfinished runs of every owner whose lease ended
+	// before now, oldest first.
+	Overdue(ctx context.Context, now time.Time) ([]Lease, error)
+
+	// Close waits for running calls and closes the database. Calls after
+	// Close are of kind Unavailable.
+	Close() error
+}
+
+// A Tx is the state as one owner sees it, inside View or Update. It is used by
+// one goroutine, and not after fn has returned.
+type Tx struct {
+	Conversations Conversations
+	Messages      Messages
+	Artifacts     Artifacts
+	Versions      Versions
+	Runs          Runs
+	Events        Events
+	Answers       Answers
+}
+
+// A Page asks for a part of a list.
+type Page struct {
+	Cursor string // what the page before returned as next; "": the beginning
+	Limit  int    // most items; 0: 50, at most 500
+}
+
+// Conversations keeps [artel.Conversation] rows.
+type Conversations interface {
+	Create(c artel.Conversation) error
+	Get(id artel.ConversationID) (artel.Conversation, error)
+	// List returns the newest updated first. The next cursor is "" at the end.
+	List(p Page) (items []artel.Conversation, next string, err error)
+	// Update replaces all fields but ID and CreatedAt.
+	Update(c artel.Conversation) error
+	// Delete removes the conversation with everything in it.
+	Delete(id artel.ConversationID) error
+}
+
+// Messages keeps the trees of messages.
+type Messages interface {
+	// Create refuses (kind Invalid) a parent that is not in the conversation.
+	Create(m artel.Message) error
+	Get(id artel.MessageID) (artel.Message, error)
+	// Path returns the branch that ends in leaf, root first. The empty leaf
+	// has an empty path.
+	Path(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error)
+	// List returns all messages of all branches, oldest first.
+	List(c artel.ConversationID, p Page) (items []artel.Message, next string, err error)
+	SetMuted(id artel.MessageID, muted bool) error
+}
+
+// Artifacts reads the newest state of artifacts on a branch: the highest
+// number among the versions and unfolded edits whose message is empty or on
+// the path that ends in at. Tombstones are included and say so. For the empty
+// at, only what has no message is visible.
+type Artifacts interface {
+	// Heads returns them by ID.
+	Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
+	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
+	// Exists reports whether id was ever used in c, on any branch.
+	Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error)
+}
+
+// Versions keeps what artifacts were: the visible versions, and the journal
+// of edits, each under its own number.
+type Versions interface {
+	// Append journals an edit under the next number of the artifact, over all
+	// branches, which it returns; the first edit makes the artifact. text is
+	// the whole new text where the edit does not follow from v.Changes, nil
+	// where it does or where the content is binary. v.Number is ignored.
+	Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error)
+
+	// Fold makes v a visible version; its number has been journalled. text is
+	// nil for binary content. The edits up to v.Number that have v.Run (for
+	// an empty v.Run: exactly v.Number) count as folded from then on.
+	Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
+
+	// List returns the visible versions of every branch, oldest first.
+	List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error)
+
+	// Edits returns journalled edits, by artifact and number.
+	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
+
+	// Text returns the text of a visible version: kind NotFound where there is
+	// none with that number, Unsupported where it is binary.
+	Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error)
+
+	// Claim gives the versions of ids that have no message to m.
+	Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error
+
+	// Find returns one place where the owner has a version with these bytes.
+	Find(d artel.Digest) (Place, error)
+}
+
+// An EditQuery selects edits; empty fields select all.
+type EditQuery struct {
+	Artifact artel.ArtifactID
+	Run      artel.RunID
+	After    int  // numbers above this one
+	Unfolded bool // only those that no visible version holds yet
+}
+
+// An Edit is one row of the journal.
+type Edit struct {
+	Artifact artel.ArtifactID
+	artel.Version
+	Text   *string // the whole new text, where it does not follow from Changes
+	Folded bool
+}
+
+// A Place is where a version is.
+type Place struct {
+	Conversation artel.ConversationID
+	Artifact     artel.ArtifactID
+	artel.Version
+}
+
+// Runs keeps runs and their leases. A lease says which process works on a run
+// and until when it may go without a sign of life.
+type Runs interface {
+	// Create refuses (kind Conflict, code "run_active") when the conversation
+	// has a run that has not ended.
+	Create(r artel.Run, l Lease) error
+	Get(id artel.RunID) (artel.Run, error)
+	// Update replaces all fields but ID, Conversation, Message and StartedAt.
+	Update(r artel.Run) error
+	// Active returns the run of c that has not ended; kind NotFound if none.
+	Active(c artel.ConversationID) (artel.Run, error)
+	// Renew lets l.Holder keep the run until l.Until. Of kind Conflict when
+	// somebody else holds it and that lease has not ended at now.
+	Renew(l Lease, now time.Time) error
+}
+
+// A Lease is who works on a run.
+type Lease struct {
+	Owner        artel.Owner
+	Run          artel.RunID
+	Conversation artel.ConversationID
+	Holder       string // names the process
+	Until        time.Time
+}
+
+// Events keeps the logs.
+type Events interface {
+	// Append gives the events the next numbers of their conversation, without
+	// gaps, in order, and returns the last one.
+	Append(c artel.ConversationID, events ...artel.Event) (artel.Seq, error)
+	// Read returns at most limit events after a number, in order.
+	Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error)
+	// Last returns the newest number; 0 for an empty log.
+	Last(c artel.ConversationID) (artel.Seq, error)
+}
+
+// Answers keeps what was answered to requests that carry an idempotency key.
+type Answers interface {
+	Get(key string) (Answer, error)
+	// Put is of kind Conflict when the key is there.
+	Put(a Answer) error
+	// Prune removes answers older than before.
+	Prune(before time.Time) error
+}
+
+// An Answer is a remembered response.
+type Answer struct {
+	Key       string
+	Request   artel.Digest // of method, path and body
+	Status    int          // HTTP
+	Body      []byte
+	CreatedAt time.Time
+}

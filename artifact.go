@@ -3,6 +3,7 @@
 package artel
 
 import (
+	"regexp"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +19,22 @@ const MaxArtifactID = 64
 
 // TaskPlan is the artifact that every agent is shown in full on every call.
 const TaskPlan ArtifactID = "task_plan"
+
+// PlanProgress counts the boxes of a plan: [x], [X] and [✓] are done, [ ] and
+// [✗] are open. A box begins a line, after the mark of a list item where there
+// is one.
+func PlanProgress(plan string) (done, total int) {
+	for _, m := range planBox.FindAllStringSubmatch(plan, -1) {
+		total++
+		switch m[1] {
+		case "x", "X", "✓":
+			done++
+		}
+	}
+	return done, total
+}
+
+var planBox = regexp.MustCompile(`(?m)^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*\[([ xX✓✗])\](?:[ \t]|\r?$)`)
 
 // CodeArtifactNotFound is the error code of a ref or id that names nothing.
 const CodeArtifactNotFound = "artifact_not_found"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -105,10 +106,11 @@ func CodeOf(err error) string {
 }
 
 // Shorten cuts s to at most n bytes on a rune bound and marks the cut with "…".
-// Control characters become spaces, so that the result stays on one line.
+// Control characters and line separators become spaces, so that the result
+// stays on one line.
 func Shorten(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r

@@ -48,17 +48,17 @@ func NewRunID(now time.Time) RunID { return RunID(mint("run_", now)) }
 // ParseConversationID checks the form of s. The error is of kind [NotFound],
 // because an identifier that cannot exist names nothing.
 func ParseConversationID(s string) (ConversationID, error) {
-	return ConversationID(s), checkID(s, "cnv_", "conversation")
+	return parseID[ConversationID](s, "cnv_", "conversation")
 }
 
 // ParseMessageID checks the form of s; see [ParseConversationID].
 func ParseMessageID(s string) (MessageID, error) {
-	return MessageID(s), checkID(s, "msg_", "message")
+	return parseID[MessageID](s, "msg_", "message")
 }
 
 // ParseRunID checks the form of s; see [ParseConversationID].
 func ParseRunID(s string) (RunID, error) {
-	return RunID(s), checkID(s, "run_", "run")
+	return parseID[RunID](s, "run_", "run")
 }
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -71,13 +71,13 @@ func mint(prefix string, now time.Time) string {
 	return prefix + base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding).EncodeToString(b[:])
 }
 
-func checkID(s, prefix, noun string) error {
+func parseID[ID ~string](s, prefix, noun string) (ID, error) {
 	ok := len(s) == len(prefix)+26 && strings.HasPrefix(s, prefix)
 	for i := len(prefix); ok && i < len(s); i++ {
 		ok = strings.IndexByte(idAlphabet, s[i]) >= 0
 	}
 	if ok {
-		return nil
+		return ID(s), nil
 	}
-	return &Error{Op: "parse", Subject: Shorten(s, 60), Kind: NotFound, Err: textError("no such " + noun)}
+	return "", &Error{Op: "artel.ParseID", Subject: Shorten(s, 60), Kind: NotFound, Err: textError("no such " + noun)}
 }

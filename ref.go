@@ -22,7 +22,7 @@ func ParseDigest(s string) (Digest, error) {
 	if ok && len(h) == 64 && strings.Trim(h, "0123456789abcdef") == "" {
 		return Digest(s), nil
 	}
-	return "", &Error{Op: "parse", Subject: Shorten(s, 80), Kind: NotFound, Err: textError("no such digest: want sha256- and 64 hexadecimal digits")}
+	return "", &Error{Op: "artel.ParseDigest", Subject: Shorten(s, 80), Kind: NotFound, Err: textError("no such digest: want sha256- and 64 hexadecimal digits")}
 }
 
 // Hex returns the digits alone.
@@ -137,5 +137,5 @@ func (r *Ref) UnmarshalText(b []byte) error {
 }
 
 func noRef(s, why string) error {
-	return &Error{Op: "parse", Subject: Shorten(s, 120), Kind: NotFound, Code: CodeArtifactNotFound, Err: textError(why)}
+	return &Error{Op: "artel.ParseRef", Subject: Shorten(s, 120), Kind: NotFound, Code: CodeArtifactNotFound, Err: textError(why)}
 }

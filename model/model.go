@@ -4,9 +4,9 @@
 // take, and how to call one.
 //
 // A [Service] is one configured endpoint, with [Capabilities] of known
-// provenance. [LoadConfig] reads services from YAML or an llmservices.json,
-// [Discover] finds them in the environment, a [Registry] holds them and can be
-// replaced while it is used.
+// provenance. [ParseServices] makes services of configuration entries,
+// [Discover] finds them in the environment and [DiscoverLocal] on this
+// machine; a [Registry] holds them and can be replaced while it is used.
 //
 // A [Provider] speaks one API dialect; the wings of package provider fulfil
 // the contract. A [Caller] adds what every call needs whatever the dialect:

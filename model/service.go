@@ -5,6 +5,7 @@ package model
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/artelhq/artel"
 )
@@ -34,13 +35,28 @@ type Service struct {
 	Model         string // empty: the service serves for routing only
 	APIKey        Secret
 	Capabilities  Capabilities
-	Tags          []string // capabilityTags: words for people and for selection
-	MaxConcurrent int      // calls at once; 0: no limit
-	Origin        string   // where it was found, for people: a file, an environment variable, "built in"
+	Output        []string      // what it can produce, as declared: "text", "tool_calling", …; for people
+	Tags          []string      // capabilityTags: words for people and for selection
+	Description   string        // for people and for selection
+	MaxConcurrent int           // calls at once; 0: no limit
+	Timeout       time.Duration // longest silence of a call; 0: the Caller's
+	Origin        string        // where it was found, for people: a file, an environment variable, "built in"
+}
+
+// clone returns a copy that shares no memory with s.
+func (s Service) clone() Service {
+	s.Output = slices.Clone(s.Output)
+	s.Tags = slices.Clone(s.Tags)
+	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
+	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
+	return s
 }
 
 // Callable reports whether s names an endpoint and a model.
 func (s Service) Callable() bool { return s.Dialect == Demo || s.BaseURL != "" && s.Model != "" }
+
+// Demo reports whether the answers of s are scripted, so that no model is asked.
+func (s Service) Demo() bool { return s.Dialect == Demo }
 
 // A Secret never shows itself when printed or marshalled.
 type Secret string
@@ -112,6 +128,17 @@ func (c Capabilities) Admits(mediaType string) bool {
 	return slices.ContainsFunc(c.Accepts.Value, func(a string) bool {
 		return a == mediaType || a == "*/*" || a == major+"/*"
 	})
+}
+
+// Takes reports whether media that need the capability may be sent as they
+// are: the model has it, or it takes files and the media are no images, and
+// the accepts list lets the type in. An empty mediaType stands for any.
+func (c Capabilities) Takes(need artel.Capability, mediaType string) bool {
+	if need == artel.CanText {
+		return true
+	}
+	can := c.Has(need) || need != artel.CanVision && c.Has(artel.CanFile)
+	return can && (mediaType == "" || c.Admits(mediaType))
 }
 
 // Merge takes every fact from the first of cs that states it.

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run build test check bench fuzz soak clean
+
+FUZZTIME ?= 10s
+SOAKTIME ?= 30m
+SOAKCOUNT ?= 20
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## serve the page and the API on http://127.0.0.1:7420
+	go run ./cmd/artel serve
+
+build: ## build bin/artel
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/artel ./cmd/artel
+
+test: ## run every test, with the race detector; installs what they need first
+	@scripts/setup
+	@mkdir -p bin && go build -o bin/testsum ./scripts/testsum
+	@go test -race -shuffle=on -timeout 15m -json ./... | bin/testsum
+
+check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
+	@scripts/check
+
+bench: ## run every benchmark once
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## fuzz every target for FUZZTIME (10s)
+	@scripts/fuzz $(FUZZTIME)
+
+soak: ## repeat every test SOAKCOUNT (20) times, then fuzz every target for SOAKTIME (30m)
+	go test -race -shuffle=on -timeout 0 -count=$(SOAKCOUNT) ./...
+	scripts/fuzz $(SOAKTIME)
+
+clean: ## remove what was built
+	rm -rf bin

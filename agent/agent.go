@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agent runs agents: it asks the model, runs the tools that the model
+// calls, and asks again until the model rests.
+//
+// A [Definition] is an agent, written as a Markdown file; [Shipped] returns
+// the built-in ones. An [Engine] runs one: [Engine.Run] yields what happens as
+// payloads of events, in order, and the caller stores each one before it asks
+// for the next. So the engine has no database, and whatever it yielded is
+// never redone: a run that is started again with the messages it has already
+// written goes on where they end.
+//
+// The engine does not know who may run what, how events are numbered, or how
+// a run is found again after a crash; that is for the application.
+package agent
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/tool"
+)
+
+// An Engine runs agents. It is safe for concurrent use and holds no state of
+// a run.
+type Engine struct {
+	pipeline *pipeline.Registry
+	tools    *tool.Box
+	caller   *model.Caller
+	now      func() time.Time
+}
+
+// New makes an engine. now is the clock; nil means time.Now.
+func New(p *pipeline.Registry, tools *tool.Box, caller *model.Caller, now func() time.Time) *Engine {
+	if now == nil {
+		now = time.Now
+	}
+	return &Engine{pipeline: p, tools: tools, caller: caller, now: now}
+}
+
+// Input is what a run works on.
+type Input struct {
+	Run     artel.Run // ID, Conversation and Message are used
+	Agent   Definition
+	Service model.Service
+	// History is the branch, root first. It ends with the message to answer,
+	// or with what an earlier attempt at this run has written after it.
+	History []artel.Message
+	// Context is what else the pipeline builds from; the engine fills in the
+	// agent, the service, the tools, the history and the clock.
+	Context pipeline.Input
+	// Env is what tools work with; the engine fills in the call.
+	Env tool.Env
+}
+
+// Run runs an agent to its rest. It yields payloads in the order in which
+// things happen; each MessageCompleted and ToolCompleted holds a message whose
+// parent is the one before. The last MessageCompleted without tool calls is
+// the reply. The sequence ends with at most one error, after what could be
+// kept of a broken answer (MessageCompleted with Partial set).
+func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
+	return func(yield func(artel.Payload, error) bool) {
+		r := &run{Engine: e, in: in, yield: yield, history: in.History, seen: map[artel.CallID]bool{}}
+		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// errStopped says that the consumer broke the loop.
+var errStopped = errors.New("stopped by the consumer")
+
+type run struct {
+	*Engine
+	in      Input
+	yield   func(artel.Payload, error) bool
+	history []artel.Message
+	seen    map[artel.CallID]bool
+	called  int // tool calls so far
+}
+
+func (r *run) tell(p artel.Payload) error {
+	if !r.yield(p, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (r *run) loop(ctx context.Context) error {
+	s := r.in.Service
+	if err := r.tell(artel.AgentStarted{Service: s.ID, Model: s.Model, Demo: s.Demo()}); err != nil {
+		return err
+	}
+	limits := r.in.Agent.Limits
+	for turn := 0; ; turn++ {
+		if turn == limits.turns() {
+			return artel.Errorf(artel.TooLarge, "agent.Run", string(r.in.Agent.Name),
+				"stopped after %d model calls, the agent's limit (limits.turns); send a message to go on", turn)
+		}
+		calls := r.unanswered()
+		if len(calls) == 0 {
+			message, err := r.ask(ctx)
+			if err != nil {
+				return err
+			}
+			if calls = callsOf(message); len(calls) == 0 {
+				return nil
+			}
+		}
+		r.called += len(calls)
+		if r.called > limits.toolCalls() {
+			return artel.Errorf(artel.TooLarge, "agent.Run", string(r.in.Agent.Name),
+				"stopped after %d tool calls, the agent's limit (limits.tool_calls); send a message to go on", limits.toolCalls())
+		}
+		if err := r.runTools(ctx, calls); err != nil {
+			return err
+		}
+	}
+}
+
+// unanswered returns the calls at the end of the history that have no result:
+// those of an attempt that was interrupted between a model call and its tools.
+func (r *run) unanswered() []artel.ToolCall {
+	answered := map[artel.CallID]bool{}
+	for i := len(r.history) - 1; i >= 0; i-- {
+		m := r.history[i]
+		switch m.Role {
+		case artel.RoleTool:
+			for _, p := range m.Parts {
+				if res, ok := p.(artel.ToolResult); ok {
+					answered[res.CallID] = true
+				}
+			}
+		case artel.RoleAssistant:
+			if m.Run != r.in.Run.ID {
+				return nil
+			}
+			var open []artel.ToolCall
+			for _, c := range callsOf(m) {
+				if !answered[c.ID] {
+					open = append(open, c)
+				}
+			}
+			return open
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// ask makes one model call and tells its answer.
+func (r *run) ask(ctx context.Context) (artel.Message, error) {
+	in := r.in.Context
+	in.Service = r.in.Service
+	in.Agent = pipeline.Agent{Name: r.in.Agent.Name, Prompt: r.in.Agent.Prompt}
+	in.History, in.Tools, in.Now = r.history, r.tools.Specs(r.in.Agent.Tools...), r.now()
+	built, err := r.pipeline.Build(ctx, in)
+	if err != nil {
+		return artel.Message{}, err
+	}
+	message := r.newMessage(artel.RoleAssistant)
+	var text, reasoning strings.Builder
+	var calls []artel.ToolCall
+	var finish model.Finish
+	var failed error
+	for delta, err := range r.caller.Call(ctx, built.Request) {
+		if err != nil {
+			failed = err
+			break
+		}
+		switch d := delta.(type) {
+		case model.TextDelta:
+			text.WriteString(string(d))
+			if err := r.tell(artel.MessageDelta{Message: message.ID, Text: string(d)}); err != nil {
+				return message, err
+			}
+		case model.ReasoningDelta:
+			reasoning.WriteString(string(d))
+		case model.CallDelta:
+			calls = append(calls, r.named(artel.ToolCall(d)))
+		case model.Finish:
+			finish = d
+		}
+	}
+	if reasoning.Len() > 0 {
+		message.Parts = append(message.Parts, artel.Reasoning{Text: reasoning.String(), Service: r.in.Service.ID})
+	}
+	if text.Len() > 0 {
+		message.Parts = append(message.Parts, artel.Text{Text: text.String()})
+	}
+	if failed != nil {
+		// Calls of a broken answer are dropped: nobody knows whether they were whole.
+		if text.Len() > 0 {
+			if err := r.complete(message, true); err != nil {
+				return message, err
+			}
+		}
+		return message, failed
+	}
+	for _, c := range calls {
+		message.Parts = append(message.Parts, c)
+	}
+	if len(message.Parts) == 0 {
+		return message, artel.Errorf(artel.Unavailable, "agent.Run", string(r.in.Service.ID), "the model answered with nothing")
+	}
+	if err := r.complete(message, finish.Reason == model.StopLength); err != nil {
+		return message, err
+	}
+	finish.Usage.Calls = 1
+	return message, r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: finish.Usage})
+}
+
+func (r *run) complete(m artel.Message, partial bool) error {
+	r.history = append(r.history, m)
+	return r.tell(artel.MessageCompleted{Message: m, Partial: partial})
+}
+
+// named gives a call an id that is unique in its run; some servers send none,
+// or the same one again.
+func (r *run) named(c artel.ToolCall) artel.ToolCall {
+	if c.ID == "" || r.seen[c.ID] || len(c.ID) > artel.MaxIDLength {
+		c.ID = artel.CallID("call_" + strings.TrimPrefix(string(artel.NewMessageID(r.now())), "msg_"))
+	}
+	r.seen[c.ID] = true
+	return c
+}
+
+// runTools runs the calls and tells their results in the order of the calls.
+// Neighbours that are safe to run side by side do.
+func (r *run) runTools(ctx context.Context, calls []artel.ToolCall) error {
+	for len(calls) > 0 {
+		n := 1
+		for n < len(calls) && r.tools.Parallel(calls[n-1].Name) && r.tools.Parallel(calls[n].Name) {
+			n++
+		}
+		if err := r.runBatch(ctx, calls[:n]); err != nil {
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
+
+func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
+	for _, c := range calls {
+		if err := r.tell(artel.ToolStarted{Call: c.ID, Name: c.Name, Arguments: c.Arguments}); err != nil {
+			return err
+		}
+	}
+	type outcome struct {
+		result tool.Result
+		err    error
+		took   time.Duration
+	}
+	outcomes := make([]outcome, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() {
+			env := r.in.Env
+			env.Call = c.ID
+			began := r.now()
+			result, err := r.tools.Call(ctx, &env, c.Name, c.Arguments)
+			outcomes[i] = outcome{result, err, r.now().Sub(began)}
+		})
+	}
+	wg.Wait()
+	for i, c := range calls {
+		o := outcomes[i]
+		if o.err != nil {
+			return o.err
+		}
+		m := r.newMessage(artel.RoleTool)
+		m.Parts = artel.Parts{artel.ToolResult{CallID: c.ID, Content: o.result.Content, Parts: o.result.Parts, IsError: o.result.IsError}}
+		r.history = append(r.history, m)
+		err := r.tell(artel.ToolCompleted{
+			Call: c.ID, Name: c.Name, OK: !o.result.IsError, Message: m, Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) newMessage(role artel.Role) artel.Message {
+	now := r.now()
+	m := artel.Message{
+		ID: artel.NewMessageID(now), Conversation: r.in.Run.Conversation, Role: role,
+		Agent: r.in.Agent.Name, Run: r.in.Run.ID, CreatedAt: now,
+	}
+	if len(r.history) > 0 {
+		m.Parent = r.history[len(r.history)-1].ID
+	}
+	return m
+}
+
+func callsOf(m artel.Message) []artel.ToolCall {
+	var calls []artel.ToolCall
+	for _, p := range m.Parts {
+		if c, ok := p.(artel.ToolCall); ok {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}

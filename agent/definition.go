@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/artelhq/artel"
+)
+
+// A Definition is one agent: who it is, what it may use, and how far it may
+// go. Its written form is a Markdown file: YAML front matter between two "---"
+// lines with the fields below, then the role prompt.
+type Definition struct {
+	Name        artel.AgentName `yaml:"name"`
+	Description string          `yaml:"description"`
+	Service     artel.ServiceID `yaml:"service"` // "": the deployment's default
+	Tools       []string        `yaml:"tools"`
+	Limits      Limits          `yaml:"limits"`
+	Prompt      string          `yaml:"-"` // the role prompt
+}
+
+// Limits end a run that goes too far.
+type Limits struct {
+	Turns     int `yaml:"turns"`      // model calls; 0: 40
+	ToolCalls int `yaml:"tool_calls"` // 0: 200
+	Seconds   int `yaml:"seconds"`    // wall clock; 0: 3600
+}
+
+func (l Limits) turns() int     { return orDefault(l.Turns, 40) }
+func (l Limits) toolCalls() int { return orDefault(l.ToolCalls, 200) }
+
+// Time returns the wall clock limit.
+func (l Limits) Time() time.Duration { return time.Duration(orDefault(l.Seconds, 3600)) * time.Second }
+
+func orDefault(n, standard int) int {
+	if n > 0 {
+		return n
+	}
+	return standard
+}
+
+// Lead is the name of the agent that answers when none is named.
+const Lead artel.AgentName = "lead_agent"
+
+//go:embed agents/*.md
+var shipped embed.FS
+
+// Shipped returns the agents that come with Artel.
+func Shipped() ([]Definition, error) {
+	sub, err := fs.Sub(shipped, "agents")
+	if err != nil {
+		return nil, err
+	}
+	return Load(sub)
+}
+
+// Load reads every *.md file at the top of dir as a Definition, by name. The
+// error, of kind Invalid, names the file and what is wrong in it.
+func Load(dir fs.FS) ([]Definition, error) {
+	files, err := fs.Glob(dir, "*.md")
+	if err != nil {
+		return nil, artel.Errorf(artel.Internal, "agent.Load", "", "listing agents: %w", err)
+	}
+	var all []Definition
+	for _, name := range files {
+		src, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, artel.Errorf(artel.Unavailable, "agent.Load", name, "reading: %w", err)
+		}
+		d, err := Parse(name, src)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(o Definition) bool { return o.Name == d.Name }) {
+			return nil, artel.Errorf(artel.Invalid, "agent.Load", name, "another file defines %q already", d.Name)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// Parse reads one definition; file names it in errors and gives the name
+// where the front matter has none.
+func Parse(file string, src []byte) (Definition, error) {
+	front, body, ok := cutFrontMatter(src)
+	if !ok {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, `want YAML front matter between two lines of "---", then the role prompt`)
+	}
+	d := Definition{Name: artel.AgentName(strings.TrimSuffix(path.Base(file), ".md"))}
+	if err := yaml.UnmarshalWithOptions(front, &d, yaml.DisallowUnknownField()); err != nil {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: %w", err)
+	}
+	d.Prompt = strings.TrimSpace(string(body))
+	switch {
+	case d.Name == "":
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the agent has no name")
+	case d.Prompt == "":
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the role prompt after the front matter is empty")
+	case d.Limits.Turns < 0 || d.Limits.ToolCalls < 0 || d.Limits.Seconds < 0:
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is negative; leave it out for the default")
+	}
+	return d, nil
+}
+
+func cutFrontMatter(src []byte) (front, body []byte, ok bool) {
+	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
+	rest, ok := bytes.CutPrefix(src, []byte("---\n"))
+	if !ok {
+		return nil, nil, false
+	}
+	front, body, ok = bytes.Cut(rest, []byte("\n---\n"))
+	return front, body, ok
+}

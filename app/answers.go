@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/artelhq/artel/store"
+)
+
+// Answers remembers what was answered to requests with an idempotency key, so
+// that a client that did not hear the answer can ask again.
+type Answers struct{ *core }
+
+// KeepAnswers is how long an answer is remembered.
+const KeepAnswers = 24 * time.Hour
+
+// Find returns the answer to key; kind NotFound where there is none.
+func (as *Answers) Find(ctx context.Context, key string) (a store.Answer, err error) {
+	err = as.view(ctx, func(tx store.Tx) error {
+		a, err = tx.Answers.Get(key)
+		return err
+	})
+	return a, err
+}
+
+// Keep remembers a, and forgets what is older than [KeepAnswers].
+func (as *Answers) Keep(ctx context.Context, a store.Answer) error {
+	a.CreatedAt = as.now()
+	return as.update(ctx, func(tx store.Tx) error {
+		if err := tx.Answers.Prune(a.CreatedAt.Add(-KeepAnswers)); err != nil {
+			return err
+		}
+		return tx.Answers.Put(a)
+	})
+}

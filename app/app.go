@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app holds every use case of Artel once: the rules, the rights, the
+// transactions and the leases. The faces decode a request, call one method
+// here, and encode the answer.
+//
+// Begin with [New], which makes an [App] out of its parts. Who acts travels in
+// the context ([WithOwner]) and is read in this package alone; what belongs to
+// somebody else is not found.
+//
+// A message starts a run ([Runs.Send]). The run goes on in a goroutine of
+// [Runs], which stores what the agent yields before it asks for more, and ends
+// it in one transaction: the folded versions, the reply, the last events and
+// the state. [App.Recover] ends the runs of a process that died, and
+// [App.Close] those of this one.
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/tool"
+)
+
+// Config is what an App is made of. Store, Blobs, Bell, Services and
+// Providers are needed; the rest has defaults.
+type Config struct {
+	Store     store.Store
+	Blobs     blob.Store
+	Bell      event.Bell
+	Services  *model.Registry
+	Providers map[model.Dialect]model.Provider
+	Agents    []agent.Definition // nil: the shipped ones
+	Options   Options
+}
+
+// Options are what may be left out.
+type Options struct {
+	Artifacts artifact.Options
+	Caller    model.CallerOptions
+	Context   Context
+	Locale    phrase.Locale    // of texts for models; "": English
+	SpoolDir  string           // for request bodies that are looked at and dropped; "": the system's
+	Log       *slog.Logger     // nil: slog.Default
+	Now       func() time.Time // nil: time.Now
+}
+
+// Context is how the deployment wants contexts built.
+type Context struct {
+	Placement pipeline.Placement          // of plan and inventory; "": at the tail
+	Settings  map[string]pipeline.Setting // of processors by id; nil: their defaults
+}
+
+// An App is the application core. Its parts are safe for concurrent use.
+type App struct {
+	Conversations *Conversations
+	Runs          *Runs
+	Events        *Events
+	Artifacts     *Artifacts
+	Files         *Files
+	Tools         *Tools
+	Models        *Models
+	Mechanisms    *Mechanisms
+	Answers       *Answers
+}
+
+// New puts an App together. The error, of kind Invalid, is a mistake of
+// wiring: an agent that names an unknown tool, two tools of one name.
+func New(c Config) (*App, error) {
+	k, err := newCore(c)
+	if err != nil {
+		return nil, err
+	}
+	return &App{
+		Conversations: &Conversations{k},
+		Runs:          newRuns(k),
+		Events:        &Events{k},
+		Artifacts:     &Artifacts{k},
+		Files:         &Files{k},
+		Tools:         &Tools{k},
+		Models:        &Models{k},
+		Mechanisms:    &Mechanisms{k, c.Options.SpoolDir},
+		Answers:       &Answers{k},
+	}, nil
+}
+
+// Recover ends the runs that no process works on any more: their edits are
+// folded and their state is interrupted. With exclusive set, no other process
+// can be working on this data, and every unfinished run that is not ours is
+// ended; else only those whose lease is over. It returns how many there were.
+func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
+	return a.Runs.recover(ctx, exclusive)
+}
+
+// Close stops the runs of this process, which end as interrupted with all that
+// they acknowledged kept, and waits for them until ctx ends. No run can be
+// started afterwards. It does not close what Config brought in.
+func (a *App) Close(ctx context.Context) error { return a.Runs.close(ctx) }
+
+// core is what the parts share.
+type core struct {
+	store     store.Store
+	blobs     blob.Store
+	log       *event.Log
+	artifacts *artifact.Collection
+	services  *model.Registry
+	agents    []agent.Definition
+	box       *tool.Box
+	engine    *agent.Engine
+	context   Context
+	locale    phrase.Locale
+	logger    *slog.Logger
+	now       func() time.Time
+}
+
+func newCore(c Config) (*core, error) {
+	k := &core{
+		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
+		agents: c.Agents, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log, now: c.Options.Now,
+	}
+	if k.logger == nil {
+		k.logger = slog.Default()
+	}
+	if k.now == nil {
+		k.now = time.Now
+	}
+	if k.locale == "" {
+		k.locale = phrase.English
+	}
+	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
+	var err error
+	if k.agents == nil {
+		if k.agents, err = agent.Shipped(); err != nil {
+			return nil, err
+		}
+	}
+	if k.box, err = tool.NewBox(tool.BuiltIn()...); err != nil {
+		return nil, err
+	}
+	for _, d := range k.agents {
+		for _, name := range d.Tools {
+			if !k.box.Has(name) {
+				return nil, artel.Errorf(artel.Invalid, "app.New", string(d.Name), "the agent names the tool %q, which there is not", name)
+			}
+		}
+	}
+	registry, err := pipeline.NewRegistry(token.NewCounter(), pipeline.BuiltIn()...)
+	if err != nil {
+		return nil, err
+	}
+	k.engine = agent.New(registry, k.box, model.NewCaller(c.Providers, c.Options.Caller), k.now)
+	return k, nil
+}
+
+func (k *core) view(ctx context.Context, fn func(store.Tx) error) error {
+	return k.store.View(ctx, ownerOf(ctx), fn)
+}
+
+func (k *core) update(ctx context.Context, fn func(store.Tx) error) error {
+	return k.store.Update(ctx, ownerOf(ctx), fn)
+}

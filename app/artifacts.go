@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"io"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/store"
+)
+
+// Artifacts are the use cases of artifacts outside a run. Where a method takes
+// a message "at", it chooses the branch; "" is the active one.
+type Artifacts struct{ *core }
+
+// An Upload is one file as it arrives. Body is read once, to its end.
+type Upload struct {
+	Body         io.Reader
+	Filename     string
+	DeclaredType string
+}
+
+// Stage takes the bytes of an upload in, as a stream, and decides what they
+// are. Nothing is visible before [Artifacts.Add].
+func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload) (artifact.Staged, error) {
+	if _, err := as.branch(ctx, c, ""); err != nil {
+		return artifact.Staged{}, err
+	}
+	return as.artifacts.Stage(ctx, u.Body, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
+}
+
+// Add makes artifacts of staged uploads, all or none. They are visible on
+// every branch until a message sends them.
+func (as *Artifacts) Add(ctx context.Context, c artel.ConversationID, staged []artifact.Staged) ([]artel.Artifact, error) {
+	added, err := as.artifacts.Add(ctx, ownerOf(ctx), c, staged)
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
+}
+
+// List returns the artifacts of a branch with the edits of an active run, by
+// id; deleted ones are left out.
+func (as *Artifacts) List(ctx context.Context, c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	at, err := as.branch(ctx, c, at)
+	if err != nil {
+		return nil, err
+	}
+	return as.artifacts.List(ctx, ownerOf(ctx), c, at)
+}
+
+// Find returns one artifact as it is now on a branch, and its text where it
+// is text.
+func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, *string, error) {
+	at, err := as.branch(ctx, c, at)
+	if err != nil {
+		return artel.Artifact{}, nil, err
+	}
+	a, err := as.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+	if err != nil || a.Binary {
+		return a, nil, err
+	}
+	text, v, err := as.artifacts.Text(ctx, ownerOf(ctx), c, id, 0, at)
+	if err == nil && v.Number != a.Version {
+		// An edit came in between; the text is the truth.
+		live := a.Live
+		a = v.Artifact(c, id, a.CreatedAt)
+		a.Live = live
+	}
+	return a, &text, err
+}
+
+// Versions returns the visible versions of an artifact, oldest first.
+func (as *Artifacts) Versions(ctx context.Context, c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+	if _, err := as.branch(ctx, c, ""); err != nil {
+		return nil, err
+	}
+	return as.artifacts.Versions(ctx, ownerOf(ctx), c, id)
+}
+
+// Version returns one visible version, and its text where it is text.
+func (as *Artifacts) Version(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
+	v, err := as.artifacts.Version(ctx, ownerOf(ctx), c, id, number)
+	if err != nil || v.IsBinary() {
+		return v, nil, err
+	}
+	text, v, err := as.artifacts.Text(ctx, ownerOf(ctx), c, id, number, "")
+	return v, &text, err
+}
+
+// Open returns the bytes of an artifact as they came: of a version, or for 0
+// of the head of a branch without the edits of an active run.
+func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
+	at, err := as.branch(ctx, c, at)
+	if err != nil {
+		return File{}, err
+	}
+	content, err := as.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	if err != nil {
+		return File{}, err
+	}
+	return fileOf(content, string(id), number > 0), nil
+}
+
+// Route says what a model would get of an artifact. The result opens the bytes
+// when it is encoded, and only if it needs them.
+func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID, t Target) (*route.Result, error) {
+	a, text, err := as.Find(ctx, c, id, at)
+	if err != nil {
+		return nil, err
+	}
+	ref := a.MediaPart().Ref
+	return route.New(route.Source{
+		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: FileURL(ref),
+		Text: func() (string, error) { return *text, nil },
+		Open: func() (io.ReadCloser, error) { return as.artifacts.Open(ctx, ownerOf(ctx), ref, at) },
+	}, as.target(t), as.locale), nil
+}
+
+// branch checks that c is there and returns the leaf that at means.
+func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
+	err := k.view(ctx, func(tx store.Tx) error {
+		conversation, err := tx.Conversations.Get(c)
+		if err != nil {
+			return err
+		}
+		if at == "" {
+			at = conversation.Leaf
+			return nil
+		}
+		m, err := tx.Messages.Get(at)
+		if err == nil && m.Conversation != c {
+			err = artel.Errorf(artel.NotFound, "app", string(at), "there is no such message in the conversation")
+		}
+		return err
+	})
+	return at, err
+}

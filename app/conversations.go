@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// Conversations are the use cases of conversations and their messages.
+type Conversations struct{ *core }
+
+// NewConversation is what a conversation is made from; all of it may be empty.
+type NewConversation struct {
+	Title   string
+	Agent   artel.AgentName
+	Service artel.ServiceID
+}
+
+// maxTitle is the longest title in code points.
+const maxTitle = 256
+
+// Create makes an empty conversation. An unknown agent or service is of kind
+// Invalid.
+func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.Conversation, error) {
+	if utf8.RuneCountInString(n.Title) > maxTitle {
+		return artel.Conversation{}, artel.Errorf(artel.TooLarge, "app.Conversations.Create", "title", "longer than %d characters", maxTitle)
+	}
+	if n.Agent != "" {
+		if _, err := cs.agent(n.Agent); err != nil {
+			return artel.Conversation{}, err
+		}
+	}
+	if n.Service != "" {
+		if _, err := cs.service(n.Service); err != nil {
+			return artel.Conversation{}, err
+		}
+	}
+	now := cs.now()
+	c := artel.Conversation{
+		ID: artel.NewConversationID(now), Title: strings.TrimSpace(n.Title), Agent: n.Agent, Service: n.Service,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	err := cs.update(ctx, func(tx store.Tx) error { return tx.Conversations.Create(c) })
+	return c, err
+}
+
+// Find returns one conversation.
+func (cs *Conversations) Find(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		c, err = tx.Conversations.Get(id)
+		return err
+	})
+	return c, err
+}
+
+// List returns conversations, the newest updated first.
+func (cs *Conversations) List(ctx context.Context, p store.Page) (items []artel.Conversation, next string, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		items, next, err = tx.Conversations.List(p)
+		return err
+	})
+	return items, next, err
+}
+
+// Delete removes a conversation with everything in it. While a run works on
+// it, it is of kind Conflict.
+func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) error {
+	return cs.update(ctx, func(tx store.Tx) error {
+		if r, err := tx.Runs.Active(id); err == nil {
+			return &artel.Error{
+				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: codeRunActive,
+				Err: artel.Errorf(artel.Conflict, "", string(r.ID), "is working on it; cancel it first"),
+			}
+		}
+		return tx.Conversations.Delete(id)
+	})
+}
+
+// Messages returns the messages of all branches, oldest first.
+func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, p store.Page) (items []artel.Message, next string, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		if _, err := tx.Conversations.Get(id); err != nil {
+			return err
+		}
+		items, next, err = tx.Messages.List(id, p)
+		return err
+	})
+	return items, next, err
+}
+
+// Branch returns the messages of the branch that ends in leaf, root first.
+func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID) (branch []artel.Message, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		branch, err = tx.Messages.Path(id, leaf)
+		return err
+	})
+	return branch, err
+}
+
+// titleOf makes a title from the first words of a message.
+func titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	words := strings.Fields(line)
+	title := ""
+	for _, w := range words {
+		if title != "" && utf8.RuneCountInString(title)+utf8.RuneCountInString(w) >= 60 {
+			return title + "…"
+		}
+		title = strings.TrimSpace(title + " " + w)
+	}
+	if runes := []rune(title); len(runes) > 60 {
+		return string(runes[:60]) + "…"
+	}
+	return title
+}

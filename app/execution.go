@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/tool"
+)
+
+// execute runs the agent until it rests and ends the run, whatever happens.
+func (x *execution) execute(ctx context.Context) {
+	ctx, stop := context.WithTimeoutCause(ctx, x.agent.Limits.Time(), errTimedOut)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { x.keepLease(ctx, cancel) })
+	err := x.work(ctx)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	wg.Wait()
+	if errors.Is(cause, errLeaseLost) {
+		return // somebody else ends it
+	}
+	x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err)
+}
+
+func stateOf(err, cause error) artel.RunState {
+	switch {
+	case err == nil:
+		return artel.RunDone
+	case errors.Is(cause, errCancelled):
+		return artel.RunCancelled
+	case errors.Is(cause, errTimedOut):
+		return artel.RunTimedOut
+	case errors.Is(cause, errShutdown):
+		return artel.RunInterrupted
+	}
+	return artel.RunFailed
+}
+
+func (x *execution) work(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
+		}
+	}()
+	var history []artel.Message
+	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		history, err = tx.Messages.Path(x.run.Conversation, x.run.Message)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for payload, err := range x.engine.Run(ctx, x.input(history)) {
+		if err != nil {
+			return err
+		}
+		if err := x.take(ctx, payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *execution) input(history []artel.Message) agent.Input {
+	target := route.Target{Service: x.service.ID, Capabilities: x.service.Capabilities, Suggest: x.services.Suggest}
+	return agent.Input{
+		Run: x.run, Agent: x.agent, Service: x.service, History: history,
+		Context: pipeline.Input{
+			Owner: x.owner, Conversation: x.run.Conversation, Locale: x.locale,
+			Sources: x.artifacts, Suggest: x.services.Suggest,
+			Placement: x.context.Placement, Settings: x.context.Settings,
+		},
+		Env: tool.Env{
+			Owner: x.owner, Conversation: x.run.Conversation, At: x.run.Message, Artifacts: x.artifacts,
+			Workspace: x.artifacts.Workspace(artifact.WorkspaceConfig{
+				Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
+				Author: string(x.agent.Name),
+				OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
+			}),
+			Target: target, Locale: x.locale,
+		},
+	}
+}
+
+// take stores one payload, or holds it for the end of the run.
+func (x *execution) take(ctx context.Context, p artel.Payload) error {
+	switch p := p.(type) {
+	case artel.MessageDelta:
+		x.log.Bell().Say(x.run.Conversation, x.run.ID, x.run.Agent, p.Message, p.Text)
+		return nil
+	case artel.MessageCompleted:
+		x.run.Reply = p.Message.ID
+		if !slices.ContainsFunc(p.Message.Parts, isCall) {
+			x.held = append(x.held, p)
+			return nil
+		}
+	case artel.UsageReported:
+		x.run.Usage = x.run.Usage.Add(p.Usage)
+	}
+	if len(x.held) > 0 {
+		x.held = append(x.held, p)
+		return nil
+	}
+	// What the agent has done is kept even when the run is being cancelled.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) })
+	if err != nil {
+		return err
+	}
+	if _, ok := p.(artel.MessageCompleted); ok {
+		x.log.Bell().Hush(x.run.Conversation)
+	}
+	x.log.Bell().Ring(x.run.Conversation)
+	return nil
+}
+
+func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
+
+// write stores payloads with the messages that they carry.
+func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
+	for _, p := range payloads {
+		switch p := p.(type) {
+		case artel.MessageCompleted:
+			if err := x.writeMessage(tx, p.Message); err != nil {
+				return err
+			}
+		case artel.ToolCompleted:
+			if err := x.writeMessage(tx, p.Message); err != nil {
+				return err
+			}
+		}
+	}
+	return x.appendEvents(tx, payloads...)
+}
+
+func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
+	if err := tx.Messages.Create(m); err != nil {
+		return err
+	}
+	c, err := tx.Conversations.Get(m.Conversation)
+	if err != nil {
+		return err
+	}
+	c.Leaf, c.UpdatedAt = m.ID, m.CreatedAt
+	return tx.Conversations.Update(c)
+}
+
+func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
+	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, payloads...)
+}
+
+// keepLease shows that this process works on the run, until ctx ends.
+func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(leaseRenew)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := x.now()
+		lease := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: now.Add(leaseTime)}
+		err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, now) })
+		switch {
+		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):
+			cancel(errLeaseLost)
+			return
+		case err != nil && ctx.Err() == nil:
+			x.logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
+		}
+	}
+}
+
+// finish ends the run in one transaction: folded versions, reply, last events
+// and state. When that fails for good, the run ends as failed without folding;
+// the journal keeps the edits, and the next run or start folds them.
+func (x *execution) finish(ctx context.Context, state artel.RunState, cause error) {
+	now := x.now()
+	x.run.State, x.run.FinishedAt = state, &now
+	if cause != nil && state != artel.RunDone {
+		x.run.Error = x.explain(state, cause)
+	}
+	err := x.retry(ctx, func(tx store.Tx) error {
+		if err := artifact.FoldRun(tx, x.run.Conversation, x.run.ID); err != nil {
+			return err
+		}
+		return x.end(tx)
+	})
+	if err != nil {
+		x.logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
+		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
+		if err = x.retry(ctx, x.end); err != nil {
+			x.logger.Error("a run could not be ended; the next start ends it", "run", x.run.ID, "err", err)
+		}
+	}
+	x.log.Bell().Hush(x.run.Conversation)
+	x.log.Bell().Ring(x.run.Conversation)
+}
+
+func (x *execution) end(tx store.Tx) error {
+	current, err := tx.Runs.Get(x.run.ID)
+	if err != nil {
+		return err
+	}
+	if current.State.Final() {
+		return nil
+	}
+	finished := artel.RunFinished{State: x.run.State, Reply: x.run.Reply, Error: x.run.Error, Usage: x.run.Usage}
+	if err := x.write(tx, append(slices.Clip(x.held), finished)...); err != nil {
+		return err
+	}
+	return tx.Runs.Update(x.run)
+}
+
+// retry runs an update up to five times while the store is unavailable.
+func (x *execution) retry(ctx context.Context, fn func(store.Tx) error) error {
+	wait := 50 * time.Millisecond
+	for attempt := 1; ; attempt++ {
+		err := x.store.Update(ctx, x.owner, fn)
+		if err == nil || attempt == 5 || artel.KindOf(err) != artel.Unavailable {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+			wait *= 4
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// explain says for people why a run did not end well. Our own faults go to
+// the log under an id, and only the id is shown.
+func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
+	switch state {
+	case artel.RunCancelled:
+		return &artel.RunError{Kind: artel.Canceled, Message: errCancelled.Error()}
+	case artel.RunTimedOut:
+		return &artel.RunError{Kind: artel.Canceled, Message: errTimedOut.Error()}
+	case artel.RunInterrupted:
+		return &artel.RunError{Kind: artel.Unavailable, Message: errShutdown.Error()}
+	}
+	kind := artel.KindOf(cause)
+	if kind == artel.Internal {
+		id := rand.Text()[:8]
+		x.logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
+		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
+	}
+	return &artel.RunError{Kind: kind, Message: cause.Error()}
+}

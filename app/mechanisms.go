@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/route"
+)
+
+// Mechanisms are the use cases without state: bytes or text come in, an answer
+// goes out, nothing is kept.
+type Mechanisms struct {
+	*core
+	spoolDir string
+}
+
+// maxSpool is the most bytes that are looked at in one call.
+const maxSpool = 200 << 20
+
+// Detect says what bytes are.
+func (m *Mechanisms) Detect(ctx context.Context, u Upload) (artel.MediaInfo, error) {
+	s, err := m.spool(u)
+	if err != nil {
+		return artel.MediaInfo{}, err
+	}
+	defer s.remove()
+	return media.Measure(ctx, s.info, s.file), nil
+}
+
+// Route calls encode with what a model would get of some bytes. The result is
+// valid until encode returns.
+func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(*route.Result) error) error {
+	s, err := m.spool(u)
+	if err != nil {
+		return err
+	}
+	defer s.remove()
+	return encode(route.New(route.Source{
+		Filename: u.Filename, Info: media.Measure(ctx, s.info, s.file), CreatedAt: m.now(),
+		Text: func() (string, error) {
+			r, err := s.reader()
+			if err != nil {
+				return "", err
+			}
+			return media.DecodeText(r, s.info.Charset)
+		},
+		Open: func() (io.ReadCloser, error) {
+			r, err := s.reader()
+			return io.NopCloser(r), err
+		},
+	}, m.target(t), m.locale))
+}
+
+// Edit applies edits to a text; see [edit.Apply].
+func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o edit.Options) (edit.Result, error) {
+	return edit.Apply(ctx, text, edits, o)
+}
+
+// A spool is a request body on disk, so that it is never whole in memory.
+type spool struct {
+	file *os.File
+	info artel.MediaInfo
+}
+
+func (m *Mechanisms) spool(u Upload) (*spool, error) {
+	f, err := os.CreateTemp(m.spoolDir, "artel-spool-*")
+	if err != nil {
+		return nil, artel.Errorf(artel.Unavailable, "app.Mechanisms", "", "no room for the request body: %w", err)
+	}
+	s := &spool{file: f}
+	sniffer := media.NewSniffer(media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
+	n, err := io.Copy(io.MultiWriter(f, sniffer), io.LimitReader(u.Body, maxSpool+1))
+	if err != nil {
+		s.remove()
+		return nil, spoolError(err)
+	}
+	if n > maxSpool {
+		s.remove()
+		return nil, artel.Errorf(artel.TooLarge, "app.Mechanisms", "body", "more than %d MB", maxSpool>>20)
+	}
+	s.info = sniffer.Info()
+	return s, nil
+}
+
+// spoolError tells a client that stopped sending from a disk that is full.
+func spoolError(err error) error {
+	if _, disk := errors.AsType[*os.PathError](err); disk {
+		return artel.Errorf(artel.Unavailable, "app.Mechanisms", "", "no room for the request body: %w", err)
+	}
+	if artel.KindOf(err) != artel.Internal {
+		return err
+	}
+	return artel.Errorf(artel.Invalid, "app.Mechanisms", "body", "it broke off: %w", err)
+}
+
+func (s *spool) reader() (io.Reader, error) {
+	_, err := s.file.Seek(0, io.SeekStart)
+	return s.file, err
+}
+
+func (s *spool) remove() {
+	_ = s.file.Close()
+	_ = os.Remove(s.file.Name())
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/route"
+)
+
+// Models are the use cases of services and agents.
+type Models struct{ *core }
+
+// Services returns the services, in the order in which they are preferred.
+func (m *Models) Services(context.Context) []model.Service { return m.services.All() }
+
+// Default returns the service that is used where none is named.
+func (m *Models) Default(context.Context) model.Service { return m.services.Default() }
+
+// Agents returns the agent definitions.
+func (m *Models) Agents(context.Context) []agent.Definition { return m.agents }
+
+// A Target says for which model something is routed: a service by id, or bare
+// capability words. The zero Target is a model that takes text only.
+type Target struct {
+	Service      artel.ServiceID
+	Capabilities []artel.Capability
+}
+
+// target resolves t. It cannot fail: what is not known takes text only.
+func (k *core) target(t Target) route.Target {
+	out := route.Target{Service: t.Service, Capabilities: model.TextOnly(), Suggest: k.services.Suggest}
+	if s, ok := k.services.Lookup(t.Service); ok && t.Service != "" {
+		out.Capabilities = s.Capabilities
+	} else if t.Service != "" {
+		k.logger.Warn("routing for a service that is not known; text only", "service", artel.Shorten(string(t.Service), 80))
+	} else if len(t.Capabilities) > 0 {
+		out.Capabilities.Input = model.Fact[[]artel.Capability]{Value: t.Capabilities, Source: model.FromOperator}
+	}
+	return out
+}
+
+// agent finds a definition; "" is the lead.
+func (k *core) agent(name artel.AgentName) (agent.Definition, error) {
+	if name == "" {
+		name = agent.Lead
+	}
+	known := make([]string, len(k.agents))
+	for i, d := range k.agents {
+		if d.Name == name {
+			return d, nil
+		}
+		known[i] = string(d.Name)
+	}
+	return agent.Definition{}, artel.Errorf(artel.Invalid, "app", "agent "+artel.Shorten(string(name), 80),
+		"there is no such agent; there are: %s", strings.Join(known, ", "))
+}
+
+// service finds a service that a run can call.
+func (k *core) service(id artel.ServiceID) (model.Service, error) {
+	s, ok := k.services.Lookup(id)
+	if !ok {
+		var known []string
+		for _, s := range k.services.All() {
+			known = append(known, string(s.ID))
+		}
+		return s, artel.Errorf(artel.Invalid, "app", "service "+artel.Shorten(string(id), 80),
+			"there is no such service; there are: %s", strings.Join(known, ", "))
+	}
+	if !s.Callable() {
+		return s, artel.Errorf(artel.Invalid, "app", "service "+string(id), "it serves for routing only: its entry has no baseURL or no model")
+	}
+	return s, nil
+}
+
+// resolve picks the first named service: of the message, the conversation,
+// the agent, else the default.
+func (k *core) resolve(candidates ...artel.ServiceID) (model.Service, error) {
+	for _, id := range candidates {
+		if id != "" {
+			return k.service(id)
+		}
+	}
+	return k.services.Default(), nil
+}

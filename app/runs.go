@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
+)
+
+// Runs are the use cases of runs. A run belongs to the process that started
+// it, which shows signs of life by renewing its lease.
+type Runs struct {
+	*core
+	holder string // names this process in leases
+
+	mu     sync.Mutex
+	active map[artel.RunID]*activeRun // runs of this process
+	closed bool
+	wg     sync.WaitGroup // counts active
+}
+
+type activeRun struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+// How long a run may go without a sign of life, and how often it gives one.
+const (
+	leaseTime  = 30 * time.Second
+	leaseRenew = 10 * time.Second
+)
+
+const codeRunActive = "run_active"
+
+// Causes for which a run's context ends.
+var (
+	errCancelled = errors.New("cancelled by a person")
+	errShutdown  = errors.New("the server was stopped")
+	errLeaseLost = errors.New("another process took the run over")
+	errTimedOut  = errors.New("the run took longer than its agent may")
+)
+
+func newRuns(k *core) *Runs {
+	return &Runs{core: k, holder: rand.Text(), active: map[artel.RunID]*activeRun{}}
+}
+
+// Input is a user message.
+type Input struct {
+	Text        string
+	Attachments []string         // artifact ids or refs, in the conversation
+	Parent      *artel.MessageID // nil: the newest message of the active branch; "": a new root
+	Agent       artel.AgentName  // "": the conversation's
+	Service     artel.ServiceID  // "": the conversation's, else the agent's, else the default
+}
+
+// Limits of one message.
+const (
+	maxMessageText = 1_000_000 // code points would be fairer; bytes are what arrives
+	maxAttachments = 200
+)
+
+// Send stores a message and starts the run that answers it, in one
+// transaction. It is of kind Conflict, code "run_active", while another run
+// works on the conversation.
+func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
+	if err := in.check(); err != nil {
+		return artel.Run{}, err
+	}
+	now := rs.now()
+	job := execution{
+		Runs: rs, owner: ownerOf(ctx),
+		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
+	}
+	message := artel.NewMessageID(now)
+	runCtx, err := rs.admit(ctx, job.run.ID)
+	if err != nil {
+		return artel.Run{}, err
+	}
+	err = rs.update(ctx, func(tx store.Tx) error {
+		conversation, err := tx.Conversations.Get(c)
+		if err != nil {
+			return err
+		}
+		return job.open(tx, conversation, message, in)
+	})
+	if err != nil {
+		rs.dismiss(job.run.ID)
+		return artel.Run{}, err
+	}
+	rs.log.Bell().Ring(c)
+	go func() {
+		defer rs.dismiss(job.run.ID)
+		job.execute(runCtx)
+	}()
+	return job.run, nil
+}
+
+func (in Input) check() error {
+	const op = "app.Runs.Send"
+	switch {
+	case strings.TrimSpace(in.Text) == "" && len(in.Attachments) == 0:
+		return artel.Errorf(artel.Invalid, op, "text", "a message needs text or attachments")
+	case len(in.Text) > maxMessageText:
+		return artel.Errorf(artel.TooLarge, op, "text", "a message holds at most %d bytes; upload longer text as an artifact and attach it", maxMessageText)
+	case len(in.Attachments) > maxAttachments:
+		return artel.Errorf(artel.TooLarge, op, "attachments", "a message takes at most %d", maxAttachments)
+	}
+	return nil
+}
+
+// Find returns one run.
+func (rs *Runs) Find(ctx context.Context, id artel.RunID) (r artel.Run, err error) {
+	err = rs.view(ctx, func(tx store.Tx) error {
+		r, err = tx.Runs.Get(id)
+		return err
+	})
+	return r, err
+}
+
+// Active returns the run that works on c; kind NotFound if none does.
+func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run, err error) {
+	err = rs.view(ctx, func(tx store.Tx) error {
+		r, err = tx.Runs.Active(c)
+		return err
+	})
+	return r, err
+}
+
+// Cancel stops a run, also inside a model's stream or a tool, and returns it
+// as it ended. What it acknowledged stays. A run that has ended is of kind
+// Conflict.
+func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
+	r, err := rs.Find(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	rs.mu.Lock()
+	a := rs.active[id]
+	rs.mu.Unlock()
+	if a == nil || r.State.Final() {
+		return r, artel.Errorf(artel.Conflict, "app.Runs.Cancel", string(id), "the run is not running here; its state is %s", r.State)
+	}
+	a.cancel(errCancelled)
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return r, ctx.Err()
+	}
+	return rs.Find(ctx, id)
+}
+
+// admit makes room for a run and returns the context it works in, which
+// outlives the request but keeps its values.
+func (rs *Runs) admit(ctx context.Context, id artel.RunID) (context.Context, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed {
+		return nil, artel.Errorf(artel.Unavailable, "app.Runs.Send", "", "the server is stopping")
+	}
+	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	rs.active[id] = &activeRun{cancel: cancel, done: make(chan struct{})}
+	rs.wg.Add(1)
+	return runCtx, nil
+}
+
+func (rs *Runs) dismiss(id artel.RunID) {
+	rs.mu.Lock()
+	a := rs.active[id]
+	delete(rs.active, id)
+	rs.mu.Unlock()
+	a.cancel(nil)
+	close(a.done)
+	rs.wg.Done()
+}
+
+func (rs *Runs) close(ctx context.Context) error {
+	rs.mu.Lock()
+	rs.closed = true
+	for _, a := range rs.active {
+		a.cancel(errShutdown)
+	}
+	rs.mu.Unlock()
+	done := make(chan struct{})
+	go func() { rs.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return artel.Errorf(artel.Canceled, "app.Close", "", "runs had not ended in time: %w", ctx.Err())
+	}
+}
+
+func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
+	before := rs.now()
+	if exclusive {
+		before = before.Add(100 * 365 * 24 * time.Hour)
+	}
+	leases, err := rs.store.Overdue(ctx, before)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, l := range leases {
+		if l.Holder == rs.holder {
+			continue
+		}
+		job := execution{Runs: rs, owner: l.Owner}
+		err := rs.store.View(ctx, l.Owner, func(tx store.Tx) (err error) {
+			job.run, err = tx.Runs.Get(l.Run)
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+		job.finish(ctx, artel.RunInterrupted, errShutdown)
+		n++
+	}
+	return n, nil
+}
+
+// open fills in the job and writes the first rows of a run.
+func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input) error {
+	name := in.Agent
+	if name == "" {
+		name = c.Agent
+	}
+	var err error
+	if x.agent, err = x.core.agent(name); err != nil {
+		return err
+	}
+	if x.service, err = x.resolve(in.Service, c.Service, x.agent.Service); err != nil {
+		return err
+	}
+	if err := foldLeftovers(tx, c.ID); err != nil {
+		return err
+	}
+	parent := c.Leaf
+	if in.Parent != nil {
+		parent = *in.Parent
+	}
+	m := artel.Message{
+		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: x.run.StartedAt,
+	}
+	if in.Text != "" {
+		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
+	}
+	attached, err := x.attach(tx, c.ID, parent, in.Attachments)
+	if err != nil {
+		return err
+	}
+	ids := make([]artel.ArtifactID, len(attached))
+	for i, a := range attached {
+		ids[i] = a.ID
+		m.Parts = append(m.Parts, a.MediaPart())
+	}
+	x.run.Message, x.run.Agent, x.run.Service = m.ID, x.agent.Name, x.service.ID
+	if err := tx.Messages.Create(m); err != nil {
+		return err
+	}
+	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
+		return err
+	}
+	lease := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: c.ID, Holder: x.holder, Until: x.run.StartedAt.Add(leaseTime)}
+	if err := tx.Runs.Create(x.run, lease); err != nil {
+		return err
+	}
+	c.Leaf, c.UpdatedAt = m.ID, x.run.StartedAt
+	if c.Title == "" {
+		if c.Title = titleOf(in.Text); c.Title == "" && len(attached) > 0 {
+			c.Title = attached[0].Title
+		}
+	}
+	if err := tx.Conversations.Update(c); err != nil {
+		return err
+	}
+	return x.appendEvents(tx, artel.RunStarted{Message: m.ID, Service: x.service.ID}, artel.UserInput{Message: m})
+}
+
+// attach resolves attachments to artifacts that are visible on the branch.
+func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, refs []string) ([]artel.Artifact, error) {
+	var found []artel.Artifact
+	for _, s := range refs {
+		ref, err := artel.ParseRef(s)
+		if err == nil && (ref.IsBlob() || ref.Conversation != "" && ref.Conversation != c) {
+			err = artel.Errorf(artel.Invalid, "app.Runs.Send", artel.Shorten(s, 120), "an attachment is an artifact of this conversation")
+		}
+		if err != nil {
+			return nil, err
+		}
+		a, err := tx.Artifacts.Head(c, ref.Artifact, at)
+		if err == nil && a.Deleted {
+			err = artel.NotFound
+		}
+		if err != nil {
+			if errors.Is(err, artel.NotFound) {
+				err = &artel.Error{
+					Op: "app.Runs.Send", Subject: artel.Shorten(s, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+					Err: errors.New("there is no such artifact on this branch"),
+				}
+			}
+			return nil, err
+		}
+		found = append(found, a)
+	}
+	return found, nil
+}
+
+// foldLeftovers folds what runs that ended badly have left in the journal.
+func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
+	edits, err := tx.Versions.Edits(c, store.EditQuery{Unfolded: true})
+	if err != nil {
+		return err
+	}
+	done := map[artel.RunID]bool{}
+	for _, e := range edits {
+		if done[e.Run] {
+			continue
+		}
+		done[e.Run] = true
+		if err := artifact.FoldRun(tx, c, e.Run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// execution is one run at work.
+type execution struct {
+	*Runs
+	owner   artel.Owner
+	run     artel.Run
+	agent   agent.Definition
+	service model.Service
+
+	held []artel.Payload // the reply and what follows it, written with the end
+}

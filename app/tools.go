@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/tool"
+)
+
+// Tools are the use cases of single tool calls, outside any run.
+type Tools struct{ *core }
+
+// List returns what the tools say of themselves.
+func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.box.Specs(ts.box.Names()...) }
+
+// Call runs one tool on a conversation in a workspace of its own: what it
+// writes is a version at once, and belongs to the newest message of the
+// active branch. A failure that the caller can mend is a result; an unknown
+// tool is of kind NotFound.
+func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
+	if !ts.box.Has(name) {
+		return tool.Result{}, &artel.Error{
+			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",
+			Err: errors.New("there is no such tool; GET /tools lists them"),
+		}
+	}
+	at, err := ts.branch(ctx, c, "")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	const author = "user"
+	env := tool.Env{
+		Owner: ownerOf(ctx), Conversation: c, At: at, Artifacts: ts.artifacts,
+		Workspace: ts.artifacts.Workspace(artifact.WorkspaceConfig{
+			Owner: ownerOf(ctx), Conversation: c, Message: at, Author: author,
+			OnEdit: func(tx store.Tx, p artel.Payload) error { return appendEvents(ts.core, tx, c, "", author, p) },
+		}),
+		Target: ts.target(t), Locale: ts.locale,
+	}
+	result, err := ts.box.Call(ctx, &env, name, args)
+	ts.log.Bell().Ring(c)
+	return result, err
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package artifact keeps the documents and files of conversations: what is
+// uploaded, what agents write, and every state that either was in.
+//
+// Begin with [Collection], which reads and takes uploads in, and
+// [Collection.Workspace], through which a run or a person writes.
+//
+// # Versions and the journal
+//
+// An artifact is a chain of immutable versions, of text or of bytes. Every
+// edit takes the next number, over all branches, by being appended to the
+// journal in the same transaction that tells of it: whoever was told that an
+// edit is done can rely on it, whatever crashes afterwards.
+//
+// # Folding
+//
+// A run that edits an artifact five times leaves one visible version, not
+// five. When the run ends, or after a crash, [FoldRun] folds its edits: the
+// last of them becomes a visible version, with the whole text, all changes in
+// order, the strongest update type and, as parent, what was there before the
+// first. Until then they are live: every reader sees the newest edit as the
+// head, by replaying the journal on the visible version below it. So the
+// visible numbers are sparse, and the numbers between stay in the journal.
+// Edits outside any run are folded at once.
+//
+// # Branches
+//
+// Messages form a tree, and a version belongs to the message whose run made
+// it. At a message, the head of an artifact is the newest version or live edit
+// that belongs to that message or one before it on its path, or to none: what
+// is uploaded is seen everywhere until a message sends it. Each edit builds on
+// the head of its own branch and names it as its parent, so that following
+// parents never leaves the branch. An id may be made on two branches; its
+// versions then share one row of numbers.
+//
+// # Two faces of text
+//
+// An upload keeps its bytes as they came, in the blob store, and of text also
+// the decoding to UTF-8, which is what is read and edited. The first edit
+// makes a version whose bytes are that UTF-8 text itself.
+//
+// The package promises that no write loses another: a writer that was
+// overtaken computes its edit anew on what is there, or is refused. It leaves
+// to others who may write, when a run ends, what a message sends, and the
+// removal of blobs that nothing refers to.
+package artifact
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/store"
+)
+
+// Default limits of one version.
+const (
+	DefaultMaxBytes = 200 << 20
+	DefaultMaxText  = edit.DefaultMaxText
+)
+
+// AuthorUser is the author of what a person uploads or writes.
+const AuthorUser = "user"
+
+// Options of [New].
+type Options struct {
+	MaxBytes int64            // bytes of a binary version; 0: DefaultMaxBytes
+	MaxText  int              // bytes of a text, in UTF-8; 0: DefaultMaxText
+	Now      func() time.Time // nil: time.Now
+}
+
+// A Collection is the artifacts of all conversations. It is safe for
+// concurrent use. What belongs to another owner is of kind
+// [artel.NotFound]; a missing artifact or version has the code
+// [artel.CodeArtifactNotFound]. A method that takes at reads the branch that
+// ends in that message; an empty at shows only what belongs to no message.
+type Collection struct {
+	store store.Store
+	blobs blob.Store
+	opt   Options
+
+	mu       sync.Mutex
+	previews map[previewKey]string
+}
+
+// New returns the artifacts in s, whose uploads have their bytes in b.
+func New(s store.Store, b blob.Store, o Options) *Collection {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxText == 0 {
+		o.MaxText = DefaultMaxText
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Collection{store: s, blobs: b, opt: o, previews: map[previewKey]string{}}
+}
+
+// now is the time as rows keep it.
+func (c *Collection) now() time.Time { return c.opt.Now().UTC().Truncate(time.Microsecond) }
+
+// List returns the heads on the branch that ends in at, live edits included
+// and deleted artifacts left out, by id.
+func (c *Collection) List(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	var list []artel.Artifact
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		var err error
+		list, err = heads(tx, conv, at)
+		return err
+	})
+	return list, failed("artifact.List", string(conv), err)
+}
+
+func heads(tx store.Tx, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	if _, err := tx.Conversations.Get(conv); err != nil {
+		return nil, err
+	}
+	all, err := tx.Artifacts.Heads(conv, at)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]artel.Artifact, 0, len(all))
+	for _, a := range all {
+		if !a.Deleted {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// Get returns the head of an artifact, live edits included.
+func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
+	var a artel.Artifact
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		var err error
+		a, err = head(tx, conv, id, at)
+		return err
+	})
+	return a, failed("artifact.Get", string(id), err)
+}
+
+// head returns the head of an artifact that is there and not deleted.
+func head(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
+	a, err := tx.Artifacts.Head(conv, id, at)
+	switch {
+	case errors.Is(err, artel.NotFound):
+		return artel.Artifact{}, missing("there is no such artifact here")
+	case err != nil:
+		return artel.Artifact{}, err
+	case a.Deleted:
+		return artel.Artifact{}, missing("this artifact was deleted; restore_artifact brings it back")
+	}
+	return a, nil
+}
+
+// Text returns the text of a visible version, or, for number 0, of the head
+// with its live edits, and that version. A binary one is of kind
+// [artel.Unsupported].
+func (c *Collection) Text(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (string, artel.Version, error) {
+	var text string
+	var v artel.Version
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		n := number
+		if n == 0 {
+			a, err := head(tx, conv, id, at)
+			if err != nil {
+				return err
+			}
+			n = a.Version
+		}
+		e, err := version(tx, conv, id, n)
+		if err != nil {
+			return err
+		}
+		if number != 0 && !e.visible {
+			return missing("version %d is not among the visible ones", n)
+		}
+		v = e.Version
+		text, err = textOf(tx, conv, id, v)
+		return err
+	})
+	return text, v, failed("artifact.Text", string(id), err)
+}
+
+// Versions returns the visible versions of every branch, oldest first.
+func (c *Collection) Versions(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+	var list []artel.Version
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		var err error
+		list, err = versions(tx, conv, id)
+		return err
+	})
+	return list, failed("artifact.Versions", string(id), err)
+}
+
+// Version returns one visible version.
+func (c *Collection) Version(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
+	var v artel.Version
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		e, err := version(tx, conv, id, n)
+		if err == nil && !e.visible {
+			err = missing("version %d is not among the visible ones", n)
+		}
+		v = e.Version
+		return err
+	})
+	return v, failed("artifact.Version", string(id), err)
+}
+
+// missing is the error for an artifact or version that is not there.
+func missing(format string, args ...any) error {
+	e := artel.Errorf(artel.NotFound, "", "", format, args...)
+	e.Code = artel.CodeArtifactNotFound
+	return e
+}
+
+// failed names the operation and its subject. An error that names them already
+// stays as it is, and a kind is kept.
+func failed(op, subject string, err error) error {
+	e, ok := err.(*artel.Error)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return &artel.Error{Op: op, Subject: subject, Kind: artel.KindOf(err), Err: err}
+	case e.Op != "":
+		return e
+	}
+	named := *e
+	named.Op, named.Subject = op, subject
+	return &named
+}

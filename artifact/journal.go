@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/store"
+)
+
+// A state is a numbered state of an artifact, visible or in the journal alone.
+type state struct {
+	artel.Version
+	visible bool
+}
+
+// version finds state n of an artifact.
+func version(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (state, error) {
+	visible, err := versions(tx, conv, id)
+	if err != nil {
+		return state{}, err
+	}
+	for _, v := range visible {
+		if v.Number == n {
+			return state{v, true}, nil
+		}
+	}
+	if n < 1 {
+		return state{}, missing("versions are numbered from 1")
+	}
+	edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, After: n - 1})
+	if err != nil {
+		return state{}, err
+	}
+	for _, e := range edits {
+		if e.Number == n {
+			return state{e.Version, false}, nil
+		}
+	}
+	return state{}, missing("there is no version %d of it", n)
+}
+
+// versions returns the visible versions of an artifact that was ever there.
+func versions(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+	list, err := tx.Versions.List(conv, id)
+	if errors.Is(err, artel.NotFound) {
+		err = missing("there is no such artifact here")
+	}
+	return list, err
+}
+
+// textOf returns the text of v, and refuses binary content.
+func textOf(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version) (string, error) {
+	if v.IsBinary() {
+		return "", artel.Errorf(artel.Unsupported, "", "", "version %d is binary (%s) and has no text", v.Number, v.MediaType)
+	}
+	return textAt(tx, conv, id, v.Number)
+}
+
+// textAt returns the text of state n. That of a visible version is stored;
+// that of an edit is the text of the nearest visible version below it on its
+// branch, with the edits since then replayed. All readers of text come here.
+func textAt(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (string, error) {
+	j := journal{tx: tx, conv: conv, id: id}
+	var replay []store.Edit
+	for {
+		text, err := tx.Versions.Text(conv, id, n)
+		if err == nil {
+			return replayed(text, replay)
+		}
+		if !errors.Is(err, artel.NotFound) {
+			return "", err
+		}
+		e, err := j.edit(n)
+		if err != nil {
+			return "", err
+		}
+		if e.Text != nil {
+			return replayed(*e.Text, replay)
+		}
+		if e.Parent < 1 || e.Parent >= n {
+			return "", artel.Errorf(artel.Internal, "", "", "the journal has no text for edit %d", n)
+		}
+		replay = append(replay, e)
+		n = e.Parent
+	}
+}
+
+// A journal looks up the edits of one artifact: first among the unfolded ones,
+// which are few, then among all. An edit that is folded but not visible is
+// asked for only where a run was folded after another had built on its edits.
+type journal struct {
+	tx    store.Tx
+	conv  artel.ConversationID
+	id    artel.ArtifactID
+	edits map[int]store.Edit
+	whole bool
+}
+
+func (j *journal) edit(n int) (store.Edit, error) {
+	for {
+		if e, ok := j.edits[n]; ok {
+			return e, nil
+		}
+		if j.whole {
+			return store.Edit{}, missing("there is no version %d of it", n)
+		}
+		j.whole = j.edits != nil
+		edits, err := j.tx.Versions.Edits(j.conv, store.EditQuery{Artifact: j.id, Unfolded: !j.whole})
+		if err != nil {
+			return store.Edit{}, err
+		}
+		j.edits = make(map[int]store.Edit, len(edits))
+		for _, e := range edits {
+			j.edits[e.Number] = e
+		}
+	}
+}
+
+// replayed applies edits, newest first in the list, to the text below them.
+func replayed(text string, edits []store.Edit) (string, error) {
+	var changes []artel.Change
+	for _, e := range slices.Backward(edits) {
+		changes = append(changes, e.Changes...)
+	}
+	text, err := edit.ApplyChanges(text, changes)
+	if err != nil {
+		return "", artel.Errorf(artel.Internal, "", "", "the journal does not fit its base: %w", err)
+	}
+	return text, nil
+}
+
+// FoldRun makes one visible version for each artifact that has unfolded edits
+// of the run, under the number of the last of them. It is called in the
+// transaction that ends the run, or that settles it after a crash; folding
+// what is folded changes nothing. The empty run stands for edits outside any
+// run, each of which becomes a version of its own.
+func FoldRun(tx store.Tx, conv artel.ConversationID, run artel.RunID) error {
+	edits, err := tx.Versions.Edits(conv, store.EditQuery{Run: run, Unfolded: true})
+	if err != nil {
+		return failed("artifact.FoldRun", string(run), err)
+	}
+	edits = slices.DeleteFunc(edits, func(e store.Edit) bool { return e.Run != run })
+	slices.SortStableFunc(edits, func(a, b store.Edit) int {
+		return cmp.Or(cmp.Compare(a.Artifact, b.Artifact), cmp.Compare(a.Number, b.Number))
+	})
+	for len(edits) > 0 {
+		n := 1
+		for run != "" && n < len(edits) && edits[n].Artifact == edits[0].Artifact {
+			n++
+		}
+		if err := fold(tx, conv, edits[:n]); err != nil {
+			return failed("artifact.FoldRun", string(edits[0].Artifact), err)
+		}
+		edits = edits[n:]
+	}
+	return nil
+}
+
+// fold makes the last of an artifact's edits, given by number, visible.
+func fold(tx store.Tx, conv artel.ConversationID, edits []store.Edit) error {
+	last := edits[len(edits)-1]
+	v := last.Version
+	v.Parent = edits[0].Parent
+	v.Changes = nil
+	for _, e := range edits {
+		v.Changes = append(v.Changes, e.Changes...)
+		if strength(e.Update) > strength(v.Update) && v.Update != artel.UpdateDelete {
+			v.Update = e.Update
+		}
+	}
+	if v.IsBinary() {
+		return tx.Versions.Fold(conv, last.Artifact, v, nil)
+	}
+	text, err := textAt(tx, conv, last.Artifact, last.Number)
+	if err != nil {
+		return err
+	}
+	return tx.Versions.Fold(conv, last.Artifact, v, &text)
+}
+
+// strength orders update types; the strongest of its edits names a version. A
+// deletion counts only where it came last.
+func strength(u artel.UpdateType) int {
+	return slices.Index([]artel.UpdateType{
+		artel.UpdateDelete, artel.UpdateRename, artel.UpdateExact, artel.UpdateFuzzy,
+		artel.UpdateRewrite, artel.UpdateRestore, artel.UpdateCreate,
+	}, u)
+}

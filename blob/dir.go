@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/artelhq/artel"
+)
+
+// copyBuffer is large enough that system calls cost little beside hashing.
+const copyBuffer = 128 << 10
+
+// A Dir keeps blobs in a folder, one plain file each:
+//
+//	ab/cd/abcd….1234     the blob with SHA-256 abcd…, 1,234 bytes long
+//	staging/put-…        what is being written
+//	staging/lock         held, shared, by every open Dir
+//
+// A file gets its name only once it is whole and on disk, so a process that
+// dies leaves at most a staged file, which the next OpenDir removes. The size
+// in the name is what reveals a file that was cut or grew later. Several
+// processes may share a folder. Folders have mode 0700 and files 0600.
+type Dir struct {
+	root    string
+	lock    *flock.Flock
+	buffers sync.Pool // of *[copyBuffer]byte
+	durable sync.Map  // leaf folders whose own entries are known to be on disk
+}
+
+var _ Store = (*Dir)(nil)
+
+// OpenDir opens the folder at path and makes it if need be. Staged files of
+// processes that are gone are removed.
+func OpenDir(path string) (*Dir, error) {
+	const op = "blob.OpenDir"
+	root, err := filepath.Abs(path)
+	if err != nil {
+		return nil, diskError(op, path, err)
+	}
+	d := &Dir{root: root}
+	d.buffers.New = func() any { return new([copyBuffer]byte) }
+	if err := os.MkdirAll(d.staging(), 0o700); err != nil {
+		return nil, diskError(op, path, err)
+	}
+	d.lock = flock.New(filepath.Join(d.staging(), "lock"), flock.SetPermissions(0o600))
+	alone, err := d.lock.TryLock()
+	if err == nil && alone {
+		err = errors.Join(d.clearStaging(), d.lock.Unlock())
+	}
+	if err == nil {
+		err = d.lock.RLock()
+	}
+	if err != nil {
+		return nil, diskError(op, path, errors.Join(err, d.lock.Close()))
+	}
+	return d, nil
+}
+
+// Close gives the folder's lock back. It does not wait for calls in progress.
+func (d *Dir) Close() error {
+	if err := d.lock.Close(); err != nil {
+		return diskError("blob.Close", "", err)
+	}
+	return nil
+}
+
+func (d *Dir) staging() string { return filepath.Join(d.root, "staging") }
+
+// clearStaging is called with the lock held alone: nobody is writing.
+func (d *Dir) clearStaging() error {
+	entries, err := os.ReadDir(d.staging())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "put-") {
+			if err := os.Remove(filepath.Join(d.staging(), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Put implements [Store]. It is durable when it returns.
+func (d *Dir) Put(ctx context.Context, r io.Reader, limit int64) (Info, error) {
+	const op = "blob.Put"
+	staged, err := os.CreateTemp(d.staging(), "put-")
+	if err != nil {
+		return Info{}, diskError(op, "", err)
+	}
+	defer func() {
+		// After the rename both fail, which is as it should be.
+		_ = staged.Close()
+		_ = os.Remove(staged.Name())
+	}()
+	digest, size, err := d.fill(ctx, staged, r, limit)
+	if err != nil {
+		return Info{}, err
+	}
+	leaf, name := d.place(digest)
+	name += "." + strconv.FormatInt(size, 10)
+	if info, err := d.Stat(ctx, digest); err == nil {
+		now := time.Now()
+		err = os.Chtimes(filepath.Join(leaf, name), now, now)
+		if err == nil {
+			info.Time = now
+			return info, d.settle(op, leaf)
+		}
+		// Deleted in between: fall through and keep the new copy.
+	}
+	if err := staged.Sync(); err != nil {
+		return Info{}, diskError(op, string(digest), err)
+	}
+	stat, err := staged.Stat()
+	if err != nil {
+		return Info{}, diskError(op, string(digest), err)
+	}
+	if err := os.MkdirAll(leaf, 0o700); err != nil {
+		return Info{}, diskError(op, string(digest), err)
+	}
+	if err := os.Rename(staged.Name(), filepath.Join(leaf, name)); err != nil {
+		return Info{}, diskError(op, string(digest), err)
+	}
+	if err := syncDir(leaf); err != nil {
+		return Info{}, diskError(op, string(digest), err)
+	}
+	return Info{Digest: digest, Size: size, Time: stat.ModTime()}, d.settle(op, leaf)
+}
+
+// fill copies r into staged while it counts and hashes.
+func (d *Dir) fill(ctx context.Context, staged *os.File, r io.Reader, limit int64) (artel.Digest, int64, error) {
+	const op = "blob.Put"
+	buf := d.buffers.Get().(*[copyBuffer]byte)
+	defer d.buffers.Put(buf)
+	hash := sha256.New()
+	var size int64
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", 0, sourceError(op, err)
+		}
+		n, err := r.Read(buf[:])
+		size += int64(n)
+		if limit > 0 && size > limit {
+			return "", 0, tooLarge(op, limit)
+		}
+		hash.Write(buf[:n])
+		if _, err := staged.Write(buf[:n]); err != nil {
+			return "", 0, diskError(op, "", err)
+		}
+		if err == io.EOF { // a wrapped EOF is a failure, not the end
+			return artel.NewDigest([32]byte(hash.Sum(nil))), size, nil
+		}
+		if err != nil {
+			return "", 0, sourceError(op, err)
+		}
+	}
+}
+
+// settle makes sure that the folders above a blob survive a power failure:
+// once per leaf and process, since whoever made them may not have come to it.
+func (d *Dir) settle(op, leaf string) error {
+	if _, done := d.durable.Load(leaf); done {
+		return nil
+	}
+	for _, dir := range []string{leaf, filepath.Dir(leaf), d.root} {
+		if err := syncDir(dir); err != nil {
+			return diskError(op, "", err)
+		}
+	}
+	d.durable.Store(leaf, true)
+	return nil
+}
+
+// Open implements [Store].
+func (d *Dir) Open(ctx context.Context, digest artel.Digest) (Reader, error) {
+	const op = "blob.Open"
+	path, info, err := d.find(ctx, op, digest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound(op, digest)
+	}
+	if err != nil {
+		return nil, diskError(op, string(digest), err)
+	}
+	return &fileReader{f, info.Size}, nil
+}
+
+// Stat implements [Store].
+func (d *Dir) Stat(ctx context.Context, digest artel.Digest) (Info, error) {
+	_, info, err := d.find(ctx, "blob.Stat", digest)
+	return info, err
+}
+
+// Delete implements [Store].
+func (d *Dir) Delete(ctx context.Context, digest artel.Digest) error {
+	const op = "blob.Delete"
+	paths, err := d.paths(ctx, op, digest)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return diskError(op, string(digest), err)
+		}
+	}
+	return nil
+}
+
+// List implements [Store]. Blobs that come or go meanwhile may be left out.
+func (d *Dir) List(ctx context.Context, yield func(Info) bool) error {
+	const op = "blob.List"
+	leaves, err := filepath.Glob(filepath.Join(globEscape(d.root), "[0-9a-f][0-9a-f]", "[0-9a-f][0-9a-f]"))
+	if err != nil {
+		return diskError(op, "", err)
+	}
+	for _, leaf := range leaves {
+		entries, err := os.ReadDir(leaf)
+		if err != nil {
+			return diskError(op, "", err)
+		}
+		for _, e := range entries {
+			if err := ctx.Err(); err != nil {
+				return sourceError(op, err)
+			}
+			digest, size, ok := parseName(e.Name())
+			stat, err := e.Info()
+			if !ok || err != nil {
+				continue
+			}
+			if !yield(Info{Digest: digest, Size: size, Time: stat.ModTime()}) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// place returns the folder of a digest that has the right form, and the beginning of its file's name.
+func (d *Dir) place(digest artel.Digest) (leaf, name string) {
+	hex := digest.Hex()
+	return filepath.Join(d.root, hex[:2], hex[2:4]), hex
+}
+
+// paths lists the files of a digest: one, unless somebody meddled.
+func (d *Dir) paths(ctx context.Context, op string, digest artel.Digest) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, sourceError(op, err)
+	}
+	if _, err := artel.ParseDigest(string(digest)); err != nil {
+		return nil, nil // what cannot exist is not there
+	}
+	leaf, prefix := d.place(digest)
+	f, err := os.Open(leaf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, diskError(op, string(digest), err)
+	}
+	defer f.Close()
+	all, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, diskError(op, string(digest), err)
+	}
+	var mine []string
+	for _, name := range all {
+		if strings.HasPrefix(name, prefix) {
+			mine = append(mine, filepath.Join(leaf, name))
+		}
+	}
+	return mine, nil
+}
+
+func (d *Dir) find(ctx context.Context, op string, digest artel.Digest) (string, Info, error) {
+	paths, err := d.paths(ctx, op, digest)
+	if err != nil {
+		return "", Info{}, err
+	}
+	for _, path := range paths {
+		_, size, ok := parseName(filepath.Base(path))
+		stat, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // deleted in between
+		case err != nil:
+			return "", Info{}, diskError(op, string(digest), err)
+		case !ok || stat.Size() != size:
+			return "", Info{}, artel.Errorf(artel.Internal, op, string(digest),
+				"the stored file has %d bytes, which is not what was put", stat.Size())
+		}
+		return path, Info{Digest: digest, Size: size, Time: stat.ModTime()}, nil
+	}
+	return "", Info{}, notFound(op, digest)
+}
+
+func parseName(name string) (artel.Digest, int64, bool) {
+	hex, tail, _ := strings.Cut(name, ".")
+	digest, err := artel.ParseDigest("sha256-" + hex)
+	if err != nil {
+		return "", 0, false
+	}
+	size, err := strconv.ParseInt(tail, 10, 64)
+	return digest, size, err == nil && size >= 0 && strconv.FormatInt(size, 10) == tail
+}
+
+// globEscape quotes what Glob would take for a pattern in a folder's name.
+func globEscape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+type fileReader struct {
+	*os.File
+	size int64
+}
+
+// Size implements [Reader].
+func (r *fileReader) Size() int64 { return r.size }

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/httpapi"
+)
+
+// giveUp is how long a verb waits for a server that has gone away.
+const giveUp = 15 * time.Second
+
+func chatCommand(g *globals) *cobra.Command {
+	var conversation, service, agent string
+	var files []string
+	cmd := &cobra.Command{
+		Use:   "chat [MESSAGE…]",
+		Short: "Talk to an agent; without a message, line by line",
+		Long: `Sends a message with the files of --file, and prints the answer while it is
+written. Without a message it reads one from each line of the standard input.
+With --json every event is printed as one line of JSON.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t := talk{client: g.client(), out: cmd.OutOrStdout(), json: g.json, service: service, agent: agent}
+			if err := t.begin(cmd.Context(), conversation); err != nil {
+				return err
+			}
+			if len(args) > 0 || len(files) > 0 {
+				return t.say(cmd.Context(), strings.Join(args, " "), files)
+			}
+			return t.loop(cmd.Context(), cmd.InOrStdin())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&conversation, "conversation", "c", "", "go on with this conversation")
+	flags.StringArrayVarP(&files, "file", "f", nil, "upload and attach a file (repeatable)")
+	flags.StringVar(&service, "service", "", "service that answers")
+	flags.StringVar(&agent, "agent", "", "agent that answers")
+	return cmd
+}
+
+// A talk is a conversation in the terminal.
+type talk struct {
+	client         *httpapi.Client
+	out            io.Writer
+	json           bool
+	service, agent string
+
+	id   artel.ConversationID
+	last artel.Seq
+}
+
+func (t *talk) begin(ctx context.Context, conversation string) error {
+	if conversation != "" {
+		id, err := artel.ParseConversationID(conversation)
+		t.id = id
+		if err != nil {
+			return err
+		}
+		return t.skip(ctx)
+	}
+	c, err := t.client.CreateConversation(ctx, httpapi.NewConversation{})
+	t.id = c.ID
+	if err == nil && !t.json {
+		fmt.Fprintf(t.out, "conversation %s\n", c.ID)
+	}
+	return err
+}
+
+// skip passes over what is in the log already.
+func (t *talk) skip(ctx context.Context) error {
+	for {
+		page, err := t.client.Log(ctx, t.id, t.last)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		t.last = page.Items[len(page.Items)-1].Seq
+	}
+}
+
+func (t *talk) loop(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for t.prompt(); lines.Scan(); t.prompt() {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := t.say(ctx, lines.Text(), nil); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+func (t *talk) prompt() {
+	if !t.json {
+		fmt.Fprint(t.out, "> ")
+	}
+}
+
+// say uploads the files, sends the message and prints what happens until the
+// run ends.
+func (t *talk) say(ctx context.Context, text string, files []string) error {
+	var attachments []string
+	for _, path := range files {
+		a, err := upload(ctx, t.client, t.id, path, "", "")
+		if err != nil {
+			return err
+		}
+		attachments = append(attachments, string(a.ID))
+	}
+	sent, err := t.client.Send(ctx, t.id, httpapi.NewMessage{Text: text, Attachments: attachments, Service: t.service, Agent: t.agent})
+	if err != nil {
+		return err
+	}
+	for e, err := range t.client.Events(ctx, t.id, t.last, giveUp) {
+		if err != nil {
+			return err
+		}
+		if e.Seq > 0 {
+			t.last = e.Seq
+		}
+		if err := t.print(e); err != nil {
+			return err
+		}
+		if e.Type == artel.EventRunFinished && e.Run == sent.RunID {
+			var p artel.RunFinished
+			if err := json.Unmarshal(e.Data, &p); err != nil {
+				return err
+			}
+			if p.Error != nil {
+				return artel.Errorf(p.Error.Kind, "chat", "run "+string(p.State), "%s", p.Error.Message)
+			}
+			return nil
+		}
+	}
+	// The person stopped listening; the run would go on without anybody.
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, err = t.client.Cancel(stop, sent.RunID)
+	return errors.Join(ctx.Err(), err)
+}
+
+func (t *talk) print(e artel.Event) error {
+	if t.json {
+		return json.NewEncoder(t.out).Encode(e)
+	}
+	switch e.Type {
+	case artel.EventAgentStarted:
+		var p artel.AgentStarted
+		if json.Unmarshal(e.Data, &p) == nil && p.Demo {
+			fmt.Fprintln(t.out, "[demo: the answer is scripted, no model is asked]")
+		}
+	case artel.EventMessageDelta:
+		var p artel.MessageDelta
+		if json.Unmarshal(e.Data, &p) == nil {
+			fmt.Fprint(t.out, p.Text)
+		}
+	case artel.EventMessageCompleted:
+		fmt.Fprintln(t.out)
+	case artel.EventToolStarted:
+		var p artel.ToolStarted
+		if json.Unmarshal(e.Data, &p) == nil {
+			fmt.Fprintf(t.out, "· %s %s\n", p.Name, artel.Shorten(subject(p.Arguments), 80))
+		}
+	case artel.EventToolCompleted:
+		var p artel.ToolCompleted
+		if json.Unmarshal(e.Data, &p) == nil && !p.OK {
+			fmt.Fprintf(t.out, "  %s was refused\n", p.Name)
+		}
+	}
+	return nil
+}
+
+// subject picks what a tool call is about out of its arguments.
+func subject(args json.RawMessage) string {
+	var a struct{ ID, Ref string }
+	_ = json.Unmarshal(args, &a)
+	if a.ID != "" {
+		return a.ID
+	}
+	return a.Ref
+}
+
+// upload sends one file; declared and name may be empty.
+func upload(ctx context.Context, c *httpapi.Client, id artel.ConversationID, path, name, declared string) (artel.Artifact, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return artel.Artifact{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = errors.New("it is a folder")
+	}
+	if err != nil {
+		return artel.Artifact{}, artel.Errorf(artel.Invalid, "upload", path, "cannot be read: %w", err)
+	}
+	if name == "" {
+		name = filepath.Base(path)
+	}
+	return c.Upload(ctx, id, name, declared, f, info.Size())
+}

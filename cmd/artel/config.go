@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+)
+
+// config is the configuration file. Every key is optional.
+type config struct {
+	Services       []any           `yaml:"services"`        // entries as in an llmservices.json
+	ServicesFile   string          `yaml:"services_file"`   // an llmservices.json, relative to this file
+	DefaultService artel.ServiceID `yaml:"default_service"` // used where nobody names one
+	AgentsDir      string          `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
+	Blobs          struct {
+		Dir string `yaml:"dir"` // default: blobs in the data directory
+	} `yaml:"blobs"`
+	Artifacts struct {
+		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload; default 200 MB
+		InventoryPreview *int               `yaml:"inventory_preview"` // characters; default 200
+		TaskPlanCap      *int               `yaml:"task_plan_cap"`     // characters; default 16,000; 0: none
+		Placement        pipeline.Placement `yaml:"placement"`         // of plan and inventory: tail (default) or system
+	} `yaml:"artifacts"`
+	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
+	Log    struct {
+		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
+	} `yaml:"log"`
+
+	path string // "" where there is no file
+}
+
+const defaultConfig = "artel.yaml"
+
+// loadConfig reads the file at path, or ./artel.yaml where that exists. The
+// error names file and line, and for an unknown key the nearest known one.
+func loadConfig(path string) (config, error) {
+	var c config
+	chosen := path != ""
+	if !chosen {
+		path = defaultConfig
+	}
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !chosen {
+		return c, nil
+	}
+	if err != nil {
+		return c, artel.Errorf(artel.Invalid, "config", path, "the configuration cannot be read: %w", err)
+	}
+	if err := c.parse(path, src); err != nil {
+		return c, err
+	}
+	return c, nil
+}
+
+func (c *config) parse(path string, src []byte) error {
+	c.path = path
+	file, err := parser.ParseBytes(src, 0)
+	if err != nil {
+		return artel.Errorf(artel.Invalid, "config", path, "not YAML: %w", err)
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if err := checkKeys(doc.Body, reflect.TypeFor[config](), ""); err != nil {
+			return &artel.Error{Op: "config", Subject: path, Kind: artel.Invalid, Err: err}
+		}
+	}
+	if err := yaml.Unmarshal(src, c); err != nil {
+		return artel.Errorf(artel.Invalid, "config", path, "%w", err)
+	}
+	switch c.Artifacts.Placement {
+	case "", pipeline.PlaceTail, pipeline.PlaceSystem:
+	default:
+		return artel.Errorf(artel.Invalid, "config", path, "artifacts.placement is %q: want tail or system", c.Artifacts.Placement)
+	}
+	return nil
+}
+
+// checkKeys refuses keys that t has no field for. Lists of free form entries
+// (the services) have rules of their own.
+func checkKeys(n ast.Node, t reflect.Type, under string) error {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	known := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		if key := f.Tag.Get("yaml"); key != "" {
+			known[key] = f.Type
+		}
+	}
+	var pairs []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		pairs = n.Values
+	case *ast.MappingValueNode:
+		pairs = []*ast.MappingValueNode{n}
+	}
+	for _, pair := range pairs {
+		key := pair.Key.GetToken().Value
+		sub, ok := known[key]
+		if !ok {
+			keys := make([]string, 0, len(known))
+			for k := range known {
+				keys = append(keys, k)
+			}
+			slices.Sort(keys)
+			return fmt.Errorf("line %d: there is no key %q; the nearest is %q (there are: %s)",
+				pair.Key.GetToken().Position.Line, under+key, under+model.Nearest(key, keys), strings.Join(keys, ", "))
+		}
+		if err := checkKeys(pair.Value, sub, under+key+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relative makes a path of the configuration file relative to that file.
+func (c config) relative(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(c.path), path)
+}
+
+// configured returns the services of the file, and warnings about them.
+func (c config) configured() ([]model.Service, []string, error) {
+	services, warnings := model.ParseServices(c.Services, c.path, os.Getenv)
+	if c.ServicesFile == "" {
+		return services, warnings, nil
+	}
+	path := c.relative(c.ServicesFile)
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, artel.Errorf(artel.Invalid, "config", c.path, "services_file cannot be read: %w", err)
+	}
+	more, alsoWarn, err := model.ParseServicesFile(path, src, os.Getenv)
+	return append(services, more...), append(warnings, alsoWarn...), err
+}
+
+// agents returns the shipped agents and those of agents_dir, which win.
+func (c config) agents() ([]agent.Definition, error) {
+	all, err := agent.Shipped()
+	if err != nil || c.AgentsDir == "" {
+		return all, err
+	}
+	own, err := agent.Load(os.DirFS(c.relative(c.AgentsDir)))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range own {
+		all = slices.DeleteFunc(all, func(o agent.Definition) bool { return o.Name == d.Name })
+	}
+	return append(all, own...), nil
+}
+
+// settings are the processors' settings of the whole deployment.
+func (c config) settings() (map[string]pipeline.Setting, error) {
+	injection := map[string]int{}
+	if n := c.Artifacts.InventoryPreview; n != nil {
+		injection["preview"] = *n
+	}
+	if n := c.Artifacts.TaskPlanCap; n != nil {
+		injection["plan_limit"] = *n
+	}
+	if len(injection) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(injection)
+	return map[string]pipeline.Setting{pipeline.InjectionAssembler: {Config: b}}, err
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/fake"
+	"github.com/artelhq/artel/provider/demo"
+)
+
+func fakeCommand() *cobra.Command {
+	var addr, key, scenario string
+	var echo bool
+	cmd := &cobra.Command{
+		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: openai)", Args: usage(cobra.ExactArgs(1)),
+		Long: `Runs a server that speaks a model API and refuses what the real one refuses.
+It asks no model: the demo answers, which reads what it was sent, or --echo says
+what arrived. GET /_fake/requests lists what was asked, POST /_fake/behave makes
+it misbehave.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] != "openai" {
+				return usageError{fmt.Errorf("there is no fake of %q; there is: openai", args[0])}
+			}
+			if err := loopbackOnly(addr); err != nil {
+				return err
+			}
+			o := fake.Options{Key: key, Models: []string{"fake-1"}}
+			if !echo {
+				var play demo.Options
+				if scenario != "" {
+					var err error
+					if play.Scenario, err = readScenario(scenario); err != nil {
+						return err
+					}
+				}
+				blobs := blob.NewMemory()
+				o.Blobs, o.Responder = blobs, demo.New(blobs, play).Generate
+			}
+			return listenAndServe(cmd.Context(), addr, fake.OpenAI(o), func(url string) {
+				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake openai on "+url+"/v1")
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&addr, "addr", "127.0.0.1:7421", "address to listen on; port 0 picks one")
+	flags.StringVar(&key, "key", "", "the bearer token that requests must carry; empty: any")
+	flags.StringVar(&scenario, "scenario", "", "let the demo behind it play this scenario file")
+	flags.BoolVar(&echo, "echo", false, "answer with what arrived instead of the demo")
+	return cmd
+}
+
+// listenAndServe serves h until ctx ends, and tells its address.
+func listenAndServe(ctx context.Context, addr string, h http.Handler, ready func(url string)) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return artel.Errorf(artel.Conflict, "fake", addr, "cannot listen there: %w", err)
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stopped()
+	ready("http://" + l.Addr().String())
+	if err := server.Serve(l); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

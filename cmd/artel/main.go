@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command artel serves Artel and speaks to a server that runs.
+//
+// It is the one place that reads flags, the environment and the configuration
+// file, lists the wings (databases, dialects), and wires the rooms together.
+// Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no server answers.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+)
+
+// version is set by the linker for releases.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "artel: "+err.Error())
+	return exitCode(err)
+}
+
+// exitCodes is the one table from kind to exit code; what is not in it is 1.
+var exitCodes = map[artel.Kind]int{artel.Unavailable: 3}
+
+// usageError is a command line that cannot be carried out.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+		return 2
+	}
+	if code, ok := exitCodes[artel.KindOf(err)]; ok {
+		return code
+	}
+	return 1
+}
+
+// globals are the flags that every verb takes.
+type globals struct {
+	server string
+	json   bool
+	config string
+}
+
+func newRoot() *cobra.Command {
+	var g globals
+	root := &cobra.Command{
+		Use:           "artel",
+		Short:         "Gives every model exactly the content it can take, and keeps everything agents make",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version,
+		Args:          usage(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.server, "server", envOr("ARTEL_SERVER", "http://"+defaultAddr), "address of the server that the verbs speak to")
+	flags.BoolVar(&g.json, "json", false, "print JSON")
+	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml where it exists)")
+	root.AddCommand(
+		serveCommand(&g), chatCommand(&g),
+		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
+		detectCommand(&g), routeCommand(&g), modelsCommand(&g),
+		demoCommand(&g), fakeCommand(), versionCommand(&g),
+	)
+	return root
+}
+
+// usage makes the refusals of an argument check count as wrong usage.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+func envOr(key, fallback string) string {
+	if v := os.Getenv(key); v != "" {
+		return v
+	}
+	return fallback
+}
+
+func versionCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.print(cmd, map[string]string{"version": version}, func(w printer) { w.line("artel " + version) })
+		},
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/route"
+)
+
+// The verbs of this file need no server.
+
+func detectCommand(g *globals) *cobra.Command {
+	var declared string
+	cmd := &cobra.Command{
+		Use: "detect FILE", Short: "Say what a file is", Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, info, err := examine(cmd.Context(), args[0], declared)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return g.print(cmd, httpapi.DetectedOf(info), func(w printer) {
+				w.linef("%s\t%s\t%s\t%s", info.MediaType, info.Kind, size(info.Size), strings.Join(details(info), ", "))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&declared, "type", "", "declared media type")
+	return cmd
+}
+
+func details(m artel.MediaInfo) []string {
+	var out []string
+	if m.Charset != "" {
+		out = append(out, m.Charset)
+	}
+	if m.Width > 0 {
+		out = append(out, itoa(m.Width)+"×"+itoa(m.Height))
+	}
+	if m.Pages > 0 {
+		out = append(out, itoa(m.Pages)+" pages")
+	}
+	if m.Duration > 0 {
+		out = append(out, time.Duration(m.Duration*float64(time.Second)).Round(time.Millisecond).String())
+	}
+	return append(out, "decided by "+string(m.DetectedBy))
+}
+
+// examine opens a file and decides what it is. The caller closes it.
+func examine(ctx context.Context, path, declared string) (*os.File, artel.MediaInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, artel.MediaInfo{}, artel.Errorf(artel.Invalid, "detect", path, "cannot be read: %w", err)
+	}
+	s := media.NewSniffer(media.Hint{DeclaredType: declared, Filename: filepath.Base(path)})
+	if _, err := io.Copy(s, f); err != nil {
+		_ = f.Close()
+		return nil, artel.MediaInfo{}, artel.Errorf(artel.Invalid, "detect", path, "cannot be read: %w", err)
+	}
+	return f, media.Measure(ctx, s.Info(), f), nil
+}
+
+func routeCommand(g *globals) *cobra.Command {
+	var declared, service, locale string
+	var capabilities []string
+	cmd := &cobra.Command{
+		Use: "route FILE", Short: "Say what a model would get of a file", Args: usage(cobra.ExactArgs(1)),
+		Long: `Says what the model of a --service, or one with the bare --capabilities, would
+get of a file, and why. With --json it is the whole result with its payload.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := g.target(service, capabilities)
+			if err != nil {
+				return err
+			}
+			f, info, err := examine(cmd.Context(), args[0], declared)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			open := func() (io.ReadCloser, error) {
+				_, err := f.Seek(0, io.SeekStart)
+				return io.NopCloser(f), err
+			}
+			result := route.New(route.Source{
+				Filename: filepath.Base(args[0]), Info: info, Open: open,
+				Text: func() (string, error) {
+					r, err := open()
+					if err != nil {
+						return "", err
+					}
+					return media.DecodeText(r, info.Charset)
+				},
+			}, target, phrase.ParseLocale(locale))
+			if g.json {
+				return result.Encode(cmd.Context(), cmd.OutOrStdout())
+			}
+			return g.print(cmd, nil, func(w printer) {
+				r := result.Route
+				w.linef("%s\t%s\t%s\t%s", r.ContentType, r.Routing, r.Step, r.Reason)
+				if r.Step == artel.StepDescribed {
+					w.line(result.Content)
+				}
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&declared, "type", "", "declared media type")
+	flags.StringVar(&service, "service", "", "a service of the configuration or the environment")
+	flags.StringSliceVar(&capabilities, "capabilities", nil, "what the model takes, in place of a service: text,vision,file,audio,video")
+	flags.StringVar(&locale, "locale", "en", "language of descriptions: en or zh")
+	cmd.MarkFlagsMutuallyExclusive("service", "capabilities")
+	return cmd
+}
+
+// target is what the flags mean; an unknown service takes text only.
+func (g *globals) target(service string, capabilities []string) (route.Target, error) {
+	t := route.Target{Service: artel.ServiceID(service), Capabilities: model.TextOnly()}
+	for _, c := range capabilities {
+		t.Capabilities.Input.Value = append(t.Capabilities.Input.Value, artel.Capability(c))
+		t.Capabilities.Input.Source = model.FromOperator
+	}
+	conf, err := loadConfig(g.config)
+	if err != nil {
+		return t, err
+	}
+	s := server{config: conf, log: slog.New(slog.DiscardHandler)}
+	if err := s.findServices(); err != nil {
+		return t, err
+	}
+	t.Suggest = s.services.Suggest
+	if found, ok := s.services.Lookup(t.Service); ok {
+		t.Capabilities = found.Capabilities
+	}
+	return t, nil
+}
+
+func modelsCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "models", Short: "List the services that would be used here, what they take, and who says so", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, err := loadConfig(g.config)
+			if err != nil {
+				return err
+			}
+			s := server{config: conf, log: newLog(conf), http: modelClient()}
+			if err := s.findServices(); err != nil {
+				return err
+			}
+			s.askServices(cmd.Context())
+			list := httpapi.List[httpapi.ServiceView]{}
+			for _, m := range s.services.All() {
+				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Default().ID))
+			}
+			return g.print(cmd, list, func(w printer) {
+				w.line("SERVICE\tMODEL\tTAKES\tSAYS\tWINDOW\tFROM")
+				for _, v := range list.Items {
+					w.linef("%s\t%s\t%s\t%s\t%s\t%s", mark(v), v.Model, joined(v.Input), said(v.Sources["input"]), window(v.ContextWindow), v.Origin)
+				}
+			})
+		},
+	}
+}
+
+// mark names a service with a star at the default and brackets around one that
+// serves for routing only.
+func mark(v httpapi.ServiceView) string {
+	switch {
+	case v.Default:
+		return string(v.ID) + " *"
+	case !v.Callable:
+		return "(" + string(v.ID) + ")"
+	}
+	return string(v.ID)
+}
+
+func joined(cs []artel.Capability) string {
+	words := make([]string, len(cs))
+	for i, c := range cs {
+		words[i] = string(c)
+	}
+	return strings.Join(words, ",")
+}
+
+func said(p model.Provenance) string {
+	if p == model.FromNothing {
+		return "nobody"
+	}
+	return string(p)
+}
+
+func window(tokens int) string {
+	if tokens == 0 {
+		return "unknown"
+	}
+	return itoa(tokens)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel/httpapi"
+)
+
+// client speaks to the server that --server names.
+func (g *globals) client() *httpapi.Client { return httpapi.NewClient(g.server, nil) }
+
+// print writes v as JSON where --json asks for it, else what people does.
+func (g *globals) print(cmd *cobra.Command, v any, people func(printer)) error {
+	out := cmd.OutOrStdout()
+	if g.json {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}
+	tw := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	people(printer{tw})
+	return tw.Flush()
+}
+
+// A printer writes lines; tabs align columns.
+type printer struct{ w io.Writer }
+
+func (p printer) line(s string)               { fmt.Fprintln(p.w, s) }
+func (p printer) linef(f string, args ...any) { fmt.Fprintf(p.w, f+"\n", args...) }
+
+// size prints bytes for people, in powers of 1000.
+func size(n int64) string {
+	const units = "kMGT"
+	if n < 1000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	f, i := float64(n)/1000, 0
+	for f >= 999.95 && i < len(units)-1 {
+		f /= 1000
+		i++
+	}
+	return strconv.FormatFloat(f, 'f', 1, 64) + " " + string(units[i]) + "B"
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/provider/demo"
+)
+
+const (
+	defaultAddr = "127.0.0.1:7420"
+	defaultData = "artel-data"
+
+	// demoDelay is how long the demo takes for a piece of text, so that a
+	// person sees it write.
+	demoDelay = 15 * time.Millisecond
+)
+
+func serveCommand(g *globals) *cobra.Command {
+	var addr, data, scenario string
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the page and the API", Args: usage(cobra.NoArgs),
+		Long: `Serves the page, the API and everything behind them on one address, with a
+SQLite database and a folder of blobs in the data directory. Models are found
+by themselves: OPENAI_API_KEY (with OPENAI_BASE_URL for any compatible server),
+OPENROUTER_API_KEY, an Ollama or llama.cpp server on its usual port, and the
+services of the configuration. Without any, the built-in demo answers.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := loopbackOnly(addr); err != nil {
+				return err
+			}
+			conf, err := loadConfig(g.config)
+			if err != nil {
+				return err
+			}
+			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, log: newLog(conf)}
+			if scenario != "" {
+				if o.scenario, err = readScenario(scenario); err != nil {
+					return err
+				}
+			}
+			return serve(cmd.Context(), addr, o, func(url string) {
+				fmt.Fprintln(cmd.OutOrStdout(), "artel: listening on "+url)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address to listen on; port 0 picks one")
+	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	cmd.Flags().StringVar(&scenario, "scenario", "", "let the demo play this scenario file")
+	return cmd
+}
+
+// serve opens a server, tells its address, and serves until ctx ends.
+func serve(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return artel.Errorf(artel.Conflict, "serve", addr, "cannot listen there: %w", err)
+	}
+	s, err := openServer(ctx, o)
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	defer s.shut()
+	ready("http://" + l.Addr().String())
+	return s.serve(ctx, l)
+}
+
+// loopbackOnly refuses addresses that other machines can reach: this release
+// knows no users and no tokens.
+func loopbackOnly(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usageError{fmt.Errorf("--addr %q: want host:port", addr)}
+	}
+	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return usageError{fmt.Errorf("--addr %q: only loopback addresses (127.0.0.1, [::1], localhost) are served, because whoever reaches the server may do everything", addr)}
+}
+
+func newLog(c config) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Log.Level}))
+}
+
+func readScenario(path string) (*demo.Scenario, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, artel.Errorf(artel.Invalid, "serve", path, "the scenario cannot be read: %w", err)
+	}
+	return demo.ParseScenario(src)
+}

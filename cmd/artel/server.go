@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/webui"
+)
+
+// A server is a whole Artel over one data directory.
+type server struct {
+	app      *app.App
+	handler  http.Handler
+	services *model.Registry
+	found    []model.Service // configured and from the environment
+	config   config
+	http     *http.Client // to model services
+	log      *slog.Logger
+	close    []func() error // in the order in which they were opened
+}
+
+// serverOptions are what serve and demo differ in.
+type serverOptions struct {
+	data      string
+	config    config
+	demoDelay time.Duration
+	scenario  *demo.Scenario
+	log       *slog.Logger
+}
+
+// openServer opens the data directory and wires everything. The caller closes
+// the server.
+func openServer(ctx context.Context, o serverOptions) (*server, error) {
+	s := &server{config: o.config, log: o.log}
+	if err := s.open(ctx, o); err != nil {
+		s.shut()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) open(ctx context.Context, o serverOptions) error {
+	if err := os.MkdirAll(o.data, 0o700); err != nil {
+		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
+	}
+	lock := flock.New(filepath.Join(o.data, "lock"))
+	held, err := lock.TryLock()
+	if err != nil {
+		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be locked: %w", err)
+	}
+	if !held {
+		return artel.Errorf(artel.Conflict, "serve", o.data, "another server uses this data directory; stop it, or choose another with --data")
+	}
+	s.close = append(s.close, lock.Unlock)
+	db, err := sqlite.Open(ctx, filepath.Join(o.data, "artel.db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, db.Close)
+	blobDir := filepath.Join(o.data, "blobs")
+	if o.config.Blobs.Dir != "" {
+		blobDir = o.config.relative(o.config.Blobs.Dir)
+	}
+	blobs, err := blob.OpenDir(blobDir)
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, blobs.Close)
+	if err := s.findServices(); err != nil {
+		return err
+	}
+	agents, err := o.config.agents()
+	if err != nil {
+		return err
+	}
+	settings, err := o.config.settings()
+	if err != nil {
+		return err
+	}
+	s.http = modelClient()
+	s.app, err = app.New(app.Config{
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents,
+		Providers: map[model.Dialect]model.Provider{
+			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
+			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
+		},
+		Options: app.Options{
+			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit},
+			Caller:    model.CallerOptions{Log: s.log},
+			Context:   app.Context{Placement: o.config.Artifacts.Placement, Settings: settings},
+			Locale:    phrase.ParseLocale(o.config.Locale),
+			SpoolDir:  o.data,
+			Log:       s.log,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if n, err := s.app.Recover(ctx, true); err != nil {
+		return err
+	} else if n > 0 {
+		s.log.Info("runs that a stopped server left were ended; their edits are kept", "runs", n)
+	}
+	mux := http.NewServeMux()
+	api := httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log})
+	mux.Handle(httpapi.Base+"/", api)
+	mux.Handle("/healthz", api)
+	mux.Handle("/", webui.New(s.app, webui.Options{Version: version, Log: s.log}))
+	s.handler = httpapi.Guard(mux)
+	return nil
+}
+
+// modelClient may reach this machine and private networks, because the
+// operator names the services.
+func modelClient() *http.Client {
+	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment})
+}
+
+// spoken are the dialects that there are providers for.
+func spoken() []model.Dialect { return []model.Dialect{model.OpenAI, model.Demo} }
+
+// findServices takes services from the configuration, then the environment.
+func (s *server) findServices() error {
+	configured, warnings, err := s.config.configured()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		s.log.Warn("configuration: " + w)
+	}
+	s.found = append(configured, model.Discover(os.Getenv, spoken()...)...)
+	s.services = model.NewRegistry(s.found, s.config.DefaultService)
+	return nil
+}
+
+// askServices completes what only the services themselves know, and looks for
+// model servers on this machine. It takes a few seconds at most.
+func (s *server) askServices(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	local, err := model.DiscoverLocal(ctx, s.http, model.LocalServers{})
+	if err != nil {
+		s.log.Warn("a model server on this machine answered badly", "err", err)
+	}
+	found := slices.Clone(s.found)
+	for i, service := range found {
+		if found[i], err = model.Complete(ctx, s.http, service); err != nil {
+			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
+		}
+	}
+	if ctx.Err() == nil {
+		s.services.Replace(append(found, local...), s.config.DefaultService)
+	}
+}
+
+// serve answers on l until ctx ends, then stops in good order: no new
+// requests, runs ended with all they acknowledged kept, streams closed.
+func (s *server) serve(ctx context.Context, l net.Listener) error {
+	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopStreams()
+	h := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return streams },
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.askServices(ctx) })
+	failed := make(chan error, 1)
+	wg.Go(func() { failed <- h.Serve(l) })
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer stop()
+	err = errors.Join(err, s.app.Close(grace))
+	stopStreams()
+	if e := h.Shutdown(grace); e != nil {
+		err = errors.Join(err, h.Close())
+	}
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// shut closes everything that was opened, last first.
+func (s *server) shut() {
+	for i := len(s.close) - 1; i >= 0; i-- {
+		if err := s.close[i](); err != nil {
+			s.log.Error("closing", "err", err)
+		}
+	}
+	s.close = nil
+}

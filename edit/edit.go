@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package edit finds old text in a document and puts new text in its place.
+//
+// Begin with [Apply]. It looks for each old text in layers, the closest kind
+// of match first, and the first layer that finds anything decides. Old text
+// has to stand in exactly one place, unless every place is meant; whatever is
+// not certain is refused, with a message that says what to do.
+// [ApplyChanges] replays what Apply did, and [Lines] is the one definition of
+// a line.
+//
+// The package is pure. It promises that bytes outside the replaced spans stay
+// as they are, that several edits happen all or not at all, that the time an
+// edit takes grows with the size of the document and not with its content,
+// and that positions are code points of the text before the edit. It knows
+// nothing of artifacts or versions.
+package edit
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+)
+
+// Limits. They bound the time and memory of one call.
+const (
+	DefaultMaxText = 20 << 20 // bytes of a document, before and after
+	MaxOld         = 100_000  // code points of an old text
+	MaxPlaces      = 100      // places that a Hit or Refusal lists
+	maxWork        = 4 << 30  // bytes that all edits of a call may walk over
+	maxChanges     = 1000     // separate changes of one edit
+)
+
+// An Edit is the wish to replace Old by New. Old must not be empty, and New
+// must differ from it.
+type Edit struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+
+	// ReplaceAll replaces every place, from left to right, skipping places
+	// that overlap one already replaced.
+	ReplaceAll bool `json:"replace_all,omitempty"`
+}
+
+// A Mode says how far from the letter a match may be.
+type Mode string
+
+// The modes.
+const (
+	Auto  Mode = "auto"  // every layer there is
+	Exact Mode = "exact" // the exact layer alone
+)
+
+// Options of [Apply].
+type Options struct {
+	Mode    Mode // "": Auto
+	MaxText int  // bytes of the text, before and after; 0: DefaultMaxText
+}
+
+// A Result is what edits made of a text.
+type Result struct {
+	Text string
+	Hits []Hit // one for each edit, in order
+
+	// Changes turn the text before into Text when they are applied one after
+	// the other; the positions of each are in the text that the changes
+	// before it left. An edit with very many places gives one change that
+	// spans them all.
+	Changes []artel.Change
+}
+
+// A Hit tells where one edit found its old text. Start and End are code points
+// of the text before that edit; with ReplaceAll, of the first place.
+type Hit struct {
+	Layer      artel.Layer `json:"layer"`
+	Similarity float64     `json:"similarity"` // 0 to 1; 1: letter for letter
+	Matched    string      `json:"matched"`    // what stood there
+	Start      int         `json:"start"`
+	End        int         `json:"end"`
+	Count      int         `json:"count"`            // places replaced
+	Places     []Place     `json:"places,omitempty"` // with ReplaceAll, the first MaxPlaces
+}
+
+// A Place is a span of a text, in code points, and the line it begins on.
+type Place struct {
+	Line  int `json:"line"` // from 1
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Apply applies edits to text, each to what the one before left, all or none.
+// The error is a [*Refusal], or that of ctx. The Result shares memory with its
+// arguments.
+func Apply(ctx context.Context, text string, edits []Edit, o Options) (Result, error) {
+	if o.MaxText == 0 {
+		o.MaxText = DefaultMaxText
+	}
+	ls, err := layersOf(o.Mode)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := checkText(text, edits, o); err != nil {
+		return Result{}, err
+	}
+	r := Result{Text: text, Hits: make([]Hit, 0, len(edits))}
+	for i, e := range edits {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		if err := e.check(); err != nil {
+			return Result{}, at(i, err)
+		}
+		if err := r.apply(ctx, e, ls, o); err != nil {
+			return Result{}, at(i, err)
+		}
+	}
+	return r, nil
+}
+
+func checkText(text string, edits []Edit, o Options) error {
+	switch {
+	case len(edits) == 0:
+		return refuse(Invalid, "there is no edit: give at least one old and new text")
+	case len(text) > o.MaxText:
+		return refuse(TooCostly, "the text has %d bytes, and at most %d can be edited", len(text), o.MaxText)
+	case len(edits) > maxWork/max(len(text), 1<<20):
+		return refuse(TooCostly, "%d edits are too many for a text of %d bytes; split them over several calls", len(edits), len(text))
+	case !utf8.ValidString(text):
+		return refuse(Invalid, "the text is not valid UTF-8")
+	}
+	return nil
+}
+
+func (e Edit) check() error {
+	switch {
+	case e.Old == "":
+		return refuse(Invalid, "the old text is empty: give the passage to replace")
+	case !utf8.ValidString(e.Old):
+		return refuse(Invalid, "the old text is not valid UTF-8")
+	case !utf8.ValidString(e.New):
+		return refuse(Invalid, "the new text is not valid UTF-8")
+	case e.Old == e.New:
+		return refuse(Invalid, "old and new text are the same: nothing would change")
+	}
+	if len(e.Old) > MaxOld {
+		if n := utf8.RuneCountInString(e.Old); n > MaxOld {
+			return refuse(TooCostly, "the old text has %d characters, and at most %d can be looked for; a shorter part of it is enough", n, MaxOld)
+		}
+	}
+	return nil
+}
+
+// apply applies one edit by the first layer that finds a place.
+func (r *Result) apply(ctx context.Context, e Edit, ls []layer, o Options) error {
+	for _, l := range ls {
+		replace := replaceOne
+		if e.ReplaceAll {
+			replace = replaceAll
+		}
+		done, err := replace(ctx, r.Text, e, l, o.MaxText)
+		if err != nil {
+			return err
+		}
+		if done.hit.Count == 0 {
+			continue
+		}
+		r.Text = done.text
+		r.Hits = append(r.Hits, done.hit)
+		r.Changes = append(r.Changes, done.changes...)
+		return nil
+	}
+	return refuse(NotFound, "the old text is not there; read the text again and copy the passage exactly as it stands, white space and line ends included")
+}
+
+// replaced is what one edit did; a hit that counts 0 found nothing.
+type replaced struct {
+	text    string
+	hit     Hit
+	changes []artel.Change
+}
+
+func replaceOne(ctx context.Context, text string, e Edit, l layer, limit int) (replaced, error) {
+	var first match
+	var places []Place
+	count := 0
+	cur := cursor{text: text}
+	for m, err := range l.find(ctx, text, e.Old, true) {
+		if err != nil {
+			return replaced{}, err
+		}
+		if count == 0 {
+			first = m
+		}
+		if count < MaxPlaces {
+			places = append(places, cur.place(m))
+		}
+		count++
+	}
+	switch {
+	case count == 0:
+		return replaced{}, nil
+	case count > 1:
+		return replaced{}, ambiguous(count, places)
+	}
+	if size := len(text) - (first.end - first.start) + len(e.New); size > limit {
+		return replaced{}, tooLong(size, limit)
+	}
+	old := text[first.start:first.end]
+	p := places[0]
+	return replaced{
+		text:    text[:first.start] + e.New + text[first.end:],
+		hit:     Hit{Layer: l.name, Similarity: first.similarity, Matched: old, Start: p.Start, End: p.End, Count: 1},
+		changes: []artel.Change{{Layer: l.name, Start: p.Start, End: p.End, Old: old, New: e.New}},
+	}, nil
+}
+
+func replaceAll(ctx context.Context, text string, e Edit, l layer, limit int) (replaced, error) {
+	var d replaced
+	var out strings.Builder
+	var last match
+	firstStart := 0 // bytes, of text and of out alike
+	cur := cursor{text: text}
+	newLen := utf8.RuneCountInString(e.New)
+	var p Place
+	shift := 0 // code points by which the changes so far moved what follows
+	for m, err := range l.find(ctx, text, e.Old, false) {
+		if err != nil {
+			return replaced{}, err
+		}
+		p = cur.place(m)
+		old := text[m.start:m.end]
+		if d.hit.Count == 0 {
+			firstStart = m.start
+			d.hit = Hit{Layer: l.name, Similarity: m.similarity, Matched: old, Start: p.Start, End: p.End}
+		}
+		d.hit.Similarity = min(d.hit.Similarity, m.similarity)
+		if d.hit.Count++; d.hit.Count <= MaxPlaces {
+			d.hit.Places = append(d.hit.Places, p)
+		}
+		if d.hit.Count <= maxChanges {
+			d.changes = append(d.changes, artel.Change{Layer: l.name, Start: p.Start + shift, End: p.End + shift, Old: old, New: e.New})
+		}
+		shift += newLen - (p.End - p.Start)
+		out.WriteString(text[last.end:m.start])
+		out.WriteString(e.New)
+		if size := out.Len(); size > limit {
+			return replaced{}, tooLong(size, limit)
+		}
+		last = m
+	}
+	if d.hit.Count == 0 {
+		return replaced{}, nil
+	}
+	end := out.Len()
+	if size := end + len(text) - last.end; size > limit {
+		return replaced{}, tooLong(size, limit)
+	}
+	out.WriteString(text[last.end:])
+	d.text = out.String()
+	if d.hit.Count > maxChanges {
+		d.changes = []artel.Change{{
+			Layer: l.name, Start: d.hit.Start, End: p.End,
+			Old: text[firstStart:last.end], New: d.text[firstStart:end],
+		}}
+	}
+	return d, nil
+}
+
+// A cursor turns bytes into code points and lines. It only goes forward, so
+// that a walk over all places costs one walk over the text.
+type cursor struct {
+	text        string
+	byte        int
+	char, lines int // before byte
+}
+
+func (c *cursor) place(m match) Place {
+	skipped := c.text[c.byte:m.start]
+	c.char += utf8.RuneCountInString(skipped)
+	c.lines += strings.Count(skipped, lineEnd)
+	c.byte = m.start
+	return Place{Line: c.lines + 1, Start: c.char, End: c.char + utf8.RuneCountInString(c.text[m.start:m.end])}
+}

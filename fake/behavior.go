@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/openai"
+)
+
+// A Mode is a way to behave.
+type Mode string
+
+// The modes.
+const (
+	Well        Mode = ""             // answer
+	RateLimit   Mode = "rate_limit"   // 429 with Retry-After
+	ServerError Mode = "server_error" // 500
+	Hang        Mode = "hang"         // take the request and never answer, until the client goes
+	HalfStream  Mode = "half_stream"  // begin to answer, then break the connection off
+	Garbage     Mode = "garbage"      // 200 with events that are no JSON
+	WebPage     Mode = "web_page"     // 200 with HTML, as a wrong base URL gives
+)
+
+// Modes returns all modes.
+func Modes() []Mode {
+	return []Mode{Well, RateLimit, ServerError, Hang, HalfStream, Garbage, WebPage}
+}
+
+// A Behavior says how a server answers requests that are valid. Its JSON is
+// the body of POST /_fake/behave.
+type Behavior struct {
+	Mode       Mode `json:"mode"`
+	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: no such header
+	Times      int  `json:"times,omitempty"`       // requests that it holds for, then Well; 0: all
+}
+
+func (b Behavior) check() error {
+	if !slices.Contains(Modes(), b.Mode) {
+		return fmt.Errorf("unknown mode %q: want one of %q", b.Mode, Modes())
+	}
+	if b.RetryAfter < 0 || b.Times < 0 {
+		return fmt.Errorf("retry_after and times are not negative")
+	}
+	return nil
+}
+
+// status is that of the head of the answer; 0: there is none.
+func (b Behavior) status() int {
+	switch b.Mode {
+	case RateLimit:
+		return http.StatusTooManyRequests
+	case ServerError:
+		return http.StatusInternalServerError
+	case Hang:
+		return 0
+	}
+	return http.StatusOK
+}
+
+// before answers in the model's place, and reports whether it did.
+func (b Behavior) before(w http.ResponseWriter, r *http.Request) bool {
+	switch b.Mode {
+	case RateLimit:
+		if b.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(b.RetryAfter))
+		}
+		e := openai.Bad("", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later.")
+		e.Status, e.Type = http.StatusTooManyRequests, "requests"
+		refuse(w, e)
+	case ServerError:
+		refuse(w, serverError("The server had an error while processing your request. Sorry about that!"))
+	case Hang:
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler) // no answer, not even an empty one
+	case Garbage:
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: {\"choices\":[{\"delta\":\n\ndata: \xff\xfe}{\n\n"))
+	case WebPage:
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<!doctype html><title>Welcome</title><p>Nothing to see here."))
+	default:
+		return false
+	}
+	return true
+}
+
+// firstHalf yields what comes before the end of an answer, texts by half.
+func firstHalf(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for d, err := range deltas {
+			if _, ok := d.(model.Finish); ok {
+				return
+			}
+			if t, ok := d.(model.TextDelta); ok {
+				half := []rune(string(t))
+				d = model.TextDelta(half[:(len(half)+1)/2])
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fetch is the one HTTP client that leaves the process.
+//
+// Begin with [NewClient]. Its client refuses to connect to loopback, private,
+// link-local (cloud metadata among them), multicast and reserved addresses. It
+// looks at the address it is about to connect to, after names are resolved, so
+// that neither a redirect nor a name that resolves differently the second time
+// leads inside. [ReadAll] reads a body that somebody else bounds badly.
+//
+// The package does not decide who may reach the private network: whoever makes
+// a client says so.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// Options change a client.
+type Options struct {
+	AllowPrivate    bool                                  // loopback, private and shared (CGNAT) addresses too, for endpoints that the operator named; false: public ones only
+	Proxy           func(*http.Request) (*url.URL, error) // as in [http.Transport]; the guard then sees the proxy's address, and targets given as names are the proxy's to judge; nil: none, whatever the environment says
+	Resolver        *net.Resolver                         // nil: the system's
+	DialTimeout     time.Duration                         // for connecting, and again for the TLS handshake; 0: 10 s
+	ResponseTimeout time.Duration                         // from the request sent to the response's header; 0: none, only the context
+	MaxRedirects    int                                   // 0: 5; negative: redirects are returned, not followed
+}
+
+// NewClient returns a guarded client. It has no total timeout, because answers
+// may be streams: bound calls by their contexts. It is safe for concurrent
+// use; its idle connections are dropped after 90 s, or by CloseIdleConnections.
+//
+// A refusal is an [*artel.Error] of kind Denied inside the [*url.Error].
+func NewClient(o Options) *http.Client {
+	if o.DialTimeout <= 0 {
+		o.DialTimeout = 10 * time.Second
+	}
+	if o.MaxRedirects == 0 {
+		o.MaxRedirects = 5
+	}
+	dialer := &net.Dialer{
+		Timeout:   o.DialTimeout,
+		KeepAlive: 30 * time.Second,
+		Resolver:  o.Resolver,
+		Control:   guard{o.AllowPrivate}.control,
+	}
+	return &http.Client{
+		Transport: &schemes{&http.Transport{
+			Proxy:                 o.Proxy,
+			DialContext:           dialer.DialContext,
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   o.DialTimeout,
+			ResponseHeaderTimeout: o.ResponseTimeout,
+			ExpectContinueTimeout: time.Second,
+			IdleConnTimeout:       90 * time.Second,
+			MaxIdleConns:          100,
+			MaxIdleConnsPerHost:   16,
+		}},
+		CheckRedirect: redirects(o.MaxRedirects).check,
+	}
+}
+
+// schemes refuses requests that are not plain HTTP, with a message of its own.
+type schemes struct{ *http.Transport }
+
+func (t *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper must close it, also on errors
+		}
+		return nil, artel.Errorf(artel.Denied, "fetch.Do", artel.Shorten(r.URL.Redacted(), 200), "only http and https addresses are fetched")
+	}
+	return t.Transport.RoundTrip(r)
+}
+
+type redirects int
+
+// keyHeaders carry API keys. The standard library drops Authorization and
+// Cookie where a redirect leaves the host, but knows nothing of these.
+var keyHeaders = []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
+
+func (limit redirects) check(r *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case limit < 0:
+		return http.ErrUseLastResponse
+	case len(via) > int(limit):
+		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "more than %d redirects", limit)
+	case via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https":
+		return artel.Errorf(artel.Denied, "fetch.Redirect", first.URL.Host, "redirected from https to %s", r.URL.Scheme)
+	}
+	if r.URL.Host != first.URL.Host || r.URL.Scheme != first.URL.Scheme {
+		for _, h := range keyHeaders {
+			r.Header.Del(h)
+		}
+	}
+	return nil
+}
+
+// ReadAll reads r to its end. More than limit bytes are of kind TooLarge and
+// leave the rest unread.
+func ReadAll(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		kind := artel.Unavailable
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			kind = artel.Canceled
+		}
+		return nil, artel.Errorf(kind, "fetch.ReadAll", "", "the response broke off: %w", err)
+	case int64(len(b)) > limit:
+		return nil, artel.Errorf(artel.TooLarge, "fetch.ReadAll", "", "the response has more than %d bytes", limit)
+	}
+	return b, nil
+}
+
+// Unreachable reports whether err says that no connection came about: nobody
+// listens, or the name is not known. A refusal by the guard is not meant.
+func Unreachable(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" && !errors.Is(err, artel.Denied)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fetch
+
+import (
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/artelhq/artel"
+)
+
+// guard decides which addresses may be connected to. It runs after names are
+// resolved, for each address that is tried.
+type guard struct{ private bool }
+
+func (g guard) control(network, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return artel.Errorf(artel.Denied, "fetch.Dial", address, "not an internet address")
+	}
+	if why := g.refuse(ap.Addr()); why != "" {
+		return artel.Errorf(artel.Denied, "fetch.Dial", ap.Addr().String(), "connecting to %s is not allowed", why)
+	}
+	return nil
+}
+
+// refuse names the class of an address that may not be reached; "" where it may.
+func (g guard) refuse(a netip.Addr) string {
+	a = inner(a.WithZone("").Unmap())
+	switch {
+	case a.IsLoopback():
+		return g.unless("a loopback address")
+	case a.IsUnspecified(): // the system takes it for loopback
+		return g.unless("the unspecified address")
+	case a.IsLinkLocalUnicast():
+		return "a link-local address"
+	case a.IsMulticast():
+		return "a multicast address"
+	case slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) }):
+		return "a reserved address"
+	case a.IsPrivate(), cgnat.Contains(a):
+		return g.unless("a private address")
+	}
+	return ""
+}
+
+func (g guard) unless(class string) string {
+	if g.private {
+		return ""
+	}
+	return class
+}
+
+// inner returns the IPv4 address that a translating or tunnelling IPv6 address
+// leads to, else a.
+func inner(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return a
+}
+
+// From the IANA special-purpose address registries (RFC 6890 and its updates).
+var (
+	cgnat     = netip.MustParsePrefix("100.64.0.0/10")
+	nat64     = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour = netip.MustParsePrefix("2002::/16")
+	reserved  = []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"),       // this network
+		netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocols; a metadata service of Oracle's is in here
+		netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+		netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+		netip.MustParsePrefix("198.51.100.0/24"), // documentation
+		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+		netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+		netip.MustParsePrefix("::/96"),           // IPv4-compatible, given up
+		netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
+		netip.MustParsePrefix("100::/64"),        // discard
+		netip.MustParsePrefix("2001::/32"),       // Teredo
+		netip.MustParsePrefix("2001:db8::/32"),   // documentation
+		netip.MustParsePrefix("fec0::/10"),       // site-local, given up
+		netip.MustParsePrefix("fd00:ec2::/32"),   // metadata of Amazon's, inside the private range
+	}
+)

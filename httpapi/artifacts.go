@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// An ArtifactView is an artifact as it is now, with its text where it is text.
+type ArtifactView struct {
+	artel.Artifact
+	Content *string `json:"content,omitempty"`
+}
+
+// A VersionView is one version, with its text where it is text.
+type VersionView struct {
+	artel.Version
+	Content *string `json:"content,omitempty"`
+}
+
+// An ArtifactPath is the part of a path that names an artifact.
+type ArtifactPath struct {
+	ConversationPath
+	Artifact string `path:"id" maxLength:"512" doc:"an artifact"`
+}
+
+func (p ArtifactPath) parse() (artel.ConversationID, artel.ArtifactID, error) {
+	c, err := p.id()
+	if err != nil {
+		return "", "", err
+	}
+	id, err := artel.ParseArtifactID(p.Artifact)
+	if err != nil {
+		return "", "", &artel.Error{
+			Op: "httpapi", Subject: artel.Shorten(p.Artifact, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+			Err: errors.New("no artifact can have this id"),
+		}
+	}
+	return c, id, nil
+}
+
+// An AtQuery chooses a branch.
+type AtQuery struct {
+	At string `query:"at" maxLength:"256" doc:"a message: look at the branch that ends in it; empty: the active branch"`
+}
+
+func (q AtQuery) message() (artel.MessageID, error) {
+	if q.At == "" {
+		return "", nil
+	}
+	return artel.ParseMessageID(q.At)
+}
+
+func (f *face) artifacts() {
+	f.uploads()
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts", "list-artifacts", "List the artifacts of a branch, with the edits of an active run", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ConversationPath
+			AtQuery
+		}) (*body[List[artel.Artifact]], error) {
+			c, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			at, err := in.message()
+			if err != nil {
+				return nil, err
+			}
+			items, err := f.app.Artifacts.List(ctx, c, at)
+			return answer(listOf(items, ""), err)
+		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}", "read-artifact", "Read an artifact as it is now", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ArtifactPath
+			AtQuery
+		}) (*body[ArtifactView], error) {
+			c, id, err := in.parse()
+			if err != nil {
+				return nil, err
+			}
+			at, err := in.message()
+			if err != nil {
+				return nil, err
+			}
+			a, text, err := f.app.Artifacts.Find(ctx, c, id, at)
+			return answer(ArtifactView{a, text}, err)
+		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/versions", "list-versions", "List the visible versions of an artifact, oldest first", http.StatusOK),
+		func(ctx context.Context, in *ArtifactPath) (*body[List[artel.Version]], error) {
+			c, id, err := in.parse()
+			if err != nil {
+				return nil, err
+			}
+			items, err := f.app.Artifacts.Versions(ctx, c, id)
+			return answer(listOf(items, ""), err)
+		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/versions/{n}", "read-version", "Read one version of an artifact", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ArtifactPath
+			Number int `path:"n" minimum:"1"`
+		}) (*body[VersionView], error) {
+			c, id, err := in.parse()
+			if err != nil {
+				return nil, err
+			}
+			v, text, err := f.app.Artifacts.Version(ctx, c, id, in.Number)
+			return answer(VersionView{v, text}, err)
+		})
+
+	register(f, fileOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/raw", "read-raw", "Read the bytes of an artifact as they came", http.StatusOK)),
+		func(ctx context.Context, in *struct {
+			ArtifactPath
+			AtQuery
+			Version int `query:"version" minimum:"1" doc:"a version; absent: the newest visible one"`
+			FileQuery
+		}) (*huma.StreamResponse, error) {
+			c, id, err := in.parse()
+			if err != nil {
+				return nil, err
+			}
+			at, err := in.message()
+			if err != nil {
+				return nil, err
+			}
+			file, err := f.app.Artifacts.Open(ctx, c, id, in.Version, at)
+			if err != nil {
+				return nil, err
+			}
+			return serveFile(file, in.Preview), nil
+		})
+
+	register(f, routeOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),
+		func(ctx context.Context, in *struct {
+			ArtifactPath
+			AtQuery
+			TargetQuery
+		}) (*huma.StreamResponse, error) {
+			c, id, err := in.parse()
+			if err != nil {
+				return nil, err
+			}
+			at, err := in.message()
+			if err != nil {
+				return nil, err
+			}
+			result, err := f.app.Artifacts.Route(ctx, c, id, at, in.target())
+			if err != nil {
+				return nil, err
+			}
+			return &huma.StreamResponse{Body: func(hc huma.Context) {
+				hc.SetHeader("Content-Type", "application/json")
+				abortOn(result.Encode(ctx, hc.BodyWriter()))
+			}}, nil
+		})
+}
+
+// abortOn ends a response that is broken in the middle, so that the client
+// sees a broken transfer and not a short answer.
+func abortOn(err error) {
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// uploadInput takes the body as the stream that it is.
+type uploadInput struct {
+	ConversationPath
+	OnceHeader
+	ContentType string `header:"Content-Type" doc:"the declared type of the bytes, or multipart/form-data"`
+	Filename    string `header:"X-Filename" maxLength:"3072" doc:"the file's name, percent-encoded UTF-8"`
+
+	request *http.Request
+}
+
+// Resolve implements huma.Resolver.
+func (in *uploadInput) Resolve(ctx huma.Context) []error {
+	in.request, _ = humago.Unwrap(ctx)
+	return nil
+}
+
+// fieldFile is the repeatable field of a multipart upload.
+const fieldFile = "file"
+
+func (f *face) uploads() {
+	op := f.op(http.MethodPost, "/conversations/{cid}/artifacts", "upload-artifacts", "Upload one file (raw body) or several (multipart, all or none)", http.StatusCreated)
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/octet-stream": {Schema: binary},
+		"multipart/form-data": {Schema: &huma.Schema{
+			Type: huma.TypeObject, Required: []string{fieldFile},
+			Properties: map[string]*huma.Schema{fieldFile: {Type: huma.TypeArray, Items: binary}},
+		}},
+	}}
+	op.SkipValidateBody = true
+	op.Responses["201"] = &huma.Response{
+		Description: "the artifact, or of a multipart upload {items: [artifacts]}",
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
+	}
+	register(f, op, func(ctx context.Context, in *uploadInput) (*body[any], error) {
+		c, err := in.id()
+		if err != nil {
+			return nil, err
+		}
+		major, params, _ := mime.ParseMediaType(in.ContentType)
+		several := major == "multipart/form-data"
+		request := []any{"upload", c, in.ContentType, in.Filename, in.request.ContentLength}
+		items, err := once(ctx, f, in.Key, request, func() ([]artel.Artifact, error) {
+			if several {
+				return f.uploadForm(ctx, c, multipart.NewReader(in.request.Body, params["boundary"]))
+			}
+			name, err := filename(in.Filename)
+			if err != nil {
+				return nil, err
+			}
+			staged, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{in.request.Body}, Filename: name, DeclaredType: in.ContentType})
+			if err != nil {
+				return nil, err
+			}
+			return f.app.Artifacts.Add(ctx, c, []app.Staged{staged})
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case several:
+			return &body[any]{listOf(items, "")}, nil
+		}
+		return &body[any]{items[0]}, nil
+	})
+}
+
+func (f *face) uploadForm(ctx context.Context, c artel.ConversationID, form *multipart.Reader) ([]artel.Artifact, error) {
+	var all []app.Staged
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, newProblem(http.StatusBadRequest, "malformed", "the multipart body is broken: "+artel.Shorten(err.Error(), 200))
+		}
+		if part.FormName() != fieldFile {
+			return nil, &Problem{
+				Type: "about:blank", Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Code: "invalid",
+				Detail: "files come in the field " + fieldFile, Errors: []FieldError{{Pointer: "/" + artel.Shorten(part.FormName(), 80), Detail: "unknown field"}},
+			}
+		}
+		name := part.FileName()
+		if !utf8.ValidString(name) {
+			return nil, newProblem(http.StatusBadRequest, "malformed", "a file's name is not UTF-8")
+		}
+		staged, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{part}, Filename: name, DeclaredType: part.Header.Get("Content-Type")})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, staged)
+	}
+	if len(all) == 0 {
+		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "the form holds no file; they come in the field "+fieldFile)
+	}
+	return f.app.Artifacts.Add(ctx, c, all)
+}
+
+// sent is a request body whose failure is the client's, not ours.
+type sent struct{ io.Reader }
+
+func (s sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = newProblem(http.StatusBadRequest, "malformed", "the body broke off: "+artel.Shorten(err.Error(), 200))
+	}
+	return n, err
+}
+
+// filename decodes the X-Filename header.
+func filename(header string) (string, error) {
+	name, err := url.PathUnescape(header)
+	if err != nil || !utf8.ValidString(name) {
+		return "", newProblem(http.StatusBadRequest, "malformed", "X-Filename is not percent-encoded UTF-8")
+	}
+	return strings.TrimSpace(name), nil
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/sse"
+)
+
+// A Client speaks to a server. Its zero value is not usable; see [NewClient].
+// It is safe for concurrent use.
+//
+// Errors are [*Problem] where the server answered with one, and of kind
+// [artel.Unavailable] where no server answered.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// NewClient returns a client of the server at base, e.g.
+// "http://127.0.0.1:7420". A nil h means http.DefaultClient.
+func NewClient(base string, h *http.Client) *Client {
+	if h == nil {
+		h = http.DefaultClient
+	}
+	return &Client{base: strings.TrimRight(base, "/"), http: h}
+}
+
+// CreateConversation begins a conversation.
+func (c *Client) CreateConversation(ctx context.Context, n NewConversation) (out artel.Conversation, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations", n, &out)
+}
+
+// Conversations lists a page of conversations, newest first.
+func (c *Client) Conversations(ctx context.Context, cursor string, limit int) (out List[artel.Conversation], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations?"+page(cursor, limit), nil, &out)
+}
+
+// Messages lists a page of a conversation's messages, oldest first.
+func (c *Client) Messages(ctx context.Context, id artel.ConversationID, cursor string, limit int) (out List[artel.Message], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/messages?"+page(cursor, limit), nil, &out)
+}
+
+// Send sends a message and starts a run.
+func (c *Client) Send(ctx context.Context, id artel.ConversationID, m NewMessage) (out Sent, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/messages", m, &out)
+}
+
+// Run reads a run.
+func (c *Client) Run(ctx context.Context, id artel.RunID) (out artel.Run, err error) {
+	return out, c.json(ctx, http.MethodGet, "/runs/"+string(id), nil, &out)
+}
+
+// Cancel stops a run.
+func (c *Client) Cancel(ctx context.Context, id artel.RunID) (out artel.Run, err error) {
+	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/cancel", nil, &out)
+}
+
+// Artifacts lists the artifacts of the active branch.
+func (c *Client) Artifacts(ctx context.Context, id artel.ConversationID) (out List[artel.Artifact], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/artifacts", nil, &out)
+}
+
+// Artifact reads an artifact as it is now, or with a version as it was then.
+func (c *Client) Artifact(ctx context.Context, ref artel.Ref) (out ArtifactView, err error) {
+	path := "/conversations/" + string(ref.Conversation) + "/artifacts/" + url.PathEscape(string(ref.Artifact))
+	if ref.Version == 0 {
+		return out, c.json(ctx, http.MethodGet, path, nil, &out)
+	}
+	var v VersionView
+	if err := c.json(ctx, http.MethodGet, path+"/versions/"+strconv.Itoa(ref.Version), nil, &v); err != nil {
+		return out, err
+	}
+	return ArtifactView{v.Artifact(ref.Conversation, ref.Artifact, v.CreatedAt), v.Content}, nil
+}
+
+// Services lists the services.
+func (c *Client) Services(ctx context.Context) (out List[ServiceView], err error) {
+	return out, c.json(ctx, http.MethodGet, "/services", nil, &out)
+}
+
+// Upload uploads one file. size may be -1 where it is not known.
+func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, declared string, r io.Reader, size int64) (out artel.Artifact, err error) {
+	req, err := c.request(ctx, http.MethodPost, "/conversations/"+string(id)+"/artifacts", r)
+	if err != nil {
+		return out, err
+	}
+	req.ContentLength = size
+	req.Header.Set("X-Filename", url.PathEscape(name))
+	if declared != "" {
+		req.Header.Set("Content-Type", declared)
+	}
+	return out, c.do(req, &out)
+}
+
+// Open reads the bytes that a ref points to; the caller closes them.
+func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error) {
+	req, err := c.request(ctx, http.MethodGet, "/files/"+url.PathEscape(ref.String()), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.answer(req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Log reads a page of a conversation's log, without waiting for what comes.
+func (c *Client) Log(ctx context.Context, id artel.ConversationID, after artel.Seq) (out List[artel.Event], err error) {
+	return out, c.json(ctx, http.MethodGet, fmt.Sprintf("/conversations/%s/events?format=json&after=%d", id, after), nil, &out)
+}
+
+// Events follows a conversation's log from after a number until ctx ends or
+// the consumer breaks the loop. When the connection is lost it connects again
+// and goes on where it was; a server that cannot be reached for giveUp ends it
+// with an error.
+func (c *Client) Events(ctx context.Context, id artel.ConversationID, after artel.Seq, giveUp time.Duration) iter.Seq2[artel.Event, error] {
+	return func(yield func(artel.Event, error) bool) {
+		lost := time.Time{}
+		for {
+			heard, err := c.stream(ctx, id, &after, yield)
+			switch {
+			case errors.Is(err, errBroken):
+				return
+			case ctx.Err() != nil:
+				return
+			case heard:
+				lost = time.Time{}
+			}
+			if p, ok := errors.AsType[*Problem](err); ok && p.Status < http.StatusInternalServerError {
+				yield(artel.Event{}, err)
+				return
+			}
+			if lost.IsZero() {
+				lost = time.Now()
+			}
+			if time.Since(lost) > giveUp {
+				if err == nil {
+					err = artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "the event stream keeps ending")
+				}
+				yield(artel.Event{}, err)
+				return
+			}
+			select {
+			case <-time.After(250 * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// errBroken says that the consumer broke the loop.
+var errBroken = errors.New("the consumer stopped")
+
+// stream yields one connection's events and remembers how far it came.
+func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *artel.Seq, yield func(artel.Event, error) bool) (heard bool, err error) {
+	req, err := c.request(ctx, http.MethodGet, fmt.Sprintf("/conversations/%s/events?after=%d", id, *after), nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := c.answer(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	for frame, err := range sse.Events(resp.Body, 0) {
+		if err != nil {
+			return heard, err
+		}
+		heard = true
+		var e artel.Event
+		if err := json.Unmarshal([]byte(frame.Data), &e); err != nil {
+			return heard, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "an event is not JSON: %w", err)
+		}
+		if e.Seq > 0 {
+			*after = e.Seq
+		}
+		if !yield(e, nil) {
+			return heard, errBroken
+		}
+	}
+	return heard, nil
+}
+
+func page(cursor string, limit int) string {
+	q := url.Values{}
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return q.Encode()
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+Base+path, body)
+	if err != nil {
+		return nil, artel.Errorf(artel.Invalid, "httpapi.Client", c.base, "not an address of a server: %w", err)
+	}
+	return req, nil
+}
+
+func (c *Client) json(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return c.do(req, out)
+}
+
+func (c *Client) do(req *http.Request, out any) error {
+	resp, err := c.answer(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "the answer is not JSON: %w", err)
+	}
+	return nil
+}
+
+// answer returns a good response, whose body the caller closes, or an error.
+func (c *Client) answer(req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if req.Context().Err() != nil {
+			return nil, req.Context().Err()
+		}
+		return nil, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "no server answers: %w", err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var p Problem
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if json.Unmarshal(b, &p) != nil || p.Status == 0 {
+		return nil, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "it answered %s, not as an Artel server does", resp.Status)
+	}
+	return nil, &p
+}

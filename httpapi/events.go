@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/artelhq/artel"
+)
+
+type eventsInput struct {
+	ConversationPath
+	After       int64  `query:"after" minimum:"0" doc:"begin after this number; Last-Event-ID wins"`
+	Format      string `query:"format" enum:"sse,json" default:"sse" doc:"json pages the log instead of following it"`
+	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"of format=json"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"32"`
+}
+
+func (in *eventsInput) after() artel.Seq {
+	if n, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && n >= 0 {
+		return artel.Seq(n)
+	}
+	return artel.Seq(in.After)
+}
+
+// writeTimeout is how long one frame may take to reach a reader's socket. A
+// slower reader is cut off, and resumes where it was.
+const writeTimeout = 60 * time.Second
+
+func (f *face) events() {
+	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
+	op.Responses["200"] = &huma.Response{
+		Description: "frames with id, event and data; or, with format=json, a list of events",
+		Content: map[string]*huma.MediaType{
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			"application/json":  {Schema: &huma.Schema{Type: huma.TypeObject}},
+		},
+	}
+	register(f, op, func(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+		id, err := in.id()
+		if err != nil {
+			return nil, err
+		}
+		if in.Format == "json" {
+			events, err := f.app.Events.Page(ctx, id, in.after(), in.Limit)
+			if err != nil {
+				return nil, err
+			}
+			next := ""
+			if len(events) == in.Limit {
+				next = strconv.FormatInt(int64(events[len(events)-1].Seq), 10)
+			}
+			return jsonStream(listOf(events, next)), nil
+		}
+		if _, err := f.app.Conversations.Find(ctx, id); err != nil {
+			return nil, err
+		}
+		return &huma.StreamResponse{Body: func(hc huma.Context) {
+			_, w := humago.Unwrap(hc)
+			f.follow(ctx, w, id, in.after())
+		}}, nil
+	})
+}
+
+// jsonStream answers with v from a handler that may also stream.
+func jsonStream(v any) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/json")
+		_ = strictJSON.Marshal(hc.BodyWriter(), v)
+	}}
+}
+
+func (f *face) follow(ctx context.Context, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	out := http.NewResponseController(w)
+	w.WriteHeader(http.StatusOK)
+	if out.Flush() != nil {
+		return
+	}
+	var buf bytes.Buffer
+	for e, err := range f.app.Events.Follow(ctx, c, after, f.o.Heartbeat) {
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, artel.NotFound) {
+				f.o.Log.Warn("an event stream ended", "conversation", c, "err", err)
+			}
+			return
+		}
+		buf.Reset()
+		writeFrame(&buf, e)
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := w.Write(buf.Bytes()); err != nil {
+			return
+		}
+		if out.Flush() != nil {
+			return
+		}
+	}
+}
+
+// writeFrame writes one event as a frame; the zero event is a heartbeat.
+func writeFrame(buf *bytes.Buffer, e artel.Event) {
+	if e.Type == "" {
+		buf.WriteString(": still here\n\n")
+		return
+	}
+	if e.Seq > 0 {
+		buf.WriteString("id: ")
+		buf.WriteString(strconv.FormatInt(int64(e.Seq), 10))
+		buf.WriteByte('\n')
+	}
+	buf.WriteString("event: ")
+	buf.WriteString(string(e.Type))
+	buf.WriteString("\ndata: ")
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(e) // ends the line; JSON holds no raw line breaks
+	buf.WriteByte('\n')
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Guard keeps foreign web pages away from a server on this machine: the Host
+// must name a loopback address or one of hosts (against DNS rebinding), and a
+// request that a browser says comes from another site is refused (against
+// cross-site requests). Programs send no Origin and are let through.
+func Guard(next http.Handler, hosts ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !knownHost(r.Host, hosts) {
+			writeProblem(w, newProblem(http.StatusForbidden, "host_denied", "this server does not answer to the host "+strings.ToValidUTF8(r.Host, "�")))
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			u, err := url.Parse(origin)
+			if err != nil || u.Host != r.Host {
+				writeProblem(w, newProblem(http.StatusForbidden, "origin_denied", "requests from pages of other sites are refused"))
+				return
+			}
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); r.Method != http.MethodGet && r.Method != http.MethodHead && (site == "cross-site" || site == "same-site") {
+			writeProblem(w, newProblem(http.StatusForbidden, "origin_denied", "requests from pages of other sites are refused"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func knownHost(hostport string, hosts []string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(hosts, host) {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package httpapi is the HTTP face: JSON and server-sent events under /api/v1,
+// described by an OpenAPI 3.1 document at /api/v1/openapi.json.
+//
+// [New] makes the handler, [Guard] keeps foreign pages away from it, and
+// [Client] speaks to it with the same shapes. A handler decodes, calls the
+// application once and encodes; it decides nothing.
+//
+// Bodies are JSON in UTF-8 with snake_case names; unknown fields are refused.
+// Errors are RFC 9457 problem details ([Problem]). Lists are
+// {"items": […], "next_cursor"?}. What is missing and what is somebody else's
+// look the same: 404. A POST that makes something honours Idempotency-Key.
+//
+// Events are a stream as the WHATWG specifies it: "id" is the number in the
+// conversation's log, "event" the type, "data" one line of JSON; frames without
+// id are live only. A client that reconnects with Last-Event-ID misses nothing.
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/artelhq/artel/app"
+)
+
+// Options are what may be left out.
+type Options struct {
+	Version   string        // shown in the OpenAPI document; "": "dev"
+	Heartbeat time.Duration // of silence on an event stream before a comment is sent; 0: 15 s
+	Log       *slog.Logger  // nil: slog.Default
+}
+
+// Base is the path under which everything but the health checks lies.
+const Base = "/api/v1"
+
+// New returns a handler for [Base] and for /healthz.
+func New(a *app.App, o Options) http.Handler {
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	mux := http.NewServeMux()
+	f := &face{app: a, api: humago.New(mux, config(o.Version)), o: o, busy: newKeyLocks()}
+	f.conversations()
+	f.runs()
+	f.events()
+	f.artifacts()
+	f.files()
+	f.tools()
+	f.models()
+	f.mechanisms()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+	})
+	return problems(mux)
+}
+
+// face is what the handlers share.
+type face struct {
+	app  *app.App
+	api  huma.API
+	o    Options
+	busy *keyLocks
+}
+
+func config(version string) huma.Config {
+	c := huma.DefaultConfig("Artel", version)
+	c.Info.Description = "Artifacts, conversations and routed content for agents."
+	c.OpenAPIPath = Base + "/openapi"
+	c.DocsPath, c.SchemasPath = "", ""
+	c.CreateHooks = nil // no $schema fields in answers
+	c.Formats = map[string]huma.Format{"application/json": strictJSON, "json": strictJSON}
+	c.Transformers = []huma.Transformer{toProblem}
+	return c
+}
+
+// Limits of JSON bodies, in bytes. Those of texts are the application's.
+const (
+	smallBody = 4 << 20
+	textBody  = 64 << 20 // 20 MB of text, escaped
+)
+
+// op describes an operation. All of them share these rules: no time limit on
+// reading the body (the server limits slow headers), and errors as problems.
+func (f *face) op(method, path, id, summary string, status int, changes ...func(*huma.Operation)) huma.Operation {
+	o := huma.Operation{
+		Method: method, Path: Base + path, OperationID: id, Summary: summary, DefaultStatus: status,
+		MaxBodyBytes: smallBody, BodyReadTimeout: -1,
+		Responses: map[string]*huma.Response{"default": f.problemResponse()},
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	return o
+}
+
+func maxBody(n int64) func(*huma.Operation) {
+	return func(o *huma.Operation) { o.MaxBodyBytes = n }
+}
+
+// strictJSON refuses what encoding/json would silently mend: bytes that are
+// not UTF-8, and escapes of lone surrogates.
+var strictJSON = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	},
+	Unmarshal: func(data []byte, v any) error {
+		if !utf8.Valid(data) {
+			return errors.New("the body is not UTF-8")
+		}
+		if loneSurrogate(data) {
+			return errors.New(`the body holds a lone surrogate (\ud800 to \udfff without its other half)`)
+		}
+		return json.Unmarshal(data, v)
+	},
+}
+
+// loneSurrogate finds a \u escape of half a surrogate pair. Escapes outside
+// strings are left to the parser.
+func loneSurrogate(data []byte) bool {
+	for i := 0; i+5 < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		if data[i+1] != 'u' {
+			i++
+			continue
+		}
+		switch r := hex4(data[i+2:]); {
+		case r >= 0xdc00 && r <= 0xdfff:
+			return true
+		case r >= 0xd800 && r <= 0xdbff:
+			if i+11 >= len(data) || data[i+6] != '\\' || data[i+7] != 'u' {
+				return true
+			}
+			if low := hex4(data[i+8:]); low < 0xdc00 || low > 0xdfff {
+				return true
+			}
+			i += 11
+		default:
+			i += 5
+		}
+	}
+	return false
+}
+
+func hex4(b []byte) int {
+	n := 0
+	for _, c := range b[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n<<4 | int(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			n = n<<4 | int(c|0x20-'a'+10)
+		default:
+			return -1
+		}
+	}
+	return n
+}
+
+// A List is a page of a list.
+type List[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next_cursor,omitempty" doc:"ask again with ?cursor= this for the next page"`
+}
+
+// listOf never has null items.
+func listOf[T any](items []T, next string) List[T] {
+	if items == nil {
+		items = []T{}
+	}
+	return List[T]{items, next}
+}
+
+type body[T any] struct{ Body T }
+
+func answer[T any](v T, err error) (*body[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &body[T]{v}, nil
+}
+
+type none struct{}
+
+// A PageQuery asks for a page of a list.
+type PageQuery struct {
+	Cursor string `query:"cursor" maxLength:"512"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+}
+
+// register is huma.Register with errors of the application made into problems.
+func register[I, O any](f *face, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
+	huma.Register(f.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handler(ctx, in)
+		if err != nil {
+			return nil, f.problem(err)
+		}
+		return out, nil
+	})
+}

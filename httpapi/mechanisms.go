@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/media"
+)
+
+// A Detected is the answer of POST /media/detect.
+type Detected struct {
+	MediaType    string            `json:"media_type"`
+	DeclaredType string            `json:"declared_type"`
+	Kind         artel.MediaKind   `json:"kind"`
+	IsBinary     bool              `json:"is_binary"`
+	Charset      string            `json:"charset"`
+	Extension    string            `json:"extension"`
+	Source       artel.MediaSource `json:"source"`
+	Confidence   float64           `json:"confidence"`
+	Size         int64             `json:"size"`
+	Width        int               `json:"width,omitempty"`
+	Height       int               `json:"height,omitempty"`
+	Pages        int               `json:"pages,omitempty"`
+	Duration     float64           `json:"duration,omitempty"`
+}
+
+// DetectedOf shapes what is known about some bytes.
+func DetectedOf(m artel.MediaInfo) Detected {
+	return Detected{
+		MediaType: m.MediaType, DeclaredType: m.DeclaredType, Kind: m.Kind, IsBinary: m.IsBinary(), Charset: m.Charset,
+		Extension: media.Extension(m.MediaType), Source: m.DetectedBy, Confidence: m.Confidence, Size: m.Size,
+		Width: m.Width, Height: m.Height, Pages: m.Pages, Duration: m.Duration,
+	}
+}
+
+// A NewEdit is the body of POST /edit.
+type NewEdit struct {
+	Content string `json:"content"`
+	Edits   []struct {
+		Old        string `json:"old"`
+		New        string `json:"new"`
+		ReplaceAll bool   `json:"replace_all,omitempty"`
+	} `json:"edits" minItems:"1" maxItems:"1000"`
+	Mode string `json:"mode,omitempty" enum:"auto,exact" default:"auto"`
+}
+
+// An Edited is the answer of POST /edit. Offsets are code points of the text
+// before the edit that they belong to.
+type Edited struct {
+	OK      bool       `json:"ok"`
+	Content *string    `json:"content,omitempty"`
+	Edits   []EditHit  `json:"edits,omitempty"`
+	Error   *EditError `json:"error,omitempty"`
+}
+
+// An EditHit says where one edit found its text.
+type EditHit struct {
+	Layer      artel.Layer `json:"layer"`
+	Similarity float64     `json:"similarity"`
+	Matched    string      `json:"matched"`
+	Start      int         `json:"start"`
+	End        int         `json:"end"`
+	Count      int         `json:"count"`
+	Places     []EditPlace `json:"places,omitempty"`
+}
+
+// An EditPlace is where some text stands: line from 1, code points from 0.
+type EditPlace struct {
+	Line  int `json:"line"`
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// An EditError says which edit was refused and why.
+type EditError struct {
+	Edit    int         `json:"edit"`
+	Kind    string      `json:"kind"`
+	Message string      `json:"message"`
+	Places  []EditPlace `json:"places,omitempty"`
+}
+
+// A BodyInput takes the body as the stream of bytes that it is.
+type BodyInput struct {
+	Filename    string `query:"filename" maxLength:"1024"`
+	Declared    string `query:"declared" maxLength:"256" doc:"the declared media type"`
+	ContentType string `header:"Content-Type" doc:"the declared media type where declared is absent"`
+
+	request *http.Request
+}
+
+// Resolve implements huma.Resolver.
+func (in *BodyInput) Resolve(ctx huma.Context) []error {
+	in.request, _ = humago.Unwrap(ctx)
+	return nil
+}
+
+func (in *BodyInput) upload() app.Upload {
+	declared := in.Declared
+	if declared == "" && in.ContentType != "application/x-www-form-urlencoded" { // what curl says when nobody said anything
+		declared = in.ContentType
+	}
+	return app.Upload{Body: sent{in.request.Body}, Filename: in.Filename, DeclaredType: declared}
+}
+
+// A TargetQuery says for which model something is routed.
+type TargetQuery struct {
+	Service      string   `query:"service" maxLength:"256" doc:"a service id"`
+	Capabilities []string `query:"capabilities" doc:"capability words instead of a service: text, vision, file, audio, video"`
+}
+
+func (q TargetQuery) target() app.Target {
+	t := app.Target{Service: artel.ServiceID(q.Service)}
+	for _, c := range q.Capabilities {
+		t.Capabilities = append(t.Capabilities, artel.Capability(c))
+	}
+	return t
+}
+
+func bytesOp(op huma.Operation) huma.Operation {
+	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
+		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}
+	op.SkipValidateBody = true
+	return op
+}
+
+func routeOp(op huma.Operation) huma.Operation {
+	op.Responses["200"] = &huma.Response{
+		Description: "contentType, routing, content, imageUrl?, file?, metadata, isBinary, step, reason, need, suggestedServices",
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
+	}
+	return op
+}
+
+func (f *face) mechanisms() {
+	register(f, bytesOp(f.op(http.MethodPost, "/media/detect", "detect-media", "Say what bytes are", http.StatusOK)),
+		func(ctx context.Context, in *BodyInput) (*body[Detected], error) {
+			info, err := f.app.Mechanisms.Detect(ctx, in.upload())
+			return answer(DetectedOf(info), err)
+		})
+
+	register(f, routeOp(bytesOp(f.op(http.MethodPost, "/route", "route-bytes", "Say what a model would get of some bytes", http.StatusOK))),
+		func(ctx context.Context, in *struct {
+			BodyInput
+			TargetQuery
+		}) (*huma.StreamResponse, error) {
+			// The answer is written inside the call, while the bytes are still
+			// there; until it begins, errors are problems.
+			return &huma.StreamResponse{Body: func(hc huma.Context) {
+				_, w := humago.Unwrap(hc)
+				begun := false
+				err := f.app.Mechanisms.Route(ctx, in.upload(), in.target(), func(result *app.RouteResult) error {
+					begun = true
+					w.Header().Set("Content-Type", "application/json")
+					return result.Encode(ctx, w)
+				})
+				switch {
+				case err == nil:
+				case begun:
+					abortOn(err)
+				default:
+					p, ok := errors.AsType[*Problem](f.problem(err))
+					if !ok {
+						p = newProblem(http.StatusInternalServerError, string(artel.Internal), "internal error")
+					}
+					writeProblem(w, p)
+				}
+			}}, nil
+		})
+
+	register(f, f.op(http.MethodPost, "/edit", "edit-text", "Apply edits to a text", http.StatusOK, maxBody(textBody)),
+		func(ctx context.Context, in *struct{ Body NewEdit }) (*body[Edited], error) {
+			edits := make([]edit.Edit, len(in.Body.Edits))
+			for i, e := range in.Body.Edits {
+				edits[i] = edit.Edit{Old: e.Old, New: e.New, ReplaceAll: e.ReplaceAll}
+			}
+			return answer(edited(f.app.Mechanisms.Edit(ctx, in.Body.Content, edits, edit.Options{Mode: edit.Mode(in.Body.Mode)})))
+		})
+}
+
+// edited shapes the outcome of an edit; a refusal is an answer.
+func edited(r edit.Result, err error) (Edited, error) {
+	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
+		return Edited{Error: &EditError{
+			Edit: refusal.Edit, Kind: string(refusal.Kind), Message: refusal.Message, Places: placesOf(refusal.Places),
+		}}, nil
+	}
+	if err != nil {
+		return Edited{}, err
+	}
+	out := Edited{OK: true, Content: &r.Text}
+	for _, h := range r.Hits {
+		out.Edits = append(out.Edits, EditHit{
+			Layer: h.Layer, Similarity: h.Similarity, Matched: h.Matched, Start: h.Start, End: h.End, Count: h.Count, Places: placesOf(h.Places),
+		})
+	}
+	return out, nil
+}
+
+func placesOf(ps []edit.Place) []EditPlace {
+	var out []EditPlace
+	for _, p := range ps {
+		out = append(out, EditPlace(p))
+	}
+	return out
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/artelhq/artel"
+)
+
+// A Problem is an error as RFC 9457 shapes it, with a code for programs.
+type Problem struct {
+	Type   string       `json:"type"`
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Detail string       `json:"detail"`
+	Code   string       `json:"code"`
+	Errors []FieldError `json:"errors,omitempty" doc:"what is wrong with single fields"`
+
+	// Of a missing artifact, as the tools for models say it too.
+	Missing string `json:"error,omitempty"`
+	Ref     string `json:"ref,omitempty"`
+}
+
+// A FieldError says what is wrong with one field of the body (a JSON pointer)
+// or one parameter.
+type FieldError struct {
+	Pointer   string `json:"pointer,omitempty"`
+	Parameter string `json:"parameter,omitempty"`
+	Detail    string `json:"detail"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+// statuses is the one table from kind to HTTP status.
+var statuses = map[artel.Kind]int{
+	artel.Invalid:     http.StatusUnprocessableEntity,
+	artel.NotFound:    http.StatusNotFound,
+	artel.Conflict:    http.StatusConflict,
+	artel.Denied:      http.StatusForbidden,
+	artel.TooLarge:    http.StatusRequestEntityTooLarge,
+	artel.Unsupported: http.StatusUnsupportedMediaType,
+	artel.Unavailable: http.StatusServiceUnavailable,
+	artel.Canceled:    499, // the client went away; nobody reads this
+	artel.Internal:    http.StatusInternalServerError,
+}
+
+func newProblem(status int, code, detail string) *Problem {
+	title := http.StatusText(status)
+	if title == "" {
+		title = "Client Closed Request"
+	}
+	return &Problem{Type: "about:blank", Title: title, Status: status, Code: code, Detail: detail}
+}
+
+// problem makes err fit to be shown. The text of our own faults goes to the
+// log under an id, and only the id is shown.
+func (f *face) problem(err error) error {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if s, ok := err.(huma.StatusError); ok {
+		return s
+	}
+	kind, code := artel.KindOf(err), artel.CodeOf(err)
+	if kind == artel.Internal {
+		id := rand.Text()[:8]
+		f.o.Log.Error("a request failed", "error_id", id, "err", err)
+		return newProblem(http.StatusInternalServerError, string(kind), "internal error "+id+"; the log says more")
+	}
+	p := newProblem(statuses[kind], code, err.Error())
+	if code == artel.CodeArtifactNotFound {
+		p.Missing = code
+		if e, ok := errors.AsType[*artel.Error](err); ok {
+			p.Ref = e.Subject
+		}
+	}
+	return p
+}
+
+// toProblem turns the errors that huma makes itself into problems.
+func toProblem(_ huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	code := "invalid"
+	switch m.Status {
+	case http.StatusBadRequest:
+		code = "malformed"
+	case http.StatusRequestEntityTooLarge:
+		code = string(artel.TooLarge)
+	case http.StatusUnsupportedMediaType:
+		code = string(artel.Unsupported)
+	case http.StatusNotAcceptable:
+		code = "not_acceptable"
+	}
+	p := newProblem(m.Status, code, m.Detail)
+	for _, e := range m.Errors {
+		p.Errors = append(p.Errors, fieldError(e))
+	}
+	if len(p.Errors) == 1 && m.Status == http.StatusBadRequest {
+		p.Detail = "malformed JSON: " + p.Errors[0].Detail
+	} else if len(p.Errors) > 0 {
+		p.Detail = "the request does not fit the schema: " + p.Errors[0].where() + " " + p.Errors[0].Detail
+	}
+	return p, nil
+}
+
+func (e FieldError) where() string {
+	if e.Parameter != "" {
+		return e.Parameter
+	}
+	return e.Pointer
+}
+
+// fieldError turns "body.items[3].name" into the pointer "/items/3/name".
+func fieldError(e *huma.ErrorDetail) FieldError {
+	where, rest, _ := strings.Cut(e.Location, ".")
+	if where != "body" {
+		if rest == "" {
+			rest = where
+		}
+		return FieldError{Parameter: rest, Detail: artel.Shorten(e.Message, 300)}
+	}
+	pointer := ""
+	for name := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	}
+	if pointer == "" {
+		pointer = "/"
+	}
+	return FieldError{Pointer: pointer, Detail: artel.Shorten(e.Message, 300)}
+}
+
+// problemResponse describes problems in the OpenAPI document.
+func (f *face) problemResponse() *huma.Response {
+	schema := f.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
+}
+
+// problems answers as problems where the mux would answer in plain text: no
+// such path, or not with this method.
+func problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		probe := &probe{header: http.Header{}}
+		mux.ServeHTTP(probe, r)
+		status, code, detail := http.StatusNotFound, "not_found", "there is nothing at this path"
+		if probe.status == http.StatusMethodNotAllowed {
+			status, code, detail = probe.status, "method_not_allowed", r.Method+" is not served here; there is: "+probe.header.Get("Allow")
+			w.Header().Set("Allow", probe.header.Get("Allow"))
+		}
+		writeProblem(w, newProblem(status, code, detail))
+	})
+}
+
+// probe hears what the mux would have answered.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(status int)      { p.status = status }
+
+func writeProblem(w http.ResponseWriter, p *Problem) {
+	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Content-Length", strconv.Itoa(jsonSize(p)))
+	w.WriteHeader(p.Status)
+	_ = strictJSON.Marshal(w, p)
+}
+
+func jsonSize(v any) int {
+	var n counter
+	_ = strictJSON.Marshal(&n, v)
+	return int(n)
+}
+
+type counter int
+
+func (c *counter) Write(b []byte) (int, error) { *c += counter(len(b)); return len(b), nil }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// A NewMessage is the body of POST /conversations/{cid}/messages.
+type NewMessage struct {
+	Text        string   `json:"text,omitempty"`
+	Attachments []string `json:"attachments,omitempty" doc:"artifact ids or refs of this conversation"`
+	ParentID    *string  `json:"parent_id,omitempty" doc:"answer another message than the newest of the active branch; empty: a new root"`
+	Agent       string   `json:"agent,omitempty" maxLength:"256"`
+	Service     string   `json:"service,omitempty" maxLength:"256"`
+	IfActive    string   `json:"if_active,omitempty" enum:"reject" doc:"what to do while another run is active: only refusing is offered"`
+}
+
+// A Sent is the answer to a new message: a run has begun.
+type Sent struct {
+	RunID     artel.RunID     `json:"run_id"`
+	MessageID artel.MessageID `json:"message_id"`
+	EventsURL string          `json:"events_url"`
+}
+
+type runPath struct {
+	ID string `path:"rid" maxLength:"256" doc:"a run"`
+}
+
+func (f *face) runs() {
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/messages", "send-message", "Send a message and start the run that answers it", http.StatusAccepted),
+		func(ctx context.Context, in *struct {
+			ConversationPath
+			OnceHeader
+			Body NewMessage
+		}) (*body[Sent], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			input, err := in.Body.input()
+			if err != nil {
+				return nil, err
+			}
+			return answer(once(ctx, f, in.Key, []any{"message", id, in.Body}, func() (Sent, error) {
+				run, err := f.app.Runs.Send(ctx, id, input)
+				return Sent{run.ID, run.Message, Base + "/conversations/" + string(id) + "/events"}, err
+			}))
+		})
+
+	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
+		func(ctx context.Context, in *runPath) (*body[artel.Run], error) {
+			id, err := artel.ParseRunID(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Runs.Find(ctx, id))
+		})
+
+	register(f, f.op(http.MethodPost, "/runs/{rid}/cancel", "cancel-run", "Stop a run; what it acknowledged stays", http.StatusOK),
+		func(ctx context.Context, in *runPath) (*body[artel.Run], error) {
+			id, err := artel.ParseRunID(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Runs.Cancel(ctx, id))
+		})
+}
+
+func (m NewMessage) input() (app.Input, error) {
+	in := app.Input{
+		Text: m.Text, Attachments: m.Attachments,
+		Agent: artel.AgentName(m.Agent), Service: artel.ServiceID(m.Service),
+	}
+	if m.ParentID != nil {
+		var parent artel.MessageID
+		if *m.ParentID != "" {
+			var err error
+			if parent, err = artel.ParseMessageID(*m.ParentID); err != nil {
+				return in, err
+			}
+		}
+		in.Parent = &parent
+	}
+	return in, nil
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// A ToolAnswer is the outcome of one tool call. Content is the text that a
+// model would read; where that text is a JSON object, it is the object.
+type ToolAnswer struct {
+	OK       bool            `json:"ok"`
+	Content  json.RawMessage `json:"content"`
+	Metadata map[string]any  `json:"metadata"`
+	Parts    artel.Parts     `json:"parts,omitempty"`
+}
+
+func (f *face) tools() {
+	register(f, f.op(http.MethodGet, "/tools", "list-tools", "List the tools with their JSON Schemas", http.StatusOK),
+		func(ctx context.Context, _ *none) (*body[List[app.ToolSpec]], error) {
+			return answer(listOf(f.app.Tools.List(ctx), ""), nil)
+		})
+
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/tools/{name}", "call-tool", "Run one tool outside a run", http.StatusOK, maxBody(textBody)),
+		func(ctx context.Context, in *struct {
+			ConversationPath
+			OnceHeader
+			TargetQuery
+			Name string `path:"name" maxLength:"128"`
+			Body json.RawMessage
+		}) (*body[ToolAnswer], error) {
+			c, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			return answer(once(ctx, f, in.Key, []any{"tool", c, in.Name, in.TargetQuery, in.Body}, func() (ToolAnswer, error) {
+				result, err := f.app.Tools.Call(ctx, c, in.Name, in.Body, in.target())
+				if err != nil {
+					return ToolAnswer{}, err
+				}
+				return toolAnswer(in.Name, result)
+			}))
+		})
+}
+
+// toolAnswer shapes a result. Only get_artifact answers with an object, and
+// only where it shows no text of the artifact.
+func toolAnswer(name string, r app.ToolResult) (ToolAnswer, error) {
+	content := json.RawMessage(r.Content)
+	if object := name == "get_artifact" && (r.IsError || len(r.Parts) > 0); !object || !json.Valid(content) {
+		var err error
+		if content, err = json.Marshal(r.Content); err != nil {
+			return ToolAnswer{}, err
+		}
+	}
+	metadata := r.Metadata
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	return ToolAnswer{OK: !r.IsError, Content: content, Metadata: metadata, Parts: r.Parts}, nil
+}

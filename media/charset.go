@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package media
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wlynxg/chardet"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
+	"github.com/artelhq/artel"
+)
+
+const (
+	sampleSize = 2 << 10 // what the guess is made from, beginning with the first byte that is not ASCII
+	maxTrials  = 4       // charsets that are tried on the whole stream
+)
+
+// The least confidence for bytes to count as text of an old charset, without
+// and with somebody claiming that they are text.
+const (
+	leastGuess   = 0.5
+	leastClaimed = 0.4
+)
+
+// A legacyCheck collects a sample, guesses charsets from it, and decodes the
+// rest of the stream in each of them to see which holds.
+type legacyCheck struct {
+	sample  []byte
+	guessed bool
+	trials  []trial
+}
+
+type trial struct {
+	textVerdict
+	decoder *encoding.Decoder
+	pending [8]byte // the beginning of a character that a piece cut
+	held    int
+	bad     bool
+	scratch *scratch // shared by the trials of one stream
+}
+
+type scratch struct {
+	in  [2 << 10]byte
+	out [8 << 10]byte // no charset here grows by more than three
+}
+
+// feed takes the next bytes, of which the first that is not ASCII is at high.
+func (c *legacyCheck) feed(p []byte, high int, s *Sniffer) {
+	if c.guessed {
+		for i := range c.trials {
+			c.trials[i].feed(p)
+		}
+		return
+	}
+	if len(c.sample) == 0 {
+		if high < 0 {
+			return
+		}
+		p = p[high:]
+	}
+	n := min(len(p), sampleSize-len(c.sample))
+	c.sample = append(c.sample, p[:n]...)
+	if len(c.sample) < sampleSize {
+		return
+	}
+	c.guessed = true
+	if utf8.Valid(c.sample[:len(c.sample)-cutRune(c.sample)]) {
+		return // so much valid UTF-8 is nothing else, even if it breaks later
+	}
+	_, declared := cleanType(s.hint.DeclaredType)
+	c.trials = startTrials(c.sample, s.head, declared)
+	for i := range c.trials {
+		c.trials[i].feed(p[n:])
+	}
+}
+
+// verdict ends the stream. It works on copies, as the stream may go on.
+func (c *legacyCheck) verdict(s *Sniffer, declared string, claimed bool) textVerdict {
+	trials := c.trials
+	if !c.guessed {
+		trials = startTrials(c.sample, s.head, declared)
+	}
+	least := leastGuess
+	if claimed {
+		least = leastClaimed
+	}
+	for _, t := range trials {
+		if !t.bad && t.confidence >= least && t.held == 0 {
+			return t.textVerdict
+		}
+	}
+	return textVerdict{}
+}
+
+// firstHigh returns the index of the first byte that is not ASCII, or -1.
+func firstHigh(p []byte) int {
+	i := 0
+	for ; i+8 <= len(p) && binary.NativeEndian.Uint64(p[i:])&0x8080808080808080 == 0; i += 8 {
+	}
+	for ; i < len(p); i++ {
+		if p[i] >= utf8.RuneSelf {
+			return i
+		}
+	}
+	return -1
+}
+
+// startTrials ranks the charsets that sample may be in and feeds it to them.
+func startTrials(sample, head []byte, declared string) []trial {
+	if len(sample) == 0 {
+		return nil
+	}
+	ascii, _, _ := bytes.Cut(head, sample[:1])
+	if bytes.ContainsFunc(ascii, isControl) {
+		return nil
+	}
+	var trials []trial
+	buffers := new(scratch)
+	add := func(charset string, confidence float64) {
+		name := charsetName(charset)
+		enc, err := lookup(name)
+		same := func(t trial) bool { return t.charset == name }
+		if err != nil || strings.HasPrefix(name, "utf-") || slices.ContainsFunc(trials, same) || len(trials) == maxTrials {
+			return
+		}
+		t := trial{textVerdict: textVerdict{name, confidence}, decoder: enc.NewDecoder(), scratch: buffers}
+		if t.feed(sample); !t.bad {
+			trials = append(trials, t)
+		}
+	}
+	if declared != "" {
+		add(declared, 0.95)
+	}
+	guesses := chardet.DetectAll(sample)
+	slices.SortStableFunc(guesses, func(a, b chardet.Result) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Encoding, b.Encoding))
+	})
+	for _, g := range guesses {
+		add(g.Encoding, g.Confidence)
+	}
+	return trials
+}
+
+// feed decodes the next piece and looks at what comes out.
+func (t *trial) feed(p []byte) {
+	in, out := &t.scratch.in, &t.scratch.out
+	for len(p) > 0 && !t.bad {
+		held := copy(in[:], t.pending[:t.held])
+		n := copy(in[held:], p)
+		p = p[n:]
+		written, read, err := t.decoder.Transform(out[:], in[:held+n], false)
+		rest := in[read : held+n]
+		t.bad = !plainText(out[:written]) || len(rest) > len(t.pending) || err != nil && !errors.Is(err, transform.ErrShortSrc)
+		t.held = copy(t.pending[:], rest)
+	}
+}
+
+// plainText reports whether decoded text is free of what only a wrong charset
+// or bytes that are no text give: replacements, controls, private characters.
+func plainText(b []byte) bool {
+	for i := 0; i < len(b); {
+		if b[i] >= 0x20 && b[i] < 0x7F {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError || isControl(r) || r >= 0xE000 && r <= 0xF8FF {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// charsetName maps a detector's or sender's name to the one that Artel
+// records: the largest charset of its family, in lower case.
+func charsetName(name string) string {
+	name = strings.ToLower(strings.TrimSpace(name))
+	switch name {
+	case "ascii", "us-ascii", "utf-8-sig", "utf8":
+		return "utf-8"
+	case "gb2312", "gbk", "x-gbk", "cp936":
+		return "gb18030"
+	case "cp932", "shift-jis", "sjis", "windows-31j":
+		return "shift_jis"
+	case "cp949", "johab", "ks_c_5601-1987":
+		return "euc-kr"
+	case "latin1":
+		return "iso-8859-1"
+	case "macroman":
+		return "macintosh"
+	case "maccyrillic":
+		return "x-mac-cyrillic"
+	case "tis-620":
+		return "windows-874"
+	}
+	return name
+}
+
+// lookup returns the decoder of a name that [charsetName] made. As in HTML,
+// iso-8859-1 is read as its superset windows-1252.
+func lookup(name string) (encoding.Encoding, error) {
+	switch name {
+	case "utf-16le":
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), nil
+	case "utf-16be":
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM), nil
+	}
+	enc, err := htmlindex.Get(name)
+	if err == nil && enc == encoding.Replacement {
+		err = errors.New("no decoder")
+	}
+	return enc, err
+}
+
+// DecodeText reads r to its end and returns it as UTF-8. The charset is one
+// that [Detect] gave, or any name of the WHATWG Encoding Standard; "" is
+// "utf-8". UTF-8 is returned as it is, a byte order mark included; the mark of
+// UTF-16 is dropped. What does not decode becomes U+FFFD. The caller bounds r.
+//
+// The error is of kind [artel.Unsupported] for an unknown charset, else what r
+// failed with.
+func DecodeText(r io.Reader, charset string) (string, error) {
+	name := charsetName(charset)
+	if name != "" && name != "utf-8" {
+		enc, err := lookup(name)
+		if err != nil {
+			return "", artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "no such charset")
+		}
+		r = enc.NewDecoder().Reader(r)
+	}
+	var b strings.Builder
+	_, err := io.Copy(&b, r)
+	if err != nil {
+		return "", artel.Errorf(artel.KindOf(err), "media.DecodeText", "", "reading text: %w", err)
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package media says what bytes are: their media type, their broad kind, the
+// charset of text, and cheap measures such as the size of a picture.
+//
+// Begin with [Sniffer], which watches bytes on their way into storage, or with
+// [Detect] for bytes in memory. [Measure] reads the little that is needed of
+// stored bytes, and [DecodeText] turns text of any charset into UTF-8.
+//
+// Bytes are text if, as a whole, they are valid UTF-8 without NUL, or valid
+// UTF-16, or decode without a flaw in a charset that they were declared to
+// have or look like. Whatever a declaration or a signature says about such
+// bytes, they are text, be it prose that begins with "BM" or "MZ". The
+// exceptions have a structure of their own that happens to be ASCII: PDF and
+// RTF. SVG, XML, JSON and source code are text with their own media type.
+//
+// All other bytes are named by the first of these that speaks: a known
+// signature that contradicts the declared type, the declared type, the name's
+// extension, the signature alone. A declaration or extension that means text
+// says nothing about bytes that are not text, nor does one that means
+// "unknown", such as application/octet-stream.
+//
+// No bytes at all are text, unless the declaration or the name promises
+// something else; then they are of kind other, so that nobody takes an empty
+// file for a picture. Bytes that nobody can name are application/octet-stream
+// of kind other with confidence 0.
+//
+// The package is pure: it opens nothing, and the same bytes with the same hint
+// always give the same answer, however they were cut into pieces.
+package media
+
+import (
+	"bytes"
+
+	"github.com/artelhq/artel"
+)
+
+// headSize is how many leading bytes a Sniffer keeps.
+const headSize = 64 << 10
+
+// A Hint is what somebody claims about bytes. The zero value claims nothing.
+type Hint struct {
+	DeclaredType string // a media type as it came; parameters and stray quotes are tolerated
+	Filename     string // only its extension counts
+}
+
+// A Sniffer watches a stream. It keeps at most 64 KB of it, and does a constant
+// amount of work per byte. It is used by one goroutine.
+type Sniffer struct {
+	hint Hint
+	head []byte
+	size int64
+
+	nul   bool
+	utf8  utf8Check
+	utf16 [2]utf16Check
+	wide  bool // there is a reason to look for UTF-16
+	guess legacyCheck
+}
+
+// NewSniffer returns a Sniffer for one stream.
+func NewSniffer(h Hint) *Sniffer { return &Sniffer{hint: h} }
+
+// Detect names the bytes in b, which it neither changes nor keeps.
+func Detect(b []byte, h Hint) artel.MediaInfo {
+	s := Sniffer{hint: h, head: b[:min(len(b), headSize):min(len(b), headSize)]}
+	s.watch(b)
+	return s.Info()
+}
+
+// Write takes the next bytes of the stream. It never fails and never keeps p.
+func (s *Sniffer) Write(p []byte) (int, error) {
+	if room := headSize - len(s.head); room > 0 {
+		s.head = append(s.head, p[:min(room, len(p))]...)
+	}
+	s.watch(p)
+	return len(p), nil
+}
+
+// watch advances every check over p, which the head already contains as far as
+// it fits.
+func (s *Sniffer) watch(p []byte) {
+	before := s.size
+	s.size += int64(len(p))
+	if !s.nul {
+		if i := bytes.IndexByte(p, 0); i >= 0 {
+			s.nul = true
+			if !s.wide && before+int64(i) < headSize {
+				s.startUTF16(before)
+			}
+		}
+	}
+	if !s.wide && before < 2 && len(s.head) >= 2 && hasUTF16BOM(s.head) {
+		s.startUTF16(before)
+	}
+	if s.wide {
+		s.utf16[0].feed(p)
+		s.utf16[1].feed(p)
+	}
+	high := firstHigh(p)
+	if high >= 0 || s.utf8.n > 0 { // ASCII alone needs no second look
+		s.utf8.feed(p)
+	}
+	if !s.nul {
+		s.guess.feed(p, high, s)
+	}
+}
+
+// startUTF16 begins both byte orders and catches up with what has passed.
+func (s *Sniffer) startUTF16(passed int64) {
+	s.wide = true
+	s.utf16[1].bigEndian = true
+	s.utf16[0].feed(s.head[:passed])
+	s.utf16[1].feed(s.head[:passed])
+}
+
+// Info says what has been seen so far. It may be called at any time.
+func (s *Sniffer) Info() artel.MediaInfo {
+	declared, charset := cleanType(s.hint.DeclaredType)
+	info := artel.MediaInfo{DeclaredType: declared, Size: s.size}
+	if saysNothing(declared) {
+		declared = ""
+	}
+	if s.size == 0 {
+		return nameEmpty(info, declared, s.hint.Filename)
+	}
+	if sig := asciiSignature(s.head); sig.strong {
+		return nameBinary(info, declared, s.hint.Filename, sig)
+	}
+	text := s.text(charset, isText(declared) || isText(textExtension(s.hint.Filename)))
+	sig := signature(s.head, text)
+	if text.charset != "" && sig.mediaType == "" {
+		return nameText(info, declared, s.hint.Filename, text, s.head)
+	}
+	return nameBinary(info, declared, s.hint.Filename, sig)
+}
+
+// text decides whether the stream is text, and in which charset.
+func (s *Sniffer) text(declaredCharset string, claimed bool) textVerdict {
+	if s.utf8.valid() && !s.nul {
+		return textVerdict{"utf-8", 1}
+	}
+	if s.wide {
+		if v := judgeUTF16(&s.utf16, hasUTF16BOM(s.head)); v.charset != "" {
+			return v
+		}
+	}
+	if s.nul {
+		return textVerdict{}
+	}
+	return s.guess.verdict(s, declaredCharset, claimed)
+}
+
+func nameEmpty(info artel.MediaInfo, declared, filename string) artel.MediaInfo {
+	switch {
+	case declared != "" && !isText(declared):
+		info.DetectedBy = artel.FromDeclared
+	case declared == "" && textExtension(filename) == "" && binaryExtension(filename) != "":
+		info.DetectedBy = artel.FromExtension
+	default:
+		return nameText(info, declared, filename, textVerdict{"utf-8", 1}, nil)
+	}
+	info.MediaType, info.Kind = octetStream, artel.KindOther
+	return info
+}
+
+func nameText(info artel.MediaInfo, declared, filename string, v textVerdict, head []byte) artel.MediaInfo {
+	info.Kind, info.Charset, info.Confidence = artel.KindText, v.charset, v.confidence
+	if isText(declared) {
+		info.MediaType, info.DetectedBy = canonical(declared), artel.FromDeclared
+		return info
+	}
+	if t := textExtension(filename); t != "" {
+		info.MediaType, info.DetectedBy = t, artel.FromExtension
+		return info
+	}
+	info.MediaType, info.DetectedBy = textType(head, v.charset, info.Size > int64(len(head))), artel.FromContent
+	return info
+}
+
+// The confidences of names for bytes that are not text.
+const (
+	sure      = 1.0 // a signature
+	told      = 0.7 // a declaration that no signature backs
+	supposed  = 0.6 // an extension that no signature backs
+	resembles = 0.5 // a signature so short that chance could make it
+)
+
+func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) artel.MediaInfo {
+	set := func(mediaType string, by artel.MediaSource, confidence float64) artel.MediaInfo {
+		info.MediaType, info.DetectedBy, info.Confidence = mediaType, by, confidence
+		info.Kind = KindOf(mediaType)
+		return info
+	}
+	claims := []struct {
+		mediaType  string
+		by         artel.MediaSource
+		confidence float64
+	}{
+		{canonical(declared), artel.FromDeclared, told},
+		{binaryExtension(filename), artel.FromExtension, supposed},
+	}
+	for _, c := range claims {
+		if c.mediaType == "" || isText(c.mediaType) {
+			continue
+		}
+		if !sig.strong {
+			return set(c.mediaType, c.by, c.confidence)
+		}
+		if t, ok := sig.agrees(c.mediaType); ok {
+			return set(t, c.by, sure)
+		}
+		if c.by == artel.FromDeclared {
+			break // contradicted: the name is no better witness than the bytes
+		}
+	}
+	switch {
+	case sig.mediaType == "":
+		return set(octetStream, artel.FromContent, 0)
+	case sig.strong:
+		return set(sig.mediaType, artel.FromSignature, sure)
+	default:
+		return set(sig.mediaType, artel.FromSignature, resembles)
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package media
+
+import "unicode/utf8"
+
+// A textVerdict names the charset of text; the zero value says "not text".
+type textVerdict struct {
+	charset    string
+	confidence float64
+}
+
+// A utf8Check validates UTF-8 piece by piece.
+type utf8Check struct {
+	bad     bool
+	pending [utf8.UTFMax]byte // a character cut by the end of a piece
+	n       int
+}
+
+func (c *utf8Check) feed(p []byte) {
+	if c.bad {
+		return
+	}
+	for c.n > 0 && len(p) > 0 {
+		c.pending[c.n] = p[0]
+		c.n++
+		p = p[1:]
+		if !utf8.FullRune(c.pending[:c.n]) {
+			continue
+		}
+		r, size := utf8.DecodeRune(c.pending[:c.n])
+		c.bad = r == utf8.RuneError && size == 1
+		c.n = 0
+		if c.bad {
+			return
+		}
+	}
+	cut := cutRune(p)
+	if c.bad = !utf8.Valid(p[:len(p)-cut]); !c.bad && cut > 0 {
+		c.n = copy(c.pending[:], p[len(p)-cut:])
+	}
+}
+
+func (c *utf8Check) valid() bool { return !c.bad && c.n == 0 }
+
+// cutRune returns how many bytes at the end of p may begin a character that
+// goes on after it.
+func cutRune(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if b := p[len(p)-n]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(p[len(p)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// A utf16Check validates UTF-16 of one byte order piece by piece and counts how
+// many characters are of the kind that people write.
+type utf16Check struct {
+	bigEndian bool
+	bad       bool
+	half      int // a single byte waiting for its partner, plus one
+	high      bool
+	units     int64
+	plausible int64
+	ascii     int64
+}
+
+func (c *utf16Check) feed(p []byte) {
+	for i := 0; i < len(p) && !c.bad; i++ {
+		if c.half == 0 {
+			c.half = int(p[i]) + 1
+			continue
+		}
+		unit := rune(c.half-1)<<8 | rune(p[i])
+		if !c.bigEndian {
+			unit = rune(p[i])<<8 | rune(c.half-1)
+		}
+		c.half = 0
+		c.take(unit)
+	}
+}
+
+func (c *utf16Check) take(unit rune) {
+	c.units++
+	switch {
+	case unit >= 0xD800 && unit < 0xDC00:
+		c.bad = c.high
+		c.high = true
+	case unit >= 0xDC00 && unit < 0xE000:
+		c.bad = !c.high
+		c.high = false
+		c.plausible += 2
+	case c.high, unit >= 0xFFFE, isControl(unit):
+		c.bad = true
+	case unit < 0x7F:
+		c.ascii++
+		c.plausible++
+	case usual(unit):
+		c.plausible++
+	}
+}
+
+// usual reports the blocks that text without a byte order mark is expected to
+// be made of. They cover half of all 16-bit values, so bytes that are no text
+// fall below the threshold quickly.
+func usual(r rune) bool {
+	switch {
+	case r < 0xA0:
+		return false
+	case r <= 0x06FF: // Latin, Greek, Cyrillic, Armenian, Hebrew, Arabic
+	case r >= 0x0900 && r <= 0x0E7F: // scripts of India, Thai
+	case r >= 0x1E00 && r <= 0x22FF: // more Latin and Greek, punctuation, symbols
+	case r >= 0x2500 && r <= 0x27BF: // boxes, dingbats
+	case r >= 0x3000 && r <= 0x31FF, r >= 0x4E00 && r <= 0x9FFF: // kana, Han
+	case r >= 0xAC00 && r <= 0xD7A3: // Hangul
+	case r == 0xFEFF, r >= 0xFF00: // full width
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *utf16Check) valid() bool { return !c.bad && c.half == 0 && !c.high }
+
+// judgeUTF16 chooses between the byte orders. Without a mark, at least two
+// characters are needed, nearly all of them plausible.
+func judgeUTF16(checks *[2]utf16Check, bom bool) textVerdict {
+	var best *utf16Check
+	for i := range checks {
+		c := &checks[i]
+		if !c.valid() || !bom && (c.units < 2 || c.ascii == 0 || c.plausible*100 < c.units*97) {
+			continue
+		}
+		if best == nil || c.plausible > best.plausible || c.plausible == best.plausible && c.ascii > best.ascii {
+			best = c
+		}
+	}
+	switch {
+	case best == nil:
+		return textVerdict{}
+	}
+	v := textVerdict{"utf-16le", 0.9}
+	if best.bigEndian {
+		v.charset = "utf-16be"
+	}
+	if bom {
+		v.confidence = 1
+	}
+	return v
+}
+
+// hasUTF16BOM reports a mark of either order. The wrong order reads it as
+// U+FFFE, which is no character.
+func hasUTF16BOM(head []byte) bool {
+	return len(head) >= 2 && (head[0] == 0xFF && head[1] == 0xFE || head[0] == 0xFE && head[1] == 0xFF)
+}
+
+// isControl reports control characters that no text of an old charset or of
+// UTF-16 has: all but backspace to carriage return, escape and next line.
+func isControl(r rune) bool {
+	return r < 0x20 && (r < '\b' || r > '\r') && r != 0x1B || r >= 0x7F && r < 0xA0 && r != 0x85
+}

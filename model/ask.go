@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/fetch"
+)
+
+const (
+	maxAnswer  = 16 << 20 // OpenRouter's list of models has some megabytes
+	maxOllama  = 32       // models of one Ollama that are offered
+	askAtOnce  = 4
+	ollamaAt   = "http://127.0.0.1:11434"
+	llamaCPPAt = "http://127.0.0.1:8080"
+	quoted     = 300 // bytes of an error's body
+)
+
+// Complete asks the endpoint of s what is not known about it: the model, where
+// none is named (the first of GET {base}/models), and what the list says of
+// the model (max_model_len of vLLM; context_length, architecture and
+// top_provider of OpenRouter). What the operator stated stays. Services of
+// other dialects than [OpenAI] come back as they are.
+//
+// When the query fails, s comes back as it was, with the error.
+func Complete(ctx context.Context, client *http.Client, s Service) (Service, error) {
+	if s.Dialect != OpenAI || s.BaseURL == "" {
+		return s, nil
+	}
+	var list struct {
+		Data []listedModel `json:"data"`
+	}
+	if err := ask(ctx, client, s.APIKey, s.BaseURL+"/models", nil, &list); err != nil {
+		return s, err
+	}
+	if s.Model == "" {
+		if len(list.Data) == 0 {
+			return s, artel.Errorf(artel.Unavailable, "model.Complete", string(s.ID), "%s/models lists no model", s.BaseURL)
+		}
+		s.Model = list.Data[0].ID
+	}
+	facts := TextOnly()
+	if i := slices.IndexFunc(list.Data, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
+		facts = list.Data[i].capabilities()
+	}
+	s.Capabilities = combine(s.Capabilities.stated(), facts, Catalog(s.Model))
+	return s, nil
+}
+
+// listedModel is an element of GET /models, with what some servers add to it.
+type listedModel struct {
+	ID            string `json:"id"`
+	MaxModelLen   int    `json:"max_model_len"`  // vLLM
+	ContextLength int    `json:"context_length"` // OpenRouter
+	Architecture  struct {
+		Input []string `json:"input_modalities"`
+	} `json:"architecture"`
+	TopProvider struct {
+		MaxOutput int `json:"max_completion_tokens"`
+	} `json:"top_provider"`
+}
+
+func (m listedModel) capabilities() Capabilities {
+	c := TextOnly()
+	if n := max(m.MaxModelLen, m.ContextLength); n > 0 {
+		c.ContextWindow = known(FromEndpoint, n)
+	}
+	if n := m.TopProvider.MaxOutput; n > 0 {
+		c.MaxOutput = known(FromEndpoint, n)
+	}
+	if words := m.Architecture.Input; words != nil {
+		c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{
+			artel.CanVision: slices.Contains(words, "image"),
+			artel.CanFile:   slices.Contains(words, "file"),
+			artel.CanAudio:  slices.Contains(words, "audio"),
+			artel.CanVideo:  slices.Contains(words, "video"),
+		}))
+	}
+	return c
+}
+
+func inputsOf(can map[artel.Capability]bool) []artel.Capability {
+	out := []artel.Capability{artel.CanText}
+	for _, c := range []artel.Capability{artel.CanVision, artel.CanFile, artel.CanAudio, artel.CanVideo} {
+		if can[c] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// LocalServers says where model servers of this machine are looked for.
+type LocalServers struct {
+	Ollama   string // base URL; "": http://127.0.0.1:11434
+	LlamaCPP string // base URL; "": http://127.0.0.1:8080
+}
+
+// DiscoverLocal asks an Ollama and a llama.cpp server on this machine for
+// their models. Nobody listening is no error; a server that answers badly is,
+// and what others answered comes with it. The client must allow loopback
+// addresses; bound the search by ctx.
+func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, error) {
+	if at.Ollama == "" {
+		at.Ollama = ollamaAt
+	}
+	if at.LlamaCPP == "" {
+		at.LlamaCPP = llamaCPPAt
+	}
+	var ollama, llama []Service
+	var errOllama, errLlama error
+	var g errgroup.Group // without a context: one server's failure does not stop the other's search
+	g.Go(func() error {
+		ollama, errOllama = findOllama(ctx, client, strings.TrimRight(at.Ollama, "/"))
+		return nil
+	})
+	g.Go(func() error {
+		llama, errLlama = findLlamaCPP(ctx, client, strings.TrimRight(at.LlamaCPP, "/"))
+		return nil
+	})
+	_ = g.Wait()
+	return append(ollama, llama...), errors.Join(present(errOllama), present(errLlama))
+}
+
+// present drops the error of a server that is not there.
+func present(err error) error {
+	if fetch.Unreachable(err) {
+		return nil
+	}
+	return err
+}
+
+// findOllama reads GET /api/tags and, per model, POST /api/show.
+// Source: docs/api.md of github.com/ollama/ollama.
+func findOllama(ctx context.Context, client *http.Client, base string) ([]Service, error) {
+	var tags struct {
+		Models []struct {
+			Name string `json:"name"`
+		} `json:"models"`
+	}
+	if err := ask(ctx, client, "", base+"/api/tags", nil, &tags); err != nil {
+		return nil, err
+	}
+	models := tags.Models[:min(len(tags.Models), maxOllama)]
+	shown := make([]ollamaModel, len(models))
+	errs := make([]error, len(models))
+	var g errgroup.Group
+	g.SetLimit(askAtOnce)
+	for i, m := range models {
+		g.Go(func() error {
+			errs[i] = ask(ctx, client, "", base+"/api/show", map[string]string{"model": m.Name}, &shown[i])
+			return nil
+		})
+	}
+	_ = g.Wait()
+	var found []Service
+	for i, m := range models {
+		if errs[i] == nil && !shown[i].chats() {
+			continue // an embedding model
+		}
+		found = append(found, Service{
+			ID: artel.ServiceID("ollama-" + slug(m.Name)), Name: m.Name + " (Ollama)", Dialect: OpenAI,
+			BaseURL: base + "/v1", Model: m.Name, Origin: "Ollama at " + base,
+			Capabilities: combine(shown[i].facts(), Catalog(m.Name)),
+		})
+	}
+	return found, errors.Join(errs...)
+}
+
+type ollamaModel struct {
+	Capabilities []string `json:"capabilities"`
+	Parameters   string   `json:"parameters"` // lines of "name value"
+}
+
+// chats reports whether the model completes text; old servers do not say.
+func (m ollamaModel) chats() bool {
+	return m.Capabilities == nil || slices.Contains(m.Capabilities, "completion")
+}
+
+// facts takes the window from num_ctx alone: without it the server cuts at its
+// own setting, whatever the model could hold.
+func (m ollamaModel) facts() Capabilities {
+	c := TextOnly()
+	if m.Capabilities != nil {
+		c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: slices.Contains(m.Capabilities, "vision")}))
+	}
+	for line := range strings.Lines(m.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
+			if n, err := strconv.Atoi(f[1]); err == nil && n > 0 {
+				c.ContextWindow = known(FromEndpoint, n)
+			}
+		}
+	}
+	return c
+}
+
+// findLlamaCPP reads GET /props and GET /v1/models.
+// Source: tools/server/README.md of github.com/ggml-org/llama.cpp.
+func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Service, error) {
+	var props struct {
+		Modalities *struct {
+			Vision bool `json:"vision"`
+			Audio  bool `json:"audio"`
+		} `json:"modalities"`
+		Settings *struct {
+			Window int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
+	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
+		return nil, nil // the port is popular: this is something else
+	case err != nil:
+		return nil, err
+	}
+	s, err := Complete(ctx, client, Service{
+		ID: "llamacpp", Name: "llama.cpp", Dialect: OpenAI, BaseURL: base + "/v1", Origin: "llama.cpp at " + base,
+		Capabilities: TextOnly(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	facts := TextOnly()
+	if m := props.Modalities; m != nil {
+		facts.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: m.Vision, artel.CanAudio: m.Audio}))
+	}
+	if props.Settings != nil && props.Settings.Window > 0 {
+		facts.ContextWindow = known(FromEndpoint, props.Settings.Window)
+	}
+	s.Name = s.Model + " (llama.cpp)"
+	s.Capabilities = combine(facts, s.Capabilities)
+	return []Service{s}, nil
+}
+
+// combine is [Merge], except that a list of accepted types that the table
+// knows goes with the table's inputs and not with stronger ones.
+func combine(cs ...Capabilities) Capabilities {
+	out := Merge(cs...)
+	if out.Accepts.Source == FromCatalog && out.Input.Source != FromCatalog {
+		out.Accepts = Fact[[]string]{}
+	}
+	return out
+}
+
+// stated keeps what the operator said.
+func (c Capabilities) stated() Capabilities {
+	out := TextOnly()
+	keep(&out.Input, c.Input)
+	keep(&out.Accepts, c.Accepts)
+	keep(&out.MaxItemBytes, c.MaxItemBytes)
+	keep(&out.ContextWindow, c.ContextWindow)
+	keep(&out.MaxOutput, c.MaxOutput)
+	keep(&out.Tokenizer, c.Tokenizer)
+	keep(&out.ToolMedia, c.ToolMedia)
+	return out
+}
+
+func keep[T any](dst *Fact[T], f Fact[T]) {
+	if f.Source == FromOperator {
+		*dst = f
+	}
+}
+
+// slug keeps what is safe in a URL and turns the rest into "-".
+func slug(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
+			return r
+		}
+		return '-'
+	}, s)
+}
+
+// errOther marks an answer that is not the expected document.
+var errOther = errors.New("not the answer that was expected")
+
+// ask gets a JSON document, or posts one and gets another.
+func ask(ctx context.Context, client *http.Client, key Secret, url string, body, into any) error {
+	method, payload := http.MethodGet, io.Reader(nil)
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return &artel.Error{Op: "model.ask", Subject: url, Kind: artel.Internal, Err: err}
+		}
+		method, payload = http.MethodPost, bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, payload)
+	if err != nil {
+		return artel.Errorf(artel.Invalid, "model.ask", artel.Shorten(url, 200), "not an address: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key.Reveal())
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return &artel.Error{Op: "model.ask", Kind: askKind(ctx, err), Err: err}
+	}
+	defer resp.Body.Close()
+	b, err := fetch.ReadAll(resp.Body, maxAnswer)
+	if err != nil {
+		return &artel.Error{Op: "model.ask", Subject: url, Kind: artel.KindOf(err), Err: err}
+	}
+	if resp.StatusCode/100 != 2 {
+		return artel.Errorf(artel.Unavailable, "model.ask", url, "%w: %s: %s", errOther, resp.Status, artel.Shorten(string(b), quoted))
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return artel.Errorf(artel.Unavailable, "model.ask", url, "%w: %w", errOther, err)
+	}
+	return nil
+}
+
+func askKind(ctx context.Context, err error) artel.Kind {
+	switch {
+	case ctx.Err() != nil:
+		return artel.Canceled
+	case errors.Is(err, artel.Denied):
+		return artel.Denied
+	}
+	return artel.Unavailable
+}

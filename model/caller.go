@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/artelhq/artel"
+)
+
+// A Caller makes calls through the providers of several dialects and adds what
+// every call needs: attempts after transient failures, limits on silence, and
+// each service's limit on calls at once. It is safe for concurrent use and
+// starts no goroutine that outlives a call.
+type Caller struct {
+	providers map[Dialect]Provider
+	opts      CallerOptions
+
+	mu    sync.Mutex
+	gates map[artel.ServiceID]gate
+}
+
+type gate struct {
+	limit int
+	sem   *semaphore.Weighted
+}
+
+// CallerOptions change how a [Caller] calls.
+type CallerOptions struct {
+	Attempts int           // most attempts of one call; 0: 3
+	Silence  time.Duration // longest wait for the first delta and between deltas, where the service names none; 0: 5 minutes
+	Backoff  time.Duration // wait before the second attempt, doubled for each further one, less up to half at random; 0: 500 ms
+	MaxWait  time.Duration // longest wait before an attempt; an API that asks for longer is not asked again; 0: 30 s
+	Log      *slog.Logger  // told about every failed attempt that is followed by another; nil: nobody
+}
+
+// NewCaller returns a caller that speaks the dialects of providers.
+func NewCaller(providers map[Dialect]Provider, o CallerOptions) *Caller {
+	if o.Attempts <= 0 {
+		o.Attempts = 3
+	}
+	if o.Silence <= 0 {
+		o.Silence = 5 * time.Minute
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = 500 * time.Millisecond
+	}
+	if o.MaxWait <= 0 {
+		o.MaxWait = 30 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Caller{providers: maps.Clone(providers), opts: o, gates: map[artel.ServiceID]gate{}}
+}
+
+// Dialects returns the dialects that c speaks, sorted.
+func (c *Caller) Dialects() []Dialect { return slices.Sorted(maps.Keys(c.providers)) }
+
+// Call calls the model that r names. It keeps the contract of [Provider]
+// (deltas, then a [Finish], or one [*artel.Error]; nothing is sent before the
+// sequence is ranged over; breaking the loop cancels) and adds:
+//
+//   - a transient failure before the first delta is tried again, at the time
+//     that the API asks for; after the first delta it is final, because what
+//     was said cannot be unsaid;
+//   - silence that lasts too long is a transient failure of kind Unavailable;
+//   - a service's MaxConcurrent holds; a call waits its turn as long as ctx
+//     lets it, and the wait between attempts occupies no place;
+//   - a sequence that ends without a Finish is a transient failure too.
+//
+// A dialect that nobody speaks and a service that serves for routing only are
+// of kind Unsupported.
+func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		p, err := c.provider(r.Service)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for attempt := 1; ; attempt++ {
+			said, err := c.attempt(ctx, p, r, yield)
+			if err == nil {
+				return
+			}
+			wait, again := c.next(attempt, err)
+			if said || !again || ctx.Err() != nil {
+				yield(nil, finalError(ctx, r.Service.ID, attempt, err))
+				return
+			}
+			c.opts.Log.WarnContext(ctx, "model call failed, trying again", "service", r.Service.ID, "attempt", attempt, "wait", wait, "error", err)
+			if err := sleep(ctx, wait); err != nil {
+				yield(nil, finalError(ctx, r.Service.ID, attempt, err))
+				return
+			}
+		}
+	}
+}
+
+func (c *Caller) provider(s Service) (Provider, error) {
+	p, ok := c.providers[s.Dialect]
+	if !ok {
+		return nil, artel.Errorf(artel.Unsupported, "model.Call", string(s.ID),
+			"the dialect %q is not spoken here; spoken: %q", s.Dialect, c.Dialects())
+	}
+	if !s.Callable() {
+		return nil, artel.Errorf(artel.Unsupported, "model.Call", string(s.ID),
+			"this service has no base URL or no model and serves for routing only")
+	}
+	return p, nil
+}
+
+// attempt makes one call. said reports whether the reader got any of it. The
+// error is nil when the answer is complete or the reader left.
+func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func(Delta, error) bool) (said bool, err error) {
+	leave, err := c.enter(ctx, r.Service)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+
+	silence := c.opts.Silence
+	if r.Service.Timeout > 0 {
+		silence = r.Service.Timeout
+	}
+	call, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
+	defer watch.Stop()
+
+	for d, err := range p.Generate(call, r) {
+		watch.Stop() // the reader may take its time
+		if err != nil {
+			if context.Cause(call) == errSilence && ctx.Err() == nil {
+				return said, silent(r.Service.ID, silence, said)
+			}
+			return said, err
+		}
+		said = true
+		_, end := d.(Finish)
+		if !yield(d, nil) || end {
+			return said, nil
+		}
+		watch.Reset(silence)
+	}
+	if context.Cause(call) == errSilence && ctx.Err() == nil {
+		return said, silent(r.Service.ID, silence, said)
+	}
+	return said, unavailable(r.Service.ID, "the answer broke off before its end")
+}
+
+// enter waits for a place among the service's calls. A limit that changed
+// counts for the calls that come after.
+func (c *Caller) enter(ctx context.Context, s Service) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.MaxConcurrent <= 0 {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	g, ok := c.gates[s.ID]
+	if !ok || g.limit != s.MaxConcurrent {
+		g = gate{s.MaxConcurrent, semaphore.NewWeighted(int64(s.MaxConcurrent))}
+		c.gates[s.ID] = g
+	}
+	c.mu.Unlock()
+	if err := g.sem.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { g.sem.Release(1) }, nil
+}
+
+// next says whether another attempt follows after err, and when.
+func (c *Caller) next(attempt int, err error) (wait time.Duration, again bool) {
+	ce, ok := errors.AsType[*CallError](err)
+	if !ok || !ce.Transient || attempt >= c.opts.Attempts || ce.RetryAfter > c.opts.MaxWait {
+		return 0, false
+	}
+	// The shift is bounded so that no number of attempts overflows.
+	wait = min(c.opts.Backoff<<min(attempt-1, 16), c.opts.MaxWait)
+	wait -= time.Duration(rand.Int64N(int64(wait)/2 + 1))
+	return max(wait, ce.RetryAfter), true
+}
+
+var errSilence = errors.New("silence")
+
+func silent(id artel.ServiceID, d time.Duration, said bool) error {
+	if said {
+		return unavailable(id, fmt.Sprintf("the answer stalled for %v", d))
+	}
+	return unavailable(id, fmt.Sprintf("no answer began within %v", d))
+}
+
+func unavailable(id artel.ServiceID, message string) error {
+	return &artel.Error{
+		Op: "model.Call", Subject: string(id), Kind: artel.Unavailable,
+		Err: &CallError{Service: id, Message: message, Transient: true},
+	}
+}
+
+// finalError makes sure that what leaves is an [*artel.Error] that tells the
+// reader's own leaving from a failure, and how often it was tried.
+func finalError(ctx context.Context, id artel.ServiceID, attempts int, err error) error {
+	if ctx.Err() != nil {
+		return artel.Errorf(artel.Canceled, "model.Call", string(id), "the call was stopped: %w", context.Cause(ctx))
+	}
+	if attempts > 1 {
+		return &artel.Error{
+			Op: "model.Call", Kind: artel.KindOf(err), Code: codeOf(err),
+			Err: fmt.Errorf("%w (after %d attempts)", err, attempts),
+		}
+	}
+	if _, ok := errors.AsType[*artel.Error](err); ok {
+		return err
+	}
+	return &artel.Error{Op: "model.Call", Subject: string(id), Kind: artel.KindOf(err), Err: err}
+}
+
+func codeOf(err error) string {
+	if code := artel.CodeOf(err); code != string(artel.KindOf(err)) {
+		return code
+	}
+	return ""
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

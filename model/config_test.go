@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+func noEnv(string) string { return "" }
+
+// parse reads the entries of a JSON list.
+func parse(t *testing.T, list string, getenv func(string) string) ([]model.Service, []string) {
+	t.Helper()
+	var entries []any
+	if err := json.Unmarshal([]byte(list), &entries); err != nil {
+		t.Fatal(err)
+	}
+	return model.ParseServices(entries, "artel.yaml", getenv)
+}
+
+func TestParseServices(t *testing.T) {
+	got, warnings := parse(t, `[{
+		"id": "v1", "name": "Eyes", "baseURL": "https://api.example.com/v1/", "model": "some-model", "apiKey": "${KEY}",
+		"capabilities": {"input": ["vision", "text", "file"], "output": ["text", "tool_calling"]},
+		"capabilityTags": ["fast", "眼"], "maxConcurrentRequests": 3, "timeout": 90000, "maxTokens": 1000, "description": "sees",
+		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000},
+		"placement": {"tool_image": true}, "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base"
+	}]`, func(name string) string { return map[string]string{"KEY": "sk-1"}[name] })
+	caps := model.TextOnly()
+	caps.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
+	caps.Accepts = model.Fact[[]string]{Value: []string{"image/*", "application/pdf"}, Source: model.FromOperator}
+	caps.MaxItemBytes = model.Fact[int64]{Value: 5_000_000, Source: model.FromOperator}
+	caps.ToolMedia = model.Fact[bool]{Value: true, Source: model.FromOperator}
+	caps.ContextWindow = model.Fact[int]{Value: 64000, Source: model.FromOperator}
+	caps.MaxOutput = model.Fact[int]{Value: 2000, Source: model.FromOperator}
+	caps.Tokenizer = model.Fact[string]{Value: "cl100k_base", Source: model.FromOperator}
+	want := []model.Service{{
+		ID: "v1", Name: "Eyes", Dialect: model.OpenAI, BaseURL: "https://api.example.com/v1", Model: "some-model", APIKey: "sk-1",
+		Capabilities: caps, Output: []string{"text", "tool_calling"}, Tags: []string{"fast", "眼"}, Description: "sees",
+		MaxConcurrent: 3, Timeout: 90 * time.Second, Origin: "artel.yaml",
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(warnings) > 0 {
+		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+func TestParseServicesWarns(t *testing.T) {
+	for _, tt := range []struct {
+		name, entry string
+		warn        string // part of the only warning; "": none
+		ok          func(model.Service) bool
+	}{
+		{"routing only", `{"id":"a","capabilities":{"input":["text","vision"]}}`, "",
+			func(s model.Service) bool {
+				return !s.Callable() && s.Capabilities.Has(artel.CanVision) && s.Name == "a"
+			}},
+		{"nothing declared, nothing known", `{"id":"a","model":"nobody-knows-me"}`, "",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
+		{"declared text only beats the catalog", `{"id":"a","model":"gpt-4o","capabilities":{"input":["text"]}}`, "",
+			func(s model.Service) bool { return !s.Capabilities.Has(artel.CanVision) }},
+		{"empty list is text only", `{"id":"a","model":"gpt-4o","capabilities":{"input":[]}}`, "",
+			func(s model.Service) bool {
+				return !s.Capabilities.Has(artel.CanVision) && s.Capabilities.Input.Source == model.FromOperator
+			}},
+		{"undeclared comes from the catalog", `{"id":"a","model":"gpt-4o"}`, "",
+			func(s model.Service) bool {
+				return s.Capabilities.Has(artel.CanVision) && !s.Capabilities.Admits("image/bmp")
+			}},
+		{"declared file is any file", `{"id":"a","model":"gpt-4o","capabilities":{"input":["file"]}}`, "",
+			func(s model.Service) bool { return s.Capabilities.Takes(artel.CanFile, "application/zip") }},
+		{"capabilities is a list", `{"id":"a","capabilities":["vision"]}`, "capabilities is not an object",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
+		{"input is a text", `{"id":"a","capabilities":{"input":"vision"}}`, "input is not a list of texts",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
+		{"input holds a number", `{"id":"a","capabilities":{"input":["vision",1]}}`, "input is not a list of texts",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
+		{"null is absent", `{"id":"a","capabilities":null,"timeout":null}`, "",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
+		{"unknown word", `{"id":"a","capabilities":{"input":["vision","smell"]}}`, `"smell"`,
+			func(s model.Service) bool {
+				return s.Capabilities.Has(artel.CanVision) && len(s.Capabilities.Input.Value) == 2
+			}},
+		{"seed words that are no inputs", `{"id":"a","capabilities":{"input":["text","tool_calling","structured_output"]}}`, "",
+			func(s model.Service) bool { return len(s.Capabilities.Input.Value) == 1 }},
+		{"unknown key", `{"id":"a","basURL":"x"}`, `unknown key "basURL"; the nearest known one is "baseURL"`, nil},
+		{"unknown inner key", `{"id":"a","limits":{"item_byte":1}}`, `"limits.item_byte"; the nearest known one is "limits.item_bytes"`, nil},
+		{"unknown dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"opnai"}`, `dialect "opnai"`,
+			func(s model.Service) bool { return !s.Callable() }},
+		{"known dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"anthropic"}`, "",
+			func(s model.Service) bool { return s.Dialect == model.Anthropic && s.Callable() }},
+		{"text for a number", `{"id":"a","maxConcurrentRequests":"3"}`, "maxConcurrentRequests is not a whole number",
+			func(s model.Service) bool { return s.MaxConcurrent == 0 }},
+		{"negative number", `{"id":"a","context_window":-1}`, "context_window is not a whole number", nil},
+		{"fraction", `{"id":"a","context_window":1.5}`, "context_window is not a whole number", nil},
+		{"huge timeout", `{"id":"a","timeout":9007199254740992}`, "",
+			func(s model.Service) bool { return s.Timeout == 24*time.Hour }},
+		{"number for a text", `{"id":"a","model":5}`, "model is not a text",
+			func(s model.Service) bool { return s.Model == "" }},
+		{"bad media type", `{"id":"a","accepts":["png","image/png"]}`, `"png" is no media type`,
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities.Accepts.Value, []string{"image/png"}) }},
+		{"placement says no to one", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
+			func(s model.Service) bool {
+				return !s.Capabilities.ToolMedia.Value && s.Capabilities.ToolMedia.Source == model.FromOperator
+			}},
+		{"unset variable", `{"id":"a","apiKey":"${NOPE}"}`, "NOPE is empty",
+			func(s model.Service) bool { return s.APIKey == "" }},
+		{"a plain dollar", `{"id":"a","apiKey":"pa$$word$X"}`, "",
+			func(s model.Service) bool { return s.APIKey.Reveal() == "pa$$word$X" }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, warnings := parse(t, "["+tt.entry+"]", noEnv)
+			if len(got) != 1 || tt.ok != nil && !tt.ok(got[0]) {
+				t.Errorf("%+v", got)
+			}
+			switch {
+			case tt.warn == "" && len(warnings) > 0:
+				t.Errorf("warnings: %q", warnings)
+			case tt.warn != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], tt.warn)):
+				t.Errorf("warnings %q, want one with %q", warnings, tt.warn)
+			}
+		})
+	}
+}
+
+func TestEntriesThatAreLeftOut(t *testing.T) {
+	got, warnings := parse(t, `[5, {"name":"nameless"}, {"id":"a","name":"first"}, {"id":"a","name":"second"}, null, {"id":7}]`, noEnv)
+	if len(got) != 1 || got[0].Name != "first" {
+		t.Errorf("%+v", got)
+	}
+	if len(warnings) != 6 { // the last entry has two: the id is no text, and so there is none
+		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+func TestWarningsHoldNoKey(t *testing.T) {
+	_, warnings := parse(t, `[{"id":"a","apiKey":["sk-987654"]},{"id":"b","apiKey":{"value":"sk-987654"}}]`, noEnv)
+	if len(warnings) != 2 || strings.Contains(strings.Join(warnings, "\n"), "987654") {
+		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+// TestNumbersOfOtherDecoders: YAML decoders give integers.
+func TestNumbersOfOtherDecoders(t *testing.T) {
+	for _, n := range []any{uint64(7), int64(7), 7, 7.0, json.Number("7")} {
+		got, warnings := model.ParseServices([]any{map[string]any{"id": "a", "context_window": n}}, "", noEnv)
+		if len(warnings) > 0 || got[0].Capabilities.ContextWindow.Value != 7 {
+			t.Errorf("%T: %+v %q", n, got, warnings)
+		}
+	}
+}
+
+func TestParseServicesFile(t *testing.T) {
+	for _, tt := range []struct{ name, data, want string }{
+		{"good", "\ufeff{\"services\":[{\"id\":\"a\"}]}\n", ""},
+		{"other keys are not ours to judge", `{"services":[],"version":1}`, ""},
+		{"empty", "", "llm.json: line 1: "},
+		{"broken", "{\n\"services\": [\n  {\"id\": }\n]}", "llm.json: line 3: "},
+		{"cut", "{\n\"services\": [\n", "llm.json: line 3: the file ends too early"},
+		{"no list", "{\n\"services\":\n {}}", "llm.json: line 3: want {\"services\": [entries]}"},
+		{"absent list", `{}`, `no list "services"`},
+		{"a list", `[]`, "want {\"services\": [entries]}"},
+		{"more", "{\"services\":[]}\n{}", "more follows"},
+	} {
+		_, _, err := model.ParseServicesFile("llm.json", []byte(tt.data), noEnv)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.want != "" && (!errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func FuzzParseServicesFile(f *testing.F) {
+	f.Add([]byte(`{"services":[{"id":"a","capabilities":{"input":["text"]},"timeout":1e300,"limits":{"item_bytes":-0}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		services, _, err := model.ParseServicesFile("f", data, noEnv)
+		if err != nil && artel.KindOf(err) != artel.Invalid {
+			t.Fatalf("%v", err)
+		}
+		for _, s := range services {
+			if s.ID == "" || !s.Capabilities.Has(artel.CanText) || len(s.Capabilities.Input.Value) == 0 || s.Timeout < 0 || s.MaxConcurrent < 0 {
+				t.Fatalf("%+v", s)
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package phrase
+
+// A Key names a text of the catalogue. The part before the first dot says who
+// reads it: type (names of media types), route and tool (models), reminder
+// (models, on every call), demo (the built-in stand-in model), page (people).
+type Key string
+
+// What a model reads in the place of a part that it cannot take, and beside
+// one that it can.
+const (
+	RouteDescribed  Key = "route.described"  // Name, Ref, Type, Size
+	RouteUnreadable Key = "route.unreadable" // Name
+	RouteContent    Key = "route.content"    // Name
+	RouteNoName     Key = "route.no_name"
+	RouteNoID       Key = "route.no_id"
+)
+
+// LabelToolMedia stands before media of a tool result that travels in another
+// message. It has the same form in every language, as models find the call by
+// it.
+const LabelToolMedia Key = "route.tool_media" // ID, Version, Name, Call
+
+// The tail reminder: what a model is told at the end of every request.
+const (
+	ReminderPlan        Key = "reminder.plan" // Version, Done, Total
+	ReminderNoPlan      Key = "reminder.no_plan"
+	ReminderInventory   Key = "reminder.inventory" // Count
+	ReminderNoArtifacts Key = "reminder.no_artifacts"
+	ReminderMore        Key = "reminder.more" // Count
+	ReminderCut         Key = "reminder.cut"  // Count, ID
+	ReminderTime        Key = "reminder.time" // Time
+	FillerUser          Key = "reminder.filler_user"
+	FillerAssistant     Key = "reminder.filler_assistant"
+)
+
+// Failures of tools that a model can mend.
+const (
+	ToolNotFound     Key = "tool.not_found"
+	ToolUnknown      Key = "tool.unknown"       // Name, Names
+	ToolBadArguments Key = "tool.bad_arguments" // Name, Problem
+	ToolExists       Key = "tool.exists"        // ID
+	ToolDeleted      Key = "tool.deleted"       // ID
+	ToolStale        Key = "tool.stale"         // ID, Have, Want
+	ToolNotText      Key = "tool.not_text"      // ID, Type
+	ToolFailed       Key = "tool.failed"        // Name, Problem
+	ToolInterrupted  Key = "tool.interrupted"   // Name
+)
+
+// The sentences of the demo model.
+const (
+	DemoNotice        Key = "demo.notice"
+	DemoBegin         Key = "demo.begin" // Count
+	DemoBeginAlone    Key = "demo.begin_alone"
+	DemoReading       Key = "demo.reading" // Count
+	DemoTicking       Key = "demo.ticking"
+	DemoWriting       Key = "demo.writing"
+	DemoClosing       Key = "demo.closing"
+	DemoMending       Key = "demo.mending"
+	DemoPlanTitle     Key = "demo.plan_title"
+	DemoReportTitle   Key = "demo.report_title"
+	DemoItemLook      Key = "demo.item_look"    // Number, Name
+	DemoItemMessage   Key = "demo.item_message" // Number
+	DemoItemReport    Key = "demo.item_report"  // Number
+	DemoMessageSize   Key = "demo.message_size" // Count
+	DemoNoMessage     Key = "demo.no_message"
+	DemoFindings      Key = "demo.findings"
+	DemoImage         Key = "demo.image"        // Format, Width, Height, Size
+	DemoPDF           Key = "demo.pdf"          // Count, Bytes
+	DemoPDFNoPages    Key = "demo.pdf_no_pages" // Bytes
+	DemoFile          Key = "demo.file"         // Type, Size
+	DemoHeading       Key = "demo.heading"      // Heading, Lines
+	DemoNoHeading     Key = "demo.no_heading"   // Lines
+	DemoCannotRead    Key = "demo.cannot_read"
+	DemoSection       Key = "demo.section" // Number
+	DemoDone          Key = "demo.done"
+	DemoDoneUnwritten Key = "demo.done_unwritten"
+	DemoNoTools       Key = "demo.no_tools"
+)
+
+// TypeName returns the friendly name of a media type ("PNG image"), or the
+// media type itself where the catalogue has none. The empty type is a binary
+// file.
+func (l Locale) TypeName(mediaType string) string {
+	if k := typeKey(mediaType); k != "" {
+		return l.Say(k, nil)
+	}
+	return mediaType
+}
+
+// The friendly names of media types.
+const (
+	TypeJPEG       Key = "type.jpeg"
+	TypePNG        Key = "type.png"
+	TypeGIF        Key = "type.gif"
+	TypeWebP       Key = "type.webp"
+	TypeBMP        Key = "type.bmp"
+	TypeSVG        Key = "type.svg"
+	TypePDF        Key = "type.pdf"
+	TypeWord       Key = "type.word"
+	TypeExcel      Key = "type.excel"
+	TypePowerPoint Key = "type.powerpoint"
+	TypeMP3        Key = "type.mp3"
+	TypeWAV        Key = "type.wav"
+	TypeOGG        Key = "type.ogg"
+	TypeMP4        Key = "type.mp4"
+	TypeWebM       Key = "type.webm"
+	TypeQuickTime  Key = "type.quicktime"
+	TypeZIP        Key = "type.zip"
+	TypeRAR        Key = "type.rar"
+	TypeBinary     Key = "type.binary"
+)
+
+func typeKey(mediaType string) Key {
+	switch mediaType {
+	case "image/jpeg":
+		return TypeJPEG
+	case "image/png":
+		return TypePNG
+	case "image/gif":
+		return TypeGIF
+	case "image/webp":
+		return TypeWebP
+	case "image/bmp":
+		return TypeBMP
+	case "image/svg+xml":
+		return TypeSVG
+	case "application/pdf":
+		return TypePDF
+	case "application/msword", "application/vnd.openxmlformats-officedocument.wordprocessingml.document":
+		return TypeWord
+	case "application/vnd.ms-excel", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":
+		return TypeExcel
+	case "application/vnd.ms-powerpoint", "application/vnd.openxmlformats-officedocument.presentationml.presentation":
+		return TypePowerPoint
+	case "audio/mpeg", "audio/mp3":
+		return TypeMP3
+	case "audio/wav":
+		return TypeWAV
+	case "audio/ogg":
+		return TypeOGG
+	case "video/mp4":
+		return TypeMP4
+	case "video/webm":
+		return TypeWebM
+	case "video/quicktime":
+		return TypeQuickTime
+	case "application/zip":
+		return TypeZIP
+	case "application/x-rar-compressed":
+		return TypeRAR
+	case "application/octet-stream", "":
+		return TypeBinary
+	}
+	return ""
+}
+
+// The texts of the page.
+const (
+	PageSkip          Key = "page.skip"
+	PageConversations Key = "page.conversations"
+	PageNew           Key = "page.new"
+	PageUntitled      Key = "page.untitled"
+	PageSending       Key = "page.sending"
+	PageLost          Key = "page.lost"
+	PageMessage       Key = "page.message"
+	PagePlaceholder   Key = "page.placeholder"
+	PageAttach        Key = "page.attach"
+	PageService       Key = "page.service"
+	PageSend          Key = "page.send"
+	PageWelcome       Key = "page.welcome"
+	PageWhat          Key = "page.what"
+	PageDemoTitle     Key = "page.demo_title"
+	PageDemoText      Key = "page.demo_text"
+	PageMessages      Key = "page.messages"
+	PageYou           Key = "page.you"
+	PageAgent         Key = "page.agent"
+	PagePartial       Key = "page.partial"
+	PageCallRunning   Key = "page.call_running"
+	PageCallDone      Key = "page.call_done"
+	PageCallFailed    Key = "page.call_failed"
+	PageWorking       Key = "page.working"
+	PageStop          Key = "page.stop"
+	PageRunEnded      Key = "page.run_ended" // Reason
+	PageArtifacts     Key = "page.artifacts"
+	PagePlan          Key = "page.plan"
+	PageLive          Key = "page.live"
+	PageNoArtifacts   Key = "page.no_artifacts"
+	PagePages         Key = "page.pages" // Count
+	PageDownload      Key = "page.download"
+	PageNoPreview     Key = "page.no_preview"
+	PageVersions      Key = "page.versions"
+	PageBackHome      Key = "page.back_home"
+	PageByUser        Key = "page.by_user"
+	PageByAgent       Key = "page.by_agent"
+	PageNothingHere   Key = "page.nothing_here"
+	PageOurFault      Key = "page.our_fault"
+	PageBrokenForm    Key = "page.broken_form"
+)

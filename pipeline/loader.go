@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+func sessionLoader() Processor {
+	return Processor{
+		ID:          SessionLoader,
+		Name:        "Session loader",
+		Description: "Loads the branch from the newest summary on: what is not muted, not blank, and for this agent.",
+		Priority:    PrioritySessionLoader,
+		Core:        true, Required: true, Always: true,
+		Process: load,
+	}
+}
+
+func load(_ context.Context, d *Draft) error {
+	path, err := branch(d)
+	if err != nil {
+		return err
+	}
+	d.At = d.branchAt(path)
+	path = slices.DeleteFunc(path, func(m artel.Message) bool {
+		return m.Muted || blank(m.Parts) || m.Agent != "" && m.Agent != d.Agent.Name
+	})
+	for i, m := range slices.Backward(path) {
+		if m.Summary {
+			path = path[i:]
+			break
+		}
+	}
+	d.Messages = make([]Message, 0, len(path)+2)
+	for _, m := range path {
+		x := Message{
+			ID: string(m.ID), Role: m.Role, Parts: m.Parts, Agent: m.Agent,
+			Origin: OriginHistory, Stability: Session,
+		}
+		if m.Summary {
+			x.Origin = OriginSummary
+		}
+		d.Messages = append(d.Messages, x)
+	}
+	pair(d)
+	return nil
+}
+
+// branch returns a new list of the messages on the path that ends in the
+// head, root first. A parent that is not there ends it.
+func branch(d *Draft) ([]artel.Message, error) {
+	head := d.head()
+	if head == "" {
+		return slices.Clone(d.History), nil
+	}
+	linked := slices.ContainsFunc(d.History, func(m artel.Message) bool { return m.Parent != "" })
+	if !linked {
+		i := slices.IndexFunc(d.History, func(m artel.Message) bool { return m.ID == head })
+		if i < 0 {
+			return nil, noHead(head)
+		}
+		return slices.Clone(d.History[:i+1]), nil
+	}
+	byID := make(map[artel.MessageID]artel.Message, len(d.History))
+	for _, m := range d.History {
+		byID[m.ID] = m
+	}
+	if _, ok := byID[head]; !ok {
+		return nil, noHead(head)
+	}
+	var path []artel.Message
+	for id := head; id != ""; {
+		m, ok := byID[id]
+		if !ok {
+			d.Log(Warn, "a parent is missing; the branch begins after it", map[string]any{"message_id": string(id)})
+			break
+		}
+		delete(byID, id) // a loop ends where it would begin again
+		path = append(path, m)
+		id = m.Parent
+	}
+	slices.Reverse(path)
+	return path, nil
+}
+
+func noHead(id artel.MessageID) error {
+	return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the head %q is not among the messages", artel.Shorten(string(id), 60))
+}
+
+// blank reports whether there is nothing in ps but white space.
+func blank(ps artel.Parts) bool {
+	for _, p := range ps {
+		if t, ok := p.(artel.Text); !ok || strings.TrimSpace(t.Text) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// exchange returns the end of the unit that begins at i: an assistant message
+// with tool calls and the tool messages right after it, else one message.
+func exchange(ms []Message, i int) int {
+	end := i + 1
+	if ms[i].Role != artel.RoleAssistant || len(callsOf(ms[i].Parts)) == 0 {
+		return end
+	}
+	for end < len(ms) && ms[end].Role == artel.RoleTool {
+		end++
+	}
+	return end
+}
+
+func callsOf(ps artel.Parts) []artel.CallID {
+	var ids []artel.CallID
+	for _, p := range ps {
+		if c, ok := p.(artel.ToolCall); ok {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+func resultsOf(ps artel.Parts) []artel.CallID {
+	var ids []artel.CallID
+	for _, p := range ps {
+		if r, ok := p.(artel.ToolResult); ok {
+			ids = append(ids, r.CallID)
+		}
+	}
+	return ids
+}
+
+// pair takes out halves of tool exchanges, which every model API refuses: a
+// muted message, a filter or the begin of the history may have left them.
+func pair(d *Draft) {
+	out := d.Messages[:0]
+	for i := 0; i < len(d.Messages); {
+		end := exchange(d.Messages, i)
+		unit := d.Messages[i:end]
+		var results []artel.CallID
+		for _, m := range unit[1:] {
+			results = append(results, resultsOf(m.Parts)...)
+		}
+		calls := callsOf(unit[0].Parts)
+		for j, m := range unit {
+			keep := m.Parts
+			if j == 0 {
+				keep = without(keep, func(p artel.Part) bool {
+					c, ok := p.(artel.ToolCall)
+					return ok && !slices.Contains(results, c.ID)
+				})
+			}
+			if j > 0 || m.Role == artel.RoleTool {
+				keep = without(keep, func(p artel.Part) bool {
+					r, ok := p.(artel.ToolResult)
+					return ok && (m.Role != artel.RoleTool || j == 0 || !slices.Contains(calls, r.CallID))
+				})
+			}
+			if len(keep) != len(m.Parts) {
+				d.Log(Warn, "half of a tool exchange is not sent", map[string]any{"message_id": m.ID})
+				if m.Parts = keep; blank(keep) || onlyReasoning(keep) {
+					continue
+				}
+			}
+			out = append(out, m)
+		}
+		i = end
+	}
+	clear(d.Messages[len(out):])
+	d.Messages = out
+}
+
+func onlyReasoning(ps artel.Parts) bool {
+	return !slices.ContainsFunc(ps, func(p artel.Part) bool { _, ok := p.(artel.Reasoning); return !ok })
+}
+
+// without returns ps itself where nothing goes.
+func without(ps artel.Parts, gone func(artel.Part) bool) artel.Parts {
+	if !slices.ContainsFunc(ps, gone) {
+		return ps
+	}
+	return slices.DeleteFunc(slices.Clone(ps), gone)
+}

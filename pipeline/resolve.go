@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"github.com/artelhq/artel"
+)
+
+func assetResolver() Processor {
+	return Processor{
+		ID:          AssetResolver,
+		Name:        "Asset resolver",
+		Description: "Puts the digests of the bytes in the place of refs, for the codec of the model's API.",
+		Priority:    PriorityAssetResolver,
+		Core:        true, Required: true, Always: true,
+		Process: resolve,
+	}
+}
+
+// resolve makes every media ref a blob ref. Media that came after the
+// decisions were made (a plugin may add some, or transcription may be off) are
+// decided here; the limiter has not counted them, and the record says so.
+func resolve(ctx context.Context, d *Draft) error {
+	late := attacher{d: d, inline: defaultInline, again: true}
+	for i := range d.Messages {
+		parts, err := late.message(ctx, d.Messages[i])
+		if err != nil {
+			return err
+		}
+		if late.late > 0 {
+			d.Messages[i].Parts = parts
+		}
+	}
+	if late.late > 0 {
+		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
+	}
+	before := d.meter.all(d.Messages)
+	for i := range d.Messages {
+		m := &d.Messages[i]
+		if !slices.ContainsFunc(m.Parts, carriesMedia) {
+			continue
+		}
+		parts, err := d.pin(m.Parts)
+		if err != nil {
+			return err
+		}
+		m.Parts = parts
+	}
+	if after := d.meter.all(d.Messages); after != before {
+		return artel.Errorf(artel.Internal, "pipeline.Build", "", "%d tokens became %d by resolving refs", before, after)
+	}
+	return nil
+}
+
+func (d *Draft) pin(ps artel.Parts) (artel.Parts, error) {
+	out := slices.Clone(ps)
+	for i, p := range out {
+		switch p := p.(type) {
+		case artel.Media:
+			s, ok := d.found[p.Ref]
+			if !ok || s.digest == "" {
+				return nil, artel.Errorf(artel.Internal, "pipeline.Build", p.Ref.String(), "the part has no decision")
+			}
+			p.Ref.Digest = s.digest // beside it the artifact stays, for the codec's labels
+			out[i] = p
+		case artel.ToolResult:
+			inner, err := d.pin(p.Parts)
+			if err != nil {
+				return nil, err
+			}
+			p.Parts = inner
+			out[i] = p
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+)
+
+// A history is what a request tells about the conversation.
+type history struct {
+	locale      phrase.Locale
+	mark        string       // of the run; begins the ids of its calls
+	ordinal     int          // of the newest message of the user, from 1
+	text        string       // of that message, without its attachments
+	attachments []attachment // of that message
+	answers     int          // of the model, since that message
+	calls       []done       // of the whole conversation, in order
+	began       int          // the index in calls where the run begins
+	planned     bool         // there is a task plan, whoever made it
+	tools       map[string]bool
+}
+
+// A done is a tool call and what came of it.
+type done struct {
+	artel.ToolCall
+	result *artel.ToolResult // nil: none came
+}
+
+func (d done) ok() bool { return d.result != nil && !d.result.IsError }
+
+// An attachment is something that the user gave with the message, in the form
+// in which it reached the model: text, media, or neither where the model was
+// told that it cannot read it.
+type attachment struct {
+	id        string // of the artifact; empty: not known
+	name      string
+	mediaType string
+	text      *string
+	media     *artel.Media
+}
+
+// What the context pipeline writes around the things that it places in a
+// message: the name of a text attachment before its fence, the label of media,
+// a description in the place of media, and the reminder at the end.
+var (
+	textHead    = regexp.MustCompile("^attachment (\\S+)(?: v\\d+)? \\((.*), ([^\\s,()]+)\\):$")
+	mediaLabel  = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
+	described   = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
+	unreadable  = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
+	cutHint     = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
+	fenceLine   = regexp.MustCompile("^(`{3,})$")
+	reminderTag = [2]string{"<system-reminder>", "</system-reminder>"}
+)
+
+// read takes a request apart.
+func read(r *model.Request) *history {
+	h := &history{locale: phrase.English, tools: map[string]bool{}}
+	for _, t := range r.Tools {
+		h.tools[t.Name] = true
+	}
+	hash := fnv.New32a()
+	results := map[artel.CallID]*artel.ToolResult{}
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case artel.ToolResult:
+				results[p.CallID] = &p
+			case artel.Text:
+				h.planned = h.planned || m.Role != artel.RoleAssistant && strings.Contains(p.Text, "<team_task_plan")
+			}
+		}
+	}
+	for _, m := range r.Messages {
+		switch m.Role {
+		case artel.RoleUser:
+			text, attachments := userMessage(m.Parts)
+			if text == "" && len(attachments) == 0 {
+				continue // nothing but the reminder
+			}
+			h.ordinal++
+			h.text, h.attachments = text, attachments
+			h.answers, h.began = 0, len(h.calls)
+			h.locale = languageOf(text, h.locale)
+			fmt.Fprintf(hash, "%q", text)
+		case artel.RoleAssistant:
+			h.answers++
+			for _, p := range m.Parts {
+				if c, ok := p.(artel.ToolCall); ok {
+					h.calls = append(h.calls, done{c, results[c.ID]})
+				}
+			}
+		}
+	}
+	h.mark = fmt.Sprintf("demo_%d_%08x", h.ordinal, hash.Sum32())
+	return h
+}
+
+// userMessage separates what the user wrote from what was attached.
+func userMessage(parts artel.Parts) (string, []attachment) {
+	var (
+		own   []string
+		found []attachment
+		label *attachment
+	)
+	for i, p := range parts {
+		switch p := p.(type) {
+		case artel.Media:
+			a := attachment{name: p.Filename, mediaType: p.MediaType, media: &p}
+			if label != nil {
+				a.id = label.id
+				if a.name == "" {
+					a.name = label.name
+				}
+			}
+			found, label = append(found, a), nil
+		case artel.Text:
+			media := i+1 < len(parts)
+			if media {
+				_, media = parts[i+1].(artel.Media)
+			}
+			var text string
+			var more []attachment
+			text, more, label = userText(p.Text, media)
+			found = append(found, more...)
+			if text != "" {
+				own = append(own, text)
+			}
+		}
+	}
+	return strings.Join(own, "\n\n"), found
+}
+
+// userText takes the attachments, descriptions and the reminder out of a text.
+// Where media follows, its last line may be the label of that.
+func userText(text string, mediaFollows bool) (own string, found []attachment, label *attachment) {
+	lines := strings.Split(text, "\n")
+	if n := len(lines) - 1; mediaFollows {
+		if m := mediaLabel.FindStringSubmatch(lines[n]); m != nil {
+			label, lines = &attachment{id: known(m[1]), name: m[2]}, lines[:n]
+		}
+	}
+	var rest []string
+	for i := 0; i < len(lines); i++ {
+		if m := textHead.FindStringSubmatch(lines[i]); m != nil {
+			if body, length, ok := fenced(lines[i+1:]); ok {
+				found = append(found, attachment{id: known(m[1]), name: m[2], mediaType: m[3], text: &body})
+				if i += length; i+1 < len(lines) && cutHint.MatchString(lines[i+1]) {
+					i++
+				}
+				continue
+			}
+		}
+		if m := described.FindStringSubmatch(lines[i]); m != nil {
+			found = append(found, attachment{id: known(m[2]), name: m[1]})
+			i = min(i+3, len(lines)-1) // type, size, advice
+			continue
+		}
+		if m := unreadable.FindStringSubmatch(lines[i]); m != nil {
+			found = append(found, attachment{name: m[1]})
+			i = min(i+2, len(lines)-1) // error, advice
+			continue
+		}
+		rest = append(rest, lines[i])
+	}
+	own = strings.Join(rest, "\n")
+	if i, j := strings.Index(own, reminderTag[0]), strings.LastIndex(own, reminderTag[1]); i >= 0 && j > i {
+		own = own[:i] + own[j+len(reminderTag[1]):]
+	}
+	return strings.TrimSpace(own), found, label
+}
+
+// fenced returns what the fence at the beginning of lines holds, and how many
+// lines it takes.
+func fenced(lines []string) (body string, length int, ok bool) {
+	if len(lines) == 0 {
+		return "", 0, false
+	}
+	m := fenceLine.FindStringSubmatch(lines[0])
+	if m == nil {
+		return "", 0, false
+	}
+	for i, line := range lines[1:] {
+		if line == m[1] {
+			return strings.Join(lines[1:i+1], "\n"), i + 2, true
+		}
+	}
+	return "", 0, false
+}
+
+// known drops the ids that stand for none.
+func known(id string) string {
+	if _, err := artel.ParseArtifactID(id); err != nil || id == "unknown" || id == "未知" {
+		return ""
+	}
+	return id
+}
+
+// languageOf returns Chinese for text in which Han characters prevail and
+// Japanese kana are absent, before where there are no letters to tell by.
+func languageOf(text string, before phrase.Locale) phrase.Locale {
+	han, others, kana := 0, 0, false
+	for _, r := range text {
+		switch {
+		case unicode.Is(unicode.Han, r):
+			han++
+		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
+			kana = true
+		case unicode.IsLetter(r):
+			others++
+		}
+	}
+	switch {
+	case han == 0 && others == 0 && !kana:
+		return before
+	case kana, 4*han < others: // a Han character says about as much as four letters
+		return phrase.English
+	}
+	return phrase.Chinese
+}
+
+// written returns the text of an artifact as the calls before the run left it,
+// as far as they show it.
+func (h *history) written(id string) (text string, ok bool) {
+	for _, c := range h.calls[:h.began] {
+		var args struct {
+			ID      string `json:"id"`
+			Content string `json:"content"`
+			Edits   []struct {
+				Old string `json:"old"`
+				New string `json:"new"`
+			} `json:"edits"`
+		}
+		if !c.ok() || json.Unmarshal(c.Arguments, &args) != nil || args.ID != id {
+			continue
+		}
+		switch c.Name {
+		case createTool, rewriteTool:
+			text, ok = args.Content, true
+		case updateTool:
+			for _, e := range args.Edits {
+				text = strings.Replace(text, e.Old, e.New, 1)
+			}
+		}
+	}
+	return text, ok
+}

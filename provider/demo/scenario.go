@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// A Scenario is a parsed scenario file. It does not change.
+type Scenario struct {
+	turns [][]move
+}
+
+// Turns returns how many turns there are.
+func (s *Scenario) Turns() int { return len(s.turns) }
+
+// ParseScenario reads the format that the package documents. An error is of
+// kind Invalid and names the section and the line in the file.
+func ParseScenario(data []byte) (*Scenario, error) {
+	archive := txtar.Parse(data)
+	s := &Scenario{}
+	line := 1 + strings.Count(string(archive.Comment), "\n")
+	for i, f := range archive.Files {
+		if want := fmt.Sprintf("turn %d", i+1); f.Name != want {
+			return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", artel.Shorten(f.Name, 60),
+				"line %d: want a section %q here: turns are numbered from 1 without gaps", line, want)
+		}
+		p := sectionParser{rest: string(f.Data), line: line + 1}
+		moves, err := p.parse()
+		if err != nil {
+			return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", f.Name, "line %d: %w", p.line, err)
+		}
+		s.turns = append(s.turns, moves)
+		line += 1 + strings.Count(string(f.Data), "\n")
+	}
+	if len(s.turns) == 0 {
+		return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", "", `line 1: there are no turns: want a section "-- turn 1 --"`)
+	}
+	return s, nil
+}
+
+// turn returns the moves that are due, with ids for the calls.
+func (s *Scenario) turn(h *history) ([]move, error) {
+	if h.answers >= len(s.turns) {
+		return nil, artel.Errorf(artel.Invalid, "demo.Generate", "scenario",
+			"it has %d turns, and the model is asked for one more", len(s.turns))
+	}
+	var out []move
+	for i, m := range s.turns[h.answers] {
+		if c, ok := m.(call); ok {
+			c.ID = artel.CallID(fmt.Sprintf("%s_turn-%d_%d", h.mark, h.answers+1, i+1))
+			m = c
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// A sectionParser reads the commands of one turn.
+type sectionParser struct {
+	rest string
+	line int // the number in the file of the line being read
+}
+
+func (p *sectionParser) parse() ([]move, error) {
+	var moves []move
+	var text strings.Builder
+	last := ""
+	for p.rest != "" {
+		line, rest, _ := strings.Cut(p.rest, "\n")
+		command, isCommand := strings.CutPrefix(line, "@")
+		if last != "" && (isCommand || strings.TrimSpace(line) != "") {
+			return nil, fmt.Errorf("nothing comes after @%s", last)
+		}
+		if !isCommand || strings.HasPrefix(command, "@") {
+			text.WriteString(command + "\n")
+			p.rest = rest
+			p.line++
+			continue
+		}
+		if s := strings.Trim(text.String(), "\n"); s != "" {
+			moves = append(moves, say(s))
+		}
+		text.Reset()
+		word, arg, _ := strings.Cut(command, " ")
+		m, taken, err := p.command(strings.TrimRight(word, "\r"), strings.TrimSpace(arg))
+		if err != nil {
+			return nil, err
+		}
+		switch m.(type) {
+		case fault, hang, end:
+			last = strings.TrimRight(word, "\r")
+		}
+		moves = append(moves, m)
+		if taken == 0 {
+			taken = len(line)
+		}
+		p.line += strings.Count(p.rest[:taken], "\n") + 1
+		p.rest = strings.TrimPrefix(p.rest[taken:], "\n")
+	}
+	if s := strings.Trim(text.String(), "\n"); s != "" && last == "" {
+		moves = append(moves, say(s))
+	}
+	return moves, nil
+}
+
+// command reads one command. taken is how much of p.rest it takes, without the
+// last line break; 0: its line.
+func (p *sectionParser) command(word, arg string) (m move, taken int, err error) {
+	switch word {
+	case "call":
+		return p.call(arg)
+	case "think":
+		return think(arg), 0, nil
+	case "delay":
+		d, err := time.ParseDuration(arg)
+		if err != nil || d < 0 || d > time.Hour {
+			return nil, 0, fmt.Errorf("@delay %q: want a duration up to 1h, such as 50ms", artel.Shorten(arg, 40))
+		}
+		return wait(d), 0, nil
+	case "error":
+		number, message, _ := strings.Cut(arg, " ")
+		status, err := strconv.Atoi(number)
+		if err != nil || status < 400 || status > 599 {
+			return nil, 0, fmt.Errorf("@error %q: want a status from 400 to 599", artel.Shorten(number, 40))
+		}
+		return fault{status, strings.TrimSpace(message)}, 0, nil
+	case "cut":
+		return fault{}, 0, noArgument(word, arg)
+	case "hang":
+		return hang{}, 0, noArgument(word, arg)
+	case "stop":
+		switch reason := model.StopReason(arg); reason {
+		case model.StopEnd, model.StopTools, model.StopLength, model.StopRefusal:
+			return end(reason), 0, nil
+		}
+		return nil, 0, fmt.Errorf("@stop %q: want end, tools, length or refusal", artel.Shorten(arg, 40))
+	}
+	return nil, 0, fmt.Errorf("there is no command @%s: want call, think, delay, error, cut, hang or stop; a text line with @ in front begins with @@", artel.Shorten(word, 40))
+}
+
+func noArgument(word, arg string) error {
+	if arg != "" {
+		return fmt.Errorf("@%s takes no argument", word)
+	}
+	return nil
+}
+
+// call reads a tool call, whose object may begin on the command's line or
+// after it.
+func (p *sectionParser) call(arg string) (move, int, error) {
+	name, _, _ := strings.Cut(strings.TrimSpace(strings.SplitN(arg, "{", 2)[0]), " ")
+	if name == "" {
+		return nil, 0, fmt.Errorf("@call: want the name of a tool and a JSON object")
+	}
+	from := strings.Index(p.rest, name) + len(name)
+	dec := json.NewDecoder(strings.NewReader(p.rest[from:]))
+	var args json.RawMessage
+	if err := dec.Decode(&args); err != nil {
+		return nil, 0, fmt.Errorf("@call %s: want a JSON object: %w", artel.Shorten(name, 60), err)
+	}
+	if args[0] != '{' {
+		return nil, 0, fmt.Errorf("@call %s: want a JSON object, not %s", artel.Shorten(name, 60), artel.Shorten(string(args), 40))
+	}
+	taken := from + int(dec.InputOffset())
+	tail, _, _ := strings.Cut(p.rest[taken:], "\n")
+	if strings.TrimSpace(tail) != "" {
+		return nil, 0, fmt.Errorf("@call %s: nothing comes after the object", artel.Shorten(name, 60))
+	}
+	return call{Name: name, Arguments: args}, taken + len(tail), nil
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// Failures turns what goes wrong in a call of one service into errors: an
+// [*artel.Error] that names the service, around a [*model.CallError]. Whatever
+// the service wrote is shortened and cleared of its key.
+type Failures struct {
+	Op      string // "openai.Generate"
+	Service model.Service
+}
+
+// maxErrorBody is how much of an error's body is read.
+const maxErrorBody = 64 << 10
+
+// Response reads the error that resp is, and classifies it; see [Failures.Status].
+// It does not close the body.
+func (f Failures) Response(resp *http.Response, now time.Time) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	return f.Status(resp.StatusCode, resp.Header, body, now)
+}
+
+// Status classifies an answer that is no success:
+//
+//	401 402 403           Denied
+//	413                   TooLarge
+//	400 404 422 500       TooLarge when the text speaks of the context's length,
+//	                      Unsupported when it speaks of a kind of content
+//	405 415 501           Unsupported
+//	408 409 425 429 5xx   Unavailable, transient (an exhausted quota is not)
+//	other 4xx             Invalid
+//	the rest              Unavailable
+func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) error {
+	c := describe(body)
+	c.Status = status
+	c.RetryAfter = retryAfter(h, now)
+	kind := kindOf(status, c)
+	c.Transient = kind == artel.Unavailable && (status >= 400) && !exhausted.MatchString(c.Code+" "+c.Message)
+	if c.Message == "" {
+		c.Message = strings.ToLower(strings.TrimSpace("status " + strconv.Itoa(status) + " " + http.StatusText(status)))
+	}
+	return f.fail(kind, c)
+}
+
+// Reported classifies an error object that came inside an answer whose status
+// was a success. Where it names no status, an error without a known meaning is
+// Unavailable and transient.
+func (f Failures) Reported(body []byte) error {
+	c := describe(body)
+	status, err := strconv.Atoi(c.Code)
+	if err != nil || status < 400 || status > 599 {
+		status = statusOf(c.Code)
+	}
+	if status == 0 {
+		status = http.StatusBadGateway
+		if tooLong.MatchString(c.Code+" "+c.Message) || notTaken.MatchString(c.Message) {
+			status = http.StatusBadRequest
+		}
+	}
+	kind := kindOf(status, c)
+	c.Transient = kind == artel.Unavailable && !exhausted.MatchString(c.Code+" "+c.Message)
+	if c.Message == "" {
+		c.Message = "the service reported an error without a message"
+	}
+	return f.fail(kind, c)
+}
+
+// Transport classifies an error of sending the request or reading the answer:
+// Canceled if ctx has ended, the body's own error if it could not be read,
+// else Unavailable and transient.
+func (f Failures) Transport(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return f.wrap(artel.Canceled, context.Cause(ctx))
+	}
+	if e, ok := errors.AsType[*MediaError](err); ok {
+		return &artel.Error{
+			Op: f.Op, Subject: string(f.Service.ID), Kind: artel.Unavailable, Code: CodeMediaUnreadable, Err: e,
+		}
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the address may hold a key
+	}
+	what := "the service cannot be reached: "
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		what = "the stream broke off: "
+	}
+	return f.fail(artel.Unavailable, &model.CallError{Message: what + err.Error(), Transient: true})
+}
+
+// Broken says that an answer came but makes no sense: Unavailable and
+// transient. The message is the wing's own.
+func (f Failures) Broken(message string) error {
+	return f.fail(artel.Unavailable, &model.CallError{Status: http.StatusOK, Message: message, Transient: true})
+}
+
+// Wrong is like Broken for what another attempt will not mend.
+func (f Failures) Wrong(message string) error {
+	return f.fail(artel.Unavailable, &model.CallError{Status: http.StatusOK, Message: message})
+}
+
+// Refuse says that the request cannot be made, before it is sent.
+func (f Failures) Refuse(kind artel.Kind, format string, args ...any) error {
+	return artel.Errorf(kind, f.Op, string(f.Service.ID), format, args...)
+}
+
+func (f Failures) fail(kind artel.Kind, c *model.CallError) error {
+	c.Service = f.Service.ID
+	c.Message = artel.Shorten(redact(c.Message, f.Service.APIKey), 500)
+	c.Code = artel.Shorten(redact(c.Code, f.Service.APIKey), 100)
+	return f.wrap(kind, c)
+}
+
+func (f Failures) wrap(kind artel.Kind, err error) error {
+	return &artel.Error{Op: f.Op, Subject: string(f.Service.ID), Kind: kind, Err: err}
+}
+
+// minKey is the shortest key that is taken for a secret: what servers without
+// keys are given, such as "none", would make holes in every message.
+const minKey = 6
+
+func redact(s string, key model.Secret) string {
+	k := key.Reveal()
+	if len(k) < minKey {
+		return s
+	}
+	mark := key.String()
+	return strings.ReplaceAll(strings.ReplaceAll(s, k, mark), url.QueryEscape(k), mark)
+}
+
+var (
+	tooLong = regexp.MustCompile(`(?i)context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|` +
+		`input is too long|too many (input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)
+	// Words of servers that refuse a kind of content, or its place.
+	notTaken = regexp.MustCompile(`(?i)image urls are only allowed|invalid 'messages' in payload|unexpected item type in content|` +
+		"unknown variant .(file|image_url|input_audio)|unsupported content|unsupported.{0,20}content part type|" +
+		`output of tool call should be|function_response.parts. is not supported|support image input|image input is not supported|` +
+		`does not support (image|vision|audio|file|tool|pdf)|invalid image input|pixels|exceeds \d+ ?MB|failed to download multimodal|` +
+		`unsupported (image|file|audio|media)|multimodal`)
+	exhausted = regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
+)
+
+// statusOf gives the status of error codes and types that come without one;
+// 0 for those that are not known.
+func statusOf(word string) int {
+	switch word {
+	case "invalid_request_error", "invalid_prompt", "context_length_exceeded":
+		return http.StatusBadRequest
+	case "authentication_error", "invalid_api_key":
+		return http.StatusUnauthorized
+	case "permission_error":
+		return http.StatusForbidden
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota":
+		return http.StatusTooManyRequests
+	case "overloaded_error":
+		return http.StatusServiceUnavailable
+	}
+	return 0
+}
+
+func kindOf(status int, c *model.CallError) artel.Kind {
+	switch status {
+	case 401, 402, 403:
+		return artel.Denied
+	case 413:
+		return artel.TooLarge
+	case 405, 415, 501:
+		return artel.Unsupported
+	case 408, 409, 425, 429:
+		return artel.Unavailable
+	}
+	switch {
+	case status < 400 || status > 500:
+		return artel.Unavailable
+	case tooLong.MatchString(c.Code + " " + c.Message):
+		return artel.TooLarge
+	case notTaken.MatchString(c.Message):
+		return artel.Unsupported
+	case status == 500:
+		return artel.Unavailable
+	}
+	return artel.Invalid
+}
+
+// describe finds the message and the code in the error bodies that servers
+// write: {"error":{…}}, {"error":"…"}, {"message":…}, {"detail":…}, any of
+// them in a list, or plain text.
+func describe(body []byte) *model.CallError {
+	body = bytes.TrimSpace(body)
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		if bytes.HasPrefix(body, []byte("<")) {
+			return &model.CallError{Message: "the answer is a web page, not the API's; check the base URL"}
+		}
+		return &model.CallError{Message: strings.ToValidUTF8(string(body), "\uFFFD")}
+	}
+	if inner := fields["error"]; len(inner) > 0 {
+		var nested map[string]json.RawMessage
+		if json.Unmarshal(inner, &nested) == nil && nested != nil {
+			fields = nested
+		} else if fields["message"] == nil {
+			fields["message"] = inner
+		}
+	}
+	c := &model.CallError{Message: plain(fields["message"])}
+	if c.Message == "" {
+		c.Message = plain(fields["detail"])
+	}
+	for _, k := range []string{"code", "type", "status"} {
+		if c.Code = plain(fields[k]); c.Code != "" {
+			break
+		}
+	}
+	return c
+}
+
+// plain returns a JSON string's text, and other JSON as it is written.
+func plain(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// retryAfter reads Retry-After as seconds or a date (RFC 9110, section
+// 10.2.3), or the finer Retry-After-Ms.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e10 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 && s < 1e7 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if t, err := http.ParseTime(v); err == nil && t.After(now) {
+		return t.Sub(now)
+	}
+	return 0
+}

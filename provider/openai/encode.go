@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"mime"
+	"net/url"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// maxCallID is the longest id of a tool call that the API takes.
+const maxCallID = 40
+
+// Encode writes r as the body of a streamed call. No blob is read. The error
+// is an [*artel.Error] of kind Unsupported for media that the dialect has no
+// place for, or Invalid for media without a digest or type.
+func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	f := provider.Failures{Op: "openai.Encode", Service: r.Service}
+	e := encoder{body: provider.NewBody(blobs), failures: f}
+	e.body.WriteString(`{"model":`)
+	e.json(r.Service.Model)
+	e.body.WriteString(`,"messages":[`)
+	for i, m := range provider.Place(r.Messages, r.Service.Capabilities.ToolMedia.Value) {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		e.message(m)
+	}
+	e.body.WriteString("]")
+	if len(r.Tools) > 0 {
+		tools := make([]Tool, len(r.Tools))
+		for i, t := range r.Tools {
+			tools[i] = Tool{Type: "function", Function: Function{Name: t.Name, Description: t.Description, Parameters: t.Schema}}
+		}
+		e.body.WriteString(`,"tools":`)
+		e.json(tools)
+	}
+	if r.MaxOutput > 0 {
+		e.body.WriteString(`,"` + outputLimitField(r.Service.BaseURL) + `":`)
+		e.json(r.MaxOutput)
+	}
+	e.body.WriteString(`,"stream":true,"stream_options":{"include_usage":true}}`)
+	return e.body, e.err
+}
+
+// outputLimitField names the field that limits the output: OpenAI's newer
+// models refuse the old name, and most other servers know no other.
+func outputLimitField(base string) string {
+	u, err := url.Parse(base)
+	if err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com")) {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}
+
+type encoder struct {
+	body     *provider.Body
+	failures provider.Failures
+	err      error // the first
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// json writes v without escaping HTML, so that the text stays short and the
+// same for every cache.
+func (e *encoder) json(v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
+		return
+	}
+	_, _ = e.body.Write(bytes.TrimRight(b.Bytes(), "\n"))
+}
+
+func (e *encoder) message(m model.Message) {
+	e.body.WriteString(`{"role":`)
+	e.json(string(m.Role))
+	switch m.Role {
+	case artel.RoleTool:
+		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
+		e.body.WriteString(`,"tool_call_id":`)
+		e.json(callID(r.CallID))
+		parts := r.Parts
+		if len(parts) > 0 {
+			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
+			e.content(parts)
+		} else {
+			e.body.WriteString(`,"content":`)
+			e.json(r.Content)
+		}
+	case artel.RoleAssistant:
+		e.assistant(m.Parts)
+	default:
+		e.content(m.Parts)
+	}
+	e.body.WriteString("}")
+}
+
+func (e *encoder) assistant(parts artel.Parts) {
+	var calls []ToolCall
+	for _, p := range parts {
+		if c, ok := p.(artel.ToolCall); ok {
+			calls = append(calls, ToolCall{
+				ID: callID(c.ID), Type: "function",
+				Function: CalledByName{Name: c.Name, Arguments: Arguments(arguments(c.Arguments))},
+			})
+		}
+	}
+	text := artel.TextOf(parts)
+	e.body.WriteString(`,"content":`)
+	if text == "" && len(calls) > 0 {
+		e.body.WriteString("null")
+	} else {
+		e.json(text)
+	}
+	if len(calls) > 0 {
+		e.body.WriteString(`,"tool_calls":`)
+		e.json(calls)
+	}
+}
+
+// content writes text alone as a string, which every server takes, and media
+// as a list of parts.
+func (e *encoder) content(parts artel.Parts) {
+	e.body.WriteString(`,"content":`)
+	if !provider.HasMedia(parts) {
+		e.json(artel.TextOf(parts))
+		return
+	}
+	e.body.WriteString("[")
+	first := true
+	for _, p := range parts {
+		t, isText := p.(artel.Text)
+		if isText && t.Text == "" {
+			continue
+		}
+		if !first {
+			e.body.WriteString(",")
+		}
+		first = false
+		if isText {
+			e.json(Part{Type: "text", Text: t.Text})
+		} else if m, ok := p.(artel.Media); ok {
+			e.media(m)
+		}
+	}
+	e.body.WriteString("]")
+}
+
+func (e *encoder) media(m artel.Media) {
+	name := provider.Label(m)
+	if m.Ref.Digest == "" || m.Size < 0 {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+		return
+	}
+	mediaType, _, err := mime.ParseMediaType(m.MediaType)
+	major, minor, ok := strings.Cut(mediaType, "/")
+	if err != nil || !ok || major == "" || minor == "" {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+		return
+	}
+	format := audioFormat(mediaType)
+	switch {
+	case major == "image":
+		e.body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`"}}`)
+	case mediaType == "application/pdf":
+		filename := m.Filename
+		if filename == "" {
+			filename = "document.pdf"
+		}
+		e.body.WriteString(`{"type":"file","file":{"filename":`)
+		e.json(filename)
+		e.body.WriteString(`,"file_data":"data:application/pdf;base64,`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`"}}`)
+	case format != "":
+		e.body.WriteString(`{"type":"input_audio","input_audio":{"data":"`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`","format":"` + format + `"}}`)
+	default:
+		e.fail(e.failures.Refuse(artel.Unsupported,
+			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType))
+	}
+}
+
+// audioFormat returns the API's word for a media type of sound, or "".
+func audioFormat(mediaType string) string {
+	switch mediaType {
+	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3", "audio/mpeg3", "audio/x-mpeg-3":
+		return "mp3"
+	}
+	return ""
+}
+
+// callID fits ids that other services chose to the API's limit, always in the
+// same way, so that call and result still agree.
+func callID(id artel.CallID) string {
+	if n := len(id); n > 0 && n <= maxCallID {
+		return string(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// arguments returns a call's arguments as a JSON object. What a model wrote
+// where it should have written one is kept inside, for servers parse it.
+func arguments(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	switch {
+	case len(raw) == 0:
+		return "{}"
+	case raw[0] == '{' && json.Valid(raw):
+		return string(raw)
+	}
+	var text any = string(raw)
+	if s := ""; json.Unmarshal(raw, &s) == nil {
+		text = s
+	}
+	wrapped, err := json.Marshal(map[string]any{"invalid_arguments": text})
+	if err != nil { // of a string
+		return "{}"
+	}
+	return string(wrapped)
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// NoResult is what a model reads for a call whose result is missing.
+const NoResult = "no result: the call was interrupted before it answered"
+
+// Place makes messages legal for APIs of the chat family, whatever the history
+// was made with, and leaves the input untouched. In what it returns:
+//
+//   - a tool message holds one [artel.ToolResult] and directly follows the
+//     assistant message that called; each call has one result, in the order of
+//     the calls, [NoResult] where there is none. Results that nobody called
+//     for become user text;
+//   - media stand in user messages alone. Those of tool results, and of
+//     assistant and system messages, follow in one user message after the
+//     whole group, each behind a label that says where it comes from; a user
+//     message that follows directly takes them in;
+//   - the same media is sent once, and named by a text afterwards;
+//   - no message is empty.
+//
+// With toolMedia, tool results keep their media, for APIs that take them there.
+//
+// The label names the artifact where the ref holds it beside the digest.
+func Place(messages []model.Message, toolMedia bool) []model.Message {
+	p := placer{toolMedia: toolMedia, seen: map[artel.Digest]string{}}
+	for i := 0; i < len(messages); i++ {
+		m := messages[i]
+		switch m.Role {
+		case artel.RoleAssistant:
+			end := i + 1
+			for end < len(messages) && messages[end].Role != artel.RoleAssistant {
+				end++
+			}
+			p.assistant(m, messages[i+1:end])
+		case artel.RoleTool:
+			p.orphans(m)
+		case artel.RoleSystem:
+			p.system(m)
+		default:
+			p.user(m)
+		}
+	}
+	p.flush()
+	return p.out
+}
+
+type placer struct {
+	toolMedia bool
+	out       []model.Message
+	carrier   artel.Parts             // waits for the next user message
+	seen      map[artel.Digest]string // what was sent, and how it was called
+	taken     map[artel.CallID]int    // results of the group in work that found their call
+}
+
+// assistant places m and the results of its calls, which lie somewhere among
+// the messages before the next assistant message.
+func (p *placer) assistant(m model.Message, after []model.Message) {
+	p.flush()
+	p.taken = map[artel.CallID]int{}
+	var kept artel.Parts
+	var calls []artel.ToolCall
+	var media artel.Parts
+	for _, part := range m.Parts {
+		switch v := part.(type) {
+		case artel.Media:
+			media = append(media, p.labeled(v, ", from the assistant")...)
+			continue
+		case artel.ToolCall:
+			calls = append(calls, v)
+		case artel.Text:
+			if v.Text == "" {
+				continue
+			}
+		}
+		kept = append(kept, part)
+	}
+	if len(kept) > 0 {
+		p.out = append(p.out, model.Message{Role: artel.RoleAssistant, Parts: kept})
+	}
+	results := map[artel.CallID][]artel.ToolResult{}
+	for _, msg := range after {
+		for _, part := range msg.Parts {
+			if r, ok := part.(artel.ToolResult); ok && msg.Role == artel.RoleTool {
+				results[r.CallID] = append(results[r.CallID], r)
+			}
+		}
+	}
+	for _, c := range calls {
+		r := artel.ToolResult{CallID: c.ID, Content: NoResult, IsError: true}
+		if n := p.taken[c.ID]; n < len(results[c.ID]) {
+			r = results[c.ID][n]
+			p.taken[c.ID]++
+		}
+		p.out = append(p.out, model.Message{Role: artel.RoleTool, Parts: artel.Parts{p.result(r)}})
+	}
+	p.carrier = append(media, p.carrier...)
+}
+
+// result takes the media out of r, unless they may stay.
+func (p *placer) result(r artel.ToolResult) artel.ToolResult {
+	var texts []string
+	if r.Content != "" {
+		texts = append(texts, r.Content)
+	}
+	var kept artel.Parts
+	from := ", from tool call " + string(r.CallID)
+	hasMedia := false
+	for _, part := range r.Parts {
+		switch v := part.(type) {
+		case artel.Media:
+			hasMedia = true
+			if p.toolMedia {
+				kept = append(kept, p.labeled(v, from)...)
+			} else {
+				p.carrier = append(p.carrier, p.labeled(v, from)...)
+			}
+		case artel.Text:
+			if v.Text != "" {
+				texts = append(texts, v.Text)
+			}
+		}
+	}
+	if len(texts) == 0 && hasMedia && !p.toolMedia {
+		texts = append(texts, "(the result is the media that follow)")
+	}
+	r.Content, r.Parts = strings.Join(texts, "\n\n"), kept
+	return r
+}
+
+// orphans handles a tool message when its turn comes: what the group before it
+// has not taken is told as user text.
+func (p *placer) orphans(m model.Message) {
+	for _, part := range m.Parts {
+		r, ok := part.(artel.ToolResult)
+		if !ok {
+			continue
+		}
+		if p.taken[r.CallID] > 0 {
+			p.taken[r.CallID]--
+			continue
+		}
+		media := p.toolMedia
+		p.toolMedia = false
+		waiting := p.carrier
+		p.carrier = nil
+		r = p.result(r)
+		p.toolMedia = media
+		text := artel.Text{Text: fmt.Sprintf("result of tool call %s, which is no longer in the conversation:\n\n%s", r.CallID, r.Content)}
+		p.carrier = append(append(waiting, text), p.carrier...)
+	}
+}
+
+func (p *placer) system(m model.Message) {
+	// Carried parts belong before a reminder that comes after them, but not
+	// into the middle of the leading instructions.
+	if n := len(p.out); n > 0 && p.out[n-1].Role != artel.RoleSystem {
+		p.flush()
+	}
+	var kept artel.Parts
+	for _, part := range m.Parts {
+		switch v := part.(type) {
+		case artel.Media:
+			p.carrier = append(p.carrier, p.labeled(v, ", from the instructions")...)
+		case artel.Text:
+			if v.Text != "" {
+				kept = append(kept, v)
+			}
+		}
+	}
+	if len(kept) > 0 {
+		p.out = append(p.out, model.Message{Role: artel.RoleSystem, Parts: kept})
+	}
+}
+
+func (p *placer) user(m model.Message) {
+	parts := p.carrier
+	p.carrier = nil
+	for _, part := range m.Parts {
+		switch v := part.(type) {
+		case artel.Media:
+			parts = append(parts, p.once(v)...)
+		case artel.Text:
+			if v.Text != "" {
+				parts = append(parts, v)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: parts})
+	}
+}
+
+// flush sends the carried parts as a message of their own.
+func (p *placer) flush() {
+	if len(p.carrier) > 0 {
+		p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: p.carrier})
+		p.carrier = nil
+	}
+}
+
+// labeled returns a label and m, or the label alone if m was sent before.
+func (p *placer) labeled(m artel.Media, from string) artel.Parts {
+	label := Label(m) + from
+	if before, ok := p.seen[m.Ref.Digest]; ok {
+		return artel.Parts{artel.Text{Text: label + ": the same as " + before + ", already shown"}}
+	}
+	p.seen[m.Ref.Digest] = Label(m)
+	return artel.Parts{artel.Text{Text: label}, m}
+}
+
+// once returns m, or a text that names it if it was sent before.
+func (p *placer) once(m artel.Media) artel.Parts {
+	if before, ok := p.seen[m.Ref.Digest]; ok {
+		return artel.Parts{artel.Text{Text: Label(m) + ": the same as " + before + ", already shown"}}
+	}
+	p.seen[m.Ref.Digest] = Label(m)
+	return artel.Parts{m}
+}
+
+// Label names m to a model: "artifact {id} v{n} ({filename})" as far as the
+// ref and the part know.
+func Label(m artel.Media) string {
+	var b strings.Builder
+	if m.Ref.Artifact != "" {
+		b.WriteString("artifact " + string(m.Ref.Artifact))
+		if m.Ref.Version > 0 {
+			fmt.Fprintf(&b, " v%d", m.Ref.Version)
+		}
+	} else {
+		b.WriteString("file")
+	}
+	if name := artel.Shorten(m.Filename, 200); name != "" {
+		b.WriteString(" (" + name + ")")
+	}
+	return b.String()
+}
+
+// HasMedia reports whether any of ps is media.
+func HasMedia(ps artel.Parts) bool {
+	return slices.ContainsFunc(ps, func(p artel.Part) bool { _, ok := p.(artel.Media); return ok })
+}

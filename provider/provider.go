@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider holds the wire mechanics that every dialect of model API
+// shares. The dialects themselves are its wings, such as provider/openai, and
+// the kit provider/providertest holds each of them to one matrix.
+//
+// A wing begins with [Place], which decides where media go that an API does
+// not take where they are; writes its request as a [Body], whose blobs are
+// base64-encoded while they are sent; leaves the reading of streams to package sse;
+// and turns what goes wrong into errors with [Failures].
+//
+// The package promises that memory does not grow with the size of the media,
+// that a body is never silently short, and that a key never shows in an error.
+// Retries and time limits are not here: they are [model.Caller]'s.
+package provider

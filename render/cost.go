@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Markdown's parser takes time that grows with the square of three things: how
+// deeply a line nests quotes and lists, how many brackets and emphasis marks
+// wait in one block for their partners, and how many cells a table has, where
+// short rows are filled up to the width of the first. These bounds keep the
+// worst text of MaxMarkdown bytes near the time of ordinary text; TestHostile
+// says what that is.
+const (
+	maxDepth = 16         // quotes and lists that open on one line
+	indent   = 16         // columns of indentation that count as one of them
+	maxPairs = 10_000_000 // sum over the blocks of their marks squared
+	maxCells = 100_000    // cells of all tables
+	maxGrow  = 16         // bytes of destinations and titles per byte of source; references repeat them
+)
+
+// costly reports whether source goes over a bound. A block is taken to reach
+// from blank line to blank line, which no paragraph, heading or table exceeds.
+func costly(source string) bool {
+	var pairs, cells int
+	var marks, lines, width int
+	overdue := func() bool {
+		pairs += marks * marks
+		if width > 0 {
+			cells += lines * (width + 1)
+		}
+		marks, lines, width = 0, 0, 0
+		return pairs > maxPairs || cells > maxCells
+	}
+	for line := range strings.Lines(source) {
+		if strings.TrimSpace(line) == "" {
+			if overdue() {
+				return true
+			}
+			continue
+		}
+		if depth(line) > maxDepth {
+			return true
+		}
+		lines++
+		width = max(width, strings.Count(line, "|"))
+		marks += countMarks(line)
+	}
+	return overdue()
+}
+
+// depth counts what opens at the beginning of line: ">", "-", "1." and so on.
+func depth(line string) int {
+	n, spaces := 0, 0
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case c == ' ':
+			spaces++
+			i++
+			continue
+		case c == '\t':
+			spaces += 4
+			i++
+			continue
+		case c == '>':
+			i++
+		default:
+			w := bullet(line[i:])
+			if w == 0 {
+				return n + spaces/indent
+			}
+			i += w
+		}
+		n++
+	}
+	return n + spaces/indent
+}
+
+// bullet returns the length of the list marker that s begins with, or 0.
+func bullet(s string) int {
+	i := 0
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	ends := ".)"
+	if i == 0 {
+		ends = "-+*"
+	}
+	if i == len(s) || strings.IndexByte(ends, s[i]) < 0 {
+		return 0
+	}
+	i++
+	if i < len(s) && !strings.ContainsRune(" \t\r\n", rune(s[i])) {
+		return 0
+	}
+	return i
+}
+
+// countMarks counts what waits for a partner: brackets, and runs of emphasis
+// marks but underscores inside of words.
+func countMarks(line string) int {
+	n := 0
+	var before rune = ' '
+	for i := 0; i < len(line); {
+		r, w := utf8.DecodeRuneInString(line[i:])
+		i += w
+		switch r {
+		case '[', ']':
+			n++
+		case '*', '_', '~':
+			if r == before {
+				break
+			}
+			after, _ := utf8.DecodeRuneInString(line[i:])
+			if r != '_' || !wordy(before) || !wordy(after) {
+				n++
+			}
+		}
+		before = r
+	}
+	return n
+}
+
+func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark/ast"
+
+	"github.com/artelhq/artel"
+)
+
+// secure gives every link and image of the tree a destination that is allowed,
+// or puts what it would have shown in its place. It reports false when the
+// destinations would make the page far longer than the source.
+func secure(doc ast.Node, src []byte, o Options) bool {
+	left := maxGrow*len(src) + 1<<16
+	// Collected first: a tree must not change while it is walked.
+	var found []ast.Node
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n.Kind() {
+		case ast.KindLink, ast.KindImage, ast.KindAutoLink:
+			if entering {
+				found = append(found, n)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range found {
+		switch n := n.(type) {
+		case *ast.Link:
+			left -= len(n.Destination) + len(n.Title)
+			if to, ok := destination(string(n.Destination), o); ok {
+				n.Destination = []byte(to)
+			} else {
+				unwrap(n)
+			}
+		case *ast.Image:
+			left -= len(n.Destination) + len(n.Title)
+			if to, ok := picture(string(n.Destination), o); ok {
+				n.Destination = []byte(to)
+			} else {
+				unwrap(n)
+			}
+		case *ast.AutoLink:
+			autolink(n, src, o)
+		}
+		if left < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func destination(dest string, o Options) (string, bool) {
+	if ref, ok := parseRef(dest); ok {
+		to := address(ref, o)
+		return to, to != ""
+	}
+	return dest, external(dest)
+}
+
+func picture(dest string, o Options) (string, bool) {
+	if ref, ok := parseRef(dest); ok {
+		dest = address(ref, o)
+	}
+	return dest, ownAPI.MatchString(dest) && !strings.Contains(dest, "..")
+}
+
+// autolink handles <artifact:plan> and bare addresses. Only the former may
+// need another destination than what is shown.
+func autolink(n *ast.AutoLink, src []byte, o Options) {
+	label := string(n.Label(src))
+	if n.AutoLinkType == ast.AutoLinkEmail {
+		return
+	}
+	shown := ast.NewString([]byte(label))
+	if ref, ok := parseRef(label); ok {
+		if to := address(ref, o); to != "" {
+			link := ast.NewLink()
+			link.Destination = []byte(to)
+			link.AppendChild(link, shown)
+			n.Parent().ReplaceChild(n.Parent(), n, link)
+			return
+		}
+	} else if external(string(n.URL(src))) {
+		return
+	}
+	n.Parent().ReplaceChild(n.Parent(), n, shown)
+}
+
+// unwrap puts the children of n in its place.
+func unwrap(n ast.Node) {
+	parent := n.Parent()
+	for c := n.FirstChild(); c != nil; c = n.FirstChild() {
+		parent.InsertBefore(parent, n, c)
+	}
+	parent.RemoveChild(parent, n)
+}
+
+func parseRef(dest string) (artel.Ref, bool) {
+	for _, scheme := range []string{"artifact:", "artel://", "blob:"} {
+		if strings.HasPrefix(dest, scheme) {
+			ref, err := artel.ParseRef(dest)
+			return ref, err == nil
+		}
+	}
+	return artel.Ref{}, false
+}
+
+// address holds the callback to its contract: a path on this server. What
+// "//" and "/\" begin is another server to a browser.
+func address(r artel.Ref, o Options) string {
+	if o.ArtifactURL == nil {
+		return ""
+	}
+	to := o.ArtifactURL(r)
+	if !ownPath.MatchString(to) {
+		return ""
+	}
+	return to
+}
+
+func external(dest string) bool {
+	scheme, rest, _ := strings.Cut(dest, ":")
+	switch strings.ToLower(scheme) {
+	case "http", "https":
+		return len(rest) > 2 && strings.HasPrefix(rest, "//")
+	case "mailto":
+		return rest != ""
+	}
+	return false
+}
+
+var (
+	ownPath = regexp.MustCompile(`^/[^/\\\s][^\\\s]*$`)
+	ownAPI  = regexp.MustCompile(`^/api/[^\\\s]*$`)
+	anyLink = regexp.MustCompile(`(?i)^(https?://|mailto:|/[^/\\])`)
+	lang    = regexp.MustCompile(`^language-[\p{L}\p{N}+#_.\-]{1,40}$`)
+	align   = regexp.MustCompile(`^(left|center|right)$`)
+)
+
+// policy lists all that may come out.
+var policy = sync.OnceValue(func() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements(
+		"p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote",
+		"ul", "ol", "li", "em", "strong", "del", "code", "pre",
+		"table", "thead", "tbody", "tr", "th", "td",
+	)
+	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
+	p.AllowAttrs("align").Matching(align).OnElements("th", "td")
+	p.AllowAttrs("class").Matching(lang).OnElements("code")
+	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
+	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
+
+	p.AllowAttrs("href").Matching(anyLink).OnElements("a")
+	p.AllowAttrs("src").Matching(ownAPI).OnElements("img")
+	p.AllowAttrs("alt").OnElements("img")
+	p.AllowAttrs("title").OnElements("a", "img")
+	p.RequireParseableURLs(true)
+	p.AllowURLSchemes("http", "https", "mailto")
+	p.AllowRelativeURLs(true)
+	p.RequireNoFollowOnLinks(true)
+	p.RequireNoReferrerOnLinks(true)
+	p.AddTargetBlankToFullyQualifiedLinks(true)
+	return p
+})

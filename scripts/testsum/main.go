@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command testsum reads the output of "go test -json" and prints what a person
+// needs: the output of what failed, the time of each package, and one line
+//
+//	N passed, N failed
+//
+// Every top-level test, example and fuzz target counts as one, and so does a
+// package that does not build or fails outside of its tests. A skipped test,
+// and a run in which nothing was tested, is a failure. The exit status is 1 if
+// anything failed.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+func main() {
+	ok, err := summarize(os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testsum:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// An event is one line of "go test -json"; see "go doc test2json".
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build output
+	Test        string
+	Output      string
+	Elapsed     float64 // seconds
+	FailedBuild string
+}
+
+// A run collects what the events say.
+type run struct {
+	out            io.Writer
+	passed, failed int
+	output         map[string][]string // by package, or package and test
+	failedIn       map[string]bool     // packages with a failed test
+}
+
+// summarize reads events from r until its end and reports whether all is well.
+func summarize(r io.Reader, w io.Writer) (bool, error) {
+	s := &run{out: w, output: map[string][]string{}, failedIn: map[string]bool{}}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			// What is no event is a word of the go command itself.
+			fmt.Fprintln(w, lines.Text())
+			continue
+		}
+		s.take(e)
+	}
+	if err := lines.Err(); err != nil {
+		return false, err
+	}
+	if s.passed+s.failed == 0 {
+		fmt.Fprintln(w, "nothing was tested")
+	}
+	fmt.Fprintf(w, "%d passed, %d failed\n", s.passed, s.failed)
+	return s.failed == 0 && s.passed > 0, nil
+}
+
+func (s *run) take(e event) {
+	key := e.Package
+	if e.Test != "" {
+		key += " " + e.Test
+	}
+	switch e.Action {
+	case "output":
+		s.output[key] = append(s.output[key], e.Output)
+	case "build-output":
+		s.output[e.ImportPath] = append(s.output[e.ImportPath], e.Output)
+	case "pass":
+		if e.Test == "" {
+			fmt.Fprintf(s.out, "ok    %7.2fs  %s\n", e.Elapsed, e.Package)
+		} else if top(e.Test) {
+			s.passed++
+		}
+		delete(s.output, key)
+	case "skip":
+		if e.Test == "" {
+			return // a package without tests
+		}
+		s.fail(e, key, "SKIP")
+	case "fail":
+		s.fail(e, key, "FAIL")
+	}
+}
+
+func top(test string) bool { return !strings.Contains(test, "/") }
+
+// fail counts e once: a package only if no test of it has been counted.
+func (s *run) fail(e event, key, word string) {
+	name := e.Package
+	switch {
+	case e.Test != "":
+		name = key
+		s.failedIn[e.Package] = true
+		if top(e.Test) || word == "SKIP" {
+			s.failed++
+		}
+	case !s.failedIn[e.Package]:
+		s.failed++
+	}
+	fmt.Fprintf(s.out, "%s  %7.2fs  %s\n", word, e.Elapsed, name)
+	for _, from := range []string{e.FailedBuild, key} {
+		for _, line := range s.output[from] {
+			if from != "" {
+				fmt.Fprint(s.out, "    ", line)
+			}
+		}
+	}
+	delete(s.output, key)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+
+	"github.com/artelhq/artel"
+)
+
+type events struct{ *tx }
+
+func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, error) {
+	const op = "store.Events.Append"
+	if err := t.usable(op, true); err != nil {
+		return 0, err
+	}
+	seq, err := t.last(op, c)
+	if err != nil {
+		return 0, err
+	}
+	if seq == 0 {
+		if err := t.known(op, c); err != nil {
+			return 0, err
+		}
+	}
+	for _, e := range list {
+		seq++
+		if err := checkText(op, string(c), string(e.Type), string(e.Run), string(e.Agent)); err != nil {
+			return 0, err
+		}
+		if err := checkJSON(op, string(c), e.Data); err != nil {
+			return 0, err
+		}
+		var data *string
+		if e.Data != nil {
+			s := string(e.Data)
+			data = &s
+		}
+		if _, err := t.change(op, string(c), `INSERT INTO events (owner, conversation, seq, type, run, agent, time, data)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, t.owner, c, seq, e.Type, e.Run, e.Agent, micros(e.Time), data); err != nil {
+			return 0, err
+		}
+	}
+	return seq, nil
+}
+
+func (t events) Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error) {
+	const op = "store.Events.Read"
+	if limit < 1 {
+		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want at least 1", limit)
+	}
+	var list []artel.Event
+	err := t.rows(op, string(c), `SELECT seq, type, run, agent, time, data FROM events
+		WHERE owner = ? AND conversation = ? AND seq > ? ORDER BY seq LIMIT ?`,
+		[]any{t.owner, c, after, limit}, func(rows *sql.Rows) error {
+			var e artel.Event
+			var us int64
+			var data *string
+			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &us, &data); err != nil {
+				return err
+			}
+			e.Time = moment(us)
+			if data != nil {
+				e.Data = json.RawMessage(*data)
+			}
+			list = append(list, e)
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, t.known(op, c)
+	}
+	return list, nil
+}
+
+func (t events) Last(c artel.ConversationID) (artel.Seq, error) {
+	const op = "store.Events.Last"
+	seq, err := t.last(op, c)
+	if err == nil && seq == 0 {
+		err = t.known(op, c)
+	}
+	return seq, err
+}
+
+func (t events) last(op string, c artel.ConversationID) (artel.Seq, error) {
+	var seq artel.Seq
+	_, err := t.row(op, string(c), "SELECT coalesce(max(seq), 0) FROM events WHERE owner = ? AND conversation = ?", []any{t.owner, c}, &seq)
+	return seq, err
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type messages struct{ *tx }
+
+const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.created_at, m.parts"
+
+// pathTable is the branch of conversation ?2 of owner ?1 that ends in message
+// ?3, for a WITH RECURSIVE.
+const pathTable = `path (n, id, parent, depth) AS (
+	SELECT n, id, parent, 0 FROM messages WHERE owner = ?1 AND conversation = ?2 AND id = ?3
+	UNION ALL
+	SELECT m.n, m.id, m.parent, depth + 1 FROM path JOIN messages m ON m.owner = ?1 AND m.id = path.parent)`
+
+func (t messages) Create(m artel.Message) error {
+	const op = "store.Messages.Create"
+	if err := checkText(op, string(m.ID), string(m.ID), string(m.Conversation), string(m.Parent), string(m.Role), string(m.Agent), string(m.Run)); err != nil {
+		return err
+	}
+	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
+		return err
+	}
+	if m.Parent != "" {
+		if found, err := t.in(op, m.Conversation, m.Parent); err != nil {
+			return err
+		} else if !found {
+			return artel.Errorf(artel.Invalid, op, string(m.Parent), "the parent is not a message of conversation %s", m.Conversation)
+		}
+	}
+	var parts *string
+	if m.Parts != nil {
+		s, err := encode(op, string(m.ID), m.Parts)
+		if err != nil {
+			return err
+		}
+		parts = &s
+	}
+	_, err := t.change(op, string(m.ID), `INSERT INTO messages
+		(owner, id, conversation, parent, role, agent, run, muted, summary, created_at, parts)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.owner, m.ID, m.Conversation, m.Parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, micros(m.CreatedAt), parts)
+	return err
+}
+
+func (t messages) Get(id artel.MessageID) (artel.Message, error) {
+	const op = "store.Messages.Get"
+	var r messageRow
+	found, err := t.row(op, string(id),
+		"SELECT "+messageColumns+" FROM messages m WHERE m.owner = ? AND m.id = ?", []any{t.owner, id}, r.dest()...)
+	if err == nil && !found {
+		err = noMessage(op, id)
+	}
+	if err != nil {
+		return artel.Message{}, err
+	}
+	m, err := r.message()
+	if err != nil {
+		return artel.Message{}, t.fail(op, string(id), err)
+	}
+	return m, nil
+}
+
+func (t messages) Path(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error) {
+	const op = "store.Messages.Path"
+	var path []artel.Message
+	err := t.rows(op, string(leaf), "WITH RECURSIVE "+pathTable+" SELECT "+messageColumns+
+		" FROM path JOIN messages m USING (n) ORDER BY path.depth DESC", []any{t.owner, c, leaf}, appendMessage(&path))
+	if err != nil {
+		return nil, err
+	}
+	if len(path) == 0 {
+		return nil, t.branch(op, c, leaf)
+	}
+	return path, nil
+}
+
+func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, string, error) {
+	const op, list = "store.Messages.List", "messages"
+	limit, err := pageLimit(op, p)
+	if err != nil {
+		return nil, "", err
+	}
+	us, n := int64(math.MinInt64), int64(0)
+	if p.Cursor != "" {
+		var tie string
+		if us, tie, err = parseCursor(op, list, p.Cursor); err != nil {
+			return nil, "", err
+		}
+		if n, err = strconv.ParseInt(tie, 10, 64); err != nil {
+			return nil, "", artel.Errorf(artel.Invalid, op, "cursor", "is not a cursor of this list: leave it out to begin again")
+		}
+	}
+	var items []artel.Message
+	var ties []int64
+	err = t.rows(op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
+		WHERE m.owner = ? AND m.conversation = ? AND (m.created_at, m.n) > (?, ?) ORDER BY m.created_at, m.n LIMIT ?`,
+		[]any{t.owner, c, us, n, limit + 1}, func(r *sql.Rows) error {
+			ties = append(ties, 0)
+			return appendMessage(&items, &ties[len(ties)-1])(r)
+		})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(items) == 0 {
+		return nil, "", t.known(op, c)
+	}
+	if len(items) <= limit {
+		return items, "", nil
+	}
+	items = items[:limit]
+	return items, cursor(list, micros(items[limit-1].CreatedAt), strconv.FormatInt(ties[limit-1], 10)), nil
+}
+
+func (t messages) SetMuted(id artel.MessageID, muted bool) error {
+	const op = "store.Messages.SetMuted"
+	n, err := t.change(op, string(id), "UPDATE messages SET muted = ? WHERE owner = ? AND id = ?", muted, t.owner, id)
+	if err == nil && n == 0 {
+		err = noMessage(op, id)
+	}
+	return err
+}
+
+// in reports whether m is a message of c.
+func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (bool, error) {
+	var one int
+	return t.row(op, string(m), "SELECT 1 FROM messages WHERE owner = ? AND id = ? AND conversation = ?", []any{t.owner, m, c}, &one)
+}
+
+// branch is nil when c is there and at is empty or one of its messages.
+func (t *tx) branch(op string, c artel.ConversationID, at artel.MessageID) error {
+	if at == "" {
+		return t.known(op, c)
+	}
+	found, err := t.in(op, c, at)
+	if err == nil && !found {
+		err = noMessage(op, at)
+	}
+	return err
+}
+
+func noMessage(op string, id artel.MessageID) error {
+	return artel.Errorf(artel.NotFound, op, string(id), "no such message")
+}
+
+// A messageRow holds the columns of messageColumns.
+type messageRow struct {
+	m       artel.Message
+	created int64
+	parts   *string
+}
+
+func (r *messageRow) dest() []any {
+	m := &r.m
+	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &r.created, &r.parts}
+}
+
+func (r *messageRow) message() (artel.Message, error) {
+	r.m.CreatedAt = moment(r.created)
+	if r.parts != nil {
+		if err := json.Unmarshal([]byte(*r.parts), &r.m.Parts); err != nil {
+			return artel.Message{}, err
+		}
+	}
+	return r.m, nil
+}
+
+// appendMessage scans rows of messageColumns, and then extra, into items.
+func appendMessage(items *[]artel.Message, extra ...any) func(*sql.Rows) error {
+	return func(rows *sql.Rows) error {
+		var r messageRow
+		if err := rows.Scan(append(r.dest(), extra...)...); err != nil {
+			return err
+		}
+		m, err := r.message()
+		if err != nil {
+			return err
+		}
+		*items = append(*items, m)
+		return nil
+	}
+}
+
+// checkParts refuses text that JSON could not carry as it is.
+func checkParts(op, subject string, ps artel.Parts) error {
+	for _, p := range ps {
+		var err error
+		switch p := p.(type) {
+		case artel.Text:
+			err = checkText(op, subject, p.Text)
+		case artel.Media:
+			err = checkText(op, subject, p.Ref.String(), p.MediaType, string(p.Kind), p.Filename)
+		case artel.ToolCall:
+			if err = checkText(op, subject, string(p.ID), p.Name); err == nil && len(p.Arguments) > 0 {
+				err = checkJSON(op, subject, p.Arguments)
+			}
+		case artel.ToolResult:
+			if err = checkText(op, subject, string(p.CallID), p.Content); err == nil {
+				err = checkParts(op, subject, p.Parts)
+			}
+		case artel.Reasoning:
+			if err = checkText(op, subject, p.Text, string(p.Service)); err == nil && len(p.Opaque) > 0 {
+				err = checkJSON(op, subject, p.Opaque)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// A tx is what one view or update sees.
+type tx struct {
+	*session
+	ctx    context.Context
+	owner  artel.Owner
+	write  bool
+	ended  bool
+	broken error // the database failed; the transaction may be gone
+}
+
+func (t *tx) nouns() store.Tx {
+	return store.Tx{
+		Conversations: conversations{t},
+		Messages:      messages{t},
+		Artifacts:     artifacts{t},
+		Versions:      versions{t},
+		Runs:          runs{t},
+		Events:        events{t},
+		Answers:       answers{t},
+	}
+}
+
+func (t *tx) end() { t.ended = true }
+
+// usable refuses a statement that must not run.
+func (t *tx) usable(op string, write bool) error {
+	switch {
+	case t.ended:
+		return artel.Errorf(artel.Internal, op, "", "the transaction has ended: a Tx is used inside its View or Update only")
+	case write && !t.write:
+		return artel.Errorf(artel.Internal, op, "", "a view cannot write: use Update")
+	case t.broken != nil:
+		return t.broken
+	case t.ctx.Err() != nil:
+		return canceled(op, t.ctx.Err())
+	}
+	return nil
+}
+
+// change runs a statement that writes and returns how many rows it touched.
+func (t *tx) change(op, subject, query string, args ...any) (int64, error) {
+	if err := t.usable(op, true); err != nil {
+		return 0, err
+	}
+	r, err := t.exec(query, args...)
+	if err != nil {
+		return 0, t.fail(op, subject, err)
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		return 0, t.fail(op, subject, err)
+	}
+	return n, nil
+}
+
+// row scans the one row of a query; found is false where there is none.
+func (t *tx) row(op, subject, query string, args []any, dest ...any) (found bool, err error) {
+	if err := t.usable(op, false); err != nil {
+		return false, err
+	}
+	st, err := t.prepare(query)
+	if err == nil {
+		err = st.QueryRowContext(context.Background(), args...).Scan(dest...)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, t.fail(op, subject, err)
+	}
+	return true, nil
+}
+
+// rows calls scan for each row of a query.
+func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) error) error {
+	if err := t.usable(op, false); err != nil {
+		return err
+	}
+	rows, err := t.query(query, args...)
+	if err != nil {
+		return t.fail(op, subject, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return t.fail(op, subject, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return t.fail(op, subject, err)
+	}
+	return nil
+}
+
+// known is nil when the owner has the conversation.
+func (t *tx) known(op string, c artel.ConversationID) error {
+	var one int
+	found, err := t.row(op, string(c), "SELECT 1 FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, c}, &one)
+	if err == nil && !found {
+		err = noConversation(op, c)
+	}
+	return err
+}
+
+// fail turns a driver's error into one of the contract, and remembers when the
+// transaction may not go on.
+func (t *tx) fail(op, subject string, err error) error {
+	out := failure(op, subject, err)
+	if artel.KindOf(out) == artel.Unavailable {
+		t.broken = out
+	}
+	return out
+}
+
+// failure classifies err.
+func failure(op, subject string, err error) error {
+	if e, ok := errors.AsType[*artel.Error](err); ok {
+		return e
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return canceled(op, err)
+	}
+	kind := artel.Internal
+	why := ""
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		switch e.Code() {
+		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+			return artel.Errorf(artel.Conflict, op, subject, "is there already")
+		case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+			return artel.Errorf(artel.NotFound, op, subject, "no such conversation")
+		}
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_TOOBIG:
+			return artel.Errorf(artel.TooLarge, op, subject, "larger than a row can be: 1,000,000,000 bytes")
+		case sqlite3.SQLITE_FULL:
+			kind, why = artel.Unavailable, "the disk of the database is full"
+		case sqlite3.SQLITE_READONLY:
+			kind, why = artel.Unavailable, "the database is read-only"
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+			kind, why = artel.Unavailable, "another process keeps the database busy"
+		case sqlite3.SQLITE_NOTADB:
+			kind, why = artel.Unavailable, "the file is not a database"
+		case sqlite3.SQLITE_CORRUPT:
+			kind, why = artel.Unavailable, "the database is damaged"
+		case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+			kind, why = artel.Unavailable, "the database cannot be opened"
+		case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_PROTOCOL:
+			kind, why = artel.Unavailable, "the database cannot be read or written"
+		case sqlite3.SQLITE_INTERRUPT:
+			kind, why = artel.Unavailable, "the database was interrupted"
+		}
+	}
+	if why == "" {
+		return artel.Errorf(kind, op, subject, "%w", err)
+	}
+	return artel.Errorf(kind, op, subject, "%s: %w", why, err)
+}
+
+func canceled(op string, err error) error {
+	return &artel.Error{Op: op, Kind: artel.Canceled, Err: err}
+}
+
+func noConversation(op string, c artel.ConversationID) error {
+	return artel.Errorf(artel.NotFound, op, string(c), "no such conversation")
+}
+
+// checkText refuses text that is not UTF-8: it could not be told in JSON as it
+// is.
+func checkText(op, subject string, texts ...string) error {
+	for _, s := range texts {
+		if !utf8.ValidString(s) {
+			return artel.Errorf(artel.Invalid, op, artel.Shorten(strings.ToValidUTF8(subject, "?"), 80),
+				"%q is not valid UTF-8", artel.Shorten(strings.ToValidUTF8(s, "?"), 80))
+		}
+	}
+	return nil
+}
+
+// checkJSON refuses what is not JSON in UTF-8; nil passes.
+func checkJSON(op, subject string, data json.RawMessage) error {
+	if data != nil && (!utf8.Valid(data) || !json.Valid(data)) {
+		return artel.Errorf(artel.Invalid, op, subject, "%q is not valid JSON", artel.Shorten(strings.ToValidUTF8(string(data), "?"), 80))
+	}
+	return nil
+}
+
+func encode(op, subject string, v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", artel.Errorf(artel.Invalid, op, subject, "%w", err)
+	}
+	return string(b), nil
+}
+
+// micros and moment are the two ways between a time and its column.
+func micros(t time.Time) int64  { return t.UnixMicro() }
+func moment(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// pageLimit returns how many items p asks for.
+func pageLimit(op string, p store.Page) (int, error) {
+	const usual, most = 50, 500
+	switch {
+	case p.Limit < 0:
+		return 0, artel.Errorf(artel.Invalid, op, "limit", "is %d, want 0 to %d", p.Limit, most)
+	case p.Limit == 0:
+		return usual, nil
+	}
+	return min(p.Limit, most), nil
+}
+
+// A cursor is the position of the last item of a page: its time, and what
+// orders items of one time. list keeps the cursors of different lists apart.
+func cursor(list string, us int64, tie string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(list + " " + strconv.FormatInt(us, 10) + " " + tie))
+}
+
+func parseCursor(op, list, s string) (us int64, tie string, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	fields := strings.SplitN(string(b), " ", 3)
+	if err == nil && len(fields) == 3 && fields[0] == list {
+		if us, err = strconv.ParseInt(fields[1], 10, 64); err == nil {
+			return us, fields[2], nil
+		}
+	}
+	return 0, "", artel.Errorf(artel.Invalid, op, "cursor", "%q is not a cursor of this list: leave it out to begin again", artel.Shorten(strings.ToValidUTF8(s, "?"), 80))
+}

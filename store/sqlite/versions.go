@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type versions struct{ *tx }
+
+const (
+	versionNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at, changes"
+	versionColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at, v.changes"
+
+	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteen + ")"
+	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteen + ")"
+	fifteen       = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
+)
+
+func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
+	const op = "store.Versions.Append"
+	row, err := newVersionRow(op, id, v, text)
+	if err != nil {
+		return 0, err
+	}
+	// The newest number of all is in the journal: that is where it came from.
+	_, err = t.row(op, string(id), "SELECT coalesce(max(number), 0) + 1 FROM edits WHERE owner = ? AND conversation = ? AND artifact = ?",
+		[]any{t.owner, c, id}, &row.v.Number)
+	if err != nil {
+		return 0, err
+	}
+	if row.v.Number == 1 {
+		if _, err := t.change(op, string(id), "INSERT INTO artifacts (owner, conversation, id, created_at) VALUES (?, ?, ?, ?)",
+			t.owner, c, id, row.created); err != nil {
+			return 0, err
+		}
+	}
+	_, err = t.change(op, string(id), insertEdit, append([]any{t.owner, c, id}, row.values(text)...)...)
+	if err != nil {
+		return 0, err
+	}
+	return row.v.Number, nil
+}
+
+func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+	const op = "store.Versions.Fold"
+	row, err := newVersionRow(op, id, v, text)
+	if err != nil {
+		return err
+	}
+	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND artifact = ?
+		AND number = ?`, t.owner, c, id, v.Number)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return noVersion(op, id, v.Number)
+	}
+	if v.Run != "" {
+		if _, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND artifact = ?
+			AND folded = 0 AND number < ? AND run = ?`, t.owner, c, id, v.Number, v.Run); err != nil {
+			return err
+		}
+	}
+	_, err = t.change(op, string(id), insertVersion, append([]any{t.owner, c, id}, row.values(text)...)...)
+	return err
+}
+
+func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+	const op = "store.Versions.List"
+	var list []artel.Version
+	err := t.rows(op, string(id), "SELECT "+versionColumns+` FROM versions v
+		WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ? ORDER BY v.number`, []any{t.owner, c, id},
+		func(rows *sql.Rows) error {
+			var r versionRow
+			if err := rows.Scan(r.dest()...); err != nil {
+				return err
+			}
+			v, err := r.version()
+			list = append(list, v)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, t.used(op, c, id)
+	}
+	return list, nil
+}
+
+func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
+	const op = "store.Versions.Edits"
+	query := "SELECT v.artifact, v.folded, v.text, " + versionColumns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
+	args := []any{t.owner, c}
+	if q.Unfolded {
+		query += " AND v.folded = 0"
+	}
+	if q.Artifact != "" {
+		query, args = query+" AND v.artifact = ?", append(args, q.Artifact)
+	}
+	if q.Run != "" {
+		query, args = query+" AND v.run = ?", append(args, q.Run)
+	}
+	if q.After > 0 {
+		query, args = query+" AND v.number > ?", append(args, q.After)
+	}
+	var edits []store.Edit
+	err := t.rows(op, string(c), query+" ORDER BY v.artifact, v.number", args, func(rows *sql.Rows) error {
+		var e store.Edit
+		var r versionRow
+		if err := rows.Scan(append([]any{&e.Artifact, &e.Folded, &e.Text}, r.dest()...)...); err != nil {
+			return err
+		}
+		v, err := r.version()
+		e.Version = v
+		edits = append(edits, e)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(edits) == 0 {
+		return nil, t.known(op, c)
+	}
+	return edits, nil
+}
+
+func (t versions) Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
+	const op = "store.Versions.Text"
+	var text *string
+	found, err := t.row(op, string(id), "SELECT text FROM versions WHERE owner = ? AND conversation = ? AND artifact = ? AND number = ?",
+		[]any{t.owner, c, id, number}, &text)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		if err := t.used(op, c, id); err != nil {
+			return "", err
+		}
+		return "", noVersion(op, id, number)
+	case text == nil:
+		return "", artel.Errorf(artel.Unsupported, op, string(id), "version %d is binary and has no text", number)
+	}
+	return *text, nil
+}
+
+// Claim marks the journal too, so that a head is the same whichever holds it.
+func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error {
+	const op = "store.Versions.Claim"
+	if err := t.usable(op, true); err != nil {
+		return err
+	}
+	if err := checkText(op, string(m), string(m)); err != nil {
+		return err
+	}
+	if err := t.known(op, c); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		for _, table := range []string{"versions", "edits"} {
+			if _, err := t.change(op, string(id), "UPDATE "+table+` SET message = ?
+				WHERE owner = ? AND conversation = ? AND artifact = ? AND message = ''`, m, t.owner, c, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Find looks at the visible versions first, then at edits whose bytes are a
+// blob, so that what a run has just stored can be served while it goes on.
+func (t versions) Find(d artel.Digest) (store.Place, error) {
+	const op = "store.Versions.Find"
+	for _, from := range []string{"versions v WHERE", "edits v WHERE v.in_blob = 1 AND"} {
+		var p store.Place
+		var r versionRow
+		found, err := t.row(op, string(d), "SELECT v.conversation, v.artifact, "+versionColumns+" FROM "+from+
+			" v.owner = ? AND v.digest = ? ORDER BY v.rowid LIMIT 1", []any{t.owner, d},
+			append([]any{&p.Conversation, &p.Artifact}, r.dest()...)...)
+		if err != nil {
+			return store.Place{}, err
+		}
+		if !found {
+			continue
+		}
+		if p.Version, err = r.version(); err != nil {
+			return store.Place{}, t.fail(op, string(d), err)
+		}
+		return p, nil
+	}
+	return store.Place{}, artel.Errorf(artel.NotFound, op, string(d), "no version has these bytes")
+}
+
+// used is nil when id was ever used in c.
+func (t versions) used(op string, c artel.ConversationID, id artel.ArtifactID) error {
+	found, err := artifacts(t).Exists(c, id)
+	if err == nil && !found {
+		err = noArtifact(op, id)
+	}
+	return err
+}
+
+func noVersion(op string, id artel.ArtifactID, number int) error {
+	return artel.Errorf(artel.NotFound, op, string(id), "no version %d", number)
+}
+
+// A versionRow holds the columns of versionNames.
+type versionRow struct {
+	v       artel.Version
+	media   string
+	created int64
+	changes *string
+}
+
+// newVersionRow checks and encodes v.
+func newVersionRow(op string, id artel.ArtifactID, v artel.Version, text *string) (*versionRow, error) {
+	r := &versionRow{v: v, created: micros(v.CreatedAt)}
+	if err := checkText(op, string(id), string(id), string(v.Message), string(v.Run), v.Author, string(v.Update),
+		v.Title, v.Filename, string(v.Provenance), string(v.Digest),
+		v.MediaType, v.DeclaredType, string(v.Kind), v.Charset, string(v.DetectedBy)); err != nil {
+		return nil, err
+	}
+	for _, c := range v.Changes {
+		if err := checkText(op, string(id), string(c.Layer), c.Old, c.New); err != nil {
+			return nil, err
+		}
+	}
+	if text != nil {
+		if err := checkText(op, string(id), *text); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if r.media, err = encode(op, string(id), v.MediaInfo); err != nil {
+		return nil, err
+	}
+	if v.Changes != nil {
+		s, err := encode(op, string(id), v.Changes)
+		if err != nil {
+			return nil, err
+		}
+		r.changes = &s
+	}
+	return r, nil
+}
+
+// values returns the values of versionNames, and text.
+func (r *versionRow) values(text *string) []any {
+	v := &r.v
+	return []any{
+		v.Number, v.Parent, v.Message, v.Run, v.Author, v.Update, v.Title, v.Filename, v.Provenance,
+		r.media, v.Digest, v.InBlob, r.created, r.changes, text,
+	}
+}
+
+func (r *versionRow) dest() []any {
+	v := &r.v
+	return []any{
+		&v.Number, &v.Parent, &v.Message, &v.Run, &v.Author, &v.Update, &v.Title, &v.Filename, &v.Provenance,
+		&r.media, &v.Digest, &v.InBlob, &r.created, &r.changes,
+	}
+}
+
+func (r *versionRow) version() (artel.Version, error) {
+	r.v.CreatedAt = moment(r.created)
+	if err := json.Unmarshal([]byte(r.media), &r.v.MediaInfo); err != nil {
+		return artel.Version{}, err
+	}
+	if r.changes != nil {
+		if err := json.Unmarshal([]byte(*r.changes), &r.v.Changes); err != nil {
+			return artel.Version{}, err
+		}
+	}
+	return r.v, nil
+}

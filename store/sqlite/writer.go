@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// Bounds of a batch: what is reached first ends it.
+const (
+	batchUpdates = 256
+	batchTime    = 5 * time.Millisecond
+)
+
+// A writer gives updates their turns on the one connection that writes.
+//
+// Turns are taken in order of arrival. Who has the turn runs its update in the
+// open batch, then gives the turn to the next in line, who goes on in the same
+// batch. Who finds nobody in line, or the batch full, commits it and tells all
+// that are in it.
+type writer struct {
+	store *Store
+	most  int // updates in a batch
+
+	// Used by who has the turn.
+	session *session // nil: to be opened again
+	batch   *batch   // nil: none is open
+
+	mu   sync.Mutex // guards what follows
+	busy bool       // somebody has the turn
+	line []chan struct{}
+}
+
+// A batch is one transaction with the updates of several callers.
+type batch struct {
+	updates int
+	began   time.Time
+	done    chan struct{} // closed when err is known
+	err     error
+}
+
+func newWriter(s *Store) (*writer, error) {
+	c, err := s.openSession()
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{store: s, session: c, most: batchUpdates}
+	if s.path == Memory {
+		w.most = 1 // views use the same connection and must see committed state
+	}
+	return w, nil
+}
+
+// update runs fn in a batch and waits for its commit.
+func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
+	b, err := w.join(ctx, owner, fn)
+	if err != nil {
+		return err
+	}
+	<-b.done
+	return b.err
+}
+
+// join waits for the turn and runs fn in the open batch, which it returns.
+func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) (_ *batch, err error) {
+	const op = "store.Update"
+	if err := w.enter(ctx, op); err != nil {
+		return nil, err
+	}
+	defer w.leave()
+	b, err := w.open()
+	if err != nil {
+		return nil, failure(op, w.store.path, err)
+	}
+	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true}
+	fits := false // stays false when fn panics or ends its goroutine
+	defer func() {
+		t.end()
+		if !fits || t.broken != nil {
+			w.undo(t.broken)
+		}
+	}()
+	if err := fn(t.nouns()); err != nil {
+		return nil, err
+	}
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, canceled(op, err)
+	}
+	if b.updates > 0 {
+		if _, err := w.session.exec("RELEASE one"); err != nil {
+			t.broken = failure(op, w.store.path, err)
+			return nil, t.broken
+		}
+	}
+	b.updates++
+	fits = true
+	return b, nil
+}
+
+// alone runs fn with nobody writing. Only a database in memory, whose batches
+// have one update, may use it: no batch is open then.
+func (w *writer) alone(ctx context.Context, op string, fn func(*session) error) error {
+	if err := w.enter(ctx, op); err != nil {
+		return err
+	}
+	defer w.leave()
+	return fn(w.session)
+}
+
+// open returns the open batch, ready for one more update.
+func (w *writer) open() (*batch, error) {
+	if w.session == nil {
+		c, err := w.store.openSession()
+		if err != nil {
+			return nil, err
+		}
+		w.session = c
+	}
+	if w.batch == nil {
+		if _, err := w.session.exec("BEGIN IMMEDIATE"); err != nil {
+			w.renew()
+			return nil, err
+		}
+		w.batch = &batch{began: time.Now(), done: make(chan struct{})}
+		return w.batch, nil
+	}
+	// The first update needs no savepoint: there is nothing else to keep.
+	if w.batch.updates > 0 {
+		if _, err := w.session.exec("SAVEPOINT one"); err != nil {
+			w.abort(failure("store.Update", w.store.path, err))
+			return nil, err
+		}
+	}
+	return w.batch, nil
+}
+
+// undo takes the last update out of the batch. broken says that the database
+// failed under it, which ends the batch.
+func (w *writer) undo(broken error) {
+	switch {
+	case broken != nil:
+		w.abort(broken)
+	case w.batch.updates == 0:
+		w.abort(nil)
+	default:
+		_, err := w.session.exec("ROLLBACK TO one")
+		if err == nil {
+			_, err = w.session.exec("RELEASE one")
+		}
+		if err != nil {
+			w.abort(failure("store.Update", w.store.path, err))
+		}
+	}
+}
+
+// commit ends the batch and tells its callers.
+func (w *writer) commit() {
+	if _, err := w.session.exec("COMMIT"); err != nil {
+		w.abort(&artel.Error{Op: "store.Update", Subject: w.store.path, Kind: artel.Unavailable, Err: err})
+		return
+	}
+	close(w.batch.done)
+	w.batch = nil
+}
+
+// abort gives the batch up; its callers get err.
+func (w *writer) abort(err error) {
+	if _, rerr := w.session.exec("ROLLBACK"); rerr != nil || err != nil {
+		w.renew()
+	}
+	w.batch.err = err
+	close(w.batch.done)
+	w.batch = nil
+}
+
+// renew drops a connection that may be in no good state. A database in memory
+// would be lost with it.
+func (w *writer) renew() {
+	if w.store.path == Memory {
+		return
+	}
+	_ = w.session.close()
+	w.session = nil
+}
+
+// enter waits for the turn.
+func (w *writer) enter(ctx context.Context, op string) error {
+	w.mu.Lock()
+	if !w.busy {
+		w.busy = true
+		w.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	w.line = append(w.line, turn)
+	w.mu.Unlock()
+	select {
+	case <-turn:
+		if ctx.Err() == nil {
+			return nil
+		}
+		w.leave()
+		return canceled(op, ctx.Err())
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	i := slices.Index(w.line, turn)
+	if i >= 0 {
+		w.line = slices.Delete(w.line, i, i+1)
+	}
+	w.mu.Unlock()
+	if i < 0 { // the turn came all the same, and the batch waits for us
+		w.leave()
+	}
+	return canceled(op, ctx.Err())
+}
+
+// leave gives the turn away. It commits first where the batch must not wait
+// for the next in line.
+func (w *writer) leave() {
+	w.mu.Lock()
+	if b := w.batch; b != nil && (len(w.line) == 0 || b.updates >= w.most || time.Since(b.began) >= batchTime) {
+		w.mu.Unlock()
+		w.commit()
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if len(w.line) == 0 {
+		w.busy = false
+		return
+	}
+	close(w.line[0])
+	w.line = slices.Delete(w.line, 0, 1)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// log reads all events of conv.
+func (c *check) log(conv artel.ConversationID) (list []artel.Event) {
+	c.view(func(tx store.Tx) (err error) { list, err = tx.Events.Read(conv, 0, 1000); return err })
+	return list
+}
+
+func eventsRoundTrip(c *check) {
+	conv := c.conversation()
+	in := []artel.Event{
+		{Seq: 77, Type: artel.EventUsage, Run: "run_1", Agent: "lead", Time: c.at(1), Data: json.RawMessage("{ \"a\" : \"中\\u0000<\" ,\n \"n\":1.0}")},
+		{Type: artel.EventRunStarted, Time: c.now},
+	}
+	c.update(func(tx store.Tx) error {
+		last, err := tx.Events.Append(conv, in...)
+		c.same("last number", last, artel.Seq(2))
+		return err
+	})
+	want := append([]artel.Event(nil), in...)
+	want[0].Seq, want[1].Seq = 1, 2
+	c.same("events", c.log(conv), want)
+	for what, e := range map[string]artel.Event{
+		"data that is not JSON":  {Data: json.RawMessage("{")},
+		"data that is not UTF-8": {Data: json.RawMessage("\"\xff\"")},
+	} {
+		c.refused("Append of "+what, artel.Invalid, func(tx store.Tx) error { _, err := tx.Events.Append(conv, e); return err })
+	}
+}
+
+func eventsNumbers(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	total := artel.Seq(0)
+	for i := range 12 {
+		n := i % 4
+		undo := i%3 == 1
+		err := c.s.Update(c.ctx, me, func(tx store.Tx) error {
+			last, err := tx.Events.Append(conv, make([]artel.Event, n)...)
+			if err != nil {
+				return err
+			}
+			c.same("last number", last, total+artel.Seq(n))
+			if _, err := tx.Events.Append(other, artel.Event{}); err != nil {
+				return err
+			}
+			if undo {
+				return errUndo
+			}
+			return nil
+		})
+		if undo != errors.Is(err, errUndo) {
+			c.must("Append", err)
+		}
+		if !undo {
+			total += artel.Seq(n)
+		}
+	}
+	list := c.log(conv)
+	c.same("events", len(list), int(total))
+	for i, e := range list {
+		c.same("number", e.Seq, artel.Seq(i+1))
+	}
+	c.view(func(tx store.Tx) error {
+		last, err := tx.Events.Last(conv)
+		c.same("Last", last, total)
+		return err
+	})
+}
+
+func eventsRead(c *check) {
+	conv, empty := c.conversation(), c.conversation()
+	c.update(func(tx store.Tx) error { _, err := tx.Events.Append(conv, make([]artel.Event, 10)...); return err })
+	for _, q := range []struct {
+		after       artel.Seq
+		limit, want int
+	}{{0, 3, 3}, {7, 100, 3}, {8, 1, 1}, {10, 5, 0}, {99, 5, 0}} {
+		c.view(func(tx store.Tx) error {
+			list, err := tx.Events.Read(conv, q.after, q.limit)
+			c.same("events read", len(list), q.want)
+			for i, e := range list {
+				c.same("number", e.Seq, q.after+artel.Seq(i+1))
+			}
+			return err
+		})
+	}
+	c.view(func(tx store.Tx) error {
+		last, err := tx.Events.Last(empty)
+		c.same("Last of an empty log", last, artel.Seq(0))
+		return err
+	})
+	c.missing("Read of no conversation", func(tx store.Tx) error { _, err := tx.Events.Read("cnv_none", 0, 1); return err })
+	c.missing("Last of no conversation", func(tx store.Tx) error { _, err := tx.Events.Last("cnv_none"); return err })
+	c.refused("Append to no conversation", artel.NotFound, func(tx store.Tx) error {
+		_, err := tx.Events.Append("cnv_none", artel.Event{})
+		return err
+	})
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+func messagesRoundTrip(c *check) {
+	conv := c.conversation()
+	root := c.message(conv, "")
+	full := artel.Message{
+		ID: artel.NewMessageID(c.now), Conversation: conv, Parent: root, Role: artel.RoleAssistant,
+		Parts: artel.Parts{
+			artel.Text{Text: awkward},
+			artel.Media{
+				Ref: artel.Ref{Conversation: conv, Artifact: "图", Version: 3}, MediaType: "image/png", Kind: artel.KindImage,
+				Filename: "图.png", Size: 5 << 30, Width: 1, Height: 2, Pages: 3, Duration: 0.1,
+			},
+			artel.ToolCall{ID: "call_1", Name: "f", Arguments: json.RawMessage(`{"a":1.0,"b":"\u0000"}`)},
+			artel.ToolResult{CallID: "call_1", Content: awkward, Parts: artel.Parts{artel.Text{Text: "in"}}, IsError: true},
+			artel.Reasoning{Text: awkward, Opaque: json.RawMessage(`["x"]`), Service: "demo"},
+		},
+		Agent: "lead", Run: "run_1", Muted: true, Summary: true, CreatedAt: c.at(1),
+	}
+	for what, m := range map[string]artel.Message{
+		"all fields":  full,
+		"nil parts":   {ID: artel.NewMessageID(c.now), Conversation: conv},
+		"empty parts": {ID: artel.NewMessageID(c.now), Conversation: conv, Parts: artel.Parts{}},
+	} {
+		c.update(func(tx store.Tx) error { return tx.Messages.Create(m) })
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Messages.Get(m.ID)
+			c.same("Get with "+what, got, m)
+			return err
+		})
+	}
+	c.missing("Get of an unknown id", func(tx store.Tx) error { _, err := tx.Messages.Get("msg_none"); return err })
+	c.refused("Create of an id that is there", artel.Conflict, func(tx store.Tx) error { return tx.Messages.Create(full) })
+	bad := artel.Message{ID: artel.NewMessageID(c.now), Conversation: conv, Parts: artel.Parts{artel.Text{Text: "a\xff"}}}
+	c.refused("Create with text that is not UTF-8", artel.Invalid, func(tx store.Tx) error { return tx.Messages.Create(bad) })
+}
+
+func messagesParent(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	m := c.message(conv, "")
+	create := func(conv artel.ConversationID, parent artel.MessageID) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			return tx.Messages.Create(artel.Message{ID: artel.NewMessageID(c.now), Conversation: conv, Parent: parent})
+		}
+	}
+	c.update(create(conv, m))
+	c.refused("parent in another conversation", artel.Invalid, create(other, m))
+	c.refused("parent that is nowhere", artel.Invalid, create(conv, "msg_none"))
+	c.refused("conversation that is nowhere", artel.NotFound, create("cnv_none", ""))
+}
+
+func messagesPath(c *check) {
+	conv := c.conversation()
+	root := c.message(conv, "")
+	a1 := c.message(conv, root)
+	a2 := c.message(conv, a1)
+	b1 := c.message(conv, root)
+	path := func(leaf artel.MessageID) []artel.MessageID {
+		var ids []artel.MessageID
+		c.view(func(tx store.Tx) error {
+			ms, err := tx.Messages.Path(conv, leaf)
+			for _, m := range ms {
+				ids = append(ids, m.ID)
+			}
+			return err
+		})
+		return ids
+	}
+	c.same("path of a", path(a2), []artel.MessageID{root, a1, a2})
+	c.same("path of b", path(b1), []artel.MessageID{root, b1})
+	c.same("path of the empty leaf", path(""), []artel.MessageID(nil))
+	other := c.conversation()
+	c.missing("path in another conversation", func(tx store.Tx) error { _, err := tx.Messages.Path(other, a2); return err })
+	c.missing("path in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Path("cnv_none", ""); return err })
+}
+
+func messagesPaging(c *check) {
+	conv := c.conversation()
+	name := func(i int) artel.MessageID { return artel.MessageID(fmt.Sprintf("msg_%03d", (i*37)%100)) } // ids do not sort by time
+	create := func(i, second int) {
+		c.update(func(tx store.Tx) error {
+			return tx.Messages.Create(artel.Message{ID: name(i), Conversation: conv, CreatedAt: c.at(second)})
+		})
+	}
+	for i := range 20 {
+		create(i, i/3)
+	}
+	var seen []artel.MessageID
+	cursor := ""
+	for page := range 10 {
+		var items []artel.Message
+		c.view(func(tx store.Tx) (err error) {
+			items, cursor, err = tx.Messages.List(conv, store.Page{Cursor: cursor, Limit: 6})
+			return err
+		})
+		for _, m := range items {
+			seen = append(seen, m.ID)
+		}
+		if page == 0 {
+			create(50, -1) // older than what was listed: must not move it
+			create(51, 99) // newer than all: comes at the end
+		}
+		if cursor == "" {
+			break
+		}
+	}
+	var want []artel.MessageID
+	for i := range 20 {
+		want = append(want, name(i))
+	}
+	c.same("messages over all pages", seen, append(want, name(51)))
+	c.missing("List of no conversation", func(tx store.Tx) error { _, _, err := tx.Messages.List("cnv_none", store.Page{}); return err })
+}
+
+func messagesMuted(c *check) {
+	conv := c.conversation()
+	id := c.message(conv, "")
+	for _, want := range []bool{true, false} {
+		c.update(func(tx store.Tx) error { return tx.Messages.SetMuted(id, want) })
+		c.view(func(tx store.Tx) error {
+			m, err := tx.Messages.Get(id)
+			c.same("Muted", m.Muted, want)
+			return err
+		})
+	}
+	c.refused("SetMuted of an unknown id", artel.NotFound, func(tx store.Tx) error { return tx.Messages.SetMuted("msg_none", true) })
+}

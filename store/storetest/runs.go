@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// run starts one that lets go of its lease at a time.
+func (c *check) run(owner artel.Owner, conv artel.ConversationID, s artel.RunState, l store.Lease) (artel.Run, error) {
+	r := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: s, StartedAt: c.now}
+	return r, c.s.Update(c.ctx, owner, func(tx store.Tx) error { return tx.Runs.Create(r, l) })
+}
+
+func runsRoundTrip(c *check) {
+	conv := c.conversation()
+	m := c.message(conv, "")
+	end := c.at(9)
+	full := artel.Run{
+		ID: artel.NewRunID(c.now), Conversation: conv, Message: m, Reply: "msg_r", State: artel.RunFailed, Service: "demo", Agent: "lead",
+		Usage: artel.Usage{Calls: 1, InputTokens: 1 << 40, OutputTokens: 3, CachedTokens: 4},
+		Error: &artel.RunError{Kind: artel.Unavailable, Message: awkward}, StartedAt: c.at(1), FinishedAt: &end,
+	}
+	zero := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: artel.RunDone, StartedAt: c.now}
+	get := func(what string, want artel.Run) {
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Runs.Get(want.ID)
+			c.same(what, got, want)
+			return err
+		})
+	}
+	for _, r := range []artel.Run{full, zero} {
+		c.update(func(tx store.Tx) error { return tx.Runs.Create(r, store.Lease{Holder: "p", Until: c.now}) })
+		get("Get", r)
+	}
+	c.refused("Create of an id that is there", artel.Conflict, func(tx store.Tx) error { return tx.Runs.Create(full, store.Lease{}) })
+	c.refused("Create in no conversation", artel.NotFound, func(tx store.Tx) error {
+		return tx.Runs.Create(artel.Run{ID: artel.NewRunID(c.now), Conversation: "cnv_none", State: artel.RunQueued}, store.Lease{})
+	})
+	change := full
+	change.ID, change.Conversation, change.Message, change.StartedAt = zero.ID, "cnv_other", "msg_other", c.at(77)
+	c.update(func(tx store.Tx) error { return tx.Runs.Update(change) })
+	want := full
+	want.ID, want.Conversation, want.Message, want.StartedAt = zero.ID, conv, "", c.now
+	get("Get after Update", want)
+	c.missing("Get of an unknown id", func(tx store.Tx) error { _, err := tx.Runs.Get("run_none"); return err })
+	c.refused("Update of an unknown id", artel.NotFound, func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: "run_none"}) })
+}
+
+func runsActive(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	c.missing("Active without a run", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
+	for _, s := range []artel.RunState{artel.RunQueued, artel.RunRunning, artel.RunWaiting} {
+		r, err := c.run(me, conv, s, store.Lease{})
+		c.must("Create of the only run", err)
+		_, err = c.run(me, conv, artel.RunQueued, store.Lease{})
+		c.kind("Create beside a "+string(s)+" run", err, artel.Conflict)
+		c.same("its code", artel.CodeOf(err), "run_active")
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Runs.Active(conv)
+			c.same("Active", got.ID, r.ID)
+			return err
+		})
+		o, err := c.run(me, other, s, store.Lease{})
+		c.must("Create in another conversation", err)
+		for _, r := range []artel.Run{r, o} {
+			r.State = artel.RunWaiting
+			c.update(func(tx store.Tx) error { return tx.Runs.Update(r) })
+			r.State = artel.RunCancelled
+			c.update(func(tx store.Tx) error { return tx.Runs.Update(r) })
+		}
+		c.missing("Active after the end", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
+	}
+}
+
+func runsLease(c *check) {
+	r, err := c.run(me, c.conversation(), artel.RunRunning, store.Lease{Holder: "a", Until: c.at(10)})
+	c.must("Create", err)
+	renew := func(holder string, until, now int) error {
+		return c.s.Update(c.ctx, me, func(tx store.Tx) error {
+			return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder, Until: c.at(until)}, c.at(now))
+		})
+	}
+	c.kind("Renew by another in the holder's time", renew("b", 20, 5), artel.Conflict)
+	c.kind("Renew by the holder", renew("a", 15, 5), "")
+	c.kind("Renew by another in the renewed time", renew("b", 20, 12), artel.Conflict)
+	c.kind("Renew by the holder after its time", renew("a", 18, 17), "")
+	c.kind("Renew by another after the holder's time", renew("b", 30, 19), "")
+	c.kind("Renew by who held it before", renew("a", 40, 20), artel.Conflict)
+	c.refused("Renew of an unknown run", artel.NotFound, func(tx store.Tx) error {
+		return tx.Runs.Renew(store.Lease{Run: "run_none", Holder: "a"}, c.now)
+	})
+}
+
+func runsOverdue(c *check) {
+	var want []store.Lease
+	for i, owner := range []artel.Owner{me, them, me} {
+		conv := artel.Conversation{ID: artel.NewConversationID(c.now)}
+		c.must("Create", c.s.Update(c.ctx, owner, func(tx store.Tx) error { return tx.Conversations.Create(conv) }))
+		l := store.Lease{Owner: owner, Conversation: conv.ID, Holder: "p", Until: c.at(10 - i)}
+		r, err := c.run(owner, conv.ID, artel.RunRunning, l)
+		c.must("Create", err)
+		l.Run = r.ID
+		want = append([]store.Lease{l}, want...)
+	}
+	_, err := c.run(me, c.conversation(), artel.RunDone, store.Lease{Holder: "p", Until: c.at(1)})
+	c.must("Create", err)
+	for second, n := range map[int]int{8: 0, 9: 1, 10: 2, 11: 3} {
+		got, err := c.s.Overdue(c.ctx, c.at(second))
+		c.must("Overdue", err)
+		if n == 0 {
+			c.same("overdue leases before any has ended", len(got), 0)
+			continue
+		}
+		c.same("overdue leases", got, want[:n])
+	}
+	c.update(func(tx store.Tx) error {
+		return tx.Runs.Renew(store.Lease{Run: want[0].Run, Holder: "q", Until: c.at(50)}, c.at(20))
+	})
+	got, err := c.s.Overdue(c.ctx, c.at(11).Add(time.Hour/1000))
+	c.must("Overdue", err)
+	c.same("overdue leases after one was renewed", got, want[1:])
+}

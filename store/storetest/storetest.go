@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storetest holds implementations of [store.Store] to their contract.
+//
+// Begin with [Run]. Each clause of the contract is one subtest on a store of
+// its own. The kit is itself held to stores that are broken on purpose: every
+// clause is failed by one of them. It promises nothing about speed and does
+// not look behind the contract.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// Run holds the stores that open returns to the contract. open is called once
+// for each clause, several times at once, and returns an empty store of its
+// own, which it closes with the test.
+func Run(t *testing.T, open func(testing.TB) store.Store) {
+	for _, cl := range clauses() {
+		t.Run(cl.name, func(t *testing.T) {
+			t.Parallel()
+			if err := hold(t.Context(), cl, open(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A clause is one promise of the contract.
+type clause struct {
+	name  string
+	check func(*check)
+}
+
+func clauses() []clause {
+	return []clause{
+		{"conversations/round trip", conversationsRoundTrip},
+		{"conversations/update", conversationsUpdate},
+		{"conversations/paging", conversationsPaging},
+		{"conversations/delete", conversationsDelete},
+		{"messages/round trip", messagesRoundTrip},
+		{"messages/parent", messagesParent},
+		{"messages/path", messagesPath},
+		{"messages/paging", messagesPaging},
+		{"messages/muted", messagesMuted},
+		{"artifacts/head by branch", artifactsByBranch},
+		{"artifacts/unfolded edits", artifactsUnfolded},
+		{"artifacts/tombstone", artifactsTombstone},
+		{"artifacts/exists", artifactsExists},
+		{"versions/round trip", versionsRoundTrip},
+		{"versions/numbers", versionsNumbers},
+		{"versions/fold marks", versionsFold},
+		{"versions/fold twice", versionsFoldTwice},
+		{"versions/edit query", versionsEdits},
+		{"versions/text", versionsText},
+		{"versions/large text", versionsLargeText},
+		{"versions/utf-8", versionsUTF8},
+		{"versions/claim", versionsClaim},
+		{"versions/find", versionsFind},
+		{"runs/round trip", runsRoundTrip},
+		{"runs/one at a time", runsActive},
+		{"runs/lease", runsLease},
+		{"runs/overdue", runsOverdue},
+		{"events/round trip", eventsRoundTrip},
+		{"events/numbers", eventsNumbers},
+		{"events/read", eventsRead},
+		{"answers/round trip", answersRoundTrip},
+		{"answers/prune", answersPrune},
+		{"store/foreign is missing", foreignIsMissing},
+		{"store/error undoes", errorUndoes},
+		{"store/panic undoes", panicUndoes},
+		{"store/cancel undoes", cancelUndoes},
+		{"store/cancel in line", cancelInLine},
+		{"store/cancel a view", cancelView},
+		{"store/no shared memory", noSharedMemory},
+		{"store/updates are serial", updatesAreSerial},
+		{"store/view is consistent", viewIsConsistent},
+		{"store/view cannot write", viewCannotWrite},
+		{"store/closed", closedIsUnavailable},
+	}
+}
+
+// hold runs cl on s. A panic, which a broken store may cause, is an error.
+func hold(ctx context.Context, cl clause, s store.Store) (err error) {
+	c := &check{ctx: ctx, s: s, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)}
+	defer func() {
+		if p := recover(); p != nil && p != any(stop{}) {
+			c.failf("panic: %v", p)
+		}
+		err = errors.Join(c.errs...)
+	}()
+	cl.check(c)
+	return nil
+}
+
+const (
+	me   artel.Owner = "me"
+	them artel.Owner = "them"
+)
+
+// A check runs one clause and collects what is wrong.
+type check struct {
+	ctx  context.Context // of the clause, which is one call
+	s    store.Store
+	now  time.Time // with microseconds
+	errs []error
+}
+
+type stop struct{}
+
+func (c *check) failf(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// must ends the clause when err is not nil.
+func (c *check) must(what string, err error) {
+	if err != nil {
+		c.failf("%s: %w", what, err)
+		panic(stop{})
+	}
+}
+
+func (c *check) kind(what string, err error, want artel.Kind) {
+	if artel.KindOf(err) != want {
+		c.failf("%s: got error %v of kind %q, want kind %q", what, err, artel.KindOf(err), want)
+	}
+	if err == nil {
+		return
+	}
+	if _, ok := errors.AsType[*artel.Error](err); !ok {
+		c.failf("%s: error %v is not an *artel.Error", what, err)
+	}
+}
+
+func (c *check) same(what string, got, want any) {
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.failf("%s (-want +got):\n%s", what, artel.Shorten(diff, 2000))
+	}
+}
+
+// update and view run fn as me; its error ends the clause.
+func (c *check) update(fn func(store.Tx) error) { c.must("update", c.s.Update(c.ctx, me, fn)) }
+func (c *check) view(fn func(store.Tx) error)   { c.must("view", c.s.View(c.ctx, me, fn)) }
+
+// refused expects fn to fail with a kind, in an update.
+func (c *check) refused(what string, want artel.Kind, fn func(store.Tx) error) {
+	c.kind(what, c.s.Update(c.ctx, me, fn), want)
+}
+
+// missing expects fn to fail with NotFound, in a view.
+func (c *check) missing(what string, fn func(store.Tx) error) {
+	c.kind(what, c.s.View(c.ctx, me, fn), artel.NotFound)
+}
+
+// at returns a time n seconds after the beginning of the clause.
+func (c *check) at(n int) time.Time { return c.now.Add(time.Duration(n) * time.Second) }
+
+// conversation makes one that is otherwise empty.
+func (c *check) conversation() artel.ConversationID {
+	v := artel.Conversation{ID: artel.NewConversationID(c.now), CreatedAt: c.now, UpdatedAt: c.now}
+	c.update(func(tx store.Tx) error { return tx.Conversations.Create(v) })
+	return v.ID
+}
+
+// message makes a message under parent.
+func (c *check) message(conv artel.ConversationID, parent artel.MessageID) artel.MessageID {
+	m := artel.Message{ID: artel.NewMessageID(c.now), Conversation: conv, Parent: parent, Role: artel.RoleUser, CreatedAt: c.now}
+	c.update(func(tx store.Tx) error { return tx.Messages.Create(m) })
+	return m.ID
+}
+
+// edit journals one and returns its number.
+func (c *check) edit(conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text string) int {
+	n := 0
+	c.update(func(tx store.Tx) (err error) {
+		n, err = tx.Versions.Append(conv, id, v, &text)
+		return err
+	})
+	return n
+}
+
+// version journals an edit and folds it.
+func (c *check) version(conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text string) int {
+	v.Number = c.edit(conv, id, v, text)
+	c.update(func(tx store.Tx) error { return tx.Versions.Fold(conv, id, v, &text) })
+	return v.Number
+}
+
+// heads tells which numbers the artifacts have at a message.
+func (c *check) heads(conv artel.ConversationID, at artel.MessageID) map[artel.ArtifactID]int {
+	out := map[artel.ArtifactID]int{}
+	c.view(func(tx store.Tx) error {
+		heads, err := tx.Artifacts.Heads(conv, at)
+		for _, a := range heads {
+			out[a.ID] = a.Version
+			one, err := tx.Artifacts.Head(conv, a.ID, at)
+			if err != nil {
+				return err
+			}
+			c.same("Head and Heads", one, a)
+		}
+		return err
+	})
+	return out
+}
+
+// awkward is text that a store may be tempted to change.
+const awkward = "nul \x00, CRLF \r\n, lone mark \u0301, e\u0301 é, 中文, 🧵, \u2028, <&>, \\ufffd \ufffd, \ufeff, '\"%_"

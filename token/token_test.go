@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package token_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/token"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestCount(t *testing.T) {
+	c := token.NewCounter()
+	for _, tt := range []struct {
+		vocabulary, text string
+		want             int
+	}{
+		{token.O200k, "", 0},
+		{token.Cl100k, "", 0},
+		{token.Characters, "", 0},
+		{token.O200k, "hello world", 2},
+		{token.Cl100k, "hello world", 2},
+		{token.Characters, "hello world", 11},
+		{token.Characters, "你好, 世界", 6},
+		{token.Characters, "a\xff\xfe", 3},
+		// Texts that spell special tokens are plain text: seven pieces, not one.
+		{token.O200k, "<|endoftext|>", 7},
+		{token.Cl100k, "<|endoftext|>", 7},
+	} {
+		got, err := c.Count(tt.vocabulary, tt.text)
+		if err != nil || got != tt.want {
+			t.Errorf("Count(%s, %q) = %d, %v; want %d", tt.vocabulary, tt.text, got, err, tt.want)
+		}
+	}
+}
+
+func TestUnknownVocabulary(t *testing.T) {
+	_, err := token.NewCounter().Count("p50k_base", "x")
+	if !errors.Is(err, artel.Invalid) {
+		t.Fatalf("error %v, want kind invalid", err)
+	}
+	for _, name := range token.Vocabularies() {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%q does not name %s", err, name)
+		}
+	}
+}
+
+func TestInvalidUTF8(t *testing.T) {
+	c := token.NewCounter()
+	for _, v := range []string{token.O200k, token.Cl100k} {
+		// The two bytes of a cut character are one replacement, as in tiktoken.
+		cut, err := c.Count(v, "x\xe4\xb8")
+		one, err2 := c.Count(v, "x\ufffd")
+		if err != nil || err2 != nil || cut != one {
+			t.Errorf("%s: a cut character has %d tokens, want %d", v, cut, one)
+		}
+		bad, err := c.Count(v, "a\xc3(\xff"+strings.Repeat("\x80", 400))
+		if err != nil {
+			t.Errorf("%s: %v", v, err)
+		}
+		good, err := c.Count(v, "a\ufffd(\ufffd"+strings.Repeat("\ufffd", 400))
+		if err != nil || bad != good {
+			t.Errorf("%s: %d tokens, %d with replacement characters (%v)", v, bad, good, err)
+		}
+	}
+}
+
+// TestEqualsLibrary holds counts, whether fresh or remembered, to the library.
+func TestEqualsLibrary(t *testing.T) {
+	c := token.NewCounter()
+	for v, e := range map[string]tokenizer.Encoding{token.O200k: tokenizer.O200kBase, token.Cl100k: tokenizer.Cl100kBase} {
+		codec, err := tokenizer.Get(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces := rapid.SampledFrom([]string{
+			"the ", "I'LL've", "  \n\n", "\r\n\t", "12345", "上下文", "名字。", "🎉👩‍👩‍👧", "e\u0301", "<|endofprompt|>",
+			"func main() {", "\x00", "ʼn", "ÀÉ", strings.Repeat("a", 120), "base64/+==", "   x",
+		})
+		rapid.Check(t, func(t *rapid.T) {
+			text := strings.Join(rapid.SliceOfN(rapid.OneOf(pieces, rapid.String()), 0, 60).Draw(t, "pieces"), "")
+			want, err := codec.Count(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if got, err := c.Count(v, text); err != nil || got != want {
+					t.Fatalf("Count(%s, %q) = %d, %v; want %d", v, text, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestLongTexts: counting in segments changes nothing, and no text takes time
+// out of proportion. A megabyte of these took the library alone ten minutes.
+func TestLongTexts(t *testing.T) {
+	c := token.NewCounter()
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range []string{"He said \"it's done\", and left. ", "工件系统，保存一切内容；\n", "\tx := f(a, b)\n", "QUJDREVGRw0K", "a"} {
+		text := strings.Repeat(unit, (150<<10)/len(unit))
+		want, err := codec.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Count(token.O200k, text); err != nil || got != want {
+			t.Errorf("%q…: %d, %v; want %d", unit, got, err, want)
+		}
+	}
+	text := strings.Repeat("\n ", 40<<10)
+	if n, err := c.Count(token.O200k, text); err != nil || n < len(text)/256 || n > len(text) {
+		t.Errorf("white space: %d, %v", n, err)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	c := token.NewCounter()
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			v := token.Vocabularies()[i%3]
+			text := strings.Repeat(fmt.Sprintf("word %d ", i/3), 100)
+			first, err := c.Count(v, text)
+			if err != nil {
+				t.Error(err)
+			}
+			if again, err := c.Count(v, text); err != nil || again != first {
+				t.Errorf("%d, then %d (%v)", first, again, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzCount(f *testing.F) {
+	c := token.NewCounter()
+	f.Add("hello <|endoftext|> 世界\xff")
+	f.Add(strings.Repeat(" \n", 200))
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, v := range token.Vocabularies() {
+			n, err := c.Count(v, text)
+			if err != nil {
+				t.Fatalf("%s: %v", v, err)
+			}
+			if valid := utf8.ValidString(text); n < 0 || valid && n > len(text) || (n == 0) != (text == "") {
+				t.Fatalf("%s: %d tokens in %d bytes", v, n, len(text))
+			}
+		}
+	})
+}
+
+func BenchmarkCount(b *testing.B) {
+	texts := map[string]string{
+		"english": "The artel was a workshop of craftsmen who shared their tools, and divided what they earned by custom. ",
+		"chinese": "工件系统保存智能体写下的一切内容，并把每个版本交给合适的模型阅读；名称不会改变。",
+		"code":    "\tfor i, r := range s {\n\t\tif r == '\\n' { // a line ends\n\t\t\tlines = append(lines, s[start:i+1])\n\t\t}\n\t}\n",
+	}
+	c := token.NewCounter()
+	for name, text := range texts {
+		for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
+			body := strings.Repeat(text, size/len(text)+1)
+			b.Run(fmt.Sprintf("%s/%dK", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				for i := 0; b.Loop(); i++ {
+					// Each text is new, so that the count is not remembered.
+					if _, err := c.Count(token.O200k, fmt.Sprint(i)+body); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+	b.Run("remembered/100K", func(b *testing.B) {
+		body := strings.Repeat(texts["english"], 1000)
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			if _, err := c.Count(token.O200k, body); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

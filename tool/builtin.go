@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+// BuiltIn returns the tools of the product.
+func BuiltIn() []Tool {
+	return []Tool{
+		createArtifact(),
+		updateArtifact(),
+		rewriteArtifact(),
+		readArtifact(),
+		listArtifacts(),
+		getArtifact(),
+	}
+}

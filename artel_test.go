@@ -218,8 +218,17 @@ func TestEventOfEveryPayload(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	seen := map[artel.EventType]bool{}
 	for _, p := range []artel.Payload{
-		artel.RunStarted{}, artel.UserInput{}, artel.AgentStarted{}, artel.MessageDelta{}, artel.MessageCompleted{}, artel.ToolStarted{},
-		artel.ToolCompleted{}, artel.ArtifactCreated{}, artel.ArtifactUpdated{}, artel.UsageReported{}, artel.RunFinished{},
+		artel.RunStarted{},
+		artel.UserInput{},
+		artel.AgentStarted{},
+		artel.MessageDelta{},
+		artel.MessageCompleted{},
+		artel.ToolStarted{},
+		artel.ToolCompleted{},
+		artel.ArtifactCreated{},
+		artel.ArtifactUpdated{},
+		artel.UsageReported{},
+		artel.RunFinished{},
 	} {
 		if s, ok := p.(artel.ToolStarted); ok {
 			s.Arguments = json.RawMessage(`{}`)

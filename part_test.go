@@ -141,9 +141,26 @@ func FuzzParts(f *testing.F) {
 // TestZeroValuesMarshal holds the package to its promise about zero values.
 func TestZeroValuesMarshal(t *testing.T) {
 	for _, v := range []any{
-		artel.Conversation{}, artel.Message{}, artel.Run{}, artel.RunError{}, artel.Usage{}, artel.Artifact{}, artel.Version{}, artel.Change{},
-		artel.MediaInfo{}, artel.Route{}, artel.Ref{}, artel.Text{}, artel.Media{}, artel.ToolResult{}, artel.Reasoning{}, artel.Parts{}, artel.Event{},
-		artel.ToolCall{}, artel.ToolStarted{}, artel.ToolCompleted{},
+		artel.Conversation{},
+		artel.Message{},
+		artel.Run{},
+		artel.RunError{},
+		artel.Usage{},
+		artel.Artifact{},
+		artel.Version{},
+		artel.Change{},
+		artel.MediaInfo{},
+		artel.Route{},
+		artel.Ref{},
+		artel.Text{},
+		artel.Media{},
+		artel.ToolResult{},
+		artel.Reasoning{},
+		artel.Parts{},
+		artel.Event{},
+		artel.ToolCall{},
+		artel.ToolStarted{},
+		artel.ToolCompleted{},
 	} {
 		data, err := json.Marshal(v)
 		if err != nil {

@@ -22,14 +22,14 @@ func Example() {
 	decision := route.Decide(info, route.Target{Capabilities: model.TextOnly()})
 	fmt.Println(info.MediaType, decision.Step, decision.Reason, decision.Need)
 
-	plan := "- [ ] Read the report\n- [ ] Write it “up”\n"
-	result, err := edit.Apply(context.Background(), plan, []edit.Edit{{Old: `[ ] Write it "up"`, New: "[x] Write it up"}}, edit.Options{})
+	plan := "- [ ] Read the report\n- [ ] Write it up\n"
+	result, err := edit.Apply(context.Background(), plan, []edit.Edit{{Old: "[ ] Write it up", New: "[x] Write it up"}}, edit.Options{})
 	fmt.Println(result.Text, result.Hits[0].Layer, err)
 	// Output:
 	// image/png described capability_missing vision
 	// - [ ] Read the report
 	// - [x] Write it up
-	//  normalized <nil>
+	//  exact <nil>
 }
 
 // TestReadme holds the Go of the README to the example, which is run, and its
@@ -77,5 +77,48 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s links to %s, which is not there", name, to)
 			}
 		}
+	}
+}
+
+// TestDependencies holds docs/dependencies.md to the modules that are imported.
+func TestDependencies(t *testing.T) {
+	doc, err := os.ReadFile("docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z0-9.]+\.[a-z]+/\S+) v`).FindAllStringSubmatch(string(mod), -1)
+	imported := map[string]bool{}
+	for _, f := range readHouse(t).files {
+		for _, spec := range f.Imports {
+			name := strings.Trim(spec.Path.Value, `"`)
+			longest := ""
+			for _, m := range required {
+				if (name == m[1] || strings.HasPrefix(name, m[1]+"/")) && len(m[1]) > len(longest) {
+					longest = m[1]
+				}
+			}
+			imported[longest] = true
+		}
+	}
+	delete(imported, "")
+	major := regexp.MustCompile(`/v\d+$`)
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z0-9.-]+/[a-zA-Z0-9./-]+) \|`).FindAllStringSubmatch(string(doc), -1) {
+		found := false
+		for name := range imported {
+			if plain := major.ReplaceAllString(name, ""); plain == row[1] || plain == "github.com/"+row[1] {
+				delete(imported, name)
+				found = true
+			}
+		}
+		if !found {
+			t.Errorf("docs/dependencies.md lists %s, which nothing imports", row[1])
+		}
+	}
+	for name := range imported {
+		t.Errorf("%s is imported and not in docs/dependencies.md", name)
 	}
 }

@@ -115,9 +115,12 @@ func (d *Dir) Put(ctx context.Context, r io.Reader, limit int64) (Info, error) {
 	name += "." + strconv.FormatInt(size, 10)
 	if info, err := d.Stat(ctx, digest); err == nil {
 		now := time.Now()
-		err = os.Chtimes(filepath.Join(leaf, name), now, now)
-		if err == nil {
+		if err := os.Chtimes(filepath.Join(leaf, name), now, now); err == nil {
 			info.Time = now
+			// Whoever put it first may not have come to this yet.
+			if err := syncDir(leaf); err != nil {
+				return Info{}, diskError(op, string(digest), err)
+			}
 			return info, d.settle(op, leaf)
 		}
 		// Deleted in between: fall through and keep the new copy.
@@ -170,13 +173,13 @@ func (d *Dir) fill(ctx context.Context, staged *os.File, r io.Reader, limit int6
 	}
 }
 
-// settle makes sure that the folders above a blob survive a power failure:
+// settle makes sure that the folders above a leaf survive a power failure:
 // once per leaf and process, since whoever made them may not have come to it.
 func (d *Dir) settle(op, leaf string) error {
 	if _, done := d.durable.Load(leaf); done {
 		return nil
 	}
-	for _, dir := range []string{leaf, filepath.Dir(leaf), d.root} {
+	for _, dir := range []string{filepath.Dir(leaf), d.root} {
 		if err := syncDir(dir); err != nil {
 			return diskError(op, "", err)
 		}

@@ -129,7 +129,6 @@ func bytesOp(op huma.Operation) huma.Operation {
 	op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
 		"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}
-	op.SkipValidateBody = true
 	return op
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	sampleSize = 2 << 10 // what the guess is made from, beginning with the first byte that is not ASCII
+	sampleSize = 1 << 10 // what the guess is made from, beginning with the first byte that is not ASCII
 	maxTrials  = 4       // charsets that are tried on the whole stream
 )
 

@@ -103,7 +103,7 @@ func bullet(s string) int {
 // marks but underscores inside of words.
 func countMarks(line string) int {
 	n := 0
-	var before rune = ' '
+	before := ' '
 	for i := 0; i < len(line); {
 		r, w := utf8.DecodeRuneInString(line[i:])
 		i += w

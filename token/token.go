@@ -38,7 +38,7 @@ const (
 )
 
 // A Counter counts tokens. It is safe for concurrent use. Make one per
-// process: a loaded vocabulary takes tens of megabytes.
+// process: a loaded vocabulary takes about ten megabytes.
 type Counter struct {
 	o200k, cl100k func() (tokenizer.Codec, error)
 	seen          cache

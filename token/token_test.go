@@ -60,9 +60,9 @@ func TestUnknownVocabulary(t *testing.T) {
 func TestInvalidUTF8(t *testing.T) {
 	c := token.NewCounter()
 	for _, v := range []string{token.O200k, token.Cl100k} {
-		// The two bytes of a cut character are one replacement, as in tiktoken.
-		cut, err := c.Count(v, "x\xe4\xb8")
-		one, err2 := c.Count(v, "x\ufffd")
+		// The three bytes of a cut character are one replacement, as in tiktoken.
+		cut, err := c.Count(v, strings.Repeat("x\xf0\x9f\x98 ", 9))
+		one, err2 := c.Count(v, strings.Repeat("x\ufffd ", 9))
 		if err != nil || err2 != nil || cut != one {
 			t.Errorf("%s: a cut character has %d tokens, want %d", v, cut, one)
 		}

@@ -179,7 +179,7 @@ func failingSource(ctx context.Context, s blob.Store) error {
 
 func endedContext(ctx context.Context, s blob.Store) error {
 	ended, cancel := context.WithCancel(ctx)
-	source := io.MultiReader(strings.NewReader("half"), readerFunc(func([]byte) (int, error) { cancel(); return 0, nil }),
+	source := io.MultiReader(strings.NewReader("half"), readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }),
 		strings.NewReader("other half"))
 	if _, err := s.Put(ended, source, 0); artel.KindOf(err) != artel.Canceled {
 		return fmt.Errorf("Put: %v, want kind %s", err, artel.Canceled)

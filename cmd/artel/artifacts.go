@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/phrase"
 )
 
 func putCommand(g *globals) *cobra.Command {
@@ -133,7 +134,7 @@ func (g *globals) listArtifacts(cmd *cobra.Command, id artel.ConversationID) err
 	}
 	return g.print(cmd, list, func(w printer) {
 		for _, a := range list.Items {
-			w.linef("%s\tv%d\t%s\t%s\t%s\t%s", a.ID, a.Version, a.Kind, size(a.Size), a.Source, artel.Shorten(a.Title, 60))
+			w.linef("%s\tv%d\t%s\t%s\t%s\t%s", a.ID, a.Version, a.Kind, phrase.Size(a.Size), a.Source, artel.Shorten(a.Title, 60))
 		}
 	})
 }

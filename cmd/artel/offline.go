@@ -34,7 +34,7 @@ func detectCommand(g *globals) *cobra.Command {
 			}
 			defer f.Close()
 			return g.print(cmd, httpapi.DetectedOf(info), func(w printer) {
-				w.linef("%s\t%s\t%s\t%s", info.MediaType, info.Kind, size(info.Size), strings.Join(details(info), ", "))
+				w.linef("%s\t%s\t%s\t%s", info.MediaType, info.Kind, phrase.Size(info.Size), strings.Join(details(info), ", "))
 			})
 		},
 	}

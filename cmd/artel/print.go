@@ -37,18 +37,4 @@ type printer struct{ w io.Writer }
 func (p printer) line(s string)               { fmt.Fprintln(p.w, s) }
 func (p printer) linef(f string, args ...any) { fmt.Fprintf(p.w, f+"\n", args...) }
 
-// size prints bytes for people, in powers of 1000.
-func size(n int64) string {
-	const units = "kMGT"
-	if n < 1000 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	f, i := float64(n)/1000, 0
-	for f >= 999.95 && i < len(units)-1 {
-		f /= 1000
-		i++
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " " + string(units[i]) + "B"
-}
-
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -312,23 +312,7 @@ func twins() map[string]func(*twin) {
 			}
 		},
 		"store/no shared memory": brokenMemory(),
-		"store/updates are serial": func(t *twin) { // reads before its turn, writes in it
-			t.update = func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
-				var early []artel.Conversation
-				if err := t.Store.View(ctx, owner, func(tx store.Tx) (err error) {
-					early, _, err = tx.Conversations.List(store.Page{})
-					return err
-				}); err != nil {
-					return err
-				}
-				return t.Store.Update(ctx, owner, func(tx store.Tx) error {
-					tx.Conversations = brokenConversations{Conversations: tx.Conversations, get: func(artel.ConversationID) (artel.Conversation, error) {
-						return early[0], nil
-					}}
-					return fn(tx)
-				})
-			}
-		},
+		"store/updates are serial": staleReads,
 		"store/view is consistent": func(t *twin) { // each read sees a state of its own
 			t.view = func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
 				n := 0
@@ -415,5 +399,28 @@ func pageByOffset(real store.Conversations) func(store.Page) ([]artel.Conversati
 			next = strings.Repeat("x", to)
 		}
 		return all[min(from, to):to], next, nil
+	}
+}
+
+// staleReads lets three updates in a row see what the first of them saw.
+func staleReads(t *twin) {
+	var mu sync.Mutex
+	n := 0
+	var seen artel.Conversation
+	t.update = func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
+		return t.Store.Update(ctx, owner, func(tx store.Tx) error {
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, get: func(id artel.ConversationID) (artel.Conversation, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if n++; n%3 != 1 {
+					return seen, nil
+				}
+				var err error
+				seen, err = real.Get(id)
+				return seen, err
+			}}
+			return fn(tx)
+		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A family is what the models behind one API take, as its documentation says.
+// A family is what the models behind one API take.
 type family struct {
 	input     []artel.Capability
 	accepts   []string // nil: not restricted
@@ -25,10 +25,10 @@ type catalogRow struct {
 	window, output int // tokens; 0: not known
 }
 
-// catalog returns the built-in table. Sources: the model pages and file input
-// guides of platform.openai.com, platform.claude.com and ai.google.dev, and the
-// model cards of the open models; windows and outputs compared with the public
-// catalogues models.dev and charmbracelet/catwalk.
+// catalog returns the built-in table: what is commonly known of current
+// models, after the providers' public documentation. Some windows and outputs
+// were compared with charmbracelet/catwalk and models.dev, the rest was not. It
+// is the weakest source of all: whatever an operator or an endpoint says wins.
 func catalog() []catalogRow {
 	var (
 		webImages = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}

@@ -102,6 +102,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.http = modelClient()
+	s.nameModels(ctx)
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents,
 		Providers: map[model.Dialect]model.Provider{
@@ -155,6 +156,24 @@ func (s *server) findServices() error {
 	s.found = append(configured, model.Discover(os.Getenv, spoken()...)...)
 	s.services = model.NewRegistry(s.found, s.config.DefaultService)
 	return nil
+}
+
+// nameModels asks the endpoints that were given without a model which one they
+// have, before anybody can send a message that would go to the demo instead.
+func (s *server) nameModels(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	for i, service := range s.found {
+		if service.Model != "" || service.BaseURL == "" {
+			continue
+		}
+		named, err := model.Complete(ctx, s.http, service)
+		if err != nil {
+			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
+		}
+		s.found[i] = named
+	}
+	s.services.Replace(s.found, s.config.DefaultService)
 }
 
 // askServices completes what only the services themselves know, and looks for

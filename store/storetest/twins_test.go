@@ -311,7 +311,7 @@ func twins() map[string]func(*twin) {
 				return t.Store.View(context.WithoutCancel(ctx), owner, fn)
 			}
 		},
-		"store/no shared memory": brokenMemory(),
+		"store/no shared memory":   brokenMemory(),
 		"store/updates are serial": staleReads,
 		"store/view is consistent": func(t *twin) { // each read sees a state of its own
 			t.view = func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {

@@ -15,9 +15,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +69,12 @@ type Input struct {
 // kept of a broken answer (MessageCompleted with Partial set).
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
-		r := &run{Engine: e, in: in, yield: yield, history: in.History, seen: map[artel.CallID]bool{}}
+		r := &run{Engine: e, in: in, yield: yield, history: slices.Clip(in.History), seen: map[artel.CallID]bool{}}
+		for _, m := range in.History {
+			for _, c := range callsOf(m) {
+				r.seen[c.ID] = true
+			}
+		}
 		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
@@ -82,7 +89,7 @@ type run struct {
 	in      Input
 	yield   func(artel.Payload, error) bool
 	history []artel.Message
-	seen    map[artel.CallID]bool
+	seen    map[artel.CallID]bool // ids of calls on the branch
 	called  int // tool calls so far
 }
 
@@ -208,14 +215,30 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	for _, c := range calls {
 		message.Parts = append(message.Parts, c)
 	}
-	if len(message.Parts) == 0 {
-		return message, artel.Errorf(artel.Unavailable, "agent.Run", string(r.in.Service.ID), "the model answered with nothing")
-	}
-	if err := r.complete(message, finish.Reason == model.StopLength); err != nil {
-		return message, err
+	empty := text.Len() == 0 && len(calls) == 0
+	if !empty {
+		if err := r.complete(message, finish.Reason == model.StopLength); err != nil {
+			return message, err
+		}
 	}
 	finish.Usage.Calls = 1
-	return message, r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: finish.Usage})
+	if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: finish.Usage}); err != nil || !empty {
+		return message, err
+	}
+	return message, r.nothing(finish.Reason)
+}
+
+// nothing says why an answer may have been empty. What the model only thought
+// is no answer.
+func (r *run) nothing(reason model.StopReason) error {
+	kind, why := artel.Unavailable, "the model answered with nothing"
+	switch reason {
+	case model.StopLength:
+		kind, why = artel.TooLarge, "the model used up its output limit before it answered"
+	case model.StopRefusal:
+		kind, why = artel.Denied, "the model declined to answer"
+	}
+	return artel.Errorf(kind, "agent.Run", string(r.in.Service.ID), "%s", why)
 }
 
 func (r *run) complete(m artel.Message, partial bool) error {
@@ -223,8 +246,8 @@ func (r *run) complete(m artel.Message, partial bool) error {
 	return r.tell(artel.MessageCompleted{Message: m, Partial: partial})
 }
 
-// named gives a call an id that is unique in its run; some servers send none,
-// or the same one again.
+// named gives a call an id that is unique on its branch; some servers send
+// none, or the same one again.
 func (r *run) named(c artel.ToolCall) artel.ToolCall {
 	if c.ID == "" || r.seen[c.ID] || len(c.ID) > artel.MaxIDLength {
 		c.ID = artel.CallID("call_" + strings.TrimPrefix(string(artel.NewMessageID(r.now())), "msg_"))
@@ -272,10 +295,12 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		})
 	}
 	wg.Wait()
+	var failed error
 	for i, c := range calls {
 		o := outcomes[i]
-		if o.err != nil {
-			return o.err
+		if o.err != nil { // what its neighbours have done is told all the same
+			failed = cmp.Or(failed, o.err)
+			continue
 		}
 		m := r.newMessage(artel.RoleTool)
 		m.Parts = artel.Parts{artel.ToolResult{CallID: c.ID, Content: o.result.Content, Parts: o.result.Parts, IsError: o.result.IsError}}
@@ -287,7 +312,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 func (r *run) newMessage(role artel.Role) artel.Message {

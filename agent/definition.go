@@ -5,11 +5,14 @@ package agent
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -95,28 +98,56 @@ func Parse(file string, src []byte) (Definition, error) {
 	if !ok {
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, `want YAML front matter between two lines of "---", then the role prompt`)
 	}
-	d := Definition{Name: artel.AgentName(strings.TrimSuffix(path.Base(file), ".md"))}
-	if err := yaml.UnmarshalWithOptions(front, &d, yaml.DisallowUnknownField()); err != nil {
+	var d Definition
+	if err := decode(front, &d); err != nil {
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: %w", err)
+	}
+	if d.Name == "" {
+		d.Name = artel.AgentName(strings.TrimSuffix(path.Base(file), ".md"))
 	}
 	d.Prompt = strings.TrimSpace(string(body))
 	switch {
-	case d.Name == "":
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the agent has no name")
+	case len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName):
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the agent's name has to be one word of at most %d bytes", artel.MaxIDLength)
 	case d.Prompt == "":
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the role prompt after the front matter is empty")
 	case d.Limits.Turns < 0 || d.Limits.ToolCalls < 0 || d.Limits.Seconds < 0:
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is negative; leave it out for the default")
+	case max(d.Limits.Turns, d.Limits.ToolCalls, d.Limits.Seconds) > maxLimit:
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is over %d", maxLimit)
 	}
 	return d, nil
 }
 
+// decode reads front matter. The decoder panics on some tagged values.
+func decode(front []byte, d *Definition) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("this YAML cannot be read; write it without tags")
+		}
+	}()
+	return yaml.UnmarshalWithOptions(front, d, yaml.DisallowUnknownField())
+}
+
+// maxLimit is the most that a limit can allow; a run that may take longer than
+// a week of seconds has no limit at all.
+const maxLimit = 1_000_000
+
+func notInName(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError }
+
+// cutFrontMatter leaves the opening line in front, so that the lines in the
+// parser's errors are those of the file.
 func cutFrontMatter(src []byte) (front, body []byte, ok bool) {
+	const mark = "---\n"
+	src = bytes.TrimPrefix(src, []byte("\uFEFF"))
 	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
-	rest, ok := bytes.CutPrefix(src, []byte("---\n"))
-	if !ok {
+	if !bytes.HasPrefix(src, []byte(mark)) {
 		return nil, nil, false
 	}
-	front, body, ok = bytes.Cut(rest, []byte("\n---\n"))
-	return front, body, ok
+	end := bytes.Index(src[len(mark)-1:], []byte("\n"+mark))
+	if end < 0 {
+		return nil, nil, false
+	}
+	end += len(mark)
+	return src[:end], src[end+len(mark):], true
 }

@@ -242,7 +242,10 @@ func TestDeltasAfterCompletion(t *testing.T) {
 	if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", "text")); err != nil { // and no Hush
 		t.Fatal(err)
 	}
-	for _, after := range []artel.Seq{0, 1} {
+	if _, err := l.Append(t.Context(), artel.Local, c, payload(t, artel.RunStarted{}), payload(t, artel.RunStarted{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []artel.Seq{0, 1, 3} {
 		n := 0
 		for e, err := range l.Follow(t.Context(), artel.Local, c, after, event.FollowOptions{Heartbeat: time.Millisecond}) {
 			if err != nil {
@@ -251,7 +254,7 @@ func TestDeltasAfterCompletion(t *testing.T) {
 			if e.Type == artel.EventMessageDelta {
 				t.Errorf("after %d: a piece of a message that is complete: %s", after, e.Data)
 			}
-			if n++; n == 4 {
+			if n++; n == 6 {
 				break
 			}
 		}

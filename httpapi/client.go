@@ -24,10 +24,21 @@ import (
 // It is safe for concurrent use.
 //
 // Errors are [*Problem] where the server answered with one, and of kind
-// [artel.Unavailable] where no server answered.
+// [artel.Unavailable] with the code [CodeUnreachable] where none answered.
 type Client struct {
 	base string
 	http *http.Client
+}
+
+// CodeUnreachable is the error code of a server that does not answer, or does
+// not answer as an Artel server does.
+const CodeUnreachable = "unreachable"
+
+// unreachable makes an error with that code.
+func (c *Client) unreachable(format string, args ...any) error {
+	err := artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, format, args...)
+	err.Code = CodeUnreachable
+	return err
 }
 
 // NewClient returns a client of the server at base, e.g.
@@ -150,7 +161,7 @@ func (c *Client) Events(ctx context.Context, id artel.ConversationID, after arte
 			}
 			if time.Since(lost) > giveUp {
 				if err == nil {
-					err = artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "the event stream keeps ending")
+					err = c.unreachable("the event stream keeps ending")
 				}
 				yield(artel.Event{}, err)
 				return
@@ -185,7 +196,7 @@ func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *art
 		heard = true
 		var e artel.Event
 		if err := json.Unmarshal([]byte(frame.Data), &e); err != nil {
-			return heard, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "an event is not JSON: %w", err)
+			return heard, c.unreachable("an event is not JSON: %w", err)
 		}
 		if e.Seq > 0 {
 			*after = e.Seq
@@ -242,7 +253,7 @@ func (c *Client) do(req *http.Request, out any) error {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
-		return artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "the answer is not JSON: %w", err)
+		return c.unreachable("the answer is not JSON: %w", err)
 	}
 	return nil
 }
@@ -254,7 +265,7 @@ func (c *Client) answer(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
 		}
-		return nil, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "no server answers: %w", err)
+		return nil, c.unreachable("no server answers: %w", err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -263,7 +274,7 @@ func (c *Client) answer(req *http.Request) (*http.Response, error) {
 	var p Problem
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if json.Unmarshal(b, &p) != nil || p.Status == 0 {
-		return nil, artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, "it answered %s, not as an Artel server does", resp.Status)
+		return nil, c.unreachable("it answered %s, not as an Artel server does", resp.Status)
 	}
 	return nil, &p
 }

@@ -18,7 +18,7 @@ type ArtifactPage struct {
 	frame
 	Conversation artel.Conversation
 	ID           artel.ArtifactID
-	Version      int  // the shown one
+	Number       int  // of the shown version
 	Live         bool // it is being worked on
 	Media        artel.MediaInfo
 	SizeText     string
@@ -57,11 +57,11 @@ func (ui *face) artifactPage(r *http.Request) (ArtifactPage, error) {
 		}
 		var v artel.Version
 		v, text, err = ui.app.Artifacts.Version(ctx, c, page.ID, number)
-		page.Version, page.Media, page.Title = v.Number, v.MediaInfo, v.Title
+		page.Number, page.Media, page.Title = v.Number, v.MediaInfo, v.Title
 	} else {
 		var a artel.Artifact
 		a, text, err = ui.app.Artifacts.Find(ctx, c, page.ID, "")
-		page.Version, page.Media, page.Title, page.Live = a.Version, a.MediaInfo, a.Title, a.Live
+		page.Number, page.Media, page.Title, page.Live = a.Version, a.MediaInfo, a.Title, a.Live
 	}
 	if err != nil {
 		return page, err

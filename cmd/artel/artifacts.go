@@ -22,6 +22,11 @@ func putCommand(g *globals) *cobra.Command {
 			if name != "" && len(args) > 1 {
 				return usageError{fmt.Errorf("--name goes with one file, not %d", len(args))}
 			}
+			for _, path := range args {
+				if _, err := os.Stat(path); err != nil {
+					return artel.Errorf(artel.Invalid, "put", path, "cannot be read: %w", err)
+				}
+			}
 			ctx, client := cmd.Context(), g.client()
 			id := artel.ConversationID(conversation)
 			if conversation == "" {

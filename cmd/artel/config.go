@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 )
 
@@ -72,25 +74,64 @@ func loadConfig(path string) (config, error) {
 
 func (c *config) parse(path string, src []byte) error {
 	c.path = path
+	if err := c.decode(src); err != nil {
+		return &artel.Error{Op: "config", Subject: path, Kind: artel.Invalid, Err: err}
+	}
+	return nil
+}
+
+func (c *config) decode(src []byte) error {
 	file, err := parser.ParseBytes(src, 0)
 	if err != nil {
-		return artel.Errorf(artel.Invalid, "config", path, "not YAML: %w", err)
+		return withLine(err)
+	}
+	if len(file.Docs) > 1 {
+		return errors.New("there is more than one YAML document in it; want one")
 	}
 	for _, doc := range file.Docs {
-		if doc.Body == nil {
-			continue
-		}
-		if err := checkKeys(doc.Body, reflect.TypeFor[config](), ""); err != nil {
-			return &artel.Error{Op: "config", Subject: path, Kind: artel.Invalid, Err: err}
+		switch body := doc.Body.(type) {
+		case nil, *ast.NullNode:
+		case *ast.MappingNode, *ast.MappingValueNode:
+			if err := checkKeys(body, reflect.TypeFor[config](), ""); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("line %d: want keys with values", body.GetToken().Position.Line)
 		}
 	}
-	if err := yaml.Unmarshal(src, c); err != nil {
-		return artel.Errorf(artel.Invalid, "config", path, "%w", err)
+	if err := yaml.UnmarshalWithOptions(src, c, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
+		return withLine(err)
 	}
+	return c.check()
+}
+
+// withLine says what the YAML library found without its excerpt of the file,
+// which may show a key.
+func withLine(err error) error {
+	if e, ok := errors.AsType[yaml.Error](err); ok {
+		return fmt.Errorf("line %d: %s", e.GetToken().Position.Line, e.GetMessage())
+	}
+	return err
+}
+
+// check refuses values that have the right type and mean nothing.
+func (c *config) check() error {
 	switch c.Artifacts.Placement {
 	case "", pipeline.PlaceTail, pipeline.PlaceSystem:
 	default:
-		return artel.Errorf(artel.Invalid, "config", path, "artifacts.placement is %q: want tail or system", c.Artifacts.Placement)
+		return fmt.Errorf("artifacts.placement is %q: want tail or system", c.Artifacts.Placement)
+	}
+	language, _, _ := strings.Cut(strings.ToLower(c.Locale), "-")
+	if language != "" && !slices.Contains(phrase.Locales(), phrase.Locale(language)) {
+		return fmt.Errorf("locale is %q: want one of %q", c.Locale, phrase.Locales())
+	}
+	for key, n := range map[string]*int{"inventory_preview": c.Artifacts.InventoryPreview, "task_plan_cap": c.Artifacts.TaskPlanCap} {
+		if n != nil && *n < 0 {
+			return fmt.Errorf("artifacts.%s is %d: want a number of characters", key, *n)
+		}
+	}
+	if n := c.Artifacts.UploadLimit; n < 0 {
+		return fmt.Errorf("artifacts.upload_limit is %d: want a number of bytes, or none for the default", n)
 	}
 	return nil
 }
@@ -123,8 +164,12 @@ func checkKeys(n ast.Node, t reflect.Type, under string) error {
 				keys = append(keys, k)
 			}
 			slices.Sort(keys)
-			return fmt.Errorf("line %d: there is no key %q; the nearest is %q (there are: %s)",
-				pair.Key.GetToken().Position.Line, under+key, under+model.Nearest(key, keys), strings.Join(keys, ", "))
+			nearest := ""
+			if near := model.Nearest(key, keys); near != "" {
+				nearest = fmt.Sprintf("; the nearest is %q", under+near)
+			}
+			return fmt.Errorf("line %d: there is no key %q%s (there are: %s)",
+				pair.Key.GetToken().Position.Line, artel.Shorten(under+key, 80), nearest, strings.Join(keys, ", "))
 		}
 		if err := checkKeys(pair.Value, sub, under+key+"."); err != nil {
 			return err

@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/httpapi"
 )
 
 // version is set by the linker for releases.
@@ -26,7 +26,7 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
@@ -42,8 +42,12 @@ func run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// exitCodes is the one table from kind to exit code; what is not in it is 1.
-var exitCodes = map[artel.Kind]int{artel.Unavailable: 3}
+// The exit codes beside 0.
+const (
+	exitRefused     = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+)
 
 // usageError is a command line that cannot be carried out.
 type usageError struct{ error }
@@ -51,13 +55,13 @@ type usageError struct{ error }
 func (u usageError) Unwrap() error { return u.error }
 
 func exitCode(err error) int {
-	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
-		return 2
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
 	}
-	if code, ok := exitCodes[artel.KindOf(err)]; ok {
-		return code
+	if artel.CodeOf(err) == httpapi.CodeUnreachable {
+		return exitUnreachable
 	}
-	return 1
+	return exitRefused
 }
 
 // globals are the flags that every verb takes.

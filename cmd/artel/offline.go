@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -81,7 +82,17 @@ func routeCommand(g *globals) *cobra.Command {
 		Long: `Says what the model of a --service, or one with the bare --capabilities, would
 get of a file, and why. With --json it is the whole result with its payload.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := g.target(service, capabilities)
+			if service != "" && len(capabilities) > 0 {
+				return usageError{errors.New("--service and --capabilities exclude each other: a service says what its model takes")}
+			}
+			conf, err := loadConfig(g.config)
+			if err != nil {
+				return err
+			}
+			if locale == "" {
+				locale = conf.Locale
+			}
+			target, err := target(conf, service, capabilities)
 			if err != nil {
 				return err
 			}
@@ -120,21 +131,18 @@ get of a file, and why. With --json it is the whole result with its payload.`,
 	flags.StringVar(&declared, "type", "", "declared media type")
 	flags.StringVar(&service, "service", "", "a service of the configuration or the environment")
 	flags.StringSliceVar(&capabilities, "capabilities", nil, "what the model takes, in place of a service: text,vision,file,audio,video")
-	flags.StringVar(&locale, "locale", "en", "language of descriptions: en or zh")
-	cmd.MarkFlagsMutuallyExclusive("service", "capabilities")
+	flags.StringVar(&locale, "locale", "", "language of descriptions: en or zh; default: that of the configuration")
 	return cmd
 }
 
 // target is what the flags mean; an unknown service takes text only.
-func (g *globals) target(service string, capabilities []string) (route.Target, error) {
+func target(conf config, service string, capabilities []string) (route.Target, error) {
 	t := route.Target{Service: artel.ServiceID(service), Capabilities: model.TextOnly()}
+	if len(capabilities) > 0 {
+		t.Capabilities.Input = model.Fact[[]artel.Capability]{Source: model.FromOperator}
+	}
 	for _, c := range capabilities {
 		t.Capabilities.Input.Value = append(t.Capabilities.Input.Value, artel.Capability(c))
-		t.Capabilities.Input.Source = model.FromOperator
-	}
-	conf, err := loadConfig(g.config)
-	if err != nil {
-		return t, err
 	}
 	s := server{config: conf, log: slog.New(slog.DiscardHandler)}
 	if err := s.findServices(); err != nil {

@@ -76,6 +76,11 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return artel.Errorf(artel.Conflict, "serve", o.data, "another server uses this data directory; stop it, or choose another with --data")
 	}
 	s.close = append(s.close, lock.Unlock)
+	// What a server that was killed had spooled is of no use to anybody.
+	spool := filepath.Join(o.data, "spool")
+	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
+		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
+	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.data, "artel.db"), sqlite.Options{})
 	if err != nil {
 		return err
@@ -114,7 +119,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			Caller:    model.CallerOptions{Log: s.log},
 			Context:   app.Context{Placement: o.config.Artifacts.Placement, Settings: settings},
 			Locale:    phrase.ParseLocale(o.config.Locale),
-			SpoolDir:  o.data,
+			SpoolDir:  spool,
 			Log:       s.log,
 		},
 	})
@@ -181,7 +186,9 @@ func (s *server) nameModels(ctx context.Context) {
 func (s *server) askServices(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	local, err := model.DiscoverLocal(ctx, s.http, model.LocalServers{})
+	local, err := model.DiscoverLocal(ctx, s.http, model.LocalServers{
+		Ollama: os.Getenv("OLLAMA_BASE_URL"), LlamaCPP: os.Getenv("LLAMACPP_BASE_URL"),
+	})
 	if err != nil {
 		s.log.Warn("a model server on this machine answered badly", "err", err)
 	}
@@ -193,6 +200,9 @@ func (s *server) askServices(ctx context.Context) {
 	}
 	if ctx.Err() == nil {
 		s.services.Replace(append(found, local...), s.config.DefaultService)
+		if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
+			s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
+		}
 	}
 }
 

@@ -18,10 +18,10 @@ const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, 
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
 // ?3, for a WITH RECURSIVE.
-const pathTable = `path (n, id, parent, depth) AS (
-	SELECT n, id, parent, 0 FROM messages WHERE owner = ?1 AND conversation = ?2 AND id = ?3
+const pathTable = `path (n, id, parent_n, depth) AS (
+	SELECT n, id, parent_n, 0 FROM messages WHERE owner = ?1 AND conversation = ?2 AND id = ?3
 	UNION ALL
-	SELECT m.n, m.id, m.parent, depth + 1 FROM path JOIN messages m ON m.owner = ?1 AND m.id = path.parent)`
+	SELECT m.n, m.id, m.parent_n, depth + 1 FROM path JOIN messages m ON m.n = path.parent_n AND m.owner = ?1)`
 
 func (t messages) Create(m artel.Message) error {
 	const op = "store.Messages.Create"
@@ -31,10 +31,13 @@ func (t messages) Create(m artel.Message) error {
 	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
 		return err
 	}
+	var parent *int64
 	if m.Parent != "" {
-		if found, err := t.in(op, m.Conversation, m.Parent); err != nil {
+		n, found, err := t.in(op, m.Conversation, m.Parent)
+		if err != nil {
 			return err
-		} else if !found {
+		}
+		if parent = &n; !found {
 			return artel.Errorf(artel.Invalid, op, string(m.Parent), "the parent is not a message of conversation %s", m.Conversation)
 		}
 	}
@@ -47,9 +50,9 @@ func (t messages) Create(m artel.Message) error {
 		parts = &s
 	}
 	_, err := t.change(op, string(m.ID), `INSERT INTO messages
-		(owner, id, conversation, parent, role, agent, run, muted, summary, created_at, parts)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.owner, m.ID, m.Conversation, m.Parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, micros(m.CreatedAt), parts)
+		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, created_at, parts)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, micros(m.CreatedAt), parts)
 	return err
 }
 
@@ -131,10 +134,10 @@ func (t messages) SetMuted(id artel.MessageID, muted bool) error {
 	return err
 }
 
-// in reports whether m is a message of c.
-func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (bool, error) {
-	var one int
-	return t.row(op, string(m), "SELECT 1 FROM messages WHERE owner = ? AND id = ? AND conversation = ?", []any{t.owner, m, c}, &one)
+// in finds the row of m, if it is a message of c.
+func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (n int64, found bool, err error) {
+	found, err = t.row(op, string(m), "SELECT n FROM messages WHERE owner = ? AND id = ? AND conversation = ?", []any{t.owner, m, c}, &n)
+	return n, found, err
 }
 
 // branch is nil when c is there and at is empty or one of its messages.
@@ -142,7 +145,7 @@ func (t *tx) branch(op string, c artel.ConversationID, at artel.MessageID) error
 	if at == "" {
 		return t.known(op, c)
 	}
-	found, err := t.in(op, c, at)
+	_, found, err := t.in(op, c, at)
 	if err == nil && !found {
 		err = noMessage(op, at)
 	}

@@ -141,7 +141,6 @@ func (s *Store) dsn() string {
 	for _, p := range []string{
 		fmt.Sprintf("busy_timeout(%d)", s.options.BusyTimeout.Milliseconds()),
 		"foreign_keys(1)",
-		"page_size(8192)", // a page holds several journal rows; of a new database only
 		"journal_mode(WAL)",
 		"synchronous(" + string(s.options.Synchronous) + ")",
 	} {

@@ -16,6 +16,11 @@ const (
 	versionNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at, changes"
 	versionColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at, v.changes"
 
+	// Of the edits in either state: each is one step in the index.
+	newestNumber = `SELECT max(
+		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0), 0),
+		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1), 0))`
+
 	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteen + ")"
 	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteen + ")"
 	fifteen       = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
@@ -28,12 +33,11 @@ func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 		return 0, err
 	}
 	// The newest number of all is in the journal: that is where it came from.
-	_, err = t.row(op, string(id), "SELECT coalesce(max(number), 0) + 1 FROM edits WHERE owner = ? AND conversation = ? AND artifact = ?",
-		[]any{t.owner, c, id}, &row.v.Number)
+	_, err = t.row(op, string(id), newestNumber, []any{t.owner, c, id}, &row.v.Number)
 	if err != nil {
 		return 0, err
 	}
-	if row.v.Number == 1 {
+	if row.v.Number++; row.v.Number == 1 {
 		if _, err := t.change(op, string(id), "INSERT INTO artifacts (owner, conversation, id, created_at) VALUES (?, ?, ?, ?)",
 			t.owner, c, id, row.created); err != nil {
 			return 0, err
@@ -52,7 +56,7 @@ func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Vers
 	if err != nil {
 		return err
 	}
-	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND artifact = ?
+	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND folded IN (0, 1) AND artifact = ?
 		AND number = ?`, t.owner, c, id, v.Number)
 	if err != nil {
 		return err
@@ -99,6 +103,8 @@ func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit
 	args := []any{t.owner, c}
 	if q.Unfolded {
 		query += " AND v.folded = 0"
+	} else {
+		query += " AND v.folded IN (0, 1)" // so that the index serves
 	}
 	if q.Artifact != "" {
 		query, args = query+" AND v.artifact = ?", append(args, q.Artifact)

@@ -17,7 +17,7 @@ function place(html) {
       document.querySelector(fresh.dataset.into)?.append(fresh);
     }
   }
-  if (atEnd) window.scrollTo({ top: document.documentElement.scrollHeight });
+  if (atEnd) toEnd();
 }
 
 // keep carries over what the reader did: opened cards and the focus.
@@ -33,9 +33,14 @@ function keep(old, fresh) {
   }
 }
 
+// The end of the thread is the composer: on narrow screens the artifacts
+// follow below it.
 function nearEnd() {
-  const page = document.documentElement;
-  return page.scrollHeight - page.clientHeight - window.scrollY < 120;
+  return document.getElementById("composer").getBoundingClientRect().bottom - window.innerHeight < 120;
+}
+
+function toEnd() {
+  document.getElementById("composer").scrollIntoView({ block: "end" });
 }
 
 function follow() {
@@ -46,7 +51,7 @@ function follow() {
     if (event.data) place(event.data);
   });
   window.addEventListener("pagehide", () => source.close());
-  window.scrollTo({ top: document.documentElement.scrollHeight });
+  toEnd();
 }
 
 // The composer sends without leaving the page; the message itself arrives by

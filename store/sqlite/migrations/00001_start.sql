@@ -22,6 +22,7 @@ CREATE INDEX conversations_by_update ON conversations (owner, updated_at, id);
 
 CREATE TABLE messages (
     n            INTEGER PRIMARY KEY, -- breaks ties between equal times
+    parent_n     INTEGER,             -- the parent's n, so that a branch is walked fast
     owner        TEXT    NOT NULL,
     conversation TEXT    NOT NULL,
     id           TEXT    NOT NULL,
@@ -75,7 +76,9 @@ CREATE TABLE versions (
 CREATE INDEX versions_by_digest ON versions (owner, digest);
 
 -- The journal: every edit under its own number, kept when it is folded. The
--- newest number of an artifact is found here, so that its row must stay.
+-- newest number of an artifact is found here, so that its row must stay. The
+-- key begins with what runs look for, and the unfolded edits are few and close
+-- together in it, so that an append touches few pages.
 CREATE TABLE edits (
     owner        TEXT    NOT NULL,
     conversation TEXT    NOT NULL,
@@ -96,11 +99,10 @@ CREATE TABLE edits (
     created_at   INTEGER NOT NULL,
     changes      TEXT,
     text         TEXT,             -- NULL: follows from changes, or binary
-    PRIMARY KEY (owner, conversation, artifact, number),
+    PRIMARY KEY (owner, conversation, folded, artifact, number),
     FOREIGN KEY (owner, conversation, artifact) REFERENCES artifacts (owner, conversation, id) ON DELETE CASCADE
 ) STRICT;
 
-CREATE INDEX edits_unfolded ON edits (owner, conversation, artifact, number) WHERE folded = 0;
 CREATE INDEX edits_by_digest ON edits (owner, digest) WHERE in_blob = 1;
 
 CREATE TABLE runs (

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+)
+
+const whole = `---
+name: writer
+description: Writes things.
+service: fast
+tools: [create_artifact, read_artifact]
+limits:
+  turns: 3
+  tool_calls: 9
+  seconds: 60
+---
+
+You write.
+
+---
+Even this.
+`
+
+func TestParse(t *testing.T) {
+	want := agent.Definition{
+		Name: "writer", Description: "Writes things.", Service: "fast", Tools: []string{"create_artifact", "read_artifact"},
+		Limits: agent.Limits{Turns: 3, ToolCalls: 9, Seconds: 60}, Prompt: "You write.\n\n---\nEven this.",
+	}
+	for name, src := range map[string]string{
+		"lf": whole, "crlf": strings.ReplaceAll(whole, "\n", "\r\n"), "bom": "\uFEFF" + whole,
+	} {
+		got, err := agent.Parse("writer.md", []byte(src))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	if d, err := agent.Parse("agents/bare.md", []byte("---\n---\nAnswer.")); err != nil || d.Name != "bare" || d.Prompt != "Answer." {
+		t.Errorf("empty front matter: got %+v, %v", d, err)
+	}
+}
+
+func TestLimitsHaveDefaults(t *testing.T) {
+	if got := (agent.Limits{}).Time(); got != time.Hour {
+		t.Errorf("got %v", got)
+	}
+	if got := (agent.Limits{Seconds: 7}).Time(); got != 7*time.Second {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := map[string]struct{ src, want string }{
+		"unknown key":       {"---\nname: a\ntoolz: [x]\n---\nPrompt", "toolz"},
+		"its line":          {"---\nname: a\ntoolz: [x]\n---\nPrompt", "[3:1]"},
+		"key twice":         {"---\nname: a\nname: b\n---\nPrompt", "name"},
+		"wrong type":        {"---\nlimits: 3\n---\nPrompt", "limits"},
+		"no front matter":   {"You write.", "front matter"},
+		"not closed":        {"---\nname: a\nYou write.", "front matter"},
+		"empty":             {"", "front matter"},
+		"no prompt":         {"---\nname: a\n---\n \n", "prompt"},
+		"two words":         {"---\nname: a b\n---\nPrompt", "name"},
+		"negative limit":    {"---\nlimits: {turns: -1}\n---\nPrompt", "negative"},
+		"limit without end": {"---\nlimits: {seconds: 9999999999999}\n---\nPrompt", "limit"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			d, err := agent.Parse("x.md", []byte(tt.src))
+			if !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "x.md: ") {
+				t.Errorf("got %+v, %v; want kind invalid, naming %q", d, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := fstest.MapFS{
+		"b.md":     {Data: []byte("---\ndescription: second\n---\nB")},
+		"a.md":     {Data: []byte("---\nname: z\n---\nA")},
+		"notes":    {Data: []byte("nothing")},
+		"sub/c.md": {Data: []byte("nothing")},
+	}
+	got, err := agent.Load(dir)
+	if err != nil || len(got) != 2 || got[0].Name != "z" || got[1].Name != "b" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	dir["c.md"] = &fstest.MapFile{Data: []byte("---\nname: z\n---\nAgain")}
+	if _, err := agent.Load(dir); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), "c.md") {
+		t.Errorf("two files of one name: got %v", err)
+	}
+	dir["c.md"] = &fstest.MapFile{Data: []byte("broken")}
+	if _, err := agent.Load(dir); !errors.Is(err, artel.Invalid) {
+		t.Errorf("a broken file: got %v", err)
+	}
+}
+
+func TestShipped(t *testing.T) {
+	all, err := agent.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, d := range all {
+		found = found || d.Name == agent.Lead
+		if d.Description == "" || len(d.Tools) == 0 {
+			t.Errorf("%s has no description or no tools", d.Name)
+		}
+	}
+	if !found {
+		t.Errorf("there is no %s", agent.Lead)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(strings.ReplaceAll(whole, "\n", "\r\n")))
+	f.Add([]byte("---\n---\nx"))
+	f.Add([]byte("---\na: &a [*a]\n---\nx"))
+	f.Add([]byte("---\ntools: !x\n  a: 0\n---\nx"))
+	f.Add([]byte("---\nname: |\n  a\n---\nx"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		d, err := agent.Parse("dir/x.md", src)
+		if err != nil {
+			if artel.KindOf(err) != artel.Invalid {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		if d.Name == "" || d.Prompt == "" || d.Limits.Time() <= 0 {
+			t.Fatalf("accepted %+v", d)
+		}
+	})
+}

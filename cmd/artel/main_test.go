@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain puts this program on the PATH under the name artel, so that every
+// test runs it as a process of its own.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"artel": main}) }
+
+// patience is how long a test waits for what a process should do soon. It is
+// long because machines may be busy; nothing waits for it to pass.
+const patience = 60 * time.Second
+
+// bareEnvironment has what a process needs and no keys of models. Nobody
+// listens on port 1, so no model server of this machine is found.
+func bareEnvironment(home string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE"),
+		"OLLAMA_BASE_URL=http://127.0.0.1:1", "LLAMACPP_BASE_URL=http://127.0.0.1:1",
+	}
+}
+
+// A process is an artel that serves.
+type process struct {
+	url string // that it told
+
+	cmd  *exec.Cmd
+	errs lockedBuffer
+	done chan struct{} // closed when it has ended
+	err  error         // of Wait; read it after done
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// launch starts artel in dir and waits until it tells its address. The caller
+// stops or kills the process.
+func launch(dir string, env []string, args ...string) (*process, error) {
+	p := &process{cmd: exec.Command("artel", args...), done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, env, &p.errs
+	return p, p.begin()
+}
+
+func (p *process) begin() error {
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	told := make(chan string, 1)
+	go func() {
+		defer close(p.done)
+		lines := bufio.NewReader(out)
+		line, _ := lines.ReadString('\n')
+		told <- line
+		_, _ = io.Copy(io.Discard, lines)
+		p.err = p.cmd.Wait()
+	}()
+	select {
+	case line := <-told:
+		if i := strings.Index(line, "http://"); i >= 0 {
+			p.url = strings.TrimSpace(line[i:])
+			return nil
+		}
+		<-p.done
+		return fmt.Errorf("%q told no address: %w\n%s", p.cmd.Args, p.err, p.errs.String())
+	case <-time.After(patience):
+		p.kill()
+		return fmt.Errorf("%q told no address in %s\n%s", p.cmd.Args, patience, p.errs.String())
+	}
+}
+
+// stop asks the process to end, as an operator does, and wants it to end well.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.kill()
+		return fmt.Errorf("it did not stop in %s\n%s", patience, p.errs.String())
+	}
+	if p.err != nil {
+		return fmt.Errorf("it stopped badly: %w\n%s", p.err, p.errs.String())
+	}
+	return nil
+}
+
+// kill ends the process without a word, and returns when it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.done
+}
+
+// serving starts a server for the length of a test.
+func serving(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
+	p, err := launch(dir, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// verb runs a verb to its end.
+func verb(ctx context.Context, dir string, env []string, args ...string) (stdout string, code int, err error) {
+	cmd := exec.CommandContext(ctx, "artel", args...)
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, env, &errs
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(out), exit.ExitCode(), fmt.Errorf("artel %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return string(out), 0, err
+}
+
+// with returns env with more in it.
+func with(env []string, more ...string) []string { return append(slices.Clip(env), more...) }

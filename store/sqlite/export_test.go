@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+)
+
+// MigrateTo makes a database of an earlier schema.
+func MigrateTo(ctx context.Context, path string, version int64) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil || version == 0 {
+		return err
+	}
+	defer db.Close()
+	return migrateTo(ctx, db, version)
+}
+
+// InLine tells how many updates wait for their turn; -1: nobody has it.
+func InLine(s *Store) int {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	if !s.writer.busy {
+		return -1
+	}
+	return len(s.writer.line)
+}
+
+// Closed reports whether Close has begun.
+func Closed(s *Store) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// pragma runs one on the connection that writes, now and whenever it is opened
+// again, until the returned function is called.
+func pragma(t *testing.T, s *Store, set, unset string) (lift func()) {
+	t.Helper()
+	run := func(query string) {
+		if err := s.writer.alone(t.Context(), "test", func(c *session) error {
+			_, err := c.exec(query)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(set)
+	return func() {
+		if s.writer.session != nil {
+			run(unset)
+		}
+	}
+}
+
+// LimitPages lets the database grow to n pages only, as a full disk would.
+func LimitPages(t *testing.T, s *Store, n int) (lift func()) {
+	return pragma(t, s, fmt.Sprintf("PRAGMA max_page_count = %d", n), "PRAGMA max_page_count = 1073741823")
+}
+
+// ForbidWriting makes the database read-only.
+func ForbidWriting(t *testing.T, s *Store) (lift func()) {
+	return pragma(t, s, "PRAGMA query_only = 1", "PRAGMA query_only = 0")
+}
+
+// DeferFailure returns what, called in an update, makes its commit fail.
+func DeferFailure(s *Store) func() error {
+	return func() error {
+		c := s.writer.session
+		if _, err := c.exec("PRAGMA defer_foreign_keys = 1"); err != nil {
+			return err
+		}
+		_, err := c.exec("INSERT INTO events (owner, conversation, seq, type, run, agent, time) VALUES ('x', 'none', 1, '', '', '', 0)")
+		return err
+	}
+}

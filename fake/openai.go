@@ -44,11 +44,12 @@ type Options struct {
 	Blobs blob.Store
 	// Behavior is how the server behaves at first; zero: well.
 	Behavior Behavior
-	// Keep is how many requests are recorded, the newest; 0: 100.
-	Keep int
 	// Now is the clock; nil: [time.Now].
 	Now func() time.Time
 }
+
+// keepRequests is how many requests are recorded: the newest.
+const keepRequests = 100
 
 // A Request is one recorded call of the completions endpoint.
 type Request struct {
@@ -88,9 +89,6 @@ type OpenAIServer struct {
 func OpenAI(o Options) *OpenAIServer {
 	if o.Responder == nil {
 		o.Responder = Echo
-	}
-	if o.Keep <= 0 {
-		o.Keep = 100
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -148,8 +146,8 @@ func (s *OpenAIServer) take() Behavior {
 func (s *OpenAIServer) record(r Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.requests = append(s.requests, r); len(s.requests) > s.options.Keep {
-		s.requests = slices.Delete(s.requests, 0, len(s.requests)-s.options.Keep)
+	if s.requests = append(s.requests, r); len(s.requests) > keepRequests {
+		s.requests = slices.Delete(s.requests, 0, len(s.requests)-keepRequests)
 	}
 }
 

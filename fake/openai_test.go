@@ -125,10 +125,10 @@ func TestRefuses(t *testing.T) {
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	b := serve(t, fake.Options{Open: true, Keep: 2})
+	b := serve(t, fake.Options{Open: true})
 	payload := []byte("not really a picture")
 	enc := base64.StdEncoding.EncodeToString(payload)
-	for range 3 {
+	for range 102 {
 		b.do(t, "POST", "/v1/chat/completions", "", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+enc+`"}}]}]}`)
 	}
 	_, body, _ := b.do(t, "GET", "/_fake/requests", "", "")
@@ -136,7 +136,7 @@ func TestRecords(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 2 || len(b.fake.Requests()) != 2 || list[1].Media[0].Size != int64(len(payload)) || list[1].Status != 200 {
+	if len(list) != 100 || len(b.fake.Requests()) != 100 || list[1].Media[0].Size != int64(len(payload)) || list[1].Status != 200 {
 		t.Errorf("got %+v", list)
 	}
 	if strings.Contains(body, enc) || !strings.Contains(body, string(list[0].Media[0].Digest)+", 20 bytes") {

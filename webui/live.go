@@ -99,7 +99,7 @@ type stream struct {
 }
 
 func (s *stream) render(out *bytes.Buffer, name string, data any) error {
-	return s.pages[s.locale].ExecuteTemplate(out, name, data)
+	return s.pages[s.locale]().ExecuteTemplate(out, name, data)
 }
 
 // fragments renders what an event changes on the page.

@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -52,9 +53,11 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	ui := &face{app: a, o: o, pages: map[phrase.Locale]*template.Template{}}
+	ui := &face{app: a, o: o, pages: map[phrase.Locale]func() *template.Template{}}
 	for _, l := range phrase.Locales() {
-		ui.pages[l] = template.Must(template.New("").Funcs(funcs(l)).ParseFS(templates, "templates/*.html"))
+		ui.pages[l] = sync.OnceValue(func() *template.Template {
+			return template.Must(template.New("").Funcs(funcs(l)).ParseFS(templates, "templates/*.html"))
+		})
 	}
 	files, err := fs.Sub(static, "static")
 	if err != nil {
@@ -78,7 +81,7 @@ func New(a *app.App, o Options) http.Handler {
 type face struct {
 	app   *app.App
 	o     Options
-	pages map[phrase.Locale]*template.Template
+	pages map[phrase.Locale]func() *template.Template // parsed when they are first shown
 }
 
 // secured sets what holds for every answer of the page.
@@ -111,7 +114,7 @@ func locale(r *http.Request) phrase.Locale {
 // show renders a whole page, or nothing of it.
 func (ui *face) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	var buf bytes.Buffer
-	if err := ui.pages[locale(r)].ExecuteTemplate(&buf, name, data); err != nil {
+	if err := ui.pages[locale(r)]().ExecuteTemplate(&buf, name, data); err != nil {
 		ui.o.Log.Error("a page could not be rendered", "page", name, "err", err)
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return

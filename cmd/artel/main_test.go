@@ -34,7 +34,7 @@ const patience = 60 * time.Second
 // listens on port 1, so no model server of this machine is found.
 func bareEnvironment(home string) []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0",
 		"OLLAMA_BASE_URL=http://127.0.0.1:1", "LLAMACPP_BASE_URL=http://127.0.0.1:1",
 	}
 }

@@ -261,7 +261,7 @@ func TestChinese(t *testing.T) {
 		says("这张 PNG 图片是什么?"), picture(t, blobs),
 		says("[无法读取] 录音.mp3 (artifact:录音)\n类型: MP3 音频\n大小: 1.0 KB\n当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。"),
 	))
-	for _, want := range []string{"# 报告", "演示模型", "PNG 图片,64 × 48 像素", "`录音.mp3`: 我无法读取它。", "> 这张 PNG 图片是什么?\n"} {
+	for _, want := range []string{"# 报告", "演示模型", "PNG 图片，64 × 48 像素", "`录音.mp3`: 我无法读取它。", "> 这张 PNG 图片是什么?\n"} {
 		if !strings.Contains(d.texts["report"], want) {
 			t.Errorf("lacks %q:\n%s", want, d.texts["report"])
 		}

@@ -12,10 +12,13 @@ import (
 // MigrateTo makes a database of an earlier schema.
 func MigrateTo(ctx context.Context, path string, version int64) error {
 	db, err := sql.Open("sqlite", path)
-	if err != nil || version == 0 {
+	if err != nil {
 		return err
 	}
 	defer db.Close()
+	if version == 0 {
+		return nil
+	}
 	return migrateTo(ctx, db, version)
 }
 
@@ -36,21 +39,19 @@ func Closed(s *Store) bool {
 	return s.closed
 }
 
-// pragma runs one on the connection that writes, now and whenever it is opened
-// again, until the returned function is called.
+// pragma sets one on the connection that writes. The returned function unsets
+// it where the connection was not given up meanwhile.
 func pragma(t *testing.T, s *Store, set, unset string) (lift func()) {
 	t.Helper()
+	first := s.writer.session
 	run := func(query string) {
-		if err := s.writer.alone(t.Context(), "test", func(c *session) error {
-			_, err := c.exec(query)
-			return err
-		}); err != nil {
+		if _, err := first.exec(query); err != nil {
 			t.Fatal(err)
 		}
 	}
 	run(set)
 	return func() {
-		if s.writer.session != nil {
+		if s.writer.session == first {
 			run(unset)
 		}
 	}

@@ -462,7 +462,7 @@ func TestCloseDrains(t *testing.T) {
 	c := conversation(t, s)
 	hold := make(chan struct{})
 	var wg sync.WaitGroup
-	errs := make(chan error, 11)
+	errs := make(chan error, 12)
 	for i := range 11 {
 		wg.Go(func() {
 			errs <- s.Update(t.Context(), artel.Local, func(tx store.Tx) error {

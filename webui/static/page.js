@@ -33,14 +33,18 @@ function keep(old, fresh) {
   }
 }
 
-// The end of the thread is the composer: on narrow screens the artifacts
-// follow below it.
+// below is how far the end of the thread lies under the window's edge. On
+// narrow screens the artifacts follow after it.
+function below() {
+  return document.getElementById("main").getBoundingClientRect().bottom - window.innerHeight;
+}
+
 function nearEnd() {
-  return document.getElementById("composer").getBoundingClientRect().bottom - window.innerHeight < 120;
+  return below() < 160;
 }
 
 function toEnd() {
-  document.getElementById("composer").scrollIntoView({ block: "end" });
+  window.scrollBy({ top: below() });
 }
 
 function follow() {

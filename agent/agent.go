@@ -69,7 +69,10 @@ type Input struct {
 // kept of a broken answer (MessageCompleted with Partial set).
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
-		r := &run{Engine: e, in: in, yield: yield, history: slices.Clip(in.History), seen: map[artel.CallID]bool{}}
+		r := &run{
+			Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
+			history: slices.Clip(in.History), seen: map[artel.CallID]bool{},
+		}
 		for _, m := range in.History {
 			for _, c := range callsOf(m) {
 				r.seen[c.ID] = true
@@ -87,10 +90,11 @@ var errStopped = errors.New("stopped by the consumer")
 type run struct {
 	*Engine
 	in      Input
+	tools   *tool.Box // the agent's own
 	yield   func(artel.Payload, error) bool
 	history []artel.Message
 	seen    map[artel.CallID]bool // ids of calls on the branch
-	called  int // tool calls so far
+	called  int                   // tool calls so far
 }
 
 func (r *run) tell(p artel.Payload) error {
@@ -168,7 +172,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	in := r.in.Context
 	in.Service = r.in.Service
 	in.Agent = pipeline.Agent{Name: r.in.Agent.Name, Prompt: r.in.Agent.Prompt}
-	in.History, in.Tools, in.Now = r.history, r.tools.Specs(r.in.Agent.Tools...), r.now()
+	in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.now()
 	built, err := r.pipeline.Build(ctx, in)
 	if err != nil {
 		return artel.Message{}, err

@@ -241,8 +241,8 @@ func TestToolFailuresAreMended(t *testing.T) {
 	}).want(t,
 		"agent_started", "message  call:c1 call:c2 call:c3", "usage 1/0/0",
 		"start c1 echo", "result c1 false say something",
-		"start c2 nothing", `result c2 false There is no tool "nothing". The tools are: …`,
-		"start c3 echo", "result c3 false The arguments of echo do not fit: not a …",
+		"start c2 nothing", `result c2 false there is no tool nothing; the tools are …`,
+		"start c3 echo", "result c3 false the arguments of echo are not valid: not…",
 		"delta I see.", "message I see.", "usage 1/10/2")
 }
 
@@ -542,12 +542,17 @@ func TestCancelInsideATool(t *testing.T) {
 }
 
 func TestAgentHasOnlyItsTools(t *testing.T) {
-	b := newBench(t, []turn{{say("ok"), end}}, tool.Func("other", "Is not offered.", echo))
+	other := tool.Func("other", "Is not offered.", echo)
+	b := newBench(t, []turn{{call("1", "other", `{"text":"x"}`), tools}, {say("ok"), end}}, other)
 	b.in.Agent.Tools = []string{"echo"}
-	if _, err := b.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b.want(t, "agent_started", "message  call:1", "usage 1/0/0", "start 1 other", "result 1 false there is no tool other; the tools are ec…",
+		"delta ok", "message ok", "usage 1/10/2")
 	if specs := b.requests[0].Tools; len(specs) != 1 || specs[0].Name != "echo" {
 		t.Errorf("got %+v", specs)
+	}
+	b = newBench(t, []turn{{say("ok"), end}}, other)
+	b.in.Agent.Tools = nil
+	if _, err := b.run(t.Context()); err != nil || len(b.requests[0].Tools) != 0 {
+		t.Errorf("an agent without tools: got %+v, %v", b.requests[0].Tools, err)
 	}
 }

@@ -26,7 +26,7 @@ type Definition struct {
 	Name        artel.AgentName `yaml:"name"`
 	Description string          `yaml:"description"`
 	Service     artel.ServiceID `yaml:"service"` // "": the deployment's default
-	Tools       []string        `yaml:"tools"`
+	Tools       []string        `yaml:"tools"`   // it can call no others
 	Limits      Limits          `yaml:"limits"`
 	Prompt      string          `yaml:"-"` // the role prompt
 }

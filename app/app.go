@@ -97,8 +97,9 @@ func New(c Config) (*App, error) {
 
 // Recover ends the runs that no process works on any more: their edits are
 // folded and their state is interrupted. With exclusive set, no other process
-// can be working on this data, and every unfinished run that is not ours is
-// ended; else only those whose lease is over. It returns how many there were.
+// can be working on this data, and every unfinished run that is not at work
+// here is ended; else only those whose lease is over. It returns how many
+// there were; one that cannot be ended does not keep the others.
 func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
 	return a.Runs.recover(ctx, exclusive)
 }
@@ -127,16 +128,21 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log, now: c.Options.Now,
+		agents: c.Agents, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()
 	}
-	if k.now == nil {
-		k.now = time.Now
+	clock := c.Options.Now
+	if clock == nil {
+		clock = time.Now
 	}
+	k.now = func() time.Time { return clock().UTC().Truncate(time.Microsecond) } // as rows keep it
 	if k.locale == "" {
 		k.locale = phrase.English
+	}
+	if c.Options.Artifacts.Now == nil {
+		c.Options.Artifacts.Now = k.now
 	}
 	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
 	var err error

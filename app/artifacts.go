@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/artelhq/artel"
@@ -36,11 +37,7 @@ func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload
 // Add makes artifacts of staged uploads, all or none. They are visible on
 // every branch until a message sends them.
 func (as *Artifacts) Add(ctx context.Context, c artel.ConversationID, staged []artifact.Staged) ([]artel.Artifact, error) {
-	added, err := as.artifacts.Add(ctx, ownerOf(ctx), c, staged)
-	if err != nil {
-		return nil, err
-	}
-	return added, nil
+	return as.artifacts.Add(ctx, ownerOf(ctx), c, staged)
 }
 
 // List returns the artifacts of a branch with the edits of an active run, by
@@ -65,13 +62,16 @@ func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.
 		return a, nil, err
 	}
 	text, v, err := as.artifacts.Text(ctx, ownerOf(ctx), c, id, 0, at)
-	if err == nil && v.Number != a.Version {
+	if err != nil {
+		return artel.Artifact{}, nil, err
+	}
+	if v.Number != a.Version {
 		// An edit came in between; the text is the truth.
 		live := a.Live
 		a = v.Artifact(c, id, a.CreatedAt)
 		a.Live = live
 	}
-	return a, &text, err
+	return a, &text, nil
 }
 
 // Versions returns the visible versions of an artifact, oldest first.
@@ -132,11 +132,16 @@ func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.Mess
 			at = conversation.Leaf
 			return nil
 		}
-		m, err := tx.Messages.Get(at)
-		if err == nil && m.Conversation != c {
-			err = artel.Errorf(artel.NotFound, "app", string(at), "there is no such message in the conversation")
-		}
+		_, err = messageOf(tx, c, at)
 		return err
 	})
 	return at, err
+}
+
+func messageOf(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {
+	m, err := tx.Messages.Get(id)
+	if errors.Is(err, artel.NotFound) || err == nil && m.Conversation != c {
+		err = artel.Errorf(artel.NotFound, "app", string(id), "there is no such message in the conversation")
+	}
+	return m, err
 }

@@ -4,6 +4,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -71,11 +73,14 @@ func (cs *Conversations) List(ctx context.Context, p store.Page) (items []artel.
 // it, it is of kind Conflict.
 func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) error {
 	return cs.update(ctx, func(tx store.Tx) error {
-		if r, err := tx.Runs.Active(id); err == nil {
+		switch r, err := tx.Runs.Active(id); {
+		case err == nil:
 			return &artel.Error{
 				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: codeRunActive,
-				Err: artel.Errorf(artel.Conflict, "", string(r.ID), "is working on it; cancel it first"),
+				Err: fmt.Errorf("the run %s is working on it; cancel it first", r.ID),
 			}
+		case !errors.Is(err, artel.NotFound):
+			return err
 		}
 		return tx.Conversations.Delete(id)
 	})

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"time"
 	"unicode/utf8"
@@ -35,9 +36,13 @@ func (es *Events) Page(ctx context.Context, c artel.ConversationID, after artel.
 	return events, err
 }
 
-// Last returns the number of the newest event; 0 where there is none.
+// Last returns the number of the newest event; 0 where there is none. It is of
+// kind NotFound where there is no such conversation.
 func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.Seq, err error) {
 	err = es.view(ctx, func(tx store.Tx) error {
+		if _, err := tx.Conversations.Get(c); err != nil {
+			return err
+		}
 		seq, err = tx.Events.Last(c)
 		return err
 	})
@@ -46,8 +51,8 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 
 // Follow yields the events after a number and then what comes, until ctx
 // ends: the log, live text, and a zero event after each heartbeat of silence
-// (see [event.Log.Follow]). The first event in a run about a text artifact
-// carries its content.
+// (see [event.Log.Follow]). The first event in a run about a text artifact, and
+// each result of a tool that shows one, carry its content at that version.
 func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after artel.Seq, heartbeat time.Duration) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		type sight struct {
@@ -56,23 +61,21 @@ func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after arte
 		}
 		seen := map[sight]bool{}
 		for e, err := range es.log.Follow(ctx, ownerOf(ctx), c, after, event.FollowOptions{Heartbeat: heartbeat}) {
-			if err == nil {
-				switch e.Type {
-				case artel.EventArtifactCreated:
-					var p artel.ArtifactCreated
-					if json.Unmarshal(e.Data, &p) == nil {
-						seen[sight{e.Run, p.Artifact.ID}] = true
-						p.Content, p.ContentOmitted = es.snapshot(ctx, p.Artifact)
-						e.Data = mustMarshal(p)
-					}
-				case artel.EventArtifactUpdated:
-					var p artel.ArtifactUpdated
-					if json.Unmarshal(e.Data, &p) == nil && !seen[sight{e.Run, p.ID}] {
+			switch e.Type {
+			case artel.EventArtifactCreated:
+				e.Data = enrich(e.Data, func(p *artel.ArtifactCreated) {
+					seen[sight{e.Run, p.Artifact.ID}] = true
+					p.Content, p.ContentOmitted = es.snapshot(ctx, c, p.Artifact)
+				})
+			case artel.EventArtifactUpdated:
+				e.Data = enrich(e.Data, func(p *artel.ArtifactUpdated) {
+					if !seen[sight{e.Run, p.ID}] {
 						seen[sight{e.Run, p.ID}] = true
-						p.Content, p.ContentOmitted = es.snapshot(ctx, p.Artifact)
-						e.Data = mustMarshal(p)
+						p.Content, p.ContentOmitted = es.snapshot(ctx, c, p.Artifact)
 					}
-				}
+				})
+			case artel.EventToolCompleted:
+				e.Data = enrich(e.Data, func(p *artel.ToolCompleted) { es.addSnapshot(ctx, c, p.Metadata) })
 			}
 			if !yield(e, err) {
 				return
@@ -81,28 +84,56 @@ func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after arte
 	}
 }
 
+// enrich lets add change a payload; what cannot be read stays as it is.
+func enrich[P artel.Payload](data json.RawMessage, add func(*P)) json.RawMessage {
+	var p P
+	if json.Unmarshal(data, &p) != nil {
+		return data
+	}
+	add(&p)
+	if enriched, err := json.Marshal(p); err == nil {
+		return enriched
+	}
+	return data
+}
+
 // snapshot returns the text of a at its version, where it is short enough.
-func (es *Events) snapshot(ctx context.Context, a artel.Artifact) (content *string, omitted bool) {
+func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.Artifact) (content *string, omitted bool) {
 	if a.Binary || a.Deleted {
 		return nil, false
 	}
 	if a.Size > 4*artel.SnapshotLimit {
 		return nil, true
 	}
-	text, _, err := es.core.artifacts.Text(ctx, ownerOf(ctx), a.Conversation, a.ID, a.Version, "")
+	text, err := es.artifacts.TextAt(ctx, ownerOf(ctx), c, a.ID, a.Version)
 	if err != nil || utf8.RuneCountInString(text) > artel.SnapshotLimit {
 		return nil, true
 	}
 	return &text, false
 }
 
-// mustMarshal encodes a payload that came out of JSON a moment ago.
-func mustMarshal(p artel.Payload) json.RawMessage {
-	b, err := json.Marshal(p)
-	if err != nil {
-		panic(err)
+// addSnapshot gives the artifact in a tool's metadata its content, where it is
+// a text of this conversation.
+func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metadata map[string]any) {
+	snapshot, ok := metadata["artifact_snapshot"].(map[string]any)
+	text, _ := metadata["ref"].(string)
+	ref, err := artel.ParseRef(text)
+	if !ok || err != nil || ref.Conversation != c || ref.Version == 0 {
+		return
 	}
-	return b
+	size, _ := snapshot["size"].(float64)
+	if int64(size) > 4*artel.SnapshotLimit {
+		snapshot["content_omitted"] = true
+		return
+	}
+	content, err := es.artifacts.TextAt(ctx, ownerOf(ctx), c, ref.Artifact, ref.Version)
+	switch {
+	case errors.Is(err, artel.Unsupported): // binary
+	case err != nil || utf8.RuneCountInString(content) > artel.SnapshotLimit:
+		snapshot["content_omitted"] = true
+	default:
+		snapshot["content"] = content
+	}
 }
 
 // appendEvents writes payloads to the log of c inside somebody's transaction.

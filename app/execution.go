@@ -30,10 +30,12 @@ func (x *execution) execute(ctx context.Context) {
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wg.Wait()
-	if errors.Is(cause, errLeaseLost) {
+	if errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost) {
+		x.logger.Warn("a run was taken over by another process", "run", x.run.ID)
+		x.log.Bell().Hush(x.run.Conversation)
 		return // somebody else ends it
 	}
-	x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err)
+	_ = x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err) // it says so in the log
 }
 
 func stateOf(err, cause error) artel.RunState {
@@ -118,7 +120,12 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	// What the agent has done is kept even when the run is being cancelled.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) })
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if err := x.write(tx, p); err != nil {
+			return err
+		}
+		return tx.Runs.Update(x.run) // what it took so far is known also after a crash
+	})
 	if err != nil {
 		return err
 	}
@@ -160,7 +167,16 @@ func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
 	return tx.Conversations.Update(c)
 }
 
+// appendEvents writes to the log, unless the run was ended by somebody who
+// took it over: then nothing of this transaction may stay.
 func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
+	current, err := tx.Runs.Get(x.run.ID)
+	if err == nil && current.State.Final() {
+		err = errLeaseLost
+	}
+	if err != nil {
+		return err
+	}
 	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, payloads...)
 }
 
@@ -189,8 +205,9 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 
 // finish ends the run in one transaction: folded versions, reply, last events
 // and state. When that fails for good, the run ends as failed without folding;
-// the journal keeps the edits, and the next run or start folds them.
-func (x *execution) finish(ctx context.Context, state artel.RunState, cause error) {
+// the journal keeps the edits, and the next run or start folds them. An error
+// says that not even that was possible: the run stays until [App.Recover].
+func (x *execution) finish(ctx context.Context, state artel.RunState, cause error) error {
 	now := x.now()
 	x.run.State, x.run.FinishedAt = state, &now
 	if cause != nil && state != artel.RunDone {
@@ -206,11 +223,12 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 		x.logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
 		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
 		if err = x.retry(ctx, x.end); err != nil {
-			x.logger.Error("a run could not be ended; the next start ends it", "run", x.run.ID, "err", err)
+			x.logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
 		}
 	}
 	x.log.Bell().Hush(x.run.Conversation)
 	x.log.Bell().Ring(x.run.Conversation)
+	return err
 }
 
 func (x *execution) end(tx store.Tx) error {

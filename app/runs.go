@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,13 +87,21 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	if err != nil {
 		return artel.Run{}, err
 	}
-	err = rs.update(ctx, func(tx store.Tx) error {
-		conversation, err := tx.Conversations.Get(c)
-		if err != nil {
-			return err
+	begin := func() error {
+		return rs.update(ctx, func(tx store.Tx) error {
+			conversation, err := tx.Conversations.Get(c)
+			if err != nil {
+				return err
+			}
+			return job.open(tx, conversation, message, in)
+		})
+	}
+	err = begin()
+	if errors.Is(err, artel.Conflict) {
+		if n, _ := rs.recover(ctx, false); n > 0 { // the run in the way was nobody's
+			err = begin()
 		}
-		return job.open(tx, conversation, message, in)
-	})
+	}
 	if err != nil {
 		rs.dismiss(job.run.ID)
 		return artel.Run{}, err
@@ -210,8 +219,9 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 		return 0, err
 	}
 	n := 0
+	var failed error
 	for _, l := range leases {
-		if l.Holder == rs.holder {
+		if rs.isActive(l.Run) {
 			continue
 		}
 		job := execution{Runs: rs, owner: l.Owner}
@@ -219,13 +229,22 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 			job.run, err = tx.Runs.Get(l.Run)
 			return err
 		})
-		if err != nil {
-			return n, err
+		if err == nil {
+			err = job.finish(context.WithoutCancel(ctx), artel.RunInterrupted, errShutdown)
 		}
-		job.finish(ctx, artel.RunInterrupted, errShutdown)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
 		n++
 	}
-	return n, nil
+	return n, failed
+}
+
+func (rs *Runs) isActive(id artel.RunID) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.active[id] != nil
 }
 
 // open fills in the job and writes the first rows of a run.
@@ -247,6 +266,11 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	parent := c.Leaf
 	if in.Parent != nil {
 		parent = *in.Parent
+	}
+	if parent != "" {
+		if _, err := messageOf(tx, c.ID, parent); err != nil {
+			return err
+		}
 	}
 	m := artel.Message{
 		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: x.run.StartedAt,
@@ -310,9 +334,37 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 			}
 			return nil, err
 		}
+		if ref.Version > 0 && ref.Version != a.Version {
+			if a, err = pinned(tx, a, ref.Version, at); err != nil {
+				return nil, err
+			}
+		}
 		found = append(found, a)
 	}
 	return found, nil
+}
+
+// pinned returns a as it was at a version that the branch has.
+func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (artel.Artifact, error) {
+	versions, err := tx.Versions.List(a.Conversation, a.ID)
+	if err != nil {
+		return a, err
+	}
+	branch, err := tx.Messages.Path(a.Conversation, at)
+	if err != nil {
+		return a, err
+	}
+	for _, v := range versions {
+		on := v.Message == "" || slices.ContainsFunc(branch, func(m artel.Message) bool { return m.ID == v.Message })
+		if v.Number == number && on && v.Update != artel.UpdateDelete {
+			return v.Artifact(a.Conversation, a.ID, a.CreatedAt), nil
+		}
+	}
+	a.Ref.Version = number
+	return a, &artel.Error{
+		Op: "app.Runs.Send", Subject: a.Ref.String(), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+		Err: errors.New("there is no such version on this branch"),
+	}
 }
 
 // foldLeftovers folds what runs that ended badly have left in the journal.

@@ -188,6 +188,21 @@ func (c *Collection) Text(ctx context.Context, owner artel.Owner, conv artel.Con
 	return text, v, failed("artifact.Text", string(id), err)
 }
 
+// TextAt returns the text of any state that was ever told of, also of one that
+// only the journal has.
+func (c *Collection) TextAt(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
+	var text string
+	err := c.store.View(ctx, owner, func(tx store.Tx) error {
+		s, err := version(tx, conv, id, number)
+		if err != nil {
+			return err
+		}
+		text, err = textOf(tx, conv, id, s.Version)
+		return err
+	})
+	return text, failed("artifact.TextAt", string(id), err)
+}
+
 // Versions returns the visible versions of every branch, oldest first.
 func (c *Collection) Versions(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	var list []artel.Version

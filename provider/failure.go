@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -52,7 +53,7 @@ func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) 
 	c.Status = status
 	c.RetryAfter = retryAfter(h, now)
 	kind := kindOf(status, c)
-	c.Transient = kind == artel.Unavailable && (status >= 400) && !exhausted.MatchString(c.Code+" "+c.Message)
+	c.Transient = kind == artel.Unavailable && (status >= 400) && !exhausted().MatchString(c.Code+" "+c.Message)
 	if c.Message == "" {
 		c.Message = strings.ToLower(strings.TrimSpace("status " + strconv.Itoa(status) + " " + http.StatusText(status)))
 	}
@@ -70,12 +71,12 @@ func (f Failures) Reported(body []byte) error {
 	}
 	if status == 0 {
 		status = http.StatusBadGateway
-		if tooLong.MatchString(c.Code+" "+c.Message) || notTaken.MatchString(c.Message) {
+		if tooLong().MatchString(c.Code+" "+c.Message) || notTaken().MatchString(c.Message) {
 			status = http.StatusBadRequest
 		}
 	}
 	kind := kindOf(status, c)
-	c.Transient = kind == artel.Unavailable && !exhausted.MatchString(c.Code+" "+c.Message)
+	c.Transient = kind == artel.Unavailable && !exhausted().MatchString(c.Code+" "+c.Message)
 	if c.Message == "" {
 		c.Message = "the service reported an error without a message"
 	}
@@ -144,16 +145,23 @@ func redact(s string, key model.Secret) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, k, mark), url.QueryEscape(k), mark)
 }
 
+// Words of errors, compiled when a call first fails.
 var (
-	tooLong = regexp.MustCompile(`(?i)context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|` +
-		`input is too long|too many (input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)
+	tooLong = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|` +
+			`input is too long|too many (input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)
+	})
 	// Words of servers that refuse a kind of content, or its place.
-	notTaken = regexp.MustCompile(`(?i)image urls are only allowed|invalid 'messages' in payload|unexpected item type in content|` +
-		"unknown variant .(file|image_url|input_audio)|unsupported content|unsupported.{0,20}content part type|" +
-		`output of tool call should be|function_response.parts. is not supported|support image input|image input is not supported|` +
-		`does not support (image|vision|audio|file|tool|pdf)|invalid image input|pixels|exceeds \d+ ?MB|failed to download multimodal|` +
-		`unsupported (image|file|audio|media)|multimodal`)
-	exhausted = regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
+	notTaken = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)image urls are only allowed|invalid 'messages' in payload|unexpected item type in content|` +
+			"unknown variant .(file|image_url|input_audio)|unsupported content|unsupported.{0,20}content part type|" +
+			`output of tool call should be|function_response.parts. is not supported|support image input|image input is not supported|` +
+			`does not support (image|vision|audio|file|tool|pdf)|invalid image input|pixels|exceeds \d+ ?MB|failed to download multimodal|` +
+			`unsupported (image|file|audio|media)|multimodal`)
+	})
+	exhausted = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
+	})
 )
 
 // statusOf gives the status of error codes and types that come without one;
@@ -190,9 +198,9 @@ func kindOf(status int, c *model.CallError) artel.Kind {
 	switch {
 	case status < 400 || status > 500:
 		return artel.Unavailable
-	case tooLong.MatchString(c.Code + " " + c.Message):
+	case tooLong().MatchString(c.Code + " " + c.Message):
 		return artel.TooLarge
-	case notTaken.MatchString(c.Message):
+	case notTaken().MatchString(c.Message):
 		return artel.Unsupported
 	case status == 500:
 		return artel.Unavailable

@@ -78,6 +78,19 @@ func check(t Tool) (*jsonschema.Resolved, error) {
 
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
+// Only returns a box with the named tools and no others; names that are not in
+// b are left out.
+func (b *Box) Only(names ...string) *Box {
+	out := &Box{tools: make(map[string]boxed, len(names))}
+	for _, n := range names {
+		if t, ok := b.tools[n]; ok && !out.Has(n) {
+			out.names = append(out.names, n)
+			out.tools[n] = t
+		}
+	}
+	return out
+}
+
 // Names returns the names of all tools.
 func (b *Box) Names() []string { return append([]string(nil), b.names...) }
 

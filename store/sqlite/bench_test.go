@@ -3,6 +3,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,36 @@ func journal(b *testing.B, synchronous sqlite.Synchronous, writers int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+}
+
+// BenchmarkAnchor measures what the driver does alone: rows of 2 KB into a plain
+// table, each in a transaction of its own.
+func BenchmarkAnchor(b *testing.B) {
+	for _, synchronous := range []sqlite.Synchronous{sqlite.Full, sqlite.Normal} {
+		b.Run(string(synchronous), func(b *testing.B) {
+			db, err := sql.Open("sqlite", filepath.Join(b.TempDir(), "anchor.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous("+string(synchronous)+")")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			if _, err := db.ExecContext(b.Context(), "CREATE TABLE journal (n INTEGER PRIMARY KEY, text TEXT)"); err != nil {
+				b.Fatal(err)
+			}
+			insert, err := db.PrepareContext(b.Context(), "INSERT INTO journal (text) VALUES (?)")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer insert.Close()
+			row := strings.Repeat("x", 2000)
+			for b.Loop() {
+				if _, err := insert.Exec(row); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
 }
 
 // BenchmarkOpen measures the start: a new file, and one that is there.

@@ -28,7 +28,7 @@ func Run(t *testing.T, open func(testing.TB) store.Store) {
 	for _, cl := range clauses() {
 		t.Run(cl.name, func(t *testing.T) {
 			t.Parallel()
-			if err := hold(t.Context(), cl, open(t)); err != nil {
+			if err := hold(t.Context(), cl, open(t), patience); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,9 +89,12 @@ func clauses() []clause {
 	}
 }
 
+// patience is how long a call may take that must not wait.
+const patience = 10 * time.Second
+
 // hold runs cl on s. A panic, which a broken store may cause, is an error.
-func hold(ctx context.Context, cl clause, s store.Store) (err error) {
-	c := &check{ctx: ctx, s: s, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)}
+func hold(ctx context.Context, cl clause, s store.Store, patience time.Duration) (err error) {
+	c := &check{ctx: ctx, s: s, patience: patience, now: time.Date(2026, 3, 4, 5, 6, 7, 89_012_000, time.UTC)}
 	defer func() {
 		if p := recover(); p != nil && p != any(stop{}) {
 			c.failf("panic: %v", p)
@@ -109,10 +112,11 @@ const (
 
 // A check runs one clause and collects what is wrong.
 type check struct {
-	ctx  context.Context // of the clause, which is one call
-	s    store.Store
-	now  time.Time // with microseconds
-	errs []error
+	ctx      context.Context // of the clause, which is one call
+	s        store.Store
+	now      time.Time // with microseconds
+	patience time.Duration
+	errs     []error
 }
 
 type stop struct{}

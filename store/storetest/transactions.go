@@ -17,9 +17,6 @@ import (
 
 var errUndo = errors.New("undo this")
 
-// patience is how long a call may take that must not wait.
-const patience = 10 * time.Second
-
 func foreignIsMissing(c *check) {
 	conv := c.conversation()
 	m := c.message(conv, "")
@@ -158,8 +155,8 @@ func panicUndoes(c *check) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(patience):
-			c.failf("a panic in fn: the call has not returned after %v", patience)
+		case <-time.After(c.patience):
+			c.failf("a panic in fn: the call has not returned after %v", c.patience)
 			return
 		}
 		c.untouched("after a panic", conv)
@@ -207,8 +204,8 @@ func cancelInLine(c *check) {
 	case err := <-second:
 		c.kind("Update whose context ends in line", err, artel.Canceled)
 		close(release)
-	case <-time.After(patience):
-		c.failf("an update whose context ended in line has not returned after %v", patience)
+	case <-time.After(c.patience):
+		c.failf("an update whose context ended in line has not returned after %v", c.patience)
 		close(release)
 		<-second
 	}

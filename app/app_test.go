@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A bench is an app and what it was made of.
+type bench struct {
+	*app.App
+	t      *testing.T
+	config app.Config
+	log    *lockedBuffer
+	spool  string
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// provide is a provider made of a function.
+type provide func(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool)
+
+func (p provide) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) { p(ctx, r, yield) }
+}
+
+// newBench makes an app in memory whose only service is played by p; nil is
+// the demo's own script. Each change may alter the configuration.
+func newBench(t *testing.T, p model.Provider, changes ...func(*app.Config)) *bench {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	blobs := blob.NewMemory()
+	if p == nil {
+		p = demo.New(blobs, demo.Options{})
+	}
+	b := &bench{t: t, log: &lockedBuffer{}, spool: t.TempDir()}
+	service := model.DemoService()
+	b.config = app.Config{
+		Store: s, Blobs: blobs, Bell: event.NewBell(),
+		Services:  model.NewRegistry([]model.Service{service}, service.ID),
+		Providers: map[model.Dialect]model.Provider{model.Demo: p},
+		Options: app.Options{
+			Log: slog.New(slog.NewTextHandler(b.log, nil)), SpoolDir: b.spool,
+			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond},
+		},
+	}
+	for _, change := range changes {
+		change(&b.config)
+	}
+	b.App = b.open()
+	return b
+}
+
+// open makes one more app over the same data, as a second process would.
+func (b *bench) open() *app.App {
+	b.t.Helper()
+	a, err := app.New(b.config)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+		defer stop()
+		if err := a.Close(ctx); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return a
+}
+
+// play is a provider that plays a scenario.
+func play(t *testing.T, text string) model.Provider {
+	t.Helper()
+	s, err := demo.ParseScenario([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return demo.New(blob.NewMemory(), demo.Options{Scenario: s})
+}
+
+func (b *bench) conversation() artel.ConversationID {
+	b.t.Helper()
+	c, err := b.Conversations.Create(b.t.Context(), app.NewConversation{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c.ID
+}
+
+func (b *bench) send(c artel.ConversationID, in app.Input) artel.Run {
+	b.t.Helper()
+	r, err := b.Runs.Send(b.t.Context(), c, in)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+// ended waits for the end of a run.
+func (b *bench) ended(r artel.Run) artel.Run {
+	b.t.Helper()
+	b.until(r.Conversation, func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == r.ID })
+	r, err := b.Runs.Find(b.t.Context(), r.ID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+// until follows a conversation to the first event that is meant.
+func (b *bench) until(c artel.ConversationID, meant func(artel.Event) bool) artel.Event {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.t.Context(), 20*time.Second)
+	defer stop()
+	for e, err := range b.Events.Follow(ctx, c, 0, 0) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if meant(e) {
+			return e
+		}
+	}
+	b.t.Fatalf("the event did not come; log: %s", b.log)
+	return artel.Event{}
+}
+
+func ofType(want artel.EventType) func(artel.Event) bool {
+	return func(e artel.Event) bool { return e.Type == want }
+}
+
+// ask sends a text and waits for the end.
+func (b *bench) ask(c artel.ConversationID, text string) artel.Run {
+	b.t.Helper()
+	return b.ended(b.send(c, app.Input{Text: text}))
+}
+
+// events returns the whole log, and checks its numbers.
+func (b *bench) events(c artel.ConversationID) []artel.Event {
+	b.t.Helper()
+	all, err := b.Events.Page(b.t.Context(), c, 0, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i, e := range all {
+		if e.Seq != artel.Seq(i+1) {
+			b.t.Errorf("event %d has the number %d", i+1, e.Seq)
+		}
+	}
+	return all
+}
+
+func typesOf(events []artel.Event) string {
+	var out []string
+	for _, e := range events {
+		out = append(out, string(e.Type))
+	}
+	return strings.Join(out, " ")
+}
+
+func decode[T any](t *testing.T, e artel.Event) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		t.Fatalf("%s: %v", e.Type, err)
+	}
+	return v
+}
+
+func (b *bench) messages(c artel.ConversationID) []artel.Message {
+	b.t.Helper()
+	all, _, err := b.Conversations.Messages(b.t.Context(), c, store.Page{Limit: 500})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+func (b *bench) upload(c artel.ConversationID, name, content string) artel.Artifact {
+	b.t.Helper()
+	staged, err := b.Artifacts.Stage(b.t.Context(), c, app.Upload{Body: strings.NewReader(content), Filename: name})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	added, err := b.Artifacts.Add(b.t.Context(), c, []app.Staged{staged})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return added[0]
+}
+
+func (b *bench) text(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) string {
+	b.t.Helper()
+	_, text, err := b.Artifacts.Find(b.t.Context(), c, id, at)
+	if err != nil || text == nil {
+		b.t.Fatalf("%s: %v", id, err)
+	}
+	return *text
+}
+
+// writes makes a note, edits it twice and answers.
+const writes = `
+-- turn 1 --
+I write.
+@call create_artifact {"id":"note","title":"Note","content":"one two three"}
+-- turn 2 --
+@call update_artifact {"id":"note","edits":[{"old":"one","new":"1"}]}
+-- turn 3 --
+@call update_artifact {"id":"note","edits":[{"old":"two","new":"2"}]}
+-- turn 4 --
+Done: artifact:note
+`
+
+func TestSend(t *testing.T) {
+	b := newBench(t, play(t, writes))
+	c := b.conversation()
+	r := b.ask(c, "Write a note about\nmany things.")
+	if r.State != artel.RunDone || r.Error != nil || r.FinishedAt == nil || r.Usage.Calls != 4 || r.Reply == "" {
+		t.Fatalf("got %+v; log: %s", r, b.log)
+	}
+	want := "run_started user_input agent_started" +
+		" message_completed usage tool_started artifact_created tool_completed" +
+		" message_completed usage tool_started artifact_updated tool_completed" +
+		" message_completed usage tool_started artifact_updated tool_completed" +
+		" message_completed usage run_finished"
+	if got := typesOf(b.events(c)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	messages := b.messages(c)
+	if len(messages) != 8 {
+		t.Fatalf("got %d messages", len(messages))
+	}
+	for i, m := range messages {
+		var parent artel.MessageID
+		if i > 0 {
+			parent = messages[i-1].ID
+		}
+		if m.Parent != parent || m.Run != r.ID {
+			t.Errorf("message %d: got %+v", i, m)
+		}
+	}
+	if last := messages[7]; last.ID != r.Reply || artel.TextOf(last.Parts) != "Done: artifact:note" {
+		t.Errorf("got reply %+v", last)
+	}
+	found, err := b.Conversations.Find(t.Context(), c)
+	if err != nil || found.Leaf != r.Reply || found.Title != "Write a note about" {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
+	if err != nil || len(versions) != 1 || versions[0].Number != 3 || versions[0].Update != artel.UpdateCreate || versions[0].Run != r.ID || versions[0].Message != r.Message {
+		t.Errorf("got %+v, %v", versions, err)
+	}
+	v, text, err := b.Artifacts.Version(t.Context(), c, "note", 3)
+	if err != nil || *text != "1 2 three" || v.Author != string(agent.Lead) {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// TestEndIsOneTransaction looks at the data after every commit: a run that has
+// ended has its reply, its last event and its versions.
+func TestEndIsOneTransaction(t *testing.T) {
+	var after func()
+	b := newBench(t, play(t, writes), func(c *app.Config) {
+		c.Store = &watched{Store: c.Store, after: func() { after() }}
+	})
+	c := b.conversation()
+	var run artel.RunID
+	ends := 0
+	after = func() {
+		err := b.config.Store.View(t.Context(), artel.Local, func(tx store.Tx) error {
+			events, err := tx.Events.Read(c, 0, 500)
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			run = events[0].Run
+			r, err := tx.Runs.Get(run)
+			if err != nil {
+				return err
+			}
+			versions, err := tx.Versions.List(c, "note")
+			if err != nil && !errors.Is(err, artel.NotFound) {
+				return err
+			}
+			_, noReply := tx.Messages.Get(r.Reply)
+			finished := events[len(events)-1].Type == artel.EventRunFinished
+			if r.State.Final() {
+				ends++
+			}
+			if r.State.Final() != finished || finished && (len(versions) != 1 || noReply != nil) || !finished && len(versions) != 0 {
+				t.Errorf("state %s, finished %v, %d versions", r.State, finished, len(versions))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	b.ask(c, "Go.")
+	if ends == 0 {
+		t.Error("the end was not seen")
+	}
+}
+
+// watched calls after behind every update that succeeds, and before it may
+// make it fail.
+type watched struct {
+	store.Store
+	after  func()
+	before func() error
+}
+
+func (w *watched) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
+	if w.before != nil {
+		if err := w.before(); err != nil {
+			return err
+		}
+	}
+	err := w.Store.Update(ctx, o, fn)
+	if err == nil && w.after != nil {
+		w.after()
+	}
+	return err
+}
+
+const hangs = "-- turn 1 --\nHalf an answer\n@hang\n"
+
+func TestOneRunAtATime(t *testing.T) {
+	b := newBench(t, play(t, hangs))
+	c := b.conversation()
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	runs := make([]artel.Run, len(errs))
+	for i := range errs {
+		wg.Go(func() { runs[i], errs[i] = b.Runs.Send(t.Context(), c, app.Input{Text: "Go."}) })
+	}
+	wg.Wait()
+	started := -1
+	for i, err := range errs {
+		switch {
+		case err == nil && started < 0:
+			started = i
+		case err == nil:
+			t.Error("two runs were started")
+		case artel.KindOf(err) != artel.Conflict || artel.CodeOf(err) != "run_active":
+			t.Errorf("got %v, code %s", err, artel.CodeOf(err))
+		}
+	}
+	if started < 0 {
+		t.Fatal("no run was started")
+	}
+	if m := b.messages(c); len(m) != 1 {
+		t.Errorf("the refused ones left %d messages", len(m)-1)
+	}
+	if active, err := b.Runs.Active(t.Context(), c); err != nil || active.ID != runs[started].ID {
+		t.Errorf("got %+v, %v", active, err)
+	}
+	if err := b.Conversations.Delete(t.Context(), c); artel.CodeOf(err) != "run_active" {
+		t.Errorf("deleting got %v", err)
+	}
+	other := b.conversation()
+	b.send(other, app.Input{Text: "Elsewhere."})
+}
+
+func TestCancelInsideTheStream(t *testing.T) {
+	b := newBench(t, play(t, strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf a\n@hang\n-- turn 5 --", 1)))
+	c := b.conversation()
+	r := b.send(c, app.Input{Text: "Go."})
+	text := ""
+	b.until(c, func(e artel.Event) bool {
+		if e.Type != artel.EventMessageDelta {
+			return false
+		}
+		text += decode[artel.MessageDelta](t, e).Text
+		return strings.HasSuffix(text, "Half a")
+	})
+	if a, err := b.Artifacts.List(t.Context(), c, ""); err != nil || len(a) != 1 || !a[0].Live || a[0].Version != 3 {
+		t.Errorf("while it runs: got %+v, %v", a, err)
+	}
+	r, err := b.Runs.Cancel(t.Context(), r.ID)
+	if err != nil || r.State != artel.RunCancelled || r.Error == nil || r.Error.Kind != artel.Canceled || r.Usage.Calls != 3 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	all := b.events(c)
+	last := decode[artel.MessageCompleted](t, all[len(all)-2])
+	if !last.Partial || artel.TextOf(last.Message.Parts) != "Half a" || last.Message.ID != r.Reply {
+		t.Errorf("got %+v", last)
+	}
+	if v, _ := b.Artifacts.Versions(t.Context(), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {
+		t.Errorf("got versions %+v", v)
+	}
+	if _, err := b.Runs.Cancel(t.Context(), r.ID); artel.KindOf(err) != artel.Conflict {
+		t.Errorf("cancelling again: got %v", err)
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	lead := leadAgent(t)
+	lead.Limits.Seconds = 1
+	b := newBench(t, play(t, hangs), func(c *app.Config) { c.Agents = []agent.Definition{lead} })
+	r := b.ask(b.conversation(), "Go.")
+	if r.State != artel.RunTimedOut || r.Error == nil || r.Reply == "" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func leadAgent(t *testing.T) agent.Definition {
+	t.Helper()
+	all, err := agent.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[slices.IndexFunc(all, func(d agent.Definition) bool { return d.Name == agent.Lead })]
+}
+
+func TestProviderFailures(t *testing.T) {
+	tests := map[string]struct {
+		turn string
+		kind artel.Kind
+		says string
+	}{
+		"refused":    {"@error 400 no such field", artel.Invalid, "no such field"},
+		"key":        {"@error 401 bad key", artel.Denied, "bad key"},
+		"overloaded": {"@error 529 overloaded", artel.Unavailable, "overloaded"},
+		"broken":     {"Half\n@cut", artel.Unavailable, "broke off"},
+		"no turn":    {"@call list_artifacts {}", artel.Invalid, "turns"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, play(t, "-- turn 1 --\n"+tt.turn+"\n"))
+			r := b.ask(b.conversation(), "Go.")
+			if r.State != artel.RunFailed || r.Error == nil || r.Error.Kind != tt.kind || !strings.Contains(r.Error.Message, tt.says) {
+				t.Errorf("got %s, %+v", r.State, r.Error)
+			}
+		})
+	}
+}
+
+func TestOwnFaultsAreHidden(t *testing.T) {
+	for name, p := range map[string]provide{
+		"panic": func(context.Context, *model.Request, func(model.Delta, error) bool) { panic("the secret of the house") },
+		"error": func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) {
+			yield(nil, errors.New("the secret of the house"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, p)
+			c := b.conversation()
+			r := b.ask(c, "Go.")
+			if r.State != artel.RunFailed || r.Error == nil || r.Error.Kind != artel.Internal || strings.Contains(r.Error.Message, "secret") {
+				t.Fatalf("got %s, %+v", r.State, r.Error)
+			}
+			id := strings.Fields(r.Error.Message)[2]
+			if log := b.log.String(); !strings.Contains(log, strings.TrimSuffix(id, ";")) || !strings.Contains(log, "secret") {
+				t.Errorf("the log has no %q: %s", id, log)
+			}
+			for _, e := range b.events(c) {
+				if strings.Contains(string(e.Data), "secret") {
+					t.Errorf("%s tells the secret", e.Type)
+				}
+			}
+			b.send(c, app.Input{Text: "Again."})
+		})
+	}
+}
+
+func TestClose(t *testing.T) {
+	b := newBench(t, play(t, hangs))
+	c := b.conversation()
+	r := b.send(c, app.Input{Text: "Go."})
+	b.until(c, ofType(artel.EventMessageDelta))
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Runs.Find(t.Context(), r.ID)
+	if err != nil || r.State != artel.RunInterrupted || r.Reply == "" || r.Error == nil {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "Late."}); artel.KindOf(err) != artel.Unavailable {
+		t.Errorf("sending afterwards: got %v", err)
+	}
+}
+
+func TestCloseGivesUp(t *testing.T) {
+	release := make(chan struct{})
+	b := newBench(t, provide(func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) {
+		<-release
+		yield(model.TextDelta("late"), nil)
+	}))
+	b.send(b.conversation(), app.Input{Text: "Go."})
+	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
+	defer stop()
+	if err := b.Close(ctx); artel.KindOf(err) != artel.Canceled {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+}
+
+func TestWiring(t *testing.T) {
+	b := newBench(t, nil)
+	b.config.Agents = []agent.Definition{{Name: "x", Prompt: "y", Tools: []string{"fly"}}}
+	if _, err := app.New(b.config); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), "fly") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMechanisms(t *testing.T) {
+	b := newBench(t, nil)
+	info, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("%PDF-1.4\n"), Filename: "a.txt"})
+	if err != nil || info.MediaType != "application/pdf" {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	var out bytes.Buffer
+	err = b.Mechanisms.Route(t.Context(), app.Upload{Body: strings.NewReader("hello"), Filename: "a.txt"}, app.Target{}, func(r *app.RouteResult) error {
+		return r.Encode(t.Context(), &out)
+	})
+	if err != nil || !strings.Contains(out.String(), "hello") {
+		t.Errorf("got %s, %v", &out, err)
+	}
+	broken := app.Upload{Body: io.MultiReader(strings.NewReader("abc"), errReader{})}
+	if _, err := b.Mechanisms.Detect(t.Context(), broken); artel.KindOf(err) != artel.Invalid {
+		t.Errorf("a body that breaks off: got %v", err)
+	}
+	if _, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: io.LimitReader(zeros{}, 200<<20+1)}); artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "200 MB") {
+		t.Errorf("a body over the limit: got %v", err)
+	}
+	b.noSpool()
+	b.config.Options.SpoolDir = b.spool + "/missing"
+	if _, err := b.open().Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("x")}); artel.KindOf(err) != artel.Unavailable {
+		t.Errorf("nowhere to put it: got %v", err)
+	}
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errors.New("gone") }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sse reads server-sent events: the text/event-stream of model APIs and
-// of Artel's own event log.
+// Package sse reads and writes server-sent events: the text/event-stream of
+// model APIs and of Artel's own event log.
 //
-// [Events] is all of it. It promises that cutting the stream into other pieces
-// never changes the events, and that memory is bounded by the limit. Resuming
-// a stream is for the caller, who has the last [Event.ID].
+// [Events] reads: cutting the stream into other pieces never changes the
+// events, and memory is bounded by the limit. A [Writer] sends to one HTTP
+// client. Resuming a stream is for the caller, who has the last [Event.ID].
 package sse
 
 import (

@@ -86,9 +86,15 @@ type tab struct {
 // openTab starts Chromium. The tests need it: scripts/setup installs it.
 func openTab(t *testing.T, width, height int64, more ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("the browser tests need Chromium; make test installs it: %v", err)
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Fatal("the browser tests need Chromium; make test installs it or says how")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),

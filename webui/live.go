@@ -14,12 +14,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/sse"
 )
 
-const (
-	heartbeat    = 15 * time.Second
-	writeTimeout = 60 * time.Second
-)
+const heartbeat = 15 * time.Second
 
 // live streams fragments: unnamed frames whose id is the number of the event
 // that they show, and whose data is HTML.
@@ -36,55 +34,39 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if n, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
 		after = n
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	out := http.NewResponseController(w)
-	w.WriteHeader(http.StatusOK)
-	if out.Flush() != nil {
+	out, err := sse.NewWriter(w)
+	if err != nil {
 		return
 	}
 	s := &stream{face: ui, conversation: id, locale: locale(r), cards: map[artel.CallID]Call{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
+		if err == nil {
+			err = s.send(r.Context(), out, e)
+		}
 		if err != nil {
-			return // the browser connects again with what it has
-		}
-		var html bytes.Buffer
-		if err := s.fragments(r.Context(), &html, e); err != nil {
-			if r.Context().Err() == nil {
-				ui.o.Log.Error("a fragment could not be rendered", "event", e.Type, "err", err)
+			if r.Context().Err() == nil && artel.KindOf(err) != artel.Canceled {
+				ui.o.Log.Error("a page's stream ended", "conversation", id, "err", err)
 			}
-			return
-		}
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(frameOf(e.Seq, html.String())); err != nil {
-			return
-		}
-		if out.Flush() != nil {
-			return
+			return // the browser connects again with what it has
 		}
 	}
 }
 
-// frameOf writes a frame; without HTML it only moves the number on, or keeps
-// the connection alive.
-func frameOf(seq artel.Seq, html string) []byte {
-	var b bytes.Buffer
-	if seq > 0 {
-		b.WriteString("id: " + strconv.FormatInt(int64(seq), 10) + "\n")
+// send shows one event; one that changes nothing on the page only moves its
+// number on.
+func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error {
+	if e.Type == "" {
+		return out.KeepAlive()
 	}
-	if html == "" && seq == 0 {
-		b.WriteString(": still here\n")
+	var html bytes.Buffer
+	if err := s.fragments(ctx, &html, e); err != nil {
+		return err
 	}
-	for line := range strings.Lines(html) {
-		b.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
+	frame := sse.Event{Data: html.String()}
+	if e.Seq > 0 {
+		frame.ID = strconv.FormatInt(int64(e.Seq), 10)
 	}
-	if html == "" && seq > 0 {
-		b.WriteString("data:\n") // an event without data would not move Last-Event-ID everywhere
-	}
-	b.WriteByte('\n')
-	return b.Bytes()
+	return out.Send(frame)
 }
 
 // A stream renders one browser's fragments.

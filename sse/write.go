@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sse
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// Append appends e to b as one frame of a stream. Line breaks in Data are
+// kept as LF; Name and ID must have none. Reading the frame with [Events]
+// gives e again.
+func Append(b []byte, e Event) []byte {
+	if e.ID != "" {
+		b = append(append(append(b, "id: "...), e.ID...), '\n')
+	}
+	if e.Name != "" {
+		b = append(append(append(b, "event: "...), e.Name...), '\n')
+	}
+	data := e.Data
+	if strings.Contains(data, "\r") {
+		data = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
+	}
+	for line := range strings.SplitSeq(data, "\n") {
+		b = append(append(append(b, "data: "...), line...), '\n')
+	}
+	return append(b, '\n')
+}
+
+// WriteTimeout is how long one frame may take to reach a reader's socket. A
+// reader that is slower is cut off, and resumes where it was.
+const WriteTimeout = time.Minute
+
+// A Writer sends a stream to one HTTP client. It is used by one goroutine.
+type Writer struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+	buf []byte
+}
+
+// NewWriter begins the answer: status 200 and the headers of a stream that is
+// neither cached nor buffered on its way.
+func NewWriter(w http.ResponseWriter) (*Writer, error) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx
+	s := &Writer{w: w, out: http.NewResponseController(w)}
+	w.WriteHeader(http.StatusOK)
+	return s, s.flush()
+}
+
+// Send sends one event at once.
+func (s *Writer) Send(e Event) error {
+	s.buf = Append(s.buf[:0], e)
+	return s.write()
+}
+
+// KeepAlive sends a comment, which readers ignore, so that nobody on the way
+// takes the silence for the end.
+func (s *Writer) KeepAlive() error {
+	s.buf = append(s.buf[:0], ":\n\n"...)
+	return s.write()
+}
+
+func (s *Writer) write() error {
+	_ = s.out.SetWriteDeadline(time.Now().Add(WriteTimeout)) // not every server has deadlines
+	if _, err := s.w.Write(s.buf); err != nil {
+		return gone(err)
+	}
+	return s.flush()
+}
+
+func (s *Writer) flush() error {
+	if err := s.out.Flush(); err != nil {
+		return gone(err)
+	}
+	return nil
+}
+
+func gone(err error) error {
+	return artel.Errorf(artel.Canceled, "sse.Writer", "", "the reader has gone: %w", err)
+}

@@ -131,9 +131,13 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 				continue // an empty file input is sent as one without a name
 			}
 			var s app.Staged
+			body := &arriving{Reader: part}
 			s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{
-				Body: part, Filename: part.FileName(), DeclaredType: part.Header.Get("Content-Type"),
+				Body: body, Filename: part.FileName(), DeclaredType: part.Header.Get("Content-Type"),
 			})
+			if body.err != nil {
+				err = ui.broken(r, body.err) // the sender's failure, not the store's
+			}
 			staged = append(staged, s)
 		}
 		if err != nil {
@@ -148,6 +152,20 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 		in.Attachments = append(in.Attachments, string(a.ID))
 	}
 	return in, err
+}
+
+// arriving remembers why a body could not be read.
+type arriving struct {
+	io.Reader
+	err error
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.err = err
+	}
+	return n, err
 }
 
 func field(part *multipart.Part) (string, error) {

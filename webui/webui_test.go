@@ -183,7 +183,7 @@ func TestBadForms(t *testing.T) {
 		says        string
 	}{
 		"no form":      {"text/plain", strings.NewReader("hello"), 422, "did not arrive whole"},
-		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "broke off"},
+		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "did not arrive whole"},
 		"empty":        {contentType, strings.NewReader(""), 422, "text or attachments"},
 		"no service":   {unknownType, unknown, 422, "there is no such service"},
 		"not UTF-8":    {latinType, latin, 422, "not UTF-8"},

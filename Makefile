@@ -26,8 +26,8 @@ test: ## run every test, with the race detector; installs what they need first
 check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
 	@scripts/check
 
-bench: ## run every benchmark once
-	go test -run '^$$' -bench . -benchmem ./...
+bench: ## measure against the budgets, beside anchors; writes docs/performance.md
+	cd bench && go run .
 
 fuzz: ## fuzz every target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)

@@ -84,7 +84,7 @@ type Artifact struct {
 	Ref          Ref            `json:"ref"` // long form, without a version
 	Version      int            `json:"version"`
 	Title        string         `json:"title"`
-	Filename     string         `json:"filename,omitempty"` // as uploaded
+	Filename     string         `json:"filename"` // as uploaded; empty: it was not
 	MediaInfo
 	Binary     bool      `json:"is_binary"`
 	Digest     Digest    `json:"digest"` // of the bytes as they came

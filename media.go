@@ -18,8 +18,8 @@ const (
 
 // MediaInfo is what is known about some bytes, decided once when they arrive.
 type MediaInfo struct {
-	MediaType    string      `json:"media_type"`              // as detected, without parameters
-	DeclaredType string      `json:"declared_type,omitempty"` // as declared, cleaned of parameters and quotes
+	MediaType    string      `json:"media_type"`    // as detected, without parameters
+	DeclaredType string      `json:"declared_type"` // as declared, cleaned of parameters and quotes
 	Kind         MediaKind   `json:"kind"`
 	Charset      string      `json:"charset,omitempty"` // of text: the source charset, e.g. "utf-8", "gb18030"
 	DetectedBy   MediaSource `json:"detected_by,omitempty"`

@@ -16,6 +16,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -90,7 +91,7 @@ func New(c Config) (*App, error) {
 		Files:         &Files{k},
 		Tools:         &Tools{k},
 		Models:        &Models{k},
-		Mechanisms:    &Mechanisms{k, c.Options.SpoolDir},
+		Mechanisms:    &Mechanisms{k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes)},
 		Answers:       &Answers{k},
 	}, nil
 }

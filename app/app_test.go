@@ -85,7 +85,7 @@ func newBench(t *testing.T, p model.Provider, changes ...func(*app.Config)) *ben
 		Providers: map[model.Dialect]model.Provider{model.Demo: p},
 		Options: app.Options{
 			Log: slog.New(slog.NewTextHandler(b.log, nil)), SpoolDir: b.spool,
-			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond},
+			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond, Silence: time.Hour},
 		},
 	}
 	for _, change := range changes {
@@ -301,7 +301,7 @@ func TestSend(t *testing.T) {
 // TestEndIsOneTransaction looks at the data after every commit: a run that has
 // ended has its reply, its last event and its versions.
 func TestEndIsOneTransaction(t *testing.T) {
-	var after func()
+	after := func() {}
 	b := newBench(t, play(t, writes), func(c *app.Config) {
 		c.Store = &watched{Store: c.Store, after: func() { after() }}
 	})
@@ -347,16 +347,21 @@ func TestEndIsOneTransaction(t *testing.T) {
 // make it fail.
 type watched struct {
 	store.Store
-	after  func()
+	after func()
+
+	mu     sync.Mutex
 	before func() error
 }
 
 func (w *watched) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
+	w.mu.Lock()
 	if w.before != nil {
 		if err := w.before(); err != nil {
+			w.mu.Unlock()
 			return err
 		}
 	}
+	w.mu.Unlock()
 	err := w.Store.Update(ctx, o, fn)
 	if err == nil && w.after != nil {
 		w.after()
@@ -546,9 +551,9 @@ func TestWiring(t *testing.T) {
 }
 
 func TestMechanisms(t *testing.T) {
-	b := newBench(t, nil)
-	info, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("%PDF-1.4\n"), Filename: "a.txt"})
-	if err != nil || info.MediaType != "application/pdf" {
+	b := newBench(t, nil, func(c *app.Config) { c.Options.Artifacts.MaxBytes = 1 << 20 })
+	info, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), Filename: "a.txt"})
+	if err != nil || info.MediaType != "image/png" {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	var out bytes.Buffer
@@ -562,7 +567,7 @@ func TestMechanisms(t *testing.T) {
 	if _, err := b.Mechanisms.Detect(t.Context(), broken); artel.KindOf(err) != artel.Invalid {
 		t.Errorf("a body that breaks off: got %v", err)
 	}
-	if _, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: io.LimitReader(zeros{}, 200<<20+1)}); artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "200 MB") {
+	if _, err := b.Mechanisms.Detect(t.Context(), app.Upload{Body: io.LimitReader(zeros{}, 1<<20+1)}); artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "1.0 MB") {
 		t.Errorf("a body over the limit: got %v", err)
 	}
 	b.noSpool()

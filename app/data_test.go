@@ -113,7 +113,7 @@ func TestDeletedIsNotAttached(t *testing.T) {
 }
 
 func TestBranches(t *testing.T) {
-	b := newBench(t, play(t, "-- turn 1 --\n@call create_artifact {\"id\":\"note\",\"content\":\"same\"}\n-- turn 2 --\nok\n"))
+	b := newBench(t, play(t, "-- turn 1 --\n@call create_artifact {\"id\":\"note\",\"title\":\"Note\",\"content\":\"same\"}\n-- turn 2 --\nok\n"))
 	c := b.conversation()
 	first := b.ask(c, "First.")
 	root := artel.MessageID("")
@@ -324,7 +324,7 @@ func TestFollowCarriesContent(t *testing.T) {
 func TestLongContentIsOmitted(t *testing.T) {
 	b := newBench(t, nil)
 	c := b.conversation()
-	long, _ := json.Marshal(map[string]string{"id": "long", "content": strings.Repeat("界", artel.SnapshotLimit+1)})
+	long, _ := json.Marshal(map[string]string{"id": "long", "title": "Long", "content": strings.Repeat("界", artel.SnapshotLimit+1)})
 	if r, err := b.Tools.Call(t.Context(), c, "create_artifact", long, app.Target{}); err != nil || r.IsError {
 		t.Fatalf("got %+v, %v", r, err)
 	}
@@ -345,7 +345,7 @@ func TestToolsOutsideARun(t *testing.T) {
 		}
 		return r.Content
 	}
-	call("create_artifact", `{"id":"mine","content":"one"}`)
+	call("create_artifact", `{"id":"mine","title":"Mine","content":"one"}`)
 	call("update_artifact", `{"id":"mine","edits":[{"old":"one","new":"two"}]}`)
 	versions, err := b.Artifacts.Versions(t.Context(), c, "mine")
 	if err != nil || len(versions) != 2 || versions[1].Author != "user" {
@@ -390,19 +390,19 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestTitles(t *testing.T) {
+	b := newBench(t, play(t, "-- turn 1 --\nok\n"))
 	for text, want := range map[string]string{
 		"Hello":                                          "Hello",
 		"  One\ttwo \n three":                            "One two",
 		"\n\nLate":                                       "Late",
 		"\u4f60\u597d":                                   "\u4f60\u597d",
-		strings.Repeat("word ", 20):                      strings.TrimSpace(strings.Repeat("word ", 11)) + "…",
+		strings.Repeat("word ", 20):                      strings.TrimSpace(strings.Repeat("word ", 12)) + "…",
 		strings.Repeat("\u4e2d", 100):                    strings.Repeat("\u4e2d", 60) + "…",
 		strings.Repeat("y", 59):                          strings.Repeat("y", 59),
 		"\r\nWindows line\r\nsecond":                     "Windows line",
 		"a " + strings.Repeat("\U0001f600", 70):          "a…",
 		"https://example.com/" + strings.Repeat("a", 80): "https://example.com/" + strings.Repeat("a", 40) + "…",
 	} {
-		b := newBench(t, play(t, "-- turn 1 --\nok\n"))
 		c := b.conversation()
 		b.ask(c, text)
 		if found, err := b.Conversations.Find(t.Context(), c); err != nil || found.Title != want {

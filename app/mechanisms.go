@@ -11,6 +11,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/route"
 )
 
@@ -19,10 +20,8 @@ import (
 type Mechanisms struct {
 	*core
 	spoolDir string
+	maxBytes int64 // that are looked at in one call
 }
-
-// maxSpool is the most bytes that are looked at in one call.
-const maxSpool = 200 << 20
 
 // Detect says what bytes are.
 func (m *Mechanisms) Detect(ctx context.Context, u Upload) (artel.MediaInfo, error) {
@@ -76,14 +75,14 @@ func (m *Mechanisms) spool(u Upload) (*spool, error) {
 	}
 	s := &spool{file: f}
 	sniffer := media.NewSniffer(media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
-	n, err := io.Copy(io.MultiWriter(f, sniffer), io.LimitReader(u.Body, maxSpool+1))
+	n, err := io.Copy(io.MultiWriter(f, sniffer), io.LimitReader(u.Body, m.maxBytes+1))
 	if err != nil {
 		s.remove()
 		return nil, spoolError(err)
 	}
-	if n > maxSpool {
+	if n > m.maxBytes {
 		s.remove()
-		return nil, artel.Errorf(artel.TooLarge, "app.Mechanisms", "body", "more than %d MB", maxSpool>>20)
+		return nil, artel.Errorf(artel.TooLarge, "app.Mechanisms", "body", "more than the limit of %s; send less, or have the limit raised", phrase.Size(m.maxBytes))
 	}
 	s.info = sniffer.Info()
 	return s, nil

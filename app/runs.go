@@ -107,11 +107,12 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		return artel.Run{}, err
 	}
 	rs.log.Bell().Ring(c)
+	begun := job.run
 	go func() {
-		defer rs.dismiss(job.run.ID)
+		defer rs.dismiss(begun.ID)
 		job.execute(runCtx)
 	}()
-	return job.run, nil
+	return begun, nil
 }
 
 func (in Input) check() error {

@@ -5,6 +5,7 @@ package artifact_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -73,8 +74,8 @@ func (r reference) fold(run artel.RunID) {
 	}
 }
 
-// A writer is one of the hands in a history: runs on both branches, two on one
-// of them, and a person on each.
+// A writer is one of the hands in a history: a person and two runs on one
+// branch, a run on the other.
 type writer struct {
 	at  artel.MessageID
 	run artel.RunID
@@ -82,17 +83,13 @@ type writer struct {
 }
 
 func TestHistories(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, sqlite.Memory)
 	rapid.Check(t, func(t *rapid.T) {
 		b.begin(t)
 		ref := reference{}
 		var c *artifact.Collection
-		var writers []*writer
-		for _, at := range []artel.MessageID{b.a, b.b} {
-			for _, run := range []artel.RunID{"", "run_1" + artel.RunID(at), "run_2" + artel.RunID(at)} {
-				writers = append(writers, &writer{at: at, run: run})
-			}
-		}
+		writers := []*writer{{at: b.a}, {at: b.a, run: "run_1"}, {at: b.a, run: "run_2"}, {at: b.b, run: "run_3"}}
 		// What is only in memory is lost in a crash.
 		crash := func(*rapid.T) {
 			c = b.collection()
@@ -103,15 +100,15 @@ func TestHistories(t *testing.T) {
 			}
 		}
 		crash(nil)
-		ids := []artel.ArtifactID{"one", "two"}
+		ids := []artel.ArtifactID{"one", "one", "one", "two"}
 		draw := func(t *rapid.T) (*writer, artel.ArtifactID) {
 			return rapid.SampledFrom(writers).Draw(t, "writer"), rapid.SampledFrom(ids).Draw(t, "id")
 		}
-		text := rapid.StringOfN(rapid.SampledFrom([]rune("abcdé世\n")), 0, 12, -1)
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("abcdefghijklmnopqrsté世\n")), 0, 12, -1)
 		ifVersion := func(t *rapid.T, head row) int {
 			return rapid.SampledFrom([]int{0, 0, head.number, 1}).Draw(t, "if version")
 		}
-		t.Repeat(map[string]func(*rapid.T){
+		actions := map[string]func(*rapid.T){
 			"create": func(t *rapid.T) {
 				w, id := draw(t)
 				content := text.Draw(t, "content")
@@ -133,7 +130,7 @@ func TestHistories(t *testing.T) {
 					return
 				}
 				edits := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) edit.Edit {
-					return edit.Edit{Old: rapid.StringOfN(rapid.SampledFrom([]rune("abcdé世\n")), 1, 2, -1).Draw(t, "old"), New: text.Draw(t, "new")}
+					return edit.Edit{Old: passage(t, head.text), New: text.Draw(t, "new")}
 				}), 1, 2).Draw(t, "edits")
 				n := ifVersion(t, head)
 				a, result, err := w.Update(background, id, edits, n)
@@ -172,6 +169,9 @@ func TestHistories(t *testing.T) {
 				}
 			},
 			"upload": func(t *rapid.T) {
+				if len(ref) > 3 {
+					return // enough to look at
+				}
 				for _, a := range upload(t, b, "one", "two") {
 					if _, there := ref[a.ID]; there {
 						t.Fatalf("the upload took the id %s", a.ID)
@@ -187,9 +187,30 @@ func TestHistories(t *testing.T) {
 				}
 			},
 			"crash": crash,
-			"":      func(t *rapid.T) { same(t, c, b, ref) },
-		})
+			"look": func(t *rapid.T) {
+				sameHeads(t, c, b, ref, rapid.SampledFrom([]artel.MessageID{b.root, b.a, b.b}).Draw(t, "at"))
+			},
+		}
+		// Most of the time, one text is edited in turns.
+		names := append(slices.Sorted(maps.Keys(actions)), "update", "update", "update")
+		for range rapid.IntRange(5, 15).Draw(t, "length") {
+			actions[rapid.SampledFrom(names).Draw(t, "action")](t)
+		}
+		for _, at := range []artel.MessageID{b.root, b.a, b.b} {
+			sameHeads(t, c, b, ref, at)
+		}
+		sameVersions(t, c, b, ref)
 	})
+}
+
+// passage draws old text, most of which is in the text and stands there once.
+func passage(t *rapid.T, text string) string {
+	runes := []rune(text)
+	if len(runes) == 0 || rapid.IntRange(0, 9).Draw(t, "anything") == 0 {
+		return rapid.SampledFrom([]string{"a", "b", "世", "no such text", ""}).Draw(t, "old")
+	}
+	from := rapid.IntRange(0, len(runes)-1).Draw(t, "from")
+	return string(runes[from:rapid.IntRange(from+1, len(runes)).Draw(t, "to")])
 }
 
 func agree(t *rapid.T, a artel.Artifact, err error, want row) {
@@ -206,45 +227,50 @@ func wantKind(t *rapid.T, err error, k artel.Kind) {
 	}
 }
 
-// same holds every reader to the reference.
-func same(t *rapid.T, c *artifact.Collection, b *bench, ref reference) {
+// sameHeads holds the readers of heads to the reference.
+func sameHeads(t *rapid.T, c *artifact.Collection, b *bench, ref reference, at artel.MessageID) {
 	t.Helper()
-	for _, at := range []artel.MessageID{"", b.root, b.a, b.b} {
-		list := must[[]artel.Artifact](t)(c.List(background, artel.Local, b.conv, at))
-		items := must[[]artifact.InventoryItem](t)(c.Inventory(background, artel.Local, b.conv, at, 3))
-		seen := 0
-		for id := range ref {
-			want, there := ref.head(id, at)
-			text, v, err := c.Text(background, artel.Local, b.conv, id, 0, at)
-			if !there {
-				wantKind(t, err, artel.NotFound)
-				continue
-			}
-			seen++
-			if err != nil || text != want.text || v.Number != want.number {
-				t.Fatalf("%s at %q is %q (%d), %v; want %+v", id, at, text, v.Number, err, want)
-			}
-			i := slices.IndexFunc(list, func(a artel.Artifact) bool { return a.ID == id })
-			if i < 0 || list[i].Version != want.number || list[i].Live != want.live {
-				t.Fatalf("%s is listed as %+v, want %+v", id, list, want)
-			}
-			runes := []rune(want.text)
-			if got, want := items[i].Preview, string(runes[:min(3, len(runes))]); got != want {
-				t.Fatalf("the preview of %s is %q, want %q", id, got, want)
-			}
+	items := must[[]artifact.InventoryItem](t)(c.Inventory(background, artel.Local, b.conv, at, 3))
+	seen := 0
+	for id := range ref {
+		want, there := ref.head(id, at)
+		text, v, err := c.Text(background, artel.Local, b.conv, id, 0, at)
+		if !there {
+			wantKind(t, err, artel.NotFound)
+			continue
 		}
-		if seen != len(list) {
-			t.Fatalf("at %q: %d artifacts are listed, there are %d", at, len(list), seen)
+		seen++
+		if err != nil || text != want.text || v.Number != want.number {
+			t.Fatalf("%s at %q is %q (%d), %v; want %+v", id, at, text, v.Number, err, want)
+		}
+		i := slices.IndexFunc(items, func(i artifact.InventoryItem) bool { return i.Artifact.ID == id })
+		if i < 0 || items[i].Artifact.Version != want.number || items[i].Artifact.Live != want.live {
+			t.Fatalf("%s is listed among %+v, want %+v", id, items, want)
+		}
+		runes := []rune(want.text)
+		if got, want := items[i].Preview, string(runes[:min(3, len(runes))]); got != want {
+			t.Fatalf("the preview of %s is %q, want %q", id, got, want)
 		}
 	}
+	if seen != len(items) {
+		t.Fatalf("at %q: %d artifacts are listed, there are %d", at, len(items), seen)
+	}
+}
+
+// sameVersions holds the readers of versions to the reference: the visible
+// ones, and every state there ever was.
+func sameVersions(t *rapid.T, c *artifact.Collection, b *bench, ref reference) {
+	t.Helper()
 	for id, rows := range ref {
 		visible := b.visible(t, id)
 		for _, s := range rows {
-			text, v, err := c.Text(background, artel.Local, b.conv, id, s.number, "")
 			if !s.visible {
-				wantKind(t, err, artel.NotFound)
+				if text, err := c.TextAt(background, artel.Local, b.conv, id, s.number); err != nil || text != s.text {
+					t.Fatalf("edit %d of %s is %q, %v; want %+v", s.number, id, text, err, s)
+				}
 				continue
 			}
+			text, v, err := c.Text(background, artel.Local, b.conv, id, s.number, "")
 			if err != nil || text != s.text || v.Parent != s.parent || v.Update != s.update || v.Run != s.run || len(v.Changes) != s.edits {
 				t.Fatalf("version %d of %s is %q, %+v, %v; want %+v", s.number, id, text, v, err, s)
 			}

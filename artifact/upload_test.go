@@ -50,6 +50,7 @@ func upload(t fatal, b *bench, names ...string) []artel.Artifact {
 
 func TestUploadNames(t *testing.T) {
 	long := strings.Repeat("x", 80)
+	b := newBench(t, sqlite.Memory)
 	for _, tt := range []struct {
 		names []string
 		want  []artel.ArtifactID
@@ -68,7 +69,7 @@ func TestUploadNames(t *testing.T) {
 		{[]string{"a\xffb.txt"}, []artel.ArtifactID{"a_b.txt"}},
 		{[]string{"x\x00\n<>&\"'.txt"}, []artel.ArtifactID{"x_______.txt"}},
 	} {
-		b := newBench(t, sqlite.Memory)
+		b.begin(t)
 		var got []artel.ArtifactID
 		for i, a := range upload(t, b, tt.names...) {
 			got = append(got, a.ID)

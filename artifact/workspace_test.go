@@ -107,6 +107,7 @@ func TestEditWithoutEventIsUndone(t *testing.T) {
 // Two runs and a person edit one text at once: nothing is lost, the log tells
 // the journal in order, and its spans lead to the text.
 func TestWritersAtOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
 	const each = 25
 	names := []string{"x", "y", "z"}
@@ -190,6 +191,7 @@ func TestIfVersionHasOneWinner(t *testing.T) {
 
 // What a workspace remembers stays within bounds, and forgetting is harmless.
 func TestLargeTexts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, sqlite.Memory)
 	w := b.workspace("run_1", b.a)
 	filler := strings.Repeat("0123456789abcde\n", 15<<20/16)

@@ -1,18 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures Artel against its budgets.
+//
+//	go run .                    every benchmark; writes ../docs/performance.md
+//	go run . -only start,route  some of them; prints, writes nothing
+//	go run . -rounds 3          three times as many rounds
+//
+// Machines are noisy and differ, so beside each measured work runs an anchor:
+// a small plain program that does the same with less around it, or the usual
+// naive way. Both take turns in one run, medians are compared, and their
+// quotient is what to look at. Servers run in processes of their own, so that
+// memory can be told apart; it is read from /proc, hence Linux.
+//
+// The program is a module of its own: the product does not depend on what only
+// a measurement needs. Begin reading with [benchmarks].
 package main
-import ("context";"fmt";"os";"slices";"time")
-func main(){ ctx:=context.Background()
- var fa,fb,ea,eb []time.Duration
- for i:=0;i<15;i++{
-  for _,x:=range []struct{prog string;args []string;fr,ex *[]time.Duration}{{"/tmp/benchbin/artel",[]string{"serve"},&fa,&ea},{"/tmp/benchbin/minimal",nil,&fb,&eb}}{
-   d,_:=os.MkdirTemp("","b"); 
-   for k,l:=range []*[]time.Duration{x.fr,x.ex}{
-   p,err:=start(ctx,"/healthz",x.prog,append(slices.Clone(x.args),"--data",d+"/x")...)
-   if err!=nil{panic(err)}
-   *l=append(*l,p.started)
-   if i==0 {time.Sleep(2*time.Second); m,_:=p.rss(); fmt.Println(x.prog,k,"rss",m>>20)}
-   if err:=p.stop();err!=nil{panic(err)}
-   }
-   os.RemoveAll(d)
- }}
- for _,l:=range [][]time.Duration{fa,fb,ea,eb}{slices.Sort(l);fmt.Println(l[0],l[len(l)/2],l[len(l)-1])}
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A benchmark is one section of the report.
+type benchmark struct {
+	name  string // of -only
+	title string
+	about string // what is measured, and what the anchor is
+	run   func(context.Context, *lab) ([]result, error)
+}
+
+// benchmarks lists them in the order of the report.
+func benchmarks() []benchmark {
+	return []benchmark{
+		{"start", "Start, idle memory, size", startAbout, measureStart},
+		{"upload", "Uploads", uploadAbout, measureUpload},
+		{"image", "An image on its way to a model", imageAbout, measureImage},
+		{"route", "Routing", routeAbout, measureRoute},
+		{"journal", "The edit journal", journalAbout, measureJournal},
+		{"tokens", "Token counting", tokensAbout, measureTokens},
+		{"context", "Building a context", contextAbout, measureContext},
+		{"stream", "Event streams", streamAbout, measureStream},
+	}
+}
+
+// A lab is where benchmarks work.
+type lab struct {
+	dir     string // gone afterwards
+	root    string // of the product's module
+	times   int    // of -rounds
+	program string // the product, built
+	minimal string // the minimal server, built
+}
+
+// rounds scales the usual number of rounds.
+func (l *lab) rounds(usual int) int { return usual * l.times }
+
+// folder makes a new folder.
+func (l *lab) folder() (string, error) { return os.MkdirTemp(l.dir, "data-") }
+
+// open builds what the benchmarks run.
+func (l *lab) open(ctx context.Context) error {
+	l.program, l.minimal = filepath.Join(l.dir, "artel"), filepath.Join(l.dir, "minimal")
+	return errors.Join(
+		build(ctx, l.root, "./cmd/artel", l.program),
+		build(ctx, filepath.Join(l.root, "bench"), "./minimal", l.minimal),
+	)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	run := bench
+	if len(os.Args) > 1 && os.Args[1] == "role" {
+		run = play
+	}
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	only := flags.String("only", "", "names of benchmarks, with commas; empty: all")
+	times := flags.Int("rounds", 1, "multiply the number of rounds")
+	root := flags.String("root", "..", "the product's folder")
+	_ = flags.Parse(args)
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "artel-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	l := &lab{dir: dir, root: *root, times: max(1, *times)}
+	fmt.Fprintln(os.Stderr, "building")
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	r := report{machine: thisMachine(*root), began: time.Now()}
+	var out io.Writer = os.Stdout
+	r.head(out)
+	for _, b := range chosen {
+		fmt.Fprintln(os.Stderr, "measuring", b.name)
+		began := time.Now()
+		results, err := b.run(ctx, l)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		r.sections = append(r.sections, section{b, results})
+		r.section(out, r.sections[len(r.sections)-1])
+		fmt.Fprintf(os.Stderr, "%s took %.1f s\n", b.name, time.Since(began).Seconds())
+	}
+	if *only != "" {
+		return nil
+	}
+	return r.write(filepath.Join(*root, "docs", "performance.md"))
+}
+
+// choose returns the benchmarks of the given names.
+func choose(names string) ([]benchmark, error) {
+	all := benchmarks()
+	if names == "" {
+		return all, nil
+	}
+	var chosen []benchmark
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(all, func(b benchmark) bool { return b.name == name })
+		if i < 0 {
+			var known []string
+			for _, b := range all {
+				known = append(known, b.name)
+			}
+			return nil, fmt.Errorf("there is no benchmark %q; there are %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }

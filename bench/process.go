@@ -117,6 +117,16 @@ func (p *process) stop() error {
 	return nil
 }
 
+// processes are what a benchmark has started.
+type processes []*process
+
+// stop stops them, last first, and adds what goes wrong to err.
+func (ps processes) stop(err *error) {
+	for i := len(ps) - 1; i >= 0; i-- {
+		*err = errors.Join(*err, ps[i].stop())
+	}
+}
+
 // rss returns the resident memory in bytes.
 func (p *process) rss() (int64, error) { return p.memory("VmRSS:") }
 

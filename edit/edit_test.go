@@ -26,29 +26,39 @@ func TestApply(t *testing.T) {
 		hits  []edit.Hit
 	}{
 		{
-			"code points", "héllo 世界!", []edit.Edit{{Old: "世界", New: "world"}}, "héllo world!",
+			"code points", "héllo 世界!",
+			[]edit.Edit{{Old: "世界", New: "world"}},
+			"héllo world!",
 			[]edit.Hit{{Layer: artel.LayerExact, Similarity: 1, Matched: "世界", Start: 6, End: 8, Count: 1}},
 		},
 		{
-			"each on what the one before left", "ab", []edit.Edit{{Old: "b", New: "😀c"}, {Old: "c", New: ""}}, "a😀",
+			"each on what the one before left", "ab",
+			[]edit.Edit{{Old: "b", New: "😀c"}, {Old: "c", New: ""}},
+			"a😀",
 			[]edit.Hit{
 				{Layer: artel.LayerExact, Similarity: 1, Matched: "b", Start: 1, End: 2, Count: 1},
 				{Layer: artel.LayerExact, Similarity: 1, Matched: "c", Start: 2, End: 3, Count: 1},
 			},
 		},
 		{
-			"all places, from the left", "aaa\na é aa", []edit.Edit{{Old: "aa", New: "b", ReplaceAll: true}}, "ba\na é b",
+			"all places, from the left", "aaa\na é aa",
+			[]edit.Edit{{Old: "aa", New: "b", ReplaceAll: true}},
+			"ba\na é b",
 			[]edit.Hit{{
 				Layer: artel.LayerExact, Similarity: 1, Matched: "aa", Start: 0, End: 2, Count: 2,
 				Places: []edit.Place{{Line: 1, Start: 0, End: 2}, {Line: 2, Start: 8, End: 10}},
 			}},
 		},
 		{
-			"the whole text", "all", []edit.Edit{{Old: "all", New: ""}}, "",
+			"the whole text", "all",
+			[]edit.Edit{{Old: "all", New: ""}},
+			"",
 			[]edit.Hit{{Layer: artel.LayerExact, Similarity: 1, Matched: "all", Start: 0, End: 3, Count: 1}},
 		},
 		{
-			"a byte order mark and NUL stay", "\ufeffa\x00b\r\n", []edit.Edit{{Old: "b", New: "c"}}, "\ufeffa\x00c\r\n",
+			"a byte order mark and NUL stay", "\ufeffa\x00b\r\n",
+			[]edit.Edit{{Old: "b", New: "c"}},
+			"\ufeffa\x00c\r\n",
 			[]edit.Hit{{Layer: artel.LayerExact, Similarity: 1, Matched: "b", Start: 3, End: 4, Count: 1}},
 		},
 	} {
@@ -80,14 +90,18 @@ func TestRefusals(t *testing.T) {
 		{"nowhere, of all", "abc", []edit.Edit{{Old: "x", ReplaceAll: true}}, edit.Options{}, edit.Refusal{Kind: edit.NotFound, Message: "not there"}},
 		{"in an empty text", "", []edit.Edit{{Old: "x"}}, edit.Options{}, edit.Refusal{Kind: edit.NotFound}},
 		{
-			"two places", "1\n2\n3\nfoo\n" + lines(14, "-") + "a foo", []edit.Edit{{Old: "foo", New: "b"}}, edit.Options{},
+			"two places", "1\n2\n3\nfoo\n" + lines(14, "-") + "a foo",
+			[]edit.Edit{{Old: "foo", New: "b"}},
+			edit.Options{},
 			edit.Refusal{
 				Kind: edit.Ambiguous, Message: "2 places match; give more of the line: lines 4, 19",
 				Places: []edit.Place{{Line: 4, Start: 6, End: 9}, {Line: 19, Start: 40, End: 43}},
 			},
 		},
 		{
-			"overlapping places", "aaa", []edit.Edit{{Old: "aa", New: "b"}}, edit.Options{},
+			"overlapping places", "aaa",
+			[]edit.Edit{{Old: "aa", New: "b"}},
+			edit.Options{},
 			edit.Refusal{
 				Kind: edit.Ambiguous, Message: "2 places match; give more of the line: line 1",
 				Places: []edit.Place{{Line: 1, Start: 0, End: 2}, {Line: 1, Start: 1, End: 3}},

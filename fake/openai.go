@@ -269,11 +269,19 @@ func (s *OpenAIServer) nextID() string {
 	return fmt.Sprintf("chatcmpl-fake%06d", s.answers)
 }
 
+// modelEntry is an element of GET /v1/models. OpenAI does not say what a model
+// takes; this says it as OpenRouter does, so that clients who ask learn it.
 type modelEntry struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
+	ID           string       `json:"id"`
+	Object       string       `json:"object"`
+	Created      int64        `json:"created"`
+	OwnedBy      string       `json:"owned_by"`
+	Architecture architecture `json:"architecture"`
+}
+
+type architecture struct {
+	Input  []string `json:"input_modalities"`
+	Output []string `json:"output_modalities"`
 }
 
 func (s *OpenAIServer) list() []modelEntry {
@@ -282,8 +290,9 @@ func (s *OpenAIServer) list() []modelEntry {
 		ids = []string{"fake-1"}
 	}
 	var out []modelEntry
+	takes := architecture{Input: []string{"text", "image", "file"}, Output: []string{"text"}}
 	for _, id := range ids {
-		out = append(out, modelEntry{ID: id, Object: "model", Created: 1700000000, OwnedBy: "artel-fake"})
+		out = append(out, modelEntry{ID: id, Object: "model", Created: 1700000000, OwnedBy: "artel-fake", Architecture: takes})
 	}
 	return out
 }

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -35,7 +36,7 @@ type VersionView struct {
 // An ArtifactPath is the part of a path that names an artifact.
 type ArtifactPath struct {
 	ConversationPath
-	Artifact string `path:"id" maxLength:"512" doc:"an artifact"`
+	Artifact string `path:"id" doc:"an artifact"`
 }
 
 func (p ArtifactPath) parse() (artel.ConversationID, artel.ArtifactID, error) {
@@ -55,7 +56,7 @@ func (p ArtifactPath) parse() (artel.ConversationID, artel.ArtifactID, error) {
 
 // An AtQuery chooses a branch.
 type AtQuery struct {
-	At string `query:"at" maxLength:"256" doc:"a message: look at the branch that ends in it; empty: the active branch"`
+	At string `query:"at" doc:"a message: look at the branch that ends in it; empty: the active branch"`
 }
 
 func (q AtQuery) message() (artel.MessageID, error) {
@@ -210,22 +211,12 @@ func (f *face) uploads() {
 		if err != nil {
 			return nil, err
 		}
-		major, params, _ := mime.ParseMediaType(in.ContentType)
-		several := major == "multipart/form-data"
-		request := []any{"upload", c, in.ContentType, in.Filename, in.request.ContentLength}
-		items, err := once(ctx, f, in.Key, request, func() ([]artel.Artifact, error) {
-			if several {
-				return f.uploadForm(ctx, c, multipart.NewReader(in.request.Body, params["boundary"]))
-			}
-			name, err := filename(in.Filename)
-			if err != nil {
-				return nil, err
-			}
-			staged, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{in.request.Body}, Filename: name, DeclaredType: in.ContentType})
-			if err != nil {
-				return nil, err
-			}
-			return f.app.Artifacts.Add(ctx, c, []app.Staged{staged})
+		staged, several, err := f.stage(ctx, c, in)
+		if err != nil {
+			return nil, err
+		}
+		items, err := once(ctx, f, in.Key, []any{"upload", c, several, staged}, func() ([]artel.Artifact, error) {
+			return f.app.Artifacts.Add(ctx, c, staged)
 		})
 		switch {
 		case err != nil:
@@ -246,11 +237,27 @@ func (f *face) uploads() {
 	}}
 }
 
-func (f *face) uploadForm(ctx context.Context, c artel.ConversationID, form *multipart.Reader) ([]artel.Artifact, error) {
+// stage takes in what a request brings: one file, or several as a form.
+func (f *face) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
+	if major, params, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
+		staged, err = f.stageForm(ctx, c, in.request.Body, params["boundary"])
+		return staged, true, err
+	}
+	name, err := filename(in.Filename)
+	if err != nil {
+		return nil, false, err
+	}
+	one, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{in.request.Body}, Filename: name, DeclaredType: declaredType(in.ContentType)})
+	return []app.Staged{one}, false, err
+}
+
+func (f *face) stageForm(ctx context.Context, c artel.ConversationID, r io.Reader, boundary string) ([]app.Staged, error) {
+	in := &watch{r: r, mark: []byte("--" + boundary + "--")}
+	form := multipart.NewReader(in, boundary)
 	var all []app.Staged
 	for {
 		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
+		if in.seen && errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -275,7 +282,32 @@ func (f *face) uploadForm(ctx context.Context, c artel.ConversationID, form *mul
 	if len(all) == 0 {
 		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "the form holds no file; they come in the field "+fieldFile)
 	}
-	return f.app.Artifacts.Add(ctx, c, all)
+	return all, nil
+}
+
+// watch notes whether a mark has come by: here the closing boundary, without
+// which a form was cut off, be it ever so neatly.
+type watch struct {
+	r    io.Reader
+	mark []byte
+	tail []byte // the last bytes, in case the mark comes in two reads
+	seen bool
+}
+
+func (w *watch) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if w.seen || n == 0 {
+		return n, err
+	}
+	keep := len(w.mark) - 1
+	w.tail = append(w.tail, p[:min(n, keep)]...)
+	w.seen = bytes.Contains(w.tail, w.mark) || bytes.Contains(p[:n], w.mark)
+	if n >= keep {
+		w.tail = append(w.tail[:0], p[n-keep:n]...)
+	} else {
+		w.tail = w.tail[max(0, len(w.tail)-keep):]
+	}
+	return n, err
 }
 
 // sent is a request body whose failure is the client's, not ours.

@@ -175,6 +175,10 @@ func (c *Client) Events(ctx context.Context, id artel.ConversationID, after arte
 	}
 }
 
+// maxEvent is the most bytes of one event: a tool call with a long text,
+// escaped.
+const maxEvent = 256 << 20
+
 // errBroken says that the consumer broke the loop.
 var errBroken = errors.New("the consumer stopped")
 
@@ -189,7 +193,7 @@ func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *art
 		return false, err
 	}
 	defer resp.Body.Close()
-	for frame, err := range sse.Events(resp.Body, 0) {
+	for frame, err := range sse.Events(resp.Body, maxEvent) {
 		if err != nil {
 			return heard, err
 		}

@@ -20,7 +20,7 @@ type NewConversation struct {
 // A ConversationPath is the part of a path that names a conversation. Input
 // types that others embed are exported because huma looks at no others.
 type ConversationPath struct {
-	ID string `path:"cid" maxLength:"256" doc:"a conversation"`
+	ID string `path:"cid" doc:"a conversation"`
 }
 
 func (p ConversationPath) id() (artel.ConversationID, error) { return artel.ParseConversationID(p.ID) }
@@ -29,11 +29,15 @@ func (f *face) conversations() {
 	register(f, f.op(http.MethodPost, "/conversations", "create-conversation", "Begin a conversation", http.StatusCreated),
 		func(ctx context.Context, in *struct {
 			OnceHeader
-			Body NewConversation `required:"false"`
+			Body *NewConversation
 		}) (*body[artel.Conversation], error) {
-			return answer(once(ctx, f, in.Key, []any{"conversation", in.Body}, func() (artel.Conversation, error) {
+			var n NewConversation
+			if in.Body != nil {
+				n = *in.Body
+			}
+			return answer(once(ctx, f, in.Key, []any{"conversation", n}, func() (artel.Conversation, error) {
 				return f.app.Conversations.Create(ctx, app.NewConversation{
-					Title: in.Body.Title, Agent: artel.AgentName(in.Body.Agent), Service: artel.ServiceID(in.Body.Service),
+					Title: n.Title, Agent: artel.AgentName(n.Agent), Service: artel.ServiceID(n.Service),
 				})
 			}))
 		})

@@ -4,9 +4,11 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,6 +22,7 @@ import (
 type eventsInput struct {
 	ConversationPath
 	After       int64  `query:"after" minimum:"0" doc:"begin after this number; Last-Event-ID wins"`
+	Cursor      int64  `query:"cursor" minimum:"0" doc:"what the page before returned; wins over after"`
 	Format      string `query:"format" enum:"sse,json" default:"sse" doc:"json pages the log instead of following it"`
 	Limit       int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"of format=json"`
 	LastEventID string `header:"Last-Event-ID" maxLength:"32"`
@@ -29,7 +32,7 @@ func (in *eventsInput) after() artel.Seq {
 	if n, err := strconv.ParseInt(in.LastEventID, 10, 64); err == nil && n >= 0 {
 		return artel.Seq(n)
 	}
-	return artel.Seq(in.After)
+	return artel.Seq(cmp.Or(in.Cursor, in.After))
 }
 
 // writeTimeout is how long one frame may take to reach a reader's socket. A
@@ -61,14 +64,25 @@ func (f *face) events() {
 			}
 			return jsonStream(listOf(events, next)), nil
 		}
-		if _, err := f.app.Conversations.Find(ctx, id); err != nil {
+		last, err := f.app.Events.Last(ctx, id)
+		if err != nil {
 			return nil, err
 		}
+		if in.after() > last {
+			return nil, beyond(last)
+		}
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			_, w := humago.Unwrap(hc)
-			f.follow(ctx, w, id, in.after())
+			r, w := humago.Unwrap(hc)
+			f.follow(ctx, r, w, id, in.after())
 		}}, nil
 	})
+}
+
+// beyond refuses to follow from a number that the log does not have.
+func beyond(last artel.Seq) *Problem {
+	p := newProblem(http.StatusUnprocessableEntity, string(artel.Invalid), fmt.Sprintf("the log ends at %d; follow from there, or from 0 for all of it", last))
+	p.Errors = []FieldError{{Parameter: "after", Detail: fmt.Sprintf("expected number <= %d", last)}}
+	return p
 }
 
 // jsonStream answers with v from a handler that may also stream.
@@ -79,14 +93,14 @@ func jsonStream(v any) *huma.StreamResponse {
 	}}
 }
 
-func (f *face) follow(ctx context.Context, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
+func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
-	if out.Flush() != nil {
+	if out.Flush() != nil || r.Method == http.MethodHead {
 		return
 	}
 	var buf bytes.Buffer

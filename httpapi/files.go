@@ -3,9 +3,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -17,7 +19,7 @@ import (
 
 // A FileQuery says how a file is to be shown.
 type FileQuery struct {
-	Preview bool `query:"preview" doc:"show PDF and SVG in place instead of offering them for download"`
+	Preview bool `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
 }
 
 func fileOp(op huma.Operation) huma.Operation {
@@ -66,26 +68,24 @@ func serveFile(file app.File, preview bool) *huma.StreamResponse {
 
 func contentType(m artel.MediaInfo) string {
 	if m.Kind == artel.KindText && m.Charset != "" {
-		return mime.FormatMediaType(m.MediaType, map[string]string{"charset": m.Charset})
+		if t := mime.FormatMediaType(m.MediaType, map[string]string{"charset": m.Charset}); t != "" {
+			return t
+		}
 	}
-	return m.MediaType
+	return cmp.Or(m.MediaType, "application/octet-stream")
 }
 
 // disposition lets a browser show what is harmless: raster images, audio,
-// video and plain text. The rest is for download, PDF and SVG unless a preview
-// is asked for; HTML and XML always.
+// video and plain text. The rest is for download; PDF, SVG, HTML and XML unless
+// a preview is asked for.
 func disposition(file app.File, preview bool) string {
 	kind := "attachment"
-	t := file.Info.MediaType
-	switch {
-	case t == "application/pdf", t == "image/svg+xml":
+	switch t := file.Info.MediaType; {
+	case t == "application/pdf", strings.Contains(t, "html"), strings.Contains(t, "xml"), strings.Contains(t, "xsl"):
 		if preview {
 			kind = "inline"
 		}
-	case file.Info.Kind == artel.KindImage, file.Info.Kind == artel.KindAudio, file.Info.Kind == artel.KindVideo:
-		kind = "inline"
-	case strings.Contains(t, "html"), strings.Contains(t, "xml"):
-	case file.Info.Kind == artel.KindText:
+	case slices.Contains([]artel.MediaKind{artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindText}, file.Info.Kind):
 		kind = "inline"
 	}
 	if s := mime.FormatMediaType(kind, map[string]string{"filename": file.Filename}); s != "" {

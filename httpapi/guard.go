@@ -16,8 +16,12 @@ import (
 // request that a browser says comes from another site is refused (against
 // cross-site requests). Programs send no Origin and are let through.
 func Guard(next http.Handler, hosts ...string) http.Handler {
+	known := make([]string, len(hosts))
+	for i, h := range hosts {
+		known[i] = strings.ToLower(strings.Trim(h, "[]"))
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !knownHost(r.Host, hosts) {
+		if !knownHost(r.Host, known) {
 			writeProblem(w, newProblem(http.StatusForbidden, "host_denied", "this server does not answer to the host "+strings.ToValidUTF8(r.Host, "�")))
 			return
 		}

@@ -21,9 +21,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 	"unicode/utf8"
 
@@ -210,9 +212,13 @@ type PageQuery struct {
 
 // register is huma.Register with errors of the application made into problems.
 func register[I, O any](f *face, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
-	huma.Register(f.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := handler(ctx, in)
-		if err != nil {
+	huma.Register(f.api, op, func(ctx context.Context, in *I) (out *O, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				out, err = nil, f.problem(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		if out, err = handler(ctx, in); err != nil {
 			return nil, f.problem(err)
 		}
 		return out, nil

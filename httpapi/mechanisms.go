@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -104,11 +105,17 @@ func (in *BodyInput) Resolve(ctx huma.Context) []error {
 }
 
 func (in *BodyInput) upload() app.Upload {
-	declared := in.Declared
-	if declared == "" && in.ContentType != "application/x-www-form-urlencoded" { // what curl says when nobody said anything
-		declared = in.ContentType
-	}
+	declared := cmp.Or(in.Declared, declaredType(in.ContentType))
 	return app.Upload{Body: sent{in.request.Body}, Filename: in.Filename, DeclaredType: declared}
+}
+
+// declaredType is what a Content-Type says about bytes: nothing, where it is
+// what curl sends when nobody said anything.
+func declaredType(header string) string {
+	if header == "application/x-www-form-urlencoded" {
+		return ""
+	}
+	return header
 }
 
 // A TargetQuery says for which model something is routed.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"path"
 	"reflect"
 	"strconv"
 	"strings"
@@ -115,10 +116,14 @@ func toProblem(_ huma.Context, _ string, v any) (any, error) {
 	for _, e := range m.Errors {
 		p.Errors = append(p.Errors, fieldError(e))
 	}
-	if len(p.Errors) == 1 && m.Status == http.StatusBadRequest {
-		p.Detail = "malformed JSON: " + p.Errors[0].Detail
-	} else if len(p.Errors) > 0 {
+	switch {
+	case len(p.Errors) == 0:
+	case m.Status == http.StatusUnprocessableEntity:
 		p.Detail = "the request does not fit the schema: " + p.Errors[0].where() + " " + p.Errors[0].Detail
+	case m.Status == http.StatusBadRequest:
+		p.Detail, p.Errors = "malformed JSON: "+p.Errors[0].Detail, nil
+	default:
+		p.Detail, p.Errors = p.Errors[0].Detail, nil
 	}
 	return p, nil
 }
@@ -138,6 +143,10 @@ func fieldError(e *huma.ErrorDetail) FieldError {
 			rest = where
 		}
 		return FieldError{Parameter: rest, Detail: artel.Shorten(e.Message, 300)}
+	}
+	// A property that is missing is told of where it would stand.
+	if missing, ok := strings.CutPrefix(e.Message, "expected required property "); ok {
+		rest += "." + strings.TrimSuffix(missing, " to be present")
 	}
 	pointer := ""
 	for name := range strings.FieldsFuncSeq(rest, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
@@ -159,7 +168,7 @@ func (f *face) problemResponse() *huma.Response {
 // such path, or not with this method.
 func problems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, pattern := mux.Handler(r); pattern != "" {
+		if _, pattern := mux.Handler(r); pattern != "" && isClean(r.URL.EscapedPath()) {
 			mux.ServeHTTP(w, r)
 			return
 		}
@@ -173,6 +182,10 @@ func problems(mux *http.ServeMux) http.Handler {
 		writeProblem(w, newProblem(status, code, detail))
 	})
 }
+
+// isClean reports whether the mux would not redirect to another spelling of
+// the path.
+func isClean(p string) bool { return path.Clean(p) == p }
 
 // probe hears what the mux would have answered.
 type probe struct {

@@ -28,7 +28,7 @@ type Sent struct {
 }
 
 type runPath struct {
-	ID string `path:"rid" maxLength:"256" doc:"a run"`
+	ID string `path:"rid" doc:"a run"`
 }
 
 func (f *face) runs() {

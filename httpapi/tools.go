@@ -31,15 +31,19 @@ func (f *face) tools() {
 			ConversationPath
 			OnceHeader
 			TargetQuery
-			Name string `path:"name" maxLength:"128"`
-			Body json.RawMessage
+			Name string `path:"name"`
+			Body *json.RawMessage
 		}) (*body[ToolAnswer], error) {
 			c, err := in.id()
 			if err != nil {
 				return nil, err
 			}
-			return answer(once(ctx, f, in.Key, []any{"tool", c, in.Name, in.TargetQuery, in.Body}, func() (ToolAnswer, error) {
-				result, err := f.app.Tools.Call(ctx, c, in.Name, in.Body, in.target())
+			var args json.RawMessage // none are an empty object
+			if in.Body != nil {
+				args = *in.Body
+			}
+			return answer(once(ctx, f, in.Key, []any{"tool", c, in.Name, in.TargetQuery, args}, func() (ToolAnswer, error) {
+				result, err := f.app.Tools.Call(ctx, c, in.Name, args, in.target())
 				if err != nil {
 					return ToolAnswer{}, err
 				}

@@ -14,23 +14,28 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's, by bytes: keys are ASCII.
+// editDistance counts letters to change, add, drop, or swap with their
+// neighbor ("modle"), by bytes: keys are ASCII.
 func editDistance(a, b string) int {
+	var before []int // the row before row
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			change := diagonal
+			change := row[j]
 			if a[i] != b[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			next[j+1] = min(change, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

@@ -207,7 +207,11 @@ func (c config) agents() ([]agent.Definition, error) {
 	if err != nil || c.AgentsDir == "" {
 		return all, err
 	}
-	own, err := agent.Load(os.DirFS(c.relative(c.AgentsDir)))
+	dir := c.relative(c.AgentsDir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, artel.Errorf(artel.Invalid, "config", c.path, "agents_dir: there is no folder %s", dir)
+	}
+	own, err := agent.Load(os.DirFS(dir))
 	if err != nil {
 		return nil, err
 	}

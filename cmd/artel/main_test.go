@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +24,14 @@ import (
 )
 
 // TestMain puts this program on the PATH under the name artel, so that every
-// test runs it as a process of its own.
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"artel": main}) }
+// test runs it as a process of its own. Tests wait for processes most of the
+// time, so more of them run at once than there are processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	testscript.Main(m, map[string]func(){"artel": main})
+}
 
 // patience is how long a test waits for what a process should do soon. It is
 // long because machines may be busy; nothing waits for it to pass.

@@ -64,6 +64,18 @@ func openServer(ctx context.Context, o serverOptions) (*server, error) {
 }
 
 func (s *server) open(ctx context.Context, o serverOptions) error {
+	// What is wrong in the configuration is told before anything is made.
+	if err := s.findServices(); err != nil {
+		return err
+	}
+	agents, err := o.config.agents()
+	if err != nil {
+		return err
+	}
+	settings, err := o.config.settings()
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(o.data, 0o700); err != nil {
 		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
 	}
@@ -95,17 +107,6 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.close = append(s.close, blobs.Close)
-	if err := s.findServices(); err != nil {
-		return err
-	}
-	agents, err := o.config.agents()
-	if err != nil {
-		return err
-	}
-	settings, err := o.config.settings()
-	if err != nil {
-		return err
-	}
 	s.http = modelClient()
 	s.nameModels(ctx)
 	s.app, err = app.New(app.Config{

@@ -21,7 +21,7 @@
 // txtar archive (golang.org/x/tools/txtar); its comment is free text, its
 // sections are "turn 1", "turn 2" and so on. A turn is one answer of the
 // model; which one is due is the number of answers since the newest message of
-// the user. In a section, a line that begins with "@" is a command, and all
+// the user. In such a section, a line that begins with "@" is a command, and all
 // other lines are text to stream ("@@" at the beginning stands for one "@"):
 //
 //	@call NAME {JSON}      call a tool; the object may go on over several lines
@@ -42,6 +42,11 @@
 //	-- turn 2 --
 //	The notes say
 //	@cut
+//
+// A section "message 1", "message 2" and so on before turns says which message
+// of the user they answer; without any, the turns answer every message. Its
+// text is what the user says. It and the sections that begin with "upload",
+// "upstream" and "outcome" are for whoever plays the user, and not read here.
 package demo
 
 import (

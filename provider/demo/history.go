@@ -46,19 +46,23 @@ type attachment struct {
 	mediaType string
 	text      *string
 	media     *artel.Media
+	carried   bool // it belongs to a message that could not hold it
 }
 
 // What the context pipeline writes around the things that it places in a
 // message: the name of a text attachment before its fence, the label of media,
-// a description in the place of media, and the reminder at the end.
+// a description in the place of media, and the reminder at the end. And the
+// label that package provider puts before media which another message could
+// not hold.
 var (
-	textHead    = regexp.MustCompile("^attachment (\\S+)(?: v\\d+)? \\((.*), ([^\\s,()]+)\\):$")
-	mediaLabel  = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
-	described   = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
-	unreadable  = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
-	cutHint     = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
-	fenceLine   = regexp.MustCompile("^(`{3,})$")
-	reminderTag = [2]string{"<system-reminder>", "</system-reminder>"}
+	textHead     = regexp.MustCompile("^attachment (\\S+)(?: v\\d+)? \\((.*), ([^\\s,()]+)\\):$")
+	mediaLabel   = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
+	described    = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
+	unreadable   = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
+	cutHint      = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
+	fenceLine    = regexp.MustCompile("^(`{3,})$")
+	carriedLabel = regexp.MustCompile(`^(?:artifact \S+(?: v\d+)?|file)(?: \(.*\))?, from (?:tool call \S+|the assistant|the instructions)(?:: the same as .*, already shown)?$`)
+	reminderTag  = [2]string{"<system-reminder>", "</system-reminder>"}
 )
 
 // read takes a request apart.
@@ -84,7 +88,7 @@ func read(r *model.Request) *history {
 		case artel.RoleUser:
 			text, attachments := userMessage(m.Parts)
 			if text == "" && len(attachments) == 0 {
-				continue // nothing but the reminder
+				continue // nothing but the reminder, or the media of tool results
 			}
 			h.ordinal++
 			h.text, h.attachments = text, attachments
@@ -114,6 +118,10 @@ func userMessage(parts artel.Parts) (string, []attachment) {
 	for i, p := range parts {
 		switch p := p.(type) {
 		case artel.Media:
+			if label != nil && label.carried {
+				label = nil
+				continue
+			}
 			a := attachment{name: p.Filename, mediaType: p.MediaType, media: &p}
 			if label != nil {
 				a.id = label.id
@@ -146,6 +154,8 @@ func userText(text string, mediaFollows bool) (own string, found []attachment, l
 	if n := len(lines) - 1; mediaFollows {
 		if m := mediaLabel.FindStringSubmatch(lines[n]); m != nil {
 			label, lines = &attachment{id: known(m[1]), name: m[2]}, lines[:n]
+		} else if carriedLabel.MatchString(lines[n]) {
+			label = &attachment{carried: true}
 		}
 	}
 	var rest []string
@@ -167,6 +177,9 @@ func userText(text string, mediaFollows bool) (own string, found []attachment, l
 		if m := unreadable.FindStringSubmatch(lines[i]); m != nil {
 			found = append(found, attachment{name: m[1]})
 			i = min(i+2, len(lines)-1) // error, advice
+			continue
+		}
+		if carriedLabel.MatchString(lines[i]) {
 			continue
 		}
 		rest = append(rest, lines[i])

@@ -17,45 +17,87 @@ import (
 
 // A Scenario is a parsed scenario file. It does not change.
 type Scenario struct {
-	turns [][]move
+	messages [][][]move // the turns by message, from the first
+	every    bool       // the turns answer every message
 }
 
 // Turns returns how many turns there are.
-func (s *Scenario) Turns() int { return len(s.turns) }
+func (s *Scenario) Turns() int {
+	n := 0
+	for _, turns := range s.messages {
+		n += len(turns)
+	}
+	return n
+}
 
 // ParseScenario reads the format that the package documents. An error is of
 // kind Invalid and names the section and the line in the file.
 func ParseScenario(data []byte) (*Scenario, error) {
 	archive := txtar.Parse(data)
-	s := &Scenario{}
+	s := &Scenario{every: true}
 	line := 1 + strings.Count(string(archive.Comment), "\n")
-	for i, f := range archive.Files {
-		if want := fmt.Sprintf("turn %d", i+1); f.Name != want {
-			return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", artel.Shorten(f.Name, 60),
-				"line %d: want a section %q here: turns are numbered from 1 without gaps", line, want)
+	for _, f := range archive.Files {
+		if err := s.add(f, line); err != nil {
+			return nil, err
 		}
-		p := sectionParser{rest: string(f.Data), line: line + 1}
-		moves, err := p.parse()
-		if err != nil {
-			return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", f.Name, "line %d: %w", p.line, err)
-		}
-		s.turns = append(s.turns, moves)
 		line += 1 + strings.Count(string(f.Data), "\n")
 	}
-	if len(s.turns) == 0 {
+	if s.Turns() == 0 {
 		return nil, artel.Errorf(artel.Invalid, "demo.ParseScenario", "", `line 1: there are no turns: want a section "-- turn 1 --"`)
 	}
 	return s, nil
 }
 
+// add reads the section f, whose head is at line.
+func (s *Scenario) add(f txtar.File, line int) error {
+	const op = "demo.ParseScenario"
+	switch word, _, _ := strings.Cut(f.Name, " "); word {
+	case "upload", "upstream", "outcome":
+		return nil // for whoever plays the user
+	case "message":
+		if s.every && s.Turns() > 0 {
+			return artel.Errorf(artel.Invalid, op, f.Name, "line %d: the first message comes before the first turn", line)
+		}
+		s.every = false
+		if want := fmt.Sprintf("message %d", len(s.messages)+1); f.Name != want {
+			return artel.Errorf(artel.Invalid, op, artel.Shorten(f.Name, 60), "line %d: want a section %q here: messages are numbered from 1 without gaps", line, want)
+		}
+		s.messages = append(s.messages, nil)
+		return nil
+	}
+	if len(s.messages) == 0 {
+		s.messages = append(s.messages, nil)
+	}
+	turns := &s.messages[len(s.messages)-1]
+	if want := fmt.Sprintf("turn %d", len(*turns)+1); f.Name != want {
+		return artel.Errorf(artel.Invalid, op, artel.Shorten(f.Name, 60), "line %d: want a section %q here: turns are numbered from 1 without gaps", line, want)
+	}
+	p := sectionParser{rest: string(f.Data), line: line + 1}
+	moves, err := p.parse()
+	if err != nil {
+		return artel.Errorf(artel.Invalid, op, f.Name, "line %d: %w", p.line, err)
+	}
+	*turns = append(*turns, moves)
+	return nil
+}
+
 // turn returns the moves that are due, with ids for the calls.
 func (s *Scenario) turn(h *history) ([]move, error) {
-	if h.answers >= len(s.turns) {
+	message := 0
+	if !s.every {
+		message = h.ordinal - 1
+	}
+	if message < 0 || message >= len(s.messages) {
 		return nil, artel.Errorf(artel.Invalid, "demo.Generate", "scenario",
-			"it has %d turns, and the model is asked for one more", len(s.turns))
+			"it has %d messages, and the model is asked about the number %d", len(s.messages), h.ordinal)
+	}
+	turns := s.messages[message]
+	if h.answers >= len(turns) {
+		return nil, artel.Errorf(artel.Invalid, "demo.Generate", "scenario",
+			"it has %d turns, and the model is asked for one more", len(turns))
 	}
 	var out []move
-	for i, m := range s.turns[h.answers] {
+	for i, m := range turns[h.answers] {
 		if c, ok := m.(call); ok {
 			c.ID = artel.CallID(fmt.Sprintf("%s_turn-%d_%d", h.mark, h.answers+1, i+1))
 			m = c

@@ -174,3 +174,75 @@ func FuzzParseScenario(f *testing.F) {
 		}
 	})
 }
+
+const dialogue = `Two messages, and what is for the player.
+-- upload a.txt --
+hello
+-- upstream --
+{}
+-- message 1 --
+First.
+-- turn 1 --
+One.
+-- message 2 --
+Second.
+-- turn 1 --
+Two.
+-- turn 2 --
+Three.
+-- outcome --
+@dance
+`
+
+func TestScenarioOfSeveralMessages(t *testing.T) {
+	s := scenario(t, dialogue)
+	if s.Turns() != 3 {
+		t.Errorf("%d turns", s.Turns())
+	}
+	p := demo.New(nil, demo.Options{Scenario: s})
+	messages := []model.Message{user(says("First."))}
+	for _, want := range []string{"One.", "", "Two.", "Three.", ""} {
+		a := ask(t.Context(), p, &model.Request{Messages: messages})
+		if a.text != want || (want == "") != errors.Is(a.err, artel.Invalid) {
+			t.Errorf("got %q, %v, want %q", a.text, a.err, want)
+		}
+		if want == "" {
+			messages = append(messages, user(says("Second.")))
+			continue
+		}
+		messages = append(messages, model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{says(a.text)}})
+	}
+	for src, want := range map[string]string{
+		"-- turn 1 --\na\n-- message 1 --\nb\n":                        "line 3: the first message comes before the first turn",
+		"-- message 2 --\n-- turn 1 --\na\n":                           `line 1: want a section "message 1"`,
+		"-- message 1 --\n-- turn 1 --\n-- message 3 --\n":             `line 3: want a section "message 2"`,
+		"-- message 1 --\nb\n":                                         "there are no turns",
+		"-- message 1 --\n-- turn 1 --\n-- message 2 --\n-- turn 2 --": `line 4: want a section "turn 1"`,
+		"-- extra --\n-- turn 1 --\n":                                  `line 1: want a section "turn 1"`,
+	} {
+		if _, err := demo.ParseScenario([]byte(src)); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", src, err, want)
+		}
+	}
+}
+
+func TestCarriedMediaAreNoMessage(t *testing.T) {
+	s := scenario(t, "-- turn 1 --\nOne.\n-- turn 2 --\nTwo.\n")
+	p := demo.New(nil, demo.Options{Scenario: s})
+	picture := artel.Media{Ref: artel.BlobRef(artel.NewDigest([32]byte{1})), MediaType: "image/png", Kind: artel.KindImage}
+	label := "artifact photo.jpg v1 (photo.jpg), from tool call demo_1"
+	for name, carrier := range map[string]model.Message{
+		"in parts":       user(says(label), picture),
+		"shown before":   user(says(label + ": the same as artifact photo.jpg v1 (photo.jpg), already shown")),
+		"with reminder":  user(says(label), picture, reminder.Parts[0]),
+		"from assistant": user(says("file (a.png), from the assistant"), picture),
+		"joined":         user(says(label + ": the same as file (a), already shown\n\n<system-reminder>\nx\n</system-reminder>")),
+	} {
+		a := ask(t.Context(), p, &model.Request{Messages: []model.Message{
+			user(says("Go")), {Role: artel.RoleAssistant, Parts: artel.Parts{says("One.")}}, carrier,
+		}})
+		if a.text != "Two." {
+			t.Errorf("%s: got %q, %v", name, a.text, a.err)
+		}
+	}
+}

@@ -10,31 +10,38 @@ import (
 
 type artifacts struct{ *tx }
 
-// headQuery finds the newest states of artifacts. The tables that take part
-// are narrowed by the condition which.
-func headQuery(which string) string {
-	seen := func(table, live, more string) string {
-		return "SELECT artifact, number, " + live + " AS live FROM " + table +
-			" WHERE owner = ?1 AND conversation = ?2" + which + more +
-			" AND (message = '' OR message IN (SELECT id FROM path))"
-	}
-	state := func(table, live string) string {
-		return "SELECT h.artifact, h.live, a.created_at, " + versionColumns +
-			" FROM head h JOIN artifacts a ON a.owner = ?1 AND a.conversation = ?2 AND a.id = h.artifact" +
-			" JOIN " + table + " v ON h.live = " + live +
-			" AND v.owner = ?1 AND v.conversation = ?2 AND v.artifact = h.artifact AND v.number = h.number"
-	}
-	// In SQLite the other columns of a max() come from the row that has it.
-	return "WITH RECURSIVE " + pathTable + `,
-		head AS (SELECT artifact, max(number) AS number, live FROM (` +
-		seen("versions", "0", "") + " UNION ALL " + seen("edits", "1", " AND folded = 0") + `) GROUP BY artifact) ` +
-		state("versions", "0") + " UNION ALL " + state("edits", "1") + " ORDER BY 1"
-}
+// What a branch sees of the artifacts: states without a message, and those whose
+// message is on the path.
+const onBranch = " AND (message = '' OR message IN (SELECT id FROM path))"
 
-var (
-	headsQuery = headQuery("")
-	oneHead    = headQuery(" AND artifact = ?4")
+// headsQuery finds the newest state of every artifact of a branch.
+const headsQuery = "WITH RECURSIVE " + pathTable + `,
+	head AS (SELECT artifact, max(number) AS number, live FROM (
+		SELECT artifact, number, 0 AS live FROM versions WHERE owner = ?1 AND conversation = ?2` + onBranch + `
+		UNION ALL
+		SELECT artifact, number, 1 FROM edits WHERE owner = ?1 AND conversation = ?2 AND folded = 0` + onBranch + `)
+		GROUP BY artifact) -- in SQLite live comes from the row that has the max()
+	SELECT h.artifact, h.live, a.created_at, ` + versionColumns + fromHead + `versions v ON h.live = 0` + atHead + `
+	UNION ALL
+	SELECT h.artifact, h.live, a.created_at, ` + versionColumns + fromHead + `edits v ON h.live = 1` + atHead + `
+	ORDER BY 1`
+
+const (
+	fromHead = " FROM head h JOIN artifacts a ON a.owner = ?1 AND a.conversation = ?2 AND a.id = h.artifact JOIN "
+	atHead   = " AND v.owner = ?1 AND v.conversation = ?2 AND v.artifact = h.artifact AND v.number = h.number"
 )
+
+// oneHead finds that of artifact ?4: each table is read from its newest row
+// backwards until one is on the branch.
+const oneHead = "WITH RECURSIVE " + pathTable + `
+	SELECT a.id, v.live, a.created_at, ` + versionColumns + ` FROM (
+		SELECT * FROM (SELECT 0 AS live, ` + versionNames + " FROM versions WHERE owner = ?1 AND conversation = ?2 AND artifact = ?4" + newestOnBranch + `)
+		UNION ALL
+		SELECT * FROM (SELECT 1, ` + versionNames + " FROM edits WHERE owner = ?1 AND conversation = ?2 AND folded = 0 AND artifact = ?4" + newestOnBranch + `)
+	) v JOIN artifacts a ON a.owner = ?1 AND a.conversation = ?2 AND a.id = ?4
+	ORDER BY v.number DESC LIMIT 1`
+
+const newestOnBranch = onBranch + " ORDER BY number DESC LIMIT 1"
 
 func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
 	const op = "store.Artifacts.Heads"

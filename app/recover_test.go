@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
+)
+
+// holds writes two edits and then waits for good.
+var holds = strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf a\n@hang\n-- turn 5 --", 1)
+
+// crash makes the state that a killed process leaves: an unfinished run whose
+// edits are in the journal. The app that made it goes on in a world of its own.
+func crash(t *testing.T, scenario string) (b *bench, c artel.ConversationID, r artel.Run) {
+	t.Helper()
+	dead := &watched{}
+	b = newBench(t, play(t, scenario), func(c *app.Config) { dead.Store = c.Store; c.Store = dead })
+	c = b.conversation()
+	r = b.send(c, app.Input{Text: "Go."})
+	b.until(c, ofType(artel.EventMessageDelta))
+	b.until(c, func(e artel.Event) bool {
+		return e.Type == artel.EventMessageDelta && strings.Contains(string(e.Data), "Half")
+	})
+	gone := artel.Errorf(artel.Internal, "test", "", "the process is dead")
+	dead.die(gone)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.config.Store = dead.Store
+	return b, c, r
+}
+
+// die makes every update from now on fail.
+func (w *watched) die(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before = func() error { return err }
+}
+
+func TestRecover(t *testing.T) {
+	b, c, r := crash(t, holds)
+	if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	if got := b.text(c, "note", ""); got != "1 2 three" {
+		t.Errorf("what was journalled reads %q", got)
+	}
+	b.App = b.open()
+	if n, err := b.Recover(t.Context(), false); err != nil || n != 0 {
+		t.Errorf("while the lease lasts: got %d, %v", n, err)
+	}
+	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	r, err := b.Runs.Find(t.Context(), r.ID)
+	if err != nil || r.State != artel.RunInterrupted || r.Error == nil || r.Usage.Calls != 3 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
+	if err != nil || len(versions) != 1 || versions[0].Number != 3 || b.text(c, "note", "") != "1 2 three" {
+		t.Errorf("got %+v, %v", versions, err)
+	}
+	all := b.events(c)
+	if last := all[len(all)-1]; last.Type != artel.EventRunFinished || last.Agent != "lead_agent" {
+		t.Errorf("got %+v", last)
+	}
+	if n, err := b.Recover(t.Context(), true); err != nil || n != 0 {
+		t.Errorf("again: got %d, %v", n, err)
+	}
+	b.send(c, app.Input{Text: "Go on."})
+}
+
+func TestSendEndsWhatNobodyWorksOn(t *testing.T) {
+	b, c, r := crash(t, holds)
+	now := time.Now()
+	b.config.Options.Now = func() time.Time { return now }
+	b.App = b.open()
+	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
+		t.Errorf("while the lease lasts: got %v", err)
+	}
+	now = now.Add(time.Minute)
+	b.send(c, app.Input{Text: "Go on."})
+	if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunInterrupted {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestTakenOver ends a run from another process while this one works on it.
+func TestTakenOver(t *testing.T) {
+	step := make(chan struct{})
+	turns := play(t, writes)
+	slow := provide(func(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) {
+		select {
+		case <-step:
+		case <-ctx.Done():
+		}
+		for d, err := range turns.Generate(ctx, r) {
+			if !yield(d, err) {
+				return
+			}
+		}
+	})
+	b := newBench(t, slow)
+	c := b.conversation()
+	r := b.send(c, app.Input{Text: "Go."})
+	step <- struct{}{}
+	b.until(c, ofType(artel.EventArtifactCreated))
+	other := b.open()
+	if n, err := other.Recover(t.Context(), true); err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	before := typesOf(b.events(c))
+	close(step)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := typesOf(b.events(c)); after != before || !strings.HasSuffix(after, "run_finished") {
+		t.Errorf("got %s\nafter %s", after, before)
+	}
+	if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunInterrupted {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if v, err := other.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) != 1 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, play(t, hangs))
+		c := b.conversation()
+		r := b.send(c, app.Input{Text: "Go."})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n, err := b.open().Recover(t.Context(), false); err != nil || n != 0 {
+			t.Errorf("a run that lives was ended: %d, %v", n, err)
+		}
+		// Another process takes the lease: this one lets go.
+		err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+			later := time.Now().Add(time.Hour)
+			return tx.Runs.Renew(store.Lease{Owner: artel.Local, Run: r.ID, Conversation: c, Holder: "other", Until: later.Add(time.Hour)}, later)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunRunning {
+			t.Errorf("the run of another process was ended: %+v, %v", r, err)
+		}
+		_ = b.config.Store.Close()
+	})
+}
+
+// failing makes updates that end a run fail: n times, or always for n < 0.
+type failing struct {
+	store.Store
+	err error
+
+	mu sync.Mutex
+	n  int
+}
+
+func (f *failing) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
+	return f.Store.Update(ctx, o, func(tx store.Tx) error {
+		tx.Runs = endings{tx.Runs, f}
+		return fn(tx)
+	})
+}
+
+func (f *failing) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n = 0
+}
+
+type endings struct {
+	store.Runs
+	f *failing
+}
+
+func (e endings) Update(r artel.Run) error {
+	e.f.mu.Lock()
+	defer e.f.mu.Unlock()
+	if r.State.Final() && e.f.n != 0 {
+		e.f.n--
+		return e.f.err
+	}
+	return e.Runs.Update(r)
+}
+
+func TestEndIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := artel.Errorf(artel.Unavailable, "store", "", "the disk is full")
+		broken := &failing{err: full, n: 3}
+		b := newBench(t, play(t, writes), func(c *app.Config) { broken.Store = c.Store; c.Store = broken })
+		c := b.conversation()
+		if r := b.ask(c, "Go."); r.State != artel.RunDone || r.Reply == "" {
+			t.Errorf("after three failures: got %+v", r)
+		}
+
+		broken.mu.Lock()
+		broken.n = 7 // all attempts with the versions, and two without
+		broken.mu.Unlock()
+		c = b.conversation()
+		r := b.ask(c, "Go.")
+		if r.State != artel.RunFailed || r.Error == nil || !strings.Contains(r.Error.Message, "full") || r.Reply == "" {
+			t.Errorf("when folding fails: got %+v, %+v", r, r.Error)
+		}
+		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) != 0 || b.text(c, "note", "") != "1 2 three" {
+			t.Errorf("when folding fails: got %+v, %v", v, err)
+		}
+		if m := b.messages(c); artel.TextOf(m[len(m)-1].Parts) != "Done: artifact:note" {
+			t.Errorf("the reply is lost: %+v", m[len(m)-1])
+		}
+		b.ask(c, "Again.")
+		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) < 1 || v[0].Number != 3 || v[0].Run != r.ID {
+			t.Errorf("the next run folds: got %+v, %v", v, err)
+		}
+
+		broken.mu.Lock()
+		broken.n = -1
+		broken.mu.Unlock()
+		c = b.conversation()
+		r = b.send(c, app.Input{Text: "Go."})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+			t.Errorf("when nothing can be written: got %+v, %v", found, err)
+		}
+		broken.heal()
+		time.Sleep(time.Minute)
+		b.send(c, app.Input{Text: "Again."})
+		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunInterrupted {
+			t.Errorf("when it can be written again: got %+v, %v", found, err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = b.config.Store.Close()
+	})
+}
+
+// TestStoreFailsInside lets single updates in the middle of a run fail: the
+// run ends as failed, and whatever was told is there.
+func TestStoreFailsInside(t *testing.T) {
+	for at := 3; at < 14; at += 3 {
+		w := &watched{}
+		b := newBench(t, play(t, writes), func(c *app.Config) { w.Store = c.Store; c.Store = w })
+		c := b.conversation()
+		n := 1
+		w.mu.Lock()
+		w.before = func() error {
+			if n++; n == at {
+				return artel.Errorf(artel.Unavailable, "store", "", "out of order")
+			}
+			return nil
+		}
+		w.mu.Unlock()
+		r := b.ask(c, "Go.")
+		if r.State != artel.RunFailed || r.Error == nil || !strings.Contains(r.Error.Message, "out of order") {
+			t.Errorf("update %d: got %s, %+v", at, r.State, r.Error)
+		}
+		told := 0
+		for _, e := range b.events(c) {
+			switch e.Type {
+			case artel.EventArtifactCreated, artel.EventArtifactUpdated:
+				told++
+			}
+		}
+		want := []string{"", "one two three", "1 two three", "1 2 three"}[told]
+		if told > 0 && b.text(c, "note", "") != want {
+			t.Errorf("update %d: %d edits were told, and it reads %q", at, told, b.text(c, "note", ""))
+		}
+		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); told > 0 && (err != nil || len(v) != 1 || v[0].Number != told) {
+			t.Errorf("update %d: got %+v, %v", at, v, err)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+const streamAbout = "Subscribers follow one conversation with `GET …/events`, events are appended one by one, each on disk before the next, and a delivery is one event at one subscriber. " +
+	"The anchor is a net/http handler that writes the same frames out of a channel to each subscriber and stores nothing. " +
+	"No budget of this release; the aim is 0.8 of the anchor and 40 KB a connection."
+
+func measureStream(ctx context.Context, l *lab) (results []result, err error) {
+	var speed, memory []result
+	for _, subscribers := range []int{100, 300, 1000} {
+		s, m, err := fanOut(ctx, l, subscribers)
+		if err != nil {
+			return nil, fmt.Errorf("%d subscribers: %w", subscribers, err)
+		}
+		speed, memory = append(speed, s), append(memory, m)
+	}
+	return append(speed, memory...), nil
+}
+
+func fanOut(ctx context.Context, l *lab, subscribers int) (speed, memory result, err error) {
+	var running processes
+	defer func() { running.stop(&err) }()
+	var crowds []*crowd
+	defer func() {
+		for _, c := range crowds {
+			c.close() // before the processes end
+		}
+	}()
+	var samples []sample
+	var above []float64
+	for _, role := range []string{"events", "fanout"} {
+		dir, err := l.folder()
+		if err != nil {
+			return speed, memory, err
+		}
+		p, err := startRole(ctx, role, "--data", dir)
+		if err != nil {
+			return speed, memory, err
+		}
+		running = append(running, p)
+		path, err := p.tell(ctx, "/path")
+		if err != nil {
+			return speed, memory, err
+		}
+		idle, err := p.rss()
+		if err != nil {
+			return speed, memory, err
+		}
+		crowd, err := subscribe(ctx, p, path, subscribers)
+		if err != nil {
+			return speed, memory, err
+		}
+		crowds = append(crowds, crowd)
+		now, err := p.rss()
+		if err != nil {
+			return speed, memory, err
+		}
+		above = append(above, float64(now-idle)/float64(subscribers))
+		events := max(50, 30_000/subscribers)
+		samples = append(samples, func() (float64, error) {
+			d, err := crowd.await(events, func() error {
+				_, err := p.tell(ctx, fmt.Sprintf("/publish?n=%d", events))
+				return err
+			})
+			return float64(events*subscribers) / d.Seconds(), err
+		})
+	}
+	m, err := interleave(l.rounds(3), samples...)
+	if err != nil {
+		return speed, memory, err
+	}
+	size := count(subscribers, "subscribers")
+	speed = result{work: "burst", size: size, unit: times("deliveries"), artel: m[0], anchor: m[1]}
+	memory = result{work: "memory of a connection", size: size, unit: kilobytes(), artel: above[0], anchor: above[1]}
+	return speed, memory, nil
+}
+
+// A crowd is many subscribers in this process.
+type crowd struct {
+	conns []net.Conn
+	heard chan int // a subscriber's index, each time it has what it waits for
+	wants []chan int
+	wg    sync.WaitGroup
+}
+
+// subscribe connects n subscribers and waits until each is answered.
+func subscribe(ctx context.Context, p *process, path string, n int) (*crowd, error) {
+	c := &crowd{heard: make(chan int, n)}
+	addr := strings.TrimPrefix(p.url, "http://")
+	for range n {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+		want := make(chan int, 1)
+		c.conns, c.wants = append(c.conns, conn), append(c.wants, want)
+		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
+			c.close()
+			return nil, err
+		}
+		in := bufio.NewReaderSize(conn, 8<<10)
+		if status, err := in.ReadString('\n'); err != nil || !strings.Contains(status, " 200 ") {
+			c.close()
+			return nil, fmt.Errorf("a subscriber is answered %q: %w", strings.TrimSpace(status), err)
+		}
+		c.wg.Go(func() { c.listen(in, want) })
+	}
+	return c, nil
+}
+
+// listen counts events until the connection ends, which is how it is told to
+// stop, and reports each time as many have come as were wanted.
+func (c *crowd) listen(in *bufio.Reader, want <-chan int) {
+	for n := range want {
+		for n > 0 {
+			line, err := in.ReadSlice('\n')
+			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+				return
+			}
+			if bytes.HasPrefix(line, []byte("event: ")) {
+				n--
+			}
+		}
+		c.heard <- n
+	}
+}
+
+// await measures from before publish until everybody has n more events.
+func (c *crowd) await(n int, publish func() error) (time.Duration, error) {
+	for _, want := range c.wants {
+		want <- n
+	}
+	began := time.Now()
+	if err := publish(); err != nil {
+		return 0, err
+	}
+	late := time.After(time.Minute)
+	for range c.wants {
+		select {
+		case <-c.heard:
+		case <-late:
+			return 0, errors.New("not every subscriber has heard every event after a minute")
+		}
+	}
+	return time.Since(began), nil
+}
+
+func (c *crowd) close() {
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	for _, want := range c.wants {
+		close(want)
+	}
+	c.wg.Wait()
+}
+
+// serveEvents is Artel's API over a database, with an endpoint that appends.
+func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "artel.db"), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	bell := event.NewBell()
+	a, err := app.New(app.Config{
+		Store: db, Blobs: blob.NewMemory(), Bell: bell, Services: model.NewRegistry([]model.Service{model.DemoService()}, ""),
+		Options: app.Options{Log: slog.New(slog.DiscardHandler)},
+	})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	now := time.Now().UTC()
+	c := artel.Conversation{ID: artel.NewConversationID(now), CreatedAt: now, UpdatedAt: now}
+	if err := db.Update(ctx, artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	events := event.NewLog(db, bell)
+	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)}))
+	handle(mux, "POST /path", func(*http.Request) (string, error) {
+		return httpapi.Base + "/conversations/" + string(c.ID) + "/events", nil
+	})
+	handle(mux, "POST /publish", func(r *http.Request) (string, error) {
+		n, err := number(r, "n")
+		for range n {
+			if err == nil {
+				_, err = events.Append(r.Context(), artel.Local, c.ID, anEvent())
+			}
+		}
+		return "", err
+	})
+	return db, nil
+}
+
+// anEvent is one of some 250 bytes on the wire.
+func anEvent() artel.Event {
+	e, err := artel.NewEvent("", "assistant", time.Now().UTC(), artel.AgentStarted{Service: "bench", Model: strings.Repeat("m", 100)})
+	if err != nil {
+		panic(err) // strings can be marshalled
+	}
+	return e
+}
+
+// serveFanout is the anchor.
+func serveFanout(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+	var mu sync.Mutex
+	all := map[chan []byte]bool{}
+	handle(mux, "POST /path", func(*http.Request) (string, error) { return "/events", nil })
+	handle(mux, "POST /publish", func(r *http.Request) (string, error) {
+		n, err := number(r, "n")
+		for i := range n {
+			frame := fmt.Appendf(nil, "id: %d\nevent: agent_started\ndata: {\"seq\":%d,\"type\":\"agent_started\",\"data\":{\"model\":%q}}\n\n", i, i, strings.Repeat("m", 100))
+			mu.Lock()
+			for c := range all {
+				c <- frame
+			}
+			mu.Unlock()
+		}
+		return "", err
+	})
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		frames := make(chan []byte, 256)
+		mu.Lock()
+		all[frames] = true
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(all, frames)
+		}()
+		out := http.NewResponseController(w)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = out.Flush()
+		for {
+			select {
+			case frame := <-frames:
+				if _, err := w.Write(frame); err != nil || out.Flush() != nil {
+					return
+				}
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	return closers{}, nil
+}

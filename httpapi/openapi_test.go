@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/artelhq/artel/httpapi"
+)
+
+// endpoints are all of the API; a route that is added is added here too.
+const endpoints = `
+DELETE /conversations/{cid}
+GET    /conversations
+GET    /conversations/{cid}
+GET    /conversations/{cid}/artifacts
+GET    /conversations/{cid}/artifacts/{id}
+GET    /conversations/{cid}/artifacts/{id}/raw
+GET    /conversations/{cid}/artifacts/{id}/route
+GET    /conversations/{cid}/artifacts/{id}/versions
+GET    /conversations/{cid}/artifacts/{id}/versions/{n}
+GET    /conversations/{cid}/events
+GET    /conversations/{cid}/messages
+GET    /files/{ref}
+GET    /runs/{rid}
+GET    /services
+GET    /tools
+POST   /conversations
+POST   /conversations/{cid}/artifacts
+POST   /conversations/{cid}/messages
+POST   /conversations/{cid}/tools/{name}
+POST   /edit
+POST   /media/detect
+POST   /route
+POST   /runs/{rid}/cancel
+`
+
+func (b *bench) openAPI() map[string]any {
+	b.t.Helper()
+	return b.object(b.do("GET", "/openapi.json", nil), 200)
+}
+
+func TestOpenAPI(t *testing.T) {
+	b := newBench(t, writes)
+	doc := b.openAPI()
+	if v, _ := doc["openapi"].(string); !strings.HasPrefix(v, "3.1") {
+		t.Errorf("got version %q", v)
+	}
+	var got, want []string
+	for line := range strings.Lines(strings.TrimSpace(endpoints)) {
+		want = append(want, strings.Join(strings.Fields(line), " "))
+	}
+	ids := map[string]bool{}
+	for path, item := range doc["paths"].(map[string]any) {
+		for method, o := range item.(map[string]any) {
+			method = strings.ToUpper(method)
+			op := o.(map[string]any)
+			got = append(got, method+" "+strings.TrimPrefix(path, httpapi.Base))
+			id, _ := op["operationId"].(string)
+			if id == "" || ids[id] || op["summary"] == "" {
+				t.Errorf("%s %s: operation %q", method, path, id)
+			}
+			ids[id] = true
+			responses := op["responses"].(map[string]any)
+			if responses["default"] == nil || len(responses) < 2 {
+				t.Errorf("%s %s: got responses %v", method, path, keys(responses))
+			}
+			// What the document has, the server answers: never "no such path".
+			a := b.do(method, fill(strings.TrimPrefix(path, httpapi.Base)), "", header{"Content-Type": ""})
+			if a.StatusCode == http.StatusMethodNotAllowed || strings.Contains(string(a.body), "nothing at this path") {
+				t.Errorf("%s %s is not served: %s", method, path, a.body)
+			}
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func fill(path string) string {
+	path = strings.Replace(path, "{n}", "1", 1)
+	return regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(path, "x")
+}
+
+// TestAnswersFitTheirSchemas validates what the server says against what the
+// document promises.
+func TestAnswersFitTheirSchemas(t *testing.T) {
+	b := newBench(t, writes)
+	doc := b.openAPI()
+	c := b.conversation()
+	b.upload(c, "a.txt", "text/plain", "hello")
+	b.upload(c, "b.png", "image/png", png)
+	run := b.ended(c, `{"text":"Go.","attachments":["a.txt","b.png"]}`)
+	at := "/conversations/" + c
+	for _, tt := range []struct {
+		method, path, template string
+		body                   any
+		status                 string
+	}{
+		{"POST", "/conversations", "/conversations", `{"title":"x"}`, "201"},
+		{"GET", "/conversations", "/conversations", nil, "200"},
+		{"GET", at, "/conversations/{cid}", nil, "200"},
+		{"GET", at + "/messages", "/conversations/{cid}/messages", nil, "200"},
+		{"GET", at + "/artifacts", "/conversations/{cid}/artifacts", nil, "200"},
+		{"GET", at + "/artifacts/note", "/conversations/{cid}/artifacts/{id}", nil, "200"},
+		{"GET", at + "/artifacts/b.png", "/conversations/{cid}/artifacts/{id}", nil, "200"},
+		{"GET", at + "/artifacts/note/versions", "/conversations/{cid}/artifacts/{id}/versions", nil, "200"},
+		{"GET", at + "/artifacts/note/versions/2", "/conversations/{cid}/artifacts/{id}/versions/{n}", nil, "200"},
+		{"GET", at + "/events?format=json", "/conversations/{cid}/events", nil, "200"},
+		{"GET", "/runs/" + run["id"].(string), "/runs/{rid}", nil, "200"},
+		{"GET", "/services", "/services", nil, "200"},
+		{"GET", "/tools", "/tools", nil, "200"},
+		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
+		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},
+		{"POST", "/media/detect", "/media/detect", png, "200"},
+		{"POST", "/route", "/route", png, "200"},
+		{"POST", "/edit", "/edit", `{"content":"a","edits":[{"old":"a","new":"b"}]}`, "200"},
+		{"POST", "/edit", "/edit", `{"content":"a","edits":[{"old":"zzz","new":"b"}]}`, "200"},
+		{"GET", at + "/artifacts/nothing", "/conversations/{cid}/artifacts/{id}", nil, "default"},
+		{"POST", "/edit", "/edit", `{"content":1}`, "default"},
+	} {
+		schema := responseSchema(t, doc, tt.method, tt.template, tt.status)
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			t.Fatalf("%s %s: %v", tt.method, tt.template, err)
+		}
+		a := b.do(tt.method, tt.path, tt.body)
+		var v any
+		if err := json.Unmarshal(a.body, &v); err != nil {
+			t.Fatalf("%s: %v", tt.path, err)
+		}
+		if err := resolved.Validate(v); err != nil {
+			t.Errorf("%s %s: %v\n%.400s", tt.method, tt.path, err, a.body)
+		}
+	}
+}
+
+// responseSchema takes the schema of an answer out of the document, with its
+// components beside it.
+func responseSchema(t *testing.T, doc map[string]any, method, path, status string) *jsonschema.Schema {
+	t.Helper()
+	op := doc["paths"].(map[string]any)[httpapi.Base+path].(map[string]any)[strings.ToLower(method)].(map[string]any)
+	response, _ := op["responses"].(map[string]any)[status].(map[string]any)
+	content, _ := response["content"].(map[string]any)
+	kind := "application/json"
+	if status == "default" {
+		kind = "application/problem+json"
+	}
+	media, ok := content[kind].(map[string]any)
+	if !ok {
+		t.Fatalf("%s %s has no answer %s: %v", method, path, status, keys(content))
+	}
+	whole := map[string]any{"$defs": doc["components"].(map[string]any)["schemas"], "allOf": []any{media["schema"]}}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/"))
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return &s
+}

@@ -8,6 +8,7 @@ SHELL := bash
 FUZZTIME ?= 10s
 SOAKTIME ?= 30m
 SOAKCOUNT ?= 20
+SOAKKILLS ?= 1000
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +33,9 @@ bench: ## measure against the budgets, beside anchors; writes docs/performance.m
 fuzz: ## fuzz every target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)
 
-soak: ## repeat every test SOAKCOUNT (20) times, then fuzz every target for SOAKTIME (30m)
+soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, fuzz every target for SOAKTIME (30m)
 	go test -race -shuffle=on -timeout 0 -count=$(SOAKCOUNT) ./...
+	ARTEL_SOAK=$(SOAKKILLS) go test -race -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
 	scripts/fuzz $(SOAKTIME)
 
 clean: ## remove what was built

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"io"
 
@@ -102,6 +103,13 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 	content, err := as.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err != nil {
 		return File{}, err
+	}
+	if number > 0 && !content.Visible {
+		_ = content.Close()
+		return File{}, &artel.Error{
+			Op: "app.Artifacts.Open", Subject: string(id), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+			Err: fmt.Errorf("version %d is not among the visible ones", number),
+		}
 	}
 	return fileOf(content, string(id), number > 0), nil
 }

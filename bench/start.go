@@ -69,7 +69,7 @@ func measureStart(ctx context.Context, l *lab) ([]result, error) {
 		rounds int
 		of     func(*server) sample
 	}{
-		{result{work: "first 200", size: "fresh data directory", unit: millis(), target: target{limit: 0.060, reference: 0.009}}, l.rounds(15), fresh},
+		{result{work: "first 200", size: "fresh data directory", unit: millis(), target: target{limit: 0.060}}, l.rounds(15), fresh},
 		{result{work: "first 200", size: "existing data directory", unit: millis(), target: target{limit: 0.025, reference: 0.005}}, l.rounds(15), begin},
 		{result{work: "resident memory", size: "idle", unit: megabytes(), target: target{limit: 40e6}}, 1, idle},
 		{result{work: "program", size: "on disk", unit: megabytes(), target: target{limit: 60e6}}, 1, size},

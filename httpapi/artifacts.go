@@ -3,12 +3,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
 )
 
 // An ArtifactView is an artifact as it is now, with its text where it is text.
@@ -59,6 +57,19 @@ type AtQuery struct {
 	At string `query:"at" doc:"a message: look at the branch that ends in it; empty: the active branch"`
 }
 
+// An ArtifactAt names an artifact on a branch.
+type ArtifactAt struct {
+	ArtifactPath
+	AtQuery
+}
+
+func (p ArtifactAt) where() (c artel.ConversationID, id artel.ArtifactID, at artel.MessageID, err error) {
+	if c, id, err = p.parse(); err == nil {
+		at, err = p.message()
+	}
+	return c, id, at, err
+}
+
 func (q AtQuery) message() (artel.MessageID, error) {
 	if q.At == "" {
 		return "", nil
@@ -87,15 +98,8 @@ func (f *face) artifacts() {
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}", "read-artifact", "Read an artifact as it is now", http.StatusOK),
-		func(ctx context.Context, in *struct {
-			ArtifactPath
-			AtQuery
-		}) (*body[ArtifactView], error) {
-			c, id, err := in.parse()
-			if err != nil {
-				return nil, err
-			}
-			at, err := in.message()
+		func(ctx context.Context, in *ArtifactAt) (*body[ArtifactView], error) {
+			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
 			}
@@ -128,16 +132,11 @@ func (f *face) artifacts() {
 
 	register(f, fileOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/raw", "read-raw", "Read the bytes of an artifact as they came", http.StatusOK)),
 		func(ctx context.Context, in *struct {
-			ArtifactPath
-			AtQuery
+			ArtifactAt
 			Version int `query:"version" minimum:"1" doc:"a version; absent: the newest visible one"`
 			FileQuery
 		}) (*huma.StreamResponse, error) {
-			c, id, err := in.parse()
-			if err != nil {
-				return nil, err
-			}
-			at, err := in.message()
+			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
 			}
@@ -150,15 +149,10 @@ func (f *face) artifacts() {
 
 	register(f, routeOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),
 		func(ctx context.Context, in *struct {
-			ArtifactPath
-			AtQuery
+			ArtifactAt
 			TargetQuery
 		}) (*huma.StreamResponse, error) {
-			c, id, err := in.parse()
-			if err != nil {
-				return nil, err
-			}
-			at, err := in.message()
+			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
 			}
@@ -239,41 +233,30 @@ func (f *face) uploads() {
 
 // stage takes in what a request brings: one file, or several as a form.
 func (f *face) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
-	if major, params, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
-		staged, err = f.stageForm(ctx, c, in.request.Body, params["boundary"])
+	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
+		staged, err = f.stageForm(ctx, c, in)
 		return staged, true, err
 	}
 	name, err := filename(in.Filename)
 	if err != nil {
 		return nil, false, err
 	}
-	one, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{in.request.Body}, Filename: name, DeclaredType: declaredType(in.ContentType)})
+	one, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: form.Sent(in.request.Body), Filename: name, DeclaredType: declaredType(in.ContentType)})
 	return []app.Staged{one}, false, err
 }
 
-func (f *face) stageForm(ctx context.Context, c artel.ConversationID, r io.Reader, boundary string) ([]app.Staged, error) {
-	in := &watch{r: r, mark: []byte("--" + boundary + "--")}
-	form := multipart.NewReader(in, boundary)
+func (f *face) stageForm(ctx context.Context, c artel.ConversationID, in *uploadInput) ([]app.Staged, error) {
 	var all []app.Staged
-	for {
-		part, err := form.NextPart()
-		if in.seen && errors.Is(err, io.EOF) {
-			break
-		}
+	for part, err := range form.Parts(in.request.Body, in.ContentType) {
 		if err != nil {
-			return nil, newProblem(http.StatusBadRequest, "malformed", "the multipart body is broken: "+artel.Shorten(err.Error(), 200))
+			return nil, err
 		}
-		if part.FormName() != fieldFile {
-			return nil, &Problem{
-				Type: "about:blank", Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Code: "invalid",
-				Detail: "files come in the field " + fieldFile, Errors: []FieldError{{Pointer: "/" + artel.Shorten(part.FormName(), 80), Detail: "unknown field"}},
-			}
+		if part.Name != fieldFile {
+			p := newProblem(http.StatusUnprocessableEntity, "invalid", "files come in the field "+fieldFile)
+			p.Errors = []FieldError{{Pointer: "/" + artel.Shorten(part.Name, 80), Detail: "unknown field"}}
+			return nil, p
 		}
-		name := part.FileName()
-		if !utf8.ValidString(name) {
-			return nil, newProblem(http.StatusBadRequest, "malformed", "a file's name is not UTF-8")
-		}
-		staged, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: sent{part}, Filename: name, DeclaredType: part.Header.Get("Content-Type")})
+		staged, err := f.app.Artifacts.Stage(ctx, c, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
 		if err != nil {
 			return nil, err
 		}
@@ -283,42 +266,6 @@ func (f *face) stageForm(ctx context.Context, c artel.ConversationID, r io.Reade
 		return nil, newProblem(http.StatusUnprocessableEntity, "invalid", "the form holds no file; they come in the field "+fieldFile)
 	}
 	return all, nil
-}
-
-// watch notes whether a mark has come by: here the closing boundary, without
-// which a form was cut off, be it ever so neatly.
-type watch struct {
-	r    io.Reader
-	mark []byte
-	tail []byte // the last bytes, in case the mark comes in two reads
-	seen bool
-}
-
-func (w *watch) Read(p []byte) (int, error) {
-	n, err := w.r.Read(p)
-	if w.seen || n == 0 {
-		return n, err
-	}
-	keep := len(w.mark) - 1
-	w.tail = append(w.tail, p[:min(n, keep)]...)
-	w.seen = bytes.Contains(w.tail, w.mark) || bytes.Contains(p[:n], w.mark)
-	if n >= keep {
-		w.tail = append(w.tail[:0], p[n-keep:n]...)
-	} else {
-		w.tail = w.tail[max(0, len(w.tail)-keep):]
-	}
-	return n, err
-}
-
-// sent is a request body whose failure is the client's, not ours.
-type sent struct{ io.Reader }
-
-func (s sent) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = newProblem(http.StatusBadRequest, "malformed", "the body broke off: "+artel.Shorten(err.Error(), 200))
-	}
-	return n, err
 }
 
 // filename decodes the X-Filename header.

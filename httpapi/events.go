@@ -3,20 +3,18 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/sse"
 )
 
 type eventsInput struct {
@@ -34,10 +32,6 @@ func (in *eventsInput) after() artel.Seq {
 	}
 	return artel.Seq(cmp.Or(in.Cursor, in.After))
 }
-
-// writeTimeout is how long one frame may take to reach a reader's socket. A
-// slower reader is cut off, and resumes where it was.
-const writeTimeout = 60 * time.Second
 
 func (f *face) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
@@ -92,53 +86,43 @@ func jsonStream(v any) *huma.StreamResponse {
 		_ = strictJSON.Marshal(hc.BodyWriter(), v)
 	}}
 }
-
 func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	out := http.NewResponseController(w)
-	w.WriteHeader(http.StatusOK)
-	if out.Flush() != nil || r.Method == http.MethodHead {
+	out, err := sse.NewWriter(w)
+	if err != nil || r.Method == http.MethodHead {
 		return
 	}
-	var buf bytes.Buffer
 	for e, err := range f.app.Events.Follow(ctx, c, after, f.o.Heartbeat) {
+		if err == nil {
+			err = sendEvent(out, e)
+		}
 		if err != nil {
-			if ctx.Err() == nil && !errors.Is(err, artel.NotFound) {
+			if kind := artel.KindOf(err); kind != artel.Canceled && kind != artel.NotFound {
 				f.o.Log.Warn("an event stream ended", "conversation", c, "err", err)
 			}
-			return
-		}
-		buf.Reset()
-		writeFrame(&buf, e)
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if _, err := w.Write(buf.Bytes()); err != nil {
-			return
-		}
-		if out.Flush() != nil {
 			return
 		}
 	}
 }
 
-// writeFrame writes one event as a frame; the zero event is a heartbeat.
-func writeFrame(buf *bytes.Buffer, e artel.Event) {
+// sendEvent sends one event as a frame; the zero event is a heartbeat.
+func sendEvent(out *sse.Writer, e artel.Event) error {
 	if e.Type == "" {
-		buf.WriteString(": still here\n\n")
-		return
+		return out.KeepAlive()
 	}
+	data, err := compactJSON(e)
+	if err != nil {
+		return err
+	}
+	frame := sse.Event{Name: string(e.Type), Data: data}
 	if e.Seq > 0 {
-		buf.WriteString("id: ")
-		buf.WriteString(strconv.FormatInt(int64(e.Seq), 10))
-		buf.WriteByte('\n')
+		frame.ID = strconv.FormatInt(int64(e.Seq), 10)
 	}
-	buf.WriteString("event: ")
-	buf.WriteString(string(e.Type))
-	buf.WriteString("\ndata: ")
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(e) // ends the line; JSON holds no raw line breaks
-	buf.WriteByte('\n')
+	return out.Send(frame)
+}
+
+// compactJSON writes v on one line, without the escapes that only HTML needs.
+func compactJSON(v any) (string, error) {
+	var b strings.Builder
+	err := strictJSON.Marshal(&b, v)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/form"
 	"github.com/artelhq/artel/media"
 )
 
@@ -106,7 +107,7 @@ func (in *BodyInput) Resolve(ctx huma.Context) []error {
 
 func (in *BodyInput) upload() app.Upload {
 	declared := cmp.Or(in.Declared, declaredType(in.ContentType))
-	return app.Upload{Body: sent{in.request.Body}, Filename: in.Filename, DeclaredType: declared}
+	return app.Upload{Body: form.Sent(in.request.Body), Filename: in.Filename, DeclaredType: declared}
 }
 
 // declaredType is what a Content-Type says about bytes: nothing, where it is

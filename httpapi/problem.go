@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/form"
 )
 
 // A Problem is an error as RFC 9457 shapes it, with a code for programs.
@@ -86,7 +87,10 @@ func (f *face) problem(err error) error {
 		return newProblem(http.StatusInternalServerError, string(kind), "internal error "+id+"; the log says more")
 	}
 	p := newProblem(statuses[kind], code, err.Error())
-	if code == artel.CodeArtifactNotFound {
+	switch code {
+	case form.CodeMalformed:
+		p = newProblem(http.StatusBadRequest, code, err.Error())
+	case artel.CodeArtifactNotFound:
 		p.Missing = code
 		if e, ok := errors.AsType[*artel.Error](err); ok {
 			p.Ref = e.Subject

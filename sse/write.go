@@ -62,7 +62,7 @@ func (s *Writer) Send(e Event) error {
 // KeepAlive sends a comment, which readers ignore, so that nobody on the way
 // takes the silence for the end.
 func (s *Writer) KeepAlive() error {
-	s.buf = append(s.buf[:0], ":\n\n"...)
+	s.buf = append(s.buf[:0], ": keep-alive\n\n"...)
 	return s.write()
 }
 

@@ -4,14 +4,13 @@ package webui
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
 	"github.com/artelhq/artel/phrase"
 )
 
@@ -106,39 +105,13 @@ const maxField = 1 << 20 // bytes of one text field
 // They become artifacts together, or not at all.
 func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error) {
 	var in app.Input
-	form, err := r.MultipartReader()
-	if err != nil {
-		return in, ui.broken(r, err)
-	}
 	var staged []app.Staged
-	for {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
+	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
+		if err == nil {
+			staged, err = ui.takePart(r, id, part, &in, staged)
 		}
-		if err != nil {
-			return in, ui.broken(r, err)
-		}
-		switch part.FormName() {
-		case "text":
-			in.Text, err = field(part)
-		case "service":
-			var s string
-			s, err = field(part)
-			in.Service = artel.ServiceID(s)
-		case "file":
-			if part.FileName() == "" {
-				continue // an empty file input is sent as one without a name
-			}
-			var s app.Staged
-			body := &arriving{Reader: part}
-			s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{
-				Body: body, Filename: part.FileName(), DeclaredType: part.Header.Get("Content-Type"),
-			})
-			if body.err != nil {
-				err = ui.broken(r, body.err) // the sender's failure, not the store's
-			}
-			staged = append(staged, s)
+		if artel.CodeOf(err) == form.CodeMalformed {
+			err = artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
 		}
 		if err != nil {
 			return in, err
@@ -154,33 +127,37 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 	return in, err
 }
 
-// arriving remembers why a body could not be read.
-type arriving struct {
-	io.Reader
-	err error
-}
-
-func (a *arriving) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.err = err
+// takePart puts one part where it belongs; unknown fields are passed over, as
+// browsers' extensions add some.
+func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *app.Input, staged []app.Staged) ([]app.Staged, error) {
+	var err error
+	switch part.Name {
+	case "text":
+		in.Text, err = field(part)
+	case "service":
+		var s string
+		s, err = field(part)
+		in.Service = artel.ServiceID(s)
+	case "file":
+		if part.Filename == "" {
+			return staged, nil // an empty file input is sent as one without a name
+		}
+		var s app.Staged
+		s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
+		staged = append(staged, s)
 	}
-	return n, err
+	return staged, err
 }
 
-func field(part *multipart.Part) (string, error) {
+func field(part form.Part) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(part, maxField+1))
 	switch {
 	case err != nil:
-		return "", artel.Errorf(artel.Invalid, "webui", part.FormName(), "the form broke off: %w", err)
+		return "", err
 	case len(b) > maxField:
-		return "", artel.Errorf(artel.TooLarge, "webui", part.FormName(), "more than %d bytes", maxField)
+		return "", artel.Errorf(artel.TooLarge, "webui", part.Name, "more than %d bytes", maxField)
 	case !utf8.Valid(b):
-		return "", artel.Errorf(artel.Invalid, "webui", part.FormName(), "not UTF-8")
+		return "", artel.Errorf(artel.Invalid, "webui", part.Name, "not UTF-8")
 	}
 	return string(b), nil
-}
-
-func (ui *face) broken(r *http.Request, err error) error {
-	return artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
 }

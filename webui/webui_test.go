@@ -184,7 +184,7 @@ func TestBadForms(t *testing.T) {
 	}{
 		"no form":      {"text/plain", strings.NewReader("hello"), 422, "did not arrive whole"},
 		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "did not arrive whole"},
-		"empty":        {contentType, strings.NewReader(""), 422, "text or attachments"},
+		"empty":        {contentType, strings.NewReader(""), 422, "did not arrive whole"},
 		"no service":   {unknownType, unknown, 422, "there is no such service"},
 		"not UTF-8":    {latinType, latin, 422, "not UTF-8"},
 		"nothing sent": {"multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 422, "text or attachments"},

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -181,7 +182,11 @@ func stage(t *testing.T, path string, s scene) (server *process, rehearse func()
 		t.Fatal(err)
 	}
 	t.Cleanup(upstream.kill)
-	conf := fmt.Sprintf("services: [{id: upstream, baseURL: %q, model: fake-1, apiKey: k, timeout: 400}]\n", upstream.url)
+	silence := patience // no limit that a busy machine could reach
+	if strings.Contains(s.upstream, `"hang"`) {
+		silence = 400 * time.Millisecond
+	}
+	conf := fmt.Sprintf("services: [{id: upstream, baseURL: %q, model: fake-1, apiKey: k, timeout: %d}]\n", upstream.url, silence.Milliseconds())
 	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

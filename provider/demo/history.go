@@ -55,7 +55,7 @@ type attachment struct {
 // label that package provider puts before media which another message could
 // not hold.
 var (
-	textHead     = regexp.MustCompile("^attachment (\\S+)(?: v\\d+)? \\((.*), ([^\\s,()]+)\\):$")
+	textHead     = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\):$`)
 	mediaLabel   = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
 	described    = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
 	unreadable   = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)

@@ -80,7 +80,13 @@ func (c *config) parse(path string, src []byte) error {
 	return nil
 }
 
-func (c *config) decode(src []byte) error {
+func (c *config) decode(src []byte) (err error) {
+	defer func() {
+		// The YAML library panics on some values with unknown tags.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it cannot be read: %v", p)
+		}
+	}()
 	file, err := parser.ParseBytes(src, 0)
 	if err != nil {
 		return withLine(err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,13 +133,23 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	} else if n > 0 {
 		s.log.Info("runs that a stopped server left were ended; their edits are kept", "runs", n)
 	}
-	mux := http.NewServeMux()
-	api := httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log})
-	mux.Handle(httpapi.Base+"/", api)
-	mux.Handle("/healthz", api)
-	mux.Handle("/", webui.New(s.app, webui.Options{Version: version, Log: s.log}))
-	s.handler = httpapi.Guard(mux)
+	s.handler = httpapi.Guard(faces(
+		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
+		webui.New(s.app, webui.Options{Version: version, Log: s.log}),
+	))
 	return nil
+}
+
+// faces divides the paths between the API and the page. It is no ServeMux,
+// which would answer unclean paths itself, and not as a problem.
+func faces(api, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, httpapi.Base+"/") || r.URL.Path == "/healthz" {
+			api.ServeHTTP(w, r)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
 }
 
 // modelClient may reach this machine and private networks, because the
@@ -219,8 +230,11 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	background, stopBackground := context.WithCancel(ctx)
+	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.askServices(ctx) })
+	wg.Go(func() { s.askServices(background) })
+	wg.Go(func() { s.recoverRuns(background) })
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- h.Serve(l) })
 	var err error
@@ -228,6 +242,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
+	stopBackground()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer stop()
 	err = errors.Join(err, s.app.Close(grace))
@@ -240,6 +255,23 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// recoverRuns ends, from time to time, the runs whose end could not be stored
+// when it came, so that their conversations are free again.
+func (s *server) recoverRuns(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
+			s.log.Warn("unfinished runs could not be looked for", "err", err)
+		}
+	}
 }
 
 // shut closes everything that was opened, last first.

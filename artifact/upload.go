@@ -114,7 +114,8 @@ func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel
 	if v.Title == "" {
 		v.Title = string(id)
 	}
-	if v.Number, err = tx.Versions.Append(conv, id, v, s.text); err != nil {
+	// The journal needs no text of its own: the version is visible at once.
+	if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil {
 		return artel.Artifact{}, err
 	}
 	if err := tx.Versions.Fold(conv, id, v, s.text); err != nil {

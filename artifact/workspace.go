@@ -260,8 +260,8 @@ func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion i
 // write journals v, with text as its content, if check finds the state that
 // it was made for, and tells of it in the same transaction.
 func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, v artel.Version, text string, check func(store.Tx) error) (artel.Artifact, error) {
-	var whole *string
-	if v.Update == artel.UpdateCreate || v.Update == artel.UpdateRewrite {
+	var whole *string // what the journal has to keep until the run is folded
+	if w.cfg.Run != "" && (v.Update == artel.UpdateCreate || v.Update == artel.UpdateRewrite) {
 		whole = &text
 	}
 	var a artel.Artifact

@@ -106,7 +106,8 @@ type Versions interface {
 	// Append journals an edit under the next number of the artifact, over all
 	// branches, which it returns; the first edit makes the artifact. text is
 	// the whole new text where the edit does not follow from v.Changes, nil
-	// where it does or where the content is binary. v.Number is ignored.
+	// where it does, where the content is binary, or where the same
+	// transaction folds it. v.Number is ignored.
 	Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error)
 
 	// Fold makes v a visible version; its number has been journalled. text is

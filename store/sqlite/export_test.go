@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // MigrateTo makes a database of an earlier schema.
@@ -78,3 +79,6 @@ func DeferFailure(s *Store) func() error {
 		return err
 	}
 }
+
+// Patient lets batches stay open for as long as somebody is in line.
+func Patient(s *Store) { s.writer.long = time.Hour }

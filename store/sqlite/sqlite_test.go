@@ -411,6 +411,7 @@ func TestBatch(t *testing.T) {
 func TestBatchFailsTogether(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "data.db"), sqlite.Options{})
 	c := conversation(t, s)
+	sqlite.Patient(s)
 	hold := make(chan struct{})
 	errs := make(chan error, 4)
 	var wg sync.WaitGroup

@@ -26,7 +26,8 @@ const (
 // that are in it.
 type writer struct {
 	store *Store
-	most  int // updates in a batch
+	most  int           // updates in a batch
+	long  time.Duration // how long a batch may be open
 
 	// Used by who has the turn.
 	session *session // nil: to be opened again
@@ -50,7 +51,7 @@ func newWriter(s *Store) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{store: s, session: c, most: batchUpdates}
+	w := &writer{store: s, session: c, most: batchUpdates, long: batchTime}
 	if s.path == Memory {
 		w.most = 1 // views use the same connection and must see committed state
 	}
@@ -228,7 +229,7 @@ func (w *writer) enter(ctx context.Context, op string) error {
 // for the next in line.
 func (w *writer) leave() {
 	w.mu.Lock()
-	if b := w.batch; b != nil && (len(w.line) == 0 || b.updates >= w.most || time.Since(b.began) >= batchTime) {
+	if b := w.batch; b != nil && (len(w.line) == 0 || b.updates >= w.most || time.Since(b.began) >= w.long) {
 		w.mu.Unlock()
 		w.commit()
 		w.mu.Lock()

@@ -528,12 +528,14 @@ func TestClose(t *testing.T) {
 }
 
 func TestCloseGivesUp(t *testing.T) {
-	release := make(chan struct{})
+	asked, release := make(chan struct{}), make(chan struct{})
 	b := newBench(t, provide(func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) {
+		close(asked)
 		<-release
 		yield(model.TextDelta("late"), nil)
 	}))
 	b.send(b.conversation(), app.Input{Text: "Go."})
+	<-asked // a run that is stopped before ends in time
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	if err := b.Close(ctx); artel.KindOf(err) != artel.Canceled {

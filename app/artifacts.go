@@ -4,8 +4,8 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/artelhq/artel"

@@ -146,6 +146,6 @@ func appendEvents(k *core, tx store.Tx, c artel.ConversationID, run artel.RunID,
 		}
 		events[i] = e
 	}
-	_, err := tx.Events.Append(c, events...)
+	_, err := k.log.AppendTx(tx, c, events...)
 	return err
 }

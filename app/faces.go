@@ -3,7 +3,6 @@
 package app
 
 import (
-	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/route"
@@ -30,6 +29,4 @@ type (
 	ToolResult = tool.Result
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
-	// An Agent is an agent's definition.
-	Agent = agent.Definition
 )

@@ -4,11 +4,11 @@ package app
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/tool"
 )
 
 // Files are the use cases of bytes by ref.
@@ -52,7 +52,7 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 }
 
 // FileURL is the path under which a face serves what ref points to.
-func FileURL(ref artel.Ref) string { return "/api/v1/files/" + url.PathEscape(ref.String()) }
+func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
 
 func fileOf(c artifact.Content, id string, immutable bool) File {
 	v := c.Version

@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/route"
 )
 
-// Models are the use cases of services and agents.
+// Models are the use cases of services.
 type Models struct{ *core }
 
 // Services returns the services, in the order in which they are preferred.
@@ -20,9 +20,6 @@ func (m *Models) Services(context.Context) []model.Service { return m.services.A
 
 // Default returns the service that is used where none is named.
 func (m *Models) Default(context.Context) model.Service { return m.services.Default() }
-
-// Agents returns the agent definitions.
-func (m *Models) Agents(context.Context) []agent.Definition { return m.agents }
 
 // A Target says for which model something is routed: a service by id, or bare
 // capability words. The zero Target is a model that takes text only.

@@ -154,7 +154,7 @@ func head(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.
 	case err != nil:
 		return artel.Artifact{}, err
 	case a.Deleted:
-		return artel.Artifact{}, missing("this artifact was deleted; restore_artifact brings it back")
+		return artel.Artifact{}, missing("this artifact was deleted")
 	}
 	return a, nil
 }

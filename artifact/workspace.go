@@ -165,7 +165,7 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 		case err != nil:
 			return err
 		case a.Deleted:
-			return exists("an artifact of this id was deleted; restore_artifact brings it back, or choose another id")
+			return exists("an artifact of this id was deleted; choose another id")
 		}
 		return exists("it is there already, at version %d; update_artifact changes a part of it, rewrite_artifact all of it", a.Version)
 	})

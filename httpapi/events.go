@@ -86,6 +86,8 @@ func jsonStream(v any) *huma.StreamResponse {
 		_ = strictJSON.Marshal(hc.BodyWriter(), v)
 	}}
 }
+
+// follow streams the log until the client goes away.
 func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
 	out, err := sse.NewWriter(w)
 	if err != nil || r.Method == http.MethodHead {

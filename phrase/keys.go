@@ -17,11 +17,6 @@ const (
 	RouteNoID       Key = "route.no_id"
 )
 
-// LabelToolMedia stands before media of a tool result that travels in another
-// message. It has the same form in every language, as models find the call by
-// it.
-const LabelToolMedia Key = "route.tool_media" // ID, Version, Name, Call
-
 // The tail reminder: what a model is told at the end of every request.
 const (
 	ReminderPlan        Key = "reminder.plan" // Version, Done, Total
@@ -31,8 +26,6 @@ const (
 	ReminderMore        Key = "reminder.more" // Count
 	ReminderCut         Key = "reminder.cut"  // Count, ID
 	ReminderTime        Key = "reminder.time" // Time
-	FillerUser          Key = "reminder.filler_user"
-	FillerAssistant     Key = "reminder.filler_assistant"
 )
 
 // Failures of tools that a model can mend.
@@ -40,12 +33,6 @@ const (
 	ToolNotFound     Key = "tool.not_found"
 	ToolUnknown      Key = "tool.unknown"       // Name, Names
 	ToolBadArguments Key = "tool.bad_arguments" // Name, Problem
-	ToolExists       Key = "tool.exists"        // ID
-	ToolDeleted      Key = "tool.deleted"       // ID
-	ToolStale        Key = "tool.stale"         // ID, Have, Want
-	ToolNotText      Key = "tool.not_text"      // ID, Type
-	ToolFailed       Key = "tool.failed"        // Name, Problem
-	ToolInterrupted  Key = "tool.interrupted"   // Name
 )
 
 // The sentences of the demo model.

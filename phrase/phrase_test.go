@@ -145,7 +145,7 @@ func TestSayNeverFails(t *testing.T) {
 	if got := phrase.English.Say("no.such.key", nil); got != "no.such.key" {
 		t.Errorf("a missing key is said as %q", got)
 	}
-	if got := phrase.Locale("tlh").Say(phrase.FillerUser, nil); got != "Continue." {
+	if got := phrase.Locale("tlh").Say(phrase.PageSend, nil); got != "Send" {
 		t.Errorf("an unknown locale says %q", got)
 	}
 	if got := phrase.Locale("").Say(phrase.RouteContent, nil); !strings.HasPrefix(got, "artifact content") {

@@ -28,7 +28,8 @@ const NoResult = "no result: the call was interrupted before it answered"
 //   - the same media is sent once, and named by a text afterwards;
 //   - no message is empty.
 //
-// With toolMedia, tool results keep their media, for APIs that take them there.
+// With toolMedia, tool results keep their media, for APIs that take them
+// there; what stays needs no label.
 //
 // The label names the artifact where the ref holds it beside the digest.
 func Place(messages []model.Message, toolMedia bool) []model.Message {
@@ -120,7 +121,7 @@ func (p *placer) result(r artel.ToolResult) artel.ToolResult {
 		case artel.Media:
 			hasMedia = true
 			if p.toolMedia {
-				kept = append(kept, p.labeled(v, from)...)
+				kept = append(kept, p.once(v)...)
 			} else {
 				p.carrier = append(p.carrier, p.labeled(v, from)...)
 			}

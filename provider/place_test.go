@@ -47,7 +47,6 @@ func show(ms []model.Message) string {
 
 func TestPlace(t *testing.T) {
 	t.Parallel()
-	type parts = artel.Parts
 	msg := func(role artel.Role, ps ...artel.Part) model.Message { return model.Message{Role: role, Parts: ps} }
 	text := func(s string) artel.Text { return artel.Text{Text: s} }
 	call := func(id artel.CallID) artel.ToolCall { return artel.ToolCall{ID: id, Name: "f"} }

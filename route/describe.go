@@ -36,16 +36,6 @@ func Unreadable(m artel.Media, l phrase.Locale) string {
 	return l.Say(phrase.RouteUnreadable, map[string]any{"Name": nameOf(m, l)})
 }
 
-// Label returns the text that stands before media of the tool call when it
-// travels in another message than the call's result:
-// "artifact {id} v{n} ({filename}), from tool call {call}".
-func Label(m artel.Media, call artel.CallID) string {
-	return phrase.English.Say(phrase.LabelToolMedia, map[string]any{
-		"ID": idOf(m.Ref, phrase.English), "Version": m.Ref.Version,
-		"Name": nameOf(m, phrase.English), "Call": flatten(string(call), maxRef),
-	})
-}
-
 // nameOf is the filename, else the id, else words for neither.
 func nameOf(m artel.Media, l phrase.Locale) string {
 	if n := flatten(m.Filename, maxName); n != "" {

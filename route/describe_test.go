@@ -75,13 +75,6 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestLabel(t *testing.T) {
-	m := media("logo", "logo.png", "image/png", 5)
-	if got, want := route.Label(m, "call_7"), "artifact logo v3 (logo.png), from tool call call_7"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestTextsStayShortAndFlatWhateverTheNames(t *testing.T) {
 	hostile := rapid.Custom(func(t *rapid.T) string {
 		s := rapid.String().Draw(t, "s")
@@ -100,7 +93,6 @@ func TestTextsStayShortAndFlatWhateverTheNames(t *testing.T) {
 		for _, l := range phrase.Locales() {
 			for lines, s := range map[int]string{
 				4: route.Describe(m, l), 3: route.Unreadable(m, l),
-				1: route.Label(m, artel.CallID(hostile.Draw(t, "call"))),
 			} {
 				if n := utf8.RuneCountInString(s); n > 1000 {
 					t.Fatalf("%d characters: %q", n, s)

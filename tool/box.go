@@ -94,12 +94,6 @@ func (b *Box) Only(names ...string) *Box {
 // Names returns the names of all tools.
 func (b *Box) Names() []string { return append([]string(nil), b.names...) }
 
-// Lookup returns the tool with this name.
-func (b *Box) Lookup(name string) (Tool, bool) {
-	t, ok := b.tools[name]
-	return t.Tool, ok
-}
-
 // Has reports whether there is a tool with this name.
 func (b *Box) Has(name string) bool {
 	_, ok := b.tools[name]
@@ -112,7 +106,7 @@ func (b *Box) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
 
 // Specs tells what a model is to know about the named tools, in the order of
 // the names; about all where no name is given. Names that are not in the box
-// are left out; see [Box.Lookup].
+// are left out; see [Box.Has].
 func (b *Box) Specs(names ...string) []model.ToolSpec {
 	if len(names) == 0 {
 		names = b.names

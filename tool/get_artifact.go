@@ -39,7 +39,7 @@ func getArtifact() Tool {
 		case !f.Binary:
 			res.Content = f.firstPage(e, res.Content)
 		case r.Native():
-			res.Parts = artel.Parts{artel.Text{Text: route.Label(m, e.Call)}, m}
+			res.Parts = artel.Parts{m} // the wings label what has to travel elsewhere
 		}
 		res.Metadata["step"], res.Metadata["reason"] = r.Route.Step, r.Route.Reason
 		return res, nil

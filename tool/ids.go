@@ -134,15 +134,15 @@ func done(a artel.Artifact, attributes, body string) Result {
 	}
 }
 
-// filesPath is where the files of the public API begin.
-const filesPath = "/api/v1/files/"
+// FileURL is the path under which the public API serves what ref points to.
+func FileURL(ref artel.Ref) string { return "/api/v1/files/" + url.PathEscape(ref.String()) }
 
 // facts is what people and programs are told about the artifact of a result.
 func facts(f found) map[string]any {
-	ref := f.media().Ref.String()
+	ref := f.media().Ref
 	m := map[string]any{
 		"content_type": contentType(f.MediaInfo), "media_type": f.MediaType,
-		"url": filesPath + url.PathEscape(ref), "ref": ref, "size": f.Size, "digest": f.Digest,
+		"url": FileURL(ref), "ref": ref.String(), "size": f.Size, "digest": f.Digest,
 	}
 	if f.ID != "" {
 		m["artifact_snapshot"] = map[string]any{

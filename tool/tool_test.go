@@ -200,7 +200,6 @@ func TestBinaryIsNeverEditedNorShownAsText(t *testing.T) {
 	ref := a.Ref
 	ref.Version = 1
 	want := artel.Parts{
-		artel.Text{Text: "artifact " + id + " v1 (Shot.PNG), from tool call call_1"},
 		artel.Media{Ref: ref, MediaType: "image/png", Kind: artel.KindImage, Filename: "Shot.PNG", Size: int64(len(data)), Width: 40, Height: 30},
 	}
 	if diff := cmp.Diff(want, r.Parts); diff != "" {

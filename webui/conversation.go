@@ -26,7 +26,6 @@ type Message struct {
 	Calls       []Call
 	Writing     bool // it is being written
 	Partial     bool // it broke off
-	Demo        bool
 }
 
 // An Attachment is a file that a message sends.
@@ -227,9 +226,8 @@ func artifactURL(c artel.ConversationID, ref artel.Ref) string {
 
 // A Panel is the list of artifacts with the plan on top.
 type Panel struct {
-	Conversation artel.ConversationID
-	Plan         *Plan
-	Artifacts    []Item
+	Plan      *Plan
+	Artifacts []Item
 }
 
 // A Plan is the task plan with its progress.
@@ -248,7 +246,7 @@ type Item struct {
 }
 
 func (ui *face) panel(ctx context.Context, c artel.ConversationID, l phrase.Locale) (Panel, error) {
-	p := Panel{Conversation: c}
+	var p Panel
 	list, err := ui.app.Artifacts.List(ctx, c, "")
 	if err != nil {
 		return p, err

@@ -98,8 +98,8 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// cached lets browsers keep static files for the session's length and ask
-// again: they change with the binary.
+// cached has browsers ask before they use a static file again: the files
+// change with the binary.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")

@@ -133,9 +133,9 @@ func complete(ctx context.Context, s blob.Store) error {
 	case err != nil:
 		return err
 	case info.Digest != artel.NewDigest(sha256.Sum256(b)), info.Size != int64(len(b)), info.Time.IsZero():
-		return fmt.Errorf("Put gave %+v", info)
+		return fmt.Errorf("got %+v from Put", info)
 	case stat.Digest != info.Digest, stat.Size != info.Size, stat.Time.IsZero():
-		return fmt.Errorf("Stat gave %+v after Put gave %+v", stat, info)
+		return fmt.Errorf("got %+v from Stat, %+v from Put", stat, info)
 	}
 	return nil
 }
@@ -182,10 +182,10 @@ func endedContext(ctx context.Context, s blob.Store) error {
 	source := io.MultiReader(strings.NewReader("half"), readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }),
 		strings.NewReader("other half"))
 	if _, err := s.Put(ended, source, 0); artel.KindOf(err) != artel.Canceled {
-		return fmt.Errorf("Put: %v, want kind %s", err, artel.Canceled)
+		return fmt.Errorf("after the end of ctx, Put: %v, want kind %s", err, artel.Canceled)
 	}
 	if _, err := s.Stat(ended, artel.NewDigest([32]byte{})); artel.KindOf(err) != artel.Canceled {
-		return fmt.Errorf("Stat: %v, want kind %s", err, artel.Canceled)
+		return fmt.Errorf("after the end of ctx, Stat: %v, want kind %s", err, artel.Canceled)
 	}
 	return empty(ctx, s)
 }
@@ -196,7 +196,7 @@ func atomic(ctx context.Context, s blob.Store) error {
 	last := readerFunc(func([]byte) (int, error) {
 		_, err := s.Stat(ctx, artel.NewDigest(sha256.Sum256(b)))
 		if artel.KindOf(err) != artel.NotFound {
-			err = fmt.Errorf("Stat in the midst of Put: %v", err)
+			err = fmt.Errorf("in the midst of Put, Stat: %v", err)
 		} else {
 			err = nil
 		}

@@ -122,7 +122,10 @@ func (s eager) Put(ctx context.Context, r io.Reader, limit int64) (blob.Info, er
 type doubling struct{ *blob.Memory }
 
 func (s doubling) List(ctx context.Context, yield func(blob.Info) bool) error {
-	return s.Memory.List(ctx, func(i blob.Info) bool { return yield(i) && yield(i) })
+	return s.Memory.List(ctx, func(i blob.Info) bool {
+		more := yield(i)
+		return more && yield(i)
+	})
 }
 
 type frozen struct {

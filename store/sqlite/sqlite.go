@@ -242,14 +242,14 @@ func (s *Store) read(ctx context.Context, op string, fn func(*session) error) er
 	if c == nil {
 		opened, err := s.openReader()
 		if err != nil {
-			return failure(op, s.path, err)
+			return failure(op, "", err)
 		}
 		c = opened
 	}
 	if _, err := c.exec("BEGIN DEFERRED"); err != nil {
 		_ = c.close()
 		c = nil
-		return failure(op, s.path, err)
+		return failure(op, "", err)
 	}
 	defer func() {
 		if _, err := c.exec("ROLLBACK"); err != nil {

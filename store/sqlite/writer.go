@@ -77,7 +77,7 @@ func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(store.Tx) 
 	defer w.leave()
 	b, err := w.open()
 	if err != nil {
-		return nil, failure(op, w.store.path, err)
+		return nil, failure(op, "", err)
 	}
 	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true}
 	fits := false // stays false when fn panics or ends its goroutine
@@ -98,7 +98,7 @@ func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(store.Tx) 
 	}
 	if b.updates > 0 {
 		if _, err := w.session.exec("RELEASE one"); err != nil {
-			t.broken = failure(op, w.store.path, err)
+			t.broken = failure(op, "", err)
 			return nil, t.broken
 		}
 	}
@@ -137,7 +137,7 @@ func (w *writer) open() (*batch, error) {
 	// The first update needs no savepoint: there is nothing else to keep.
 	if w.batch.updates > 0 {
 		if _, err := w.session.exec("SAVEPOINT one"); err != nil {
-			w.abort(failure("store.Update", w.store.path, err))
+			w.abort(failure("store.Update", "", err))
 			return nil, err
 		}
 	}
@@ -158,7 +158,7 @@ func (w *writer) undo(broken error) {
 			_, err = w.session.exec("RELEASE one")
 		}
 		if err != nil {
-			w.abort(failure("store.Update", w.store.path, err))
+			w.abort(failure("store.Update", "", err))
 		}
 	}
 }

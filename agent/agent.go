@@ -292,7 +292,6 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 	for i, c := range calls {
 		wg.Go(func() {
 			env := r.in.Env
-			env.Call = c.ID
 			began := r.now()
 			result, err := r.tools.Call(ctx, &env, c.Name, c.Arguments)
 			outcomes[i] = outcome{result, err, r.now().Sub(began)}

@@ -59,6 +59,7 @@ func newRuns(k *core) *Runs {
 type Input struct {
 	Text        string
 	Attachments []string         // artifact ids or refs, in the conversation
+	Uploads     []Staged         // files that the message brings; they become artifacts with it, or not at all
 	Parent      *artel.MessageID // nil: the newest message of the active branch; "": a new root
 	Agent       artel.AgentName  // "": the conversation's
 	Service     artel.ServiceID  // "": the conversation's, else the agent's, else the default
@@ -118,11 +119,11 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 func (in Input) check() error {
 	const op = "app.Runs.Send"
 	switch {
-	case strings.TrimSpace(in.Text) == "" && len(in.Attachments) == 0:
+	case strings.TrimSpace(in.Text) == "" && len(in.Attachments)+len(in.Uploads) == 0:
 		return artel.Errorf(artel.Invalid, op, "text", "a message needs text or attachments")
 	case len(in.Text) > maxMessageText:
 		return artel.Errorf(artel.TooLarge, op, "text", "a message holds at most %d bytes; upload longer text as an artifact and attach it", maxMessageText)
-	case len(in.Attachments) > maxAttachments:
+	case len(in.Attachments)+len(in.Uploads) > maxAttachments:
 		return artel.Errorf(artel.TooLarge, op, "attachments", "a message takes at most %d", maxAttachments)
 	}
 	return nil
@@ -283,6 +284,11 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
+	brought, err := x.artifacts.AddTx(tx, c.ID, in.Uploads)
+	if err != nil {
+		return err
+	}
+	attached = append(attached, brought...)
 	ids := make([]artel.ArtifactID, len(attached))
 	for i, a := range attached {
 		ids[i] = a.ID

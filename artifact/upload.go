@@ -80,23 +80,26 @@ func (c *Collection) textTooLarge(size int64) error {
 // on every branch until a message claims them.
 func (c *Collection) Add(ctx context.Context, owner artel.Owner, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
 	var added []artel.Artifact
-	now := c.now()
-	err := c.store.Update(ctx, owner, func(tx store.Tx) error {
-		added = make([]artel.Artifact, 0, len(staged))
-		if _, err := tx.Conversations.Get(conv); err != nil {
-			return err
-		}
-		for _, s := range staged {
-			a, err := add(tx, conv, s, now)
-			if err != nil {
-				return failed("artifact.Add", artel.Shorten(s.Filename, 120), err)
-			}
-			added = append(added, a)
-		}
-		return nil
+	err := c.store.Update(ctx, owner, func(tx store.Tx) (err error) {
+		added, err = c.AddTx(tx, conv, staged)
+		return err
 	})
-	if err != nil {
+	return added, err
+}
+
+// AddTx is Add in somebody's transaction.
+func (c *Collection) AddTx(tx store.Tx, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
+	if _, err := tx.Conversations.Get(conv); err != nil {
 		return nil, failed("artifact.Add", string(conv), err)
+	}
+	now := c.now()
+	added := make([]artel.Artifact, 0, len(staged))
+	for _, s := range staged {
+		a, err := add(tx, conv, s, now)
+		if err != nil {
+			return nil, failed("artifact.Add", artel.Shorten(s.Filename, 120), err)
+		}
+		added = append(added, a)
 	}
 	return added, nil
 }

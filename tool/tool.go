@@ -55,7 +55,6 @@ type Env struct {
 	Workspace    *artifact.Workspace  // the conversation's artifacts as this run has made them
 	Artifacts    *artifact.Collection // for what the workspace does not show: other conversations and blobs; nil: out of reach
 	Target       route.Target         // what the model that asks can take
-	Call         artel.CallID
 	Locale       phrase.Locale
 }
 

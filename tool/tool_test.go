@@ -63,7 +63,7 @@ func newBench(t *testing.T) *bench {
 	}
 	files := artifact.New(db, blob.NewMemory(), artifact.Options{})
 	return &bench{t: t, box: box, files: files, env: tool.Env{
-		Owner: artel.Local, Conversation: conv, Artifacts: files, Call: "call_1", Locale: phrase.English,
+		Owner: artel.Local, Conversation: conv, Artifacts: files, Locale: phrase.English,
 		Workspace: files.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: conv, Author: "lead"}),
 	}}
 }

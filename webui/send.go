@@ -102,13 +102,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 const maxField = 1 << 20 // bytes of one text field
 
 // take reads the form as a stream: files go to the store while they arrive.
-// They become artifacts together, or not at all.
 func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error) {
 	var in app.Input
-	var staged []app.Staged
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
-			staged, err = ui.takePart(r, id, part, &in, staged)
+			err = ui.takePart(r, id, part, &in)
 		}
 		if artel.CodeOf(err) == form.CodeMalformed {
 			err = artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
@@ -117,19 +115,12 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 			return in, err
 		}
 	}
-	if len(staged) == 0 {
-		return in, nil
-	}
-	added, err := ui.app.Artifacts.Add(r.Context(), id, staged)
-	for _, a := range added {
-		in.Attachments = append(in.Attachments, string(a.ID))
-	}
-	return in, err
+	return in, nil
 }
 
 // takePart puts one part where it belongs; unknown fields are passed over, as
 // browsers' extensions add some.
-func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *app.Input, staged []app.Staged) ([]app.Staged, error) {
+func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *app.Input) error {
 	var err error
 	switch part.Name {
 	case "text":
@@ -140,13 +131,13 @@ func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Par
 		in.Service = artel.ServiceID(s)
 	case "file":
 		if part.Filename == "" {
-			return staged, nil // an empty file input is sent as one without a name
+			return nil // an empty file input is sent as one without a name
 		}
 		var s app.Staged
 		s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
-		staged = append(staged, s)
+		in.Uploads = append(in.Uploads, s)
 	}
-	return staged, err
+	return err
 }
 
 func field(part form.Part) (string, error) {

@@ -205,6 +205,26 @@ func TestBadForms(t *testing.T) {
 	}
 }
 
+// A message that is refused brings none of its files.
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	scenario, err := demo.ParseScenario([]byte("-- turn 1 --\nworking\n@hang\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, demo.Options{Scenario: scenario})
+	contentType, body := form(t, map[string]string{"text": "first"}, map[string]string{"a.txt": "a"})
+	path := s.ask(t, "POST", "/c", contentType, body).Header.Get("Location")
+	contentType, body = form(t, map[string]string{"text": "second"}, map[string]string{"b.txt": "b"})
+	if a := s.ask(t, "POST", path, contentType, body); a.StatusCode != http.StatusConflict {
+		t.Errorf("status %d while a run is active", a.StatusCode)
+	}
+	list, err := s.app.Artifacts.List(t.Context(), artel.ConversationID(strings.TrimPrefix(path, "/c/")), "")
+	if err != nil || len(list) != 1 || list[0].ID != "a.txt" {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
 // The script asks for JSON and gets it, for success and refusal alike.
 func TestScriptAnswers(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/artelhq/artel"
@@ -54,16 +55,21 @@ type attachment struct {
 // a description in the place of media, and the reminder at the end. And the
 // label that package provider puts before media which another message could
 // not hold.
-var (
-	textHead     = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\):$`)
-	mediaLabel   = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
-	described    = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
-	unreadable   = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
-	cutHint      = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
-	fenceLine    = regexp.MustCompile("^(`{3,})$")
-	carriedLabel = regexp.MustCompile(`^(?:artifact \S+(?: v\d+)?|file)(?: \(.*\))?, from (?:tool call \S+|the assistant|the instructions)(?:: the same as .*, already shown)?$`)
-	reminderTag  = [2]string{"<system-reminder>", "</system-reminder>"}
-)
+var marks = sync.OnceValue(func() (m struct {
+	textHead, mediaLabel, described, unreadable, cutHint, fenceLine, carriedLabel *regexp.Regexp
+},
+) {
+	m.textHead = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\):$`)
+	m.mediaLabel = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
+	m.described = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
+	m.unreadable = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
+	m.cutHint = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
+	m.fenceLine = regexp.MustCompile("^(`{3,})$")
+	m.carriedLabel = regexp.MustCompile(`^(?:artifact \S+(?: v\d+)?|file)(?: \(.*\))?, from (?:tool call \S+|the assistant|the instructions)(?:: the same as .*, already shown)?$`)
+	return m
+})
+
+var reminderTag = [2]string{"<system-reminder>", "</system-reminder>"}
 
 // read takes a request apart.
 func read(r *model.Request) *history {
@@ -152,34 +158,34 @@ func userMessage(parts artel.Parts) (string, []attachment) {
 func userText(text string, mediaFollows bool) (own string, found []attachment, label *attachment) {
 	lines := strings.Split(text, "\n")
 	if n := len(lines) - 1; mediaFollows {
-		if m := mediaLabel.FindStringSubmatch(lines[n]); m != nil {
+		if m := marks().mediaLabel.FindStringSubmatch(lines[n]); m != nil {
 			label, lines = &attachment{id: known(m[1]), name: m[2]}, lines[:n]
-		} else if carriedLabel.MatchString(lines[n]) {
+		} else if marks().carriedLabel.MatchString(lines[n]) {
 			label = &attachment{carried: true}
 		}
 	}
 	var rest []string
 	for i := 0; i < len(lines); i++ {
-		if m := textHead.FindStringSubmatch(lines[i]); m != nil {
+		if m := marks().textHead.FindStringSubmatch(lines[i]); m != nil {
 			if body, length, ok := fenced(lines[i+1:]); ok {
 				found = append(found, attachment{id: known(m[1]), name: m[2], mediaType: m[3], text: &body})
-				if i += length; i+1 < len(lines) && cutHint.MatchString(lines[i+1]) {
+				if i += length; i+1 < len(lines) && marks().cutHint.MatchString(lines[i+1]) {
 					i++
 				}
 				continue
 			}
 		}
-		if m := described.FindStringSubmatch(lines[i]); m != nil {
+		if m := marks().described.FindStringSubmatch(lines[i]); m != nil {
 			found = append(found, attachment{id: known(m[2]), name: m[1]})
 			i = min(i+3, len(lines)-1) // type, size, advice
 			continue
 		}
-		if m := unreadable.FindStringSubmatch(lines[i]); m != nil {
+		if m := marks().unreadable.FindStringSubmatch(lines[i]); m != nil {
 			found = append(found, attachment{name: m[1]})
 			i = min(i+2, len(lines)-1) // error, advice
 			continue
 		}
-		if carriedLabel.MatchString(lines[i]) {
+		if marks().carriedLabel.MatchString(lines[i]) {
 			continue
 		}
 		rest = append(rest, lines[i])
@@ -197,7 +203,7 @@ func fenced(lines []string) (body string, length int, ok bool) {
 	if len(lines) == 0 {
 		return "", 0, false
 	}
-	m := fenceLine.FindStringSubmatch(lines[0])
+	m := marks().fenceLine.FindStringSubmatch(lines[0])
 	if m == nil {
 		return "", 0, false
 	}

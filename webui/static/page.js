@@ -139,7 +139,11 @@ function composer() {
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "status") return;
   event.preventDefault();
-  fetch(event.target.action, { method: "POST", headers: { Accept: "application/json" } });
+  fetch(event.target.action, { method: "POST", headers: { Accept: "application/json" } }).catch(() => {
+    const form = document.getElementById("composer");
+    form.querySelector("[role=alert]").textContent = form.dataset.lost;
+    form.querySelector("[role=alert]").hidden = false;
+  });
 });
 
 composer();

@@ -259,9 +259,11 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if x.agent, err = x.core.agent(name); err != nil {
 		return err
 	}
-	if x.service, err = x.resolve(in.Service, c.Service, x.agent.Service); err != nil {
+	service, err := x.resolve(in.Service, c.Service, x.agent.Service)
+	if err != nil {
 		return err
 	}
+	x.service = service.OnWire()
 	if err := foldLeftovers(tx, c.ID); err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ func (f *face) artifacts() {
 		func(ctx context.Context, in *struct {
 			ConversationPath
 			AtQuery
-		}) (*body[List[artel.Artifact]], error) {
+		},
+		) (*body[List[artel.Artifact]], error) {
 			c, err := in.id()
 			if err != nil {
 				return nil, err
@@ -121,7 +122,8 @@ func (f *face) artifacts() {
 		func(ctx context.Context, in *struct {
 			ArtifactPath
 			Number int `path:"n" minimum:"1"`
-		}) (*body[VersionView], error) {
+		},
+		) (*body[VersionView], error) {
 			c, id, err := in.parse()
 			if err != nil {
 				return nil, err
@@ -135,7 +137,8 @@ func (f *face) artifacts() {
 			ArtifactAt
 			Version int `query:"version" minimum:"1" doc:"a version; absent: the newest visible one"`
 			FileQuery
-		}) (*huma.StreamResponse, error) {
+		},
+		) (*huma.StreamResponse, error) {
 			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
@@ -151,7 +154,8 @@ func (f *face) artifacts() {
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			TargetQuery
-		}) (*huma.StreamResponse, error) {
+		},
+		) (*huma.StreamResponse, error) {
 			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err

@@ -30,7 +30,8 @@ func (f *face) conversations() {
 		func(ctx context.Context, in *struct {
 			OnceHeader
 			Body *NewConversation
-		}) (*body[artel.Conversation], error) {
+		},
+		) (*body[artel.Conversation], error) {
 			var n NewConversation
 			if in.Body != nil {
 				n = *in.Body
@@ -70,7 +71,8 @@ func (f *face) conversations() {
 		func(ctx context.Context, in *struct {
 			ConversationPath
 			PageQuery
-		}) (*body[List[artel.Message]], error) {
+		},
+		) (*body[List[artel.Message]], error) {
 			id, err := in.id()
 			if err != nil {
 				return nil, err

@@ -35,7 +35,8 @@ func (f *face) files() {
 		func(ctx context.Context, in *struct {
 			Ref string `path:"ref" doc:"a ref as one percent-encoded segment"`
 			FileQuery
-		}) (*huma.StreamResponse, error) {
+		},
+		) (*huma.StreamResponse, error) {
 			file, err := f.app.Files.Open(ctx, in.Ref)
 			if err != nil {
 				return nil, err

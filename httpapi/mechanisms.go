@@ -159,7 +159,8 @@ func (f *face) mechanisms() {
 		func(ctx context.Context, in *struct {
 			BodyInput
 			TargetQuery
-		}) (*huma.StreamResponse, error) {
+		},
+		) (*huma.StreamResponse, error) {
 			// The answer is written inside the call, while the bytes are still
 			// there; until it begins, errors are problems.
 			return &huma.StreamResponse{Body: func(hc huma.Context) {

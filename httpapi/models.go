@@ -25,6 +25,7 @@ type ServiceView struct {
 	ContextWindow int                       `json:"context_window,omitempty"` // tokens
 	MaxOutput     int                       `json:"max_output,omitempty"`     // tokens
 	Tags          []string                  `json:"tags,omitempty"`
+	Problem       string                    `json:"problem,omitempty"` // why it cannot be called, though it was meant to be
 	Origin        string                    `json:"origin"`
 	Sources       map[string]app.Provenance `json:"sources"`
 }
@@ -35,7 +36,7 @@ func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 	v := ServiceView{
 		ID: s.ID, Name: s.Name, Dialect: string(s.Dialect), Model: s.Model, Callable: s.Callable(), Default: s.ID == def,
 		Demo: s.Demo(), Input: c.Input.Value, Accepts: c.Accepts.Value,
-		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Origin: s.Origin,
+		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
 		Sources: map[string]app.Provenance{},
 	}
 	note := func(name string, p app.Provenance) {

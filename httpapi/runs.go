@@ -37,7 +37,8 @@ func (f *face) runs() {
 			ConversationPath
 			OnceHeader
 			Body NewMessage
-		}) (*body[Sent], error) {
+		},
+		) (*body[Sent], error) {
 			id, err := in.id()
 			if err != nil {
 				return nil, err

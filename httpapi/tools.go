@@ -33,7 +33,8 @@ func (f *face) tools() {
 			TargetQuery
 			Name string `path:"name"`
 			Body *json.RawMessage
-		}) (*body[ToolAnswer], error) {
+		},
+		) (*body[ToolAnswer], error) {
 			c, err := in.id()
 			if err != nil {
 				return nil, err

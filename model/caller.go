@@ -76,6 +76,8 @@ func (c *Caller) Dialects() []Dialect { return slices.Sorted(maps.Keys(c.provide
 //     that the API asks for; after the first delta it is final, because what
 //     was said cannot be unsaid;
 //   - silence that lasts too long is a transient failure of kind Unavailable;
+//   - an answer whose text and reasoning pass [MaxAnswer] is broken off, of
+//     kind TooLarge: no model writes as much, and it would fill memory;
 //   - a service's MaxConcurrent holds; a call waits its turn as long as ctx
 //     lets it, and the wait between attempts occupies no place;
 //   - a sequence that ends without a Finish is a transient failure too.
@@ -139,6 +141,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
 	defer watch.Stop()
 
+	written := 0
 	for d, err := range p.Generate(call, r) {
 		watch.Stop() // the reader may take its time
 		if err != nil {
@@ -148,6 +151,9 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 			return said, err
 		}
 		said = true
+		if written += length(d); written > MaxAnswer {
+			return said, artel.Errorf(artel.TooLarge, "model.Call", string(r.Service.ID), "the answer is longer than %d MB; the call was broken off", MaxAnswer>>20)
+		}
 		_, end := d.(Finish)
 		if !yield(d, nil) || end {
 			return said, nil
@@ -158,6 +164,19 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		return said, silent(r.Service.ID, silence, said)
 	}
 	return said, unavailable(r.Service.ID, "the answer broke off before its end")
+}
+
+// MaxAnswer is the longest text and reasoning of one answer, in bytes.
+const MaxAnswer = 8 << 20
+
+func length(d Delta) int {
+	switch d := d.(type) {
+	case TextDelta:
+		return len(d)
+	case ReasoningDelta:
+		return len(d)
+	}
+	return 0 // of calls: the dialects limit them, as they join the fragments
 }
 
 // enter waits for a place among the service's calls. A limit that changed

@@ -46,7 +46,8 @@ func catalog() []catalogRow {
 		claude   = &family{reading, append(slices.Clone(webImages), pdf), ""}
 		gemini   = &family{
 			[]artel.Capability{artel.CanText, artel.CanVision, artel.CanFile, artel.CanAudio, artel.CanVideo},
-			[]string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "audio/*", "video/*", pdf}, "",
+			[]string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "audio/*", "video/*", pdf},
+			"",
 		}
 		openText = &family{textOnly, nil, ""}
 		openEyes = &family{seeing, nil, ""}

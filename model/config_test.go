@@ -62,62 +62,104 @@ func TestParseServicesWarns(t *testing.T) {
 		warn        string // part of the only warning; "": none
 		ok          func(model.Service) bool
 	}{
-		{"routing only", `{"id":"a","capabilities":{"input":["text","vision"]}}`, "",
+		{
+			"routing only", `{"id":"a","capabilities":{"input":["text","vision"]}}`, "",
 			func(s model.Service) bool {
 				return !s.Callable() && s.Capabilities.Has(artel.CanVision) && s.Name == "a"
-			}},
-		{"nothing declared, nothing known", `{"id":"a","model":"nobody-knows-me"}`, "",
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
-		{"declared text only beats the catalog", `{"id":"a","model":"gpt-4o","capabilities":{"input":["text"]}}`, "",
-			func(s model.Service) bool { return !s.Capabilities.Has(artel.CanVision) }},
-		{"empty list is text only", `{"id":"a","model":"gpt-4o","capabilities":{"input":[]}}`, "",
+			},
+		},
+		{
+			"nothing declared, nothing known", `{"id":"a","model":"nobody-knows-me"}`, "",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) },
+		},
+		{
+			"declared text only beats the catalog", `{"id":"a","model":"gpt-4o","capabilities":{"input":["text"]}}`, "",
+			func(s model.Service) bool { return !s.Capabilities.Has(artel.CanVision) },
+		},
+		{
+			"empty list is text only", `{"id":"a","model":"gpt-4o","capabilities":{"input":[]}}`, "",
 			func(s model.Service) bool {
 				return !s.Capabilities.Has(artel.CanVision) && s.Capabilities.Input.Source == model.FromOperator
-			}},
-		{"undeclared comes from the catalog", `{"id":"a","model":"gpt-4o"}`, "",
+			},
+		},
+		{
+			"undeclared comes from the catalog", `{"id":"a","model":"gpt-4o"}`, "",
 			func(s model.Service) bool {
 				return s.Capabilities.Has(artel.CanVision) && !s.Capabilities.Admits("image/bmp")
-			}},
-		{"declared file is any file", `{"id":"a","model":"gpt-4o","capabilities":{"input":["file"]}}`, "",
-			func(s model.Service) bool { return s.Capabilities.Takes(artel.CanFile, "application/zip") }},
-		{"capabilities is a list", `{"id":"a","capabilities":["vision"]}`, "capabilities is not an object",
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
-		{"input is a text", `{"id":"a","capabilities":{"input":"vision"}}`, "input is not a list of texts",
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
-		{"input holds a number", `{"id":"a","capabilities":{"input":["vision",1]}}`, "input is not a list of texts",
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
-		{"null is absent", `{"id":"a","capabilities":null,"timeout":null}`, "",
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) }},
-		{"unknown word", `{"id":"a","capabilities":{"input":["vision","smell"]}}`, `"smell"`,
+			},
+		},
+		{
+			"declared file is any file", `{"id":"a","model":"gpt-4o","capabilities":{"input":["file"]}}`, "",
+			func(s model.Service) bool { return s.Capabilities.Takes(artel.CanFile, "application/zip") },
+		},
+		{
+			"capabilities is a list", `{"id":"a","capabilities":["vision"]}`, "capabilities is not an object",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) },
+		},
+		{
+			"input is a text", `{"id":"a","capabilities":{"input":"vision"}}`, "input is not a list of texts",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) },
+		},
+		{
+			"input holds a number", `{"id":"a","capabilities":{"input":["vision",1]}}`, "input is not a list of texts",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) },
+		},
+		{
+			"null is absent", `{"id":"a","capabilities":null,"timeout":null}`, "",
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities, model.TextOnly()) },
+		},
+		{
+			"unknown word", `{"id":"a","capabilities":{"input":["vision","smell"]}}`, `"smell"`,
 			func(s model.Service) bool {
 				return s.Capabilities.Has(artel.CanVision) && len(s.Capabilities.Input.Value) == 2
-			}},
-		{"seed words that are no inputs", `{"id":"a","capabilities":{"input":["text","tool_calling","structured_output"]}}`, "",
-			func(s model.Service) bool { return len(s.Capabilities.Input.Value) == 1 }},
+			},
+		},
+		{
+			"seed words that are no inputs", `{"id":"a","capabilities":{"input":["text","tool_calling","structured_output"]}}`, "",
+			func(s model.Service) bool { return len(s.Capabilities.Input.Value) == 1 },
+		},
 		{"unknown key", `{"id":"a","basURL":"x"}`, `unknown key "basURL"; the nearest known one is "baseURL"`, nil},
 		{"unknown inner key", `{"id":"a","limits":{"item_byte":1}}`, `"limits.item_byte"; the nearest known one is "limits.item_bytes"`, nil},
-		{"unknown dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"opnai"}`, `dialect "opnai"`,
-			func(s model.Service) bool { return !s.Callable() }},
-		{"known dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"anthropic"}`, "",
-			func(s model.Service) bool { return s.Dialect == model.Anthropic && s.Callable() }},
-		{"text for a number", `{"id":"a","maxConcurrentRequests":"3"}`, "maxConcurrentRequests is not a whole number",
-			func(s model.Service) bool { return s.MaxConcurrent == 0 }},
+		{
+			"unknown dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"opnai"}`, `dialect "opnai"`,
+			func(s model.Service) bool { return !s.Callable() },
+		},
+		{
+			"known dialect", `{"id":"a","baseURL":"https://x.example","model":"m","dialect":"anthropic"}`, "",
+			func(s model.Service) bool { return s.Dialect == model.Anthropic && s.Callable() },
+		},
+		{
+			"text for a number", `{"id":"a","maxConcurrentRequests":"3"}`, "maxConcurrentRequests is not a whole number",
+			func(s model.Service) bool { return s.MaxConcurrent == 0 },
+		},
 		{"negative number", `{"id":"a","context_window":-1}`, "context_window is not a whole number", nil},
 		{"fraction", `{"id":"a","context_window":1.5}`, "context_window is not a whole number", nil},
-		{"huge timeout", `{"id":"a","timeout":9007199254740992}`, "",
-			func(s model.Service) bool { return s.Timeout == 24*time.Hour }},
-		{"number for a text", `{"id":"a","model":5}`, "model is not a text",
-			func(s model.Service) bool { return s.Model == "" }},
-		{"bad media type", `{"id":"a","accepts":["png","image/png"]}`, `"png" is no media type`,
-			func(s model.Service) bool { return cmp.Equal(s.Capabilities.Accepts.Value, []string{"image/png"}) }},
-		{"placement says no to one", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
+		{
+			"huge timeout", `{"id":"a","timeout":9007199254740992}`, "",
+			func(s model.Service) bool { return s.Timeout == 24*time.Hour },
+		},
+		{
+			"number for a text", `{"id":"a","model":5}`, "model is not a text",
+			func(s model.Service) bool { return s.Model == "" },
+		},
+		{
+			"bad media type", `{"id":"a","accepts":["png","image/png"]}`, `"png" is no media type`,
+			func(s model.Service) bool { return cmp.Equal(s.Capabilities.Accepts.Value, []string{"image/png"}) },
+		},
+		{
+			"placement says no to one", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
 			func(s model.Service) bool {
 				return !s.Capabilities.ToolMedia.Value && s.Capabilities.ToolMedia.Source == model.FromOperator
-			}},
-		{"unset variable", `{"id":"a","apiKey":"${NOPE}"}`, "NOPE is empty",
-			func(s model.Service) bool { return s.APIKey == "" }},
-		{"a plain dollar", `{"id":"a","apiKey":"pa$$word$X"}`, "",
-			func(s model.Service) bool { return s.APIKey.Reveal() == "pa$$word$X" }},
+			},
+		},
+		{
+			"unset variable", `{"id":"a","apiKey":"${NOPE}"}`, "NOPE is empty",
+			func(s model.Service) bool { return s.APIKey == "" },
+		},
+		{
+			"a plain dollar", `{"id":"a","apiKey":"pa$$word$X"}`, "",
+			func(s model.Service) bool { return s.APIKey.Reveal() == "pa$$word$X" },
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, warnings := parse(t, "["+tt.entry+"]", noEnv)

@@ -40,6 +40,7 @@ type Service struct {
 	Description   string        // for people and for selection
 	MaxConcurrent int           // calls at once; 0: no limit
 	Timeout       time.Duration // longest silence of a call; 0: the Caller's
+	Problem       string        // why it cannot be called although it was meant to be, for people; "": nothing is wrong
 	Origin        string        // where it was found, for people: a file, an environment variable, "built in"
 }
 
@@ -49,6 +50,36 @@ func (s Service) clone() Service {
 	s.Tags = slices.Clone(s.Tags)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
+	return s
+}
+
+// carries returns the media types that requests of a dialect can hold: a hard
+// limit, whatever a model or an operator says. nil: not restricted.
+func (d Dialect) carries() []string {
+	if d != OpenAI {
+		return nil
+	}
+	// Chat Completions; PDF is its only type of file.
+	return []string{
+		"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf",
+		"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3",
+	}
+}
+
+// OnWire returns s as a call sees it: what its dialect cannot carry is not
+// accepted, whatever the model could do with it.
+func (s Service) OnWire() Service {
+	types := s.Dialect.carries()
+	if types == nil {
+		return s
+	}
+	said := s.Capabilities
+	from := FromDialect
+	if said.Accepts.Value != nil {
+		from = said.Accepts.Source
+		types = slices.DeleteFunc(types, func(t string) bool { return !said.Admits(t) })
+	}
+	s.Capabilities.Accepts = Fact[[]string]{types, from}
 	return s
 }
 
@@ -106,7 +137,8 @@ const (
 	FromProbe    Provenance = "probe"
 	FromEndpoint Provenance = "endpoint"
 	FromCatalog  Provenance = "catalog"
-	FromNothing  Provenance = "" // not known: the safe value stands
+	FromDialect  Provenance = "dialect" // what the wire can carry at all
+	FromNothing  Provenance = ""        // not known: the safe value stands
 )
 
 // TextOnly is what holds for a model of which nothing is known.

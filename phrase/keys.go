@@ -184,4 +184,10 @@ const (
 	PageNothingHere   Key = "page.nothing_here"
 	PageOurFault      Key = "page.our_fault"
 	PageBrokenForm    Key = "page.broken_form"
+	PageProblemsTitle Key = "page.problems_title"
+	PageProblemsText  Key = "page.problems_text"
+	PageShownInPart   Key = "page.shown_in_part" // Shown, Size
+	PageRemove        Key = "page.remove"
+	PageTooLong       Key = "page.too_long"
+	PageEmpty         Key = "page.empty"
 )

@@ -81,9 +81,12 @@ func TestEncode(t *testing.T) {
 		"file": {artel.KindArchive, "application/zip", route.Target{Capabilities: vf}, `{"contentType":"binary","routing":"file","content":"artifact content (a.bin)",` +
 			meta("archive", "other") + `,"isBinary":true,"step":"native","reason":"","need":null,"suggestedServices":[],` +
 			`"file":{"type":"file","file":{"filename":"a.bin","mimeType":"application/zip","data":"PCY+ASI="}}}`},
-		"described": {artel.KindImage, "image/png", route.Target{Suggest: func(artel.Capability, string) []artel.ServiceID { return []artel.ServiceID{"sees"} }},
+		"described": {
+			artel.KindImage, "image/png",
+			route.Target{Suggest: func(artel.Capability, string) []artel.ServiceID { return []artel.ServiceID{"sees"} }},
 			`{"contentType":"image","routing":"text","content":"[cannot read] a.bin (artifact:abc)\ntype: PNG image\nsize: 5 B\nThis model cannot read this kind of file. Ask an agent that can.",` +
-				meta("image", "image") + `,"isBinary":true,"step":"described","reason":"capability_missing","need":"vision","suggestedServices":["sees"]}`},
+				meta("image", "image") + `,"isBinary":true,"step":"described","reason":"capability_missing","need":"vision","suggestedServices":["sees"]}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &body{data: []byte("<&>\x01\"")}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -23,6 +24,7 @@ type ArtifactPage struct {
 	Media        artel.MediaInfo
 	SizeText     string
 	Body         template.HTML // of text
+	Cut          string        // how much of the text is shown; "": all
 	FileURL      string        // of the bytes
 	Versions     []artel.Version
 }
@@ -73,11 +75,20 @@ func (ui *face) artifactPage(r *http.Request) (ArtifactPage, error) {
 	page.Title, page.SizeText = title, phrase.Size(page.Media.Size)
 	page.FileURL = app.FileURL(artel.Ref{Conversation: c, Artifact: page.ID, Version: number})
 	if text != nil {
-		page.Body = bodyOf(c, page.Media, *text)
+		shown := *text
+		if len(shown) > maxShown {
+			shown = strings.ToValidUTF8(shown[:maxShown], "")
+			page.Cut = phrase.Size(int64(len(shown)))
+		}
+		page.Body = bodyOf(c, page.Media, shown)
 	}
 	page.Versions, err = ui.app.Artifacts.Versions(ctx, c, page.ID)
 	return page, err
 }
+
+// maxShown is how much of a text, in bytes, a page holds: browsers take many
+// seconds to lay out megabytes of it.
+const maxShown = 200_000
 
 func bodyOf(c artel.ConversationID, m artel.MediaInfo, text string) template.HTML {
 	if m.MediaType == "text/markdown" {

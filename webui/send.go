@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -99,7 +100,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-const maxField = 1 << 20 // bytes of one text field
+const maxField = 1_000_000 // bytes of one text field
 
 // take reads the form as a stream: files go to the store while they arrive.
 func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error) {
@@ -115,6 +116,9 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 			return in, err
 		}
 	}
+	if strings.TrimSpace(in.Text) == "" && len(in.Uploads) == 0 {
+		return in, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageEmpty, nil))
+	}
 	return in, nil
 }
 
@@ -125,6 +129,9 @@ func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Par
 	switch part.Name {
 	case "text":
 		in.Text, err = field(part)
+		if artel.KindOf(err) == artel.TooLarge {
+			err = artel.Errorf(artel.TooLarge, "webui", "", "%s", locale(r).Say(phrase.PageTooLong, nil))
+		}
 	case "service":
 		var s string
 		s, err = field(part)

@@ -171,6 +171,7 @@ type frame struct {
 	Current       artel.ConversationID
 	Services      []app.Service
 	Default       app.Service
+	Problems      []app.Service // those that were meant to be called and cannot
 }
 
 // shownConversations is how many conversations the list holds.
@@ -181,6 +182,8 @@ func (ui *face) frame(r *http.Request, current artel.ConversationID) (frame, err
 	for _, s := range ui.app.Models.Services(r.Context()) {
 		if s.Callable() {
 			f.Services = append(f.Services, s)
+		} else if s.Problem != "" {
+			f.Problems = append(f.Problems, s)
 		}
 	}
 	var err error

@@ -187,7 +187,7 @@ func TestBadForms(t *testing.T) {
 		"empty":        {contentType, strings.NewReader(""), 422, "did not arrive whole"},
 		"no service":   {unknownType, unknown, 422, "there is no such service"},
 		"not UTF-8":    {latinType, latin, 422, "not UTF-8"},
-		"nothing sent": {"multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 422, "text or attachments"},
+		"nothing sent": {"multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 422, "attach a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := s.ask(t, "POST", "/c", c.contentType, c.body)

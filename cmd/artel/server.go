@@ -36,6 +36,7 @@ import (
 type server struct {
 	app      *app.App
 	handler  http.Handler
+	database string // path of the database file
 	services *model.Registry
 	found    []model.Service // configured and from the environment
 	config   config
@@ -94,7 +95,8 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
 		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(o.data, "artel.db"), sqlite.Options{})
+	s.database = filepath.Join(o.data, "artel.db")
+	db, err := sqlite.Open(ctx, s.database, sqlite.Options{})
 	if err != nil {
 		return err
 	}
@@ -187,6 +189,7 @@ func (s *server) nameModels(ctx context.Context) {
 		named, err := model.Complete(ctx, s.http, service)
 		if err != nil {
 			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
+			named.Problem = artel.Shorten(err.Error(), 300)
 		}
 		s.found[i] = named
 	}
@@ -235,11 +238,14 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.askServices(background) })
 	wg.Go(func() { s.recoverRuns(background) })
+	gone := make(chan error, 1)
+	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- h.Serve(l) })
 	var err error
 	select {
 	case err = <-failed:
+	case err = <-gone:
 	case <-ctx.Done():
 	}
 	stopBackground()
@@ -255,6 +261,28 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		return nil
 	}
 	return err
+}
+
+// watchData returns an error when the database is no longer where it was
+// opened: what would be written then is seen by nobody. It returns nil when
+// ctx ends.
+func (s *server) watchData(ctx context.Context) error {
+	opened, err := os.Stat(s.database)
+	if err != nil {
+		return artel.Errorf(artel.Unavailable, "serve", s.database, "the database has gone: %w", err)
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if now, err := os.Stat(s.database); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(opened, now) {
+			return artel.Errorf(artel.Unavailable, "serve", s.database, "the database was moved or removed while it was open; the server stops, because nothing would be kept")
+		}
+	}
 }
 
 // recoverRuns ends, from time to time, the runs whose end could not be stored

@@ -72,22 +72,36 @@ function composer() {
     problem.textContent = message;
     problem.hidden = !message;
   };
+  // The browser's input forgets the first choice when one chooses again, so
+  // the chosen files are kept here and put into it.
+  let files = [];
   const list = () => {
-    const names = [...input.files].map((file) => {
-      const item = document.createElement("li");
-      item.textContent = file.name;
-      return item;
-    });
-    document.getElementById("files").replaceChildren(...names);
-  };
-  const attach = (files) => {
     const all = new DataTransfer();
-    for (const file of [...input.files, ...files]) all.items.add(file);
+    for (const file of files) all.items.add(file);
     input.files = all.files;
+    document.getElementById("files").replaceChildren(...files.map((file) => {
+      const item = document.createElement("li");
+      const name = document.createElement("bdi");
+      const remove = document.createElement("button");
+      name.textContent = file.name;
+      remove.type = "button";
+      remove.textContent = "×";
+      remove.setAttribute("aria-label", form.dataset.remove + " " + file.name);
+      remove.addEventListener("click", () => {
+        files = files.filter((other) => other !== file);
+        list();
+        text.focus();
+      });
+      item.append(name, remove);
+      return item;
+    }));
+  };
+  const attach = (more) => {
+    files = [...files, ...more];
     list();
   };
 
-  input.addEventListener("change", list);
+  input.addEventListener("change", () => attach(input.files));
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -123,6 +137,7 @@ function composer() {
         location.assign(answer.url);
       } else {
         form.reset();
+        files = [];
         list();
       }
     } catch {

@@ -436,3 +436,32 @@ func TestUnsupported(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// endless never stops talking.
+type endless struct{ left bool }
+
+func (p *endless) Generate(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for yield(model.TextDelta(strings.Repeat("x", 10_000)), nil) {
+		}
+		p.left = true
+	}
+}
+
+// An answer without end is broken off before it fills memory.
+func TestEndlessAnswer(t *testing.T) {
+	t.Parallel()
+	p := &endless{}
+	c := model.NewCaller(map[model.Dialect]model.Provider{model.Demo: p}, model.CallerOptions{})
+	written := 0
+	var last error
+	for d, err := range c.Call(t.Context(), &model.Request{Service: model.DemoService()}) {
+		if text, ok := d.(model.TextDelta); ok {
+			written += len(text)
+		}
+		last = err
+	}
+	if !errors.Is(last, artel.TooLarge) || written > model.MaxAnswer || written < model.MaxAnswer-20_000 || !p.left {
+		t.Errorf("%d bytes, then %v; left %t", written, last, p.left)
+	}
+}

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,7 +143,11 @@ func target(conf config, service string, capabilities []string) (route.Target, e
 	if len(capabilities) > 0 {
 		t.Capabilities.Input = model.Fact[[]artel.Capability]{Source: model.FromOperator}
 	}
+	known := []string{string(artel.CanText), string(artel.CanVision), string(artel.CanFile), string(artel.CanAudio), string(artel.CanVideo)}
 	for _, c := range capabilities {
+		if !slices.Contains(known, c) {
+			return t, usageError{fmt.Errorf("--capabilities: there is no %q; the nearest is %q (there are: %s)", c, model.Nearest(c, known), strings.Join(known, ", "))}
+		}
 		t.Capabilities.Input.Value = append(t.Capabilities.Input.Value, artel.Capability(c))
 	}
 	s := server{config: conf, log: slog.New(slog.DiscardHandler)}

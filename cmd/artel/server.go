@@ -36,7 +36,8 @@ import (
 type server struct {
 	app      *app.App
 	handler  http.Handler
-	database string // path of the database file
+	database string      // path of the database file
+	opened   os.FileInfo // the file that was opened there
 	services *model.Registry
 	found    []model.Service // configured and from the environment
 	config   config
@@ -101,6 +102,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.close = append(s.close, db.Close)
+	if s.opened, err = os.Stat(s.database); err != nil {
+		return artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be looked at: %w", err)
+	}
 	blobDir := filepath.Join(o.data, "blobs")
 	if o.config.Blobs.Dir != "" {
 		blobDir = o.config.relative(o.config.Blobs.Dir)
@@ -204,7 +208,7 @@ func (s *server) askServices(ctx context.Context) {
 	local, err := model.DiscoverLocal(ctx, s.http, model.LocalServers{
 		Ollama: os.Getenv("OLLAMA_BASE_URL"), LlamaCPP: os.Getenv("LLAMACPP_BASE_URL"),
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		s.log.Warn("a model server on this machine answered badly", "err", err)
 	}
 	found := slices.Clone(s.found)
@@ -267,10 +271,6 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 // opened: what would be written then is seen by nobody. It returns nil when
 // ctx ends.
 func (s *server) watchData(ctx context.Context) error {
-	opened, err := os.Stat(s.database)
-	if err != nil {
-		return artel.Errorf(artel.Unavailable, "serve", s.database, "the database has gone: %w", err)
-	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -279,7 +279,7 @@ func (s *server) watchData(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if now, err := os.Stat(s.database); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(opened, now) {
+		if now, err := os.Stat(s.database); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(s.opened, now) {
 			return artel.Errorf(artel.Unavailable, "serve", s.database, "the database was moved or removed while it was open; the server stops, because nothing would be kept")
 		}
 	}

@@ -254,6 +254,12 @@ func TestNewcomer(t *testing.T) {
 		write("What is in these files?"),
 		choose(sample(t, "photo.jpg"), sample(t, "report.pdf"), sample(t, "notes.md")),
 	)
+	b.do(choose(sample(t, "tone.mp3"))) // choosing again adds
+	b.picture("files")
+	b.do(click(`#files button[aria-label="Remove tone.mp3"]`))
+	if got := b.text("#files"); strings.Contains(got, "tone.mp3") {
+		t.Errorf("a removed file is still shown: %q", got)
+	}
 	if got := b.text("#files"); !strings.Contains(got, "photo.jpg") || !strings.Contains(got, "notes.md") {
 		t.Errorf("the chosen files are not shown: %q", got)
 	}

@@ -275,3 +275,14 @@ func TestArtifactOfVersion(t *testing.T) {
 		t.Errorf("got filename %q", part.Filename)
 	}
 }
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"\u202egnp.exe.txt": "gnp.exe.txt", "a\x00b\n.txt": "ab.txt", "报告 é.md": "报告 é.md", "a\u2066b\u2069": "ab",
+	} {
+		if got := artel.Visible(given); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
+		}
+	}
+}

@@ -124,6 +124,17 @@ func Shorten(s string, n int) string {
 	return s[:n] + "…"
 }
 
+// Visible returns a name without the characters that nobody sees and that make
+// it look like another: controls, and those that turn the direction of writing.
+func Visible(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, name)
+}
+
 type textError string
 
 func (e textError) Error() string { return string(e) }

@@ -24,7 +24,7 @@ import (
 type Staged struct {
 	Info     artel.MediaInfo
 	Digest   artel.Digest // of the bytes as they came
-	Filename string       // as given, in valid UTF-8 and without invisible controls
+	Filename string       // as given, in valid UTF-8
 
 	text *string // the decoding of a text; nil for binary content
 }
@@ -34,20 +34,9 @@ type Staged struct {
 // [artel.TooLarge] over [Options.MaxBytes], and for a text over
 // [Options.MaxText].
 func (c *Collection) Stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
-	h.Filename = visible(strings.ToValidUTF8(h.Filename, "\uFFFD"))
+	h.Filename = strings.ToValidUTF8(h.Filename, "\uFFFD")
 	s, err := c.stage(ctx, r, h)
 	return s, failed("artifact.Stage", artel.Shorten(h.Filename, 120), err)
-}
-
-// visible returns a name without the characters that nobody sees and that make
-// it look like another: controls, and those that turn the direction of writing.
-func visible(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, name)
 }
 
 func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
@@ -122,7 +111,7 @@ func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel
 	}
 	v := artel.Version{
 		Author: AuthorUser, Update: artel.UpdateCreate, Provenance: artel.SourceUserUpload,
-		Title: firstChars(s.Filename, maxTitle), Filename: s.Filename,
+		Title: firstChars(artel.Visible(s.Filename), maxTitle), Filename: s.Filename,
 		MediaInfo: s.Info, Digest: s.Digest, InBlob: true, CreatedAt: now,
 	}
 	if v.Title == "" {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
@@ -272,19 +271,5 @@ func TestAddIsAllOrNone(t *testing.T) {
 	}
 	if got := upload(t, b, "a"); got[0].ID != "a" {
 		t.Errorf("the failed upload took the id: %s", got[0].ID)
-	}
-}
-
-// A name looks like what it is: what nobody sees is taken out of it.
-func TestInvisibleCharacters(t *testing.T) {
-	t.Parallel()
-	c := artifact.New(nil, blob.NewMemory(), artifact.Options{})
-	for given, want := range map[string]string{
-		"\u202egnp.exe.txt": "gnp.exe.txt", "a\x00b\n.txt": "ab.txt", "报告 é.md": "报告 é.md", "a\u2066b\u2069": "ab",
-	} {
-		s, err := c.Stage(t.Context(), strings.NewReader("x"), media.Hint{Filename: given})
-		if err != nil || s.Filename != want {
-			t.Errorf("%q: got %q, %v; want %q", given, s.Filename, err, want)
-		}
 	}
 }

@@ -133,7 +133,7 @@ func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (
 // kind [artel.Conflict] with code [CodeArtifactExists].
 func (w *Workspace) Create(ctx context.Context, id artel.ArtifactID, title, content, mediaType string) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.create(ctx, id, strings.TrimSpace(visible(title)), content, mediaType)
+	a, err := w.create(ctx, id, strings.TrimSpace(artel.Visible(title)), content, mediaType)
 	return a, failed("artifact.Create", artel.Shorten(string(id), 80), err)
 }
 

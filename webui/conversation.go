@@ -192,7 +192,7 @@ func callOf(id artel.CallID, name string, args json.RawMessage) Call {
 }
 
 func attachmentOf(c artel.ConversationID, m artel.Media) Attachment {
-	a := Attachment{Name: m.Filename, Kind: string(m.Kind), Size: phrase.Size(m.Size)}
+	a := Attachment{Name: artel.Visible(m.Filename), Kind: string(m.Kind), Size: phrase.Size(m.Size)}
 	if m.Ref.Artifact != "" {
 		a.URL = artifactURL(c, m.Ref)
 	}

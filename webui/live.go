@@ -94,7 +94,10 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		return s.render(out, "message", messageOf(s.conversation, p.Message))
+		if err := s.render(out, "message", messageOf(s.conversation, p.Message)); err != nil {
+			return err
+		}
+		return s.panelNow(ctx, out) // the files that it brought
 	case artel.EventMessageDelta:
 		p, err := payload[artel.MessageDelta](e)
 		if err != nil {

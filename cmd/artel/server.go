@@ -261,9 +261,6 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		err = errors.Join(err, h.Close())
 	}
 	wg.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
 	return err
 }
 

@@ -70,12 +70,14 @@ type AgentStarted struct {
 	Demo    bool      `json:"demo,omitempty"` // the answers are scripted, no model is asked
 }
 
-// MessageDelta is a piece of the answer being written. Reset means that Text
-// is all of it so far, and replaces what came before.
+// MessageDelta is a piece of the answer being written: text to append, and
+// reasoning to append to what the model thought before it. Reset means that
+// both are all of it so far, and replace what came before.
 type MessageDelta struct {
-	Message MessageID `json:"message_id"`
-	Text    string    `json:"text"`
-	Reset   bool      `json:"reset,omitempty"`
+	Message   MessageID `json:"message_id"`
+	Text      string    `json:"text"`
+	Reasoning string    `json:"reasoning,omitempty"`
+	Reset     bool      `json:"reset,omitempty"`
 }
 
 // MessageCompleted is one whole answer of the model: text, tool calls, or both.

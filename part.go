@@ -31,20 +31,26 @@ type Media struct {
 	Duration  float64   `json:"duration,omitempty"` // seconds
 }
 
-// A ToolCall is a model's wish to have a tool run.
+// A ToolCall is a model's wish to have a tool run. Opaque state belongs to the
+// service that made the call and is passed back to it unchanged.
 type ToolCall struct {
 	ID        CallID          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"` // a JSON object
+	Opaque    json.RawMessage `json:"opaque,omitempty"`
+	Service   ServiceID       `json:"service,omitempty"` // whose Opaque is; empty: there is none
 }
 
 // A ToolResult answers the call with the same CallID. Content is what the
-// model reads; Parts are media that travel with it.
+// model reads; Parts are media that travel with it. Millis and Metadata are
+// for people and programs: no model is ever sent them.
 type ToolResult struct {
-	CallID  CallID `json:"call_id"`
-	Content string `json:"content"`
-	Parts   Parts  `json:"parts,omitempty"`
-	IsError bool   `json:"is_error,omitempty"`
+	CallID   CallID         `json:"call_id"`
+	Content  string         `json:"content"`
+	Parts    Parts          `json:"parts,omitempty"`
+	IsError  bool           `json:"is_error,omitempty"`
+	Millis   int64          `json:"duration_ms,omitempty"` // what the call took; 0: less than one, or not known
+	Metadata map[string]any `json:"metadata,omitempty"`    // what the result is: content_type, and url, media_type, size, … of a file
 }
 
 // Reasoning is what a model thought before it answered. Opaque state belongs

@@ -27,7 +27,11 @@ func genParts(depth int) *rapid.Generator[artel.Parts] {
 		}),
 		rapid.Custom(func(t *rapid.T) artel.Part {
 			args, _ := json.Marshal(rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "arguments"))
-			return artel.ToolCall{ID: artel.CallID(rapid.String().Draw(t, "id")), Name: rapid.String().Draw(t, "name"), Arguments: args}
+			c := artel.ToolCall{ID: artel.CallID(rapid.String().Draw(t, "id")), Name: rapid.String().Draw(t, "name"), Arguments: args}
+			if rapid.Bool().Draw(t, "opaque") {
+				c.Opaque, c.Service = json.RawMessage(`{"a":[1]}`), "s"
+			}
+			return c
 		}),
 		rapid.Custom(func(t *rapid.T) artel.Part {
 			return artel.Reasoning{Text: rapid.String().Draw(t, "text"), Opaque: json.RawMessage(`{"a":[1]}`), Service: "s"}
@@ -35,7 +39,16 @@ func genParts(depth int) *rapid.Generator[artel.Parts] {
 	}
 	if depth > 0 {
 		kinds = append(kinds, rapid.Custom(func(t *rapid.T) artel.Part {
-			r := artel.ToolResult{CallID: "c", Content: rapid.String().Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error")}
+			r := artel.ToolResult{
+				CallID: "c", Content: rapid.String().Draw(t, "content"), IsError: rapid.Bool().Draw(t, "error"),
+				Millis: rapid.Int64Min(0).Draw(t, "millis"),
+			}
+			if told := rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "metadata"); len(told) > 0 {
+				r.Metadata = map[string]any{}
+				for k, v := range told {
+					r.Metadata[k] = v
+				}
+			}
 			if inner := genParts(depth-1).Draw(t, "parts"); len(inner) > 0 {
 				r.Parts = inner
 			}
@@ -74,6 +87,10 @@ func TestPartsJSON(t *testing.T) {
 		{artel.Parts{artel.Reasoning{}}, `[{"type":"reasoning"}]`},
 		{artel.Parts{artel.ToolCall{ID: "1", Name: "n"}}, `[{"type":"tool_call","id":"1","name":"n","arguments":{}}]`},
 		{artel.Parts{artel.ToolResult{CallID: "1"}}, `[{"type":"tool_result","call_id":"1","content":""}]`},
+		{
+			artel.Parts{artel.ToolResult{CallID: "1", Millis: 7, Metadata: map[string]any{"content_type": "text"}}},
+			`[{"type":"tool_result","call_id":"1","content":"","duration_ms":7,"metadata":{"content_type":"text"}}]`,
+		},
 		{
 			artel.Parts{artel.Media{Ref: artel.Ref{Artifact: "a", Version: 2}, MediaType: "image/png", Kind: artel.KindImage}},
 			`[{"type":"media","ref":"artifact:a@2","media_type":"image/png","kind":"image","size":0}]`,

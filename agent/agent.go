@@ -195,6 +195,9 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 			}
 		case model.ReasoningDelta:
 			reasoning.WriteString(string(d))
+			if err := r.tell(artel.MessageDelta{Message: message.ID, Reasoning: string(d)}); err != nil {
+				return message, err
+			}
 		case model.CallDelta:
 			calls = append(calls, r.named(artel.ToolCall(d)))
 		case model.Finish:
@@ -209,7 +212,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	}
 	if failed != nil {
 		// Calls of a broken answer are dropped: nobody knows whether they were whole.
-		if text.Len() > 0 {
+		if len(message.Parts) > 0 {
 			if err := r.complete(message, true); err != nil {
 				return message, err
 			}
@@ -220,8 +223,8 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		message.Parts = append(message.Parts, c)
 	}
 	empty := text.Len() == 0 && len(calls) == 0
-	if !empty {
-		if err := r.complete(message, finish.Reason == model.StopLength); err != nil {
+	if len(message.Parts) > 0 { // what it thought is kept, though it is no answer
+		if err := r.complete(message, empty || finish.Reason == model.StopLength); err != nil {
 			return message, err
 		}
 	}
@@ -306,7 +309,10 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 			continue
 		}
 		m := r.newMessage(artel.RoleTool)
-		m.Parts = artel.Parts{artel.ToolResult{CallID: c.ID, Content: o.result.Content, Parts: o.result.Parts, IsError: o.result.IsError}}
+		m.Parts = artel.Parts{artel.ToolResult{
+			CallID: c.ID, Content: o.result.Content, Parts: o.result.Parts, IsError: o.result.IsError,
+			Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
+		}}
 		r.history = append(r.history, m)
 		err := r.tell(artel.ToolCompleted{
 			Call: c.ID, Name: c.Name, OK: !o.result.IsError, Message: m, Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,

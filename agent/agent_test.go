@@ -122,6 +122,20 @@ func newBench(t *testing.T, turns []turn, extra ...tool.Tool) *bench {
 	}}
 }
 
+// engineAt is the bench's engine with another clock, and the echo tool alone.
+func (b *bench) engineAt(t *testing.T, now func() time.Time) *agent.Engine {
+	t.Helper()
+	box, err := tool.NewBox(tool.Func("echo", "Says it again.", echo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := pipeline.NewRegistry(token.NewCounter(), pipeline.BuiltIn()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.New(registry, box, model.NewCaller(map[model.Dialect]model.Provider{model.Demo: b.script}, model.CallerOptions{}), now)
+}
+
 // run plays the whole script.
 func (b *bench) run(ctx context.Context) (all []artel.Payload, err error) {
 	for p, e := range b.engine.Run(ctx, b.in) {
@@ -144,10 +158,16 @@ func (b *bench) run(ctx context.Context) (all []artel.Payload, err error) {
 func line(p artel.Payload) string {
 	switch p := p.(type) {
 	case artel.MessageDelta:
+		if p.Reasoning != "" {
+			return "thought " + p.Reasoning
+		}
 		return "delta " + p.Text
 	case artel.MessageCompleted:
 		s := "message " + artel.TextOf(p.Message.Parts)
 		for _, part := range p.Message.Parts {
+			if r, ok := part.(artel.Reasoning); ok {
+				s += "(" + r.Text + ")"
+			}
 			if c, ok := part.(artel.ToolCall); ok {
 				s += " call:" + string(c.ID)
 			}
@@ -190,11 +210,11 @@ func (b *bench) want(t *testing.T, want ...string) []artel.Payload {
 
 func TestTurns(t *testing.T) {
 	b := newBench(t, []turn{
-		{model.ReasoningDelta("hm"), say("Let "), say("me."), call("c1", "echo", `{"text":"a"}`), tools},
+		{model.ReasoningDelta("h"), model.ReasoningDelta("m"), say("Let "), say("me."), call("c1", "echo", `{"text":"a"}`), tools},
 		{say("Done."), end},
 	})
 	all := b.want(t,
-		"agent_started", "delta Let ", "delta me.", "message Let me. call:c1", "usage 1/0/0",
+		"agent_started", "thought h", "thought m", "delta Let ", "delta me.", "message Let me.(hm) call:c1", "usage 1/0/0",
 		"start c1 echo", "result c1 true echo a",
 		"delta Done.", "message Done.", "usage 1/10/2")
 
@@ -231,6 +251,40 @@ func TestTurns(t *testing.T) {
 	}
 	if len(b.in.History) != 1 {
 		t.Error("the caller's history grew")
+	}
+}
+
+// TestResultsTellPeople: a stored tool message holds what the event says of the
+// call, and the model is not told.
+func TestResultsTellPeople(t *testing.T) {
+	b := newBench(t, []turn{{call("c1", "echo", `{"text":"a"}`), call("c2", "echo", `{"text":""}`), tools}, {say("ok"), end}})
+	ticks := time.Now()
+	b.engine = b.engineAt(t, func() time.Time { ticks = ticks.Add(7 * time.Millisecond); return ticks })
+	all, err := b.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []any
+	for _, p := range all {
+		e, ok := p.(artel.ToolCompleted)
+		if !ok {
+			continue
+		}
+		r := e.Message.Parts[0].(artel.ToolResult)
+		if r.Millis != e.Millis || r.Millis != 7 || !cmp.Equal(r.Metadata, e.Metadata) {
+			t.Errorf("the message has %d ms %v, the event %d ms %v", r.Millis, r.Metadata, e.Millis, e.Metadata)
+		}
+		types = append(types, r.Metadata["n"], r.Metadata["content_type"])
+	}
+	if diff := cmp.Diff([]any{1, nil, nil, "error"}, types); diff != "" {
+		t.Error(diff)
+	}
+	for _, m := range b.requests[1].Messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(artel.ToolResult); ok && (r.Millis != 0 || r.Metadata != nil) {
+				t.Errorf("the model is told %+v", r)
+			}
+		}
 	}
 }
 
@@ -346,6 +400,10 @@ func TestBrokenStreamKeepsItsText(t *testing.T) {
 	if diff := cmp.Diff(want, lines(all)); diff != "" || !errors.Is(err, artel.Unavailable) {
 		t.Errorf("%v\n%s", err, diff)
 	}
+	b = newBench(t, []turn{{model.ReasoningDelta("so far"), brokenStream()}})
+	if all, err = b.run(t.Context()); !errors.Is(err, artel.Unavailable) || lines(all)[2] != "message (so far) (partial)" {
+		t.Errorf("broken off while it reasons: got %q, %v", lines(all), err)
+	}
 	b = newBench(t, []turn{{say("Half"), model.Finish{Reason: model.StopLength}}})
 	if all, err = b.run(t.Context()); err != nil || lines(all)[2] != "message Half (partial)" {
 		t.Errorf("cut at the output limit: got %q, %v", lines(all), err)
@@ -378,6 +436,9 @@ func TestEmptyAnswers(t *testing.T) {
 		}
 		if last := all[len(all)-1]; last.EventType() != artel.EventUsage {
 			t.Errorf("%v: what it took is not told: %q", tt.turn, lines(all))
+		}
+		if _, thought := tt.turn[0].(model.ReasoningDelta); thought != slices.Contains(lines(all), "message (hm) (partial)") {
+			t.Errorf("%v: what it thought is kept as %q", tt.turn, lines(all))
 		}
 	}
 }

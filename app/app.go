@@ -91,8 +91,10 @@ func New(c Config) (*App, error) {
 		Files:         &Files{k},
 		Tools:         &Tools{k},
 		Models:        &Models{k},
-		Mechanisms:    &Mechanisms{k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes)},
-		Answers:       &Answers{k},
+		Mechanisms: &Mechanisms{
+			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
+		},
+		Answers: &Answers{k},
 	}, nil
 }
 
@@ -103,6 +105,14 @@ func New(c Config) (*App, error) {
 // there were; one that cannot be ended does not keep the others.
 func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
 	return a.Runs.recover(ctx, exclusive)
+}
+
+// Purge removes for good what was deleted more than an hour ago, of every
+// owner, and returns how many conversations that were. It is called now and
+// then; what it does not come to is there for the next time.
+func (a *App) Purge(ctx context.Context) (int, error) {
+	k := a.Conversations.core
+	return k.store.Purge(ctx, k.now().Add(-keptDeleted))
 }
 
 // Close stops the runs of this process, which end as interrupted with all that

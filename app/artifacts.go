@@ -114,6 +114,28 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 	return fileOf(content, string(id), number > 0), nil
 }
 
+// OpenLive is Open with the edits of an active run, and by number with any
+// edit that there ever was.
+func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
+	at, err := as.branch(ctx, c, at)
+	if err != nil {
+		return File{}, err
+	}
+	pinned := number > 0
+	if !pinned {
+		a, err := as.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+		if err != nil {
+			return File{}, err
+		}
+		number = a.Version
+	}
+	content, err := as.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	if err != nil {
+		return File{}, err
+	}
+	return fileOf(content, string(id), pinned), nil
+}
+
 // Route says what a model would get of an artifact. The result opens the bytes
 // when it is encoded, and only if it needs them.
 func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID, t Target) (*route.Result, error) {

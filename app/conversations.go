@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -60,17 +62,52 @@ func (cs *Conversations) Find(ctx context.Context, id artel.ConversationID) (c a
 	return c, err
 }
 
-// List returns conversations, the newest updated first.
-func (cs *Conversations) List(ctx context.Context, p store.Page) (items []artel.Conversation, next string, err error) {
+// List returns conversations, the newest updated first. A search selects those
+// that hold all of its words, as [store.ConversationQuery] says.
+func (cs *Conversations) List(ctx context.Context, q ConversationQuery) (items []Listed, next string, err error) {
 	err = cs.view(ctx, func(tx store.Tx) error {
-		items, next, err = tx.Conversations.List(p)
+		items, next, err = tx.Conversations.List(q)
 		return err
 	})
 	return items, next, err
 }
 
-// Delete removes a conversation with everything in it. While a run works on
-// it, it is of kind Conflict.
+// Rename gives a conversation the title that a person wants: 1 to 256
+// characters that can be seen, without the white space around them. Messages
+// do not change it any more. It is no activity: the conversation stays where
+// it is in the list, so that tidying up old ones does not bring them to the
+// top.
+func (cs *Conversations) Rename(ctx context.Context, id artel.ConversationID, title string) (c artel.Conversation, err error) {
+	const op = "app.Conversations.Rename"
+	title = strings.TrimSpace(title)
+	switch n := utf8.RuneCountInString(title); {
+	case strings.ContainsFunc(title, breaksLine):
+		return c, artel.Errorf(artel.Invalid, op, "title", "has control characters; a title is one line of text")
+	case n == 0:
+		return c, artel.Errorf(artel.Invalid, op, "title", "is empty, want 1 to %d characters", maxTitle)
+	case n > maxTitle:
+		return c, artel.Errorf(artel.TooLarge, op, "title", "has %d characters, want at most %d", n, maxTitle)
+	}
+	err = cs.update(ctx, func(tx store.Tx) error {
+		if c, err = tx.Conversations.Get(id); err != nil {
+			return err
+		}
+		c.Title = title
+		return tx.Conversations.Update(c)
+	})
+	return c, err
+}
+
+func breaksLine(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// keptDeleted is how long a deleted conversation can be restored. An hour is
+// time to notice a mistake, also after the page with the way back is closed;
+// and who deletes something because it must not be kept does not wait long.
+const keptDeleted = time.Hour
+
+// Delete takes a conversation away with everything in it. For an hour,
+// [Conversations.Restore] brings it back. While a run works on it, it is of
+// kind Conflict.
 func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) error {
 	return cs.update(ctx, func(tx store.Tx) error {
 		switch r, err := tx.Runs.Active(id); {
@@ -82,8 +119,21 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 		case !errors.Is(err, artel.NotFound):
 			return err
 		}
-		return tx.Conversations.Delete(id)
+		return tx.Conversations.Delete(id, cs.now())
 	})
+}
+
+// Restore brings back a conversation as it was when it was deleted. It is of
+// kind NotFound where none is deleted, or it was too long ago.
+func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
+	err = cs.update(ctx, func(tx store.Tx) error {
+		if err := tx.Conversations.Restore(id); err != nil {
+			return err
+		}
+		c, err = tx.Conversations.Get(id)
+		return err
+	})
+	return c, err
 }
 
 // Messages returns the messages of all branches, oldest first.
@@ -98,10 +148,11 @@ func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, 
 	return items, next, err
 }
 
-// Branch returns the messages of the branch that ends in leaf, root first.
-func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID) (branch []artel.Message, err error) {
+// Branch returns the messages of the branch that ends in leaf, root first: of
+// them the last limit, or all where limit is 0.
+func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) (branch []artel.Message, err error) {
 	err = cs.view(ctx, func(tx store.Tx) error {
-		branch, err = tx.Messages.Path(id, leaf)
+		branch, err = tx.Messages.Path(id, leaf, limit)
 		return err
 	})
 	return branch, err

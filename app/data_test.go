@@ -130,7 +130,7 @@ func TestBranches(t *testing.T) {
 			t.Errorf("at %q: got version %d, %v; want %d", at, a.Version, err, want)
 		}
 	}
-	branch, err := b.Conversations.Branch(t.Context(), c, first.Reply)
+	branch, err := b.Conversations.Branch(t.Context(), c, first.Reply, 0)
 	if err != nil || len(branch) != 4 || branch[3].ID != first.Reply {
 		t.Errorf("got %+v, %v", branch, err)
 	}
@@ -157,7 +157,7 @@ func TestOwners(t *testing.T) {
 	uses := map[string]func(context.Context) error{
 		"find":     func(ctx context.Context) error { _, err := b.Conversations.Find(ctx, c); return err },
 		"messages": func(ctx context.Context) error { _, _, err := b.Conversations.Messages(ctx, c, app.Page{}); return err },
-		"branch":   func(ctx context.Context) error { _, err := b.Conversations.Branch(ctx, c, r.Reply); return err },
+		"branch":   func(ctx context.Context) error { _, err := b.Conversations.Branch(ctx, c, r.Reply, 0); return err },
 		"run":      func(ctx context.Context) error { _, err := b.Runs.Find(ctx, r.ID); return err },
 		"page":     func(ctx context.Context) error { _, err := b.Events.Page(ctx, c, 0, 0); return err },
 		"last":     func(ctx context.Context) error { _, err := b.Events.Last(ctx, c); return err },
@@ -219,7 +219,7 @@ func TestOwners(t *testing.T) {
 			t.Errorf("%s as somebody else: got %v", name, err)
 		}
 	}
-	if list, _, err := b.Conversations.List(mallory, app.Page{}); err != nil || len(list) != 0 {
+	if list, _, err := b.Conversations.List(mallory, app.ConversationQuery{}); err != nil || len(list) != 0 {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	if err := b.Conversations.Delete(me, c); err != nil {

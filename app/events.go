@@ -51,8 +51,9 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 
 // Follow yields the events after a number and then what comes, until ctx
 // ends: the log, live text, and a zero event after each heartbeat of silence
-// (see [event.Log.Follow]). The first event in a run about a text artifact, and
-// each result of a tool that shows one, carry its content at that version.
+// (see [event.Log.Follow]). The first event in a run about a text artifact,
+// each that no spans tell of, and each result of a tool that shows one carry
+// its content at that version, where that is not too long.
 func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after artel.Seq, heartbeat time.Duration) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		type sight struct {
@@ -64,14 +65,15 @@ func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after arte
 			switch e.Type {
 			case artel.EventArtifactCreated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactCreated) {
-					seen[sight{e.Run, p.Artifact.ID}] = true
 					p.Content, p.ContentOmitted = es.snapshot(ctx, c, p.Artifact)
+					seen[sight{e.Run, p.Artifact.ID}] = p.Content != nil
 				})
 			case artel.EventArtifactUpdated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactUpdated) {
-					if !seen[sight{e.Run, p.ID}] {
-						seen[sight{e.Run, p.ID}] = true
+					// Spans tell of it, to whoever has what was there before.
+					if s := (sight{e.Run, p.ID}); !seen[s] || p.ContentOmitted {
 						p.Content, p.ContentOmitted = es.snapshot(ctx, c, p.Artifact)
+						seen[s] = p.Content != nil
 					}
 				})
 			case artel.EventToolCompleted:

@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/tool"
 )
@@ -60,7 +60,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 	}()
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		history, err = tx.Messages.Path(x.run.Conversation, x.run.Message)
+		history, err = tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
 		return err
 	})
 	if err != nil {
@@ -78,7 +78,6 @@ func (x *execution) work(ctx context.Context) (err error) {
 }
 
 func (x *execution) input(history []artel.Message) agent.Input {
-	target := route.Target{Service: x.service.ID, Capabilities: x.service.Capabilities, Suggest: x.services.Suggest}
 	return agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
 		Context: pipeline.Input{
@@ -93,7 +92,7 @@ func (x *execution) input(history []artel.Message) agent.Input {
 				Author: string(x.agent.Name),
 				OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 			}),
-			Target: target, Locale: x.locale,
+			Target: x.onWire(x.service), Locale: x.locale,
 		},
 	}
 }
@@ -102,7 +101,9 @@ func (x *execution) input(history []artel.Message) agent.Input {
 func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	switch p := p.(type) {
 	case artel.MessageDelta:
-		x.log.Bell().Say(x.run.Conversation, x.run.ID, x.run.Agent, p.Message, p.Text)
+		x.log.Bell().Say(x.run.Conversation, event.Speech{
+			Run: x.run.ID, Agent: x.run.Agent, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
+		})
 		return nil
 	case artel.MessageCompleted:
 		x.run.Reply = p.Message.ID

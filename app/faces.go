@@ -15,12 +15,30 @@ import (
 type (
 	// A Page asks for a part of a list.
 	Page = store.Page
+	// A ConversationQuery selects conversations.
+	ConversationQuery = store.ConversationQuery
+	// A Listed is a conversation in a list.
+	Listed = store.Listed
 	// An Answer is a remembered response.
 	Answer = store.Answer
 	// Staged is an upload whose bytes are in, and which is not yet visible.
 	Staged = artifact.Staged
+	// A Draft is what a person wants an artifact to be.
+	Draft = artifact.Draft
+	// A Stale is why a draft was not saved.
+	Stale = artifact.Stale
+	// An Entry is one row of an artifact's history.
+	Entry = artifact.Entry
+	// A Scope says which states of an artifact a reader wants to see.
+	Scope = artifact.Scope
+	// A DiffQuery says which versions to compare.
+	DiffQuery = artifact.DiffQuery
+	// A Diff is what differs between two versions of a text.
+	Diff = artifact.Diff
 	// A Service is one configured model endpoint.
 	Service = model.Service
+	// A Finding is one place where models were looked for.
+	Finding = model.Finding
 	// Provenance says who stated a fact about a service.
 	Provenance = model.Provenance
 	// A ToolSpec is what a tool says of itself.
@@ -29,4 +47,11 @@ type (
 	ToolResult = tool.Result
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
+)
+
+// The scopes.
+const (
+	Visible  = artifact.Visible
+	WithLive = artifact.WithLive
+	Journal  = artifact.Journal
 )

@@ -21,6 +21,7 @@ type Mechanisms struct {
 	*core
 	spoolDir string
 	maxBytes int64 // that are looked at in one call
+	limits   *edit.Limits
 }
 
 // Detect says what bytes are.
@@ -57,8 +58,12 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 	}, m.target(t), m.locale))
 }
 
-// Edit applies edits to a text; see [edit.Apply].
+// Edit applies edits to a text; see [edit.Apply]. Limits that are not given are
+// those of the tools.
 func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o edit.Options) (edit.Result, error) {
+	if o.Limits == nil {
+		o.Limits = m.limits
+	}
 	return edit.Apply(ctx, text, edits, o)
 }
 

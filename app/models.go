@@ -21,6 +21,11 @@ func (m *Models) Services(context.Context) []model.Service { return m.services.A
 // Default returns the service that is used where none is named.
 func (m *Models) Default(context.Context) model.Service { return m.services.Default() }
 
+// Findings returns everywhere that models were looked for and what came of it,
+// in the order of preference: the entries of the configuration, the
+// environment, the servers of this machine, and what is built in.
+func (m *Models) Findings(context.Context) []model.Finding { return m.services.Findings() }
+
 // A Target says for which model something is routed: a service by id, or bare
 // capability words. The zero Target is a model that takes text only.
 type Target struct {
@@ -61,17 +66,21 @@ func (k *core) agent(name artel.AgentName) (agent.Definition, error) {
 func (k *core) service(id artel.ServiceID) (model.Service, error) {
 	s, ok := k.services.Lookup(id)
 	if !ok {
-		var known []string
-		for _, s := range k.services.All() {
-			known = append(known, string(s.ID))
-		}
-		return s, artel.Errorf(artel.Invalid, "app", "service "+artel.Shorten(string(id), 80),
-			"there is no such service; there are: %s", strings.Join(known, ", "))
+		return s, k.noService(id)
 	}
 	if !s.Callable() {
 		return s, artel.Errorf(artel.Invalid, "app", "service "+string(id), "it serves for routing only: its entry has no baseURL or no model")
 	}
 	return s, nil
+}
+
+func (k *core) noService(id artel.ServiceID) error {
+	var known []string
+	for _, s := range k.services.All() {
+		known = append(known, string(s.ID))
+	}
+	return artel.Errorf(artel.Invalid, "app", "service "+artel.Shorten(string(id), 80),
+		"there is no such service; there are: %s", strings.Join(known, ", "))
 }
 
 // resolve picks the first named service: of the message, the conversation,

@@ -359,7 +359,7 @@ func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (arte
 	if err != nil {
 		return a, err
 	}
-	branch, err := tx.Messages.Path(a.Conversation, at)
+	branch, err := tx.Messages.Path(a.Conversation, at, 0)
 	if err != nil {
 		return a, err
 	}

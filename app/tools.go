@@ -8,9 +8,7 @@ import (
 	"errors"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -31,17 +29,12 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 			Err: errors.New("there is no such tool; GET /tools lists them"),
 		}
 	}
-	at, err := ts.branch(ctx, c, "")
+	at, err := ts.desk(ctx, c, "")
 	if err != nil {
 		return tool.Result{}, err
 	}
-	const author = "user"
 	env := tool.Env{
-		Owner: ownerOf(ctx), Conversation: c, At: at, Artifacts: ts.artifacts,
-		Workspace: ts.artifacts.Workspace(artifact.WorkspaceConfig{
-			Owner: ownerOf(ctx), Conversation: c, Message: at, Author: author,
-			OnEdit: func(tx store.Tx, p artel.Payload) error { return appendEvents(ts.core, tx, c, "", author, p) },
-		}),
+		Owner: ownerOf(ctx), Conversation: c, At: at, Artifacts: ts.artifacts, Workspace: ts.workspace(ctx, c, at),
 		Target: ts.target(t), Locale: ts.locale,
 	}
 	result, err := ts.box.Call(ctx, &env, name, args)

@@ -71,6 +71,7 @@ const AuthorUser = "user"
 type Options struct {
 	MaxBytes int64            // bytes of a binary version; 0: DefaultMaxBytes
 	MaxText  int              // bytes of a text, in UTF-8; 0: DefaultMaxText
+	Limits   *edit.Limits     // of approximate matches; nil: edit.DefaultLimits
 	Now      func() time.Time // nil: time.Now
 }
 
@@ -84,8 +85,10 @@ type Collection struct {
 	blobs blob.Store
 	opt   Options
 
-	mu       sync.Mutex
-	previews map[previewKey]string
+	mu         sync.Mutex
+	previews   map[previewKey]string
+	branches   map[branchKey]branch
+	remembered int // heads in branches
 }
 
 // New returns the artifacts in s, whose uploads have their bytes in b.
@@ -99,7 +102,7 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Collection{store: s, blobs: b, opt: o, previews: map[previewKey]string{}}
+	return &Collection{store: s, blobs: b, opt: o, previews: map[previewKey]string{}, branches: map[branchKey]branch{}}
 }
 
 // now is the time as rows keep it.
@@ -108,30 +111,22 @@ func (c *Collection) now() time.Time { return c.opt.Now().UTC().Truncate(time.Mi
 // List returns the heads on the branch that ends in at, live edits included
 // and deleted artifacts left out, by id.
 func (c *Collection) List(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	return c.list(ctx, "artifact.List", owner, conv, at, false)
+}
+
+// Deleted returns those that List leaves out: what can be restored.
+func (c *Collection) Deleted(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	return c.list(ctx, "artifact.Deleted", owner, conv, at, true)
+}
+
+func (c *Collection) list(ctx context.Context, op string, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, deleted bool) ([]artel.Artifact, error) {
 	var list []artel.Artifact
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
 		var err error
-		list, err = heads(tx, conv, at)
+		list, err = c.heads(tx, owner, conv, at, deleted)
 		return err
 	})
-	return list, failed("artifact.List", string(conv), err)
-}
-
-func heads(tx store.Tx, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	if _, err := tx.Conversations.Get(conv); err != nil {
-		return nil, err
-	}
-	all, err := tx.Artifacts.Heads(conv, at)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]artel.Artifact, 0, len(all))
-	for _, a := range all {
-		if !a.Deleted {
-			list = append(list, a)
-		}
-	}
-	return list, nil
+	return list, failed(op, string(conv), err)
 }
 
 // Get returns the head of an artifact, live edits included.
@@ -147,16 +142,20 @@ func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.Conv
 
 // head returns the head of an artifact that is there and not deleted.
 func head(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
-	a, err := tx.Artifacts.Head(conv, id, at)
-	switch {
-	case errors.Is(err, artel.NotFound):
-		return artel.Artifact{}, missing("there is no such artifact here")
-	case err != nil:
-		return artel.Artifact{}, err
-	case a.Deleted:
-		return artel.Artifact{}, missing("this artifact was deleted")
+	a, err := lastHead(tx, conv, id, at)
+	if err == nil && a.Deleted {
+		return artel.Artifact{}, missing("it was deleted, at version %d; restoring it brings it back", a.Version)
 	}
-	return a, nil
+	return a, err
+}
+
+// lastHead returns the head of an artifact, which may say that it is deleted.
+func lastHead(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
+	a, err := tx.Artifacts.Head(conv, id, at)
+	if errors.Is(err, artel.NotFound) {
+		return artel.Artifact{}, missing("there is no such artifact here")
+	}
+	return a, err
 }
 
 // Text returns the text of a visible version, or, for number 0, of the head

@@ -49,24 +49,28 @@ type InventoryItem struct {
 func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, previewChars int) ([]InventoryItem, error) {
 	var items []InventoryItem
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
-		list, err := heads(tx, conv, at)
+		list, err := c.heads(tx, owner, conv, at, false)
 		if err != nil {
 			return err
 		}
 		items = make([]InventoryItem, 0, len(list))
+		var unknown []int // items without a preview
+		c.mu.Lock()
 		for _, a := range list {
 			if a.ID == artel.TaskPlan {
 				continue
 			}
 			item := InventoryItem{Artifact: a}
 			if !a.Binary && previewChars > 0 {
-				if item.Preview, err = c.preview(tx, a, previewChars); err != nil {
-					return err
+				p, ok := c.previews[keyOf(a, previewChars)]
+				if item.Preview = p; !ok {
+					unknown = append(unknown, len(items))
 				}
 			}
 			items = append(items, item)
 		}
-		return nil
+		c.mu.Unlock()
+		return c.preview(tx, at, items, unknown, previewChars)
 	})
 	if err != nil {
 		return nil, failed("artifact.Inventory", string(conv), err)
@@ -83,29 +87,49 @@ type previewKey struct {
 	chars  int
 }
 
-// maxPreviews is how many previews are remembered before all are forgotten.
-const maxPreviews = 4096
+func keyOf(a artel.Artifact, chars int) previewKey {
+	return previewKey{a.Conversation, a.ID, a.Version, chars}
+}
 
-// preview returns the beginning of a's text. An inventory is made for each
-// model call and little changes in between, so it is remembered.
-func (c *Collection) preview(tx store.Tx, a artel.Artifact, chars int) (string, error) {
-	key := previewKey{a.Conversation, a.ID, a.Version, chars}
-	c.mu.Lock()
-	p, ok := c.previews[key]
-	c.mu.Unlock()
-	if ok {
-		return p, nil
+const (
+	// maxPreviews is how many previews are remembered before all are forgotten.
+	maxPreviews = 32_768
+
+	// fewPreviews is for how many texts are read one by one.
+	fewPreviews = 8
+)
+
+// preview fills in how the texts of some items begin, and remembers it.
+func (c *Collection) preview(tx store.Tx, at artel.MessageID, items []InventoryItem, unknown []int, chars int) error {
+	known := map[artel.ArtifactID]store.Beginning{}
+	if len(unknown) > fewPreviews {
+		list, err := tx.Artifacts.Beginnings(items[0].Artifact.Conversation, at, chars)
+		if err != nil {
+			return err
+		}
+		for _, b := range list {
+			known[b.Artifact] = b
+		}
 	}
-	text, err := textAt(tx, a.Conversation, a.ID, a.Version)
-	if err != nil {
-		return "", err
+	for _, i := range unknown {
+		a := items[i].Artifact
+		if b, ok := known[a.ID]; ok && b.Number == a.Version {
+			items[i].Preview = b.Text
+			continue
+		}
+		text, err := textAt(tx, a.Conversation, a.ID, a.Version)
+		if err != nil {
+			return err
+		}
+		items[i].Preview = strings.Clone(firstChars(text, chars))
 	}
-	p = strings.Clone(firstChars(text, chars))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.previews) >= maxPreviews {
+	if len(c.previews)+len(unknown) > maxPreviews {
 		clear(c.previews)
 	}
-	c.previews[key] = p
-	return p, nil
+	for _, i := range unknown {
+		c.previews[keyOf(items[i].Artifact, chars)] = items[i].Preview
+	}
+	return nil
 }

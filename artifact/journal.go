@@ -20,28 +20,39 @@ type state struct {
 
 // version finds state n of an artifact.
 func version(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (state, error) {
-	visible, err := versions(tx, conv, id)
-	if err != nil {
-		return state{}, err
-	}
-	for _, v := range visible {
-		if v.Number == n {
-			return state{v, true}, nil
-		}
-	}
 	if n < 1 {
 		return state{}, missing("versions are numbered from 1")
 	}
-	edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, After: n - 1})
-	if err != nil {
+	v, err := tx.Versions.Get(conv, id, n)
+	if err == nil {
+		return state{v, true}, nil
+	}
+	if !errors.Is(err, artel.NotFound) {
 		return state{}, err
 	}
-	for _, e := range edits {
-		if e.Number == n {
-			return state{e.Version, false}, nil
-		}
+	e, err := journalled(tx, conv, id, n)
+	return state{e.Version, false}, err
+}
+
+// journalled finds edit n of an artifact.
+func journalled(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (store.Edit, error) {
+	edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, Number: n})
+	switch {
+	case errors.Is(err, artel.NotFound): // the conversation
+		return store.Edit{}, missing("there is no such artifact here")
+	case err != nil:
+		return store.Edit{}, err
+	case len(edits) == 1:
+		return edits[0], nil
 	}
-	return state{}, missing("there is no version %d of it", n)
+	used, err := tx.Artifacts.Exists(conv, id)
+	if err == nil && !used {
+		return store.Edit{}, missing("there is no such artifact here")
+	}
+	if err == nil {
+		err = missing("there is no version %d of it", n)
+	}
+	return store.Edit{}, err
 }
 
 // versions returns the visible versions of an artifact that was ever there.
@@ -61,9 +72,9 @@ func textOf(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel
 	return textAt(tx, conv, id, v.Number)
 }
 
-// textAt returns the text of state n. That of a visible version is stored;
-// that of an edit is the text of the nearest visible version below it on its
-// branch, with the edits since then replayed. All readers of text come here.
+// textAt returns the text of state n. That of most visible versions is stored;
+// any other is the text of the nearest stored state below it on its branch,
+// with the edits since then replayed. All readers of text come here.
 func textAt(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (string, error) {
 	j := journal{tx: tx, conv: conv, id: id}
 	var replay []store.Edit
@@ -90,27 +101,20 @@ func textAt(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) 
 	}
 }
 
-// A journal looks up the edits of one artifact: first among the unfolded ones,
-// which are few, then among all. An edit that is folded but not visible is
-// asked for only where a run was folded after another had built on its edits.
+// A journal looks up the edits of one artifact on the way down a branch. Most
+// ways are a step or two; on a longer one, the unfolded edits are read at once.
 type journal struct {
 	tx    store.Tx
 	conv  artel.ConversationID
 	id    artel.ArtifactID
-	edits map[int]store.Edit
-	whole bool
+	asked int
+	edits map[int]store.Edit // the unfolded ones, once they are read
 }
 
 func (j *journal) edit(n int) (store.Edit, error) {
-	for {
-		if e, ok := j.edits[n]; ok {
-			return e, nil
-		}
-		if j.whole {
-			return store.Edit{}, missing("there is no version %d of it", n)
-		}
-		j.whole = j.edits != nil
-		edits, err := j.tx.Versions.Edits(j.conv, store.EditQuery{Artifact: j.id, Unfolded: !j.whole})
+	const oneByOne = 2
+	if j.asked++; j.asked > oneByOne && j.edits == nil {
+		edits, err := j.tx.Versions.Edits(j.conv, store.EditQuery{Artifact: j.id, Unfolded: true})
 		if err != nil {
 			return store.Edit{}, err
 		}
@@ -119,6 +123,10 @@ func (j *journal) edit(n int) (store.Edit, error) {
 			j.edits[e.Number] = e
 		}
 	}
+	if e, ok := j.edits[n]; ok {
+		return e, nil
+	}
+	return journalled(j.tx, j.conv, j.id, n)
 }
 
 // replayed applies edits, newest first in the list, to the text below them.
@@ -174,13 +182,50 @@ func fold(tx store.Tx, conv artel.ConversationID, edits []store.Edit) error {
 		}
 	}
 	if v.IsBinary() {
-		return tx.Versions.Fold(conv, last.Artifact, v, nil)
+		return keep(tx, conv, last.Artifact, v, nil)
 	}
 	text, err := textAt(tx, conv, last.Artifact, last.Number)
 	if err != nil {
 		return err
 	}
-	return tx.Versions.Fold(conv, last.Artifact, v, &text)
+	return keep(tx, conv, last.Artifact, v, &text)
+}
+
+// keptEvery is about how many numbers lie between stored texts of one branch,
+// and so how many edits are replayed to read an old version. The newest version
+// always has its text.
+const keptEvery = 32
+
+// keep makes v visible, and lets go of the text of the version before, where
+// the journal gives it in a few steps.
+func keep(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+	if err := tx.Versions.Fold(conv, id, v, text); err != nil || text == nil || v.Parent == 0 {
+		return err
+	}
+	old, err := tx.Versions.Get(conv, id, v.Parent)
+	if errors.Is(err, artel.NotFound) { // only journalled
+		return nil
+	}
+	if err != nil || old.IsBinary() || old.Parent/keptEvery != old.Number/keptEvery {
+		return err
+	}
+	e, err := journalled(tx, conv, id, old.Number)
+	if err != nil || !follows(e) {
+		return err
+	}
+	return tx.Versions.Thin(conv, id, old.Number)
+}
+
+// follows reports whether the text of e is in the journal: whole, or as
+// changes to that of its parent.
+func follows(e store.Edit) bool {
+	switch {
+	case e.Text != nil, len(e.Changes) > 0:
+		return true
+	case e.Update == artel.UpdateRename, e.Update == artel.UpdateDelete:
+		return e.Parent > 0
+	}
+	return false
 }
 
 // strength orders update types; the strongest of its edits names a version. A

@@ -144,6 +144,13 @@ func freeID(filename string, used func(artel.ArtifactID) (bool, error)) (artel.A
 	}
 }
 
+// UploadID returns the id that an upload of this name gets where no other
+// artifact has it.
+func UploadID(filename string) artel.ArtifactID {
+	stem, ext := uploadName(filename)
+	return artel.ArtifactID(stem + ext)
+}
+
 // uploadName turns a filename into the two halves of an id: what comes before
 // the last dot, and the rest.
 func uploadName(filename string) (stem, ext string) {

@@ -3,11 +3,13 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"strings"
 	"sync"
+	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -53,15 +55,18 @@ type Workspace struct {
 	c   *Collection
 	cfg WorkspaceConfig
 
+	opened time.Time
+
 	mu    sync.Mutex
 	texts map[artel.ArtifactID]numbered
-	held  int // bytes of texts
+	held  int                      // bytes of texts
+	seen  map[artel.ArtifactID]int // the newest version that the writer was shown or made knowingly
 }
 
 // numbered is the text of a numbered state.
 type numbered struct {
 	number int
-	text   string
+	doc    *edit.Document
 }
 
 // maxHeld is how many bytes of text a workspace remembers.
@@ -70,8 +75,15 @@ const maxHeld = 64 << 20
 // maxTitle is the longest title, in code points.
 const maxTitle = 256
 
-// CodeArtifactExists is the error code of creating what is there already.
-const CodeArtifactExists = "artifact_exists"
+// Error codes.
+const (
+	// CodeArtifactExists is that of creating what is there already.
+	CodeArtifactExists = "artifact_exists"
+
+	// CodeStale is that of a write that was made for another version than the
+	// newest, or by a run that has not seen what somebody else wrote.
+	CodeStale = "stale"
+)
 
 // Workspace opens a workspace.
 func (c *Collection) Workspace(cfg WorkspaceConfig) *Workspace {
@@ -81,7 +93,10 @@ func (c *Collection) Workspace(cfg WorkspaceConfig) *Workspace {
 			cfg.Source = artel.SourceUser
 		}
 	}
-	return &Workspace{c: c, cfg: cfg, texts: map[artel.ArtifactID]numbered{}}
+	return &Workspace{
+		c: c, cfg: cfg, opened: c.now(),
+		texts: map[artel.ArtifactID]numbered{}, seen: map[artel.ArtifactID]int{},
+	}
 }
 
 // List returns the heads by id, without deleted ones.
@@ -91,29 +106,47 @@ func (w *Workspace) List(ctx context.Context) ([]artel.Artifact, error) {
 
 // Get returns the head of an artifact.
 func (w *Workspace) Get(ctx context.Context, id artel.ArtifactID) (artel.Artifact, error) {
-	return w.c.Get(ctx, w.cfg.Owner, w.cfg.Conversation, normal(id), w.cfg.Message)
+	id = normal(id)
+	a, err := w.c.Get(ctx, w.cfg.Owner, w.cfg.Conversation, id, w.cfg.Message)
+	if err == nil && a.Binary { // of bytes, this is all that is shown
+		w.saw(id, a.Version)
+	}
+	return a, err
 }
 
 // Text returns the text of a version, or of the head for version 0, and the
 // artifact as it was then. Unlike a reader from outside, a writer may ask for
-// any number that it was ever told.
+// any number that it was ever told, and for versions of what was deleted.
 func (w *Workspace) Text(ctx context.Context, id artel.ArtifactID, version int) (string, artel.Artifact, error) {
 	id = normal(id)
 	a, text, err := w.text(ctx, id, version)
 	if err != nil {
 		return "", artel.Artifact{}, failed("artifact.Text", string(id), err)
 	}
+	w.saw(id, a.Version)
 	return text, a, nil
+}
+
+// Peek is Text of the head for who shows only a part of it: the writer does
+// not count as having seen it, and it is not remembered.
+func (w *Workspace) Peek(ctx context.Context, id artel.ArtifactID) (string, artel.Artifact, error) {
+	id = normal(id)
+	text, v, err := w.c.Text(ctx, w.cfg.Owner, w.cfg.Conversation, id, 0, w.cfg.Message)
+	return text, v.Artifact(w.cfg.Conversation, id, v.CreatedAt), err
 }
 
 func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (artel.Artifact, string, error) {
 	if number == 0 {
-		return w.headText(ctx, id)
+		a, doc, err := w.headText(ctx, id)
+		if err != nil {
+			return a, "", err
+		}
+		return a, doc.Text(), nil
 	}
 	var a artel.Artifact
 	var text string
 	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
-		newest, err := head(tx, w.cfg.Conversation, id, w.cfg.Message)
+		newest, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
 		if err != nil {
 			return err
 		}
@@ -144,11 +177,11 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 	if err := w.checkText(content); err != nil {
 		return artel.Artifact{}, err
 	}
-	if title == "" {
+	if !hasShape(title) {
 		title = string(id)
 	}
-	if n := utf8.RuneCountInString(title); n > maxTitle || !utf8.ValidString(title) {
-		return artel.Artifact{}, artel.Errorf(artel.Invalid, "", "", "a title is valid UTF-8 of at most %d characters, and this one has %d", maxTitle, n)
+	if err := checkTitle(title); err != nil {
+		return artel.Artifact{}, err
 	}
 	info, err := textInfo(id, mediaType)
 	if err != nil {
@@ -156,19 +189,24 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 	}
 	v := w.version(artel.UpdateCreate, info, content)
 	v.Title, v.Provenance = title, w.cfg.Source
-	return w.write(ctx, id, v, content, func(tx store.Tx) error {
-		a, err := tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message)
-		switch {
-		case errors.Is(err, artel.NotFound):
-			_, err = tx.Conversations.Get(w.cfg.Conversation)
-			return err
-		case err != nil:
-			return err
-		case a.Deleted:
-			return exists("an artifact of this id was deleted; choose another id")
-		}
-		return exists("it is there already, at version %d; update_artifact changes a part of it, rewrite_artifact all of it", a.Version)
+	return w.write(ctx, id, written{Version: v, doc: edit.NewDocument(content), whole: true, known: true}, func(tx store.Tx) error {
+		return w.free(tx, id)
 	})
+}
+
+// free is nil where an artifact of this id can be made on this branch.
+func (w *Workspace) free(tx store.Tx, id artel.ArtifactID) error {
+	a, err := tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message)
+	switch {
+	case errors.Is(err, artel.NotFound):
+		_, err = tx.Conversations.Get(w.cfg.Conversation)
+		return err
+	case err != nil:
+		return err
+	case a.Deleted:
+		return exists("an artifact of this id was deleted, at version %d; restore_artifact brings it back, or choose another id", a.Version)
+	}
+	return exists("it is there already, at version %d; update_artifact changes a part of it, rewrite_artifact all of it", a.Version)
 }
 
 func exists(format string, args ...any) error {
@@ -177,21 +215,108 @@ func exists(format string, args ...any) error {
 	return e
 }
 
-// Update applies edits to the head, all or none; see [edit.Apply]. An
-// ifVersion other than 0 is the version that the head has to be: another one
-// is of kind [artel.Conflict].
-func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, ifVersion int) (artel.Artifact, edit.Result, error) {
+func checkTitle(title string) error {
+	if !utf8.ValidString(title) {
+		return artel.Errorf(artel.Invalid, "", "", "the title is not valid UTF-8")
+	}
+	switch n := utf8.RuneCountInString(title); {
+	case n > maxTitle:
+		return artel.Errorf(artel.Invalid, "", "", "a title has 1 to %d characters, and this one has %d", maxTitle, n)
+	case !hasShape(title):
+		return artel.Errorf(artel.Invalid, "", "", "the title has no character that can be seen; give 1 to %d", maxTitle)
+	}
+	return nil
+}
+
+// hasShape reports whether there is anything to see in s.
+func hasShape(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
+}
+
+// Put makes an artifact of bytes that are there already: those of a version in
+// any conversation of the owner, or of a blob. An empty id is made from the
+// filename, and an empty title is that of the version. See Create for an id
+// that is taken.
+func (w *Workspace) Put(ctx context.Context, id artel.ArtifactID, title string, from artel.Ref) (artel.Artifact, error) {
+	a, err := w.put(ctx, normal(id), strings.TrimSpace(artel.Visible(title)), from)
+	return a, failed("artifact.Put", artel.Shorten(cmp.Or(string(id), from.String()), 80), err)
+}
+
+func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, from artel.Ref) (artel.Artifact, error) {
+	if id != "" {
+		if _, err := artel.ParseArtifactID(string(id)); err != nil {
+			return artel.Artifact{}, err
+		}
+	}
+	at := artel.MessageID("") // of another conversation, the branch is not known
+	if !from.IsBlob() && (from.Conversation == "" || from.Conversation == w.cfg.Conversation) {
+		from.Conversation, at = w.cfg.Conversation, w.cfg.Message
+	}
+	next := written{whole: true, known: true}
+	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
+		if from.Version == 0 && from.Conversation == w.cfg.Conversation {
+			a, err := head(tx, w.cfg.Conversation, from.Artifact, at)
+			if err != nil {
+				return err
+			}
+			from.Version = a.Version // with what the run has made of it
+		}
+		place, _, err := locate(tx, from, at)
+		if err != nil {
+			return err
+		}
+		v := w.version(artel.UpdateCreate, place.MediaInfo, "")
+		v.MediaInfo, v.Digest, v.InBlob = place.MediaInfo, place.Digest, place.InBlob
+		v.Filename, v.Provenance = place.Filename, w.cfg.Source
+		name := cmp.Or(place.Filename, string(place.Artifact))
+		if id == "" {
+			id, err = freeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
+			if err != nil {
+				return err
+			}
+		}
+		if v.Title = cmp.Or(title, place.Title); !hasShape(v.Title) {
+			v.Title = string(id)
+		}
+		next.Version = v
+		if !v.IsBinary() {
+			text, err := textAt(tx, place.Conversation, place.Artifact, place.Number)
+			next.doc = edit.NewDocument(text)
+			return err
+		}
+		return nil
+	})
+	if err == nil {
+		err = checkTitle(next.Title)
+	}
+	if err != nil {
+		return artel.Artifact{}, err
+	}
+	return w.write(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+}
+
+// Change is how [Workspace.Update] looks for old text. The zero value takes
+// the newest version and every layer.
+type Change struct {
+	IfVersion int       // the version that the head has to be; 0: any. Another one is of kind Conflict, code CodeStale
+	Mode      edit.Mode // "": edit.Auto
+	Indent    bool      // see [edit.Options]
+}
+
+// Update applies edits to the head, all or none; see [edit.Apply].
+func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, how Change) (artel.Artifact, edit.Result, error) {
 	id = normal(id)
 	var result edit.Result
-	a, err := w.change(ctx, id, ifVersion, func(base artel.Artifact, text string) (artel.Version, string, error) {
+	options := edit.Options{Mode: how.Mode, Indent: how.Indent, MaxText: w.c.opt.MaxText, Limits: w.c.opt.Limits}
+	a, err := w.change(ctx, id, how.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		var err error
-		result, err = edit.Apply(ctx, text, edits, edit.Options{MaxText: w.c.opt.MaxText})
+		result, err = doc.Apply(ctx, edits, options)
 		if err != nil {
-			return artel.Version{}, "", err
+			return written{}, err
 		}
 		v := w.version(updateType(result.Hits), base.MediaInfo, result.Text)
 		v.Changes = result.Changes
-		return v, result.Text, nil
+		return written{Version: v, doc: edit.NewDocument(result.Text)}, nil
 	})
 	if err != nil {
 		return artel.Artifact{}, edit.Result{}, failed("artifact.Update", string(id), err)
@@ -208,174 +333,122 @@ func updateType(hits []edit.Hit) artel.UpdateType {
 	return artel.UpdateExact
 }
 
-// Rewrite replaces the whole text, and keeps title and media type. For
-// ifVersion see Update.
+// Rewrite replaces the whole text, and keeps title and media type. An
+// ifVersion other than 0 is the version that the head has to be; without one,
+// a run does not write over what somebody else has written since the run last
+// saw the artifact. Both are of kind [artel.Conflict] with code [CodeStale].
 func (w *Workspace) Rewrite(ctx context.Context, id artel.ArtifactID, content string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.change(ctx, id, ifVersion, func(base artel.Artifact, _ string) (artel.Version, string, error) {
+	a, err := w.change(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		if err := w.checkText(content); err != nil {
-			return artel.Version{}, "", err
+			return written{}, err
 		}
-		return w.version(artel.UpdateRewrite, base.MediaInfo, content), content, nil
+		if err := w.mustKnow(base, ifVersion); err != nil {
+			return written{}, err
+		}
+		return w.rewritten(artel.UpdateRewrite, base.MediaInfo, doc.Text(), content), nil
 	})
 	return a, failed("artifact.Rewrite", string(id), err)
 }
 
-// errMoved says that the head is no longer what an edit was computed on.
-var errMoved = errors.New("the head has moved")
-
-// change makes the next version of a text. Long documents take a while to
-// edit, so compute runs on the text as it was seen, outside of the one writer
-// of the store; where somebody else was faster, it runs again on theirs.
-func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion int,
-	compute func(base artel.Artifact, text string) (artel.Version, string, error),
-) (artel.Artifact, error) {
-	for {
-		base, text, err := w.headText(ctx, id)
-		if err != nil {
-			return artel.Artifact{}, err
-		}
-		if ifVersion != 0 && ifVersion != base.Version {
-			return artel.Artifact{}, artel.Errorf(artel.Conflict, "", "",
-				"it is at version %d now, not %d; read it again and decide anew", base.Version, ifVersion)
-		}
-		v, next, err := compute(base, text)
-		if err != nil {
-			return artel.Artifact{}, err
-		}
-		v.Parent, v.Title, v.Filename, v.Provenance = base.Version, base.Title, base.Filename, base.Source
-		a, err := w.write(ctx, id, v, next, func(tx store.Tx) error {
-			now, err := head(tx, w.cfg.Conversation, id, w.cfg.Message)
-			if err == nil && now.Version != base.Version {
-				err = errMoved
-			}
-			return err
-		})
-		if !errors.Is(err, errMoved) {
-			return a, err
-		}
+// rewritten is a version of another text. Where the change is small it is
+// told and journalled as one span.
+func (w *Workspace) rewritten(u artel.UpdateType, info artel.MediaInfo, before, after string) written {
+	v := w.version(u, info, after)
+	change, small := span(before, after)
+	if small && change.Old != change.New {
+		v.Changes = []artel.Change{change}
 	}
+	return written{Version: v, doc: edit.NewDocument(after), whole: !small}
 }
 
-// write journals v, with text as its content, if check finds the state that
-// it was made for, and tells of it in the same transaction.
-func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, v artel.Version, text string, check func(store.Tx) error) (artel.Artifact, error) {
-	var whole *string // what the journal has to keep until the run is folded
-	if w.cfg.Run != "" && (v.Update == artel.UpdateCreate || v.Update == artel.UpdateRewrite) {
-		whole = &text
+// Rename gives an artifact, text or not, another title of 1 to 256 characters.
+// The title that it has makes no version. For ifVersion see Rewrite; what
+// others wrote meanwhile stays, so a run need not have seen it.
+func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title string, ifVersion int) (artel.Artifact, error) {
+	id = normal(id)
+	title = strings.TrimSpace(artel.Visible(title))
+	if err := checkTitle(title); err != nil {
+		return artel.Artifact{}, failed("artifact.Rename", artel.Shorten(string(id), 80), err)
 	}
-	var a artel.Artifact
-	err := w.c.store.Update(ctx, w.cfg.Owner, func(tx store.Tx) error {
-		if err := check(tx); err != nil {
-			return err
+	a, err := w.alter(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if title == base.Title {
+			return written{}, errUnchanged
 		}
-		var err error
-		v.Number, err = tx.Versions.Append(w.cfg.Conversation, id, v, whole)
-		if err != nil {
-			return err
-		}
-		if w.cfg.Run == "" {
-			if err := tx.Versions.Fold(w.cfg.Conversation, id, v, &text); err != nil {
-				return err
-			}
-		}
-		if a, err = tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message); err != nil {
-			return err
-		}
-		if w.cfg.OnEdit == nil {
-			return nil
-		}
-		return w.cfg.OnEdit(tx, payload(a, v))
+		v := w.like(artel.UpdateRename, base)
+		v.Title = title
+		return written{Version: v, doc: doc}, nil
 	})
-	if err != nil {
-		return artel.Artifact{}, err
-	}
-	w.remember(id, a.Version, text)
-	return a, nil
+	return a, failed("artifact.Rename", string(id), err)
 }
 
-// payload tells of v, the newest edit, which left the artifact as a.
-func payload(a artel.Artifact, v artel.Version) artel.Payload {
-	if v.Update == artel.UpdateCreate {
-		return artel.ArtifactCreated{Artifact: a}
-	}
-	p := artel.ArtifactUpdated{ID: a.ID, Version: v.Number, BaseVersion: v.Parent, Update: v.Update, Spans: v.Changes, Artifact: a}
-	size := 0
-	for _, c := range v.Changes {
-		size += utf8.RuneCountInString(c.Old) + utf8.RuneCountInString(c.New)
-	}
-	if len(v.Changes) == 0 || size > artel.SnapshotLimit {
-		p.Spans, p.ContentOmitted = nil, true
-	}
-	return p
-}
-
-// version is a version of text by this writer.
-func (w *Workspace) version(u artel.UpdateType, info artel.MediaInfo, text string) artel.Version {
-	info.Charset = "utf-8"
-	info.Size = int64(len(text))
-	return artel.Version{
-		Message: w.cfg.Message, Run: w.cfg.Run, Author: w.cfg.Author, Update: u,
-		MediaInfo: info, Digest: artel.NewDigest(sha256.Sum256([]byte(text))), CreatedAt: w.c.now(),
-	}
-}
-
-func (w *Workspace) checkText(text string) error {
-	if len(text) > w.c.opt.MaxText {
-		return w.c.textTooLarge(int64(len(text)))
-	}
-	if !utf8.ValidString(text) {
-		return artel.Errorf(artel.Invalid, "", "", "the content is not valid UTF-8")
-	}
-	return nil
-}
-
-// headText returns the head and its text, which it remembers.
-func (w *Workspace) headText(ctx context.Context, id artel.ArtifactID) (artel.Artifact, string, error) {
-	var a artel.Artifact
-	var text string
-	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
-		var err error
-		if a, err = head(tx, w.cfg.Conversation, id, w.cfg.Message); err != nil {
-			return err
+// Delete makes an artifact disappear from the branch. Its versions stay, and
+// Restore brings it back. For ifVersion see Rewrite.
+func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion int) (artel.Artifact, error) {
+	id = normal(id)
+	a, err := w.alter(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := w.mustKnow(base, ifVersion); err != nil {
+			return written{}, err
 		}
-		if a.Binary {
-			return artel.Errorf(artel.Unsupported, "", "", "it is binary (%s), so it has no text to read or edit", a.MediaType)
-		}
-		if n := w.recall(id); n.number == a.Version {
-			text = n.text
-			return nil
-		}
-		text, err = textAt(tx, w.cfg.Conversation, id, a.Version)
-		return err
+		return written{Version: w.like(artel.UpdateDelete, base), doc: doc}, nil
 	})
-	if err != nil {
-		return artel.Artifact{}, "", err
-	}
-	w.remember(id, a.Version, text)
-	return a, text, nil
+	return a, failed("artifact.Delete", string(id), err)
 }
 
-func (w *Workspace) recall(id artel.ArtifactID) numbered {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.texts[id]
+// Restore makes a new version that is as version number was, with its content,
+// title and media type; of a deleted artifact, 0 is what it was before. A
+// number is any that there ever was, of any branch. For ifVersion see Rewrite.
+func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, ifVersion int) (artel.Artifact, error) {
+	id = normal(id)
+	a, err := w.alter(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := w.mustKnow(base, ifVersion); err != nil {
+			return written{}, err
+		}
+		n := number
+		switch {
+		case n == 0 && !base.Deleted:
+			return written{}, artel.Errorf(artel.Invalid, "", "", "say which version; it is at version %d now", base.Version)
+		case n == base.Version && !base.Deleted:
+			return written{}, artel.Errorf(artel.Invalid, "", "", "it is at version %d already; choose an older one", n)
+		case n == 0:
+			// A version's parent is what was there before its whole run.
+			deletion, err := journalled(tx, w.cfg.Conversation, id, base.Version)
+			if err != nil {
+				return written{}, err
+			}
+			n = deletion.Parent
+		}
+		then, err := version(tx, w.cfg.Conversation, id, n)
+		if err != nil {
+			return written{}, err
+		}
+		if then.Update == artel.UpdateDelete {
+			return written{}, artel.Errorf(artel.Invalid, "", "", "version %d is its deletion; choose an older one", n)
+		}
+		return w.restored(tx, id, then.Version, doc)
+	})
+	return a, failed("artifact.Restore", string(id), err)
 }
 
-// remember keeps the text of a head, which is immutable under its number. A
-// workspace that holds too much forgets everything else.
-func (w *Workspace) remember(id artel.ArtifactID, number int, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if number < w.texts[id].number {
-		return
+// restored is a version that is as then was; before is the text of the head,
+// nil where that is binary.
+func (w *Workspace) restored(tx store.Tx, id artel.ArtifactID, then artel.Version, before *edit.Document) (written, error) {
+	var next written
+	if !then.IsBinary() {
+		text, err := textAt(tx, w.cfg.Conversation, id, then.Number)
+		if err != nil {
+			return written{}, err
+		}
+		if before != nil {
+			next = w.rewritten(artel.UpdateRestore, then.MediaInfo, before.Text(), text)
+		} else {
+			next = written{doc: edit.NewDocument(text), whole: true}
+		}
 	}
-	w.held += len(text) - len(w.texts[id].text)
-	if w.held > maxHeld {
-		clear(w.texts)
-		w.held = len(text)
-	}
-	w.texts[id] = numbered{number, text}
+	changes := next.Changes
+	next.Version = w.like(artel.UpdateRestore, then.Artifact(w.cfg.Conversation, id, then.CreatedAt))
+	next.Changes = changes
+	return next, nil
 }
 
 // normal is id in the normal form that ids have.

@@ -54,7 +54,7 @@ func TestEveryEditHasItsEvent(t *testing.T) {
 	created := must[artel.Artifact](t)(w.Create(t.Context(), "doc", "Title", "a b", ""))
 	updated := update(t, w, "doc", "b", "B")
 	rewritten := must[artel.Artifact](t)(w.Rewrite(t.Context(), "doc", strings.Repeat("x", artel.SnapshotLimit), 0))
-	large, result, err := w.Update(t.Context(), "doc", []edit.Edit{{Old: "x", New: "y", ReplaceAll: true}}, rewritten.Version)
+	large, result, err := w.Update(t.Context(), "doc", []edit.Edit{{Old: "x", New: "y", ReplaceAll: true}}, artifact.Change{IfVersion: rewritten.Version})
 	if err != nil || result.Hits[0].Count != artel.SnapshotLimit {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestEditWithoutEventIsUndone(t *testing.T) {
 		Owner: artel.Local, Conversation: b.conv, Message: b.a, Author: artifact.AuthorUser,
 		OnEdit: func(store.Tx, artel.Payload) error { return gone },
 	})
-	if _, _, err := w.Update(t.Context(), "doc", swap("a", "b"), 0); !errors.Is(err, gone) {
+	if _, _, err := w.Update(t.Context(), "doc", swap("a", "b"), artifact.Change{}); !errors.Is(err, gone) {
 		t.Errorf("update: %v", err)
 	}
 	if _, err := w.Create(t.Context(), "new", "", "b", ""); !errors.Is(err, gone) {
@@ -125,7 +125,7 @@ func TestWritersAtOnce(t *testing.T) {
 		for half := range 2 { // a workspace is safe for concurrent use
 			wg.Go(func() {
 				for n := half; n < each; n += 2 {
-					if _, _, err := w.Update(t.Context(), "doc", swap(fmt.Sprintf("<%s%d>", name, n), name), 0); err != nil {
+					if _, _, err := w.Update(t.Context(), "doc", swap(fmt.Sprintf("<%s%d>", name, n), name), artifact.Change{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -186,6 +186,57 @@ func TestIfVersionHasOneWinner(t *testing.T) {
 	wg.Wait()
 	if a := must[artel.Artifact](t)(b.workspace("", b.a).Get(t.Context(), "doc")); won != 1 || a.Version != 2 {
 		t.Errorf("%d won, the artifact is at version %d", won, a.Version)
+	}
+}
+
+// A run and a person count in one text, at once, a thousand times: no step is
+// lost, and of two saves for one version one is refused.
+func TestTwoWritersAThousandTimes(t *testing.T) {
+	t.Parallel()
+	const rounds = 1000
+	b := newBench(t, sqlite.Memory)
+	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "run <0>\nperson <0>\n", ""))
+	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "saved", "", "0", ""))
+	run, person := b.workspace("run_1", b.a), b.workspace("", b.a)
+	saved := 1
+	for i := range rounds {
+		var wg sync.WaitGroup
+		count := func(w *artifact.Workspace, name string) {
+			wg.Go(func() {
+				if _, _, err := w.Update(t.Context(), "doc", swap(fmt.Sprintf("%s <%d>", name, i), fmt.Sprintf("%s <%d>", name, i+1)), artifact.Change{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		count(run, "run")
+		count(person, "person")
+		var won [2]error
+		for k, w := range []*artifact.Workspace{run, person} {
+			wg.Go(func() {
+				text := fmt.Sprintf("%d of %d", k, i)
+				_, won[k] = w.Save(t.Context(), "saved", saved, artifact.Draft{Text: &text})
+			})
+		}
+		wg.Wait()
+		if (won[0] == nil) == (won[1] == nil) {
+			t.Fatalf("round %d: %v, %v", i, won[0], won[1])
+		}
+		for _, err := range won {
+			if err != nil && artel.CodeOf(err) != artifact.CodeStale {
+				t.Fatal(err)
+			}
+		}
+		saved++
+		if t.Failed() {
+			return
+		}
+		if i%100 == 99 {
+			b.fold(t, "run_1")
+		}
+	}
+	b.text(t, "doc", b.a, 1+2*rounds, fmt.Sprintf("run <%d>\nperson <%d>\n", rounds, rounds))
+	if a := must[artel.Artifact](t)(person.Get(t.Context(), "saved")); a.Version != saved {
+		t.Errorf("saved %d times, the artifact is at version %d", saved-1, a.Version)
 	}
 }
 

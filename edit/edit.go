@@ -17,6 +17,7 @@
 package edit
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +31,8 @@ const (
 	MaxOld         = 100_000  // code points of an old text
 	MaxPlaces      = 100      // places that a Hit or Refusal lists
 	maxWork        = 4 << 30  // bytes that all edits of a call may walk over
+	maxSteps       = 1 << 30  // steps of the looser layers, of a few nanoseconds each
+	hardMaxText    = 1 << 30  // bytes that positions can tell apart
 	maxChanges     = 1000     // separate changes of one edit
 )
 
@@ -49,14 +52,22 @@ type Mode string
 
 // The modes.
 const (
-	Auto  Mode = "auto"  // every layer there is
-	Exact Mode = "exact" // the exact layer alone
+	Auto       Mode = "auto"       // every layer there is
+	Normalized Mode = "normalized" // no approximate matches
+	Exact      Mode = "exact"      // the exact layer alone
 )
 
 // Options of [Apply].
 type Options struct {
 	Mode    Mode // "": Auto
 	MaxText int  // bytes of the text, before and after; 0: DefaultMaxText
+
+	// Limits are those of the approximate layer; nil: [DefaultLimits].
+	Limits *Limits
+
+	// Indent lets the normalised layer leave out the white space that lines
+	// begin with. New text then gets the document's indentation.
+	Indent bool
 }
 
 // A Result is what edits made of a text.
@@ -94,17 +105,27 @@ type Place struct {
 // The error is a [*Refusal], or that of ctx. The Result shares memory with its
 // arguments.
 func Apply(ctx context.Context, text string, edits []Edit, o Options) (Result, error) {
-	if o.MaxText == 0 {
-		o.MaxText = DefaultMaxText
-	}
+	return NewDocument(text).Apply(ctx, edits, o)
+}
+
+// Apply is the function Apply on the text of the document, which stays as it
+// is.
+func (d *Document) Apply(ctx context.Context, edits []Edit, o Options) (Result, error) {
 	ls, err := layersOf(o.Mode)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := checkText(text, edits, o); err != nil {
+	j := job{doc: d, indent: o.Indent, limits: DefaultLimits(), meter: maxSteps, most: cmp.Or(o.MaxText, DefaultMaxText)}
+	if o.Limits != nil {
+		j.limits = *o.Limits
+	}
+	if err := j.limits.check(); err != nil {
 		return Result{}, err
 	}
-	r := Result{Text: text, Hits: make([]Hit, 0, len(edits))}
+	if err := checkText(d.text, edits, j.most); err != nil {
+		return Result{}, err
+	}
+	r := Result{Text: d.text, Hits: make([]Hit, 0, len(edits))}
 	for i, e := range edits {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
@@ -112,19 +133,20 @@ func Apply(ctx context.Context, text string, edits []Edit, o Options) (Result, e
 		if err := e.check(); err != nil {
 			return Result{}, at(i, err)
 		}
-		if err := r.apply(ctx, e, ls, o); err != nil {
+		if err := r.apply(ctx, &j, e, ls); err != nil {
 			return Result{}, at(i, err)
 		}
+		j.doc = NewDocument(r.Text)
 	}
 	return r, nil
 }
 
-func checkText(text string, edits []Edit, o Options) error {
+func checkText(text string, edits []Edit, most int) error {
 	switch {
 	case len(edits) == 0:
 		return refuse(Invalid, "there is no edit: give at least one old and new text")
-	case len(text) > o.MaxText:
-		return refuse(TooCostly, "the text has %d bytes, and at most %d can be edited", len(text), o.MaxText)
+	case len(text) > min(most, hardMaxText):
+		return refuse(TooCostly, "the text has %d bytes, and at most %d can be edited", len(text), min(most, hardMaxText))
 	case len(edits) > maxWork/max(len(text), 1<<20):
 		return refuse(TooCostly, "%d edits are too many for a text of %d bytes; split them over several calls", len(edits), len(text))
 	case !utf8.ValidString(text):
@@ -153,13 +175,13 @@ func (e Edit) check() error {
 }
 
 // apply applies one edit by the first layer that finds a place.
-func (r *Result) apply(ctx context.Context, e Edit, ls []layer, o Options) error {
+func (r *Result) apply(ctx context.Context, j *job, e Edit, ls []layer) error {
 	for _, l := range ls {
 		replace := replaceOne
 		if e.ReplaceAll {
 			replace = replaceAll
 		}
-		done, err := replace(ctx, r.Text, e, l, o.MaxText)
+		done, err := replace(ctx, j, e, l)
 		if err != nil {
 			return err
 		}
@@ -181,12 +203,13 @@ type replaced struct {
 	changes []artel.Change
 }
 
-func replaceOne(ctx context.Context, text string, e Edit, l layer, limit int) (replaced, error) {
+func replaceOne(ctx context.Context, j *job, e Edit, l layer) (replaced, error) {
+	text := j.doc.text
 	var first match
 	var places []Place
 	count := 0
 	cur := cursor{text: text}
-	for m, err := range l.find(ctx, text, e.Old, true) {
+	for m, err := range l.find(ctx, j, e, true) {
 		if err != nil {
 			return replaced{}, err
 		}
@@ -204,28 +227,28 @@ func replaceOne(ctx context.Context, text string, e Edit, l layer, limit int) (r
 	case count > 1:
 		return replaced{}, ambiguous(count, places)
 	}
-	if size := len(text) - (first.end - first.start) + len(e.New); size > limit {
-		return replaced{}, tooLong(size, limit)
+	if size := len(text) - (first.end - first.start) + len(first.put); size > j.most {
+		return replaced{}, tooLong(size, j.most)
 	}
 	old := text[first.start:first.end]
 	p := places[0]
 	return replaced{
-		text:    text[:first.start] + e.New + text[first.end:],
+		text:    text[:first.start] + first.put + text[first.end:],
 		hit:     Hit{Layer: l.name, Similarity: first.similarity, Matched: old, Start: p.Start, End: p.End, Count: 1},
-		changes: []artel.Change{{Layer: l.name, Start: p.Start, End: p.End, Old: old, New: e.New}},
+		changes: []artel.Change{{Layer: l.name, Start: p.Start, End: p.End, Old: old, New: first.put}},
 	}, nil
 }
 
-func replaceAll(ctx context.Context, text string, e Edit, l layer, limit int) (replaced, error) {
+func replaceAll(ctx context.Context, j *job, e Edit, l layer) (replaced, error) {
+	text := j.doc.text
 	var d replaced
 	var out strings.Builder
 	var last match
 	firstStart := 0 // bytes, of text and of out alike
 	cur := cursor{text: text}
-	newLen := utf8.RuneCountInString(e.New)
 	var p Place
 	shift := 0 // code points by which the changes so far moved what follows
-	for m, err := range l.find(ctx, text, e.Old, false) {
+	for m, err := range l.find(ctx, j, e, false) {
 		if err != nil {
 			return replaced{}, err
 		}
@@ -240,13 +263,13 @@ func replaceAll(ctx context.Context, text string, e Edit, l layer, limit int) (r
 			d.hit.Places = append(d.hit.Places, p)
 		}
 		if d.hit.Count <= maxChanges {
-			d.changes = append(d.changes, artel.Change{Layer: l.name, Start: p.Start + shift, End: p.End + shift, Old: old, New: e.New})
+			d.changes = append(d.changes, artel.Change{Layer: l.name, Start: p.Start + shift, End: p.End + shift, Old: old, New: m.put})
 		}
-		shift += newLen - (p.End - p.Start)
+		shift += utf8.RuneCountInString(m.put) - (p.End - p.Start)
 		out.WriteString(text[last.end:m.start])
-		out.WriteString(e.New)
-		if size := out.Len(); size > limit {
-			return replaced{}, tooLong(size, limit)
+		out.WriteString(m.put)
+		if size := out.Len(); size > j.most {
+			return replaced{}, tooLong(size, j.most)
 		}
 		last = m
 	}
@@ -254,8 +277,8 @@ func replaceAll(ctx context.Context, text string, e Edit, l layer, limit int) (r
 		return replaced{}, nil
 	}
 	end := out.Len()
-	if size := end + len(text) - last.end; size > limit {
-		return replaced{}, tooLong(size, limit)
+	if size := end + len(text) - last.end; size > j.most {
+		return replaced{}, tooLong(size, j.most)
 	}
 	out.WriteString(text[last.end:])
 	d.text = out.String()

@@ -242,6 +242,48 @@ func wantRefusal(t *rapid.T, err error, k edit.RefusalKind) {
 	}
 }
 
+// Long old texts in long texts are looked for by leaps.
+func TestLongOldAgainstDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unit := words(1, 300).Draw(t, "unit")
+		old := strings.Repeat(unit, 1+rapid.IntRange(64, 2000).Draw(t, "length")/len(unit))
+		var b strings.Builder
+		for b.Len() < 5000 {
+			switch rapid.IntRange(0, 3).Draw(t, "next") {
+			case 0:
+				b.WriteString(old)
+			case 1:
+				b.WriteString(old[:len(unit)*rapid.IntRange(0, len(old)/len(unit)).Draw(t, "part")])
+			case 2:
+				b.WriteString(words(0, 30).Draw(t, "else"))
+			default:
+				b.WriteString(strings.Repeat("b\n", rapid.IntRange(0, 500).Draw(t, "far")))
+			}
+		}
+		text := b.String()
+		_, err := edit.Apply(t.Context(), text, []edit.Edit{{Old: old, New: "!"}}, edit.Options{Mode: edit.Exact})
+		switch starts := oracle(text, old); len(starts) {
+		case 0:
+			wantRefusal(t, err, edit.NotFound)
+		case 1:
+			if err != nil {
+				t.Fatal(err)
+			}
+		default:
+			wantRefusal(t, err, edit.Ambiguous)
+			if want := fmt.Sprintf("%d places", len(starts)); !strings.HasPrefix(err.Error(), want) {
+				t.Fatalf("%q does not begin with %q", err, want)
+			}
+		}
+		if len(oracle(text, old)) > 0 {
+			r, err := edit.Apply(t.Context(), text, []edit.Edit{{Old: old, New: "!", ReplaceAll: true}}, edit.Options{Mode: edit.Exact})
+			if want := strings.ReplaceAll(text, old, "!"); err != nil || r.Text != want {
+				t.Fatalf("got %q, %v; want %q", r.Text, err, want)
+			}
+		}
+	})
+}
+
 func TestSeveralEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := words(0, 60).Draw(t, "text")
@@ -280,8 +322,14 @@ func TestSeveralEdits(t *testing.T) {
 	})
 }
 
+// A fatal is a test, of rapid or not.
+type fatal interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // untouched checks that each change of r left all outside its span alone.
-func untouched(t *rapid.T, text string, r edit.Result) {
+func untouched(t fatal, text string, r edit.Result) {
 	t.Helper()
 	for i, c := range r.Changes {
 		runes := []rune(text)

@@ -8,17 +8,17 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Bell wakes the followers of a conversation and carries the text of the
-// answer being written. It is no store: a lost ring costs time, never truth,
-// because followers read the log. It is safe for concurrent use, and the kit
-// event/eventtest holds an implementation to this contract.
+// A Bell wakes the followers of a conversation and carries the answer that is
+// being written, text and reasoning. It is no store: a lost ring costs time,
+// never truth, because followers read the log. It is safe for concurrent use,
+// and the kit event/eventtest holds an implementation to this contract.
 type Bell interface {
 	// Ring says that the log of c has grown. It never blocks.
 	Ring(c artel.ConversationID)
 
-	// Say appends text to the answer that is being written in c. The first
-	// call with a new message drops what was said before. It never blocks.
-	Say(c artel.ConversationID, run artel.RunID, agent artel.AgentName, m artel.MessageID, text string)
+	// Say appends to the answer that is being written in c. The first call
+	// with a new message drops what was said before. It never blocks.
+	Say(c artel.ConversationID, s Speech)
 
 	// Hush drops the answer being written in c; the log has it now.
 	Hush(c artel.ConversationID)
@@ -27,11 +27,21 @@ type Bell interface {
 	Listen(c artel.ConversationID) Listener
 }
 
+// A Speech is a piece of an answer that is being written. Text and Reasoning
+// are appended to what was said of the same message; either may be empty.
+type Speech struct {
+	Run       artel.RunID
+	Agent     artel.AgentName
+	Message   artel.MessageID
+	Text      string
+	Reasoning string
+}
+
 // A Listener is one follower's ear. Its methods are called by one goroutine.
 type Listener interface {
 	// Wait returns when the log may have grown since the last Wait (at once
-	// the first time), or when there is text that this listener has not had,
-	// or with ctx's error.
+	// the first time), or when something was said that this listener has not
+	// had, or with ctx's error.
 	Wait(ctx context.Context) (News, error)
 
 	// Close stops listening.
@@ -42,12 +52,12 @@ type Listener interface {
 type News struct {
 	Grown bool // the log may hold more than before
 
-	// Text of the answer being written that this listener has not had; ""
-	// where there is none. Reset means that it is the whole text so far.
-	// Pieces may have been joined.
-	Text    string
-	Reset   bool
-	Run     artel.RunID
-	Agent   artel.AgentName
-	Message artel.MessageID
+	// Speech is what was said of the answer being written and this listener
+	// has not had; zero where there is nothing. Pieces may have been joined;
+	// then all reasoning came before the text, or the listener cannot tell.
+	Speech
+	Reset bool // the speech is the whole answer so far
 }
+
+// Said reports whether the news has something of the answer being written.
+func (n News) Said() bool { return n.Text != "" || n.Reasoning != "" }

@@ -30,11 +30,11 @@ type room struct {
 	rings uint64        // how often the log has grown
 	stir  chan struct{} // closed at the next news; nil: nobody waits
 
-	answer  uint64 // counts the answers, from 1
-	run     artel.RunID
-	agent   artel.AgentName
-	message artel.MessageID
-	text    *strings.Builder // nil: nobody writes; what it returns is shared and never changes
+	answer    uint64 // counts the answers, from 1
+	said      Speech // the newest piece; its text and reasoning are in the builders
+	writing   bool
+	text      *strings.Builder // what the builders return is shared and never changes
+	reasoning *strings.Builder
 }
 
 // Ring implements [Bell].
@@ -48,16 +48,17 @@ func (b *LocalBell) Ring(c artel.ConversationID) {
 }
 
 // Say implements [Bell].
-func (b *LocalBell) Say(c artel.ConversationID, run artel.RunID, agent artel.AgentName, m artel.MessageID, text string) {
+func (b *LocalBell) Say(c artel.ConversationID, s Speech) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.room(c)
-	if r.text == nil || r.message != m {
+	if !r.writing || r.said.Message != s.Message {
 		r.answer++
-		r.text = new(strings.Builder)
+		r.writing, r.text, r.reasoning = true, new(strings.Builder), new(strings.Builder)
 	}
-	r.run, r.agent, r.message = run, agent, m
-	r.text.WriteString(text)
+	r.said = s
+	r.text.WriteString(s.Text)
+	r.reasoning.WriteString(s.Reasoning)
 	r.wake()
 }
 
@@ -66,7 +67,7 @@ func (b *LocalBell) Hush(c artel.ConversationID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.rooms[c]; r != nil {
-		r.text = nil
+		r.writing, r.text, r.reasoning = false, nil, nil
 		b.tidy(c, r)
 	}
 }
@@ -91,7 +92,7 @@ func (b *LocalBell) room(c artel.ConversationID) *room {
 
 // tidy forgets a room that nobody uses.
 func (b *LocalBell) tidy(c artel.ConversationID, r *room) {
-	if r.ears == 0 && r.text == nil {
+	if r.ears == 0 && !r.writing {
 		delete(b.rooms, c)
 	}
 }
@@ -112,7 +113,8 @@ type ear struct {
 	first        bool
 	rings        uint64
 	answer       uint64
-	heard        int // bytes of that answer
+	text         int // bytes of that answer that were heard
+	reasoning    int
 }
 
 // Wait implements [Listener].
@@ -142,15 +144,18 @@ func (e *ear) listen() (News, <-chan struct{}, error) {
 	}
 	news := News{Grown: e.first || e.rings != r.rings}
 	e.first, e.rings = false, r.rings
-	if r.text != nil {
+	if r.writing {
 		if e.answer != r.answer {
-			e.answer, e.heard = r.answer, 0
+			e.answer, e.text, e.reasoning = r.answer, 0, 0
 		}
-		if all := r.text.String(); len(all) > e.heard {
+		text, reasoning := r.text.String()[e.text:], r.reasoning.String()[e.reasoning:]
+		if text != "" || reasoning != "" {
 			// An answer is reset as long as nothing of it was heard.
-			news.Reset = e.heard == 0
-			news.Text, e.heard = all[e.heard:], len(all)
-			news.Run, news.Agent, news.Message = r.run, r.agent, r.message
+			news.Reset = e.text+e.reasoning == 0
+			news.Speech = r.said
+			news.Text, news.Reasoning = text, reasoning
+			e.text += len(text)
+			e.reasoning += len(reasoning)
 		}
 	}
 	if news != (News{}) {

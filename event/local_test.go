@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/artelhq/artel"
 )
 
 // TestLocalBellKeepsNothing: rooms are there only while somebody writes or
@@ -20,12 +18,12 @@ func TestLocalBellKeepsNothing(t *testing.T) {
 	l := b.Listen("cnv_b")
 	l.Close()
 	l.Close()
-	b.Say("cnv_c", "run_1", "lead", "msg_1", "text")
+	b.Say("cnv_c", Speech{Message: "msg_1", Text: "text"})
 	l = b.Listen("cnv_c")
 	b.Hush("cnv_c")
 	l.Close()
 	l = b.Listen("cnv_d")
-	b.Say("cnv_d", "run_1", "lead", "msg_1", "text")
+	b.Say("cnv_d", Speech{Message: "msg_1", Reasoning: "thought"})
 	l.Close()
 	if len(b.rooms) != 1 {
 		t.Errorf("%d rooms are kept, want the one in which an answer is being written", len(b.rooms))
@@ -48,7 +46,7 @@ func TestLocalBellSharesText(t *testing.T) {
 		ears[i] = b.Listen("cnv_a")
 		defer ears[i].Close()
 	}
-	b.Say("cnv_a", "run_1", "lead", "msg_1", strings.Repeat("x", size))
+	b.Say("cnv_a", Speech{Message: "msg_1", Text: strings.Repeat("x", size)})
 	texts := make([]string, listeners)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -79,9 +77,9 @@ func BenchmarkLocalBell(b *testing.B) {
 		defer ears[i].Close()
 	}
 	ctx := context.Background()
-	id := artel.MessageID("msg_1")
+	piece := Speech{Run: "run_1", Agent: "lead", Message: "msg_1", Text: "token "}
 	for b.Loop() {
-		bell.Say("cnv_a", "run_1", "lead", id, "token ")
+		bell.Say("cnv_a", piece)
 		for _, l := range ears {
 			if _, err := l.Wait(ctx); err != nil {
 				b.Fatal(err)

@@ -16,10 +16,10 @@
 //     often it breaks off and comes back, and however slowly it reads.
 //
 // The answer that is being written travels beside the log, as events of type
-// message_delta with number 0. They are a preview: pieces may be joined, the
-// first one that a follower gets of a message carries all of its text so far
-// (reset), and none comes after the message_completed that has the same text.
-// Losing them loses nothing.
+// message_delta with number 0: its text, and what the model thinks before it.
+// They are a preview: pieces may be joined, the first one that a follower gets
+// of a message carries all of it so far (reset), and none comes after the
+// message_completed that has the same. Losing them loses nothing.
 //
 // As server-sent events (WHATWG HTML, "Server-sent events"), an event of the
 // log is one with "id:" its number, "event:" its type and "data:" its JSON, so
@@ -129,7 +129,7 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 				}
 				silent = silent && !told
 			}
-			if news.Text != "" && !f.isCompleted(news.Message) {
+			if news.Said() && !f.isCompleted(news.Message) {
 				e, err := delta(news)
 				if !yield(e, err) || err != nil {
 					return
@@ -157,7 +157,9 @@ func wait(ctx context.Context, ear Listener, d time.Duration) (News, error) {
 }
 
 func delta(n News) (artel.Event, error) {
-	return artel.NewEvent(n.Run, n.Agent, time.Now().UTC(), artel.MessageDelta{Message: n.Message, Text: n.Text, Reset: n.Reset})
+	return artel.NewEvent(n.Run, n.Agent, time.Now().UTC(), artel.MessageDelta{
+		Message: n.Message, Text: n.Text, Reasoning: n.Reasoning, Reset: n.Reset,
+	})
 }
 
 // A follower is where one caller of Follow stands.

@@ -162,7 +162,7 @@ func TestFollowEndsWithTheConversation(t *testing.T) {
 	var last error
 	for _, err := range l.Follow(t.Context(), artel.Local, c, 0, event.FollowOptions{}) {
 		if last = err; err == nil {
-			if err := s.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Conversations.Delete(c) }); err != nil {
+			if err := s.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Conversations.Delete(c, time.Now()) }); err != nil {
 				t.Fatal(err)
 			}
 			b.Ring(c)
@@ -201,7 +201,7 @@ func TestHeartbeat(t *testing.T) {
 		steps := []func(){
 			func() {}, // after the first heartbeat: nothing
 			func() { // after the second: text, three seconds later
-				time.AfterFunc(3*time.Second, func() { bell.Say(c, "run_1", "lead", "msg_1", "x") })
+				time.AfterFunc(3*time.Second, func() { bell.Say(c, speech("msg_1", "", "x")) })
 			},
 			func() {}, // after the text
 			func() { // after the third: an event whose ring is lost
@@ -238,7 +238,7 @@ func TestDeltasAfterCompletion(t *testing.T) {
 	bell := event.NewBell()
 	l := event.NewLog(s, bell)
 	c := newConversation(t, s)
-	bell.Say(c, "run_1", "lead", "msg_1", "text")
+	bell.Say(c, speech("msg_1", "", "text"))
 	if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", "text")); err != nil { // and no Hush
 		t.Fatal(err)
 	}
@@ -270,17 +270,17 @@ func TestFollowers(t *testing.T) {
 		bell := event.NewBell()
 		l := event.NewLog(s, bell)
 		c := newConversation(t, s)
-		script := rapid.SliceOfN(rapid.SampledFrom([]string{"event", "say", "say", "say", "complete", "complete late hush", "hush", "ring"}), 1, 40).Draw(rt, "script")
+		script := rapid.SliceOfN(rapid.SampledFrom([]string{"event", "say", "say", "say", "think", "think", "complete", "complete late hush", "hush", "ring"}), 1, 40).Draw(rt, "script")
 		breaks := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(1, 6), 0, 8), 1, 4).Draw(rt, "breaks")
 
-		truth := map[artel.MessageID]string{}
+		truth := map[artel.MessageID]answer{}
 		var mu sync.Mutex // guards truth
 		var wg sync.WaitGroup
 		problems := make(chan string, len(breaks))
 		for _, b := range breaks {
 			wg.Go(func() {
-				f := client{texts: map[artel.MessageID]string{}, done: map[artel.MessageID]bool{}}
-				if err := f.follow(t.Context(), l, c, b, func(m artel.MessageID) string { mu.Lock(); defer mu.Unlock(); return truth[m] }); err != nil {
+				f := client{shown: map[artel.MessageID]answer{}, done: map[artel.MessageID]bool{}}
+				if err := f.follow(t.Context(), l, c, b, func(m artel.MessageID) answer { mu.Lock(); defer mu.Unlock(); return truth[m] }); err != nil {
 					problems <- err.Error()
 				}
 			})
@@ -294,7 +294,7 @@ func TestFollowers(t *testing.T) {
 		}
 		complete := func() {
 			mu.Lock()
-			text := truth[current()]
+			text := truth[current()].text
 			mu.Unlock()
 			add(completed(t, current(), text))
 			messages++
@@ -306,9 +306,15 @@ func TestFollowers(t *testing.T) {
 			case "say":
 				piece := fmt.Sprintf("%d,", i)
 				mu.Lock()
-				truth[current()] += piece
+				truth[current()] = truth[current()].plus("", piece)
 				mu.Unlock()
-				bell.Say(c, "run_1", "lead", current(), piece)
+				bell.Say(c, speech(current(), "", piece))
+			case "think":
+				piece := fmt.Sprintf("(%d)", i)
+				mu.Lock()
+				truth[current()] = truth[current()].plus(piece, "")
+				mu.Unlock()
+				bell.Say(c, speech(current(), piece, ""))
 			case "complete":
 				complete()
 				bell.Hush(c)
@@ -331,15 +337,26 @@ func TestFollowers(t *testing.T) {
 	})
 }
 
+// An answer is what was thought and said of a message.
+type answer struct{ reasoning, text string }
+
+func (a answer) plus(reasoning, text string) answer {
+	return answer{a.reasoning + reasoning, a.text + text}
+}
+
+func speech(m artel.MessageID, reasoning, text string) event.Speech {
+	return event.Speech{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning, Text: text}
+}
+
 // A client is what somebody sees who follows, with breaks.
 type client struct {
 	last  artel.Seq
-	texts map[artel.MessageID]string
+	shown map[artel.MessageID]answer
 	done  map[artel.MessageID]bool
 }
 
 // follow reads until run_finished, and breaks off after so many events each.
-func (f *client) follow(ctx context.Context, l *event.Log, c artel.ConversationID, breaks []int, truth func(artel.MessageID) string) error {
+func (f *client) follow(ctx context.Context, l *event.Log, c artel.ConversationID, breaks []int, truth func(artel.MessageID) answer) error {
 	for {
 		n := 0
 		fresh := map[artel.MessageID]bool{}
@@ -364,7 +381,7 @@ func (f *client) follow(ctx context.Context, l *event.Log, c artel.ConversationI
 	}
 }
 
-func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(artel.MessageID) string) error {
+func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(artel.MessageID) answer) error {
 	switch {
 	case e.Type == artel.EventMessageDelta:
 		var d artel.MessageDelta
@@ -378,14 +395,15 @@ func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(
 			return fmt.Errorf("a piece %q of %s after it was complete", d.Text, d.Message)
 		}
 		if d.Reset {
-			f.texts[d.Message] = ""
+			f.shown[d.Message] = answer{}
 		} else if !fresh[d.Message] {
 			return fmt.Errorf("the first piece %q of %s does not say reset", d.Text, d.Message)
 		}
 		fresh[d.Message] = true
-		f.texts[d.Message] += d.Text
-		if !strings.HasPrefix(truth(d.Message), f.texts[d.Message]) {
-			return fmt.Errorf("%s shows %q, but is %q", d.Message, f.texts[d.Message], truth(d.Message))
+		got, want := f.shown[d.Message].plus(d.Reasoning, d.Text), truth(d.Message)
+		f.shown[d.Message] = got
+		if !strings.HasPrefix(want.text, got.text) || !strings.HasPrefix(want.reasoning, got.reasoning) {
+			return fmt.Errorf("%s shows %q, but is %q", d.Message, got, want)
 		}
 		return nil
 	case e.Seq != f.last+1:
@@ -398,7 +416,7 @@ func (f *client) take(e artel.Event, fresh map[artel.MessageID]bool, truth func(
 			return err
 		}
 		f.done[m.Message.ID] = true
-		if got, want := artel.TextOf(m.Message.Parts), truth(m.Message.ID); got != want {
+		if got, want := artel.TextOf(m.Message.Parts), truth(m.Message.ID).text; got != want {
 			return fmt.Errorf("%s ended as %q, want %q", m.Message.ID, got, want)
 		}
 	}

@@ -73,8 +73,8 @@ type Media struct {
 //	GET  /_fake/requests     what was asked: a list of [Request], oldest first
 //	POST /_fake/behave       a [Behavior], which holds from now on
 //
-// and the first three without /v1 too. It is safe for concurrent use and has
-// no goroutines of its own.
+// and the first three without /v1 too, and under /v1beta/openai, where Google
+// has them. It is safe for concurrent use and has no goroutines of its own.
 type OpenAIServer struct {
 	options Options
 	mux     *http.ServeMux
@@ -94,7 +94,7 @@ func OpenAI(o Options) *OpenAIServer {
 		o.Now = time.Now
 	}
 	s := &OpenAIServer{options: o, mux: http.NewServeMux(), behavior: o.Behavior}
-	for _, base := range []string{"/v1", ""} {
+	for _, base := range []string{"/v1", "", "/v1beta/openai"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.completions)
 		s.mux.HandleFunc("GET "+base+"/models", s.models)
 		s.mux.HandleFunc("GET "+base+"/models/{id...}", s.model)

@@ -25,12 +25,6 @@ type ArtifactView struct {
 	Content *string `json:"content,omitempty"`
 }
 
-// A VersionView is one version, with its text where it is text.
-type VersionView struct {
-	artel.Version
-	Content *string `json:"content,omitempty"`
-}
-
 // An ArtifactPath is the part of a path that names an artifact.
 type ArtifactPath struct {
 	ConversationPath
@@ -79,11 +73,14 @@ func (q AtQuery) message() (artel.MessageID, error) {
 
 func (f *face) artifacts() {
 	f.uploads()
+	f.writing()
+	f.history()
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts", "list-artifacts", "List the artifacts of a branch, with the edits of an active run", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			ConversationPath
 			AtQuery
+			Deleted bool `query:"deleted" doc:"those that are deleted in the place of those that are there"`
 		},
 		) (*body[List[artel.Artifact]], error) {
 			c, err := in.id()
@@ -94,48 +91,29 @@ func (f *face) artifacts() {
 			if err != nil {
 				return nil, err
 			}
-			items, err := f.app.Artifacts.List(ctx, c, at)
+			list := f.app.Artifacts.List
+			if in.Deleted {
+				list = f.app.Artifacts.Deleted
+			}
+			items, err := list(ctx, c, at)
 			return answer(listOf(items, ""), err)
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}", "read-artifact", "Read an artifact as it is now", http.StatusOK),
-		func(ctx context.Context, in *ArtifactAt) (*body[ArtifactView], error) {
+	register(f, f.op(http.MethodGet, artifactPath, "read-artifact", "Read an artifact as it is now", http.StatusOK),
+		func(ctx context.Context, in *ArtifactAt) (*versioned[ArtifactView], error) {
 			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
 			}
 			a, text, err := f.app.Artifacts.Find(ctx, c, id, at)
-			return answer(ArtifactView{a, text}, err)
+			return answerVersion(a.Version, ArtifactView{a, text}, err)
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/versions", "list-versions", "List the visible versions of an artifact, oldest first", http.StatusOK),
-		func(ctx context.Context, in *ArtifactPath) (*body[List[artel.Version]], error) {
-			c, id, err := in.parse()
-			if err != nil {
-				return nil, err
-			}
-			items, err := f.app.Artifacts.Versions(ctx, c, id)
-			return answer(listOf(items, ""), err)
-		})
-
-	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/versions/{n}", "read-version", "Read one version of an artifact", http.StatusOK),
-		func(ctx context.Context, in *struct {
-			ArtifactPath
-			Number int `path:"n" minimum:"1"`
-		},
-		) (*body[VersionView], error) {
-			c, id, err := in.parse()
-			if err != nil {
-				return nil, err
-			}
-			v, text, err := f.app.Artifacts.Version(ctx, c, id, in.Number)
-			return answer(VersionView{v, text}, err)
-		})
-
-	register(f, fileOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/raw", "read-raw", "Read the bytes of an artifact as they came", http.StatusOK)),
+	register(f, fileOp(f.op(http.MethodGet, artifactPath+"/raw", "read-raw", "Read the bytes of an artifact as they came", http.StatusOK)),
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			Version int `query:"version" minimum:"1" doc:"a version; absent: the newest visible one"`
+			LiveQuery
 			FileQuery
 		},
 		) (*huma.StreamResponse, error) {
@@ -143,14 +121,18 @@ func (f *face) artifacts() {
 			if err != nil {
 				return nil, err
 			}
-			file, err := f.app.Artifacts.Open(ctx, c, id, in.Version, at)
+			open := f.app.Artifacts.Open
+			if in.Live {
+				open = f.app.Artifacts.OpenLive
+			}
+			file, err := open(ctx, c, id, in.Version, at)
 			if err != nil {
 				return nil, err
 			}
 			return serveFile(file, in.Preview), nil
 		})
 
-	register(f, routeOp(f.op(http.MethodGet, "/conversations/{cid}/artifacts/{id}/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),
+	register(f, routeOp(f.op(http.MethodGet, artifactPath+"/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			TargetQuery

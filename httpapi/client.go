@@ -87,7 +87,7 @@ func (c *Client) Artifacts(ctx context.Context, id artel.ConversationID) (out Li
 
 // Artifact reads an artifact as it is now, or with a version as it was then.
 func (c *Client) Artifact(ctx context.Context, ref artel.Ref) (out ArtifactView, err error) {
-	path := "/conversations/" + string(ref.Conversation) + "/artifacts/" + url.PathEscape(string(ref.Artifact))
+	path := pathOf(ref)
 	if ref.Version == 0 {
 		return out, c.json(ctx, http.MethodGet, path, nil, &out)
 	}
@@ -276,7 +276,7 @@ func (c *Client) answer(req *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	var p Problem
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxEvent)) // a 412 holds texts
 	if json.Unmarshal(b, &p) != nil || p.Status == 0 {
 		return nil, c.unreachable("it answered %s, not as an Artel server does", resp.Status)
 	}

@@ -17,6 +17,17 @@ type NewConversation struct {
 	Service string `json:"service,omitempty" maxLength:"256"`
 }
 
+// A ConversationChange is the body of PATCH /conversations/{cid}.
+type ConversationChange struct {
+	Title string `json:"title" minLength:"1" maxLength:"256"`
+}
+
+// A SearchQuery asks for a page of the conversations that hold all its words.
+type SearchQuery struct {
+	PageQuery
+	Search string `query:"search" maxLength:"200" doc:"words that are all in the title or in the messages, also as parts of longer words; case makes no difference"`
+}
+
 // A ConversationPath is the part of a path that names a conversation. Input
 // types that others embed are exported because huma looks at no others.
 type ConversationPath struct {
@@ -43,9 +54,9 @@ func (f *face) conversations() {
 			}))
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations", "list-conversations", "List conversations, newest first", http.StatusOK),
-		func(ctx context.Context, in *PageQuery) (*body[List[artel.Conversation]], error) {
-			items, next, err := f.app.Conversations.List(ctx, app.Page{Cursor: in.Cursor, Limit: in.Limit})
+	register(f, f.op(http.MethodGet, "/conversations", "list-conversations", "List or search conversations, newest first", http.StatusOK),
+		func(ctx context.Context, in *SearchQuery) (*body[List[app.Listed]], error) {
+			items, next, err := f.app.Conversations.List(ctx, app.ConversationQuery{Search: in.Search, Page: app.Page{Cursor: in.Cursor, Limit: in.Limit}})
 			return answer(listOf(items, next), err)
 		})
 
@@ -58,7 +69,29 @@ func (f *face) conversations() {
 			return answer(f.app.Conversations.Find(ctx, id))
 		})
 
-	register(f, f.op(http.MethodDelete, "/conversations/{cid}", "delete-conversation", "Delete a conversation with everything in it", http.StatusNoContent),
+	register(f, f.op(http.MethodPatch, "/conversations/{cid}", "rename-conversation", "Rename a conversation", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ConversationPath
+			Body ConversationChange
+		},
+		) (*body[artel.Conversation], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Conversations.Rename(ctx, id, in.Body.Title))
+		})
+
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/restore", "restore-conversation", "Bring back a conversation that was deleted less than an hour ago", http.StatusOK),
+		func(ctx context.Context, in *ConversationPath) (*body[artel.Conversation], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Conversations.Restore(ctx, id))
+		})
+
+	register(f, f.op(http.MethodDelete, "/conversations/{cid}", "delete-conversation", "Delete a conversation with everything in it; for an hour, restore brings it back", http.StatusNoContent),
 		func(ctx context.Context, in *ConversationPath) (*none, error) {
 			id, err := in.id()
 			if err != nil {

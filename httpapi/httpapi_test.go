@@ -354,7 +354,11 @@ func TestRun(t *testing.T) {
 		for _, p := range m["parts"].([]any) {
 			part := p.(map[string]any)
 			must := map[string]string{"text": "type text", "tool_call": "type id name arguments", "tool_result": "type call_id content"}[part["type"].(string)]
-			has(t, "a part", part, must, "")
+			may := map[string]string{"tool_result": "duration_ms metadata"}[part["type"].(string)]
+			has(t, "a part", part, must, may)
+			if told, ok := part["metadata"].(map[string]any); ok && told["content_type"] != "markdown" {
+				t.Errorf("got metadata %v", told)
+			}
 			if args, ok := part["arguments"]; ok && args.(map[string]any)["id"] != "note" {
 				t.Errorf("got arguments %v", args)
 			}
@@ -550,6 +554,32 @@ func TestEdit(t *testing.T) {
 	m = b.object(b.do("POST", "/edit", `{"content":"x","edits":[{"old":"x","new":""}]}`), 200)
 	if content, ok := m["content"]; !ok || content != "" {
 		t.Errorf("an empty content: got %v", m)
+	}
+	for _, tt := range []struct{ rest, layer, content, refused string }{
+		{`"content":"“a”\r\nb","edits":[{"old":"\"a\"\nb","new":"c\nd"}]`, "normalized", "c\r\nd", ""},
+		{`"content":"“a”\r\nb","edits":[{"old":"\"a\"\nb","new":"c\nd"}],"mode":"exact"`, "", "", "not_found"},
+		{`"content":"\tif a {\n","edits":[{"old":"  if a {\n","new":"  if b {\n"}],"indent":true`, "normalized", "\tif b {\n", ""},
+		{`"content":"<the quick brown fox>","edits":[{"old":"the quikc brown fox","new":"it"}]`, "approximate", "<it>", ""},
+		{`"content":"<the quick brown fox>","edits":[{"old":"the quikc brown fox","new":"it"}],"mode":"normalized"`, "", "", "not_found"},
+		{`"content":"<the quick brown fox>","edits":[{"old":"the quikc brown fox","new":"it"}],"limits":{"max_ratio":0,"min_distance":1}`, "", "", "not_found"},
+		{`"content":"<the quick brown fox>","edits":[{"old":"the quikc brown fox","new":"it"}],"limits":{"min_length":20}`, "", "", "not_found"},
+		{`"content":"<quick>","edits":[{"old":"quikk","new":"it"}],"limits":{"min_length":0}`, "approximate", "<it>", ""},
+		{`"content":"the quick brown fox\nthe quicker brown bear","edits":[{"old":"the quikc brown fox","new":"it"}]`, "approximate", "it\nthe quicker brown bear", ""},
+		{`"content":"the quick brown fox\nthe quicker brown bear","edits":[{"old":"the quikc brown fox","new":"it"}],"limits":{"margin":9}`, "", "", "ambiguous"},
+	} {
+		m := b.object(b.do("POST", "/edit", "{"+tt.rest+"}"), 200)
+		if tt.refused != "" {
+			if m["ok"] != false || m["error"].(map[string]any)["kind"] != tt.refused {
+				t.Errorf("%s: got %v", tt.rest, m)
+			}
+			continue
+		}
+		if m["ok"] != true || m["content"] != tt.content || m["edits"].([]any)[0].(map[string]any)["layer"] != tt.layer {
+			t.Errorf("%s: got %v", tt.rest, m)
+		}
+	}
+	for _, limits := range []string{`{"max_ratio":2}`, `{"margin":-1}`, `{"min_length":-1}`, `{"min_distance":-1}`, `{"ratio":1}`} {
+		b.problem(b.do("POST", "/edit", `{"content":"x","edits":[{"old":"x","new":"y"}],"limits":`+limits+`}`), 422, "invalid")
 	}
 	b.problem(b.do("POST", "/edit", `{"content":"x","edits":[]}`), 422, "invalid")
 	b.problem(b.do("POST", "/edit", `{"content":"x"}`), 422, "invalid")

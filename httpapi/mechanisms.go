@@ -52,7 +52,38 @@ type NewEdit struct {
 		New        string `json:"new"`
 		ReplaceAll bool   `json:"replace_all,omitempty"`
 	} `json:"edits" minItems:"1" maxItems:"1000"`
-	Mode string `json:"mode,omitempty" enum:"auto,exact" default:"auto"`
+	Mode   string      `json:"mode,omitempty" enum:"auto,exact,normalized" default:"auto" doc:"how far from the letter a match may be; auto also takes passages that only resemble the old text"`
+	Limits *EditLimits `json:"limits,omitempty"`
+	Indent bool        `json:"indent,omitempty" doc:"leave out the white space that lines begin with where they are written otherwise; new text gets the document's"`
+}
+
+// EditLimits say how far an approximate match may go. What is absent is as
+// usual; see [edit.Limits].
+type EditLimits struct {
+	MaxRatio    *float64 `json:"max_ratio,omitempty" minimum:"0" maximum:"1" doc:"the part of the old text that may differ; usually 0.3"`
+	MinDistance *int     `json:"min_distance,omitempty" minimum:"0" doc:"edits that are allowed however small that part is; usually 5"`
+	MinLength   *int     `json:"min_length,omitempty" minimum:"0" doc:"shorter old texts, in code points, are not matched approximately; usually 12"`
+	Margin      *int     `json:"margin,omitempty" minimum:"0" doc:"by how many edits every other place has to be worse; usually a tenth of the old text, and at least 2"`
+}
+
+// limits returns the usual limits with those that are given; nil is nil.
+func (l *EditLimits) limits() *edit.Limits {
+	if l == nil {
+		return nil
+	}
+	out := edit.DefaultLimits()
+	if l.MaxRatio != nil {
+		out.MaxRatio = *l.MaxRatio
+	}
+	for _, x := range []struct {
+		to    *int
+		given *int
+	}{{&out.MinDistance, l.MinDistance}, {&out.MinLength, l.MinLength}, {&out.Margin, l.Margin}} {
+		if x.given != nil {
+			*x.to = *x.given
+		}
+	}
+	return &out
 }
 
 // An Edited is the answer of POST /edit. Offsets are code points of the text
@@ -191,12 +222,14 @@ func (f *face) mechanisms() {
 			for i, e := range in.Body.Edits {
 				edits[i] = edit.Edit{Old: e.Old, New: e.New, ReplaceAll: e.ReplaceAll}
 			}
-			return answer(edited(f.app.Mechanisms.Edit(ctx, in.Body.Content, edits, edit.Options{Mode: edit.Mode(in.Body.Mode)})))
+			return answer(EditedOf(f.app.Mechanisms.Edit(ctx, in.Body.Content, edits, edit.Options{
+				Mode: edit.Mode(in.Body.Mode), Limits: in.Body.Limits.limits(), Indent: in.Body.Indent,
+			})))
 		})
 }
 
-// edited shapes the outcome of an edit; a refusal is an answer.
-func edited(r edit.Result, err error) (Edited, error) {
+// EditedOf shapes the outcome of an edit; a refusal is an answer.
+func EditedOf(r edit.Result, err error) (Edited, error) {
 	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
 		return Edited{Error: &EditError{
 			Edit: refusal.Edit, Kind: string(refusal.Kind), Message: refusal.Message, Places: placesOf(refusal.Places),

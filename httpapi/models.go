@@ -52,6 +52,10 @@ func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 }
 
 func (f *face) models() {
+	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
+		func(ctx context.Context, _ *none) (*body[List[app.Finding]], error) {
+			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)
+		})
 	register(f, f.op(http.MethodGet, "/services", "list-services", "List the services with what is known of them and from where", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {
 			def := f.app.Models.Default(ctx).ID

@@ -18,10 +18,12 @@ import (
 // endpoints are all of the API; a route that is added is added here too.
 const endpoints = `
 DELETE /conversations/{cid}
+DELETE /conversations/{cid}/artifacts/{id}
 GET    /conversations
 GET    /conversations/{cid}
 GET    /conversations/{cid}/artifacts
 GET    /conversations/{cid}/artifacts/{id}
+GET    /conversations/{cid}/artifacts/{id}/diff
 GET    /conversations/{cid}/artifacts/{id}/raw
 GET    /conversations/{cid}/artifacts/{id}/route
 GET    /conversations/{cid}/artifacts/{id}/versions
@@ -29,17 +31,23 @@ GET    /conversations/{cid}/artifacts/{id}/versions/{n}
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/messages
 GET    /files/{ref}
+GET    /findings
 GET    /runs/{rid}
 GET    /services
 GET    /tools
+PATCH  /conversations/{cid}
+PATCH  /conversations/{cid}/artifacts/{id}
 POST   /conversations
 POST   /conversations/{cid}/artifacts
+POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/messages
+POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /media/detect
 POST   /route
 POST   /runs/{rid}/cancel
+PUT    /conversations/{cid}/artifacts/{id}
 `
 
 func (b *bench) openAPI() map[string]any {
@@ -107,16 +115,25 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	}{
 		{"POST", "/conversations", "/conversations", `{"title":"x"}`, "201"},
 		{"GET", "/conversations", "/conversations", nil, "200"},
+		{"GET", "/conversations?search=go", "/conversations", nil, "200"},
 		{"GET", at, "/conversations/{cid}", nil, "200"},
+		{"PATCH", at, "/conversations/{cid}", `{"title":"New"}`, "200"},
+		{"POST", at + "/restore", "/conversations/{cid}/restore", nil, "default"},
 		{"GET", at + "/messages", "/conversations/{cid}/messages", nil, "200"},
 		{"GET", at + "/artifacts", "/conversations/{cid}/artifacts", nil, "200"},
 		{"GET", at + "/artifacts/note", "/conversations/{cid}/artifacts/{id}", nil, "200"},
 		{"GET", at + "/artifacts/b.png", "/conversations/{cid}/artifacts/{id}", nil, "200"},
 		{"GET", at + "/artifacts/note/versions", "/conversations/{cid}/artifacts/{id}/versions", nil, "200"},
 		{"GET", at + "/artifacts/note/versions/2", "/conversations/{cid}/artifacts/{id}/versions/{n}", nil, "200"},
+		{"GET", at + "/artifacts/note/versions?edits=true", "/conversations/{cid}/artifacts/{id}/versions", nil, "200"},
+		{"GET", at + "/artifacts/note/diff", "/conversations/{cid}/artifacts/{id}/diff", nil, "200"},
+		{"PATCH", at + "/artifacts/note", "/conversations/{cid}/artifacts/{id}", `{"title":"New"}`, "200"},
+		{"POST", at + "/artifacts/note/restore", "/conversations/{cid}/artifacts/{id}/restore", `{"version":2}`, "200"},
+		{"PUT", at + "/artifacts/note", "/conversations/{cid}/artifacts/{id}", `{"content":"x"}`, "default"},
 		{"GET", at + "/events?format=json", "/conversations/{cid}/events", nil, "200"},
 		{"GET", "/runs/" + run["id"].(string), "/runs/{rid}", nil, "200"},
 		{"GET", "/services", "/services", nil, "200"},
+		{"GET", "/findings", "/findings", nil, "200"},
 		{"GET", "/tools", "/tools", nil, "200"},
 		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
 		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},

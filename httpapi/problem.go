@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/form"
 )
 
@@ -29,6 +30,11 @@ type Problem struct {
 	// Of a missing artifact, as the tools for models say it too.
 	Missing string `json:"error,omitempty"`
 	Ref     string `json:"ref,omitempty"`
+
+	// Of a write that was made for another version than the newest.
+	Base    int             `json:"base,omitempty" doc:"the version that If-Match named"`
+	Current *artel.Artifact `json:"current,omitempty" doc:"what is there now"`
+	Merge   *Merge          `json:"merge,omitempty"`
 }
 
 // A FieldError says what is wrong with one field of the body (a JSON pointer)
@@ -90,6 +96,8 @@ func (f *face) problem(err error) error {
 	switch code {
 	case form.CodeMalformed:
 		p = newProblem(http.StatusBadRequest, code, err.Error())
+	case app.CodeStale:
+		p = staleProblem(err)
 	case artel.CodeArtifactNotFound:
 		p.Missing = code
 		if e, ok := errors.AsType[*artel.Error](err); ok {

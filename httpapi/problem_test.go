@@ -30,7 +30,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "//conversations", nil, nil, 404, "not_found"},
 		{"GET", "/conversations/../tools", nil, nil, 404, "not_found"},
 		{"PUT", "/conversations", nil, nil, 405, "method_not_allowed"},
-		{"PATCH", "/conversations/" + c, nil, nil, 405, "method_not_allowed"},
+		{"PUT", "/conversations/" + c, nil, nil, 405, "method_not_allowed"},
 		{"GET", "/edit", nil, nil, 405, "method_not_allowed"},
 		{"POST", "/conversations", `{"title":`, nil, 400, "malformed"},
 		{"POST", "/conversations", "{\"title\":\"\xff\"}", nil, 400, "malformed"},

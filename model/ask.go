@@ -4,11 +4,13 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,12 +33,14 @@ const (
 // Complete asks the endpoint of s what is not known about it: the model, where
 // none is named (the first of GET {base}/models), and what the list says of
 // the model (max_model_len of vLLM; context_length, architecture and
-// top_provider of OpenRouter). What the operator stated stays. Services of
-// other dialects than [OpenAI] come back as they are.
+// top_provider of OpenRouter). What the operator stated stays, and so does
+// what the endpoint cannot carry. Services of other dialects than [OpenAI]
+// come back as they are; so do those with a model whose endpoint is a vendor's
+// second one: its list is that of the vendor's own API, with other rules.
 //
 // When the query fails, s comes back as it was, with the error.
 func Complete(ctx context.Context, client *http.Client, s Service) (Service, error) {
-	if s.Dialect != OpenAI || s.BaseURL == "" {
+	if s.Dialect != OpenAI || s.BaseURL == "" || s.Carries != nil && s.Model != "" {
 		return s, nil
 	}
 	var list struct {
@@ -47,7 +51,7 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 	}
 	if s.Model == "" {
 		if len(list.Data) == 0 {
-			return s, artel.Errorf(artel.Unavailable, "model.Complete", string(s.ID), "%s/models lists no model", s.BaseURL)
+			return s, artel.Errorf(artel.Unavailable, "model.Complete", string(s.ID), "%s/models %w", s.BaseURL, errNoModels)
 		}
 		s.Model = list.Data[0].ID
 	}
@@ -56,8 +60,11 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 		facts = list.Data[i].capabilities()
 	}
 	s.Capabilities = combine(s.Capabilities.stated(), facts, Catalog(s.Model))
-	return s, nil
+	return s.narrowed(), nil
 }
+
+// errNoModels says that a server is well and has nothing to offer.
+var errNoModels = errors.New("lists no model")
 
 // listedModel is an element of GET /models, with what some servers add to it.
 type listedModel struct {
@@ -107,31 +114,87 @@ type LocalServers struct {
 	LlamaCPP string // base URL; "": http://127.0.0.1:8080
 }
 
-// DiscoverLocal asks an Ollama and a llama.cpp server on this machine for
-// their models. Nobody listening is no error; a server that answers badly is,
-// and what others answered comes with it. The client must allow loopback
-// addresses; bound the search by ctx.
-func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, error) {
-	if at.Ollama == "" {
-		at.Ollama = ollamaAt
+// LocalServersIn reads the addresses from the environment: OLLAMA_BASE_URL and
+// LLAMACPP_BASE_URL.
+func LocalServersIn(getenv func(string) string) LocalServers {
+	return LocalServers{
+		Ollama:   strings.TrimSpace(getenv("OLLAMA_BASE_URL")),
+		LlamaCPP: strings.TrimSpace(getenv("LLAMACPP_BASE_URL")),
 	}
-	if at.LlamaCPP == "" {
-		at.LlamaCPP = llamaCPPAt
-	}
-	var ollama, llama []Service
-	var errOllama, errLlama error
-	var g errgroup.Group // without a context: one server's failure does not stop the other's search
-	g.Go(func() error {
-		ollama, errOllama = findOllama(ctx, client, strings.TrimRight(at.Ollama, "/"))
-		return nil
-	})
-	g.Go(func() error {
-		llama, errLlama = findLlamaCPP(ctx, client, strings.TrimRight(at.LlamaCPP, "/"))
-		return nil
-	})
-	_ = g.Wait()
-	return append(ollama, llama...), errors.Join(present(errOllama), present(errLlama))
 }
+
+// A neighbor is a kind of server that may run on this machine.
+type neighbor struct {
+	name, variable string
+	set            bool
+	base           string // without a slash at the end
+	find           func(ctx context.Context, client *http.Client, base string) ([]Service, error)
+}
+
+func (at LocalServers) neighbors() []neighbor {
+	return []neighbor{
+		{"Ollama", "OLLAMA_BASE_URL", at.Ollama != "", strings.TrimRight(cmp.Or(at.Ollama, ollamaAt), "/"), findOllama},
+		{"llama.cpp", "LLAMACPP_BASE_URL", at.LlamaCPP != "", strings.TrimRight(cmp.Or(at.LlamaCPP, llamaCPPAt), "/"), findLlamaCPP},
+	}
+}
+
+func (n neighbor) finding() Finding {
+	place := n.base
+	if u, err := url.Parse(n.base); err == nil {
+		place = u.Redacted()
+	}
+	return Finding{Source: OnMachine, Place: place, Name: n.name, Found: FoundLater, Variables: []Variable{{n.variable, n.set}}}
+}
+
+// Findings returns what can be said of the servers before they are asked.
+func (at LocalServers) Findings() []Finding {
+	var out []Finding
+	for _, n := range at.neighbors() {
+		out = append(out, n.finding())
+	}
+	return out
+}
+
+// DiscoverLocal asks an Ollama and a llama.cpp server on this machine for
+// their models; there is one finding for each. Nobody listening is no error; a
+// server that answers badly is, and what others answered comes with it. The
+// client must allow loopback addresses; bound the search by ctx.
+func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, []Finding, error) {
+	neighbors := at.neighbors()
+	answers := make([][]Service, len(neighbors))
+	errs := make([]error, len(neighbors))
+	var g errgroup.Group // without a context: one server's failure does not stop the other's search
+	for i, n := range neighbors {
+		g.Go(func() error {
+			answers[i], errs[i] = n.find(ctx, client, n.base)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	var found []Service
+	var findings []Finding
+	for i, n := range neighbors {
+		f := n.finding()
+		f.Found = FoundNothing
+		switch err := errs[i]; {
+		case errors.Is(err, errElse):
+			f.Problem, errs[i] = OtherServer, nil
+		case err != nil:
+			f.Blame(err)
+			errs[i] = present(err)
+		case len(answers[i]) == 0:
+			f.Problem = NoModel
+		}
+		for _, s := range answers[i] {
+			f.Services = append(f.Services, s.ID)
+		}
+		found, findings = append(found, answers[i]...), append(findings, f)
+	}
+	return found, findings, errors.Join(errs...)
+}
+
+// errElse says that the port belongs to another kind of server.
+var errElse = errors.New("another server is there")
 
 // present drops the error of a server that is not there.
 func present(err error) error {
@@ -219,7 +282,7 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	}
 	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
 	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
-		return nil, nil // the port is popular: this is something else
+		return nil, errElse // the port is popular
 	case err != nil:
 		return nil, err
 	}
@@ -284,19 +347,28 @@ func slug(s string) string {
 // errOther marks an answer that is not the expected document.
 var errOther = errors.New("not the answer that was expected")
 
+// A statusError is an answer that is no success.
+type statusError struct {
+	code int
+	line string // "401 Unauthorized"
+}
+
+func (e *statusError) Error() string { return errOther.Error() + ": " + e.line }
+func (e *statusError) Unwrap() error { return errOther }
+
 // ask gets a JSON document, or posts one and gets another.
-func ask(ctx context.Context, client *http.Client, key Secret, url string, body, into any) error {
+func ask(ctx context.Context, client *http.Client, key Secret, address string, body, into any) error {
 	method, payload := http.MethodGet, io.Reader(nil)
 	if body != nil {
 		b, err := json.Marshal(body)
 		if err != nil {
-			return &artel.Error{Op: "model.ask", Subject: url, Kind: artel.Internal, Err: err}
+			return &artel.Error{Op: "model.ask", Subject: address, Kind: artel.Internal, Err: err}
 		}
 		method, payload = http.MethodPost, bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, url, payload)
+	req, err := http.NewRequestWithContext(ctx, method, address, payload)
 	if err != nil {
-		return artel.Errorf(artel.Invalid, "model.ask", artel.Shorten(url, 200), "not an address: %w", err)
+		return artel.Errorf(artel.Invalid, "model.ask", artel.Shorten(address, 200), "not an address: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -312,13 +384,13 @@ func ask(ctx context.Context, client *http.Client, key Secret, url string, body,
 	defer resp.Body.Close()
 	b, err := fetch.ReadAll(resp.Body, maxAnswer)
 	if err != nil {
-		return &artel.Error{Op: "model.ask", Subject: url, Kind: artel.KindOf(err), Err: err}
+		return &artel.Error{Op: "model.ask", Subject: address, Kind: artel.KindOf(err), Err: err}
 	}
 	if resp.StatusCode/100 != 2 {
-		return artel.Errorf(artel.Unavailable, "model.ask", url, "%w: %s: %s", errOther, resp.Status, artel.Shorten(string(b), quoted))
+		return artel.Errorf(artel.Unavailable, "model.ask", address, "%w: %s", &statusError{resp.StatusCode, resp.Status}, artel.Shorten(string(b), quoted))
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return artel.Errorf(artel.Unavailable, "model.ask", url, "%w: %w", errOther, err)
+		return artel.Errorf(artel.Unavailable, "model.ask", address, "%w: %w", errOther, err)
 	}
 	return nil
 }

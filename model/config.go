@@ -22,7 +22,7 @@ import (
 // ParseServicesFile reads an llmservices.json, {"services": [entry, …]}, as
 // [ParseServices] does. A file that cannot be parsed is of kind Invalid, and
 // the error names file and line.
-func ParseServicesFile(file string, data []byte, getenv func(string) string) ([]Service, []string, error) {
+func ParseServicesFile(file string, data []byte, getenv func(string) string) ([]Service, []Finding, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var doc struct {
 		Services []any `json:"services"`
@@ -49,14 +49,49 @@ func ParseServicesFile(file string, data []byte, getenv func(string) string) ([]
 		line := 1 + bytes.Count(data[:min(at, int64(len(data)))], []byte("\n"))
 		return nil, nil, artel.Errorf(artel.Invalid, "model.ParseServicesFile", file, "line %d: %w", line, err)
 	}
-	services, warnings := ParseServices(doc.Services, file, getenv)
-	return services, warnings, nil
+	services, findings := ParseServices(doc.Services, file, getenv, entryLines(data)...)
+	return services, findings, nil
+}
+
+// entryLines returns the lines on which the entries of a file begin that has
+// been parsed. Where a key is doubled, the last one counts, as in parsing.
+func entryLines(data []byte) []int {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var lines []int
+	_, err := dec.Token() // the brace
+	for err == nil && dec.More() {
+		var key json.Token
+		if key, err = dec.Token(); err != nil {
+			break
+		}
+		if name, _ := key.(string); !strings.EqualFold(name, "services") {
+			var value json.RawMessage
+			err = dec.Decode(&value)
+			continue
+		}
+		var bracket json.Token
+		if bracket, err = dec.Token(); err != nil || bracket != json.Delim('[') {
+			return nil // null, and another list elsewhere
+		}
+		lines = nil
+		for err == nil && dec.More() {
+			var value json.RawMessage
+			if err = dec.Decode(&value); err == nil {
+				begin := int(dec.InputOffset()) - len(value)
+				lines = append(lines, 1+bytes.Count(data[:begin], []byte("\n")))
+			}
+		}
+		_, err = dec.Token()
+	}
+	return lines
 }
 
 // ParseServices makes services of decoded entries of an llmservices.json or of
-// services in artel.yaml; origin is where they come from. What is wrong in an
-// entry never fails: it is left out and told in a warning, which holds no
-// secret. Capabilities that are not declared come from the built-in catalog.
+// services in artel.yaml; origin is the file they come from, and lines are
+// those on which the entries begin, where they are known. What is wrong in an
+// entry never fails: it is left out and told in the entry's finding (see
+// [Finding.Warnings]), which holds no secret. Capabilities that are not
+// declared come from the built-in catalog.
 //
 // An entry is an object. id is required; model and baseURL are too, unless the
 // service serves for routing only. apiKey may be "${NAME}", which getenv
@@ -65,49 +100,56 @@ func ParseServicesFile(file string, data []byte, getenv func(string) string) ([]
 // placement {tool_image, tool_file} (whether tool results may carry them),
 // context_window, max_output (maxTokens is the same), tokenizer,
 // maxConcurrentRequests, timeout (milliseconds of silence).
-func ParseServices(entries []any, origin string, getenv func(string) string) ([]Service, []string) {
+func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
-	var warnings []string
+	var findings []Finding
 	seen := map[artel.ServiceID]bool{}
 	for i, raw := range entries {
-		e := &entry{label: fmt.Sprintf("services[%d]", i), warnings: &warnings}
-		fields, ok := raw.(map[string]any)
-		if !ok {
-			e.warn("is no object and is left out")
-			continue
+		f := Finding{Source: InConfiguration, Place: origin, Found: FoundNothing}
+		if i < len(lines) {
+			f.Line = lines[i]
 		}
-		e.fields = fields
-		s := e.service(origin, getenv)
-		switch {
-		case s.ID == "":
-			e.warn("has no id and is left out")
-		case seen[s.ID]:
-			e.warn("has the id of an earlier entry and is left out")
-		default:
-			seen[s.ID] = true
-			services = append(services, s)
+		if fields, ok := raw.(map[string]any); !ok {
+			f.Problem = NoObject
+		} else if s, ok := f.read(fields, getenv); ok {
+			if seen[s.ID] {
+				f.Problem, f.Detail = IDTaken, string(s.ID)
+			} else {
+				seen[s.ID] = true
+				services, f.Services = append(services, s), []artel.ServiceID{s.ID}
+			}
 		}
+		findings = append(findings, f)
 	}
-	return services, warnings
+	return services, findings
+}
+
+// read makes a service of an entry, and notes in f what is wrong with it.
+func (f *Finding) read(fields map[string]any, getenv func(string) string) (Service, bool) {
+	e := &entry{fields: fields, finding: f}
+	s := e.service(f.Place, getenv)
+	f.Name = artel.Shorten(string(s.ID), 60)
+	if s.ID == "" {
+		f.Problem, f.Detail = NoID, ""
+		return s, false
+	}
+	return s, true
 }
 
 // entry reads one object and collects what is wrong in it.
 type entry struct {
-	label    string // for warnings
-	fields   map[string]any
-	known    []string // keys that were asked for
-	warnings *[]string
+	fields  map[string]any
+	under   string   // "limits." in the object of that name
+	known   []string // keys that were asked for
+	finding *Finding
 }
 
-func (e *entry) warn(format string, args ...any) {
-	*e.warnings = append(*e.warnings, e.label+" "+fmt.Sprintf(format, args...))
+func (e *entry) flaw(code FlawCode, key, value string) {
+	e.finding.Flaws = append(e.finding.Flaws, Flaw{code, e.under + artel.Shorten(key, 60), artel.Shorten(value, 60)})
 }
 
 func (e *entry) service(origin string, getenv func(string) string) Service {
 	id := e.text("id")
-	if id != "" {
-		e.label = fmt.Sprintf("service %q", artel.Shorten(id, 60))
-	}
 	s := Service{
 		ID:            artel.ServiceID(id),
 		Name:          e.text("name"),
@@ -128,12 +170,12 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 		s.Dialect = d
 	} else if d != "" {
 		s.BaseURL = "" // nobody knows how to call it
-		e.warn("dialect %q is not one of %q; it serves for routing only", artel.Shorten(string(d), 40), Dialects())
+		e.finding.Problem, e.finding.Detail = DialectUnknown, artel.Shorten(string(d), 40)
 	}
 	var declared Capabilities
 	declared, s.Output = e.capabilities()
 	s.Capabilities = combine(declared, Catalog(s.Model))
-	e.rest("")
+	e.rest()
 	return s
 }
 
@@ -146,7 +188,7 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 			c.Input = known(FromOperator, caps.inputs(words))
 		}
 		output = caps.texts("output")
-		caps.rest("capabilities.")
+		caps.rest()
 	}
 	if types, ok := e.list("accepts"); ok {
 		c.Accepts = known(FromOperator, e.mediaTypes(types))
@@ -155,7 +197,7 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 		if n := limits.number("item_bytes"); n > 0 {
 			c.MaxItemBytes = known(FromOperator, n)
 		}
-		limits.rest("limits.")
+		limits.rest()
 	}
 	if place, ok := e.object("placement"); ok {
 		image, imageSaid := place.flag("tool_image")
@@ -164,7 +206,7 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 			// There is one answer for all media: yes only if nothing says no.
 			c.ToolMedia = known(FromOperator, (image || !imageSaid) && (file || !fileSaid))
 		}
-		place.rest("placement.")
+		place.rest()
 	}
 	if n := e.number("context_window"); n > 0 {
 		c.ContextWindow = known(FromOperator, int(n))
@@ -194,7 +236,7 @@ func (e *entry) inputs(words []string) []artel.Capability {
 			out = append(out, c)
 		case w == "structured_output" || w == "tool_calling": // legal there, but nothing that one can send
 		default:
-			e.warn("capabilities.input: %q is not one of %q and is left out", artel.Shorten(w, 40), inputs)
+			e.flaw(UnknownWord, "input", w)
 		}
 	}
 	return out
@@ -205,7 +247,7 @@ func (e *entry) mediaTypes(raw []string) []string {
 	for _, v := range raw {
 		t, _, err := mime.ParseMediaType(v)
 		if err != nil || strings.Count(t, "/") != 1 {
-			e.warn(`accepts: %q is no media type and is left out`, artel.Shorten(v, 60))
+			e.flaw(NoMediaType, "accepts", v)
 			continue
 		}
 		out = append(out, t)
@@ -213,17 +255,17 @@ func (e *entry) mediaTypes(raw []string) []string {
 	return out
 }
 
-// rest warns about keys that nobody asked for.
-func (e *entry) rest(prefix string) {
+// rest notes the keys that nobody asked for.
+func (e *entry) rest() {
 	for _, k := range slices.Sorted(maps.Keys(e.fields)) {
 		if slices.Contains(e.known, k) {
 			continue
 		}
-		if near := Nearest(k, e.known); near != "" {
-			e.warn("has the unknown key %q; the nearest known one is %q", prefix+artel.Shorten(k, 60), prefix+near)
-		} else {
-			e.warn("has the unknown key %q", prefix+artel.Shorten(k, 60))
+		near := Nearest(k, e.known)
+		if near != "" {
+			near = e.under + near
 		}
+		e.flaw(UnknownKey, k, near)
 	}
 }
 
@@ -234,9 +276,7 @@ func (e *entry) value(key string) (any, bool) {
 	return v, v != nil
 }
 
-func (e *entry) mistyped(key, want string) {
-	e.warn("%s is not %s and counts as not given", key, want)
-}
+func (e *entry) mistyped(key, want string) { e.flaw(WrongType, key, want) }
 
 func (e *entry) text(key string) string {
 	v, ok := e.value(key)
@@ -245,7 +285,7 @@ func (e *entry) text(key string) string {
 	}
 	s, ok := v.(string)
 	if !ok {
-		e.mistyped(key, "a text")
+		e.mistyped(key, wantText)
 	}
 	return strings.TrimSpace(s)
 }
@@ -257,7 +297,7 @@ func (e *entry) secret(key string, getenv func(string) string) Secret {
 		name := ref[2 : len(ref)-1]
 		v := getenv(name)
 		if v == "" {
-			e.warn("%s: the environment variable %s is empty", key, name)
+			e.flaw(EmptyVariable, key, name)
 		}
 		return v
 	}))
@@ -281,7 +321,7 @@ func (e *entry) list(key string) ([]string, bool) {
 		out = append(out, strings.TrimSpace(s))
 	}
 	if !ok {
-		e.mistyped(key, "a list of texts")
+		e.mistyped(key, wantTexts)
 		return nil, false
 	}
 	return out, true
@@ -294,10 +334,10 @@ func (e *entry) object(key string) (*entry, bool) {
 	}
 	fields, ok := v.(map[string]any)
 	if !ok {
-		e.mistyped(key, "an object")
+		e.mistyped(key, wantObject)
 		return nil, false
 	}
-	return &entry{label: e.label, fields: fields, warnings: e.warnings}, true
+	return &entry{fields: fields, under: e.under + key + ".", finding: e.finding}, true
 }
 
 func (e *entry) flag(key string) (value, given bool) {
@@ -307,7 +347,7 @@ func (e *entry) flag(key string) (value, given bool) {
 	}
 	b, ok := v.(bool)
 	if !ok {
-		e.mistyped(key, "true or false")
+		e.mistyped(key, wantFlag)
 	}
 	return b, ok
 }
@@ -321,7 +361,7 @@ func (e *entry) number(key string) int64 {
 	// Decoders of JSON and YAML differ in the type of a number, not in its text.
 	f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
 	if _, isText := v.(string); isText || err != nil || f < 0 || f > 1<<53 || f != float64(int64(f)) {
-		e.mistyped(key, "a whole number from 0")
+		e.mistyped(key, wantNumber)
 		return 0
 	}
 	return int64(f)

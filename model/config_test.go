@@ -3,6 +3,7 @@
 package model_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -24,7 +25,16 @@ func parse(t *testing.T, list string, getenv func(string) string) ([]model.Servi
 	if err := json.Unmarshal([]byte(list), &entries); err != nil {
 		t.Fatal(err)
 	}
-	return model.ParseServices(entries, "artel.yaml", getenv)
+	services, findings := model.ParseServices(entries, "artel.yaml", getenv)
+	return services, warningsOf(findings)
+}
+
+func warningsOf(findings []model.Finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.Warnings()...)
+	}
+	return out
 }
 
 func TestParseServices(t *testing.T) {
@@ -196,7 +206,8 @@ func TestWarningsHoldNoKey(t *testing.T) {
 // TestNumbersOfOtherDecoders: YAML decoders give integers.
 func TestNumbersOfOtherDecoders(t *testing.T) {
 	for _, n := range []any{uint64(7), int64(7), 7, 7.0, json.Number("7")} {
-		got, warnings := model.ParseServices([]any{map[string]any{"id": "a", "context_window": n}}, "", noEnv)
+		got, findings := model.ParseServices([]any{map[string]any{"id": "a", "context_window": n}}, "", noEnv)
+		warnings := warningsOf(findings)
 		if len(warnings) > 0 || got[0].Capabilities.ContextWindow.Value != 7 {
 			t.Errorf("%T: %+v %q", n, got, warnings)
 		}
@@ -227,10 +238,18 @@ func TestParseServicesFile(t *testing.T) {
 
 func FuzzParseServicesFile(f *testing.F) {
 	f.Add([]byte(`{"services":[{"id":"a","capabilities":{"input":["text"]},"timeout":1e300,"limits":{"item_bytes":-0}}]}`))
+	f.Add([]byte("{\"a\":{\"services\":[]},\n\"SERVICES\":[1],\"services\":[\n{},\n[\n],{}]}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		services, _, err := model.ParseServicesFile("f", data, noEnv)
+		services, findings, err := model.ParseServicesFile("f", data, noEnv)
 		if err != nil && artel.KindOf(err) != artel.Invalid {
 			t.Fatalf("%v", err)
+		}
+		line := 1
+		for _, f := range findings {
+			if f.Line < line || f.Line > 1+bytes.Count(data, []byte("\n")) {
+				t.Fatalf("an entry after line %d is on line %d", line, f.Line)
+			}
+			line = f.Line
 		}
 		for _, s := range services {
 			if s.ID == "" || !s.Capabilities.Has(artel.CanText) || len(s.Capabilities.Input.Value) == 0 || s.Timeout < 0 || s.MaxConcurrent < 0 {

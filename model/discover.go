@@ -16,48 +16,104 @@ type door struct {
 	baseVar, base   string
 	modelVar, model string
 	dialect         Dialect
+	compatible      *compatible // nil: the dialect is OpenAI's
+}
+
+// A compatible is the endpoint of a vendor that speaks Chat Completions beside
+// its own API.
+type compatible struct {
+	path    func(base string) string
+	carries []string // media types that its documentation says it takes
+	says    string   // for people, where a service is found
 }
 
 func doors() []door {
+	// Both vendors document pictures as parts of Chat Completions. Files and
+	// sound are left out: Anthropic's endpoint drops them without a word, and
+	// what is lost in silence is worse than what is described.
+	pictures := []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 	return []door{
-		{"openai", "OpenAI", "OPENAI_API_KEY", "OPENAI_BASE_URL", openAIBase, "OPENAI_MODEL", "gpt-5-mini", OpenAI},
-		{"anthropic", "Anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", "ANTHROPIC_MODEL", "claude-sonnet-5", Anthropic},
-		{"gemini", "Google Gemini", "GEMINI_API_KEY", "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_MODEL", "gemini-2.5-flash", Gemini},
-		{"openrouter", "OpenRouter", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1", "OPENROUTER_MODEL", "openrouter/auto", OpenAI},
+		{id: "openai", name: "OpenAI", key: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", base: openAIBase, modelVar: "OPENAI_MODEL", model: "gpt-5-mini", dialect: OpenAI},
+		{
+			id: "anthropic", name: "Anthropic", key: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", base: "https://api.anthropic.com",
+			modelVar: "ANTHROPIC_MODEL", model: "claude-sonnet-5", dialect: Anthropic,
+			// Source: "OpenAI SDK compatibility" of the Claude documentation.
+			compatible: &compatible{func(base string) string { return below(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only"},
+		},
+		{
+			id: "gemini", name: "Google Gemini", key: "GEMINI_API_KEY", baseVar: "GEMINI_BASE_URL", base: "https://generativelanguage.googleapis.com/v1beta",
+			modelVar: "GEMINI_MODEL", model: "gemini-2.5-flash", dialect: Gemini,
+			// Source: "OpenAI compatibility" of the Gemini API documentation.
+			compatible: &compatible{geminiCompatible, pictures, "through Google's OpenAI-compatible endpoint, of which text and pictures are used"},
+		},
+		{id: "openrouter", name: "OpenRouter", key: "OPENROUTER_API_KEY", baseVar: "OPENROUTER_BASE_URL", base: "https://openrouter.ai/api/v1", modelVar: "OPENROUTER_MODEL", model: "openrouter/auto", dialect: OpenAI},
 	}
 }
 
 const openAIBase = "https://api.openai.com/v1"
 
+// below appends path to base, unless it ends so already.
+func below(base, path string) string {
+	return strings.TrimSuffix(base, path) + path
+}
+
+// geminiCompatible takes a base with the version of the API, and the bare host.
+func geminiCompatible(base string) string {
+	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
+		base += "/v1beta"
+	}
+	return below(base, "/openai")
+}
+
 // Discover returns the services that the environment opens, in order of
 // preference: each of OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY and
 // OPENROUTER_API_KEY opens one, and the variables with _BASE_URL and _MODEL in
-// the place of _API_KEY change it. It asks nobody.
+// the place of _API_KEY change it. It asks nobody. There is one finding for
+// each of the four, whether it opened anything or not.
 //
-// OPENAI_BASE_URL alone is enough for a server that wants no key. Where it
-// names another server than OpenAI's and OPENAI_MODEL is not set, the service
-// has no model yet; [Complete] asks the server.
+// OPENAI_BASE_URL alone is enough for a server that wants no key. Where a
+// _BASE_URL names another server than the vendor's and the _MODEL is not set,
+// the service has no model yet; [Complete] asks the server.
 //
-// A service whose dialect is not among spoken is listed for routing only.
-func Discover(getenv func(string) string, spoken ...Dialect) []Service {
+// ANTHROPIC_BASE_URL is the root of the host, and GEMINI_BASE_URL ends with the
+// version (/v1beta). Where their dialects are not among spoken, the services
+// are opened over the Chat Completions endpoint that both vendors have below
+// these addresses, with what that endpoint carries. A service that nothing
+// spoken can reach is for routing only.
+func Discover(getenv func(string) string, spoken ...Dialect) ([]Service, []Finding) {
 	var found []Service
+	var findings []Finding
 	for _, d := range doors() {
-		if s, ok := d.open(getenv); ok {
-			found = append(found, s.limitTo(spoken))
+		f := d.finding(getenv)
+		if s, by, ok := d.open(getenv); ok {
+			s, f = d.speak(s, spoken).limitTo(spoken, f)
+			found, f.Services, f.Place = append(found, s), []artel.ServiceID{s.ID}, by
+		} else {
+			f.Found, f.Problem = FoundNothing, NotSet
 		}
+		findings = append(findings, f)
 	}
-	return found
+	return found, findings
 }
 
-func (d door) open(getenv func(string) string) (Service, bool) {
+func (d door) finding(getenv func(string) string) Finding {
+	f := Finding{Source: InEnvironment, Place: d.key, Name: d.name}
+	for _, name := range []string{d.key, d.baseVar, d.modelVar} {
+		f.Variables = append(f.Variables, Variable{name, strings.TrimSpace(getenv(name)) != ""})
+	}
+	return f
+}
+
+// open returns the service behind d, and the variable that opened it.
+func (d door) open(getenv func(string) string) (s Service, by string, ok bool) {
 	env := func(name string) string { return strings.TrimSpace(getenv(name)) }
 	key, base, name := env(d.key), env(d.baseVar), env(d.modelVar)
-	opened, origin := key != "", "environment: "+d.key
+	opened, by := key != "", d.key
 	if d.dialect == OpenAI && base != "" && !sameHost(base, d.base) {
-		opened, origin = true, "environment: "+d.baseVar
+		opened, by = true, d.baseVar
 	}
 	if !opened {
-		return Service{}, false
+		return Service{}, "", false
 	}
 	if base == "" {
 		base = d.base
@@ -68,17 +124,39 @@ func (d door) open(getenv func(string) string) (Service, bool) {
 	}
 	return Service{
 		ID: artel.ServiceID(d.id), Name: d.name, Dialect: d.dialect, BaseURL: base, Model: name,
-		APIKey: Secret(key), Capabilities: Catalog(name), Origin: origin,
-	}, true
+		APIKey: Secret(key), Capabilities: Catalog(name), Origin: "environment: " + by,
+	}, by, true
+}
+
+// speak takes the vendor's compatible endpoint where its own API is not spoken.
+func (d door) speak(s Service, spoken []Dialect) Service {
+	if d.compatible == nil || slices.Contains(spoken, s.Dialect) || !slices.Contains(spoken, OpenAI) {
+		return s
+	}
+	s.Dialect, s.BaseURL = OpenAI, d.compatible.path(s.BaseURL)
+	s.Carries, s.Origin = d.compatible.carries, s.Origin+" ("+d.compatible.says+")"
+	return s.narrowed()
+}
+
+// Reach takes the addresses of the services that nothing spoken can call, so
+// that they serve for routing only, and notes it in their findings.
+func Reach(services []Service, findings []Finding, spoken ...Dialect) {
+	for i, s := range services {
+		if at := slices.IndexFunc(findings, func(f Finding) bool { return slices.Contains(f.Services, s.ID) }); at >= 0 {
+			services[i], findings[at] = s.limitTo(spoken, findings[at])
+		}
+	}
 }
 
 // limitTo clears the address of a service whose dialect nobody speaks.
-func (s Service) limitTo(spoken []Dialect) Service {
-	if !slices.Contains(spoken, s.Dialect) {
+func (s Service) limitTo(spoken []Dialect, f Finding) (Service, Finding) {
+	if !slices.Contains(spoken, s.Dialect) && s.BaseURL != "" {
 		s.BaseURL = ""
-		s.Origin += " (for routing only: the " + string(s.Dialect) + " API is not spoken here)"
+		s.Problem = "the " + string(s.Dialect) + " API is not spoken here"
+		s.Origin += " (for routing only: " + s.Problem + ")"
+		f.Problem, f.Detail = DialectNotSpoken, string(s.Dialect)
 	}
-	return s
+	return s, f
 }
 
 func sameHost(a, b string) bool {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,13 +43,31 @@ func TestDiscover(t *testing.T) {
 		{"another server, model", map[string]string{"OPENAI_BASE_URL": "http://10.0.0.7/v1", "OPENAI_MODEL": "m"}, []found{{"openai", "http://10.0.0.7/v1", "m", true}}},
 		{"all", map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}, []found{
 			{"openai", "https://api.openai.com/v1", "gpt-5-mini", true},
-			{"anthropic", "", "claude-sonnet-5", false},
-			{"gemini", "", "gemini-2.5-flash", false},
+			{"anthropic", "https://api.anthropic.com/v1", "claude-sonnet-5", true},
+			{"gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", true},
 			{"openrouter", "https://openrouter.ai/api/v1", "openrouter/auto", true},
 		}},
+		{"vendors' other addresses", map[string]string{
+			"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "https://claude.example/", "ANTHROPIC_MODEL": "claude-haiku-4-5",
+			"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "https://gemini.example/v1beta/",
+		}, []found{
+			{"anthropic", "https://claude.example/v1", "claude-haiku-4-5", true},
+			{"gemini", "https://gemini.example/v1beta/openai", "", false},
+		}},
+		{"the compatible path is there already", map[string]string{
+			"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "https://api.anthropic.com/v1",
+			"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "https://generativelanguage.googleapis.com/v1beta/openai/",
+		}, []found{
+			{"anthropic", "https://api.anthropic.com/v1", "claude-sonnet-5", true},
+			{"gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", true},
+		}},
+		{"Gemini's bare host", map[string]string{"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "https://generativelanguage.googleapis.com"}, []found{
+			{"gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", true},
+		}},
+		{"an address without a key", map[string]string{"ANTHROPIC_BASE_URL": "https://claude.example"}, nil},
 	} {
 		var got []found
-		services := model.Discover(func(k string) string { return tt.env[k] }, model.OpenAI, model.Demo)
+		services, _ := model.Discover(func(k string) string { return tt.env[k] }, model.OpenAI, model.Demo)
 		for _, s := range services {
 			got = append(got, found{s.ID, s.BaseURL, s.Model, s.Callable()})
 			if !s.Callable() && s.Model != "" && !strings.Contains(s.Origin, "not spoken") {
@@ -59,11 +78,102 @@ func TestDiscover(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
-	all := model.Discover(func(string) string { return "x" }, model.Dialects()...)
+	all, _ := model.Discover(func(string) string { return "x" }, model.Dialects()...)
 	for _, s := range all {
 		if !s.Callable() {
 			t.Errorf("%s cannot be called although its dialect is spoken", s.ID)
 		}
+	}
+}
+
+func keyOnly(names ...string) func(string) string {
+	return func(name string) string {
+		if slices.Contains(names, name) {
+			return "sk-8642"
+		}
+		return ""
+	}
+}
+
+// TestCompatibleEndpoints: a vendor's second endpoint is offered with what it
+// carries, and no more, whoever is asked; with the vendor's own dialect spoken
+// it is not used.
+func TestCompatibleEndpoints(t *testing.T) {
+	getenv := keyOnly("ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+	services, _ := model.Discover(getenv, model.OpenAI)
+	takes := map[artel.ServiceID]map[string]bool{
+		"anthropic": {"image/png": true, "image/jpeg": true, "image/webp": true, "image/gif": true},
+		"gemini":    {"image/png": true, "image/jpeg": true, "image/webp": true},
+	}
+	samples := []string{
+		"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/heic", "application/pdf",
+		"audio/wav", "audio/mpeg", "video/mp4", "application/zip",
+	}
+	for _, s := range services {
+		asked, err := model.Complete(t.Context(), nil, s) // with no client: nobody is asked
+		if err != nil || !cmp.Equal(asked, s) {
+			t.Errorf("%s: completing gives %+v, %v", s.ID, asked, err)
+		}
+		c := s.Capabilities
+		if s.Dialect != model.OpenAI || !strings.Contains(s.Origin, "OpenAI-compatible endpoint") || strings.Contains(s.Origin, "8642") {
+			t.Errorf("%s speaks %s and comes from %q", s.ID, s.Dialect, s.Origin)
+		}
+		if !cmp.Equal(c.Input.Value, []artel.Capability{artel.CanText, artel.CanVision}) || c.Input.Source != model.FromDialect || c.Accepts.Source != model.FromDialect {
+			t.Errorf("%s takes %+v, accepts %+v", s.ID, c.Input, c.Accepts)
+		}
+		if c.ContextWindow.Source != model.FromCatalog {
+			t.Errorf("%s: the window is from %q", s.ID, c.ContextWindow.Source)
+		}
+		for _, sample := range samples {
+			need := artel.CanFile
+			switch major, _, _ := strings.Cut(sample, "/"); major {
+			case "image":
+				need = artel.CanVision
+			case "audio":
+				need = artel.CanAudio
+			case "video":
+				need = artel.CanVideo
+			}
+			for name, caps := range map[string]model.Capabilities{"told": c, "sent": s.OnWire().Capabilities} {
+				if got := caps.Takes(need, sample); got != takes[s.ID][sample] {
+					t.Errorf("%s takes %s (%s): %t", s.ID, sample, name, got)
+				}
+			}
+		}
+	}
+	native, _ := model.Discover(getenv, model.Dialects()...)
+	for i, want := range []model.Service{
+		{ID: "anthropic", Dialect: model.Anthropic, BaseURL: "https://api.anthropic.com"},
+		{ID: "gemini", Dialect: model.Gemini, BaseURL: "https://generativelanguage.googleapis.com/v1beta"},
+	} {
+		if s := native[i]; s.ID != want.ID || s.Dialect != want.Dialect || s.BaseURL != want.BaseURL || s.Carries != nil || !s.Capabilities.Has(artel.CanFile) {
+			t.Errorf("with all dialects spoken: %+v", s)
+		}
+	}
+	neither, found := model.Discover(getenv, model.Demo)
+	for _, s := range neither {
+		if s.Callable() || !strings.Contains(s.Origin, "not spoken") {
+			t.Errorf("with nothing spoken: %+v", s)
+		}
+	}
+	if f := found[1]; f.Problem != model.DialectNotSpoken || f.Detail != "anthropic" {
+		t.Errorf("with nothing spoken: %+v", f)
+	}
+}
+
+// TestCompatibleServerNamesItsModel: what is learnt of the model does not undo
+// what its endpoint cannot carry.
+func TestCompatibleServerNamesItsModel(t *testing.T) {
+	base := answers(t, map[string]string{"GET /v1/models": `{"data":[{"id":"m","context_length":5000,"architecture":{"input_modalities":["text","image","file","audio"]}}]}`})
+	env := map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": base}
+	services, _ := model.Discover(func(k string) string { return env[k] }, model.OpenAI)
+	s, err := model.Complete(t.Context(), local(t), services[0])
+	c := s.Capabilities
+	if err != nil || s.Model != "m" || c.ContextWindow.Value != 5000 || !cmp.Equal(c.Input.Value, []artel.Capability{artel.CanText, artel.CanVision}) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if c.Takes(artel.CanFile, "application/pdf") || c.Takes(artel.CanAudio, "audio/wav") || !c.Takes(artel.CanVision, "image/gif") {
+		t.Errorf("accepts %v", c.Accepts)
 	}
 }
 
@@ -184,7 +294,7 @@ func TestDiscoverLocal(t *testing.T) {
 		"GET /props":     `{"modalities":{"vision":true,"audio":false},"default_generation_settings":{"n_ctx":4096}}`,
 		"GET /v1/models": `{"data":[{"id":"qwen.gguf"}]}`,
 	})
-	got, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: ollama + "/", LlamaCPP: llama})
+	got, _, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: ollama + "/", LlamaCPP: llama})
 	if err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("error %v, want that of the model that could not be shown", err)
 	}
@@ -213,11 +323,11 @@ func TestDiscoverLocalFindsNobody(t *testing.T) {
 		"8080 is another one": {Ollama: nobody(t), LlamaCPP: something},
 		"other JSON":          {Ollama: nobody(t), LlamaCPP: answers(t, map[string]string{"GET /props": "{}"})},
 	} {
-		if got, err := model.DiscoverLocal(t.Context(), local(t), at); len(got) > 0 || err != nil {
+		if got, _, err := model.DiscoverLocal(t.Context(), local(t), at); len(got) > 0 || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if _, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: something, LlamaCPP: nobody(t)}); err == nil {
+	if _, _, err := model.DiscoverLocal(t.Context(), local(t), model.LocalServers{Ollama: something, LlamaCPP: nobody(t)}); err == nil {
 		t.Error("an Ollama that answers badly is no error")
 	}
 }

@@ -16,6 +16,7 @@ type Registry struct{ now atomic.Pointer[snapshot] }
 
 type snapshot struct {
 	services []Service
+	findings []Finding
 	byID     map[artel.ServiceID]int
 	standard int // index of the default
 }
@@ -24,12 +25,15 @@ type snapshot struct {
 // with the same id the first counts. defaultID may be empty or unknown.
 func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
 	r := &Registry{}
-	r.Replace(services, defaultID)
+	r.Replace(services, nil, defaultID)
 	return r
 }
 
-// Replace puts services in the place of all that were there.
-func (r *Registry) Replace(services []Service, defaultID artel.ServiceID) {
+// Replace puts services in the place of all that were there, and findings
+// beside them: where these services, and others in vain, were looked for, in
+// the order of preference. What each finding came to is said anew, and the one
+// of the demo is added.
+func (r *Registry) Replace(services []Service, findings []Finding, defaultID artel.ServiceID) {
 	s := &snapshot{byID: make(map[artel.ServiceID]int, len(services)+1)}
 	for _, svc := range append(slices.Clip(services), DemoService()) {
 		if _, taken := s.byID[svc.ID]; !taken {
@@ -38,6 +42,7 @@ func (r *Registry) Replace(services []Service, defaultID artel.ServiceID) {
 		}
 	}
 	s.standard = s.choose(defaultID)
+	s.findings = s.settle(findings)
 	r.now.Store(s)
 }
 
@@ -75,6 +80,17 @@ func (r *Registry) All() []Service {
 	return out
 }
 
+// Findings returns where services were looked for and what came of it, in
+// order of preference.
+func (r *Registry) Findings() []Finding {
+	s := r.now.Load()
+	out := make([]Finding, len(s.findings))
+	for i, f := range s.findings {
+		out[i] = f.clone()
+	}
+	return out
+}
+
 // Default returns the service for whoever names none: the configured default
 // if it can be called, else the first that can be called, else the demo.
 func (r *Registry) Default() Service {
@@ -83,11 +99,15 @@ func (r *Registry) Default() Service {
 }
 
 // Suggest returns the services that take media of this type, in order of
-// preference, those that serve for routing only included. The demo is a
+// preference: those that can be called as far as their wire carries it, and
+// those that serve for routing only as they are described. The demo is a
 // stand-in and never suggested. mediaType may be empty.
 func (r *Registry) Suggest(need artel.Capability, mediaType string) []artel.ServiceID {
 	var ids []artel.ServiceID
 	for _, s := range r.now.Load().services {
+		if s.Callable() {
+			s = s.OnWire()
+		}
 		if s.Dialect != Demo && s.Capabilities.Takes(need, mediaType) {
 			ids = append(ids, s.ID)
 		}

@@ -89,13 +89,14 @@ func TestSuggest(t *testing.T) {
 	picky.Capabilities.Accepts = model.Fact[[]string]{Value: []string{"image/*", "application/pdf"}, Source: model.FromOperator}
 	r := model.NewRegistry([]model.Service{
 		service("text"), service("eyes", artel.CanVision), routingOnly(service("files", artel.CanFile)), picky, service("ears", artel.CanAudio),
+		service("screen", artel.CanVideo), // which Chat Completions cannot carry
 	}, "")
 	for _, tt := range []struct {
 		need  artel.Capability
 		media string
 		want  []artel.ServiceID
 	}{
-		{artel.CanText, "text/plain", []artel.ServiceID{"text", "eyes", "files", "picky", "ears"}},
+		{artel.CanText, "text/plain", []artel.ServiceID{"text", "eyes", "files", "picky", "ears", "screen"}},
 		{artel.CanVision, "image/png", []artel.ServiceID{"eyes", "picky"}},
 		{artel.CanFile, "application/pdf", []artel.ServiceID{"files", "picky"}},
 		{artel.CanFile, "application/zip", []artel.ServiceID{"files"}},
@@ -125,7 +126,7 @@ func TestReplaceWhileUsed(t *testing.T) {
 	}
 	for i := range 500 {
 		id := artel.ServiceID(fmt.Sprint("s", i))
-		r.Replace([]model.Service{service(id)}, id)
+		r.Replace([]model.Service{service(id)}, nil, id)
 	}
 	wg.Wait()
 	if got := r.Default().ID; got != "s499" {

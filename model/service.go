@@ -35,6 +35,7 @@ type Service struct {
 	Model         string // empty: the service serves for routing only
 	APIKey        Secret
 	Capabilities  Capabilities
+	Carries       []string      // media types that its endpoint takes, where these are fewer than its dialect's; nil: they are not
 	Output        []string      // what it can produce, as declared: "text", "tool_calling", …; for people
 	Tags          []string      // capabilityTags: words for people and for selection
 	Description   string        // for people and for selection
@@ -48,6 +49,7 @@ type Service struct {
 func (s Service) clone() Service {
 	s.Output = slices.Clone(s.Output)
 	s.Tags = slices.Clone(s.Tags)
+	s.Carries = slices.Clone(s.Carries)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
 	return s
@@ -66,10 +68,13 @@ func (d Dialect) carries() []string {
 	}
 }
 
-// OnWire returns s as a call sees it: what its dialect cannot carry is not
-// accepted, whatever the model could do with it.
+// OnWire returns s as a call sees it: what its dialect or its endpoint cannot
+// carry is not accepted, whatever the model could do with it.
 func (s Service) OnWire() Service {
 	types := s.Dialect.carries()
+	if s.Carries != nil {
+		types = slices.Clone(s.Carries)
+	}
 	if types == nil {
 		return s
 	}
@@ -80,6 +85,35 @@ func (s Service) OnWire() Service {
 		types = slices.DeleteFunc(types, func(t string) bool { return !said.Admits(t) })
 	}
 	s.Capabilities.Accepts = Fact[[]string]{types, from}
+	return s
+}
+
+// narrowed returns s without the inputs for which its endpoint takes no media
+// type at all, so that whoever looks at s sees what can be sent.
+func (s Service) narrowed() Service {
+	if s.Carries == nil {
+		return s
+	}
+	can := map[artel.Capability]bool{}
+	for _, t := range s.Carries {
+		major, _, _ := strings.Cut(t, "/")
+		switch major {
+		case "image":
+			can[artel.CanVision] = true
+		case "audio":
+			can[artel.CanAudio] = true
+		case "video":
+			can[artel.CanVideo] = true
+		default:
+			can[artel.CanFile] = true
+		}
+	}
+	for c := range can {
+		can[c] = s.Capabilities.Has(c)
+	}
+	accepts := s.OnWire().Capabilities.Accepts.Value
+	s.Capabilities.Input = known(FromDialect, inputsOf(can))
+	s.Capabilities.Accepts = known(FromDialect, accepts)
 	return s
 }
 

@@ -3,7 +3,8 @@
 package phrase
 
 // A Key names a text of the catalogue. The part before the first dot says who
-// reads it: type (names of media types), route and tool (models), reminder
+// reads it: type (names of media types), export (people who open an exported
+// file), route and tool (models), reminder
 // (models, on every call), demo (the built-in stand-in model), page (people).
 type Key string
 
@@ -16,6 +17,9 @@ const (
 	RouteNoName     Key = "route.no_name"
 	RouteNoID       Key = "route.no_id"
 )
+
+// ExportReadme is the README.md of an exported conversation, as Markdown.
+const ExportReadme Key = "export.readme" // Title
 
 // The tail reminder: what a model is told at the end of every request.
 const (
@@ -38,6 +42,7 @@ const (
 // The sentences of the demo model.
 const (
 	DemoNotice        Key = "demo.notice"
+	DemoThought       Key = "demo.thought"
 	DemoBegin         Key = "demo.begin" // Count
 	DemoBeginAlone    Key = "demo.begin_alone"
 	DemoReading       Key = "demo.reading" // Count
@@ -78,6 +83,14 @@ func (l Locale) TypeName(mediaType string) string {
 
 // The friendly names of media types.
 const (
+	TypeMarkdown   Key = "type.markdown"
+	TypePlainText  Key = "type.plain"
+	TypeHTML       Key = "type.html"
+	TypeCSV        Key = "type.csv"
+	TypeTSV        Key = "type.tsv"
+	TypeJSON       Key = "type.json"
+	TypeXML        Key = "type.xml"
+	TypeYAML       Key = "type.yaml"
 	TypeJPEG       Key = "type.jpeg"
 	TypePNG        Key = "type.png"
 	TypeGIF        Key = "type.gif"
@@ -101,6 +114,22 @@ const (
 
 func typeKey(mediaType string) Key {
 	switch mediaType {
+	case "text/markdown":
+		return TypeMarkdown
+	case "text/plain":
+		return TypePlainText
+	case "text/html":
+		return TypeHTML
+	case "text/csv":
+		return TypeCSV
+	case "text/tab-separated-values":
+		return TypeTSV
+	case "application/json":
+		return TypeJSON
+	case "application/xml":
+		return TypeXML
+	case "application/yaml":
+		return TypeYAML
 	case "image/jpeg":
 		return TypeJPEG
 	case "image/png":
@@ -142,52 +171,3 @@ func typeKey(mediaType string) Key {
 	}
 	return ""
 }
-
-// The texts of the page.
-const (
-	PageSkip          Key = "page.skip"
-	PageConversations Key = "page.conversations"
-	PageNew           Key = "page.new"
-	PageUntitled      Key = "page.untitled"
-	PageSending       Key = "page.sending"
-	PageLost          Key = "page.lost"
-	PageMessage       Key = "page.message"
-	PagePlaceholder   Key = "page.placeholder"
-	PageAttach        Key = "page.attach"
-	PageService       Key = "page.service"
-	PageSend          Key = "page.send"
-	PageWelcome       Key = "page.welcome"
-	PageWhat          Key = "page.what"
-	PageDemoTitle     Key = "page.demo_title"
-	PageDemoText      Key = "page.demo_text"
-	PageMessages      Key = "page.messages"
-	PageYou           Key = "page.you"
-	PageAgent         Key = "page.agent"
-	PagePartial       Key = "page.partial"
-	PageCallRunning   Key = "page.call_running"
-	PageCallDone      Key = "page.call_done"
-	PageCallFailed    Key = "page.call_failed"
-	PageWorking       Key = "page.working"
-	PageStop          Key = "page.stop"
-	PageRunEnded      Key = "page.run_ended" // Reason
-	PageArtifacts     Key = "page.artifacts"
-	PagePlan          Key = "page.plan"
-	PageLive          Key = "page.live"
-	PageNoArtifacts   Key = "page.no_artifacts"
-	PagePages         Key = "page.pages" // Count
-	PageDownload      Key = "page.download"
-	PageNoPreview     Key = "page.no_preview"
-	PageVersions      Key = "page.versions"
-	PageBackHome      Key = "page.back_home"
-	PageByUser        Key = "page.by_user"
-	PageByAgent       Key = "page.by_agent"
-	PageNothingHere   Key = "page.nothing_here"
-	PageOurFault      Key = "page.our_fault"
-	PageBrokenForm    Key = "page.broken_form"
-	PageProblemsTitle Key = "page.problems_title"
-	PageProblemsText  Key = "page.problems_text"
-	PageShownInPart   Key = "page.shown_in_part" // Shown, Size
-	PageRemove        Key = "page.remove"
-	PageTooLong       Key = "page.too_long"
-	PageEmpty         Key = "page.empty"
-)

@@ -24,12 +24,8 @@ import (
 // declared returns every constant of type Key in the package's source.
 func declared(t *testing.T) []string {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "keys.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var keys []string
-	ast.Inspect(f, func(n ast.Node) bool {
+	inspect := func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
@@ -44,7 +40,14 @@ func declared(t *testing.T) []string {
 		}
 		keys = append(keys, key)
 		return false
-	})
+	}
+	for _, file := range []string{"keys.go", "page.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, inspect)
+	}
 	slices.Sort(keys)
 	return keys
 }
@@ -99,7 +102,7 @@ func TestEveryKeyIsInEveryLanguageAndNoOther(t *testing.T) {
 	}
 	for _, l := range phrase.Locales() {
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(texts(t, l)))); diff != "" {
-			t.Errorf("%s.json differs from keys.go (-keys.go +file):\n%s", l, diff)
+			t.Errorf("%s.json differs from the constants (-constants +file):\n%s", l, diff)
 		}
 	}
 }

@@ -27,8 +27,11 @@ func load(_ context.Context, d *Draft) error {
 		return err
 	}
 	d.At = d.branchAt(path)
+	for i := range path {
+		path[i].Parts = d.forModel(path[i].Parts)
+	}
 	path = slices.DeleteFunc(path, func(m artel.Message) bool {
-		return m.Muted || blank(m.Parts) || m.Agent != "" && m.Agent != d.Agent.Name
+		return m.Muted || blank(m.Parts) || onlyReasoning(m.Parts) || m.Agent != "" && m.Agent != d.Agent.Name
 	})
 	for i, m := range slices.Backward(path) {
 		if m.Summary {
@@ -49,6 +52,43 @@ func load(_ context.Context, d *Draft) error {
 	}
 	pair(d)
 	return nil
+}
+
+// forModel returns the parts without what is not for this service: what
+// another one thought or keeps with its calls, and what people are told of
+// tool results. It returns ps itself where there is none of it.
+func (d *Draft) forModel(ps artel.Parts) artel.Parts {
+	foreign := func(p artel.Part) bool {
+		r, ok := p.(artel.Reasoning)
+		return ok && r.Service != d.Service.ID
+	}
+	private := func(p artel.Part) bool {
+		switch p := p.(type) {
+		case artel.ToolResult:
+			return p.Millis != 0 || p.Metadata != nil
+		case artel.ToolCall:
+			return p.Opaque != nil && p.Service != d.Service.ID
+		}
+		return false
+	}
+	ps = without(ps, foreign)
+	if !slices.ContainsFunc(ps, private) {
+		return ps
+	}
+	ps = slices.Clone(ps)
+	for i, p := range ps {
+		switch p := p.(type) {
+		case artel.ToolResult:
+			p.Millis, p.Metadata = 0, nil
+			ps[i] = p
+		case artel.ToolCall:
+			if private(p) {
+				p.Opaque, p.Service = nil, ""
+			}
+			ps[i] = p
+		}
+	}
+	return ps
 }
 
 // branch returns a new list of the messages on the path that ends in the

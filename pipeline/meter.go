@@ -60,7 +60,7 @@ func (m *meter) parts(ps artel.Parts) int {
 		case artel.Media:
 			n += mediaTokens(m.dialect, p)
 		case artel.ToolCall:
-			n += m.text(p.Name) + m.text(string(p.Arguments))
+			n += m.text(p.Name) + m.text(string(p.Arguments)) + len(p.Opaque)/bytesPerToken
 		case artel.ToolResult:
 			n += m.text(p.Content) + m.parts(p.Parts)
 		case artel.Reasoning:

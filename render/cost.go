@@ -22,34 +22,50 @@ const (
 	maxGrow  = 16         // bytes of destinations and titles per byte of source; references repeat them
 )
 
-// costly reports whether source goes over a bound. A block is taken to reach
-// from blank line to blank line, which no paragraph, heading or table exceeds.
+// costly reports whether source goes over a bound.
 func costly(source string) bool {
-	var pairs, cells int
-	var marks, lines, width int
-	overdue := func() bool {
-		pairs += marks * marks
-		if width > 0 {
-			cells += lines * (width + 1)
-		}
-		marks, lines, width = 0, 0, 0
-		return pairs > maxPairs || cells > maxCells
-	}
+	var c cost
 	for line := range strings.Lines(source) {
-		if strings.TrimSpace(line) == "" {
-			if overdue() {
-				return true
-			}
-			continue
-		}
-		if depth(line) > maxDepth {
+		c.add(line)
+		if c.deep {
 			return true
 		}
-		lines++
-		width = max(width, strings.Count(line, "|"))
-		marks += countMarks(line)
 	}
-	return overdue()
+	return c.over()
+}
+
+// A cost is what the lines of a text take so far. A block is taken to reach
+// from blank line to blank line, which no paragraph, heading or table exceeds.
+type cost struct {
+	pairs, cells int // of the blocks that ended
+	marks        int // of the block that goes on, as lines and width
+	lines, width int
+	deep         bool
+}
+
+func (c *cost) add(line string) {
+	if strings.TrimSpace(line) == "" {
+		c.pairs, c.cells = c.sums()
+		c.marks, c.lines, c.width = 0, 0, 0
+		return
+	}
+	c.deep = c.deep || depth(line) > maxDepth
+	c.lines++
+	c.width = max(c.width, strings.Count(line, "|"))
+	c.marks += countMarks(line)
+}
+
+func (c *cost) sums() (pairs, cells int) {
+	pairs, cells = c.pairs+c.marks*c.marks, c.cells
+	if c.width > 0 {
+		cells += c.lines * (c.width + 1)
+	}
+	return pairs, cells
+}
+
+func (c *cost) over() bool {
+	pairs, cells := c.sums()
+	return c.deep || pairs > maxPairs || cells > maxCells
 }
 
 // depth counts what opens at the beginning of line: ">", "-", "1." and so on.

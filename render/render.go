@@ -3,22 +3,40 @@
 // Package render turns text into HTML that is safe to put on a page, whoever
 // wrote the text.
 //
-// Begin with [Markdown] for what models and people write, and [Text] for
-// everything that is to be shown as it is. Both are pure: the same text and
-// options give the same HTML.
+// Begin with [Markdown] for what models and people write, [Stream] while they
+// write it, [Code], [JSON], [Table] and [Diff] for files and results, and [Text]
+// for everything that is to be shown as it is. Each is pure: the same text and
+// options give the same HTML, except that code which a lexer does not finish in
+// time stays without colors.
 //
 // The promise of the package is about hostile text. HTML in the source is
 // shown, never interpreted. No script, style, form, frame or event handler
 // comes out; links lead to http, https and mailto addresses or to what
 // [Options.ArtifactURL] returned; images come from this server's own API, as
 // fetching a picture from elsewhere would tell that place what was read.
-// The tree that the parser makes is cleaned first, and a sanitiser with its
-// own list of elements and attributes reads the result again. Time and memory
-// are bounded: text that is too long or nested too deeply for Markdown is shown
-// as plain text.
+// The tree that the parser makes is cleaned first, and a sanitizer with its
+// own list of elements and attributes reads the result again; code and values
+// are made of fixed elements and escaped text alone. Time and memory are
+// bounded: text that is too long or nested too deeply for Markdown is shown
+// as plain text, and values say what was left out.
 //
-// Colours for code, diffs and the page around are left to others. Code blocks
-// keep the name of their language as class "language-…".
+// How it all looks is left to a stylesheet. What scrolls has tabindex 0 and,
+// where it has a name, the role of a group. These are the classes:
+//
+//   - figure.code is a block of code, with span.lang, the name of its language,
+//     in figcaption, and code.language-… for the text. figure.code.document is
+//     a whole document, each of its lines in span.line, to be numbered by a
+//     counter.
+//   - Inside of code: k keyword, t type, f function, n other name with a meaning
+//     (of an element, attribute, variable, built-in), s string, m number,
+//     c comment, o operator, h meta (preprocessor, decorator, heading, prompt),
+//     i inserted, d deleted.
+//   - div.table is around each table and scrolls.
+//   - figure.values is a tree of details with ul.object and ol.array; in it
+//     span.key, .string, .number, .true, .false, .null.
+//   - figure.diff has its lines in span.line with .added, .removed, .meta or
+//     .same.
+//   - span.cut says that something was left out.
 package render
 
 import (
@@ -32,6 +50,8 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
@@ -48,6 +68,9 @@ type Options struct {
 	// be fetched: a path on this server, or "" for a ref that has none. For
 	// images the path begins with "/api/". nil: refs are not linked.
 	ArtifactURL func(artel.Ref) string
+	// Cut says that n units of a value were left out, in the language of the
+	// reader. It is shown as it is. nil: "… +n".
+	Cut func(n int, unit Unit) string
 }
 
 // Markdown renders CommonMark with GitHub's tables, task lists, strikethrough
@@ -55,21 +78,110 @@ type Options struct {
 // a scheme go through o.ArtifactURL, in links and in images. A link that leads
 // nowhere safe becomes its text, an image its alternative text.
 func Markdown(source string, o Options) template.HTML {
+	var b strings.Builder
+	for _, block := range Blocks(source, o) {
+		b.WriteString(string(block))
+	}
+	return template.HTML(b.String()) //nolint:gosec // made of what Blocks returns
+}
+
+// Blocks renders the same as [Markdown], one element for each block at the top
+// level: paragraphs, headings, whole lists, tables, blocks of code.
+func Blocks(source string, o Options) []template.HTML {
 	source = clean(source)
 	if len(source) > MaxMarkdown || costly(source) {
-		return plain(source)
+		return []template.HTML{plain(source)}
 	}
 	src := []byte(source)
-	md := engine()
-	doc := md.Parser().Parse(text.NewReader(src))
-	if !secure(doc, src, o) {
-		return plain(source)
+	doc, _ := parse(src, nil)
+	if secure(doc, src, o) > allowance(len(src)) {
+		return []template.HTML{plain(source)}
+	}
+	lamp := newLamp(maxBlock, maxBlocks)
+	paint(doc, src, func(language, code string, _ bool) string { return block(code, language, lamp) })
+	return draw(doc, src)
+}
+
+// parse makes the tree of src. References defined elsewhere in the same text
+// come before those of src.
+func parse(src []byte, refs []parser.Reference) (ast.Node, parser.Context) {
+	pc := parser.NewContext()
+	for _, r := range refs {
+		pc.AddReference(r)
+	}
+	return engine().Parser().Parse(text.NewReader(src), parser.WithContext(pc)), pc
+}
+
+// painted is the attribute that holds the HTML of a block of code.
+const painted = "painted"
+
+// paint makes the HTML of all code in the tree. A painter learns whether code
+// reaches to the end of src, where more of it may come.
+func paint(doc ast.Node, src []byte, painter func(language, code string, open bool) string) {
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering || !isCode(n) {
+			return ast.WalkContinue, nil
+		}
+		var language string
+		lines := n.Lines()
+		code := string(lines.Value(src))
+		end := 0
+		if k := lines.Len(); k > 0 {
+			end = lines.At(k - 1).Stop
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock:
+			language = string(n.Language(src))
+		case *ast.HTMLBlock:
+			language = "html"
+			if n.HasClosure() {
+				code += string(n.ClosureLine.Value(src))
+				end = n.ClosureLine.Stop
+			}
+		}
+		n.SetAttributeString(painted, []byte(painter(language, code, end == len(src))))
+		return ast.WalkSkipChildren, nil
+	})
+}
+
+// isCode reports whether n is shown as a block of code.
+func isCode(n ast.Node) bool {
+	switch n.Kind() {
+	case ast.KindFencedCodeBlock, ast.KindCodeBlock, ast.KindHTMLBlock:
+		return true
+	}
+	return false
+}
+
+// draw renders the blocks of a tree that was secured and painted.
+func draw(doc ast.Node, src []byte) []template.HTML {
+	var blocks []template.HTML
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		if b := drawOne(n, src); b != "" {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// drawOne leaves the sanitizer out only where a whole block is our own: code,
+// of which nothing but escaped text and the names of classes comes from spans.
+func drawOne(n ast.Node, src []byte) template.HTML {
+	if isCode(n) {
+		return template.HTML(paintOf(n)) //nolint:gosec // escaped by spans
 	}
 	var out bytes.Buffer
-	if err := md.Renderer().Render(&out, src, doc); err != nil {
-		return plain(source)
+	if err := engine().Renderer().Render(&out, src, n); err != nil {
+		return plain(string(n.Lines().Value(src)))
 	}
-	return template.HTML(policy().SanitizeBytes(out.Bytes())) //nolint:gosec // sanitised on this line
+	return template.HTML(policy().SanitizeBytes(out.Bytes())) //nolint:gosec // sanitized on this line
+}
+
+func paintOf(n ast.Node) []byte {
+	if v, ok := n.AttributeString(painted); ok {
+		return v.([]byte)
+	}
+	return nil
 }
 
 // Text escapes s. Lines and spaces stay as they are, so the element around
@@ -80,12 +192,16 @@ func Text(s string) template.HTML {
 
 func plain(s string) template.HTML { return "<pre>" + Text(s) + "</pre>\n" }
 
-// clean makes s what HTML may hold: UTF-8 without NUL.
+// clean makes s what HTML may hold: UTF-8 without NUL. Each byte that is wrong
+// is replaced by itself, so that a text can be cleaned in pieces.
 func clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	if strings.IndexByte(s, 0) < 0 {
 		return s
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }
 
 // engine is built once and has no state of its own: what belongs to one text
@@ -104,39 +220,76 @@ var engine = sync.OnceValue(func() goldmark.Markdown {
 	)
 })
 
-// shown renders HTML in the source as the text that it is.
+// shown renders what the page shows otherwise than goldmark does: HTML in the
+// source as the text that it is, code in colors, tables that scroll.
 type shown struct{}
 
 // RegisterFuncs implements [renderer.NodeRenderer].
 func (shown) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindRawHTML, showInline)
-	r.Register(ast.KindHTMLBlock, showBlock)
+	r.Register(ast.KindHTMLBlock, showCode)
+	r.Register(ast.KindFencedCodeBlock, showCode)
+	r.Register(ast.KindCodeBlock, showCode)
+	r.Register(tables.KindTable, showTable)
 }
+
+// Errors are dropped here: a BufWriter keeps the first one for its Flush.
 
 func showInline(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
-		writeLines(w, src, n.(*ast.RawHTML).Segments)
+		lines := n.(*ast.RawHTML).Segments
+		_, _ = w.Write(util.EscapeHTML(lines.Value(src)))
 	}
 	return ast.WalkSkipChildren, nil
 }
 
-func showBlock(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+func showCode(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		_, _ = w.Write(paintOf(n))
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+// showTable lets a wide table scroll by itself. What scrolls is reached with
+// the keyboard and says what it is: the names of its columns.
+func showTable(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
+		_, _ = w.WriteString("</table></div>\n")
 		return ast.WalkContinue, nil
 	}
-	_, _ = w.WriteString(`<pre><code class="language-html">`)
-	writeLines(w, src, n.Lines())
-	if b := n.(*ast.HTMLBlock); b.HasClosure() {
-		_, _ = w.Write(util.EscapeHTML(b.ClosureLine.Value(src)))
+	var names []string
+	if head := n.FirstChild(); head != nil {
+		for cell := head.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			names = append(names, string(textOf(cell, src)))
+		}
 	}
-	_, _ = w.WriteString("</code></pre>\n")
+	_, _ = w.WriteString(openTable(names) + "\n")
 	return ast.WalkContinue, nil
 }
 
-// writeLines drops errors: a BufWriter keeps the first one for its Flush.
-func writeLines(w util.BufWriter, src []byte, lines *text.Segments) {
-	for i := range lines.Len() {
-		line := lines.At(i)
-		_, _ = w.Write(util.EscapeHTML(line.Value(src)))
+// openTable opens a table and what it scrolls in.
+func openTable(columns []string) string {
+	open := `<div class="table" tabindex="0"`
+	if name := html.EscapeString(label(strings.Join(columns, ", "))); name != "" {
+		open += ` role="group" aria-label="` + name + `"`
 	}
+	return open + "><table>"
+}
+
+// textOf is the text of n without what marks it up.
+func textOf(n ast.Node, src []byte) []byte {
+	var b []byte
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			b = append(b, n.Value(src)...)
+		case *ast.String:
+			b = append(b, n.Value...)
+		}
+		return ast.WalkContinue, nil
+	})
+	return b
 }

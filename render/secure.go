@@ -14,10 +14,9 @@ import (
 )
 
 // secure gives every link and image of the tree a destination that is allowed,
-// or puts what it would have shown in its place. It reports false when the
-// destinations would make the page far longer than the source.
-func secure(doc ast.Node, src []byte, o Options) bool {
-	left := maxGrow*len(src) + 1<<16
+// or puts what it would have shown in its place. It returns how many bytes of
+// destinations and titles are in it.
+func secure(doc ast.Node, src []byte, o Options) (grown int) {
 	// Collected first: a tree must not change while it is walked.
 	var found []ast.Node
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -32,14 +31,14 @@ func secure(doc ast.Node, src []byte, o Options) bool {
 	for _, n := range found {
 		switch n := n.(type) {
 		case *ast.Link:
-			left -= len(n.Destination) + len(n.Title)
+			grown += len(n.Destination) + len(n.Title)
 			if to, ok := destination(string(n.Destination), o); ok {
 				n.Destination = []byte(to)
 			} else {
 				unwrap(n)
 			}
 		case *ast.Image:
-			left -= len(n.Destination) + len(n.Title)
+			grown += len(n.Destination) + len(n.Title)
 			if to, ok := picture(string(n.Destination), o); ok {
 				n.Destination = []byte(to)
 			} else {
@@ -48,12 +47,13 @@ func secure(doc ast.Node, src []byte, o Options) bool {
 		case *ast.AutoLink:
 			autolink(n, src, o)
 		}
-		if left < 0 {
-			return false
-		}
 	}
-	return true
+	return grown
 }
+
+// allowance is how many bytes of destinations and titles a text of n bytes may
+// have: references repeat them, and would make a huge page of a small source.
+func allowance(n int) int { return maxGrow*n + 1<<16 }
 
 func destination(dest string, o Options) (string, bool) {
 	if ref, ok := parseRef(dest); ok {
@@ -151,7 +151,14 @@ var policy = sync.OnceValue(func() *bluemonday.Policy {
 	)
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|center|right)$`)).OnElements("th", "td")
+	p.AllowElements("figure", "figcaption", "div", "span")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^language-[\p{L}\p{N}+#_.\-]{1,40}$`)).OnElements("code")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^code$`)).OnElements("figure")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^table$`)).OnElements("div")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(lang|[cdfhikmnost])$`)).OnElements("span")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("pre", "div")
+	p.AllowAttrs("role").Matching(regexp.MustCompile(`^group$`)).OnElements("pre", "div")
+	p.AllowAttrs("aria-label").OnElements("pre", "div")
 	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
 	p.AllowAttrs("checked", "disabled").Matching(regexp.MustCompile(`^$`)).OnElements("input")
 

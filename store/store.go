@@ -40,6 +40,13 @@ type Store interface {
 	// before now, oldest first.
 	Overdue(ctx context.Context, now time.Time) ([]Lease, error)
 
+	// Purge removes for good the conversations of every owner that were
+	// deleted before a time, with everything in them, and returns how many are
+	// gone. It takes many short turns, so that updates go on beside it. When
+	// it fails or ctx ends, what it had begun with is not restored any more,
+	// and the next Purge goes on.
+	Purge(ctx context.Context, before time.Time) (int, error)
+
 	// Close waits for running calls and closes the database. Calls after
 	// Close are of kind Unavailable.
 	Close() error
@@ -68,11 +75,41 @@ type Conversations interface {
 	Create(c artel.Conversation) error
 	Get(id artel.ConversationID) (artel.Conversation, error)
 	// List returns the newest updated first. The next cursor is "" at the end.
-	List(p Page) (items []artel.Conversation, next string, err error)
+	List(q ConversationQuery) (items []Listed, next string, err error)
 	// Update replaces all fields but ID and CreatedAt.
 	Update(c artel.Conversation) error
-	// Delete removes the conversation with everything in it.
-	Delete(id artel.ConversationID) error
+	// Delete hides the conversation: from then on it is missing with
+	// everything in it, as if it were somebody else's. Only its ids stay
+	// taken, and those of its messages and runs, until [Store.Purge].
+	Delete(id artel.ConversationID, at time.Time) error
+	// Restore brings a deleted conversation back as it was. Of kind NotFound
+	// where there is none that is deleted, or where Purge has begun with it.
+	Restore(id artel.ConversationID) error
+}
+
+// A ConversationQuery selects conversations.
+type ConversationQuery struct {
+	// Search selects those that hold all of its words, which white space
+	// separates: each in the title or in the text that a user or an assistant
+	// has written, on any branch, also as a part of a longer word. Case makes
+	// no difference, nor does the way in which accents are encoded. Every
+	// character stands for itself. At most [MaxSearch] code points, else of
+	// kind Invalid; without a word, all are selected.
+	Search string
+	Page
+}
+
+// MaxSearch is the longest search in code points.
+const MaxSearch = 200
+
+// A Listed is a conversation in a list.
+type Listed struct {
+	artel.Conversation
+	// Excerpt is the text around the first place in its messages that a
+	// search has found, of about 120 code points on one line, with "…" where
+	// it goes on. It is empty where the title holds all words, and without a
+	// search.
+	Excerpt string `json:"excerpt,omitempty"`
 }
 
 // Messages keeps the trees of messages.
@@ -80,9 +117,10 @@ type Messages interface {
 	// Create refuses (kind Invalid) a parent that is not in the conversation.
 	Create(m artel.Message) error
 	Get(id artel.MessageID) (artel.Message, error)
-	// Path returns the branch that ends in leaf, root first. The empty leaf
-	// has an empty path.
-	Path(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error)
+	// Path returns the branch that ends in leaf, root first: of it the last
+	// limit messages, or all where limit is 0. What it costs grows with what
+	// it returns, not with the branch. The empty leaf has an empty path.
+	Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error)
 	// List returns all messages of all branches, oldest first.
 	List(c artel.ConversationID, p Page) (items []artel.Message, next string, err error)
 	SetMuted(id artel.MessageID, muted bool) error
@@ -98,6 +136,28 @@ type Artifacts interface {
 	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
 	// Exists reports whether id was ever used in c, on any branch.
 	Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error)
+
+	// Live returns the newest unfolded edit of each artifact on a branch, by
+	// ID, also where a version is newer. What it costs grows with the
+	// unfolded edits, not with the artifacts.
+	Live(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
+
+	// Changed returns the artifacts on whatever branch of which a version was
+	// folded or claimed after a mark, by ID, and the newest mark, which every
+	// such change makes grow; no mark is under 0. So whoever remembers heads
+	// asks for the head of these alone, and for what is live.
+	Changed(c artel.ConversationID, after int64) (ids []artel.ArtifactID, mark int64, err error)
+
+	// Beginnings returns the first chars code points of the text of each head
+	// that is a version and has its text; see [Versions.Thin].
+	Beginnings(c artel.ConversationID, at artel.MessageID, chars int) ([]Beginning, error)
+}
+
+// A Beginning is how the text of a version begins.
+type Beginning struct {
+	Artifact artel.ArtifactID
+	Number   int
+	Text     string
 }
 
 // Versions keeps what artifacts were: the visible versions, and the journal
@@ -115,14 +175,23 @@ type Versions interface {
 	// an empty v.Run: exactly v.Number) count as folded from then on.
 	Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
 
+	// Thin drops the text of a visible version, which the caller can make from
+	// the journal. Of kind NotFound where there is no such version, Conflict
+	// where it is binary. To thin what is thin changes nothing.
+	Thin(c artel.ConversationID, id artel.ArtifactID, number int) error
+
 	// List returns the visible versions of every branch, oldest first.
 	List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error)
+
+	// Get returns one visible version: kind NotFound where there is none with
+	// that number.
+	Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error)
 
 	// Edits returns journalled edits, by artifact and number.
 	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
 
 	// Text returns the text of a visible version: kind NotFound where there is
-	// none with that number, Unsupported where it is binary.
+	// none with that number or it is thin, Unsupported where it is binary.
 	Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error)
 
 	// Claim gives the versions of ids that have no message to m.
@@ -136,6 +205,7 @@ type Versions interface {
 type EditQuery struct {
 	Artifact artel.ArtifactID
 	Run      artel.RunID
+	Number   int  // this one alone
 	After    int  // numbers above this one
 	Unfolded bool // only those that no visible version holds yet
 }

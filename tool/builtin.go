@@ -10,6 +10,12 @@ func BuiltIn() []Tool {
 		rewriteArtifact(),
 		readArtifact(),
 		listArtifacts(),
+		grepArtifacts(),
+		diffArtifact(),
+		renameArtifact(),
+		deleteArtifact(),
+		restoreArtifact(),
+		putArtifact(),
 		getArtifact(),
 	}
 }

@@ -55,7 +55,7 @@ func look(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 	here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation)
 	switch {
 	case !here && e.Artifacts == nil:
-		return found{}, artel.Errorf(artel.Unsupported, "tool.Call", ref.String(), "only artifacts of this conversation can be read from here; give an id")
+		return found{}, outOfReach(ref)
 	case ref.IsBlob():
 		return open(ctx, e, ref)
 	case !here:
@@ -72,6 +72,12 @@ func look(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 		return abroad(ctx, e, ref)
 	}
 	return found{Artifact: a, text: text}, err
+}
+
+// outOfReach is the error about a ref that leads out of the conversation where
+// nothing else may be read.
+func outOfReach(ref artel.Ref) error {
+	return artel.Errorf(artel.Unsupported, "tool.Call", ref.String(), "only artifacts of this conversation can be read from here; give an id")
 }
 
 // abroad reads visible versions of any conversation. Without a branch, a head
@@ -139,15 +145,19 @@ func FileURL(ref artel.Ref) string { return "/api/v1/files/" + url.PathEscape(re
 
 // facts is what people and programs are told about the artifact of a result.
 func facts(f found) map[string]any {
-	ref := f.media().Ref
+	part := f.media()
 	m := map[string]any{
-		"content_type": contentType(f.MediaInfo), "media_type": f.MediaType,
-		"url": FileURL(ref), "ref": ref.String(), "size": f.Size, "digest": f.Digest,
+		"content_type": contentType(f.MediaInfo), "media_type": f.MediaType, "filename": part.Filename,
+		"url": FileURL(part.Ref), "ref": part.Ref.String(), "size": f.Size, "digest": f.Digest,
 	}
 	if f.ID != "" {
-		m["artifact_snapshot"] = map[string]any{
+		snapshot := map[string]any{
 			"id": f.ID, "version": f.Version, "title": f.Title, "media_type": f.MediaType, "size": f.Size, "digest": f.Digest,
 		}
+		if f.Deleted {
+			snapshot["deleted"] = true
+		}
+		m["artifact_snapshot"] = snapshot
 	}
 	return m
 }

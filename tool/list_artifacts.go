@@ -26,7 +26,7 @@ func listArtifacts() Tool {
 		var b strings.Builder
 		if len(all) == 0 {
 			b.WriteString("No artifacts in this conversation yet.")
-			return Result{Content: b.String()}, nil
+			return Result{Content: b.String(), Metadata: map[string]any{"content_type": "list", "count": 0}}, nil
 		}
 		fmt.Fprintf(&b, "%d artifact(s) in this conversation.\n<artifacts_inventory>\n", len(all))
 		for i := max(in.Offset, 1) - 1; i >= 0 && i < len(all); i++ {

@@ -68,7 +68,7 @@ type Result struct {
 
 // Failed returns a Result that tells the model what went wrong.
 func Failed(format string, args ...any) Result {
-	return Result{Content: fmt.Sprintf(format, args...), IsError: true}
+	return Result{Content: fmt.Sprintf(format, args...), IsError: true, Metadata: map[string]any{"content_type": "error"}}
 }
 
 // Func makes a Tool of a function whose arguments are a struct. The schema is

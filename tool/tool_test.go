@@ -37,6 +37,7 @@ type bench struct {
 	box   *tool.Box
 	env   tool.Env
 	files *artifact.Collection
+	store store.Store
 }
 
 func newBench(t *testing.T) *bench {
@@ -62,7 +63,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	files := artifact.New(db, blob.NewMemory(), artifact.Options{})
-	return &bench{t: t, box: box, files: files, env: tool.Env{
+	return &bench{t: t, box: box, files: files, store: db, env: tool.Env{
 		Owner: artel.Local, Conversation: conv, Artifacts: files, Locale: phrase.English,
 		Workspace: files.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: conv, Author: "lead"}),
 	}}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/edit"
 )
 
@@ -40,7 +41,7 @@ func updateArtifact() Tool {
 		if err != nil {
 			return mend(err)
 		}
-		a, applied, err := e.Workspace.Update(ctx, id, edits, in.IfVersion)
+		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.Change{IfVersion: in.IfVersion})
 		if err != nil {
 			return refused(err, len(edits))
 		}
@@ -76,7 +77,7 @@ func refused(err error, n int) (Result, error) {
 		if n > 1 {
 			r.Content = fmt.Sprintf("edit %d of %d: %s; none of the edits was made", refusal.Edit+1, n, r.Content)
 		}
-		r.Metadata = map[string]any{"refused": refusal.Kind, "edit": refusal.Edit}
+		r.Metadata["refused"], r.Metadata["edit"] = refusal.Kind, refusal.Edit
 	}
 	return r, failure
 }

@@ -3,448 +3,238 @@
 package webui_test
 
 import (
-	"context"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/event"
-	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
-	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/webui"
 )
 
-// screens is where the tests leave pictures of the page; "": nowhere.
-var screens = os.Getenv("ARTEL_SCREENS")
-
-// A site is a whole server with the page and the API, as artel serve wires it.
-type site struct {
-	*httptest.Server
-	app   *app.App
-	store store.Store
-}
-
-func newSite(t *testing.T, o demo.Options) *site {
-	t.Helper()
-	db, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	blobs := blob.NewMemory()
-	a, err := app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: model.NewRegistry(nil, ""),
-		Providers: map[model.Dialect]model.Provider{model.Demo: demo.New(blobs, o)},
-		Options:   app.Options{SpoolDir: t.TempDir()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{}))
-	mux.Handle("/", webui.New(a, webui.Options{Version: "test"}))
-	s := &site{httptest.NewServer(httpapi.Guard(mux)), a, db}
-	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
-		defer stop()
-		if err := a.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
-
-// A tab is a browser's tab that counts what the page complains of.
-type tab struct {
-	t   *testing.T
-	ctx context.Context
-
-	listening sync.WaitGroup
-	mu        sync.Mutex
-	problems  []string
-}
-
-// browsers bounds how many run at once: on a small machine more of them starve
-// each other.
-var browsers = make(chan struct{}, 2)
-
-// openTab starts Chromium. The tests need it: scripts/setup installs it.
-func openTab(t *testing.T, width, height int64, more ...chromedp.Action[chromedp.Void]) *tab {
-	t.Helper()
-	var path string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("the browser tests need Chromium; make test installs it or says how")
-	}
-	browsers <- struct{}{}
-	t.Cleanup(func() { <-browsers })
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
-		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.WindowSize(int(width), int(height)), chromedp.UserDataDir(t.TempDir()),
-	)
-	ctx, stopBrowser := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, stopTab := chromedp.NewContext(ctx)
-	ctx, stop := context.WithTimeout(ctx, 90*time.Second)
-	b := &tab{t: t, ctx: ctx}
-	t.Cleanup(func() {
-		stop()
-		stopTab()
-		stopBrowser()
-		b.listening.Wait()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, p := range b.problems {
-			t.Errorf("the page complains: %s", p)
-		}
-	})
-	said := chromedp.Console(ctx)
-	b.listening.Go(func() {
-		for message, err := range said {
-			if err != nil {
-				return // the tab is closed
-			}
-			b.complain(message.String())
-		}
-	})
-	b.do(chromedp.EmulateViewport(width, height))
-	b.do(more...)
-	return b
-}
-
-func (b *tab) complain(s string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = append(b.problems, s)
-}
-
-// forgive drops what the page has complained of, which the test provoked.
-func (b *tab) forgive() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.problems = nil
-}
-
-func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.fail(err)
-	}
-}
-
-// get runs an action that returns something.
-func get[T any](b *tab, a chromedp.Action[T]) T {
-	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, a)
-	if err != nil {
-		b.fail(err)
-	}
-	return v
-}
-
-func (b *tab) fail(err error) {
-	b.t.Helper()
-	page, _ := chromedp.Run(b.ctx, chromedp.InnerHTML(chromedp.CSS("body")))
-	b.t.Fatalf("%v\nthe page:\n%.4000s", err, page)
-}
-
-// until waits for a JavaScript expression to be true.
-func (b *tab) until(expression string) {
-	b.t.Helper()
-	get(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(30*time.Second)))
-}
-
-// script runs JavaScript for its effect.
-func (b *tab) script(expression string) {
-	b.t.Helper()
-	get(b, chromedp.Evaluate[chromedp.Void](expression))
-}
-
-func (b *tab) text(selector string) string {
-	b.t.Helper()
-	return get(b, chromedp.Evaluate[string](fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector)))
-}
-
-// picture saves the window, where pictures are wanted.
-func (b *tab) picture(name string) {
-	b.t.Helper()
-	if screens == "" {
-		return
-	}
-	png := get(b, chromedp.CaptureScreenshot())
-	if err := os.WriteFile(filepath.Join(screens, name+".png"), png, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// The steps of a visit, by CSS selector.
-
-func click(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.Click(chromedp.CSS(selector))
-}
-
-func see(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.WaitVisible(chromedp.CSS(selector))
-}
-
-func write(text string) chromedp.Action[chromedp.Void] {
-	return chromedp.SetValue(chromedp.CSS("#text"), text)
-}
-
-func choose(files ...string) chromedp.Action[chromedp.Void] {
-	return chromedp.SetUploadFiles(chromedp.CSS("#file"), files)
-}
-
-// command is a command of the browser's protocol as a step.
-func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, c, params)
-		return err
-	})
-}
-
-func sample(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "testdata", "files", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// A newcomer opens the page, sends a picture, a PDF and a text, watches the
-// plan fill, and opens the report.
+// A newcomer without a key sends the samples, watches the plan fill, reads the
+// report and its versions, and finds how to connect a real model.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{Delay: 5 * time.Millisecond})
+	s := newSite(t, demo.Options{Delay: 15 * time.Millisecond})
 	b := openTab(t, 1440, 900)
 	b.do(chromedp.Navigate(s.URL), see("#composer"))
 	b.picture("home")
-	if got := b.text("main"); !strings.Contains(got, "the demo answers") {
-		t.Errorf("the start page does not say that the demo answers: %q", got)
-	}
-	b.do(
-		write("What is in these files?"),
-		choose(sample(t, "photo.jpg"), sample(t, "report.pdf"), sample(t, "notes.md")),
-	)
-	b.do(choose(sample(t, "tone.mp3"))) // choosing again adds
-	b.picture("files")
-	b.do(click(`#files button[aria-label="Remove tone.mp3"]`))
-	if got := b.text("#files"); strings.Contains(got, "tone.mp3") {
-		t.Errorf("a removed file is still shown: %q", got)
-	}
-	if got := b.text("#files"); !strings.Contains(got, "photo.jpg") || !strings.Contains(got, "notes.md") {
-		t.Errorf("the chosen files are not shown: %q", got)
-	}
-	b.do(click("#composer button[type=submit]"), see("#messages"))
-	b.until(`document.querySelector("#status").hidden && document.querySelectorAll(".call.done").length >= 5`)
-	b.until(`document.querySelector(".plan progress")?.value === document.querySelector(".plan progress")?.max`)
+	b.says("main", "Try it with sample files", "scripted", "OPENAI_API_KEY")
+	// What the plan shows while the run goes on is noted from the first moment.
+	b.do(onEveryPage(`window.steps = []; new MutationObserver(() => {
+		const bar = document.querySelector(".plan progress");
+		if (bar && document.querySelector("#status.active") && window.steps.at(-1) !== bar.value) window.steps.push(bar.value);
+	}).observe(document, { subtree: true, childList: true, attributes: true });`))
+	b.do(click(`form[action="/try"] button`), see("#messages .message.user"))
+	b.rest()
 	b.picture("conversation")
+	steps := eval[[]float64](b, `window.steps`)
+	if len(steps) < 3 || steps[0] != 0 || steps[1] <= 0 || steps[2] <= steps[1] {
+		t.Errorf("while the run went on the plan showed the steps %v", steps)
+	}
+	if !eval[bool](b, `document.querySelector(".plan progress").value === document.querySelector(".plan progress").max`) {
+		t.Error("the plan is not finished")
+	}
+	b.says("#messages", "workbench.png", "brief.pdf", "notes.md", "Demo model", "create_artifact")
+	b.says("#panel", "Task plan", "Report", "workbench.png")
 
-	shown := b.text("#messages")
-	for _, want := range []string{"What is in these files?", "photo.jpg", "Demo model", "create_artifact", "report.pdf"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("the thread does not show %q:\n%s", want, shown)
-		}
-	}
-	if got := b.text("#artifacts"); !strings.Contains(got, "Task plan") || !strings.Contains(got, "Report") {
-		t.Errorf("the panel shows %q", got)
-	}
-	live := shown
-	b.do(chromedp.Reload(), see("#messages .call"))
-	if got := b.text("#messages"); got != live {
-		t.Errorf("loaded anew the thread differs from the live one:\n--- live\n%s\n--- loaded\n%s", live, got)
-	}
-
-	b.script(`[...document.querySelectorAll("#messages .body a")].find(a => a.href.endsWith("/a/report")).click()`)
-	b.do(see("main.artifact"))
+	b.send("And now once more.")
+	b.rest()
+	b.do(click(`#messages .message:last-child a[href$="/a/report"]`), see("#viewer .block"))
 	b.picture("report")
-	report := b.text("main.artifact")
-	for _, want := range []string{"JPEG", "PDF", "2 pages"} {
-		if !strings.Contains(report, want) {
-			t.Errorf("the report does not say %q:\n%s", want, report)
-		}
-	}
-	b.script(`[...document.querySelectorAll(".panel a")][0].click()`)
-	b.do(see(`.panel [aria-current="page"]`))
-	b.do(click(`main.artifact header a`), see("#messages"))
-	b.script(`[...document.querySelectorAll("#artifacts li a")].find(a => a.innerText.includes("photo")).click()`)
-	b.do(see("main.artifact img.sheet"))
-	b.until(`document.querySelector("img.sheet").naturalWidth > 0`)
-	b.picture("picture")
+	b.says("#panel", "Report", "v2 · newest")
+	b.says("#viewer", "And now once more.", "Message 1", "Message 2")
+	b.do(click("#versions summary"), see("#versions ol"))
+	b.says("#versions ol", "v2 · newest", "v1", "created", "edited")
+	b.do(click(`#versions a[href$="?v=1"]`))
+	b.until(`document.querySelector(".meta .badge.warn")?.innerText.includes("1") && !document.querySelector("#viewer").innerText.includes("And now once more.")`)
+	b.picture("version")
+	b.script("history.back()")
+	b.until(`document.querySelector("#viewer")?.innerText.includes("And now once more.")`)
+	b.script("history.back()")
+	b.until(`!document.querySelector("#viewer") && document.querySelector("#artifacts") !== null`)
+
+	b.do(click(`.sidebar a[href="/settings"]`), see("#connect .door"))
+	b.picture("settings")
+	b.says("#connect", "OPENAI_API_KEY", "artel serve")
+	b.says("#models", "Demo", "scripted")
 }
 
-// Keyboard alone: Enter sends, Shift+Enter does not.
-func TestKeyboard(t *testing.T) {
+// Own files are chosen, are in the message as cards, and lead to their views.
+func TestOwnFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	b := openTab(t, 1440, 900)
+	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
+	b.until(`document.querySelector("#chosen .thumb")?.naturalWidth > 0`)
+	b.send("What is in these files?")
+	b.rest()
+	b.says(".message.user", "What is in these files?", "photo.jpg", "notes.md")
+	b.do(click(`.message.user a.file[href*="/a/photo.jpg"]`), see("#viewer img"))
+	b.until(`document.querySelector("#viewer img").naturalWidth > 0`)
+	b.sameAnew()
+}
+
+// Enter sends, Shift+Enter makes a line, and an input method's Enter is its own.
+func TestEnter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
 	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.do(chromedp.KeyEvent("first"), chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierShift)), chromedp.KeyEvent("second"))
-	draft := get(b, chromedp.Value(chromedp.CSS("#text")))
-	if draft != "first\nsecond" {
+	b.do(chromedp.KeyEvent("first"), press("\r", chromedp.ModifierShift), chromedp.KeyEvent("second"))
+	b.script(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true }))`)
+	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "first\nsecond" {
 		t.Errorf("the draft is %q: the field has no focus, or Shift+Enter made no line", draft)
 	}
-	b.do(chromedp.KeyEvent("\r"), see("#messages .message.user"))
-	b.until(`document.querySelector("#status").hidden && document.querySelector(".message.assistant .body") !== null`)
+	b.do(enter(), see("#messages .message.user"))
+	b.rest()
 }
 
-// Text is on the page while the rest of it is still being written.
-func TestStreaming(t *testing.T) {
-	t.Parallel()
-	scenario, err := demo.ParseScenario([]byte("-- turn 1 --\n**Half** of it\n@delay 3s\nand the rest.\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, demo.Options{Scenario: scenario})
-	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("go"), click("#composer button[type=submit]"), see("#messages"))
-	b.until(`document.querySelector(".writing strong")?.innerText === "Half" && !document.querySelector("#messages").innerText.includes("rest")`)
-	b.picture("writing")
-	b.until(`document.querySelector("#status").hidden && document.querySelector(".writing") === null && document.querySelector("#messages").innerText.includes("and the rest.")`)
-}
-
-// The Stop button ends a run that waits, and the page says so.
+// The Stop button ends a run that waits; the page says so and what to do, also
+// when it is loaded anew.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	scenario, err := demo.ParseScenario([]byte("-- turn 1 --\nThis takes a while.\n@hang\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, demo.Options{Scenario: scenario})
+	s := newSite(t, script(t, "-- turn 1 --\nThis takes a while.\n@hang\n"))
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("go"),
-		click("#composer button[type=submit]"), see("#status button"))
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
 	b.until(`document.querySelector("#messages").innerText.includes("takes a while")`)
-	b.do(click("#status button"))
-	b.until(`document.querySelector("#status").hidden && document.querySelector("p.error[role=alert][id^=e-]") !== null`)
-	if got := b.text("#messages"); !strings.Contains(got, "cancelled") || !strings.Contains(got, "takes a while") {
-		t.Errorf("after stopping the page shows %q", got)
+	b.do(write("not while it works"))
+	b.do(enter())
+	if got := get(b, chromedp.Value(chromedp.CSS("#text"))); got != "not while it works" {
+		t.Errorf("what is written while a run is at work became %q", got)
 	}
+	b.do(click("#status .stop"))
+	b.rest()
+	b.says("#messages", "takes a while", "cancelled", "Send a message to go on", "broke off here")
+	b.do(chromedp.Reload(), see("#messages .message"))
+	b.says("#messages", "takes a while", "cancelled", "Send a message to go on", "broke off here")
 }
 
-// What models and people write never runs and never leaves its place.
-func TestHostileText(t *testing.T) {
+// A model that fails is told with what to do about it.
+func TestFailures(t *testing.T) {
 	t.Parallel()
-	hostile := "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\n\n" +
-		"[click](javascript:document.title='owned') ![x](http://127.0.0.1:9/x.png) <style>body{display:none}</style>\n"
-	scenario, err := demo.ParseScenario([]byte("-- turn 1 --\n" + hostile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, demo.Options{Scenario: scenario})
-	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"),
-		write(hostile), click("#composer button[type=submit]"), see("#messages .message.assistant"))
-	b.until(`document.querySelector("#status").hidden`)
-	title := get(b, chromedp.Title())
-	elements := get(b, chromedp.Evaluate[int](
-		`document.querySelectorAll("#messages script, #messages style, #messages [onerror], #messages a[href^='javascript'], #messages img").length`))
-	if title == "owned" || elements > 0 {
-		t.Errorf("title %q, %d hostile elements", title, elements)
+	for name, c := range map[string]struct{ scenario, says string }{
+		"key":     {"-- turn 1 --\n@error 401 this key is not known\n", "Check the key"},
+		"request": {"-- turn 1 --\n@error 400 no such field\n", "refused the request as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, script(t, c.scenario))
+			b := openTab(t, 1000, 700)
+			b.do(chromedp.Navigate(s.URL), see("#composer"))
+			b.send("go")
+			b.rest()
+			b.says("#messages [role=alert]", "The run ended early", c.says)
+			b.picture("failure-" + name)
+			b.do(chromedp.Reload(), see("#messages .message"))
+			b.says("#messages [role=alert]", "The run ended early", c.says)
+		})
 	}
 }
 
-// A refusal keeps what was written and says why.
+// A refusal keeps what was written and says why, and leaves nothing behind.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), click("#composer button[type=submit]"))
+	b.forgive("status of 422", "ERR_CONNECTION_REFUSED")
+	b.do(chromedp.Navigate(s.URL), see("#composer"), click(".send"))
 	b.until(`!document.querySelector("#composer-error").hidden`)
-	if got := b.text("#composer-error"); !strings.Contains(got, "attach a file") {
-		t.Errorf("the refusal says %q", got)
+	b.says("#composer-error", "attach a file")
+	if n := len(s.all(t)); n > 0 {
+		t.Errorf("a refused first message left %d conversations", n)
 	}
-	list, _, err := s.app.Conversations.List(t.Context(), app.Page{})
-	if err != nil || len(list) > 0 {
-		t.Errorf("a refused first message left %d conversations (%v)", len(list), err)
-	}
-	b.forgive() // the browser notes the status 422
+	b.do(write("kept"))
 	s.CloseClientConnections()
-	s.Listener.Close()
-	b.do(write("kept"), click("#composer button[type=submit]"))
+	_ = s.Listener.Close()
+	b.do(click(".send"))
 	b.until(`document.querySelector("#composer-error").innerText.includes("cannot be reached")`)
-	draft := get(b, chromedp.Value(chromedp.CSS("#text")))
-	if draft != "kept" {
+	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "kept" {
 		t.Errorf("the draft is %q after the server was lost", draft)
 	}
-	b.forgive()
 }
 
-// Chinese, dark and narrow: nothing is cut off and nothing is untranslated.
-func TestOtherReaders(t *testing.T) {
+// A draft survives leaving the page and is its conversation's own; what was
+// sent is no draft any more.
+func TestDraft(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	b := openTab(t, 390, 844,
-		command(emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: "Mozilla/5.0 test", AcceptLanguage: "zh-CN"}),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}),
-	)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.picture("home-zh-dark-narrow")
-	if got := b.text("main"); !strings.Contains(got, "尚未连接模型") || strings.Contains(got, "page.") {
-		t.Errorf("in Chinese the start page says %q", got)
+	at := time.Now().Add(-time.Hour)
+	one, two := s.URL+"/c/"+string(s.seed(t, "One", at, "a", "b")), s.URL+"/c/"+string(s.seed(t, "Two", at, "c", "d"))
+	b := openTab(t, 1280, 800)
+	drafts := map[string]string{s.URL: "for a new one", one: "for one\nin two lines", two: "for two"}
+	for url, text := range drafts {
+		b.do(chromedp.Navigate(url), see("#text"), write(text))
 	}
-	b.do(write("请看看这些文件"),
-		choose(sample(t, "red.png"), sample(t, "zh_utf8.txt")),
-		click("#composer button[type=submit]"), see("#messages .call"))
-	b.until(`document.querySelector("#status").hidden && document.querySelector(".plan progress") !== null`)
-	b.picture("conversation-zh-dark-narrow")
-	if get(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > document.documentElement.clientWidth`)) {
-		t.Error("the narrow page scrolls sideways")
+	check := func() {
+		t.Helper()
+		for url, want := range drafts {
+			b.do(chromedp.Navigate(url), see("#text"))
+			if got := get(b, chromedp.Value(chromedp.CSS("#text"))); got != want {
+				t.Errorf("%s: the draft is %q, want %q", url, got, want)
+			}
+		}
 	}
+	check()
+	b.do(chromedp.Navigate(one), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter())
+	b.until(`document.querySelectorAll(".message.user").length === 2`)
+	b.rest()
+	b.do(chromedp.Navigate(s.URL), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter(), see("#messages"))
+	b.rest()
+	drafts[one], drafts[s.URL] = "", ""
+	check()
 }
 
 // Forms and links work where no script runs.
 func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	b := openTab(t, 1280, 800, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("hello without script"))
-	b.do(click("#composer button[type=submit]"), see("#messages .message.user"))
-	list, _, err := s.app.Conversations.List(t.Context(), app.Page{})
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%d conversations (%v)", len(list), err)
+	s.seed(t, "Another one", time.Now().Add(-time.Hour), "needle", "in the haystack")
+	b := openTab(t, 1440, 800, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	b.do(chromedp.Navigate(s.URL), see("#composer"), write("hello without script"), choose(sample(t, "notes.md")))
+	b.do(click(".send"), see("#messages .message.user"))
+	list := s.all(t)
+	if len(list) != 2 {
+		t.Fatalf("there are %d conversations", len(list))
 	}
 	waitFinal(t, s, list[0].ID)
 	b.do(chromedp.Reload(), see("#messages .message.assistant"))
-}
+	b.says("#messages", "hello without script", "notes.md", "Demo model")
 
-func waitFinal(t *testing.T, s *site, c artel.ConversationID) {
-	t.Helper()
-	for e, err := range s.app.Events.Follow(t.Context(), c, 0, time.Minute) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type == artel.EventRunFinished {
-			return
-		}
+	b.do(write("a second time"), click(".send"))
+	b.until(`document.querySelectorAll(".message.user").length === 2`)
+	b.wait("the second run", func() bool { _, err := s.app.Runs.Active(t.Context(), list[0].ID); return err != nil })
+
+	b.do(click(`#artifacts a[href$="/a/report"]`), see("#viewer .block"))
+	b.do(click("#versions summary"), click(`#versions a[href$="?v=1"]`), see(".meta .badge.warn"))
+	b.do(click(`.tabs a[href$="view=code"]`), see("#viewer pre"))
+	b.says("#viewer", "# Report")
+	b.do(click("[data-close-panel]"), see("#messages .message.user"))
+	b.until(`!location.pathname.includes("/a")`)
+
+	b.do(fill("#search", "haystack"), enter(), see(".excerpt"))
+	b.says("#conversations", "Another one", "haystack")
+	if got := b.text("#conversations"); strings.Contains(got, "hello") {
+		t.Errorf("the search shows what it has not found: %q", got)
 	}
-	t.Fatal("the run never finished")
+	b.do(click(`.conversation a[href$="/title"]`), see(`main input[name="title"]`), fill(`main input[name="title"]`, "Renamed"), click("main form button"))
+	b.do(see("#messages"))
+	b.says("#heading", "Renamed")
+	b.do(click(`.conversation:has([aria-current]) form[action$="/delete"] button`), see(".toast"))
+	b.says(".toast", "deleted")
+	if got := b.text("#conversations"); strings.Contains(got, "Renamed") {
+		t.Errorf("the deleted conversation is still in the list: %q", got)
+	}
+	b.do(click(".toast form button"), see("#messages"))
+	b.says("#heading", "Renamed")
+
+	b.do(click(`.sidebar a[href="/settings"]`), see(".settings"), click(`input[name="language"][value="zh"]`), click(".settings form button"))
+	b.until(`document.documentElement.lang === "zh"`)
+	b.says("main", "设置")
+	if n := len(s.all(t)); n != 2 {
+		t.Errorf("there are %d conversations at the end", n)
+	}
 }

@@ -3,38 +3,87 @@
 package webui
 
 import (
+	"fmt"
 	"html/template"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
-	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
 )
 
 // funcs are what templates may call. say takes a key and pairs of name and
-// value.
-func funcs(l phrase.Locale) template.FuncMap {
+// value; args makes a map of such pairs.
+func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 	return template.FuncMap{
-		"say": func(key string, pairs ...any) string {
-			args := map[string]any{}
-			for i := 0; i+1 < len(pairs); i += 2 {
-				name, _ := pairs[i].(string)
-				args[name] = pairs[i+1]
-			}
-			return l.Say(phrase.Key(key), args)
-		},
+		"say":      func(key any, pairs ...any) string { return l.Say(phrase.Key(fmt.Sprint(key)), pairsOf(pairs)) },
+		"args":     func(pairs ...any) map[string]any { return pairsOf(pairs) },
+		"asset":    ui.assets.url,
+		"icon":     ui.icon,
 		"typeName": l.TypeName,
-		"clock":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"day":      func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
-		"takes": func(cs []artel.Capability) string {
-			words := make([]string, len(cs))
-			for i, c := range cs {
-				words[i] = string(c)
+		"origin": func(s string) string {
+			if s == "built in" {
+				return l.Say(phrase.PageSourceBuiltIn, nil)
 			}
-			return strings.Join(words, ", ")
+			return s
 		},
+		"foreign": func(s string) bool { return foreign(l, s) },
+		"tasks":   func(html template.HTML) template.HTML { return tasks(l, html) },
+		"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"hour":    func(t time.Time) string { return t.Local().Format("15:04") },
+		"day":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
+		"when":    func(t time.Time) string { return when(l, t.Local(), time.Now()) },
 	}
+}
+
+// tasks names the boxes of task lists for those who do not see them. The
+// renderer writes boxes in these two forms only, and escapes all text, so that
+// nothing else is met.
+func tasks(l phrase.Locale, html template.HTML) template.HTML {
+	const done, open = `<input checked="" disabled="" type="checkbox"`, `<input disabled="" type="checkbox"`
+	return template.HTML(strings.NewReplacer( //nolint:gosec // the renderer's HTML and phrases, escaped
+		done, done+` aria-label="`+template.HTMLEscapeString(l.Say(phrase.PageTaskDone, nil))+`"`,
+		open, open+` aria-label="`+template.HTMLEscapeString(l.Say(phrase.PageTaskOpen, nil))+`"`,
+	).Replace(string(html)))
+}
+
+// icon refers to one of the vendored icons; more are classes beside its own.
+func (ui *face) icon(name string, more ...string) template.HTML {
+	class := "icon"
+	for _, m := range more {
+		class += " " + m
+	}
+	return template.HTML(`<svg class="` + class + `" aria-hidden="true"><use href="` + ui.assets.url("vendor/icons.svg") + "#" + name + `"/></svg>`) //nolint:gosec // names are constants of this package
+}
+
+// foreign reports whether a text is in English although the reader is not: what
+// other rooms say about their errors is.
+func foreign(l phrase.Locale, s string) bool {
+	return l == phrase.Chinese && !strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
+}
+
+func pairsOf(pairs []any) map[string]any {
+	args := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		args[name] = pairs[i+1]
+	}
+	return args
+}
+
+// when writes a moment as short as it is clear: the hour of today, the day of
+// this year, else the whole date.
+func when(l phrase.Locale, t, now time.Time) string {
+	switch {
+	case t.Year() == now.Year() && t.YearDay() == now.YearDay():
+		return t.Format("15:04")
+	case t.Year() != now.Year():
+		return t.Format("2006-01-02")
+	case l == phrase.Chinese:
+		return t.Format("1月2日")
+	}
+	return t.Format("Jan 2")
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

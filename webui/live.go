@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/render"
 	"github.com/artelhq/artel/sse"
 )
 
@@ -38,7 +39,7 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s := &stream{face: ui, conversation: id, locale: locale(r), cards: map[artel.CallID]Call{}}
+	s := &stream{view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
 			err = s.send(r.Context(), out, e)
@@ -50,6 +51,21 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 			return // the browser connects again with what it has
 		}
 	}
+}
+
+// A stream renders one browser's fragments.
+type stream struct {
+	view
+	answer answer
+	cards  map[artel.CallID]Call
+}
+
+// An answer is the message that is being written, as far as the browser has it.
+type answer struct {
+	message   artel.MessageID
+	reasoning strings.Builder
+	blocks    *render.Stream
+	shown     int // blocks
 }
 
 // send shows one event; one that changes nothing on the page only moves its
@@ -69,74 +85,88 @@ func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error
 	return out.Send(frame)
 }
 
-// A stream renders one browser's fragments.
-type stream struct {
-	*face
-	conversation artel.ConversationID
-	locale       phrase.Locale
-
-	writing artel.MessageID // whose text so far is
-	text    strings.Builder
-	cards   map[artel.CallID]Call
-}
-
-func (s *stream) render(out *bytes.Buffer, name string, data any) error {
-	return s.pages[s.locale]().ExecuteTemplate(out, name, data)
+func (s *stream) put(out *bytes.Buffer, name string, data any) error {
+	return s.render(out, s.locale, name, data)
 }
 
 // fragments renders what an event changes on the page.
 func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	switch e.Type {
 	case artel.EventRunStarted:
-		return s.render(out, "status", Status{Run: e.Run, Active: true})
+		return s.put(out, "status", Status{Run: e.Run, Active: true})
 	case artel.EventUserInput:
 		p, err := payload[artel.UserInput](e)
 		if err != nil {
 			return err
 		}
-		if err := s.render(out, "message", messageOf(s.conversation, p.Message)); err != nil {
+		if err := s.put(out, "message", s.message(p.Message)); err != nil {
 			return err
 		}
-		return s.panelNow(ctx, out) // the files that it brought
+		return s.artifactsNow(ctx, out) // the files that it brought
 	case artel.EventMessageDelta:
 		p, err := payload[artel.MessageDelta](e)
 		if err != nil {
 			return err
 		}
-		if p.Reset || p.Message != s.writing {
-			s.writing = p.Message
-			s.text.Reset()
-		}
-		s.text.WriteString(p.Text)
-		return s.render(out, "message", Message{
-			ID: p.Message, Role: artel.RoleAssistant, Writing: true, Body: markdown(s.conversation, s.text.String()),
-		})
+		return s.delta(out, p, e.Time)
 	case artel.EventMessageCompleted:
 		p, err := payload[artel.MessageCompleted](e)
 		if err != nil {
 			return err
 		}
-		m := messageOf(s.conversation, p.Message)
+		m := s.message(p.Message)
 		m.Partial = p.Partial
 		for _, c := range m.Calls {
 			s.cards[c.ID] = c
 		}
-		return s.render(out, "message", m)
+		return s.put(out, "message", m)
 	case artel.EventToolStarted:
 		p, err := payload[artel.ToolStarted](e)
 		if err != nil {
 			return err
 		}
-		s.cards[p.Call] = callOf(p.Call, p.Name, p.Arguments)
-		return s.render(out, "call", s.cards[p.Call])
+		s.cards[p.Call] = s.call(p.Call, p.Name, p.Arguments)
+		return s.put(out, "call", s.cards[p.Call])
 	case artel.EventToolCompleted:
 		return s.toolCompleted(ctx, out, e)
 	case artel.EventArtifactCreated, artel.EventArtifactUpdated:
-		return s.panelNow(ctx, out)
+		return s.artifactsNow(ctx, out)
 	case artel.EventRunFinished:
 		return s.runFinished(ctx, out, e)
 	}
 	return nil
+}
+
+// delta shows what came of an answer: the whole message the first time and
+// when its text begins, then the blocks that have changed, or the next piece of
+// what the model thinks.
+func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, at time.Time) error {
+	a := &s.answer
+	begins := p.Reset || p.Message != a.message
+	if begins {
+		*a = answer{message: p.Message, blocks: render.NewStream(s.options())}
+	}
+	thought := a.reasoning.Len() > 0
+	a.reasoning.WriteString(p.Reasoning)
+	from, changed := a.blocks.Append(p.Text)
+	before := a.shown
+	a.shown = from + len(changed)
+	switch {
+	case !begins && p.Text == "" && thought:
+		return s.put(out, "thought", Thought{p.Message, p.Reasoning})
+	case !begins && p.Reasoning == "" && before > 0 && a.shown >= before:
+		return s.put(out, "blocks", Blocks{ID: bodyID(p.Message), From: from, Items: s.dressed(changed)})
+	}
+	return s.put(out, "message", Message{
+		ID: p.Message, Role: artel.RoleAssistant, At: at, Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
+		Reasoning: strings.TrimSpace(a.reasoning.String()), Body: Blocks{ID: bodyID(p.Message), Items: s.dressed(a.blocks.Blocks())},
+	})
+}
+
+// A Thought is the next piece of what a model thinks.
+type Thought struct {
+	Message artel.MessageID
+	Text    string
 }
 
 func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
@@ -153,27 +183,31 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 	}
 	for _, part := range p.Message.Parts {
 		if res, ok := part.(artel.ToolResult); ok {
-			card.finish(res)
+			s.finish(&card, res)
 		}
 	}
 	delete(s.cards, p.Call)
-	return s.render(out, "call", card)
+	return s.put(out, "call", card)
 }
+
+// recalled is how many messages back a call is looked for; a turn's calls and
+// results stand together.
+const recalled = 200
 
 // recall makes the card of a call out of the messages before its result.
 func (s *stream) recall(ctx context.Context, p artel.ToolCompleted) (Call, error) {
-	branch, err := s.app.Conversations.Branch(ctx, s.conversation, p.Message.Parent)
+	branch, err := s.app.Conversations.Branch(ctx, s.conversation, p.Message.Parent, recalled)
 	if err != nil {
 		return Call{}, err
 	}
 	for _, m := range slices.Backward(branch) {
 		for _, part := range m.Parts {
 			if c, ok := part.(artel.ToolCall); ok && c.ID == p.Call {
-				return callOf(c.ID, c.Name, c.Arguments), nil
+				return s.call(c.ID, c.Name, c.Arguments), nil
 			}
 		}
 	}
-	return callOf(p.Call, p.Name, json.RawMessage("{}")), nil
+	return s.call(p.Call, p.Name, json.RawMessage("{}")), nil
 }
 
 func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
@@ -181,23 +215,51 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	if err != nil {
 		return err
 	}
-	if err := s.render(out, "status", Status{Run: e.Run}); err != nil {
+	if err := s.put(out, "status", Status{}); err != nil {
 		return err
 	}
 	if p.Error != nil {
-		if err := s.render(out, "notice", Notice{ID: e.Run, Text: p.Error.Message}); err != nil {
+		if err := s.put(out, "notice", Notice{ID: e.Run, Text: p.Error.Message, Hint: whatToDo(p.State, p.Error)}); err != nil {
 			return err
 		}
+	} else if err := s.put(out, "announcement", s.locale.Say(phrase.PageDone, nil)); err != nil {
+		return err
 	}
-	return s.panelNow(ctx, out)
+	return s.artifactsNow(ctx, out)
 }
 
-func (s *stream) panelNow(ctx context.Context, out *bytes.Buffer) error {
-	p, err := s.panel(ctx, s.conversation, s.locale)
+// whatToDo tells a person what helps after a run that ended early.
+func whatToDo(state artel.RunState, why *artel.RunError) phrase.Key {
+	switch state {
+	case artel.RunCancelled:
+		return phrase.PageAfterCancel
+	case artel.RunInterrupted:
+		return phrase.PageAfterStop
+	case artel.RunTimedOut:
+		return phrase.PageAfterTimeout
+	}
+	switch why.Kind {
+	case artel.Denied:
+		return phrase.PageAfterDenied
+	case artel.Unavailable:
+		return phrase.PageAfterUnavailable
+	case artel.TooLarge:
+		return phrase.PageAfterTooLarge
+	case artel.Invalid, artel.Unsupported:
+		return phrase.PageAfterRefused
+	}
+	return phrase.PageAfterFailure
+}
+
+func (s *stream) artifactsNow(ctx context.Context, out *bytes.Buffer) error {
+	a, err := s.artifacts(ctx)
 	if err != nil {
 		return err
 	}
-	return s.render(out, "panel", p)
+	if err := s.put(out, "artifacts", a); err != nil {
+		return err
+	}
+	return s.put(out, "count", a)
 }
 
 func payload[P artel.Payload](e artel.Event) (P, error) {

@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type Draft struct {
 	Action string // where the form goes
 	Text   string // kept from a try that failed
 	Error  string // why it failed
+	Models Models
+	Status Status
 }
 
 // begin starts a conversation with its first message.
@@ -34,14 +37,19 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 		_, err = ui.app.Runs.Send(r.Context(), c.ID, m)
 	}
 	if err != nil {
-		// Nobody has seen the conversation; nothing of it is kept.
-		if e := ui.app.Conversations.Delete(r.Context(), c.ID); e != nil {
-			ui.o.Log.Warn("an empty conversation stays", "conversation", c.ID, "err", e)
-		}
+		ui.abandon(r, c.ID)
 		ui.refuse(w, r, Draft{Action: "/c", Text: m.Text}, err)
 		return
 	}
 	ui.sent(w, r, c.ID)
+}
+
+// abandon removes a conversation that nobody has seen, also when the browser
+// has broken the request off.
+func (ui *face) abandon(r *http.Request, id artel.ConversationID) {
+	if err := ui.app.Conversations.Delete(context.WithoutCancel(r.Context()), id); err != nil {
+		ui.o.Log.Warn("an empty conversation stays", "conversation", id, "err", err)
+	}
 }
 
 // send adds a message to a conversation.
@@ -59,14 +67,14 @@ func (ui *face) send(w http.ResponseWriter, r *http.Request) {
 		_, err = ui.app.Runs.Send(r.Context(), id, m)
 	}
 	if err != nil {
-		ui.refuse(w, r, Draft{Action: "/c/" + string(id), Text: m.Text}, err)
+		ui.refuse(w, r, Draft{Action: conversationURL(id), Text: m.Text}, err)
 		return
 	}
 	ui.sent(w, r, id)
 }
 
 func (ui *face) sent(w http.ResponseWriter, r *http.Request, id artel.ConversationID) {
-	url := "/c/" + string(id)
+	url := conversationURL(id)
 	if wantsJSON(r) {
 		writeJSON(w, http.StatusOK, map[string]string{"url": url})
 		return
@@ -87,11 +95,7 @@ func (ui *face) refuse(w http.ResponseWriter, r *http.Request, d Draft, err erro
 		ui.fail(w, r, err)
 		return
 	}
-	f.Title = "Artel"
-	ui.show(w, r, status, "home.html", struct {
-		frame
-		Draft
-	}{f, d})
+	ui.showHome(w, r, status, f, d)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -110,7 +114,7 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 			err = ui.takePart(r, id, part, &in)
 		}
 		if artel.CodeOf(err) == form.CodeMalformed {
-			err = artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
+			err = brokenForm(r, err)
 		}
 		if err != nil {
 			return in, err
@@ -120,6 +124,10 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 		return in, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageEmpty, nil))
 	}
 	return in, nil
+}
+
+func brokenForm(r *http.Request, err error) error {
+	return artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
 }
 
 // takePart puts one part where it belongs; unknown fields are passed over, as

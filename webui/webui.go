@@ -4,17 +4,21 @@
 // events, in English and Chinese.
 //
 // [New] makes the handler. Every view works without script: forms post, links
-// lead. The one script makes it live: it takes HTML fragments from
-// /c/{conversation}/live and puts each element in the place of the one with
-// the same id, or at the end of the element that its data-into names. So a
+// lead. Script makes it smooth, by one rule: the server answers with a
+// fragment, and each element of a fragment goes into the place of the one
+// with the same id, or at the end of the element that its data-into names, or
+// away where it says data-gone. htmx asks for fragments (HX-Request) and
+// morphs them in; /c/{conversation}/live sends them as things happen. So a
 // fragment that arrives twice changes nothing, and a page that reconnects with
-// Last-Event-ID is right again by itself. It also sends the form without
-// leaving the page.
+// Last-Event-ID is right again by itself.
 //
-// The page brings its own style, script and icon, refers to no other host, and
-// forbids inline script and style (Content-Security-Policy). What models and
-// people wrote is rendered by package render. The package decides nothing: it
-// calls the application and shows what comes back.
+// A new view is a template, a function that makes its data, and a route; see
+// docs/page.md for the design language and its classes.
+//
+// The page brings its own style, scripts and icons, refers to no other host,
+// and forbids inline script and style (Content-Security-Policy). What models
+// and people wrote is rendered by package render. The package decides
+// nothing: it calls the application and shows what comes back.
 package webui
 
 import (
@@ -36,12 +40,11 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-//go:embed static
-var static embed.FS
-
 // Options are what may be left out.
 type Options struct {
 	Version string       // shown at the foot; "": "dev"
+	Samples fs.FS        // files in its root that a newcomer can try; nil: none
+	Style   bool         // serve the living style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
 }
 
@@ -53,41 +56,59 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	ui := &face{app: a, o: o, pages: map[phrase.Locale]func() *template.Template{}}
+	ui := &face{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
 	for _, l := range phrase.Locales() {
 		ui.pages[l] = sync.OnceValue(func() *template.Template {
-			return template.Must(template.New("").Funcs(funcs(l)).ParseFS(templates, "templates/*.html"))
+			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
 		})
 	}
-	files, err := fs.Sub(static, "static")
-	if err != nil {
-		panic(err) // the folder is embedded above
-	}
+	return secured(compressed(ui.routes()))
+}
+
+func (ui *face) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", ui.home)
+	mux.HandleFunc("GET /c", ui.list)
 	mux.HandleFunc("POST /c", ui.begin)
+	mux.HandleFunc("POST /try", ui.try)
+	mux.HandleFunc("POST /fit", ui.fit)
 	mux.HandleFunc("GET /c/{cid}", ui.conversation)
 	mux.HandleFunc("POST /c/{cid}", ui.send)
 	mux.HandleFunc("GET /c/{cid}/live", ui.live)
-	mux.HandleFunc("GET /c/{cid}/a/{id}", ui.artifact)
+	mux.HandleFunc("GET /c/{cid}/older", ui.older)
+	mux.HandleFunc("GET /c/{cid}/title", ui.titleForm)
+	mux.HandleFunc("POST /c/{cid}/title", ui.rename)
+	mux.HandleFunc("POST /c/{cid}/delete", ui.remove)
+	mux.HandleFunc("POST /c/{cid}/restore", ui.restore)
+	mux.HandleFunc("GET /c/{cid}/a", ui.conversation)
+	mux.HandleFunc("GET /c/{cid}/a/{id}", ui.conversation)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
-	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(files))))
+	mux.HandleFunc("GET /settings", ui.settings)
+	mux.HandleFunc("POST /settings", ui.saveSettings)
+	mux.HandleFunc("GET /sample/{name}", ui.sample)
+	mux.Handle("GET /static/", ui.assets)
+	if ui.o.Style {
+		mux.HandleFunc("GET /ui/style", ui.style)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", "", "%s", locale(r).Say(phrase.PageNothingHere, nil)))
 	})
-	return secured(mux)
+	return mux
 }
 
 type face struct {
-	app   *app.App
-	o     Options
-	pages map[phrase.Locale]func() *template.Template // parsed when they are first shown
+	app     *app.App
+	o       Options
+	assets  *assets
+	samples []Sample
+	pages   map[phrase.Locale]func() *template.Template // parsed when they are first shown
 }
 
-// secured sets what holds for every answer of the page.
+// secured sets what holds for every answer of the page. Frames show artifacts,
+// which the API serves in a sandbox.
 func secured(next http.Handler) http.Handler {
-	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; " +
-		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; " +
+		"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -98,31 +119,57 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// cached has browsers ask before they use a static file again: the files
-// change with the binary.
-func cached(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-cache")
-		next.ServeHTTP(w, r)
-	})
-}
-
-func locale(r *http.Request) phrase.Locale {
-	return phrase.ParseLocale(r.Header.Get("Accept-Language"))
+// render runs one template.
+func (ui *face) render(out *bytes.Buffer, l phrase.Locale, name string, data any) error {
+	return ui.pages[l]().ExecuteTemplate(out, name, data)
 }
 
 // show renders a whole page, or nothing of it.
 func (ui *face) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	ui.fragments(w, r, status, part{name, data})
+}
+
+// A part is one element of a fragment: a template and its data.
+type part struct {
+	name string
+	data any
+}
+
+// fragments renders parts one after the other, or nothing of them.
+func (ui *face) fragments(w http.ResponseWriter, r *http.Request, status int, parts ...part) {
 	var buf bytes.Buffer
-	if err := ui.pages[locale(r)]().ExecuteTemplate(&buf, name, data); err != nil {
-		ui.o.Log.Error("a page could not be rendered", "page", name, "err", err)
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
+	for _, p := range parts {
+		if err := ui.render(&buf, locale(r), p.name, p.data); err != nil {
+			ui.o.Log.Error("a page could not be rendered", "page", p.name, "err", err)
+			http.Error(w, "internal error", http.StatusInternalServerError)
+			return
+		}
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "HX-Request, Accept-Language, Cookie")
 	w.WriteHeader(status)
 	_, _ = w.Write(buf.Bytes())
+}
+
+// wantsFragment reports whether htmx asks, for elements of the page that is
+// shown; else a whole page is wanted.
+func wantsFragment(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
+
+// wantsJSON reports whether the composer's script asks.
+func wantsJSON(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "application/json")
+}
+
+// lead sends the browser to another page of this site.
+func lead(w http.ResponseWriter, r *http.Request, url string) {
+	if wantsFragment(r) {
+		w.Header().Set("HX-Redirect", url)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
 // statuses is the one table from kind to the status of a page; what is not in
@@ -149,50 +196,62 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 	return statuses[kind], err.Error()
 }
 
+// fail shows an error: as a toast on the page that asked for a fragment, else
+// as a page of its own.
 func (ui *face) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := ui.explain(r, err)
-	f, ferr := ui.frame(r, "")
+	if wantsFragment(r) {
+		ui.fragments(w, r, status, part{"toast", Toast{ID: "toast-error", Text: text, Bad: true}})
+		return
+	}
+	whole := r.Clone(r.Context())
+	whole.URL.RawQuery = "" // the whole list: what was asked of it may be what failed
+	f, ferr := ui.frame(whole, "")
 	if ferr != nil && !errors.Is(ferr, r.Context().Err()) {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", ferr)
 	}
-	f.Title = http.StatusText(status)
+	f.Title = locale(r).Say(phrase.PageFailedTitle, nil)
+	if status == http.StatusNotFound {
+		f.Title = locale(r).Say(phrase.PageNotFound, nil)
+	}
 	ui.show(w, r, status, "error.html", struct {
 		frame
 		Text string
 	}{f, text})
 }
 
-// A frame is what every page shows around its content.
-type frame struct {
-	Title         string
-	Lang          string
-	Version       string
-	Conversations []artel.Conversation
-	Current       artel.ConversationID
-	Services      []app.Service
-	Default       app.Service
-	Problems      []app.Service // those that were meant to be called and cannot
+// A Toast is said in passing, above everything else.
+type Toast struct {
+	ID   string
+	Text string
+	Undo string // where the form that takes it back goes; "": it cannot be taken back
+	Bad  bool
 }
 
-// shownConversations is how many conversations the list holds.
-const shownConversations = 50
+// A frame is what every page shows around its content.
+type frame struct {
+	Title   string
+	Lang    string
+	Prefs   Prefs
+	Version string
+	List    List
+	Current artel.ConversationID
+	Models  Models
+	Toast   *Toast
+}
 
 func (ui *face) frame(r *http.Request, current artel.ConversationID) (frame, error) {
-	f := frame{Lang: string(locale(r)), Version: ui.o.Version, Current: current, Default: ui.app.Models.Default(r.Context())}
-	for _, s := range ui.app.Models.Services(r.Context()) {
-		if s.Callable() {
-			f.Services = append(f.Services, s)
-		} else if s.Problem != "" {
-			f.Problems = append(f.Problems, s)
-		}
+	f := frame{
+		Lang: string(locale(r)), Prefs: prefsOf(r), Version: ui.o.Version, Current: current,
+		Models: ui.models(r),
 	}
 	var err error
-	f.Conversations, _, err = ui.app.Conversations.List(r.Context(), app.Page{Limit: shownConversations})
+	f.List, err = ui.conversations(r, current)
 	return f, err
 }
 
 // Demo reports whether no model but the demo is there.
-func (f frame) Demo() bool { return f.Default.Demo() }
+func (f frame) Demo() bool { return f.Models.Default.Demo() }
 
 func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
@@ -200,11 +259,20 @@ func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	f.Title = "Artel"
-	ui.show(w, r, http.StatusOK, "home.html", struct {
+	if id, err := artel.ParseConversationID(r.URL.Query().Get("deleted")); err == nil {
+		f.Toast = deletedToast(locale(r), id)
+	}
+	ui.showHome(w, r, http.StatusOK, f, Draft{Action: "/c"})
+}
+
+func (ui *face) showHome(w http.ResponseWriter, r *http.Request, status int, f frame, d Draft) {
+	d.Models = f.Models
+	ui.show(w, r, status, "home.html", struct {
 		frame
-		Draft
-	}{f, Draft{Action: "/c"}})
+		Draft   Draft
+		Samples []Sample
+		Doors   []Door
+	}{f, d, ui.samples, doors()})
 }
 
 func (ui *face) cancel(w http.ResponseWriter, r *http.Request) {
@@ -217,14 +285,9 @@ func (ui *face) cancel(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	if wantsJSON(r) {
-		w.WriteHeader(http.StatusNoContent)
+	if wantsFragment(r) {
+		w.WriteHeader(http.StatusNoContent) // the event stream tells what came of it
 		return
 	}
-	http.Redirect(w, r, "/c/"+string(run.Conversation), http.StatusSeeOther)
-}
-
-// wantsJSON reports whether the page's script asks.
-func wantsJSON(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "application/json")
+	http.Redirect(w, r, conversationURL(run.Conversation), http.StatusSeeOther)
 }

@@ -96,16 +96,25 @@ func (s *site) send(t *testing.T, text string, files map[string]string) artel.Co
 }
 
 // Every answer of the page carries the policy, and every page is whole HTML
-// that names its language and refers to no other host.
+// that names its language and takes nothing from another host.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "look", map[string]string{"a.md": "# A\n", "b.bin": "\x00\x01\x02"})
+	long := "/c/" + string(s.seedLong(t, 100))
+	older := regexp.MustCompile(`/older\?before=\w+`).FindString(s.ask(t, "GET", long, "", nil).body)
+	if older == "" {
+		t.Fatal("a long conversation offers no older messages")
+	}
 	c := "/c/" + string(id)
 	for path, want := range map[string]int{
-		"/": 200, c: 200, c + "/a/a.md": 200, c + "/a/a.md?v=1": 200, c + "/a/b.bin": 200, c + "/a/report": 200,
-		c + "/a/a.md?v=99": 404, c + "/a/a.md?v=x": 404, c + "/a/none": 404, c + "/a/..%2F..": 404,
-		"/c/cnv_00000000000000000000000000": 404, "/c/nonsense": 404, "/nowhere": 404,
+		"/": 200, "/c": 200, "/c?search=look": 200, "/c?search=nothing": 200, "/settings": 200, "/ui/style": 200, "/?deleted=" + string(id): 200,
+		c: 200, c + "/a": 200, c + "/title": 200, long: 200, long + older: 200,
+		c + "/a/a.md": 200, c + "/a/a.md?v=1": 200, c + "/a/a.md?v=1&view=code": 200, c + "/a/a.md?view=plain": 200, c + "/a/a.md?view=junk": 200,
+		c + "/a/b.bin": 200, c + "/a/report": 200, c + "/a/task_plan": 200,
+		c + "/a/a.md?v=99": 404, c + "/a/a.md?v=x": 404, c + "/a/none": 404, c + "/a/..%2F..": 404, c + older: 404, c + "/older?before=junk": 404,
+		"/c/cnv_00000000000000000000000000": 404, "/c/cnv_00000000000000000000000000/title": 404, "/c/nonsense": 404, "/c/nonsense/title": 404,
+		"/c?cursor=junk": 422, "/sample/none": 404, "/nowhere": 404,
 	} {
 		for _, language := range []string{"en", "zh-CN"} {
 			a := s.ask(t, "GET", path, "", nil, "Accept-Language", language)
@@ -136,7 +145,13 @@ func checkPage(t *testing.T, path, page, lang string) {
 			case a.Key == "style", strings.HasPrefix(a.Key, "on"):
 				t.Errorf("%s: <%s %s> is refused by the policy", path, n.Data, a.Key)
 			case a.Key == "src" || a.Key == "href" || a.Key == "action":
-				if !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "//") {
+				if n.Data == "a" && strings.HasPrefix(a.Val, "https://") {
+					// What a model wrote may lead where it wants; the
+					// referrer policy keeps to itself where that was.
+					if !within(n, "block") && (attribute(n, "target") != "_blank" || attribute(n, "rel") != "noreferrer") {
+						t.Errorf("%s: the link to %s takes the page away or tells where it was", path, a.Val)
+					}
+				} else if !strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "#") || strings.HasPrefix(a.Val, "//") {
 					t.Errorf("%s: <%s %s=%q> leads elsewhere", path, n.Data, a.Key, a.Val)
 				}
 			case a.Key == "id":
@@ -149,6 +164,25 @@ func checkPage(t *testing.T, path, page, lang string) {
 			}
 		}
 	}
+}
+
+// within reports whether n is in an element of a class.
+func within(n *html.Node, class string) bool {
+	for p := range n.Ancestors() {
+		if slices.Contains(strings.Fields(attribute(p, "class")), class) {
+			return true
+		}
+	}
+	return false
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
 }
 
 // Names and texts of people never become markup.
@@ -199,7 +233,7 @@ func TestBadForms(t *testing.T) {
 			}
 		})
 	}
-	list, _, err := s.app.Conversations.List(t.Context(), app.Page{})
+	list, _, err := s.app.Conversations.List(t.Context(), app.ConversationQuery{})
 	if err != nil || len(list) > 0 {
 		t.Errorf("%d conversations are left (%v)", len(list), err)
 	}
@@ -269,7 +303,8 @@ func TestTemplateKeys(t *testing.T) {
 // fragments from any number on, put over the page of then, give the page of now.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{})
+	s := newSite(t, script(t, "-- turn 1 --\n@think Let me see.\nI write it down.\n"+
+		"@call create_artifact {\"id\": \"notes\", \"title\": \"Notes\", \"content\": \"# Notes\"}\n-- turn 2 --\nIt stands in [the notes](artifact:notes).\n"))
 	id := s.send(t, "look", map[string]string{"a.md": "# A\n"})
 	last, err := s.app.Events.Last(t.Context(), id)
 	if err != nil {

@@ -148,12 +148,9 @@ func catCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "cat REF", Short: "Print the text of an artifact as it is now, or of a version (artifact:CONVERSATION/ID[@VERSION])", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := artel.ParseRef(args[0])
+			ref, err := longRef(args[0])
 			if err != nil {
 				return err
-			}
-			if ref.Conversation == "" {
-				return usageError{fmt.Errorf("%s: name the conversation: artifact:CONVERSATION/ID", args[0])}
 			}
 			a, err := g.client().Artifact(cmd.Context(), ref)
 			if err != nil {

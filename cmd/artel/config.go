@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
@@ -41,12 +42,19 @@ type config struct {
 		TaskPlanCap      *int               `yaml:"task_plan_cap"`     // characters; default 16,000; 0: none
 		Placement        pipeline.Placement `yaml:"placement"`         // of plan and inventory: tail (default) or system
 	} `yaml:"artifacts"`
+	Edit struct { // how far an approximate match of old text may go
+		MaxRatio    *float64 `yaml:"max_ratio"`    // the part of the old text that may differ, 0 to 1; default 0.3
+		MinDistance *int     `yaml:"min_distance"` // edits that are allowed however small that part is; default 5
+		MinLength   *int     `yaml:"min_length"`   // shorter old texts are not matched so; default 12
+		Margin      *int     `yaml:"margin"`       // edits by which every other place has to be worse; default: a tenth of the old text, and at least 2
+	} `yaml:"edit"`
 	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
 	Log    struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
 	} `yaml:"log"`
 
-	path string // "" where there is no file
+	path  string // "" where there is no file
+	lines []int  // on which the entries of services begin, where they are known
 }
 
 const defaultConfig = "artel.yaml"
@@ -94,7 +102,9 @@ func (c *config) decode(src []byte) (err error) {
 	if len(file.Docs) > 1 {
 		return errors.New("there is more than one YAML document in it; want one")
 	}
+	c.lines = nil
 	for _, doc := range file.Docs {
+		c.lines = append(c.lines, entryLines(doc.Body)...)
 		switch body := doc.Body.(type) {
 		case nil, *ast.NullNode:
 		case *ast.MappingNode, *ast.MappingValueNode:
@@ -136,8 +146,55 @@ func (c *config) check() error {
 			return fmt.Errorf("artifacts.%s is %d: want a number of characters", key, *n)
 		}
 	}
+	if r := c.Edit.MaxRatio; r != nil && !(*r >= 0 && *r <= 1) {
+		return fmt.Errorf("edit.max_ratio is %v: want a part from 0 to 1", *r)
+	}
+	for key, n := range map[string]*int{"min_distance": c.Edit.MinDistance, "min_length": c.Edit.MinLength, "margin": c.Edit.Margin} {
+		if n != nil && *n < 0 {
+			return fmt.Errorf("edit.%s is %d: want a number from 0", key, *n)
+		}
+	}
 	if n := c.Artifacts.UploadLimit; n < 0 {
 		return fmt.Errorf("artifacts.upload_limit is %d: want a number of bytes, or none for the default", n)
+	}
+	return nil
+}
+
+// limits are those of approximate matches.
+func (c *config) limits() *edit.Limits {
+	l := edit.DefaultLimits()
+	if c.Edit.MaxRatio != nil {
+		l.MaxRatio = *c.Edit.MaxRatio
+	}
+	for _, n := range []struct{ given, to *int }{{c.Edit.MinDistance, &l.MinDistance}, {c.Edit.MinLength, &l.MinLength}, {c.Edit.Margin, &l.Margin}} {
+		if n.given != nil {
+			*n.to = *n.given
+		}
+	}
+	return &l
+}
+
+// entryLines returns the lines on which the entries of services begin.
+func entryLines(body ast.Node) []int {
+	var lines []int
+	for _, pair := range pairsOf(body) {
+		list, ok := pair.Value.(*ast.SequenceNode)
+		if !ok || pair.Key.GetToken().Value != "services" {
+			continue
+		}
+		for _, entry := range list.Values {
+			lines = append(lines, entry.GetToken().Position.Line)
+		}
+	}
+	return lines
+}
+
+func pairsOf(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
 	}
 	return nil
 }
@@ -154,14 +211,7 @@ func checkKeys(n ast.Node, t reflect.Type, under string) error {
 			known[key] = f.Type
 		}
 	}
-	var pairs []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		pairs = n.Values
-	case *ast.MappingValueNode:
-		pairs = []*ast.MappingValueNode{n}
-	}
-	for _, pair := range pairs {
+	for _, pair := range pairsOf(n) {
 		key := pair.Key.GetToken().Value
 		sub, ok := known[key]
 		if !ok {
@@ -192,19 +242,20 @@ func (c config) relative(path string) string {
 	return filepath.Join(filepath.Dir(c.path), path)
 }
 
-// configured returns the services of the file, and warnings about them.
-func (c config) configured() ([]model.Service, []string, error) {
-	services, warnings := model.ParseServices(c.Services, c.path, os.Getenv)
+// configured returns the services of the file, and what was found entry by
+// entry.
+func (c config) configured() ([]model.Service, []model.Finding, error) {
+	services, findings := model.ParseServices(c.Services, c.path, os.Getenv, c.lines...)
 	if c.ServicesFile == "" {
-		return services, warnings, nil
+		return services, findings, nil
 	}
 	path := c.relative(c.ServicesFile)
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, artel.Errorf(artel.Invalid, "config", c.path, "services_file cannot be read: %w", err)
 	}
-	more, alsoWarn, err := model.ParseServicesFile(path, src, os.Getenv)
-	return append(services, more...), append(warnings, alsoWarn...), err
+	more, alsoFound, err := model.ParseServicesFile(path, src, os.Getenv)
+	return append(services, more...), append(findings, alsoFound...), err
 }
 
 // agents returns the shipped agents and those of agents_dir, which win.

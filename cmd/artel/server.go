@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,6 +41,7 @@ type server struct {
 	opened   os.FileInfo // the file that was opened there
 	services *model.Registry
 	found    []model.Service // configured and from the environment
+	findings []model.Finding // where they were looked for
 	config   config
 	http     *http.Client // to model services
 	log      *slog.Logger
@@ -123,7 +125,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
 		Options: app.Options{
-			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit},
+			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
 			Caller:    model.CallerOptions{Log: s.log},
 			Context:   app.Context{Placement: o.config.Artifacts.Placement, Settings: settings},
 			Locale:    phrase.ParseLocale(o.config.Locale),
@@ -139,9 +141,13 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	} else if n > 0 {
 		s.log.Info("runs that a stopped server left were ended; their edits are kept", "runs", n)
 	}
+	files, err := fs.Sub(samples, "samples")
+	if err != nil {
+		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
+	}
 	s.handler = httpapi.Guard(faces(
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
-		webui.New(s.app, webui.Options{Version: version, Log: s.log}),
+		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log}),
 	))
 	return nil
 }
@@ -169,16 +175,25 @@ func spoken() []model.Dialect { return []model.Dialect{model.OpenAI, model.Demo}
 
 // findServices takes services from the configuration, then the environment.
 func (s *server) findServices() error {
-	configured, warnings, err := s.config.configured()
+	configured, findings, err := s.config.configured()
 	if err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		s.log.Warn("configuration: " + w)
+	model.Reach(configured, findings, spoken()...)
+	for _, f := range findings {
+		for _, w := range f.Warnings() {
+			s.log.Warn("configuration: " + w)
+		}
 	}
-	s.found = append(configured, model.Discover(os.Getenv, spoken()...)...)
-	s.services = model.NewRegistry(s.found, s.config.DefaultService)
+	opened, doors := model.Discover(os.Getenv, spoken()...)
+	s.found, s.findings = append(configured, opened...), append(findings, doors...)
+	s.services = model.NewRegistry(nil, "")
+	s.replaceServices(s.found, append(slices.Clip(s.findings), model.LocalServersIn(os.Getenv).Findings()...))
 	return nil
+}
+
+func (s *server) replaceServices(services []model.Service, findings []model.Finding) {
+	s.services.Replace(services, findings, s.config.DefaultService)
 }
 
 // nameModels asks the endpoints that were given without a model which one they
@@ -186,6 +201,7 @@ func (s *server) findServices() error {
 func (s *server) nameModels(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
+	findings := slices.Clone(s.findings)
 	for i, service := range s.found {
 		if service.Model != "" || service.BaseURL == "" {
 			continue
@@ -194,34 +210,46 @@ func (s *server) nameModels(ctx context.Context) {
 		if err != nil {
 			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
 			named.Problem = artel.Shorten(err.Error(), 300)
+			blame(findings, service.ID, err)
 		}
 		s.found[i] = named
 	}
-	s.services.Replace(s.found, s.config.DefaultService)
+	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
+}
+
+// blame notes where a service was found that it could not be asked.
+func blame(findings []model.Finding, id artel.ServiceID, err error) {
+	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
+		findings[i].Blame(err)
+	}
 }
 
 // askServices completes what only the services themselves know, and looks for
-// model servers on this machine. It takes a few seconds at most.
-func (s *server) askServices(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+// model servers on this machine. It takes a few seconds at most; who has not
+// answered by then is left as it was.
+func (s *server) askServices(parent context.Context) {
+	ctx, stop := context.WithTimeout(parent, 10*time.Second)
 	defer stop()
-	local, err := model.DiscoverLocal(ctx, s.http, model.LocalServers{
-		Ollama: os.Getenv("OLLAMA_BASE_URL"), LlamaCPP: os.Getenv("LLAMACPP_BASE_URL"),
-	})
-	if err != nil && ctx.Err() == nil {
+	local, neighbors, err := model.DiscoverLocal(ctx, s.http, model.LocalServersIn(os.Getenv))
+	if err != nil && parent.Err() == nil {
 		s.log.Warn("a model server on this machine answered badly", "err", err)
 	}
-	found := slices.Clone(s.found)
+	found, findings := slices.Clone(s.found), slices.Clone(s.findings)
 	for i, service := range found {
-		if found[i], err = model.Complete(ctx, s.http, service); err != nil {
+		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
 			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
+			blame(findings, service.ID, err)
+		}
+		if service.Model == "" && found[i].Model != "" {
+			found[i].Problem = "" // it was that nobody had named one
 		}
 	}
-	if ctx.Err() == nil {
-		s.services.Replace(append(found, local...), s.config.DefaultService)
-		if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
-			s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
-		}
+	if parent.Err() != nil {
+		return
+	}
+	s.replaceServices(append(found, local...), append(findings, neighbors...))
+	if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
+		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
 	}
 }
 
@@ -241,7 +269,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	defer stopBackground()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.askServices(background) })
-	wg.Go(func() { s.recoverRuns(background) })
+	wg.Go(func() { s.tidy(background) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)
@@ -282,12 +310,16 @@ func (s *server) watchData(ctx context.Context) error {
 	}
 }
 
-// recoverRuns ends, from time to time, the runs whose end could not be stored
-// when it came, so that their conversations are free again.
-func (s *server) recoverRuns(ctx context.Context) {
+// tidy does, from time to time, what nobody waits for: it ends the runs whose
+// end could not be stored when it came, so that their conversations are free
+// again, and removes for good what was deleted long enough ago.
+func (s *server) tidy(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
+		if _, err := s.app.Purge(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("deleted conversations could not be removed", "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return

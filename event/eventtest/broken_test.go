@@ -16,16 +16,14 @@ import (
 type twin struct {
 	event.Bell
 	ring   func(artel.ConversationID)
-	say    func(artel.ConversationID, artel.RunID, artel.AgentName, artel.MessageID, string)
+	say    func(artel.ConversationID, event.Speech)
 	hush   func(artel.ConversationID)
 	listen func(artel.ConversationID) event.Listener
 }
 
-func (t *twin) Ring(c artel.ConversationID) { t.ring(c) }
-func (t *twin) Hush(c artel.ConversationID) { t.hush(c) }
-func (t *twin) Say(c artel.ConversationID, r artel.RunID, a artel.AgentName, m artel.MessageID, text string) {
-	t.say(c, r, a, m, text)
-}
+func (t *twin) Ring(c artel.ConversationID)                  { t.ring(c) }
+func (t *twin) Hush(c artel.ConversationID)                  { t.hush(c) }
+func (t *twin) Say(c artel.ConversationID, s event.Speech)   { t.say(c, s) }
 func (t *twin) Listen(c artel.ConversationID) event.Listener { return t.listen(c) }
 
 func newTwin() *twin {
@@ -112,12 +110,39 @@ func twins() map[string]func(*twin) {
 		"text is joined": func(t *twin) { // drops what comes too fast
 			var mu sync.Mutex
 			n := 0
-			t.say = func(c artel.ConversationID, r artel.RunID, a artel.AgentName, m artel.MessageID, text string) {
+			t.say = func(c artel.ConversationID, s event.Speech) {
 				mu.Lock()
 				defer mu.Unlock()
 				if n++; n < 500 {
-					t.Bell.Say(c, r, a, m, text)
+					t.Bell.Say(c, s)
 				}
+			}
+		},
+		"reasoning arrives": func(t *twin) { // carries text alone
+			t.say = func(c artel.ConversationID, s event.Speech) {
+				s.Reasoning = ""
+				t.Bell.Say(c, s)
+			}
+		},
+		"reasoning then text": func(t *twin) { // begins anew with the text
+			t.say = func(c artel.ConversationID, s event.Speech) {
+				if s.Text != "" {
+					t.Bell.Hush(c)
+				}
+				t.Bell.Say(c, s)
+			}
+		},
+		"late to reasoning": func(t *twin) { // who comes late gets the text alone
+			t.listen = func(c artel.ConversationID) event.Listener {
+				l := t.Bell.Listen(c)
+				first := true
+				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+					n, err := l.Wait(ctx)
+					if first {
+						first, n.Reasoning = false, ""
+					}
+					return n, err
+				}}
 			}
 		},
 		"late listener": func(t *twin) { // says only what comes after
@@ -127,8 +152,9 @@ func twins() map[string]func(*twin) {
 			}
 		},
 		"new message": func(t *twin) { // goes on with the first message
-			t.say = func(c artel.ConversationID, r artel.RunID, a artel.AgentName, _ artel.MessageID, text string) {
-				t.Bell.Say(c, r, a, "msg_1", text)
+			t.say = func(c artel.ConversationID, s event.Speech) {
+				s.Message = "msg_1"
+				t.Bell.Say(c, s)
 			}
 		},
 		"hush": func(t *twin) { t.hush = func(artel.ConversationID) {} },
@@ -168,9 +194,9 @@ func twins() map[string]func(*twin) {
 		},
 		"close": func(t *twin) { // takes everybody along
 			closed := false
-			t.say = func(c artel.ConversationID, r artel.RunID, a artel.AgentName, m artel.MessageID, text string) {
+			t.say = func(c artel.ConversationID, s event.Speech) {
 				if !closed {
-					t.Bell.Say(c, r, a, m, text)
+					t.Bell.Say(c, s)
 				}
 			}
 			t.listen = func(c artel.ConversationID) event.Listener {
@@ -195,11 +221,11 @@ func twins() map[string]func(*twin) {
 		"concurrent use": func(t *twin) { // loses a piece now and then
 			var mu sync.Mutex
 			n := 0
-			t.say = func(c artel.ConversationID, r artel.RunID, a artel.AgentName, m artel.MessageID, text string) {
+			t.say = func(c artel.ConversationID, s event.Speech) {
 				mu.Lock()
 				defer mu.Unlock()
 				if n++; n%10 != 0 {
-					t.Bell.Say(c, r, a, m, text)
+					t.Bell.Say(c, s)
 				}
 			}
 		},

@@ -52,7 +52,10 @@ func clauses() []clause {
 		{"ring is remembered", ringIsRemembered},
 		{"text arrives", textArrives},
 		{"text is joined", textIsJoined},
+		{"reasoning arrives", reasoningArrives},
+		{"reasoning then text", reasoningThenText},
 		{"late listener", lateListener},
+		{"late to reasoning", lateToReasoning},
 		{"new message", newMessage},
 		{"hush", hush},
 		{"every listener", everyListener},
@@ -100,7 +103,13 @@ func (c *check) same(what string, got, want any) {
 	}
 }
 
-func (c *check) say(m artel.MessageID, text string) { c.Say(here, "run_1", "lead", m, text) }
+func (c *check) say(m artel.MessageID, text string) {
+	c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Message: m, Text: text})
+}
+
+func (c *check) think(m artel.MessageID, reasoning string) {
+	c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning})
+}
 
 // listen returns a listener that has had its first news.
 func (c *check) listen() event.Listener {
@@ -132,23 +141,29 @@ func (c *check) silent(what string, l event.Listener) {
 
 // hears collects text until it is want.
 func (c *check) hears(what string, l event.Listener, m artel.MessageID, want string) {
-	got := ""
-	for got != want {
-		n := c.wait(fmt.Sprintf("%s: has %q, wants %q", what, got, want), l)
-		if n.Text == "" {
+	c.hearsBoth(what, l, m, "", want)
+}
+
+// hearsBoth collects reasoning and text until they are what is wanted.
+func (c *check) hearsBoth(what string, l event.Listener, m artel.MessageID, thought, want string) {
+	got, reasoned := "", ""
+	for got != want || reasoned != thought {
+		n := c.wait(fmt.Sprintf("%s: has %q and %q, wants %q and %q", what, reasoned, got, thought, want), l)
+		if !n.Said() {
 			continue
 		}
 		if n.Reset {
-			got = ""
-		} else if got == "" {
-			c.failf("%s: the first text %q does not say reset", what, n.Text)
+			got, reasoned = "", ""
+		} else if got+reasoned == "" {
+			c.failf("%s: the first piece %q does not say reset", what, n.Reasoning+n.Text)
 		}
 		got += n.Text
+		reasoned += n.Reasoning
 		c.same(what+": its message", n.Message, m)
 		c.same(what+": its run", n.Run, artel.RunID("run_1"))
 		c.same(what+": its agent", n.Agent, artel.AgentName("lead"))
-		if !strings.HasPrefix(want, got) {
-			c.failf("%s: got text %q, want %q", what, got, want)
+		if !strings.HasPrefix(want, got) || !strings.HasPrefix(thought, reasoned) {
+			c.failf("%s: got reasoning %q and text %q, want %q and %q", what, reasoned, got, thought, want)
 			return
 		}
 	}
@@ -213,6 +228,53 @@ func textIsJoined(c *check) {
 	c.silent("after the text", l)
 }
 
+func reasoningArrives(c *check) {
+	l := c.listen()
+	defer l.Close()
+	c.think("msg_1", "hm ")
+	c.hearsBoth("first thought", l, "msg_1", "hm ", "")
+	c.think("msg_1", "so")
+	n := c.wait("second thought", l)
+	c.same("second thought", n.Reasoning, "so")
+	c.same("its text", n.Text, "")
+	c.same("its Reset", n.Reset, false)
+	c.silent("after the thoughts", l)
+}
+
+// reasoningThenText: the text goes on with the answer that the reasoning began.
+func reasoningThenText(c *check) {
+	l := c.listen()
+	defer l.Close()
+	c.think("msg_1", "hm")
+	c.hearsBoth("thought", l, "msg_1", "hm", "")
+	c.say("msg_1", "text")
+	n := c.wait("text after a thought", l)
+	c.same("text after a thought", n.Text, "text")
+	c.same("its reasoning", n.Reasoning, "")
+	c.same("its Reset", n.Reset, false)
+	c.say("msg_2", "next")
+	n = c.wait("the next message", l)
+	c.same("text of the next message", n.Text, "next")
+	c.same("its reasoning", n.Reasoning, "")
+	c.same("its Reset", n.Reset, true)
+}
+
+func lateToReasoning(c *check) {
+	c.think("msg_1", "thought ")
+	c.say("msg_1", "said ")
+	l := c.Listen(here)
+	defer l.Close()
+	c.hearsBoth("the answer so far", l, "msg_1", "thought ", "said ")
+	c.think("msg_1", "and more")
+	n := c.wait("thought after", l)
+	c.same("thought after", n.Reasoning, "and more")
+	c.same("its text", n.Text, "")
+	c.Hush(here)
+	late := c.Listen(here)
+	defer late.Close()
+	c.same("reasoning of a late listener after hush", c.wait("first wait", late).Reasoning, "")
+}
+
 func lateListener(c *check) {
 	c.say("msg_1", "said before ")
 	l := c.Listen(here)
@@ -274,7 +336,7 @@ func otherConversations(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.Ring(there)
-	c.Say(there, "run_2", "other", "msg_2", "not for you")
+	c.Say(there, event.Speech{Run: "run_2", Agent: "other", Message: "msg_2", Text: "not for you"})
 	c.silent("news of another conversation", l)
 	c.say("msg_1", "for you")
 	c.Hush(there)

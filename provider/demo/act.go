@@ -65,6 +65,9 @@ func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 		return []move{h.say(phrase.DemoNoTools, nil) + say("\n\n"+found)}, err
 	}
 	if moves := h.pursue(h.plan()); moves != nil {
+		if h.answers == 0 {
+			moves = append([]move{think(h.locale.Say(phrase.DemoThought, nil))}, moves...)
+		}
 		return moves, nil
 	}
 	if calls := h.reads(); len(calls) > 0 {

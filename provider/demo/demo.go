@@ -8,7 +8,8 @@
 // that really looks at what it was given: it writes a plan, opens every
 // attachment, ticks the plan off, writes a report and links it. It opens the
 // bytes of media from the blob store, so what it tells of a picture or a
-// document is true of those bytes. It answers Chinese in Chinese and
+// document is true of those bytes. Before the plan it streams one sentence as
+// reasoning, which says that nobody thinks. It answers Chinese in Chinese and
 // everything else in English.
 //
 // The next step is decided from the request alone, from what happened since
@@ -25,7 +26,7 @@
 // other lines are text to stream ("@@" at the beginning stands for one "@"):
 //
 //	@call NAME {JSON}      call a tool; the object may go on over several lines
-//	@think TEXT            stream TEXT as reasoning
+//	@think TEXT            stream TEXT in pieces as reasoning; before the text of the turn, as models do
 //	@delay 50ms            wait
 //	@error 500 MESSAGE     fail as an API does that answers with this status
 //	@cut                   break the stream off
@@ -107,8 +108,11 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 					}
 				}
 			case think:
-				if !send(model.ReasoningDelta(m)) {
-					return
+				output += utf8.RuneCountInString(string(m))
+				for piece := range pieces(string(m)) {
+					if !send(model.ReasoningDelta(piece)) {
+						return
+					}
 				}
 			case call:
 				stop = model.StopTools

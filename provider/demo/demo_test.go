@@ -147,7 +147,11 @@ func run(t *testing.T, p *demo.Provider, d *desk, specs []model.ToolSpec, messag
 			t.Fatal(a.err)
 		}
 		answers = append(answers, a)
-		parts := artel.Parts{says(a.text)}
+		var parts artel.Parts
+		if a.reasoning != "" {
+			parts = append(parts, artel.Reasoning{Text: a.reasoning, Service: "demo"})
+		}
+		parts = append(parts, says(a.text))
 		var results []model.Message
 		for _, c := range a.calls {
 			if seen[c.ID] {
@@ -230,6 +234,15 @@ func TestARunWithAttachments(t *testing.T) {
 	if !strings.HasPrefix(answers[0].text, "**Demo model**") {
 		t.Errorf("the first words do not say what this is: %q", answers[0].text)
 	}
+	for i, a := range answers {
+		want := ""
+		if i == 0 {
+			want = phrase.English.Say(phrase.DemoThought, nil)
+		}
+		if a.reasoning != want {
+			t.Errorf("turn %d reasons %q, want %q", i+1, a.reasoning, want)
+		}
+	}
 	if got := d.texts["task_plan"]; strings.Contains(got, "[ ]") || strings.Count(got, "- [x] ") != 6 {
 		t.Errorf("the plan is not ticked off:\n%s", got)
 	}
@@ -269,8 +282,8 @@ func TestChinese(t *testing.T) {
 	if got := d.texts["task_plan"]; !strings.Contains(got, "- [x] 3. 撰写报告") {
 		t.Errorf("the plan:\n%s", got)
 	}
-	if !strings.HasPrefix(answers[0].text, "**演示模型**") {
-		t.Errorf("the first words: %q", answers[0].text)
+	if !strings.HasPrefix(answers[0].text, "**演示模型**") || answers[0].reasoning != phrase.Chinese.Say(phrase.DemoThought, nil) {
+		t.Errorf("the first words: %q, %q", answers[0].reasoning, answers[0].text)
 	}
 }
 

@@ -88,6 +88,26 @@ func TestScenario(t *testing.T) {
 		t.Errorf("call ids %q and %q", a.calls[0].ID, a.calls[1].ID)
 	}
 
+	long := "First I weigh what was asked, then what is there, and then I write."
+	thinking := demo.New(nil, demo.Options{Scenario: scenario(t, "-- turn 1 --\n@think "+long+"\nSo it is.\n")})
+	pieces := 0
+	for d, err := range thinking.Generate(t.Context(), after(0)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch d.(type) {
+		case model.ReasoningDelta:
+			pieces++
+		case model.TextDelta:
+			if pieces < 4 {
+				t.Fatalf("text after %d pieces of reasoning", pieces)
+			}
+		}
+	}
+	if a := ask(t.Context(), thinking, after(0)); a.reasoning != long || a.text != "So it is." {
+		t.Errorf("%+v", a)
+	}
+
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		a := ask(t.Context(), p, after(1))

@@ -27,7 +27,7 @@ const (
 type reader struct {
 	failures provider.Failures
 	calls    []ToolCall // by arrival
-	size     int        // of their arguments
+	size     int        // of their arguments and state
 	said     bool       // text or reasoning has come
 	refused  bool
 	reason   string
@@ -202,7 +202,7 @@ func (r *reader) delta(d *Delta) error {
 	}
 	for _, c := range d.ToolCalls {
 		r.call(c)
-		if r.size += len(c.Function.Arguments); r.size > maxArguments {
+		if r.size += len(c.Function.Arguments) + len(c.ExtraContent); r.size > maxArguments {
 			return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
 		}
 	}
@@ -235,6 +235,9 @@ func (r *reader) call(c ToolCall) {
 		have.Function.Name = c.Function.Name
 	}
 	have.Function.Arguments += c.Function.Arguments
+	if reported(c.ExtraContent) {
+		have.ExtraContent = c.ExtraContent
+	}
 }
 
 // finish yields the calls and the end.
@@ -260,6 +263,9 @@ func (r *reader) finish() error {
 			c.ID = newCallID()
 		}
 		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: validArguments(string(c.Function.Arguments))}
+		if reported(c.ExtraContent) {
+			call.Opaque, call.Service = c.ExtraContent, r.failures.Service.ID
+		}
 		if !r.yield(call, nil) {
 			return errStopped
 		}

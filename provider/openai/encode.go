@@ -115,10 +115,14 @@ func (e *encoder) assistant(parts artel.Parts) {
 	var calls []ToolCall
 	for _, p := range parts {
 		if c, ok := p.(artel.ToolCall); ok {
-			calls = append(calls, ToolCall{
+			call := ToolCall{
 				ID: callID(c.ID), Type: "function",
 				Function: CalledByName{Name: c.Name, Arguments: Arguments(arguments(c.Arguments))},
-			})
+			}
+			if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
+				call.ExtraContent = c.Opaque
+			}
+			calls = append(calls, call)
 		}
 	}
 	text := artel.TextOf(parts)

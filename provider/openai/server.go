@@ -48,7 +48,9 @@ func (r *Request) message(m Message) model.Message {
 		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{res}}
 	case "assistant":
 		for _, c := range m.ToolCalls {
-			parts = append(parts, artel.ToolCall{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: validArguments(string(c.Function.Arguments))})
+			parts = append(parts, artel.ToolCall{
+				ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: validArguments(string(c.Function.Arguments)), Opaque: c.ExtraContent,
+			})
 		}
 		return model.Message{Role: artel.RoleAssistant, Parts: parts}
 	case "system", "developer":
@@ -246,7 +248,10 @@ func (a Answer) frame(object string) *Response {
 }
 
 func wireCall(d model.CallDelta) ToolCall {
-	return ToolCall{ID: callID(d.ID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(arguments(d.Arguments))}}
+	return ToolCall{
+		ID: callID(d.ID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(arguments(d.Arguments))},
+		ExtraContent: d.Opaque,
+	}
 }
 
 func wireUsage(u artel.Usage) *Usage {

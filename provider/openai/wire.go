@@ -132,6 +132,10 @@ type ToolCall struct {
 	ID       string       `json:"id,omitempty"`
 	Type     string       `json:"type,omitempty"` // function
 	Function CalledByName `json:"function"`
+
+	// Not of OpenAI: state that Google signs its calls with, and refuses to go
+	// on without ("Thought signatures" of the Gemini API documentation).
+	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
 }
 
 // CalledByName is what a tool call calls. Arguments is JSON in a string.

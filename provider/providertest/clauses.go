@@ -24,6 +24,7 @@ func Clauses() []Clause {
 		{"tool call", toolCall},
 		{"parallel tool calls", parallelCalls},
 		{"history with tools", history},
+		{"not for models", notForModels},
 		{"image", userMedia("image/png", artel.KindImage, "a.png")},
 		{"PDF", userMedia("application/pdf", artel.KindDocument, "a.pdf")},
 		{"image from a tool", toolImage},
@@ -152,6 +153,35 @@ func history(ctx context.Context, d Dialect) error {
 	for _, want := range []string{"I look.", "bad arguments", "seen", "and?", "nobody asked", "broken"} {
 		if !bytes.Contains(s.requests()[0], []byte(want)) {
 			return fmt.Errorf("the request has lost %q", want)
+		}
+	}
+	return nil
+}
+
+// notForModels: a request without a trace of what is for people, or is the
+// thought of another service.
+func notForModels(ctx context.Context, d Dialect) error {
+	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
+	defer s.close()
+	a, err := s.ask(ctx, s.request(
+		hello(),
+		say(
+			artel.RoleAssistant, artel.Reasoning{Text: "thought-elsewhere", Service: "another"},
+			artel.ToolCall{
+				ID: "a", Name: "look", Arguments: json.RawMessage(`{}`),
+				Opaque: json.RawMessage(`{"signed":"elsewhere-too"}`), Service: "another",
+			},
+		),
+		say(artel.RoleTool, artel.ToolResult{
+			CallID: "a", Content: "seen", Millis: 987654321, Metadata: map[string]any{"told-to": "people-alone"},
+		}),
+	))
+	if err = errors.Join(err, wantAnswer(a, "ok", model.StopEnd), s.wantSent(d)); err != nil {
+		return err
+	}
+	for _, private := range []string{"thought-elsewhere", "elsewhere-too", "987654321", "told-to", "people-alone"} {
+		if bytes.Contains(s.requests()[0], []byte(private)) {
+			return fmt.Errorf("the request holds %q, which is not for the model", private)
 		}
 	}
 	return nil

@@ -129,6 +129,22 @@ func withoutToolMedia(m model.Message) model.Message {
 	return m
 }
 
+// talkative tells the model what people are told.
+func talkative(m model.Message) model.Message {
+	m.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		if r, ok := p.(artel.ToolResult); ok && r.Metadata != nil {
+			told, err := json.Marshal(r.Metadata)
+			if err != nil {
+				panic(err)
+			}
+			r.Content += string(told)
+			m.Parts[i] = r
+		}
+	}
+	return m
+}
+
 func swallow(error) error { return nil }
 
 func change(f func(e *artel.Error, c *model.CallError)) func(error) error {
@@ -217,6 +233,7 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"tool call":            deltas(noArguments),
 		"parallel tool calls":  deltas(onlyFirst),
 		"history with tools":   asks(without[artel.ToolResult]),
+		"not for models":       asks(talkative),
 		"image":                asks(without[artel.Media]),
 		"PDF":                  asks(without[artel.Media]),
 		"image from a tool":    asks(withoutToolMedia),

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"database/sql"
 	"math"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -24,8 +25,9 @@ func (t conversations) Create(c artel.Conversation) error {
 		return err
 	}
 	_, err := t.change(op, string(c.ID),
-		"INSERT INTO conversations (owner, "+conversationColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		t.owner, c.ID, c.Title, c.Agent, c.Service, c.Leaf, micros(c.CreatedAt), micros(c.UpdatedAt))
+		"INSERT INTO conversations (owner, "+conversationColumns+`, folded_title, number)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM conversations))`,
+		t.owner, c.ID, c.Title, c.Agent, c.Service, c.Leaf, micros(c.CreatedAt), micros(c.UpdatedAt), fold(c.Title))
 	return err
 }
 
@@ -34,8 +36,8 @@ func (t conversations) Get(id artel.ConversationID) (artel.Conversation, error) 
 	var c artel.Conversation
 	var created, updated int64
 	found, err := t.row(op, string(id),
-		"SELECT "+conversationColumns+" FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, id},
-		&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, &created, &updated)
+		"SELECT "+conversationColumns+" FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL", []any{t.owner, id},
+		conversationDest(&c, &created, &updated)...)
 	if err == nil && !found {
 		err = noConversation(op, id)
 	}
@@ -46,41 +48,43 @@ func (t conversations) Get(id artel.ConversationID) (artel.Conversation, error) 
 	return c, nil
 }
 
-func (t conversations) List(p store.Page) ([]artel.Conversation, string, error) {
+func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, error) {
 	const op, list = "store.Conversations.List", "conversations"
-	limit, err := pageLimit(op, p)
+	limit, err := pageLimit(op, q.Page)
+	if err != nil {
+		return nil, "", err
+	}
+	words, err := wordsOf(op, q.Search)
 	if err != nil {
 		return nil, "", err
 	}
 	us, tie := int64(math.MaxInt64), ""
-	if p.Cursor != "" {
-		if us, tie, err = parseCursor(op, list, p.Cursor); err != nil {
+	if q.Cursor != "" {
+		if us, tie, err = parseCursor(op, list, q.Cursor); err != nil {
 			return nil, "", err
 		}
 	}
-	var items []artel.Conversation
-	next := ""
-	err = t.rows(op, "", "SELECT "+conversationColumns+` FROM conversations
-		WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`,
-		[]any{t.owner, us, tie, limit + 1}, func(r *sql.Rows) error {
-			var c artel.Conversation
-			var created, updated int64
-			if err := r.Scan(&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, &created, &updated); err != nil {
+	var items []store.Listed
+	if len(words) > 0 {
+		items, err = t.search(op, words, us, tie, limit+1)
+	} else {
+		err = t.rows(op, "", "SELECT "+conversationColumns+` FROM conversations
+			WHERE owner = ? AND (updated_at, id) < (?, ?) AND deleted_at IS NULL ORDER BY updated_at DESC, id DESC LIMIT ?`,
+			[]any{t.owner, us, tie, limit + 1}, func(rows *sql.Rows) error {
+				var c store.Listed
+				err := scanConversation(rows, &c.Conversation)
+				items = append(items, c)
 				return err
-			}
-			if len(items) == limit {
-				last := items[limit-1]
-				next = cursor(list, micros(last.UpdatedAt), string(last.ID))
-				return nil
-			}
-			c.CreatedAt, c.UpdatedAt = moment(created), moment(updated)
-			items = append(items, c)
-			return nil
-		})
+			})
+	}
 	if err != nil {
 		return nil, "", err
 	}
-	return items, next, nil
+	if len(items) <= limit {
+		return items, "", nil
+	}
+	last := items[limit-1]
+	return items[:limit], cursor(list, micros(last.UpdatedAt), string(last.ID)), nil
 }
 
 func (t conversations) Update(c artel.Conversation) error {
@@ -89,20 +93,43 @@ func (t conversations) Update(c artel.Conversation) error {
 		return err
 	}
 	n, err := t.change(op, string(c.ID),
-		"UPDATE conversations SET title = ?, agent = ?, service = ?, leaf = ?, updated_at = ? WHERE owner = ? AND id = ?",
-		c.Title, c.Agent, c.Service, c.Leaf, micros(c.UpdatedAt), t.owner, c.ID)
+		"UPDATE conversations SET title = ?, folded_title = ?, agent = ?, service = ?, leaf = ?, updated_at = ? WHERE owner = ? AND id = ? AND deleted_at IS NULL",
+		c.Title, fold(c.Title), c.Agent, c.Service, c.Leaf, micros(c.UpdatedAt), t.owner, c.ID)
 	if err == nil && n == 0 {
 		err = noConversation(op, c.ID)
 	}
 	return err
 }
 
-// Delete relies on the foreign keys to remove what is in the conversation.
-func (t conversations) Delete(id artel.ConversationID) error {
+func (t conversations) Delete(id artel.ConversationID, at time.Time) error {
 	const op = "store.Conversations.Delete"
-	n, err := t.change(op, string(id), "DELETE FROM conversations WHERE owner = ? AND id = ?", t.owner, id)
+	n, err := t.change(op, string(id), "UPDATE conversations SET deleted_at = ? WHERE owner = ? AND id = ? AND deleted_at IS NULL", micros(at), t.owner, id)
 	if err == nil && n == 0 {
 		err = noConversation(op, id)
 	}
+	if t.there == id {
+		t.there = ""
+	}
+	return err
+}
+
+func (t conversations) Restore(id artel.ConversationID) error {
+	const op = "store.Conversations.Restore"
+	n, err := t.change(op, string(id), "UPDATE conversations SET deleted_at = NULL WHERE owner = ? AND id = ? AND deleted_at IS NOT NULL AND purging = 0", t.owner, id)
+	if err == nil && n == 0 {
+		err = artel.Errorf(artel.NotFound, op, string(id), "no deleted conversation with this id, or it is too late to restore it")
+	}
+	return err
+}
+
+func conversationDest(c *artel.Conversation, created, updated *int64) []any {
+	return []any{&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, created, updated}
+}
+
+// scanConversation reads a row of conversationColumns, and then extra.
+func scanConversation(rows *sql.Rows, c *artel.Conversation, extra ...any) error {
+	var created, updated int64
+	err := rows.Scan(append(conversationDest(c, &created, &updated), extra...)...)
+	c.CreatedAt, c.UpdatedAt = moment(created), moment(updated)
 	return err
 }

@@ -16,14 +16,12 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
+	if err := t.known(op, c); err != nil {
+		return 0, err
+	}
 	seq, err := t.last(op, c)
 	if err != nil {
 		return 0, err
-	}
-	if seq == 0 {
-		if err := t.known(op, c); err != nil {
-			return 0, err
-		}
 	}
 	for _, e := range list {
 		seq++
@@ -51,6 +49,9 @@ func (t events) Read(c artel.ConversationID, after artel.Seq, limit int) ([]arte
 	if limit < 1 {
 		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want at least 1", limit)
 	}
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
 	var list []artel.Event
 	err := t.rows(op, string(c), `SELECT seq, type, run, agent, time, data FROM events
 		WHERE owner = ? AND conversation = ? AND seq > ? ORDER BY seq LIMIT ?`,
@@ -71,19 +72,15 @@ func (t events) Read(c artel.ConversationID, after artel.Seq, limit int) ([]arte
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
-		return nil, t.known(op, c)
-	}
 	return list, nil
 }
 
 func (t events) Last(c artel.ConversationID) (artel.Seq, error) {
 	const op = "store.Events.Last"
-	seq, err := t.last(op, c)
-	if err == nil && seq == 0 {
-		err = t.known(op, c)
+	if err := t.known(op, c); err != nil {
+		return 0, err
 	}
-	return seq, err
+	return t.last(op, c)
 }
 
 func (t events) last(op string, c artel.ConversationID) (artel.Seq, error) {

@@ -82,3 +82,29 @@ func DeferFailure(s *Store) func() error {
 
 // Patient lets batches stay open for as long as somebody is in line.
 func Patient(s *Store) { s.writer.long = time.Hour }
+
+// Rows counts the rows of every table that holds what is in conversations.
+func Rows(t *testing.T, s *Store) map[string]int {
+	t.Helper()
+	rows := map[string]int{}
+	for _, table := range []string{"conversations", "messages", "artifacts", "versions", "edits", "runs", "events", "grams_docsize"} {
+		n := 0
+		if err := s.db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		rows[table] = n
+	}
+	return rows
+}
+
+// The newest schema, and the migration to one that is written in Go.
+const (
+	LatestSchema = 3
+	InGo         = schemaIndexed
+)
+
+// Checkpoint moves the log into the file.
+func Checkpoint(s *Store) error {
+	_, err := s.db.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
+}

@@ -17,11 +17,15 @@ type messages struct{ *tx }
 const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.created_at, m.parts"
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
-// ?3, for a WITH RECURSIVE.
-const pathTable = `path (n, id, parent_n, depth) AS (
+// ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages.
+const (
+	pathTable = pathSteps + ")"
+	pathEnd   = pathSteps + " WHERE path.depth + 1 < ?4)"
+	pathSteps = `path (n, id, parent_n, depth) AS (
 	SELECT n, id, parent_n, 0 FROM messages WHERE owner = ?1 AND conversation = ?2 AND id = ?3
 	UNION ALL
-	SELECT m.n, m.id, m.parent_n, depth + 1 FROM path JOIN messages m ON m.n = path.parent_n AND m.owner = ?1)`
+	SELECT m.n, m.id, m.parent_n, depth + 1 FROM path JOIN messages m ON m.n = path.parent_n AND m.owner = ?1`
+)
 
 func (t messages) Create(m artel.Message) error {
 	const op = "store.Messages.Create"
@@ -29,6 +33,9 @@ func (t messages) Create(m artel.Message) error {
 		return err
 	}
 	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
+		return err
+	}
+	if err := t.known(op, m.Conversation); err != nil {
 		return err
 	}
 	var parent *int64
@@ -49,18 +56,21 @@ func (t messages) Create(m artel.Message) error {
 		}
 		parts = &s
 	}
-	_, err := t.change(op, string(m.ID), `INSERT INTO messages
+	n, err := t.insert(op, string(m.ID), `INSERT INTO messages
 		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, created_at, parts)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, micros(m.CreatedAt), parts)
-	return err
+	if err != nil {
+		return err
+	}
+	return t.indexMessage(op, n, m)
 }
 
 func (t messages) Get(id artel.MessageID) (artel.Message, error) {
 	const op = "store.Messages.Get"
 	var r messageRow
 	found, err := t.row(op, string(id),
-		"SELECT "+messageColumns+" FROM messages m WHERE m.owner = ? AND m.id = ?", []any{t.owner, id}, r.dest()...)
+		"SELECT "+messageColumns+" FROM messages m WHERE m.owner = ? AND m.id = ?"+inKnown("m"), []any{t.owner, id}, r.dest()...)
 	if err == nil && !found {
 		err = noMessage(op, id)
 	}
@@ -74,16 +84,22 @@ func (t messages) Get(id artel.MessageID) (artel.Message, error) {
 	return m, nil
 }
 
-func (t messages) Path(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error) {
+func (t messages) Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error) {
 	const op = "store.Messages.Path"
-	var path []artel.Message
-	err := t.rows(op, string(leaf), "WITH RECURSIVE "+pathTable+" SELECT "+messageColumns+
-		" FROM path JOIN messages m USING (n) ORDER BY path.depth DESC", []any{t.owner, c, leaf}, appendMessage(&path))
-	if err != nil {
+	switch {
+	case limit < 0:
+		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want 0 for all, or more", limit)
+	case limit == 0:
+		limit = math.MaxInt
+	}
+	if err := t.branch(op, c, leaf); err != nil || leaf == "" {
 		return nil, err
 	}
-	if len(path) == 0 {
-		return nil, t.branch(op, c, leaf)
+	var path []artel.Message
+	err := t.rows(op, string(leaf), "WITH RECURSIVE "+pathEnd+" SELECT "+messageColumns+
+		" FROM path JOIN messages m USING (n) ORDER BY path.depth DESC", []any{t.owner, c, leaf, limit}, appendMessage(&path))
+	if err != nil {
+		return nil, err
 	}
 	return path, nil
 }
@@ -104,6 +120,9 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 			return nil, "", artel.Errorf(artel.Invalid, op, "cursor", "is not a cursor of this list: leave it out to begin again")
 		}
 	}
+	if err := t.known(op, c); err != nil {
+		return nil, "", err
+	}
 	var items []artel.Message
 	var ties []int64
 	err = t.rows(op, string(c), "SELECT "+messageColumns+`, m.n FROM messages m
@@ -115,9 +134,6 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 	if err != nil {
 		return nil, "", err
 	}
-	if len(items) == 0 {
-		return nil, "", t.known(op, c)
-	}
 	if len(items) <= limit {
 		return items, "", nil
 	}
@@ -127,7 +143,7 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 
 func (t messages) SetMuted(id artel.MessageID, muted bool) error {
 	const op = "store.Messages.SetMuted"
-	n, err := t.change(op, string(id), "UPDATE messages SET muted = ? WHERE owner = ? AND id = ?", muted, t.owner, id)
+	n, err := t.change(op, string(id), "UPDATE messages SET muted = ? WHERE owner = ? AND id = ?"+inKnown("messages"), muted, t.owner, id)
 	if err == nil && n == 0 {
 		err = noMessage(op, id)
 	}
@@ -142,8 +158,8 @@ func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (n int64, 
 
 // branch is nil when c is there and at is empty or one of its messages.
 func (t *tx) branch(op string, c artel.ConversationID, at artel.MessageID) error {
-	if at == "" {
-		return t.known(op, c)
+	if err := t.known(op, c); err != nil || at == "" {
+		return err
 	}
 	_, found, err := t.in(op, c, at)
 	if err == nil && !found {

@@ -57,6 +57,10 @@ func schemaOf(ctx context.Context, db *sql.DB) (int64, error) {
 	return version.Int64, err
 }
 
+// schemaIndexed is the migration that is written in Go: SQL alone cannot fold
+// text.
+const schemaIndexed = 3
+
 // latestSchema returns the newest migration in the program.
 func latestSchema() (int64, error) {
 	entries, err := migrations.ReadDir("migrations")
@@ -64,7 +68,8 @@ func latestSchema() (int64, error) {
 		return 0, err
 	}
 	number, _, _ := strings.Cut(entries[len(entries)-1].Name(), "_")
-	return strconv.ParseInt(number, 10, 64)
+	latest, err := strconv.ParseInt(number, 10, 64)
+	return max(latest, schemaIndexed), err
 }
 
 // migrateTo applies the migrations up to version.
@@ -73,7 +78,8 @@ func migrateTo(ctx context.Context, db *sql.DB, version int64) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: indexAll}, nil)))
 	if err != nil {
 		return err
 	}

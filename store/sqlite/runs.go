@@ -28,6 +28,9 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 	if err := checkText(op, string(r.ID), l.Holder); err != nil {
 		return err
 	}
+	if err := t.known(op, r.Conversation); err != nil {
+		return err
+	}
 	if !r.State.Final() {
 		if err := t.free(op, r); err != nil {
 			return err
@@ -41,7 +44,7 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 
 func (t runs) Get(id artel.RunID) (artel.Run, error) {
 	const op = "store.Runs.Get"
-	r, found, err := t.one(op, string(id), "WHERE owner = ? AND id = ?", t.owner, id)
+	r, found, err := t.one(op, string(id), "WHERE owner = ? AND id = ?"+inKnown("runs"), t.owner, id)
 	if err == nil && !found {
 		err = noRun(op, id)
 	}
@@ -64,7 +67,7 @@ func (t runs) Update(r artel.Run) error {
 		}
 	}
 	n, err := t.change(op, string(r.ID), `UPDATE runs SET reply = ?, state = ?, service = ?, agent = ?, usage = ?, error = ?, finished_at = ?
-		WHERE owner = ? AND id = ?`, r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
+		WHERE owner = ? AND id = ?`+inKnown("runs"), r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
 	if err == nil && n == 0 {
 		err = noRun(op, r.ID)
 	}
@@ -73,11 +76,12 @@ func (t runs) Update(r artel.Run) error {
 
 func (t runs) Active(c artel.ConversationID) (artel.Run, error) {
 	const op = "store.Runs.Active"
+	if err := t.known(op, c); err != nil {
+		return artel.Run{}, err
+	}
 	r, found, err := t.one(op, string(c), "WHERE owner = ? AND conversation = ? AND "+unfinished, t.owner, c)
 	if err == nil && !found {
-		if err = t.known(op, c); err == nil {
-			err = artel.Errorf(artel.NotFound, op, string(c), "no run is active")
-		}
+		err = artel.Errorf(artel.NotFound, op, string(c), "no run is active")
 	}
 	return r, err
 }
@@ -88,7 +92,7 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 		return err
 	}
 	n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?
-		WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`,
+		WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+inKnown("runs"),
 		l.Holder, micros(l.Until), t.owner, l.Run, l.Holder, micros(now))
 	if err != nil || n == 1 {
 		return err
@@ -96,7 +100,7 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	var holder string
 	var until int64
 	var state artel.RunState
-	found, err := t.row(op, string(l.Run), "SELECT holder, lease_until, state FROM runs WHERE owner = ? AND id = ?",
+	found, err := t.row(op, string(l.Run), "SELECT holder, lease_until, state FROM runs WHERE owner = ? AND id = ?"+inKnown("runs"),
 		[]any{t.owner, l.Run}, &holder, &until, &state)
 	switch {
 	case err != nil:
@@ -116,7 +120,7 @@ func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	err := s.read(ctx, op, func(c *session) error {
 		t := &tx{session: c, ctx: ctx}
 		return t.rows(op, "", "SELECT owner, id, conversation, holder, lease_until FROM runs WHERE "+unfinished+
-			" AND lease_until < ? ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
+			" AND lease_until < ?"+inKnown("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
 			var l store.Lease
 			var until int64
 			if err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &until); err != nil {

@@ -12,7 +12,9 @@
 // at once are on disk after one sync too. A panic in an update stays with its
 // caller.
 //
-// The schema is in migrations/, applied forward only when the file is opened.
+// The schema is in migrations/, applied forward only when the file is opened; a
+// step that SQL cannot do is in search.go. Searches use an index of the parts
+// of words, which the same update writes as the message.
 // Text is stored byte for byte; what is not UTF-8 is refused. Times keep
 // microseconds, in UTC. Several processes may open the same file.
 //
@@ -192,7 +194,7 @@ func (s *Store) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx)
 		return err
 	}
 	defer s.calls.Done()
-	return s.writer.update(ctx, owner, fn)
+	return s.writer.update(ctx, owner, func(t *tx) error { return fn(t.nouns()) })
 }
 
 // Close implements [store.Store]. Closing again does nothing.

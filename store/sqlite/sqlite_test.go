@@ -180,7 +180,7 @@ func TestMigrations(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no migrations: %v", err)
 	}
-	for version := range len(files) + 1 {
+	for version := range sqlite.LatestSchema + 1 {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "data.db")
 			if err := sqlite.MigrateTo(t.Context(), path, int64(version)); err != nil {
@@ -200,7 +200,11 @@ func TestMigrations(t *testing.T) {
 		})
 	}
 	for i, name := range files {
-		if want := fmt.Sprintf("%05d_", i+1); !strings.HasPrefix(filepath.Base(name), want) {
+		number := i + 1
+		if number >= sqlite.InGo { // that number has no file
+			number++
+		}
+		if want := fmt.Sprintf("%05d_", number); !strings.HasPrefix(filepath.Base(name), want) {
 			t.Errorf("migration %s: want the number %s", name, want)
 		}
 		b, err := os.ReadFile(name)

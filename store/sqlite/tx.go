@@ -27,7 +27,9 @@ type tx struct {
 	owner  artel.Owner
 	write  bool
 	ended  bool
-	broken error // the database failed; the transaction may be gone
+	broken error                // the database failed; the transaction may be gone
+	there  artel.ConversationID // the last one that known has found
+	number int64                // of it
 }
 
 func (t *tx) nouns() store.Tx {
@@ -61,6 +63,15 @@ func (t *tx) usable(op string, write bool) error {
 
 // change runs a statement that writes and returns how many rows it touched.
 func (t *tx) change(op, subject, query string, args ...any) (int64, error) {
+	return t.run(op, subject, sql.Result.RowsAffected, query, args)
+}
+
+// insert runs a statement that writes one row and returns the rowid.
+func (t *tx) insert(op, subject, query string, args ...any) (int64, error) {
+	return t.run(op, subject, sql.Result.LastInsertId, query, args)
+}
+
+func (t *tx) run(op, subject string, outcome func(sql.Result) (int64, error), query string, args []any) (int64, error) {
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
@@ -68,7 +79,7 @@ func (t *tx) change(op, subject, query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, t.fail(op, subject, err)
 	}
-	n, err := r.RowsAffected()
+	n, err := outcome(r)
 	if err != nil {
 		return 0, t.fail(op, subject, err)
 	}
@@ -114,14 +125,31 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	return nil
 }
 
-// known is nil when the owner has the conversation.
+// known is nil when the owner has the conversation and has not deleted it.
+// Every query in a conversation begins with it. The answer holds for the whole
+// transaction, unless that deletes.
 func (t *tx) known(op string, c artel.ConversationID) error {
-	var one int
-	found, err := t.row(op, string(c), "SELECT 1 FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, c}, &one)
+	if err := t.usable(op, false); err != nil {
+		return err
+	}
+	if c == t.there && c != "" {
+		return nil
+	}
+	var number int64
+	found, err := t.row(op, string(c), "SELECT number FROM conversations WHERE owner = ? AND id = ? AND deleted_at IS NULL", []any{t.owner, c}, &number)
 	if err == nil && !found {
 		err = noConversation(op, c)
 	}
+	if err == nil {
+		t.there, t.number = c, number
+	}
 	return err
+}
+
+// inKnown is a condition for rows of a table that are found by something else
+// than their conversation: that it is not deleted.
+func inKnown(table string) string {
+	return " AND EXISTS (SELECT 1 FROM conversations c WHERE c.owner = " + table + ".owner AND c.id = " + table + ".conversation AND c.deleted_at IS NULL)"
 }
 
 // fail turns a driver's error into one of the contract, and remembers when the

@@ -32,6 +32,9 @@ func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 	if err != nil {
 		return 0, err
 	}
+	if err := t.known(op, c); err != nil {
+		return 0, err
+	}
 	// The newest number of all is in the journal: that is where it came from.
 	_, err = t.row(op, string(id), newestNumber, []any{t.owner, c, id}, &row.v.Number)
 	if err != nil {
@@ -56,6 +59,9 @@ func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Vers
 	if err != nil {
 		return err
 	}
+	if err := t.known(op, c); err != nil {
+		return err
+	}
 	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND folded IN (0, 1) AND artifact = ?
 		AND number = ?`, t.owner, c, id, v.Number)
 	if err != nil {
@@ -71,11 +77,55 @@ func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Vers
 		}
 	}
 	_, err = t.change(op, string(id), insertVersion, append([]any{t.owner, c, id}, row.values(text)...)...)
+	if err != nil {
+		return err
+	}
+	return artifacts(t).mark(op, c, id)
+}
+
+func (t versions) Thin(c artel.ConversationID, id artel.ArtifactID, number int) error {
+	const op = "store.Versions.Thin"
+	v, err := t.get(op, c, id, number)
+	if err != nil {
+		return err
+	}
+	if v.IsBinary() {
+		return artel.Errorf(artel.Conflict, op, string(id), "version %d is binary and has no text to drop", number)
+	}
+	_, err = t.change(op, string(id), "UPDATE versions SET text = NULL WHERE owner = ? AND conversation = ? AND artifact = ? AND number = ?",
+		t.owner, c, id, number)
 	return err
+}
+
+func (t versions) Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error) {
+	return t.get("store.Versions.Get", c, id, number)
+}
+
+func (t versions) get(op string, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error) {
+	if err := t.known(op, c); err != nil {
+		return artel.Version{}, err
+	}
+	var r versionRow
+	found, err := t.row(op, string(id), "SELECT "+versionColumns+` FROM versions v
+		WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ? AND v.number = ?`, []any{t.owner, c, id, number}, r.dest()...)
+	if err != nil {
+		return artel.Version{}, err
+	}
+	if !found {
+		return artel.Version{}, t.absent(op, c, id, number)
+	}
+	v, err := r.version()
+	if err != nil {
+		return artel.Version{}, t.fail(op, string(id), err)
+	}
+	return v, nil
 }
 
 func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	const op = "store.Versions.List"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
 	var list []artel.Version
 	err := t.rows(op, string(id), "SELECT "+versionColumns+` FROM versions v
 		WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ? ORDER BY v.number`, []any{t.owner, c, id},
@@ -99,6 +149,9 @@ func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Ver
 
 func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
 	const op = "store.Versions.Edits"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
 	query := "SELECT v.artifact, v.folded, v.text, " + versionColumns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
 	args := []any{t.owner, c}
 	if q.Unfolded {
@@ -111,6 +164,9 @@ func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit
 	}
 	if q.Run != "" {
 		query, args = query+" AND v.run = ?", append(args, q.Run)
+	}
+	if q.Number > 0 {
+		query, args = query+" AND v.number = ?", append(args, q.Number)
 	}
 	if q.After > 0 {
 		query, args = query+" AND v.number > ?", append(args, q.After)
@@ -130,29 +186,42 @@ func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit
 	if err != nil {
 		return nil, err
 	}
-	if len(edits) == 0 {
-		return nil, t.known(op, c)
-	}
 	return edits, nil
 }
 
 func (t versions) Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
 	const op = "store.Versions.Text"
+	if err := t.known(op, c); err != nil {
+		return "", err
+	}
 	var text *string
-	found, err := t.row(op, string(id), "SELECT text FROM versions WHERE owner = ? AND conversation = ? AND artifact = ? AND number = ?",
-		[]any{t.owner, c, id, number}, &text)
+	var r versionRow
+	found, err := t.row(op, string(id), "SELECT text, media FROM versions WHERE owner = ? AND conversation = ? AND artifact = ? AND number = ?",
+		[]any{t.owner, c, id, number}, &text, &r.media)
 	switch {
 	case err != nil:
 		return "", err
 	case !found:
-		if err := t.used(op, c, id); err != nil {
-			return "", err
-		}
-		return "", noVersion(op, id, number)
-	case text == nil:
+		return "", t.absent(op, c, id, number)
+	case text != nil:
+		return *text, nil
+	}
+	v, err := r.version()
+	switch {
+	case err != nil:
+		return "", t.fail(op, string(id), err)
+	case v.IsBinary():
 		return "", artel.Errorf(artel.Unsupported, op, string(id), "version %d is binary and has no text", number)
 	}
-	return *text, nil
+	return "", artel.Errorf(artel.NotFound, op, string(id), "the text of version %d is in the journal alone", number)
+}
+
+// absent says what there is not: the artifact, or that version of it.
+func (t versions) absent(op string, c artel.ConversationID, id artel.ArtifactID, number int) error {
+	if err := t.used(op, c, id); err != nil {
+		return err
+	}
+	return noVersion(op, id, number)
 }
 
 // Claim marks the journal too, so that a head is the same whichever holds it.
@@ -174,6 +243,9 @@ func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.
 				return err
 			}
 		}
+		if err := artifacts(t).mark(op, c, id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -186,7 +258,7 @@ func (t versions) Find(d artel.Digest) (store.Place, error) {
 		var p store.Place
 		var r versionRow
 		found, err := t.row(op, string(d), "SELECT v.conversation, v.artifact, "+versionColumns+" FROM "+from+
-			" v.owner = ? AND v.digest = ? ORDER BY v.rowid LIMIT 1", []any{t.owner, d},
+			" v.owner = ? AND v.digest = ?"+inKnown("v")+" ORDER BY v.rowid LIMIT 1", []any{t.owner, d},
 			append([]any{&p.Conversation, &p.Artifact}, r.dest()...)...)
 		if err != nil {
 			return store.Place{}, err
@@ -264,11 +336,14 @@ func (r *versionRow) values(text *string) []any {
 	}
 }
 
-func (r *versionRow) dest() []any {
+func (r *versionRow) dest() []any { return append(r.head(), &r.changes) }
+
+// head holds the columns of headNames.
+func (r *versionRow) head() []any {
 	v := &r.v
 	return []any{
 		&v.Number, &v.Parent, &v.Message, &v.Run, &v.Author, &v.Update, &v.Title, &v.Filename, &v.Provenance,
-		&r.media, &v.Digest, &v.InBlob, &r.created, &r.changes,
+		&r.media, &v.Digest, &v.InBlob, &r.created,
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/store"
 )
 
 // Bounds of a batch: what is reached first ends it.
@@ -59,7 +58,7 @@ func newWriter(s *Store) (*writer, error) {
 }
 
 // update runs fn in a batch and waits for its commit.
-func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
+func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
 	b, err := w.join(ctx, owner, fn)
 	if err != nil {
 		return err
@@ -69,7 +68,7 @@ func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(store.Tx
 }
 
 // join waits for the turn and runs fn in the open batch, which it returns.
-func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) (_ *batch, err error) {
+func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
 	const op = "store.Update"
 	if err := w.enter(ctx, op); err != nil {
 		return nil, err
@@ -87,7 +86,7 @@ func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(store.Tx) 
 			w.undo(t.broken)
 		}
 	}()
-	if err := fn(t.nouns()); err != nil {
+	if err := fn(t); err != nil {
 		return nil, err
 	}
 	if t.broken != nil {

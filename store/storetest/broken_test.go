@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type twin struct {
 	store.Store
 	update, view func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error
 	overdue      func(ctx context.Context, now time.Time) ([]store.Lease, error)
+	purge        func(ctx context.Context, before time.Time) (int, error)
 	closing      func() error
 }
 
@@ -35,10 +37,14 @@ func (t *twin) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) er
 func (t *twin) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error) {
 	return t.overdue(ctx, now)
 }
+
+func (t *twin) Purge(ctx context.Context, before time.Time) (int, error) {
+	return t.purge(ctx, before)
+}
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -60,16 +66,18 @@ func nouns(breakIt func(*store.Tx)) func(*twin) {
 type (
 	brokenConversations struct {
 		store.Conversations
-		get    func(artel.ConversationID) (artel.Conversation, error)
-		list   func(store.Page) ([]artel.Conversation, string, error)
-		update func(artel.Conversation) error
-		delete func(artel.ConversationID) error
+		create  func(artel.Conversation) error
+		get     func(artel.ConversationID) (artel.Conversation, error)
+		list    func(store.ConversationQuery) ([]store.Listed, string, error)
+		update  func(artel.Conversation) error
+		delete  func(artel.ConversationID, time.Time) error
+		restore func(artel.ConversationID) error
 	}
 	brokenMessages struct {
 		store.Messages
 		create func(artel.Message) error
 		get    func(artel.MessageID) (artel.Message, error)
-		path   func(artel.ConversationID, artel.MessageID) ([]artel.Message, error)
+		path   func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
 		list   func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
 		muted  func(artel.MessageID, bool) error
 	}
@@ -78,6 +86,9 @@ type (
 		heads  func(artel.ConversationID, artel.MessageID) ([]artel.Artifact, error)
 		head   func(artel.ConversationID, artel.ArtifactID, artel.MessageID) (artel.Artifact, error)
 		exists func(artel.ConversationID, artel.ArtifactID) (bool, error)
+		live   func(artel.ConversationID, artel.MessageID) ([]artel.Artifact, error)
+		began  func(artel.ConversationID, artel.MessageID, int) ([]store.Beginning, error)
+		since  func(artel.ConversationID, int64) ([]artel.ArtifactID, int64, error)
 	}
 	brokenVersions struct {
 		store.Versions
@@ -87,6 +98,8 @@ type (
 		text  func(artel.ConversationID, artel.ArtifactID, int) (string, error)
 		claim func(artel.ConversationID, []artel.ArtifactID, artel.MessageID) error
 		find  func(artel.Digest) (store.Place, error)
+		get   func(artel.ConversationID, artel.ArtifactID, int) (artel.Version, error)
+		thin  func(artel.ConversationID, artel.ArtifactID, int) error
 	}
 	brokenRuns struct {
 		store.Runs
@@ -106,6 +119,13 @@ type (
 	}
 )
 
+func (b brokenConversations) Create(c artel.Conversation) error {
+	if b.create == nil {
+		return b.Conversations.Create(c)
+	}
+	return b.create(c)
+}
+
 func (b brokenConversations) Get(id artel.ConversationID) (artel.Conversation, error) {
 	if b.get == nil {
 		return b.Conversations.Get(id)
@@ -113,11 +133,11 @@ func (b brokenConversations) Get(id artel.ConversationID) (artel.Conversation, e
 	return b.get(id)
 }
 
-func (b brokenConversations) List(p store.Page) ([]artel.Conversation, string, error) {
+func (b brokenConversations) List(q store.ConversationQuery) ([]store.Listed, string, error) {
 	if b.list == nil {
-		return b.Conversations.List(p)
+		return b.Conversations.List(q)
 	}
-	return b.list(p)
+	return b.list(q)
 }
 
 func (b brokenConversations) Update(c artel.Conversation) error {
@@ -127,11 +147,18 @@ func (b brokenConversations) Update(c artel.Conversation) error {
 	return b.update(c)
 }
 
-func (b brokenConversations) Delete(id artel.ConversationID) error {
+func (b brokenConversations) Delete(id artel.ConversationID, at time.Time) error {
 	if b.delete == nil {
-		return b.Conversations.Delete(id)
+		return b.Conversations.Delete(id, at)
 	}
-	return b.delete(id)
+	return b.delete(id, at)
+}
+
+func (b brokenConversations) Restore(id artel.ConversationID) error {
+	if b.restore == nil {
+		return b.Conversations.Restore(id)
+	}
+	return b.restore(id)
 }
 
 func (b brokenMessages) Create(m artel.Message) error {
@@ -148,11 +175,11 @@ func (b brokenMessages) Get(id artel.MessageID) (artel.Message, error) {
 	return b.get(id)
 }
 
-func (b brokenMessages) Path(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error) {
+func (b brokenMessages) Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error) {
 	if b.path == nil {
-		return b.Messages.Path(c, leaf)
+		return b.Messages.Path(c, leaf, limit)
 	}
-	return b.path(c, leaf)
+	return b.path(c, leaf, limit)
 }
 
 func (b brokenMessages) List(c artel.ConversationID, p store.Page) ([]artel.Message, string, error) {
@@ -188,6 +215,41 @@ func (b brokenArtifacts) Exists(c artel.ConversationID, id artel.ArtifactID) (bo
 		return b.Artifacts.Exists(c, id)
 	}
 	return b.exists(c, id)
+}
+
+func (b brokenArtifacts) Live(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	if b.live == nil {
+		return b.Artifacts.Live(c, at)
+	}
+	return b.live(c, at)
+}
+
+func (b brokenArtifacts) Changed(c artel.ConversationID, after int64) ([]artel.ArtifactID, int64, error) {
+	if b.since == nil {
+		return b.Artifacts.Changed(c, after)
+	}
+	return b.since(c, after)
+}
+
+func (b brokenArtifacts) Beginnings(c artel.ConversationID, at artel.MessageID, chars int) ([]store.Beginning, error) {
+	if b.began == nil {
+		return b.Artifacts.Beginnings(c, at, chars)
+	}
+	return b.began(c, at, chars)
+}
+
+func (b brokenVersions) Get(c artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
+	if b.get == nil {
+		return b.Versions.Get(c, id, n)
+	}
+	return b.get(c, id, n)
+}
+
+func (b brokenVersions) Thin(c artel.ConversationID, id artel.ArtifactID, n int) error {
+	if b.thin == nil {
+		return b.Versions.Thin(c, id, n)
+	}
+	return b.thin(c, id, n)
 }
 
 func (b brokenVersions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
@@ -285,6 +347,7 @@ func (b brokenAnswers) Prune(before time.Time) error {
 // not.
 func TestTwins(t *testing.T) {
 	broken := twins()
+	maps.Copy(broken, artifactTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)

@@ -73,9 +73,9 @@ func conversationsPaging(c *check) {
 	var seen []artel.ConversationID
 	cursor := ""
 	for page := 0; ; page++ {
-		var items []artel.Conversation
+		var items []store.Listed
 		c.view(func(tx store.Tx) (err error) {
-			items, cursor, err = tx.Conversations.List(store.Page{Cursor: cursor, Limit: 7})
+			items, cursor, err = tx.Conversations.List(store.ConversationQuery{Page: store.Page{Cursor: cursor, Limit: 7}})
 			return err
 		})
 		if len(items) > 7 {
@@ -105,69 +105,14 @@ func conversationsPaging(c *check) {
 		c.failf("paging showed %d conversations, want the 60 that were there", len(once))
 	}
 	c.view(func(tx store.Tx) error {
-		items, next, err := tx.Conversations.List(store.Page{})
+		items, next, err := tx.Conversations.List(store.ConversationQuery{})
 		if len(items) != 50 || next == "" {
 			c.failf("List without a limit returned %d, next %q; want 50 and a cursor", len(items), next)
 		}
 		return err
 	})
 	c.kind("List with a bad cursor", c.s.View(c.ctx, me, func(tx store.Tx) error {
-		_, _, err := tx.Conversations.List(store.Page{Cursor: "nonsense"})
+		_, _, err := tx.Conversations.List(store.ConversationQuery{Page: store.Page{Cursor: "nonsense"}})
 		return err
 	}), artel.Invalid)
-}
-
-func conversationsDelete(c *check) {
-	keep, gone := c.conversation(), c.conversation()
-	fill := func(conv artel.ConversationID, d artel.Digest) artel.RunID {
-		m := c.message(conv, "")
-		c.version(conv, "doc", artel.Version{Digest: d, Message: m}, "text")
-		c.edit(conv, "doc", artel.Version{}, "more")
-		run := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, Message: m, State: artel.RunRunning, StartedAt: c.now}
-		c.update(func(tx store.Tx) error {
-			if _, err := tx.Events.Append(conv, artel.Event{Type: "x", Time: c.now}); err != nil {
-				return err
-			}
-			return tx.Runs.Create(run, store.Lease{Holder: "p", Until: c.now})
-		})
-		return run.ID
-	}
-	goneDigest, keptDigest := artel.NewDigest([32]byte{1}), artel.NewDigest([32]byte{2})
-	fill(keep, keptDigest)
-	run := fill(gone, goneDigest)
-	var message artel.MessageID
-	c.view(func(tx store.Tx) error {
-		items, _, err := tx.Messages.List(gone, store.Page{})
-		message = items[0].ID
-		return err
-	})
-	c.update(func(tx store.Tx) error { return tx.Conversations.Delete(gone) })
-	c.missing("Conversations.Get", func(tx store.Tx) error { _, err := tx.Conversations.Get(gone); return err })
-	c.missing("Messages.Get", func(tx store.Tx) error { _, err := tx.Messages.Get(message); return err })
-	c.missing("Runs.Get", func(tx store.Tx) error { _, err := tx.Runs.Get(run); return err })
-	c.missing("Versions.Find", func(tx store.Tx) error { _, err := tx.Versions.Find(goneDigest); return err })
-	c.refused("Delete again", artel.NotFound, func(tx store.Tx) error { return tx.Conversations.Delete(gone) })
-	// The same id made again begins with nothing.
-	c.update(func(tx store.Tx) error { return tx.Conversations.Create(artel.Conversation{ID: gone}) })
-	c.view(func(tx store.Tx) error {
-		edits, err := tx.Versions.Edits(gone, store.EditQuery{})
-		if err != nil {
-			return err
-		}
-		last, err := tx.Events.Last(gone)
-		if err != nil {
-			return err
-		}
-		used, err := tx.Artifacts.Exists(gone, "doc")
-		c.same("edits, events and artifacts of the id made again", []any{len(edits), last, used}, []any{0, artel.Seq(0), false})
-		return err
-	})
-	c.view(func(tx store.Tx) error {
-		_, err := tx.Versions.Find(keptDigest)
-		if err == nil {
-			_, err = tx.Runs.Active(keep)
-		}
-		return err
-	})
-	c.same("heads of the other conversation", len(c.heads(keep, "")), 1)
 }

@@ -68,7 +68,7 @@ func messagesPath(c *check) {
 	path := func(leaf artel.MessageID) []artel.MessageID {
 		var ids []artel.MessageID
 		c.view(func(tx store.Tx) error {
-			ms, err := tx.Messages.Path(conv, leaf)
+			ms, err := tx.Messages.Path(conv, leaf, 0)
 			for _, m := range ms {
 				ids = append(ids, m.ID)
 			}
@@ -80,8 +80,31 @@ func messagesPath(c *check) {
 	c.same("path of b", path(b1), []artel.MessageID{root, b1})
 	c.same("path of the empty leaf", path(""), []artel.MessageID(nil))
 	other := c.conversation()
-	c.missing("path in another conversation", func(tx store.Tx) error { _, err := tx.Messages.Path(other, a2); return err })
-	c.missing("path in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Path("cnv_none", ""); return err })
+	c.missing("path in another conversation", func(tx store.Tx) error { _, err := tx.Messages.Path(other, a2, 0); return err })
+	c.missing("path in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Path("cnv_none", "", 0); return err })
+}
+
+func messagesPathEnd(c *check) {
+	conv := c.conversation()
+	root := c.message(conv, "")
+	a1 := c.message(conv, root)
+	a2 := c.message(conv, a1)
+	c.message(conv, a1)
+	for limit, want := range map[int][]artel.MessageID{1: {a2}, 2: {a1, a2}, 3: {root, a1, a2}, 99: {root, a1, a2}} {
+		c.view(func(tx store.Tx) error {
+			var ids []artel.MessageID
+			ms, err := tx.Messages.Path(conv, a2, limit)
+			for _, m := range ms {
+				ids = append(ids, m.ID)
+			}
+			c.same(fmt.Sprintf("the last %d of the path", limit), ids, want)
+			return err
+		})
+	}
+	c.kind("path with a limit below 0", c.s.View(c.ctx, me, func(tx store.Tx) error {
+		_, err := tx.Messages.Path(conv, a2, -1)
+		return err
+	}), artel.Invalid)
 }
 
 func messagesPaging(c *check) {

@@ -18,58 +18,20 @@ import (
 var errUndo = errors.New("undo this")
 
 func foreignIsMissing(c *check) {
-	conv := c.conversation()
-	m := c.message(conv, "")
-	d := artel.NewDigest([32]byte{5})
-	n := c.version(conv, "doc", artel.Version{Digest: d, Message: m}, "x")
-	free := c.edit(conv, "doc", artel.Version{}, "x")
-	r, err := c.run(me, conv, artel.RunRunning, store.Lease{Holder: "p", Until: c.now})
-	c.must("Create", err)
-	c.update(func(tx store.Tx) error {
-		if _, err := tx.Events.Append(conv, artel.Event{}); err != nil {
-			return err
-		}
-		return tx.Answers.Put(store.Answer{Key: "key", CreatedAt: c.now})
-	})
-	text := "theirs"
-	for what, fn := range map[string]func(store.Tx) error{
-		"Conversations.Get":    func(tx store.Tx) error { _, err := tx.Conversations.Get(conv); return err },
-		"Conversations.Update": func(tx store.Tx) error { return tx.Conversations.Update(artel.Conversation{ID: conv, Title: text}) },
-		"Conversations.Delete": func(tx store.Tx) error { return tx.Conversations.Delete(conv) },
-		"Messages.Create":      func(tx store.Tx) error { return tx.Messages.Create(artel.Message{ID: "msg_t", Conversation: conv}) },
-		"Messages.Get":         func(tx store.Tx) error { _, err := tx.Messages.Get(m); return err },
-		"Messages.Path":        func(tx store.Tx) error { _, err := tx.Messages.Path(conv, m); return err },
-		"Messages.List":        func(tx store.Tx) error { _, _, err := tx.Messages.List(conv, store.Page{}); return err },
-		"Messages.SetMuted":    func(tx store.Tx) error { return tx.Messages.SetMuted(m, true) },
-		"Artifacts.Heads":      func(tx store.Tx) error { _, err := tx.Artifacts.Heads(conv, m); return err },
-		"Artifacts.Head":       func(tx store.Tx) error { _, err := tx.Artifacts.Head(conv, "doc", m); return err },
-		"Artifacts.Exists":     func(tx store.Tx) error { _, err := tx.Artifacts.Exists(conv, "doc"); return err },
-		"Versions.Append":      func(tx store.Tx) error { _, err := tx.Versions.Append(conv, "doc", artel.Version{}, &text); return err },
-		"Versions.Fold":        func(tx store.Tx) error { return tx.Versions.Fold(conv, "doc", artel.Version{Number: free}, &text) },
-		"Versions.List":        func(tx store.Tx) error { _, err := tx.Versions.List(conv, "doc"); return err },
-		"Versions.Edits":       func(tx store.Tx) error { _, err := tx.Versions.Edits(conv, store.EditQuery{}); return err },
-		"Versions.Text":        func(tx store.Tx) error { _, err := tx.Versions.Text(conv, "doc", n); return err },
-		"Versions.Claim":       func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"doc"}, m) },
-		"Versions.Find":        func(tx store.Tx) error { _, err := tx.Versions.Find(d); return err },
-		"Runs.Create": func(tx store.Tx) error {
-			return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: conv, State: artel.RunDone}, store.Lease{})
-		},
-		"Runs.Get":      func(tx store.Tx) error { _, err := tx.Runs.Get(r.ID); return err },
-		"Runs.Update":   func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: r.ID, State: artel.RunDone}) },
-		"Runs.Active":   func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err },
-		"Runs.Renew":    func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: "t"}, c.at(99)) },
-		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(conv, artel.Event{}); return err },
-		"Events.Read":   func(tx store.Tx) error { _, err := tx.Events.Read(conv, 0, 1); return err },
-		"Events.Last":   func(tx store.Tx) error { _, err := tx.Events.Last(conv); return err },
-		"Answers.Get":   func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err },
-	} {
+	f := c.fill(me, "mine")
+	conv := f.id
+	c.update(func(tx store.Tx) error { return tx.Answers.Put(store.Answer{Key: "key", CreatedAt: c.now}) })
+	for what, fn := range c.calls(f) {
 		c.kind(what+" by somebody else", c.s.Update(c.ctx, them, fn), artel.NotFound)
 	}
+	c.kind("Answers.Get by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err }), artel.NotFound)
 	c.must("as somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
-		items, _, err := tx.Conversations.List(store.Page{})
-		c.same("conversations that somebody else sees", len(items), 0)
-		if err != nil {
-			return err
+		for _, search := range []string{"", "mine"} {
+			ids, err := listed(tx, search)
+			c.same("conversations that somebody else sees", len(ids), 0)
+			if err != nil {
+				return err
+			}
 		}
 		return tx.Answers.Prune(c.at(99))
 	}))
@@ -218,13 +180,15 @@ func cancelView(c *check) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	err := c.s.View(ctx, me, func(tx store.Tx) error {
 		cancel()
-		_, _, err := tx.Conversations.List(store.Page{})
+		_, _, err := tx.Conversations.List(store.ConversationQuery{})
 		return err
 	})
 	c.kind("View whose context ends in fn", err, artel.Canceled)
 	c.kind("View whose context has ended", c.s.View(ctx, me, func(store.Tx) error { return nil }), artel.Canceled)
 	_, err = c.s.Overdue(ctx, c.now)
 	c.kind("Overdue whose context has ended", err, artel.Canceled)
+	_, err = c.s.Purge(ctx, c.now)
+	c.kind("Purge whose context has ended", err, artel.Canceled)
 }
 
 func noSharedMemory(c *check) {
@@ -355,14 +319,15 @@ func viewCannotWrite(c *check) {
 	c.edit(conv, "doc", artel.Version{}, "x")
 	text := "x"
 	for what, fn := range map[string]func(store.Tx) error{
-		"Conversations.Create": func(tx store.Tx) error { return tx.Conversations.Create(artel.Conversation{ID: "cnv_v"}) },
-		"Conversations.Update": rename(conv, "by a view"),
-		"Conversations.Delete": func(tx store.Tx) error { return tx.Conversations.Delete(conv) },
-		"Messages.Create":      func(tx store.Tx) error { return tx.Messages.Create(artel.Message{ID: "msg_v", Conversation: conv}) },
-		"Messages.SetMuted":    func(tx store.Tx) error { return tx.Messages.SetMuted(m, true) },
-		"Versions.Append":      func(tx store.Tx) error { _, err := tx.Versions.Append(conv, "doc", artel.Version{}, &text); return err },
-		"Versions.Fold":        func(tx store.Tx) error { return tx.Versions.Fold(conv, "doc", artel.Version{Number: 1}, &text) },
-		"Versions.Claim":       func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"doc"}, m) },
+		"Conversations.Create":  func(tx store.Tx) error { return tx.Conversations.Create(artel.Conversation{ID: "cnv_v"}) },
+		"Conversations.Update":  rename(conv, "by a view"),
+		"Conversations.Delete":  func(tx store.Tx) error { return tx.Conversations.Delete(conv, c.now) },
+		"Conversations.Restore": func(tx store.Tx) error { return tx.Conversations.Restore(conv) },
+		"Messages.Create":       func(tx store.Tx) error { return tx.Messages.Create(artel.Message{ID: "msg_v", Conversation: conv}) },
+		"Messages.SetMuted":     func(tx store.Tx) error { return tx.Messages.SetMuted(m, true) },
+		"Versions.Append":       func(tx store.Tx) error { _, err := tx.Versions.Append(conv, "doc", artel.Version{}, &text); return err },
+		"Versions.Fold":         func(tx store.Tx) error { return tx.Versions.Fold(conv, "doc", artel.Version{Number: 1}, &text) },
+		"Versions.Claim":        func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"doc"}, m) },
 		"Runs.Create": func(tx store.Tx) error {
 			return tx.Runs.Create(artel.Run{ID: "run_v", Conversation: conv, State: artel.RunQueued}, store.Lease{})
 		},
@@ -384,4 +349,6 @@ func closedIsUnavailable(c *check) {
 	c.kind("Update after Close", c.s.Update(c.ctx, me, nothing), artel.Unavailable)
 	_, err := c.s.Overdue(c.ctx, c.now)
 	c.kind("Overdue after Close", err, artel.Unavailable)
+	_, err = c.s.Purge(c.ctx, c.now)
+	c.kind("Purge after Close", err, artel.Unavailable)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -36,22 +37,88 @@ func twins() map[string]func(*twin) {
 			real := tx.Conversations
 			tx.Conversations = brokenConversations{Conversations: real, list: pageByOffset(real)}
 		}),
-		"conversations/delete": nouns(func(tx *store.Tx) {
-			real, events := tx.Conversations, tx.Events
-			tx.Conversations = brokenConversations{Conversations: real, delete: func(id artel.ConversationID) error {
-				old, err := events.Read(id, 0, 1000)
-				if err == nil {
-					err = real.Delete(id)
+		"conversations/delete hides": rememberedMessages(),
+		"conversations/deleted ids": nouns(func(tx *store.Tx) { // a duplicate taken for success
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, create: func(c artel.Conversation) error {
+				if err := real.Create(c); artel.KindOf(err) != artel.Conflict {
+					return err
 				}
-				if err == nil { // what is left behind shows when the id is made again
-					err = real.Create(artel.Conversation{ID: id})
-				}
-				if err == nil {
-					_, err = events.Append(id, old...)
-				}
-				return err
+				return nil
 			}}
 		}),
+		"conversations/restore": nouns(func(tx *store.Tx) { // to restore counts as activity
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, restore: func(id artel.ConversationID) error {
+				if err := real.Restore(id); err != nil {
+					return err
+				}
+				c, err := real.Get(id)
+				if err != nil {
+					return err
+				}
+				c.UpdatedAt = c.UpdatedAt.Add(time.Second)
+				return real.Update(c)
+			}}
+		}),
+		"conversations/restore refuses": nouns(func(tx *store.Tx) { // what is there needs no restoring
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, restore: func(id artel.ConversationID) error {
+				if _, err := real.Get(id); err == nil {
+					return nil
+				}
+				return real.Restore(id)
+			}}
+		}),
+		"search/words": brokenSearch(func(s string) string { // any of the words
+			first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+			return first
+		}),
+		"search/scripts": brokenSearch(func(s string) string { // too short to be indexed
+			if utf8.RuneCountInString(s) < 3 {
+				return "nothing at all"
+			}
+			return s
+		}),
+		"search/plain text": brokenSearch(func(s string) string { return strings.ReplaceAll(s, "%", "") }),
+		"search/text alone": nouns(func(tx *store.Tx) { // looks through all that is stored of a message
+			real, messages := tx.Conversations, tx.Messages
+			tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+				all, _, err := real.List(store.ConversationQuery{})
+				if err != nil {
+					return nil, "", err
+				}
+				return slices.DeleteFunc(all, func(v store.Listed) bool {
+					ms, _, _ := messages.List(v.ID, store.Page{})
+					raw, _ := json.Marshal(ms)
+					return !strings.Contains(string(raw), q.Search)
+				}), "", nil
+			}}
+		}),
+		"search/excerpt": nouns(func(tx *store.Tx) { // the first of the message, wherever the word is
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+				items, next, err := real.List(q)
+				for i, v := range items {
+					items[i].Excerpt = v.Excerpt[:min(10, len(v.Excerpt))]
+				}
+				return items, next, err
+			}}
+		}),
+		"search/paging": nouns(func(tx *store.Tx) { // looks for the words in each page of all
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+				found, _, err := real.List(store.ConversationQuery{Search: q.Search})
+				if err != nil {
+					return nil, "", err
+				}
+				page, next, err := real.List(store.ConversationQuery{Page: q.Page})
+				return slices.DeleteFunc(page, func(v store.Listed) bool {
+					return !slices.ContainsFunc(found, func(f store.Listed) bool { return f.ID == v.ID })
+				}), next, err
+			}}
+		}),
+		"search/bound": brokenSearch(func(s string) string { return string([]rune(s)[:min(utf8.RuneCountInString(s), store.MaxSearch)]) }),
 		"messages/round trip": nouns(func(tx *store.Tx) {
 			real := tx.Messages
 			tx.Messages = brokenMessages{Messages: real, get: func(id artel.MessageID) (artel.Message, error) {
@@ -74,10 +141,17 @@ func twins() map[string]func(*twin) {
 		}),
 		"messages/path": nouns(func(tx *store.Tx) {
 			real := tx.Messages
-			tx.Messages = brokenMessages{Messages: real, path: func(c artel.ConversationID, leaf artel.MessageID) ([]artel.Message, error) {
-				ms, err := real.Path(c, leaf)
+			tx.Messages = brokenMessages{Messages: real, path: func(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error) {
+				ms, err := real.Path(c, leaf, limit)
 				slices.Reverse(ms)
 				return ms, err
+			}}
+		}),
+		"messages/end of a path": nouns(func(tx *store.Tx) { // the first ones
+			real := tx.Messages
+			tx.Messages = brokenMessages{Messages: real, path: func(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error) {
+				ms, err := real.Path(c, leaf, min(limit, 0))
+				return ms[:min(limit, len(ms))], err
 			}}
 		}),
 		"messages/paging": nouns(func(tx *store.Tx) {
@@ -330,8 +404,48 @@ func twins() map[string]func(*twin) {
 			}
 		},
 		"store/view cannot write": func(t *twin) { t.view = t.Store.Update },
-		"store/closed":            func(t *twin) { t.closing = func() error { return nil } },
+		"store/purge by time": func(t *twin) {
+			t.purge = func(ctx context.Context, before time.Time) (int, error) {
+				return t.Store.Purge(ctx, before.Add(time.Microsecond))
+			}
+		},
+		"store/purge for good": func(t *twin) { // all stays hidden
+			t.purge = func(context.Context, time.Time) (int, error) { return 1, nil }
+		},
+		"store/closed": func(t *twin) { t.closing = func() error { return nil } },
 	}
+}
+
+// brokenSearch looks for something else.
+func brokenSearch(change func(string) string) func(*twin) {
+	return nouns(func(tx *store.Tx) {
+		real := tx.Conversations
+		tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+			q.Search = change(q.Search)
+			return real.List(q)
+		}}
+	})
+}
+
+// rememberedMessages keeps what was read once, also of what is deleted then.
+func rememberedMessages() func(*twin) {
+	var mu sync.Mutex
+	kept := map[artel.MessageID]artel.Message{}
+	return nouns(func(tx *store.Tx) {
+		real := tx.Messages
+		tx.Messages = brokenMessages{Messages: real, get: func(id artel.MessageID) (artel.Message, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if m, ok := kept[id]; ok {
+				return m, nil
+			}
+			m, err := real.Get(id)
+			if err == nil {
+				kept[id] = m
+			}
+			return m, err
+		}}
+	})
 }
 
 func brokenText(change func(string) string) func(*twin) {
@@ -382,9 +496,9 @@ func brokenMemory() func(*twin) {
 }
 
 // pageByOffset takes the cursor for a count of items, which inserts move.
-func pageByOffset(real store.Conversations) func(store.Page) ([]artel.Conversation, string, error) {
-	return func(p store.Page) ([]artel.Conversation, string, error) {
-		all, _, err := real.List(store.Page{Limit: 500})
+func pageByOffset(real store.Conversations) func(store.ConversationQuery) ([]store.Listed, string, error) {
+	return func(p store.ConversationQuery) ([]store.Listed, string, error) {
+		all, _, err := real.List(store.ConversationQuery{Page: store.Page{Limit: 500}})
 		if err != nil {
 			return nil, "", err
 		}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/store"
+)
+
+// workspace is where a person writes: each write is a version at once, belongs
+// to the newest message of the branch, and is told of in the log. Also while a
+// run goes on, which meets it with its next edit.
+func (k *core) workspace(ctx context.Context, c artel.ConversationID, at artel.MessageID) *artifact.Workspace {
+	return k.artifacts.Workspace(artifact.WorkspaceConfig{
+		Owner: ownerOf(ctx), Conversation: c, Message: at, Author: artifact.AuthorUser,
+		OnEdit: func(tx store.Tx, p artel.Payload) error { return appendEvents(k, tx, c, "", artifact.AuthorUser, p) },
+	})
+}
+
+// desk returns the message that ends the branch for somebody who writes, and
+// that the writing belongs to: the newest of the branch or, while a run works
+// there, the one that the run answers. The run does not see the messages that
+// it makes itself as its branch, and has to meet what is written meanwhile.
+func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.MessageID) (artel.MessageID, error) {
+	at, err := k.branch(ctx, c, at)
+	if err != nil || at == "" {
+		return at, err
+	}
+	err = k.view(ctx, func(tx store.Tx) error {
+		run, err := tx.Runs.Active(c)
+		if errors.Is(err, artel.NotFound) {
+			return nil
+		}
+		for id := at; err == nil && id != ""; {
+			if id == run.Message {
+				at = id
+				return nil
+			}
+			var m artel.Message
+			if m, err = tx.Messages.Get(id); m.Run != run.ID {
+				return err
+			}
+			id = m.Parent
+		}
+		return err
+	})
+	return at, err
+}
+
+// An ArtifactAt names what a person writes to: an artifact on a branch, at a
+// version.
+type ArtifactAt struct {
+	Conversation artel.ConversationID
+	ID           artel.ArtifactID
+	At           artel.MessageID // "": the active branch
+	IfVersion    int             // 0: any; another than the newest is of kind Conflict, code CodeStale
+}
+
+// CodeStale is the error code of a write that was made for another version
+// than the newest.
+const CodeStale = artifact.CodeStale
+
+// write lets a person do one thing to an artifact.
+func (as *Artifacts) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
+	at, err := as.desk(ctx, p.Conversation, p.At)
+	if err != nil {
+		return artel.Artifact{}, err
+	}
+	a, err := do(as.workspace(ctx, p.Conversation, at))
+	if err == nil {
+		as.log.Bell().Ring(p.Conversation)
+	}
+	return a, err
+}
+
+// Save makes the next version of what a person changed in p.IfVersion; see
+// [artifact.Workspace.Save] for what happens when that is not the newest.
+func (as *Artifacts) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
+	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
+}
+
+// StageNext takes the bytes of a whole new content in, as a stream. What
+// nobody says about them is taken from the artifact.
+func (as *Artifacts) StageNext(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
+	at, err := as.branch(ctx, p.Conversation, p.At)
+	if err != nil {
+		return Staged{}, err
+	}
+	a, err := as.artifacts.Get(ctx, ownerOf(ctx), p.Conversation, p.ID, at)
+	if err != nil {
+		return Staged{}, err
+	}
+	return as.artifacts.Stage(ctx, u.Body, media.Hint{
+		DeclaredType: cmp.Or(u.DeclaredType, a.MediaType), Filename: cmp.Or(u.Filename, a.Filename, string(a.ID)),
+	})
+}
+
+// Rename gives an artifact another title. The title that it has makes no
+// version.
+func (as *Artifacts) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
+	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Rename(ctx, p.ID, title, p.IfVersion) })
+}
+
+// Delete makes an artifact disappear from its branch; its versions stay.
+func (as *Artifacts) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
+	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
+}
+
+// Restore makes a version that is as an older one was; 0 is what a deleted
+// artifact was before.
+func (as *Artifacts) Restore(ctx context.Context, p ArtifactAt, version int) (artel.Artifact, error) {
+	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
+		return w.Restore(ctx, p.ID, version, p.IfVersion)
+	})
+}
+
+// Deleted returns the artifacts of a branch that are deleted there, by id.
+func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+	at, err := as.branch(ctx, c, at)
+	if err != nil {
+		return nil, err
+	}
+	return as.artifacts.Deleted(ctx, ownerOf(ctx), c, at)
+}
+
+// History returns the versions of an artifact, also of a deleted one, and with
+// a wider scope the edits between them.
+func (as *Artifacts) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
+	return as.artifacts.History(ctx, ownerOf(ctx), c, id, scope)
+}
+
+// State returns one version, with a wider scope than Visible also one that
+// only the journal has, and its text where it is text.
+func (as *Artifacts) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
+	return as.artifacts.State(ctx, ownerOf(ctx), c, id, number, scope)
+}
+
+// Diff compares two versions of a text; see [artifact.DiffQuery].
+func (as *Artifacts) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
+	at, err := as.branch(ctx, c, q.At)
+	if err != nil {
+		return Diff{}, err
+	}
+	q.At = at
+	return as.artifacts.Diff(ctx, ownerOf(ctx), c, id, q)
+}

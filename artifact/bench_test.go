@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/store"
+)
+
+// fill makes n artifacts of a text in one update.
+func fill(b testing.TB, bench *bench, n int, text string) {
+	b.Helper()
+	err := bench.store.Update(b.Context(), artel.Local, func(tx store.Tx) error {
+		for i := range n {
+			id := artel.ArtifactID(fmt.Sprintf("report_%05d", i))
+			v := artel.Version{
+				Message: bench.root, Author: "lead_agent", Update: artel.UpdateCreate, Title: "A report on something", Provenance: artel.SourceAgent,
+				MediaInfo: artel.MediaInfo{MediaType: "text/markdown", Kind: artel.KindText, Charset: "utf-8", Confidence: 1, Size: int64(len(text))},
+				Digest:    artel.NewDigest([32]byte{byte(i), byte(i >> 8)}), CreatedAt: start,
+			}
+			var err error
+			if v.Number, err = tx.Versions.Append(bench.conv, id, v, nil); err != nil {
+				return err
+			}
+			if err := tx.Versions.Fold(bench.conv, id, v, &text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkInventory lists artifacts with previews, as each model call does.
+func BenchmarkInventory(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		for _, size := range []int{1_000, 20_000} {
+			bench := newBench(b, filepath.Join(b.TempDir(), "rows.db"))
+			fill(b, bench, n, strings.Repeat("Some words, 一些字. ", size/21))
+			b.Run(fmt.Sprintf("artifacts=%d/bytes=%d/first", n, size), func(b *testing.B) {
+				for b.Loop() {
+					list(b, bench, bench.collection(), n)
+				}
+			})
+			b.Run(fmt.Sprintf("artifacts=%d/bytes=%d/again", n, size), func(b *testing.B) {
+				c := bench.collection()
+				for b.Loop() {
+					list(b, bench, c, n)
+				}
+			})
+		}
+	}
+}
+
+func list(b testing.TB, bench *bench, c *artifact.Collection, n int) {
+	items, err := c.Inventory(b.Context(), artel.Local, bench.conv, bench.a, 200)
+	if err != nil || len(items) != n || len([]rune(items[n-1].Preview)) != 200 {
+		b.Fatalf("%d items, %v", len(items), err)
+	}
+}
+
+// BenchmarkOpenVersioned opens the head of an artifact of 100 KB with 1 and
+// with 1,000 versions, and an old version of it.
+func BenchmarkOpenVersioned(b *testing.B) {
+	for _, n := range []int{1, 1000} {
+		bench := newBench(b, filepath.Join(b.TempDir(), "rows.db"))
+		text := strings.Repeat("0123456789abcde\n", 100_000/16)
+		w := bench.workspace("", bench.a)
+		must[artel.Artifact](b)(w.Create(b.Context(), "doc", "", text+"<0>", ""))
+		for i := 1; i < n; i++ {
+			update(b, w, "doc", fmt.Sprintf("<%d>", i-1), fmt.Sprintf("<%d>", i))
+		}
+		c := bench.collection()
+		open := func(number int) func(b *testing.B) {
+			return func(b *testing.B) {
+				for b.Loop() {
+					got, _, err := c.Text(context.Background(), artel.Local, bench.conv, "doc", number, bench.a)
+					if err != nil || len(got) < len(text) {
+						b.Fatal(err)
+					}
+				}
+			}
+		}
+		b.Run(fmt.Sprintf("versions=%d/head", n), open(0))
+		b.Run(fmt.Sprintf("versions=%d/old", n), open(max(1, n/2-1)))
+	}
+}
+
+// BenchmarkList lists artifacts without previews.
+func BenchmarkList(b *testing.B) {
+	bench := newBench(b, filepath.Join(b.TempDir(), "rows.db"))
+	fill(b, bench, 10_000, strings.Repeat("Some words, 一些字. ", 100))
+	c := bench.collection()
+	for b.Loop() {
+		if all, err := c.List(b.Context(), artel.Local, bench.conv, bench.a); err != nil || len(all) != 10_000 {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/diff"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/store"
+)
+
+// A Draft is what a person wants an artifact to be. What is nil stays.
+type Draft struct {
+	Title *string
+	Text  *string // the whole new text
+	File  *Staged // in the place of Text: the whole new content. Text is kept as UTF-8
+}
+
+// A Stale is why a draft was not saved: it was made from another version than
+// the newest. Nothing has changed.
+type Stale struct {
+	Base    int            // what the draft was made from
+	Current artel.Artifact // what is there now
+
+	// Merged brings the draft and what is there now together. Its text, if it
+	// is clean or once somebody has solved the conflicts, can be saved on
+	// Current. Nil where one of the three is not text, or Base never was.
+	Merged *diff.Merged
+}
+
+// Error says what happened.
+func (s *Stale) Error() string {
+	e := fmt.Sprintf("it is at version %d now, and this was made from version %d", s.Current.Version, s.Base)
+	switch {
+	case s.Merged == nil:
+		return e + "; read it again and decide anew"
+	case s.Merged.Clean():
+		return e + "; the two can be merged without a conflict"
+	}
+	return fmt.Sprintf("%s; merging the two leaves %d to decide", e, len(s.Merged.Conflicts))
+}
+
+// Unwrap returns [artel.Conflict].
+func (s *Stale) Unwrap() error { return artel.Conflict }
+
+// Save makes the next version of what a person changed in version base; 0 is
+// whatever is there. Where the newest is another one by now, the error has the
+// code [CodeStale] and a [*Stale] in its chain. A draft that is what is there
+// already makes no version, whatever it was made from.
+func (w *Workspace) Save(ctx context.Context, id artel.ArtifactID, base int, d Draft) (artel.Artifact, error) {
+	id = normal(id)
+	a, err := w.save(ctx, id, base, d)
+	return a, failed("artifact.Save", artel.Shorten(string(id), 80), err)
+}
+
+func (w *Workspace) save(ctx context.Context, id artel.ArtifactID, base int, d Draft) (artel.Artifact, error) {
+	if d.Title != nil {
+		title := strings.TrimSpace(artel.Visible(*d.Title))
+		if err := checkTitle(title); err != nil {
+			return artel.Artifact{}, err
+		}
+		d.Title = &title
+	}
+	if d.File != nil {
+		d.Text = d.File.text
+	}
+	if d.Text != nil {
+		if err := w.checkText(*d.Text); err != nil {
+			return artel.Artifact{}, err
+		}
+	}
+	var three sides
+	a, err := w.alter(ctx, id, 0, false, func(tx store.Tx, head artel.Artifact, doc *edit.Document) (written, error) {
+		next, changed, err := w.drafted(head, doc, d)
+		switch {
+		case err != nil:
+			return written{}, err
+		case !changed:
+			return written{}, errUnchanged
+		case base == 0 || base == head.Version:
+			return next, nil
+		}
+		if three, err = w.sides(tx, head, doc, base, d.Text); err == nil {
+			err = &Stale{Base: base, Current: head}
+		}
+		return written{}, err
+	})
+	old, ok := errors.AsType[*Stale](err)
+	if !ok {
+		return a, err
+	}
+	if three.texts {
+		merged, err := diff.Merge(ctx, three.base, three.mine, three.theirs, diff.MergeOptions{
+			Mine: "yours", Base: fmt.Sprintf("version %d", base), Theirs: fmt.Sprintf("version %d", old.Current.Version),
+		})
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+		old.Merged = &merged
+	}
+	return artel.Artifact{}, &artel.Error{Kind: artel.Conflict, Code: CodeStale, Err: old}
+}
+
+// drafted is the version that a draft makes of a head, and whether it differs.
+func (w *Workspace) drafted(head artel.Artifact, doc *edit.Document, d Draft) (next written, changed bool, err error) {
+	switch {
+	case d.Text != nil && doc != nil:
+		if changed = *d.Text != doc.Text(); changed {
+			next = w.rewritten(artel.UpdateRewrite, head.MediaInfo, doc.Text(), *d.Text)
+		}
+	case d.Text != nil:
+		info := artel.MediaInfo{}
+		if d.File != nil {
+			info = d.File.Info
+		} else if info, err = textInfo(head.ID, ""); err != nil {
+			return next, false, err
+		}
+		next = written{Version: w.version(artel.UpdateRewrite, info, *d.Text), doc: edit.NewDocument(*d.Text), whole: true}
+		changed = true
+	case d.File != nil:
+		if changed = d.File.Digest != head.Digest; changed {
+			next.Version = w.like(artel.UpdateRewrite, head)
+			next.MediaInfo, next.Digest, next.InBlob = d.File.Info, d.File.Digest, true
+		}
+	}
+	if !changed {
+		next = written{Version: w.like(artel.UpdateRename, head), doc: doc}
+	}
+	next.Title, next.Filename = head.Title, head.Filename
+	if d.Title != nil && *d.Title != head.Title {
+		next.Title, changed = *d.Title, true
+	}
+	return next, changed, nil
+}
+
+// sides are the texts of a merge.
+type sides struct {
+	base, mine, theirs string
+	texts              bool // there are three
+}
+
+func (w *Workspace) sides(tx store.Tx, head artel.Artifact, doc *edit.Document, base int, mine *string) (sides, error) {
+	if doc == nil || mine == nil {
+		return sides{}, nil
+	}
+	s, err := version(tx, w.cfg.Conversation, head.ID, base)
+	if errors.Is(err, artel.NotFound) || err == nil && s.IsBinary() {
+		return sides{}, nil
+	}
+	if err != nil {
+		return sides{}, err
+	}
+	text, err := textAt(tx, w.cfg.Conversation, head.ID, base)
+	return sides{base: text, mine: *mine, theirs: doc.Text(), texts: true}, err
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/store"
+)
+
+// written is a version that is about to be journalled.
+type written struct {
+	artel.Version
+	doc   *edit.Document // its text; nil: binary
+	whole bool           // the text does not follow from that of the parent and Changes
+	known bool           // the writer knew what it builds on
+}
+
+var (
+	// errMoved says that the head is no longer what a change was computed on.
+	errMoved = errors.New("the head has moved")
+
+	// errUnchanged says that there is nothing to write.
+	errUnchanged = errors.New("nothing would change")
+)
+
+// change makes the next version of a text. Long documents take a while to
+// edit, so compute runs on the text as it was seen, outside of the one writer
+// of the store; where somebody else was faster, it runs again on theirs.
+func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion int,
+	compute func(base artel.Artifact, doc *edit.Document) (written, error),
+) (artel.Artifact, error) {
+	for {
+		base, doc, err := w.headText(ctx, id)
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+		if err := checkVersion(base, ifVersion); err != nil {
+			return artel.Artifact{}, err
+		}
+		next, err := compute(base, doc)
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+		next.Title, next.Filename = base.Title, base.Filename
+		a, err := w.follow(ctx, id, base, next)
+		if !errors.Is(err, errMoved) {
+			return a, err
+		}
+	}
+}
+
+// alter makes the next version of an artifact of any kind; of a deleted one
+// where that is asked for. compute gets the text of the head, nil where that
+// is binary.
+func (w *Workspace) alter(ctx context.Context, id artel.ArtifactID, ifVersion int, deleted bool,
+	compute func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error),
+) (artel.Artifact, error) {
+	for {
+		var base artel.Artifact
+		var next written
+		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
+			look := head
+			if deleted {
+				look = lastHead
+			}
+			var err error
+			if base, err = look(tx, w.cfg.Conversation, id, w.cfg.Message); err != nil {
+				return err
+			}
+			if err := checkVersion(base, ifVersion); err != nil {
+				return err
+			}
+			var doc *edit.Document
+			if !base.Binary {
+				if doc, err = w.document(tx, base); err != nil {
+					return err
+				}
+			}
+			next, err = compute(tx, base, doc)
+			return err
+		})
+		if errors.Is(err, errUnchanged) {
+			return base, nil
+		}
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+		a, err := w.follow(ctx, id, base, next)
+		if !errors.Is(err, errMoved) {
+			return a, err
+		}
+	}
+}
+
+// checkVersion is of kind Conflict where the head is not at the version that a
+// write is for.
+func checkVersion(head artel.Artifact, ifVersion int) error {
+	if ifVersion == 0 || ifVersion == head.Version {
+		return nil
+	}
+	return stale("it is at version %d now, not %d; read it again and decide anew", head.Version, ifVersion)
+}
+
+func stale(format string, args ...any) error {
+	e := artel.Errorf(artel.Conflict, "", "", format, args...)
+	e.Code = CodeStale
+	return e
+}
+
+// mustKnow refuses to put something else in the place of what a run has not
+// seen: it would be lost without anybody having decided so.
+func (w *Workspace) mustKnow(base artel.Artifact, ifVersion int) error {
+	if w.cfg.Run == "" || ifVersion != 0 || w.knows(base) {
+		return nil
+	}
+	return stale("somebody else has changed it meanwhile, and it is at version %d now; read it and decide anew", base.Version)
+}
+
+// knows reports whether the writer has seen base. What was there when the
+// workspace was opened counts as seen: it is in what the run began with.
+func (w *Workspace) knows(base artel.Artifact) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.seen[base.ID]; n != 0 {
+		return n == base.Version
+	}
+	return !base.UpdatedAt.After(w.opened)
+}
+
+// saw remembers what the writer was shown.
+func (w *Workspace) saw(id artel.ArtifactID, number int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[id] = max(w.seen[id], number)
+}
+
+// follow journals next as the version after base, if that is still the head.
+func (w *Workspace) follow(ctx context.Context, id artel.ArtifactID, base artel.Artifact, next written) (artel.Artifact, error) {
+	next.known = w.knows(base)
+	next.Parent, next.Provenance = base.Version, base.Source
+	return w.write(ctx, id, next, func(tx store.Tx) error {
+		now, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
+		if err == nil && now.Version != base.Version {
+			err = errMoved
+		}
+		return err
+	})
+}
+
+// write journals next, if check finds the state that it was made for, and
+// tells of it in the same transaction.
+func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, next written, check func(store.Tx) error) (artel.Artifact, error) {
+	v := next.Version
+	var text, whole *string // whole: what the journal has to keep until the run is folded
+	if next.doc != nil {
+		s := next.doc.Text()
+		text = &s
+		if w.cfg.Run != "" && next.whole {
+			whole = text
+		}
+	}
+	var a artel.Artifact
+	err := w.c.store.Update(ctx, w.cfg.Owner, func(tx store.Tx) error {
+		if err := check(tx); err != nil {
+			return err
+		}
+		var err error
+		v.Number, err = tx.Versions.Append(w.cfg.Conversation, id, v, whole)
+		if err != nil {
+			return err
+		}
+		if w.cfg.Run == "" {
+			if err := keep(tx, w.cfg.Conversation, id, v, text); err != nil {
+				return err
+			}
+		}
+		if a, err = tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message); err != nil {
+			return err
+		}
+		if w.cfg.OnEdit == nil {
+			return nil
+		}
+		return w.cfg.OnEdit(tx, payload(a, v, next.whole))
+	})
+	if err != nil {
+		return artel.Artifact{}, err
+	}
+	if next.doc != nil {
+		w.remember(id, a.Version, next.doc)
+	}
+	if next.known {
+		w.saw(id, a.Version)
+	}
+	return a, nil
+}
+
+// payload tells of v, the newest edit, which left the artifact as a.
+func payload(a artel.Artifact, v artel.Version, whole bool) artel.Payload {
+	if v.Update == artel.UpdateCreate {
+		return artel.ArtifactCreated{Artifact: a}
+	}
+	p := artel.ArtifactUpdated{ID: a.ID, Version: v.Number, BaseVersion: v.Parent, Update: v.Update, Spans: v.Changes, Artifact: a}
+	size := 0
+	for _, c := range v.Changes {
+		size += utf8.RuneCountInString(c.Old) + utf8.RuneCountInString(c.New)
+	}
+	if whole && !a.Binary || size > artel.SnapshotLimit {
+		p.Spans, p.ContentOmitted = nil, true
+	}
+	return p
+}
+
+// version is a version of text by this writer.
+func (w *Workspace) version(u artel.UpdateType, info artel.MediaInfo, text string) artel.Version {
+	info.Charset = "utf-8"
+	info.Size = int64(len(text))
+	return artel.Version{
+		Message: w.cfg.Message, Run: w.cfg.Run, Author: w.cfg.Author, Update: u,
+		MediaInfo: info, Digest: artel.NewDigest(sha256.Sum256([]byte(text))), CreatedAt: w.c.now(),
+	}
+}
+
+// like is a version by this writer whose content is that of base.
+func (w *Workspace) like(u artel.UpdateType, base artel.Artifact) artel.Version {
+	return artel.Version{
+		Message: w.cfg.Message, Run: w.cfg.Run, Author: w.cfg.Author, Update: u, Title: base.Title, Filename: base.Filename,
+		MediaInfo: base.MediaInfo, Digest: base.Digest, InBlob: base.InBlob, CreatedAt: w.c.now(),
+	}
+}
+
+func (w *Workspace) checkText(text string) error {
+	if len(text) > w.c.opt.MaxText {
+		return w.c.textTooLarge(int64(len(text)))
+	}
+	if !utf8.ValidString(text) {
+		return artel.Errorf(artel.Invalid, "", "", "the content is not valid UTF-8")
+	}
+	return nil
+}
+
+// span is the one change from before to after, from the first code point that
+// differs to the last. It is not small where the whole text says nearly as
+// much; of equal texts it is empty.
+func span(before, after string) (c artel.Change, small bool) {
+	head := 0
+	for head < len(before) && head < len(after) && before[head] == after[head] {
+		head++
+	}
+	for head > 0 && (head < len(before) && !utf8.RuneStart(before[head]) || head < len(after) && !utf8.RuneStart(after[head])) {
+		head--
+	}
+	a, b := before[head:], after[head:]
+	tail := 0
+	for tail < len(a) && tail < len(b) && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	for tail > 0 && (!utf8.RuneStart(a[len(a)-tail]) || !utf8.RuneStart(b[len(b)-tail])) {
+		tail--
+	}
+	a, b = a[:len(a)-tail], b[:len(b)-tail]
+	if len(a)+len(b) > len(after)/4 {
+		return artel.Change{}, false
+	}
+	c.Start = utf8.RuneCountInString(before[:head])
+	c.End = c.Start + utf8.RuneCountInString(a)
+	c.Old, c.New = strings.Clone(a), strings.Clone(b)
+	return c, true
+}
+
+// headText returns the head and its text, which it remembers.
+func (w *Workspace) headText(ctx context.Context, id artel.ArtifactID) (artel.Artifact, *edit.Document, error) {
+	var a artel.Artifact
+	var doc *edit.Document
+	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
+		var err error
+		if a, err = head(tx, w.cfg.Conversation, id, w.cfg.Message); err != nil {
+			return err
+		}
+		if a.Binary {
+			return artel.Errorf(artel.Unsupported, "", "", "it is binary (%s), so it has no text to read or edit", a.MediaType)
+		}
+		doc, err = w.document(tx, a)
+		return err
+	})
+	if err != nil {
+		return artel.Artifact{}, nil, err
+	}
+	return a, doc, nil
+}
+
+// document returns the text of a head, and remembers it: it is immutable under
+// its number.
+func (w *Workspace) document(tx store.Tx, a artel.Artifact) (*edit.Document, error) {
+	w.mu.Lock()
+	n := w.texts[a.ID]
+	w.mu.Unlock()
+	if n.number == a.Version {
+		return n.doc, nil
+	}
+	text, err := textAt(tx, a.Conversation, a.ID, a.Version)
+	if err != nil {
+		return nil, err
+	}
+	doc := edit.NewDocument(text)
+	w.remember(a.ID, a.Version, doc)
+	return doc, nil
+}
+
+// remember keeps the text of a head. A workspace that holds too much forgets
+// everything else.
+func (w *Workspace) remember(id artel.ArtifactID, number int, doc *edit.Document) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.texts[id]
+	if number < before.number {
+		return
+	}
+	if before.doc != nil {
+		w.held -= len(before.doc.Text())
+	}
+	w.held += len(doc.Text())
+	if w.held > maxHeld {
+		clear(w.texts)
+		w.held = len(doc.Text())
+	}
+	w.texts[id] = numbered{number, doc}
+}

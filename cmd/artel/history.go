@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/phrase"
+)
+
+// longRef is a ref of an artifact that names its conversation.
+func longRef(s string) (artel.Ref, error) {
+	ref, err := artel.ParseRef(s)
+	if err == nil && ref.Conversation == "" {
+		err = usageError{fmt.Errorf("%s: name the conversation: artifact:CONVERSATION/ID", s)}
+	}
+	return ref, err
+}
+
+func versionsCommand(g *globals) *cobra.Command {
+	var live, edits bool
+	cmd := &cobra.Command{
+		Use: "versions REF", Short: "List the versions of an artifact, oldest first", Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := longRef(args[0])
+			if err != nil {
+				return err
+			}
+			scope := app.Visible
+			switch {
+			case edits:
+				scope = app.Journal
+			case live:
+				scope = app.WithLive
+			}
+			list, err := g.client().Versions(cmd.Context(), ref, scope)
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, list, func(w printer) {
+				for _, v := range list.Items {
+					w.linef("v%d\t%s\t%s\t%s\t%s\t%s\t%s", v.Number, v.CreatedAt.Local().Format("2006-01-02 15:04"), v.Author, v.Update,
+						phrase.Size(v.Size), stateOf(v), artel.Shorten(v.Title, 60))
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "also the edits of a run that has not ended")
+	cmd.Flags().BoolVar(&edits, "edits", false, "every single edit in the place of the versions that they were folded into")
+	return cmd
+}
+
+// stateOf says what a row is beside a version.
+func stateOf(v app.Entry) string {
+	switch {
+	case v.Live:
+		return "live"
+	case !v.Visible:
+		return "edit"
+	}
+	return "version"
+}
+
+func diffCommand(g *globals) *cobra.Command {
+	var from, to int
+	var live bool
+	cmd := &cobra.Command{
+		Use: "diff REF", Short: "Show what differs between two versions of an artifact, as a patch", Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := longRef(args[0])
+			if err != nil {
+				return err
+			}
+			if ref.Version > 0 && to > 0 {
+				return usageError{errors.New("--to and a version in the ref exclude each other")}
+			}
+			d, err := g.client().Diff(cmd.Context(), ref, from, max(to, ref.Version), live)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.print(cmd, d, nil)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), d.Unified)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&from, "from", 0, "the older version; default: the one that the newer was made from")
+	flags.IntVar(&to, "to", 0, "the newer version; default: the newest")
+	flags.BoolVar(&live, "live", false, "also what only the journal has")
+	return cmd
+}
+
+func restoreCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "restore REF", Short: "Make an artifact as it was at a version (artifact:CONVERSATION/ID@VERSION), or bring a deleted one back",
+		Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := longRef(args[0])
+			if err != nil {
+				return err
+			}
+			a, err := g.client().Restore(cmd.Context(), ref)
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, a, func(w printer) { w.linef("%s@%d", a.Ref, a.Version) })
+		},
+	}
+}
+
+// An editing is what artel edit is asked to do.
+type editing struct {
+	old, replacement, mode string
+	all, indent, write     bool
+}
+
+func editCommand(g *globals) *cobra.Command {
+	var e editing
+	cmd := &cobra.Command{
+		Use: "edit FILE", Short: "Replace a passage of a text file by its text, also where it is misquoted", Args: usage(cobra.ExactArgs(1)),
+		Long: `Finds the old text in a file as the tools for models do, and prints the file with
+the new text in its place, or writes it back with --write. Old and new text are
+given as they are, or as @FILE, which is taken to the last byte.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"old", "new"} {
+				if !cmd.Flags().Changed(name) {
+					return usageError{fmt.Errorf("--%s is missing: give a text, or @FILE", name)}
+				}
+			}
+			return e.run(cmd, g, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.old, "old", "", "the text to replace, or @FILE")
+	flags.StringVar(&e.replacement, "new", "", "the text to put there, or @FILE")
+	flags.StringVar(&e.mode, "mode", string(edit.Auto), "how far from the letter a match may be: auto, normalized or exact")
+	flags.BoolVar(&e.all, "all", false, "replace every place, not just one")
+	flags.BoolVar(&e.indent, "indent", false, "leave out the white space that lines begin with")
+	flags.BoolVar(&e.write, "write", false, "write the file instead of printing it")
+	return cmd
+}
+
+func (e editing) run(cmd *cobra.Command, g *globals, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return artel.Errorf(artel.Invalid, "edit", path, "cannot be read: %w", err)
+	}
+	var change edit.Edit
+	if change.Old, err = given(e.old); err != nil {
+		return err
+	}
+	if change.New, err = given(e.replacement); err != nil {
+		return err
+	}
+	change.ReplaceAll = e.all
+	done, err := e.apply(cmd.Context(), string(text), change)
+	if err != nil {
+		return err
+	}
+	if done.OK && e.write {
+		if err := replaceFile(path, *done.Content); err != nil {
+			return err
+		}
+	}
+	switch {
+	case g.json:
+		err = g.print(cmd, done, nil)
+	case done.OK && e.write:
+		hit := done.Edits[0]
+		err = g.print(cmd, nil, func(w printer) {
+			w.linef("%s\t%s\t%d replaced\t%.1f%% alike", path, hit.Layer, hit.Count, 100*hit.Similarity)
+		})
+	case done.OK:
+		_, err = io.WriteString(cmd.OutOrStdout(), *done.Content)
+	}
+	if err == nil && !done.OK {
+		err = artel.Errorf(artel.Invalid, "edit", path, "%s", done.Error.Message)
+	}
+	return err
+}
+
+func (e editing) apply(ctx context.Context, text string, change edit.Edit) (httpapi.Edited, error) {
+	return httpapi.EditedOf(edit.Apply(ctx, text, []edit.Edit{change}, edit.Options{Mode: edit.Mode(e.mode), Indent: e.indent}))
+}
+
+// given is a text of the command line, or that of the file that it names.
+func given(s string) (string, error) {
+	path, ok := strings.CutPrefix(s, "@")
+	if !ok {
+		return s, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", artel.Errorf(artel.Invalid, "edit", path, "cannot be read: %w", err)
+	}
+	return string(b), nil
+}
+
+// replaceFile puts a text in the place of a file's, whole or not at all. The
+// file keeps its permissions, and a link goes on to lead to it.
+func replaceFile(path, text string) (err error) {
+	defer func() {
+		if err != nil {
+			err = artel.Errorf(artel.Invalid, "edit", path, "cannot be written: %w", err)
+		}
+	}()
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(real), ".artel-edit-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = io.WriteString(f, text)
+	if err == nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), real)
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edit
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"unicode/utf8"
+)
+
+// Limits say how far the approximate layer may go. Lengths are code points of
+// the old text, and an edit is one code point put in, taken out or changed.
+type Limits struct {
+	// MaxRatio is how large a part of the old text may differ, 0 to 1. No
+	// more than that part ever may, or than 30 % where MaxRatio is less.
+	MaxRatio float64
+
+	MinDistance int // edits that are allowed however small that part is
+	MinLength   int // shorter old texts are not looked for approximately
+	Margin      int // by how many edits every other place has to be worse; [MarginTenth]: a tenth of the old text, and at least 2
+}
+
+// MarginTenth is the margin that grows with the old text.
+const MarginTenth = -1
+
+// DefaultLimits returns the limits that are used where none are given.
+func DefaultLimits() Limits {
+	return Limits{MaxRatio: 0.3, MinDistance: 5, MinLength: 12, Margin: MarginTenth}
+}
+
+// check refuses limits that make no sense.
+func (l Limits) check() error {
+	switch {
+	case !(l.MaxRatio >= 0 && l.MaxRatio <= 1):
+		return refuse(Invalid, "max_ratio is %g; want 0 to 1", l.MaxRatio)
+	case l.MinDistance < 0:
+		return refuse(Invalid, "min_distance is %d; want 0 or more", l.MinDistance)
+	case l.MinLength < 0:
+		return refuse(Invalid, "min_length is %d; want 0 or more", l.MinLength)
+	case l.Margin < MarginTenth:
+		return refuse(Invalid, "margin is %d; want 0 or more edits", l.Margin)
+	}
+	return nil
+}
+
+// distance returns how many edits an old text of a length may differ by.
+func (l Limits) distance(length int) int {
+	allowed := max(l.MinDistance, int(l.MaxRatio*float64(length)))
+	similar := int(max(DefaultLimits().MaxRatio, l.MaxRatio) * float64(length))
+	return min(allowed, similar, length-1)
+}
+
+// margin returns by how many edits other places have to be worse.
+func (l Limits) margin(length int) int {
+	if l.Margin == MarginTenth {
+		return max(2, length/10)
+	}
+	return l.Margin
+}
+
+// findApproximate finds the passage that differs least from the old text. It
+// refuses where another place is nearly as close, or where it is not clear at
+// which character the passage begins or ends.
+func findApproximate(ctx context.Context, j *job, e Edit, _ bool) iter.Seq2[match, error] {
+	return func(yield func(match, error) bool) {
+		length := utf8.RuneCountInString(e.Old)
+		limit := j.limits.distance(length)
+		if length < j.limits.MinLength || limit <= 0 {
+			return
+		}
+		a := approximate{meter: &j.meter, text: j.doc.text, old: e.Old, pattern: []rune(e.Old)}
+		a.profile = newProfile(a.pattern)
+		a.margin = j.limits.margin(length)
+		m, found, err := a.find(ctx, limit)
+		if err != nil {
+			yield(match{}, err)
+			return
+		}
+		if found {
+			m.put = withLineEnds(e.New, lineEndAt(j.doc.text, m.start))
+			yield(m, nil)
+		}
+	}
+}
+
+// An approximate is one search.
+type approximate struct {
+	meter     *meter
+	text, old string
+	pattern   []rune
+	profile   *profile
+	backward  *profile // of the pattern from its end
+	margin    int
+}
+
+// A region is a part of the text, in bytes.
+type region struct{ from, till int }
+
+func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) {
+	regions, limit, err := a.regions(ctx, limit)
+	if err != nil {
+		return match{}, false, err
+	}
+	if err := a.affordable(regions, limit); err != nil {
+		return match{}, false, err
+	}
+	d, ends, err := a.closest(ctx, regions, limit)
+	if err != nil || len(ends) == 0 {
+		return match{}, false, err
+	}
+	end, clear := settle(ends, func(i int) edge { return endEdge(a.text, i, a.old) })
+	if !clear {
+		return match{}, false, a.unclear(ctx, d, ends)
+	}
+	starts, err := a.starts(ctx, 0, end, d)
+	if err != nil {
+		return match{}, false, err
+	}
+	start, clear := settle(starts, func(i int) edge { return startEdge(a.text, i, a.old) })
+	if !clear {
+		return match{}, false, a.tied(region{starts[0], end}, region{starts[len(starts)-1], end})
+	}
+	best := region{start, end}
+	other, found, err := a.another(ctx, regions, best, d+a.margin)
+	if err != nil {
+		return match{}, false, err
+	}
+	if found {
+		return match{}, false, a.tied(best, other)
+	}
+	return match{start: start, end: end, similarity: 1 - float64(d)/float64(len(a.pattern))}, true, nil
+}
+
+// affordable refuses at once what would be refused for its cost in the end:
+// whatever stands in a text, as many rows of a column as there may be edits
+// have counts within the limit.
+func (a *approximate) affordable(regions []region, limit int) error {
+	columns := 0
+	for _, r := range regions {
+		columns += utf8.RuneCountInString(a.text[r.from:r.till])
+	}
+	if int64(columns)*int64((limit+word-1)/word) > int64(*a.meter) {
+		return tooCostly()
+	}
+	return nil
+}
+
+// closest returns the least distance in the regions, if it is within limit,
+// and where passages end that have it. More of them than any one place can
+// have are not collected.
+func (a *approximate) closest(ctx context.Context, regions []region, limit int) (d int, ends []int, err error) {
+	d = limit
+	for _, r := range regions {
+		err := a.profile.search(ctx, a.meter, a.text[r.from:r.till], d, func(end, distance int) int {
+			if distance < d {
+				d, ends = distance, ends[:0]
+			}
+			if len(ends) <= len(a.pattern)+d {
+				ends = append(ends, r.from+end)
+			} else if d == 1 {
+				return -1 // nothing is closer: the exact layer has found nothing
+			}
+			return d
+		})
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	return d, ends, nil
+}
+
+// starts returns where passages begin that do not reach before from, end at end
+// and differ by d edits, the least that any of them does; ascending.
+func (a *approximate) starts(ctx context.Context, from, end, d int) ([]int, error) {
+	if a.backward == nil {
+		a.backward = newProfile(reversed(a.pattern))
+	}
+	var before []rune
+	var at []int // where each of them begins
+	for i := end; i > from && len(before) < len(a.pattern)+d; {
+		r, n := utf8.DecodeLastRuneInString(a.text[:i])
+		i -= n
+		before, at = append(before, r), append(at, i)
+	}
+	lengths, err := a.backward.lengths(ctx, a.meter, before, d)
+	var starts []int
+	for _, n := range slices.Backward(lengths) {
+		starts = append(starts, at[n-1])
+	}
+	return starts, err
+}
+
+func reversed(s []rune) []rune {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
+}
+
+// another finds a passage beside best that differs by at most limit edits.
+func (a *approximate) another(ctx context.Context, regions []region, best region, limit int) (region, bool, error) {
+	limit = min(limit, len(a.pattern)-1)
+	for _, r := range regions {
+		for _, side := range []region{{r.from, min(r.till, best.from)}, {max(r.from, best.till), r.till}} {
+			if side.from >= side.till {
+				continue
+			}
+			end, d := -1, 0
+			err := a.profile.search(ctx, a.meter, a.text[side.from:side.till], limit, func(e, distance int) int {
+				end, d = side.from+e, distance
+				return -1
+			})
+			if err != nil {
+				return region{}, false, err
+			}
+			if end >= 0 {
+				return a.place(ctx, side.from, end, d)
+			}
+		}
+	}
+	return region{}, false, nil
+}
+
+// place returns a passage that ends at end and differs by d edits.
+func (a *approximate) place(ctx context.Context, from, end, d int) (region, bool, error) {
+	starts, err := a.starts(ctx, from, end, d)
+	if err != nil {
+		return region{}, false, err
+	}
+	return region{starts[len(starts)/2], end}, true, nil
+}
+
+// unclear refuses passages that end at several places.
+func (a *approximate) unclear(ctx context.Context, d int, ends []int) error {
+	first, _, err := a.place(ctx, 0, ends[0], d)
+	if err != nil {
+		return err
+	}
+	last, _, err := a.place(ctx, 0, ends[len(ends)-1], d)
+	if err != nil {
+		return err
+	}
+	return a.tied(first, last)
+}
+
+// tied refuses because of two passages. Where they overlap it is one place of
+// which an edge is not clear.
+func (a *approximate) tied(p, q region) error {
+	if q.from < p.from || q.from == p.from && q.till < p.till {
+		p, q = q, p
+	}
+	c := cursor{text: a.text}
+	places := []Place{c.place(match{start: p.from, end: p.till}), c.place(match{start: q.from, end: q.till})}
+	var r *Refusal
+	if q.from < p.till {
+		r = refuse(Ambiguous, "the old text resembles what stands on line %d, but it is not clear at which character that begins or ends; copy the passage exactly as it stands", places[0].Line)
+	} else {
+		r = refuse(Ambiguous, "the old text is not there, and it resembles more than one place: lines %d, %d; copy the passage exactly as it stands, with more of what is around it", places[0].Line, places[1].Line)
+	}
+	r.Places = places
+	return r
+}

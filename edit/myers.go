@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edit
+
+import (
+	"context"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// The approximate layer counts edits as Myers does (A fast bit-vector algorithm
+// for approximate string matching, J. ACM 46, 1999), by blocks of 64 characters
+// of the pattern, and after Ukkonen only down to the block below which no count
+// can be within the limit. Column by column, a band holds how many edits turn
+// each beginning of the pattern into what stands before the column.
+
+const word = 64 // characters of a block
+
+// A profile is a pattern, ready to be looked for. Characters are numbered
+// densely, so that no alphabet is too large; number 0 is all that the pattern
+// does not have.
+type profile struct {
+	size, blocks int
+	low          [utf8.RuneSelf]int32 // numbers of ASCII
+	pages        [256]*[256]int32     // of the first plane, by r>>8
+	rest         map[rune]int32       // of the other planes
+	rows         [][]uint64           // for each number, where the pattern has it; nil: see spots
+	spots        [][]spot             // of characters that are rare in a long pattern
+	row          []uint64             // of the rare character that was asked for last
+	asked        int32
+}
+
+// A spot is a block of a row that has bits.
+type spot struct {
+	block int32
+	bits  uint64
+}
+
+// sparseFrom is from how many blocks on rare characters are kept as spots.
+const sparseFrom = 128
+
+func newProfile(pattern []rune) *profile {
+	p := &profile{size: len(pattern), blocks: (len(pattern) + word - 1) / word}
+	numbers := make([]int32, len(pattern))
+	counts := []int{0}
+	for i, r := range pattern {
+		n := p.number(r)
+		if n == 0 {
+			n = int32(len(counts))
+			p.name(r, n)
+			counts = append(counts, 0)
+		}
+		numbers[i] = n
+		counts[n]++
+	}
+	dense := 1
+	p.rows = make([][]uint64, len(counts))
+	isDense := func(n int) bool { return p.blocks < sparseFrom || counts[n] > p.blocks/16 }
+	for n := 1; n < len(counts); n++ {
+		if isDense(n) {
+			dense++
+		}
+	}
+	slab := make([]uint64, dense*p.blocks)
+	for n := range p.rows {
+		if n == 0 || isDense(n) {
+			p.rows[n], slab = slab[:p.blocks:p.blocks], slab[p.blocks:]
+		}
+	}
+	for i, n := range numbers {
+		b, bit := i/word, uint64(1)<<(i%word)
+		if row := p.rows[n]; row != nil {
+			row[b] |= bit
+			continue
+		}
+		if p.spots == nil {
+			p.spots, p.row = make([][]spot, len(counts)), make([]uint64, p.blocks)
+		}
+		if s := p.spots[n]; len(s) > 0 && int(s[len(s)-1].block) == b {
+			s[len(s)-1].bits |= bit
+		} else {
+			p.spots[n] = append(s, spot{int32(b), bit})
+		}
+	}
+	return p
+}
+
+// name gives r a number.
+func (p *profile) name(r rune, n int32) {
+	switch {
+	case r < utf8.RuneSelf:
+		p.low[r] = n
+	case r < 0x10000:
+		page := &p.pages[r>>8]
+		if *page == nil {
+			*page = new([256]int32)
+		}
+		(*page)[r&255] = n
+	default:
+		if p.rest == nil {
+			p.rest = map[rune]int32{}
+		}
+		p.rest[r] = n
+	}
+}
+
+// number returns the number of r.
+func (p *profile) number(r rune) int32 {
+	if r >= 0x10000 {
+		return p.rest[r]
+	}
+	if r < utf8.RuneSelf {
+		return p.low[r]
+	}
+	if page := p.pages[r>>8&255]; page != nil {
+		return page[r&255]
+	}
+	return 0
+}
+
+// rowOf returns the row of a number; it holds until the next call.
+func (p *profile) rowOf(n int32) []uint64 {
+	if row := p.rows[n]; row != nil {
+		return row
+	}
+	if n != p.asked {
+		if p.asked != 0 {
+			for _, s := range p.spots[p.asked] {
+				p.row[s.block] = 0
+			}
+		}
+		for _, s := range p.spots[n] {
+			p.row[s.block] = s.bits
+		}
+		p.asked = n
+	}
+	return p.row
+}
+
+// A band is a column of counts, as differences from row to row.
+type band struct {
+	p        *profile
+	up, down []uint64 // where the count rises and falls by one
+	first    int      // the highest block that is looked at
+	last     int      // the lowest block that is looked at
+	score    int      // the count at the bottom of it
+	limit    int      // counts above it do not matter
+	anchored uint64   // 1: the text has to match from its beginning on
+	steps    int64    // blocks worked on
+}
+
+// newBand returns the column before the text.
+func newBand(p *profile, limit int, anchored bool) *band {
+	b := &band{p: p, up: make([]uint64, p.blocks), down: make([]uint64, p.blocks), limit: limit}
+	if anchored {
+		b.anchored = 1
+	}
+	b.reset()
+	return b
+}
+
+func (b *band) reset() {
+	b.last = min(max(b.limit-1, 0)/word, b.p.blocks-1)
+	for i := range b.last + 1 {
+		b.up[i], b.down[i] = ^uint64(0), 0
+	}
+	b.score = min(b.p.size, (b.last+1)*word)
+}
+
+// width returns how many characters block i has.
+func (b *band) width(i int) int {
+	if i == b.p.blocks-1 {
+		return (b.p.size-1)%word + 1
+	}
+	return word
+}
+
+// run goes on with the characters of these numbers, up to and including the
+// first behind which the whole pattern has a count within the limit. It
+// returns how many it took; found says that it stopped because of a count.
+func (b *band) run(numbers []int32) (taken int, found bool) {
+	final, bottom := b.p.blocks-1, uint(b.p.size-1)%word
+	last, score, limit, rows := b.last, b.score, b.limit, b.p.rows
+	up, down := b.up[b.first:last+1], b.down[b.first:last+1]
+	steps := 0
+	for taken = 0; taken < len(numbers) && !found; {
+		if len(up) == 2 && b.first == 0 && score > limit+1 {
+			b.score = score
+			n := b.two(numbers[taken:min(taken+word, len(numbers))])
+			score = b.score
+			steps += 2 * n
+			if n > 0 {
+				b.last = last
+				b.shrink()
+				last, score = b.last, b.score
+				up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+			}
+			if taken += n; taken == len(numbers) {
+				break
+			}
+		}
+		row := rows[numbers[taken]]
+		if row == nil {
+			row = b.p.rowOf(numbers[taken])
+		}
+		taken++
+		rise, fall := b.anchored, uint64(0)
+		var h, l uint64
+		down, eqs := down[:len(up)], row[b.first:][:len(up)]
+		for i, u := range up {
+			d, eq := down[i], eqs[i]
+			xv := eq | d
+			eq |= fall
+			xh := (((eq & u) + u) ^ u) | eq
+			h = d | ^(xh | u)
+			l = u & xh
+			hs, ls := h<<1|rise, l<<1|fall
+			up[i] = ls | ^(xv | hs)
+			down[i] = hs & xv
+			rise, fall = h>>63, l>>63
+		}
+		steps += len(up)
+		if last == final {
+			rise, fall = h>>bottom&1, l>>bottom&1
+			score += int(rise) - int(fall)
+			found = score <= limit
+		} else {
+			before := score
+			score += int(rise) - int(fall)
+			if before <= limit && (row[last+1]&1 != 0 || fall != 0) {
+				last++
+				up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+				score = before + b.open(last, row[last], rise, fall)
+				steps++
+				found = last == final && score <= limit
+			}
+		}
+		// Leaving out a block is not urgent.
+		if score > limit && last > b.first && taken%4 == 0 {
+			b.last, b.score = last, score
+			b.shrink()
+			last, score = b.last, b.score
+			up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+		}
+	}
+	b.last, b.score = last, score
+	b.steps += int64(steps)
+	return taken, found
+}
+
+// two goes on with a band of the first two blocks while it stays that, as it
+// does for most of a text that has nothing like the pattern: while the count at
+// the bottom is above the limit by more than one. It returns how many numbers
+// it took.
+func (b *band) two(numbers []int32) int {
+	bottom := uint(b.width(1) - 1)
+	u0, u1, d0, d1 := b.up[0], b.up[1], b.down[0], b.down[1]
+	score, limit, rows := b.score, b.limit+1, b.p.rows
+	taken := 0
+	for _, n := range numbers {
+		row := rows[n]
+		if len(row) < 2 || score <= limit {
+			break
+		}
+		taken++
+
+		eq := row[0]
+		xv := eq | d0
+		xh := (((eq & u0) + u0) ^ u0) | eq
+		h := d0 | ^(xh | u0)
+		l := u0 & xh
+		rise, fall := h>>63, l>>63
+		h = h<<1 | b.anchored
+		u0 = l<<1 | ^(xv | h)
+		d0 = h & xv
+
+		eq = row[1]
+		xv = eq | d1
+		eq |= fall
+		xh = (((eq & u1) + u1) ^ u1) | eq
+		h = d1 | ^(xh | u1)
+		l = u1 & xh
+		score += int(h>>bottom&1) - int(l>>bottom&1)
+		h = h<<1 | rise
+		u1 = l<<1 | fall | ^(xv | h)
+		d1 = h & xv
+	}
+	b.up[0], b.up[1], b.down[0], b.down[1], b.score = u0, u1, d0, d1, score
+	return taken
+}
+
+// open begins with block i, in which no count was within the limit before, and
+// returns by how much the count at its bottom is above that of the row before
+// it, one column earlier.
+func (b *band) open(i int, eq, rise, fall uint64) int {
+	u := ^uint64(0)
+	xv := eq
+	eq |= fall
+	xh := (((eq & u) + u) ^ u) | eq
+	h, l := ^(xh | u), u&xh
+	bottom := b.width(i) - 1
+	hs, ls := h<<1|rise, l<<1|fall
+	b.up[i] = ls | ^(xv | hs)
+	b.down[i] = hs & xv
+	return b.width(i) + int(h>>bottom&1) - int(l>>bottom&1)
+}
+
+// shrink leaves out blocks at the bottom in which no count can be within the
+// limit. Counts differ by one from row to row at most, so that all of a block
+// are at least half of what the rows above and at the bottom of it have
+// together, less half its width.
+func (b *band) shrink() {
+	for b.last > b.first {
+		w := b.width(b.last)
+		mask := ^uint64(0) >> (word - w)
+		above := b.score - bits.OnesCount64(b.up[b.last]&mask) + bits.OnesCount64(b.down[b.last]&mask)
+		if b.score < b.limit+w && above+b.score-w <= 2*b.limit {
+			return
+		}
+		b.last--
+		b.score = above
+	}
+}
+
+// pass says that an anchored band is behind so many characters of the text:
+// beginnings of the pattern that are shorter by more than the limit differ by
+// more than the limit, and need not be looked at.
+func (b *band) pass(characters int) {
+	b.first = min(max(b.first, (characters-b.limit-1)/word), b.last)
+}
+
+// A meter bounds the work of one call, in steps that are left.
+type meter int64
+
+// spend takes steps off. The error is a refusal, or that of ctx.
+func (m *meter) spend(ctx context.Context, steps int64) error {
+	if *m -= meter(steps); *m < 0 {
+		return tooCostly()
+	}
+	return ctx.Err()
+}
+
+func tooCostly() error {
+	return refuse(TooCostly, "the old text is not there, and to look for a passage that only resembles it would take too long; copy a shorter passage exactly as it stands")
+}
+
+// chunk is how many characters a search decodes at a time.
+const chunk = 1024
+
+// search yields where, in bytes of text, a substring ends that differs from
+// the pattern by at most limit edits, and by how many. yield returns the limit
+// from there on; a negative one ends the search.
+func (p *profile) search(ctx context.Context, m *meter, text string, limit int, yield func(end, distance int) int) error {
+	var numbers [chunk]int32
+	var ends [chunk]int32 // bytes behind the beginning of the chunk
+	b := newBand(p, limit, false)
+	for at := 0; at < len(text); {
+		n, i := 0, 0
+		rest := text[at:]
+		for n < chunk && i < len(rest) {
+			if c := rest[i]; c < utf8.RuneSelf {
+				numbers[n] = p.low[c]
+				i++
+			} else if c>>4 == 0b1110 { // three bytes; the text is valid
+				r := rune(c&0xf)<<12 | rune(rest[i+1]&0x3f)<<6 | rune(rest[i+2]&0x3f)
+				numbers[n] = p.number(r)
+				i += 3
+			} else {
+				r, size := utf8.DecodeRuneInString(rest[i:])
+				numbers[n] = p.number(r)
+				i += size
+			}
+			ends[n] = int32(i)
+			n++
+		}
+		for done := 0; done < n; {
+			taken, found := b.run(numbers[done:n])
+			done += taken
+			if !found {
+				break
+			}
+			if b.limit = yield(at+int(ends[done-1]), b.score); b.limit < 0 {
+				return m.spend(ctx, b.steps)
+			}
+			b.shrink()
+		}
+		if err := m.spend(ctx, b.steps); err != nil {
+			return err
+		}
+		b.steps = 0
+		at += i
+	}
+	return nil
+}
+
+// lengths returns how long the beginnings of text are, in characters, that
+// differ from the pattern by distance edits, where none differs by less.
+func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance int) ([]int, error) {
+	text = text[:min(len(text), p.size+distance)]
+	numbers := make([]int32, len(text))
+	for i, r := range text {
+		numbers[i] = p.number(r)
+	}
+	var out []int
+	b := newBand(p, distance, true)
+	for done := 0; done < len(numbers); {
+		next := min(done+word, len(numbers))
+		for done < next {
+			taken, found := b.run(numbers[done:next])
+			if done += taken; found {
+				out = append(out, done)
+			}
+		}
+		b.pass(done)
+		if err := m.spend(ctx, b.steps); err != nil {
+			return nil, err
+		}
+		b.steps = 0
+	}
+	return out, nil
+}
+
+// distance returns how many edits turn pattern into text.
+func distance(ctx context.Context, m *meter, pattern, text []rune) (int, error) {
+	if len(pattern) == 0 || len(text) == 0 {
+		return max(len(pattern), len(text)), nil
+	}
+	const setUp = 512
+	if err := m.spend(ctx, setUp); err != nil {
+		return 0, err
+	}
+	p := newProfile(pattern)
+	most := max(len(pattern), len(text))
+	for limit := min(most, word); ; limit = min(2*limit, most) {
+		b := newBand(p, limit, true)
+		d := -1
+		for i := 0; i < len(text); i += chunk {
+			part := text[i:min(i+chunk, len(text))]
+			numbers := make([]int32, len(part))
+			for k, r := range part {
+				numbers[k] = p.number(r)
+			}
+			for done := 0; done < len(numbers); {
+				taken, found := b.run(numbers[done:min(done+word, len(numbers))])
+				if done += taken; found && i+done == len(text) {
+					d = b.score
+				}
+				b.pass(i + done)
+			}
+			if err := m.spend(ctx, b.steps); err != nil {
+				return 0, err
+			}
+			b.steps = 0
+		}
+		if d >= 0 {
+			return d, nil
+		}
+	}
+}

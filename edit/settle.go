@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package edit
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An edge is one end of a passage: what is outside of it, what is inside, and
+// what the old text has there. Several edges can be equally close when the
+// first or last characters of the old text are not those of the document.
+type edge struct {
+	outside, inside, wanted rune // none: the text ends there
+	line                    bool // the passage begins or ends with a line
+}
+
+const none rune = -1
+
+// settle returns the one edge that is aligned where the others are not: with
+// lines, else with runs of the kind of character that the old text has there,
+// else with words. The first rule that leaves one edge decides; false says
+// that none does.
+func settle(cuts []int, edgeAt func(int) edge) (int, bool) {
+	for _, rule := range []func(edge) bool{
+		func(e edge) bool { return e.line },
+		func(e edge) bool { return kind(e.inside) == kind(e.wanted) && kind(e.outside) != kind(e.inside) },
+		func(e edge) bool { return kind(e.inside) == inWord && kind(e.outside) != inWord },
+	} {
+		if len(cuts) == 1 {
+			break
+		}
+		var aligned []int
+		for _, c := range cuts {
+			if rule(edgeAt(c)) {
+				aligned = append(aligned, c)
+			}
+		}
+		if len(aligned) > 0 {
+			cuts = aligned
+		}
+	}
+	return cuts[0], len(cuts) == 1
+}
+
+// startEdge returns the edge of a passage of text that begins at byte i.
+func startEdge(text string, i int, old string) edge {
+	e := edge{outside: none, inside: first(text[i:]), wanted: first(old)}
+	if i > 0 {
+		e.outside, _ = utf8.DecodeLastRuneInString(text[:i])
+	}
+	if startsWithLineEnd(old) {
+		e.line = startsWithLineEnd(text[i:])
+	} else {
+		e.line = e.outside == none || e.outside == '\n'
+	}
+	return e
+}
+
+// endEdge returns the edge of a passage of text that ends at byte i > 0.
+func endEdge(text string, i int, old string) edge {
+	e := edge{outside: first(text[i:])}
+	e.inside, _ = utf8.DecodeLastRuneInString(text[:i])
+	e.wanted, _ = utf8.DecodeLastRuneInString(old)
+	if e.wanted == '\n' {
+		e.line = e.inside == '\n'
+	} else {
+		e.line = e.outside == none || startsWithLineEnd(text[i:])
+	}
+	return e
+}
+
+func first(s string) rune {
+	if s == "" {
+		return none
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+func startsWithLineEnd(s string) bool {
+	return strings.HasPrefix(s, "\n") || strings.HasPrefix(s, "\r\n")
+}
+
+// The kinds of characters that edges tell apart.
+const (
+	nothing = iota
+	inWord
+	blank
+	mark
+)
+
+func kind(r rune) int {
+	switch {
+	case r == none:
+		return nothing
+	case isWord(r):
+		return inWord
+	case unicode.IsSpace(r):
+		return blank
+	}
+	return mark
+}

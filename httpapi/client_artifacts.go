@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// The version of a ref is the one that a write is meant for, where its method
+// does not say otherwise; 0 is any. Another one than the newest is a *Problem
+// with status 412.
+
+// pathOf is the path of an artifact.
+func pathOf(ref artel.Ref) string {
+	return "/conversations/" + string(ref.Conversation) + "/artifacts/" + url.PathEscape(string(ref.Artifact))
+}
+
+// Versions lists the versions of an artifact, oldest first; in a wider scope
+// also the edits between them.
+func (c *Client) Versions(ctx context.Context, ref artel.Ref, scope app.Scope) (out List[app.Entry], err error) {
+	query := map[app.Scope]string{app.WithLive: "?live=true", app.Journal: "?edits=true"}[scope]
+	return out, c.json(ctx, http.MethodGet, pathOf(ref)+"/versions"+query, nil, &out)
+}
+
+// Diff compares two versions of a text. 0 is the newest for to, and what that
+// was made from for from. live also takes what only the journal has.
+func (c *Client) Diff(ctx context.Context, ref artel.Ref, from, to int, live bool) (out DiffView, err error) {
+	q := url.Values{"limit": {"0"}}
+	if from > 0 {
+		q.Set("from", strconv.Itoa(from))
+	}
+	if to > 0 {
+		q.Set("to", strconv.Itoa(to))
+	}
+	if live {
+		q.Set("live", "true")
+	}
+	return out, c.json(ctx, http.MethodGet, pathOf(ref)+"/diff?"+q.Encode(), nil, &out)
+}
+
+// Save makes the next version of an artifact from what was changed in the
+// version of ref.
+func (c *Client) Save(ctx context.Context, ref artel.Ref, s SavedArtifact) (out artel.Artifact, err error) {
+	return out, c.write(ctx, http.MethodPut, pathOf(ref), ref.Version, true, s, &out)
+}
+
+// Rename gives an artifact another title.
+func (c *Client) Rename(ctx context.Context, ref artel.Ref, title string) (out artel.Artifact, err error) {
+	return out, c.write(ctx, http.MethodPatch, pathOf(ref), ref.Version, false, ArtifactChange{title}, &out)
+}
+
+// Delete deletes an artifact; Restore brings it back.
+func (c *Client) Delete(ctx context.Context, ref artel.Ref) error {
+	return c.write(ctx, http.MethodDelete, pathOf(ref), ref.Version, false, nil, nil)
+}
+
+// Restore makes an artifact as it was at the version of ref; without one, what
+// a deleted artifact was before.
+func (c *Client) Restore(ctx context.Context, ref artel.Ref) (out artel.Artifact, err error) {
+	return out, c.write(ctx, http.MethodPost, pathOf(ref)+"/restore", 0, false, Restoring{ref.Version}, &out)
+}
+
+// write sends a body and If-Match. must says that the server wants one.
+func (c *Client) write(ctx context.Context, method, path string, version int, must bool, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case version > 0:
+		req.Header.Set("If-Match", `"`+strconv.Itoa(version)+`"`)
+	case must:
+		req.Header.Set("If-Match", "*")
+	}
+	if out != nil {
+		return c.do(req, out)
+	}
+	resp, err := c.answer(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/fetch"
+)
+
+// A Finding is one place where models were looked for, and what came of it. It
+// holds codes and values; whoever shows it has the words. It never holds a key
+// or the value of an environment variable.
+type Finding struct {
+	Source FindingSource `json:"source"`
+	// Place is the file of a configuration, the variable of the environment
+	// that opened the service or would, or the address on this machine; empty:
+	// built in.
+	Place     string            `json:"place,omitempty"`
+	Line      int               `json:"line,omitempty"` // in the file, from 1; 0: not known
+	Name      string            `json:"name,omitempty"` // of what is there: an entry's id, "OpenAI", "Ollama"
+	Found     Outcome           `json:"found"`
+	Problem   Problem           `json:"problem,omitempty"` // why it is not more; may stand beside services that can be called
+	Detail    string            `json:"detail,omitempty"`  // what Problem is about, as its comment says
+	Variables []Variable        `json:"variables,omitempty"`
+	Flaws     []Flaw            `json:"flaws,omitempty"` // of an entry of the configuration
+	Services  []artel.ServiceID `json:"services"`        // what was found, in order of preference
+}
+
+// A FindingSource is a kind of place where models are looked for.
+type FindingSource string
+
+// The sources, in the order in which they are preferred.
+const (
+	InConfiguration FindingSource = "configuration"
+	InEnvironment   FindingSource = "environment"
+	OnMachine       FindingSource = "machine" // servers that run here
+	BuiltIn         FindingSource = "built_in"
+)
+
+// An Outcome says what was found in a place.
+type Outcome string
+
+// The outcomes.
+const (
+	FoundReady   Outcome = "ready"        // a service that can be called
+	FoundRouting Outcome = "routing_only" // services that say what a model can take, and cannot be called
+	FoundNothing Outcome = "nothing"
+	FoundLater   Outcome = "asking" // nobody has answered yet
+)
+
+// A Problem says why a place gave nothing, or less than it could.
+type Problem string
+
+// The problems.
+const (
+	NoProblem        Problem = ""
+	NotSet           Problem = "not_set"            // the variable is empty
+	NoModel          Problem = "no_model"           // none is named, and the endpoint named none
+	NoAddress        Problem = "no_base_url"        // the entry serves for routing only
+	DialectNotSpoken Problem = "dialect_not_spoken" // Detail: the dialect
+	DialectUnknown   Problem = "dialect_unknown"    // Detail: what stands there
+	NoObject         Problem = "no_object"          // the entry is left out
+	NoID             Problem = "no_id"              // the entry is left out
+	IDTaken          Problem = "id_taken"           // Detail: the id, which an earlier finding has
+	NotListening     Problem = "not_listening"      // nobody is at the address
+	NotAllowed       Problem = "not_allowed"        // the key is refused; Detail: the status
+	BadAnswer        Problem = "bad_answer"         // not what such a server says; Detail: the status, where it is no success
+	OtherServer      Problem = "other_server"       // somebody else is at the address
+	NoAnswer         Problem = "no_answer"          // not in time, or the connection failed; Detail: how
+)
+
+// A Variable is one of the environment that was looked at. Its value is
+// nobody's business.
+type Variable struct {
+	Name string `json:"name"`
+	Set  bool   `json:"set"`
+}
+
+// A Flaw is something in an entry of the configuration that was passed over.
+type Flaw struct {
+	Code  FlawCode `json:"code"`
+	Key   string   `json:"key"`             // in the entry, inner keys after a point
+	Value string   `json:"value,omitempty"` // as the code says
+}
+
+// A FlawCode says what kind of flaw it is.
+type FlawCode string
+
+// The flaws.
+const (
+	UnknownKey    FlawCode = "unknown_key"    // Value: the nearest known key, where there is one
+	WrongType     FlawCode = "wrong_type"     // Value: what is wanted: text, texts, object, flag or number
+	EmptyVariable FlawCode = "empty_variable" // Value: the name of the variable
+	UnknownWord   FlawCode = "unknown_word"   // Value: the word, which is left out
+	NoMediaType   FlawCode = "no_media_type"  // Value: what stands there, which is left out
+)
+
+// String says f in English, for logs.
+func (f Flaw) String() string {
+	switch f.Code {
+	case UnknownKey:
+		if f.Value != "" {
+			return fmt.Sprintf("has the unknown key %q; the nearest known one is %q", f.Key, f.Value)
+		}
+		return fmt.Sprintf("has the unknown key %q", f.Key)
+	case WrongType:
+		return fmt.Sprintf("%s is not %s and counts as not given", f.Key, wanted(f.Value))
+	case EmptyVariable:
+		return fmt.Sprintf("%s: the environment variable %s is empty", f.Key, f.Value)
+	case UnknownWord:
+		return fmt.Sprintf("%s: %q is not one of the words for it and is left out", f.Key, f.Value)
+	case NoMediaType:
+		return fmt.Sprintf("%s: %q is no media type and is left out", f.Key, f.Value)
+	}
+	return string(f.Code) + " " + f.Key
+}
+
+func wanted(kind string) string {
+	switch kind {
+	case wantTexts:
+		return "a list of texts"
+	case wantObject:
+		return "an object"
+	case wantFlag:
+		return "true or false"
+	case wantNumber:
+		return "a whole number from 0"
+	}
+	return "a text"
+}
+
+// The values of a [Flaw] of code [WrongType].
+const (
+	wantText   = "text"
+	wantTexts  = "texts"
+	wantObject = "object"
+	wantFlag   = "flag"
+	wantNumber = "number"
+)
+
+// Warnings says in English, for logs, what is wrong in f as an entry of the
+// configuration: nothing, where all of it was understood.
+func (f Finding) Warnings() []string {
+	label := "an entry"
+	if f.Name != "" {
+		label = fmt.Sprintf("service %q", f.Name)
+	}
+	if f.Line > 0 {
+		label = fmt.Sprintf("line %d: %s", f.Line, label)
+	}
+	var out []string
+	switch f.Problem {
+	case NoObject:
+		out = append(out, "is no object and is left out")
+	case NoID:
+		out = append(out, "has no id and is left out")
+	case IDTaken:
+		out = append(out, "has the id of an earlier entry and is left out")
+	case DialectUnknown:
+		out = append(out, fmt.Sprintf("dialect %q is not one of %q; it serves for routing only", f.Detail, Dialects()))
+	}
+	for _, flaw := range f.Flaws {
+		out = append(out, flaw.String())
+	}
+	for i := range out {
+		out[i] = f.Place + ": " + label + " " + out[i]
+	}
+	return out
+}
+
+// Blame notes in f why asking its service failed.
+func (f *Finding) Blame(err error) {
+	f.Detail = ""
+	status, answered := errors.AsType[*statusError](err)
+	switch {
+	case answered && (status.code == 401 || status.code == 403):
+		f.Problem, f.Detail = NotAllowed, status.line
+	case answered:
+		f.Problem, f.Detail = BadAnswer, status.line
+	case errors.Is(err, errNoModels):
+		f.Problem = NoModel
+	case errors.Is(err, errOther):
+		f.Problem = BadAnswer
+	case artel.KindOf(err) == artel.Canceled:
+		f.Problem = NoAnswer
+	case fetch.Unreachable(err):
+		f.Problem = NotListening
+	default:
+		f.Problem = NoAnswer
+		if u, ok := errors.AsType[*url.Error](err); ok { // its own text has the address
+			f.Detail = artel.Shorten(u.Err.Error(), quoted)
+		}
+	}
+}
+
+// clone returns a copy that shares no memory with f, and whose lists are
+// never null in JSON.
+func (f Finding) clone() Finding {
+	f.Variables = slices.Clone(f.Variables)
+	f.Flaws = slices.Clone(f.Flaws)
+	f.Services = append([]artel.ServiceID{}, f.Services...)
+	return f
+}
+
+// settle says of every finding what its services have come to. Each service
+// belongs to the first finding that names it.
+func (s *snapshot) settle(findings []Finding) []Finding {
+	out := make([]Finding, 0, len(findings)+1)
+	taken := map[artel.ServiceID]bool{}
+	builtIn := Finding{Source: BuiltIn, Services: []artel.ServiceID{DemoID}}
+	for _, f := range append(slices.Clip(findings), builtIn) {
+		f = f.clone()
+		if len(f.Services) > 0 {
+			s.judge(&f, taken)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func (s *snapshot) judge(f *Finding, taken map[artel.ServiceID]bool) {
+	named := f.Services
+	f.Services = slices.DeleteFunc(slices.Clone(named), func(id artel.ServiceID) bool {
+		_, known := s.byID[id]
+		return taken[id] || !known
+	})
+	if len(f.Services) == 0 {
+		f.Found, f.Problem, f.Detail = FoundNothing, IDTaken, string(named[0])
+		return
+	}
+	f.Found = FoundRouting
+	for _, id := range f.Services {
+		taken[id] = true
+		service := s.services[s.byID[id]]
+		if service.Callable() {
+			f.Found = FoundReady
+		}
+		if service.Callable() || f.Problem != NoProblem {
+			continue
+		}
+		if f.Problem = NoAddress; service.BaseURL != "" {
+			f.Problem = NoModel
+		}
+	}
+}

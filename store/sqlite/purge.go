@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// A doomed conversation is one that Purge has begun with.
+type doomed struct {
+	owner artel.Owner
+	id    artel.ConversationID
+}
+
+// purgeTime is about how long Purge keeps its turn at writing.
+const purgeTime = 10 * time.Millisecond
+
+// pieces remove some rows of a conversation, those first that others refer to
+// last. Rows that may hold whole documents go a few at a time.
+func pieces() []string {
+	piece := func(table, rows string) string {
+		return "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid FROM " + table + " WHERE owner = ? AND conversation = ? LIMIT " + rows + ")"
+	}
+	return []string{
+		piece("events", "100"), piece("edits", "10"), piece("versions", "10"), piece("messages", "20"),
+		"DELETE FROM runs WHERE owner = ?1 AND conversation = ?2 AND id IN (SELECT id FROM runs WHERE owner = ?1 AND conversation = ?2 LIMIT 100)",
+		"DELETE FROM artifacts WHERE owner = ?1 AND conversation = ?2 AND id IN (SELECT id FROM artifacts WHERE owner = ?1 AND conversation = ?2 LIMIT 100)",
+		"DELETE FROM conversations WHERE owner = ? AND id = ?",
+	}
+}
+
+// Purge implements [store.Store].
+func (s *Store) Purge(ctx context.Context, before time.Time) (int, error) {
+	const op = "store.Purge"
+	if err := s.begin(ctx, op); err != nil {
+		return 0, err
+	}
+	defer s.calls.Done()
+	var list []doomed
+	err := s.writer.update(ctx, "", func(t *tx) error {
+		list = nil
+		if _, err := t.change(op, "", "UPDATE conversations SET purging = 1 WHERE deleted_at < ? AND purging = 0", micros(before)); err != nil {
+			return err
+		}
+		return t.rows(op, "", "SELECT owner, id FROM conversations WHERE deleted_at IS NOT NULL AND purging = 1 ORDER BY deleted_at, owner, id", nil, func(rows *sql.Rows) error {
+			var d doomed
+			err := rows.Scan(&d.owner, &d.id)
+			list = append(list, d)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	gone := 0
+	for _, d := range list {
+		for done := false; !done; {
+			err := s.writer.update(ctx, d.owner, func(t *tx) (err error) {
+				done, err = t.purge(op, d.id)
+				return err
+			})
+			if err != nil {
+				return gone, err
+			}
+		}
+		gone++
+	}
+	return gone, nil
+}
+
+// purge removes rows of a conversation for about purgeTime. done says that
+// nothing is left.
+func (t *tx) purge(op string, id artel.ConversationID) (done bool, err error) {
+	end := time.Now().Add(purgeTime)
+	for _, query := range pieces() {
+		for n := int64(1); n > 0; {
+			if n, err = t.change(op, string(id), query, t.owner, id); err != nil {
+				return false, err
+			}
+			if n > 0 && time.Now().After(end) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}

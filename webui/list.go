@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// A List is the conversations at the side, or the next of them.
+type List struct {
+	Search string
+	Groups []Group
+	More   string // where the next ones are; "": these are the last
+}
+
+// A Group is the conversations of one stretch of time.
+type Group struct {
+	Name    phrase.Key // "": it goes on from the list before
+	Entries []Entry
+}
+
+// An Entry is one conversation of the list.
+type Entry struct {
+	app.Listed
+	URL     string
+	Current bool
+	Naming  bool // its title is being changed
+}
+
+// shownConversations is how many conversations are loaded at once.
+const shownConversations = 40
+
+// conversations reads the list that the request asks for by "search",
+// "cursor" and "group", the last group that is shown already.
+func (ui *face) conversations(r *http.Request, current artel.ConversationID) (List, error) {
+	q := r.URL.Query()
+	l := List{Search: strings.TrimSpace(q.Get("search"))}
+	found, next, err := ui.app.Conversations.List(r.Context(), app.ConversationQuery{
+		Search: l.Search, Page: app.Page{Cursor: q.Get("cursor"), Limit: shownConversations},
+	})
+	if err != nil {
+		return l, err
+	}
+	now, last := time.Now(), phrase.Key(q.Get("group"))
+	for _, c := range found {
+		name := groupOf(c.UpdatedAt.Local(), now)
+		if len(l.Groups) == 0 || name != last {
+			g := Group{Name: name}
+			if name == phrase.Key(q.Get("group")) {
+				g.Name = ""
+			}
+			l.Groups = append(l.Groups, g)
+			last = name
+		}
+		g := &l.Groups[len(l.Groups)-1]
+		g.Entries = append(g.Entries, Entry{Listed: c, URL: conversationURL(c.ID), Current: c.ID == current})
+	}
+	if next != "" {
+		more := url.Values{"cursor": {next}, "group": {string(last)}}
+		if l.Search != "" {
+			more.Set("search", l.Search)
+		}
+		l.More = "/c?" + more.Encode()
+	}
+	return l, nil
+}
+
+// groupOf names the stretch of time that t lies in, by the calendar of this
+// machine.
+func groupOf(t, now time.Time) phrase.Key {
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch {
+	case !t.Before(midnight):
+		return phrase.PageToday
+	case !t.Before(midnight.AddDate(0, 0, -1)):
+		return phrase.PageYesterday
+	case !t.Before(midnight.AddDate(0, 0, -7)):
+		return phrase.PageThisWeek
+	case !t.Before(midnight.AddDate(0, 0, -30)):
+		return phrase.PageThisMonth
+	}
+	return phrase.PageEarlier
+}
+
+// list answers a search, and asks for more of the list. Without script it is
+// the start page with what was found at the side.
+func (ui *face) list(w http.ResponseWriter, r *http.Request) {
+	if !wantsFragment(r) {
+		ui.home(w, r)
+		return
+	}
+	l, err := ui.conversations(r, shownNow(r))
+	switch {
+	case err != nil:
+		ui.fail(w, r, err)
+	case r.URL.Query().Get("cursor") != "":
+		ui.fragments(w, r, http.StatusOK, part{"more conversations", l})
+	default:
+		ui.fragments(w, r, http.StatusOK, part{"conversations", l})
+	}
+}
+
+// shownNow is the conversation that the browser shows while it asks; "": none.
+func shownNow(r *http.Request) artel.ConversationID {
+	u, err := url.Parse(r.Header.Get("HX-Current-URL"))
+	if err != nil {
+		return ""
+	}
+	s, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/c/"), "/")
+	id, err := artel.ParseConversationID(s)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// entry finds the conversation of the path as an entry of the list.
+func (ui *face) entry(r *http.Request) (Entry, error) {
+	id, err := artel.ParseConversationID(r.PathValue("cid"))
+	if err != nil {
+		return Entry{}, err
+	}
+	c, err := ui.app.Conversations.Find(r.Context(), id)
+	return Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: c.ID == shownNow(r)}, err
+}
+
+// titleForm offers the title to be changed: in the list, or on a page.
+func (ui *face) titleForm(w http.ResponseWriter, r *http.Request) {
+	e, err := ui.entry(r)
+	e.Naming = r.URL.Query().Get("keep") == ""
+	switch {
+	case err != nil:
+		ui.fail(w, r, err)
+	case wantsFragment(r):
+		ui.fragments(w, r, http.StatusOK, part{"entry", e})
+	default:
+		ui.showTitleForm(w, r, http.StatusOK, e, "")
+	}
+}
+
+func (ui *face) showTitleForm(w http.ResponseWriter, r *http.Request, status int, e Entry, problem string) {
+	f, err := ui.frame(r, e.ID)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	f.Title = locale(r).Say(phrase.PageRename, nil)
+	ui.show(w, r, status, "title.html", struct {
+		frame
+		Entry Entry
+		Error string
+	}{f, e, problem})
+}
+
+func (ui *face) rename(w http.ResponseWriter, r *http.Request) {
+	e, err := ui.entry(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxField)
+	c, err := ui.app.Conversations.Rename(r.Context(), e.ID, r.PostFormValue("title"))
+	if err != nil && !wantsFragment(r) {
+		status, text := ui.explain(r, err)
+		ui.showTitleForm(w, r, status, e, text)
+		return
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	if !wantsFragment(r) {
+		http.Redirect(w, r, e.URL, http.StatusSeeOther)
+		return
+	}
+	e.Conversation = c
+	parts := []part{{"entry", e}}
+	if e.Current {
+		parts = append(parts, part{"heading", c})
+	}
+	ui.fragments(w, r, http.StatusOK, parts...)
+}
+
+// remove deletes a conversation and offers to take that back.
+func (ui *face) remove(w http.ResponseWriter, r *http.Request) {
+	e, err := ui.entry(r)
+	if err == nil {
+		err = ui.app.Conversations.Delete(r.Context(), e.ID)
+	}
+	switch {
+	case err != nil:
+		ui.fail(w, r, err)
+	case wantsFragment(r) && !e.Current:
+		ui.fragments(w, r, http.StatusOK, part{"gone", "c-" + string(e.ID)}, part{"toast", deletedToast(locale(r), e.ID)})
+	default:
+		lead(w, r, "/?deleted="+string(e.ID))
+	}
+}
+
+func deletedToast(l phrase.Locale, id artel.ConversationID) *Toast {
+	return &Toast{ID: "toast-" + string(id), Text: l.Say(phrase.PageDeleted, nil), Undo: conversationURL(id) + "/restore"}
+}
+
+// restore takes the deletion of a conversation back. A page that shows another
+// conversation stays where it is.
+func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
+	id, err := artel.ParseConversationID(r.PathValue("cid"))
+	if err == nil {
+		_, err = ui.app.Conversations.Restore(r.Context(), id)
+	}
+	current := shownNow(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	if current == "" {
+		lead(w, r, conversationURL(id))
+		return
+	}
+	r.URL.RawQuery = "" // the whole list
+	l, err := ui.conversations(r, current)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.fragments(w, r, http.StatusOK, part{"conversations", l}, part{"gone", "toast-" + string(id)})
+}
+
+func conversationURL(id artel.ConversationID) string { return "/c/" + string(id) }

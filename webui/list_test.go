@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/artelhq/artel/provider/demo"
+)
+
+// titles are what the list shows, in its order.
+func (b *tab) titles() []string {
+	b.t.Helper()
+	return eval[[]string](b, `[...document.querySelectorAll("#conversations .conversation bdi")].map((title) => title.innerText)`)
+}
+
+// The list says when, and finds by title and by what was written.
+func TestListAndSearch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	now := time.Now()
+	noon := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, now.Location())
+	s.seed(t, "Made just now", now, "hello", "hi")
+	s.seed(t, "Made yesterday", noon.AddDate(0, 0, -1), "about a lighthouse", "It stands on a <b>rock</b> in the north sea.")
+	s.seed(t, "Made this week", noon.AddDate(0, 0, -4), "x", "y")
+	s.seed(t, "Made this month", noon.AddDate(0, 0, -20), "x", "y")
+	s.seed(t, "Made long ago", noon.AddDate(0, 0, -400), "x", "y")
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#conversations"))
+	groups := eval[[]string](b, `[...document.querySelectorAll("#conversations :is(h2, bdi)")].map((e) => e.innerText)`)
+	want := []string{"Today", "Made just now", "Yesterday", "Made yesterday", "Last 7 days", "Made this week", "Last 30 days", "Made this month", "Earlier", "Made long ago"}
+	if !slices.Equal(groups, want) {
+		t.Errorf("the list shows %q, want %q", groups, want)
+	}
+	b.says("#conversations li:last-of-type time", "")
+	if got := b.text("#conversations ul:last-of-type time"); !strings.HasPrefix(got, fmt.Sprint(noon.AddDate(0, 0, -400).Year())) {
+		t.Errorf("the date of an old conversation is %q", got)
+	}
+
+	search := func(words string, wants ...string) {
+		t.Helper()
+		b.do(fill("#search", words))
+		b.wait(fmt.Sprintf("%q to find %q", words, wants), func() bool { return slices.Equal(b.titles(), wants) })
+	}
+	search("JUST", "Made just now")
+	if got := b.text(".excerpt"); got != "" {
+		t.Errorf("a hit in the title has the excerpt %q", got)
+	}
+	search("rock sea", "Made yesterday")
+	b.says(".excerpt", "<b>rock</b> in the north sea")
+	b.picture("search")
+	search("nothing like this")
+	b.says("#conversations", "Nothing was found")
+	search("made long", "Made long ago")
+	b.do(click("#conversations .conversation a"), see("#messages"))
+	b.says("#heading", "Made long ago")
+	b.do(press("k", chromedp.ModifierCtrl))
+	b.until(`document.activeElement.id === "search"`)
+	search("lighthouse", "Made yesterday")
+	b.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input", { bubbles: true }))`))
+	b.until(`document.querySelectorAll("#conversations .conversation").length === 5 && document.querySelector("#conversations [aria-current]")?.innerText.includes("Made long ago")`)
+}
+
+// A title is changed in its place: Enter keeps it, Escape does not.
+func TestRename(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	one := s.seed(t, "First", time.Now().Add(-time.Hour), "a", "b")
+	two := s.seed(t, "Second", time.Now().Add(-2*time.Hour), "a", "b")
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL+"/c/"+string(one)), see("#messages"))
+	pencil := func(id string) {
+		t.Helper()
+		b.do(click("#c-"+id+` a[href$="/title"]`), see("#c-"+id+" input"))
+		b.until(`document.activeElement.name === "title" && getSelection().toString() === document.activeElement.value`)
+	}
+	pencil(string(one))
+	b.do(fill("#c-"+string(one)+" input", "Better <i>name</i>"), enter())
+	b.until(`document.querySelector("#heading").innerText === "Better <i>name</i>" && document.querySelector("#c-` + string(one) + ` a").innerText.includes("Better <i>name</i>")`)
+	b.until(`document.activeElement.closest("#c-` + string(one) + `") !== null`)
+	pencil(string(two))
+	b.do(fill("#c-"+string(two)+" input", "never kept"), chromedp.KeyEvent(kb.Escape))
+	b.until(`document.querySelector("#c-` + string(two) + ` a")?.innerText.includes("Second")`)
+	b.until(`document.activeElement.closest("#c-` + string(two) + `") !== null`)
+	b.do(chromedp.Reload(), see("#messages"))
+	if got := b.titles(); !slices.Equal(got, []string{"Better <i>name</i>", "Second"}) {
+		t.Errorf("loaded anew the titles are %q", got)
+	}
+	b.says("#heading", "Better <i>name</i>")
+	if got := get(b, chromedp.Title()); !strings.Contains(got, "Better <i>name</i>") {
+		t.Errorf("the window is called %q", got)
+	}
+}
+
+// What was deleted can be taken back: another conversation, and the one that
+// is shown.
+func TestDeleteAndUndo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	one := string(s.seed(t, "First", time.Now().Add(-time.Hour), "a", "b"))
+	two := string(s.seed(t, "Second", time.Now().Add(-2*time.Hour), "a", "b"))
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL+"/c/"+one), see("#messages"))
+	bin := func(id string) string { return "#c-" + id + ` form[action$="/delete"] button` }
+	b.do(click(bin(two)), see(".toast"))
+	b.until(`!document.getElementById("c-` + two + `")`)
+	b.says(".toast", "deleted", "Undo")
+	b.picture("deleted")
+	b.do(click(".toast form button"))
+	b.until(`document.getElementById("c-` + two + `") !== null && !document.querySelector(".toast")`)
+	if got := b.titles(); !slices.Equal(got, []string{"First", "Second"}) {
+		t.Errorf("after the undo the list is %q", got)
+	}
+	b.says("#heading", "First")
+
+	b.do(click(bin(one)))
+	b.until(`location.pathname === "/" && document.querySelector(".toast") !== null && !document.getElementById("c-` + one + `")`)
+	b.do(click(".toast form button"))
+	b.until(`location.pathname === "/c/` + one + `" && document.querySelectorAll("#messages .message").length === 2`)
+
+	b.do(click(bin(two)), see(".toast"), click(".toast [data-dismiss]"))
+	b.until(`!document.querySelector(".toast")`)
+	b.do(chromedp.Reload(), see("#messages"))
+	if got := b.titles(); !slices.Equal(got, []string{"First"}) {
+		t.Errorf("what was deleted is shown: %q", got)
+	}
+}
+
+// A conversation at work cannot be deleted, and the page says what to do.
+func TestDeleteWhileWorking(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, script(t, "-- turn 1 --\nThis takes a while.\n@hang\n"))
+	b := openTab(t, 1280, 800)
+	b.forgive("status of 409")
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
+	b.do(click(`.conversation form[action$="/delete"] button`), see(".toast[role=alert]"))
+	b.says(".toast", "cancel it first")
+	b.until(`document.querySelectorAll(".conversation").length === 1`)
+}
+
+// Scrolling down the list loads the rest of it, each once and in order.
+func TestLongList(t *testing.T) {
+	t.Parallel()
+	const conversations = 120
+	s := newSite(t, demo.Options{})
+	now := time.Now()
+	for i := range conversations {
+		s.seed(t, fmt.Sprintf("Conversation %d", i), now.Add(-time.Duration(i)*12*time.Hour), "a", "b")
+	}
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#conversations"))
+	if n := len(b.titles()); n >= conversations {
+		t.Fatalf("all %d are loaded at once", n)
+	}
+	for round := 0; len(b.titles()) < conversations; round++ {
+		if round > 5 {
+			t.Fatalf("after %d rounds there are %d", round, len(b.titles()))
+		}
+		before := len(b.titles())
+		b.script(`document.querySelector(".sidebar .scroll").scrollTop = 1e6`)
+		b.until(fmt.Sprintf(`document.querySelectorAll("#conversations .conversation").length > %d`, before))
+	}
+	for i, title := range b.titles() {
+		if want := fmt.Sprintf("Conversation %d", i); title != want {
+			t.Fatalf("at %d stands %q", i, title)
+		}
+	}
+	groups := eval[[]string](b, `[...document.querySelectorAll("#conversations h2")].map((e) => e.innerText)`)
+	if !slices.Equal(groups, []string{"Today", "Yesterday", "Last 7 days", "Last 30 days", "Earlier"}) {
+		t.Errorf("the groups are %q", groups)
+	}
+	if eval[bool](b, `document.getElementById("more-conversations") !== null`) {
+		t.Error("the list offers more than there is")
+	}
+	b.do(fill("#search", "Conversation 1"))
+	b.until(`document.querySelectorAll("#conversations .conversation").length === 39`)
+}

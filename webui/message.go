@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/render"
+)
+
+// A Message is one entry of the thread as the page shows it.
+type Message struct {
+	ID        artel.MessageID
+	Role      artel.Role
+	At        time.Time
+	Reasoning string
+	Body      Blocks        // what an agent wrote
+	Said      template.HTML // what a person wrote
+	Rest      template.HTML // of it, when it is very long
+	Files     []File
+	Calls     []Call
+	Writing   bool    // it is being written
+	Thinking  bool    // and so far only thought
+	Partial   bool    // it broke off
+	Notice    *Notice // that follows it; nil: none
+}
+
+// Blocks is rendered Markdown, one element for each block of it, so that a
+// block that is being written changes alone.
+type Blocks struct {
+	ID    string // of the element around them
+	From  int    // number of the first one
+	Items []template.HTML
+}
+
+// Number is that of the i-th item in the whole text.
+func (b Blocks) Number(i int) int { return b.From + i }
+
+// A File is a picture, document or other file that is shown as a card.
+type File struct {
+	Name, Icon string
+	About      string // kind and size
+	URL        string // of its view; "": there is none
+	Thumb      string // of a picture
+}
+
+// A Call is one tool call as a card.
+type Call struct {
+	ID        artel.CallID
+	Name      string
+	Subject   string // what it is about
+	Arguments Value
+	Result    []Value
+	State     string // running, done, failed
+	Took      string
+}
+
+// The states of a card.
+const (
+	stateRunning = "running"
+	stateDone    = "done"
+	stateFailed  = "failed"
+)
+
+// A Notice is said between the messages.
+type Notice struct {
+	ID   artel.RunID
+	Text string
+	Hint phrase.Key // what to do about it
+}
+
+// A view shows one conversation in one language.
+type view struct {
+	*face
+	conversation artel.ConversationID
+	locale       phrase.Locale
+}
+
+// messages joins tool results to the cards of their calls. A call without a
+// result runs if its run is the active one, else it was interrupted. After
+// the last message of a run that ended early comes why it did.
+func (v view) messages(ctx context.Context, branch []artel.Message, active artel.RunID) ([]Message, error) {
+	var out []Message
+	var run artel.Run
+	cards := map[artel.CallID][2]int{}
+	for _, m := range branch {
+		if m.Run != "" && m.Run != run.ID {
+			var err error
+			if run, err = v.app.Runs.Find(ctx, m.Run); err != nil {
+				return nil, err
+			}
+		}
+		if m.Role == artel.RoleTool {
+			for _, p := range m.Parts {
+				res, ok := p.(artel.ToolResult)
+				if at, found := cards[res.CallID]; ok && found {
+					v.finish(&out[at[0]].Calls[at[1]], res)
+				}
+			}
+			continue
+		}
+		shown := v.message(m)
+		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {
+			shown.Notice = noticeOf(run)
+			shown.Partial = m.Role == artel.RoleAssistant && len(shown.Calls) == 0
+		}
+		for i := range shown.Calls {
+			if m.Run != active {
+				shown.Calls[i].State = stateFailed
+			}
+			cards[shown.Calls[i].ID] = [2]int{len(out), i}
+		}
+		out = append(out, shown)
+	}
+	return out, nil
+}
+
+func noticeOf(r artel.Run) *Notice {
+	return &Notice{ID: r.ID, Text: r.Error.Message, Hint: whatToDo(r.State, r.Error)}
+}
+
+// longText is how many code points of a person's message are shown at once.
+const longText = 3000
+
+func (v view) message(m artel.Message) Message {
+	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt}
+	var texts, thoughts []string
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case artel.Text:
+			texts = append(texts, p.Text)
+		case artel.Reasoning:
+			thoughts = append(thoughts, p.Text)
+		case artel.Media:
+			out.Files = append(out.Files, v.file(p))
+		case artel.ToolCall:
+			out.Calls = append(out.Calls, v.call(p.ID, p.Name, p.Arguments))
+		}
+	}
+	out.Reasoning = strings.TrimSpace(strings.Join(thoughts, "\n\n"))
+	text := strings.Join(texts, "\n\n")
+	if m.Role == artel.RoleUser {
+		head, rest := text, ""
+		if runes := []rune(text); len(runes) > longText*5/4 {
+			head, rest = string(runes[:longText]), string(runes[longText:])
+		}
+		out.Said, out.Rest = render.Text(head), render.Text(rest)
+	} else {
+		out.Body = v.blocks(bodyID(m.ID), text)
+	}
+	return out
+}
+
+func bodyID(m artel.MessageID) string { return "m-" + string(m) + "-b" }
+
+// blocks renders what a model wrote.
+func (v view) blocks(id, text string) Blocks {
+	if text == "" {
+		return Blocks{ID: id}
+	}
+	return Blocks{ID: id, Items: v.dressed(render.Blocks(text, v.options()))}
+}
+
+// dressed adds to each block of code a button that copies it.
+func (v view) dressed(blocks []template.HTML) []template.HTML {
+	const end = "</figcaption>" // of package render alone: what is shown is escaped
+	label := string(render.Text(v.locale.Say(phrase.PageCopy, nil)))
+	button := `<button class="plain" type="button" data-copy="code">` + string(v.icon("copy")) + label + "</button>" + end
+	for i, b := range blocks {
+		blocks[i] = template.HTML(strings.ReplaceAll(string(b), end, button)) //nolint:gosec // safe parts put together
+	}
+	return blocks
+}
+
+// options lead the refs of a text to where they are shown, and say what was left
+// out of it.
+func (v view) options() render.Options {
+	return render.Options{
+		ArtifactURL: func(ref artel.Ref) string {
+			if ref.IsBlob() {
+				return app.FileURL(ref)
+			}
+			return artifactURL(v.conversation, ref)
+		},
+		Cut: func(n int, unit render.Unit) string {
+			return v.locale.Say(phrase.Key("page.cut_"+string(unit)), map[string]any{"Count": n})
+		},
+	}
+}
+
+func (v view) file(m artel.Media) File {
+	f := File{
+		Name: artel.Visible(m.Filename), Icon: iconOf(m.Kind, m.MediaType),
+		About: v.locale.TypeName(m.MediaType) + " · " + phrase.Size(m.Size),
+	}
+	if m.Ref.Artifact != "" {
+		f.URL = artifactURL(v.conversation, m.Ref)
+	}
+	if m.Kind == artel.KindImage {
+		f.Thumb = app.FileURL(m.Ref)
+	}
+	return f
+}
+
+// iconOf is the icon of a kind of file.
+func iconOf(kind artel.MediaKind, mediaType string) string {
+	switch kind {
+	case artel.KindImage:
+		return "image"
+	case artel.KindAudio:
+		return "audio-lines"
+	case artel.KindVideo:
+		return "film"
+	case artel.KindArchive:
+		return "archive"
+	case artel.KindDocument:
+		return "file-text"
+	case artel.KindText:
+		if mediaType == "text/markdown" || mediaType == "text/plain" {
+			return "file-text"
+		}
+		return "file-code"
+	}
+	return "file"
+}
+
+func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
+	var about struct{ ID, Ref, Title string }
+	_ = json.Unmarshal(args, &about)
+	subject := about.ID
+	for _, s := range []string{about.Ref, about.Title} {
+		if subject == "" {
+			subject = s
+		}
+	}
+	return Call{ID: id, Name: name, Subject: artel.Shorten(subject, 80), Arguments: v.arguments(args), State: stateRunning}
+}
+
+func (v view) finish(c *Call, res artel.ToolResult) {
+	c.Result, c.State = v.result(res), stateDone
+	if res.IsError {
+		c.State = stateFailed
+	}
+	if res.Millis > 0 {
+		c.Took = duration(time.Duration(res.Millis) * time.Millisecond)
+	}
+}
+
+// duration writes how long something took: "85 ms", "1.2 s", "3 min 5 s".
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return itoa(int(d.Milliseconds())) + " ms"
+	case d < time.Minute:
+		return strings.TrimSuffix(d.Round(100*time.Millisecond).String(), "s") + " s"
+	}
+	d = d.Round(time.Second)
+	return itoa(int(d/time.Minute)) + " min " + itoa(int(d%time.Minute/time.Second)) + " s"
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// Models is what the picker offers.
+type Models struct {
+	Choices  []Choice
+	Default  app.Service
+	Problems []app.Service // those that were meant to be called and cannot
+}
+
+// A Choice is one model of the picker.
+type Choice struct {
+	app.Service
+	Chosen    bool
+	Abilities []Ability
+	Facts     []Fact
+}
+
+// An Ability is one thing that a model may take in.
+type Ability struct {
+	Icon string
+	Name phrase.Key
+	Has  bool
+}
+
+// A Fact is something that is known about a model, and from where.
+type Fact struct {
+	Name   phrase.Key
+	Value  string
+	Source phrase.Key
+}
+
+func (ui *face) models(r *http.Request) Models {
+	m := Models{Default: ui.app.Models.Default(r.Context())}
+	for _, s := range ui.app.Models.Services(r.Context()) {
+		if s.Callable() {
+			m.Choices = append(m.Choices, choice(s, locale(r)))
+		} else if s.Problem != "" {
+			m.Problems = append(m.Problems, s)
+		}
+	}
+	return m.choosing(m.Default.ID)
+}
+
+// choosing returns m with another model chosen; it stays as it is where there
+// is no such model.
+func (m Models) choosing(id artel.ServiceID) Models {
+	choices := slices.Clone(m.Choices)
+	found := false
+	for i := range choices {
+		choices[i].Chosen = choices[i].ID == id
+		found = found || choices[i].Chosen
+	}
+	if found {
+		m.Choices = choices
+	}
+	return m
+}
+
+// Chosen is the model that is used unless the reader chooses another.
+func (m Models) Chosen() Choice {
+	for _, c := range m.Choices {
+		if c.Chosen {
+			return c
+		}
+	}
+	return Choice{Service: m.Default}
+}
+
+func choice(s app.Service, l phrase.Locale) Choice {
+	c := Choice{Service: s, Abilities: abilities(s.OnWire())}
+	known := s.Capabilities
+	add := func(name phrase.Key, value string, from app.Provenance) {
+		if from != "" {
+			c.Facts = append(c.Facts, Fact{name, value, provenanceName(from)})
+		}
+	}
+	add(phrase.PageFactInput, words(known.Input.Value, l), known.Input.Source)
+	add(phrase.PageFactAccepts, strings.Join(known.Accepts.Value, ", "), known.Accepts.Source)
+	add(phrase.PageFactWindow, tokens(known.ContextWindow.Value), known.ContextWindow.Source)
+	add(phrase.PageFactOutput, tokens(known.MaxOutput.Value), known.MaxOutput.Source)
+	add(phrase.PageFactItem, phrase.Size(known.MaxItemBytes.Value), known.MaxItemBytes.Source)
+	return c
+}
+
+// abilities lists everything that models may take, and whether s does.
+func abilities(s app.Service) []Ability {
+	out := []Ability{{Icon: "type", Name: phrase.PageText, Has: true}}
+	for _, a := range []struct {
+		can  artel.Capability
+		icon string
+		name phrase.Key
+		kind string // how the types begin that it is about
+	}{
+		{artel.CanVision, "eye", phrase.PagePictures, "image/"},
+		{artel.CanFile, "file-text", phrase.PageFiles, ""},
+		{artel.CanAudio, "audio-lines", phrase.PageAudio, "audio/"},
+		{artel.CanVideo, "film", phrase.PageVideo, "video/"},
+	} {
+		types := s.Capabilities.Accepts.Value
+		carried := types == nil || slices.ContainsFunc(types, func(t string) bool { return strings.HasPrefix(t, a.kind) || t == "*/*" })
+		out = append(out, Ability{a.icon, a.name, carried && s.Capabilities.Takes(a.can, "")})
+	}
+	return out
+}
+
+func words(cs []artel.Capability, l phrase.Locale) string {
+	names := map[artel.Capability]phrase.Key{
+		artel.CanText: phrase.PageText, artel.CanVision: phrase.PagePictures, artel.CanFile: phrase.PageFiles,
+		artel.CanAudio: phrase.PageAudio, artel.CanVideo: phrase.PageVideo,
+	}
+	out := make([]string, len(cs))
+	for i, c := range cs {
+		out[i] = string(c)
+		if k, ok := names[c]; ok {
+			out[i] = l.Say(k, nil)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// tokens writes a number of tokens the way people do: "128k", "1.05M".
+func tokens(n int) string {
+	switch {
+	case n >= 1_000_000:
+		return strconv.FormatFloat(float64(n)/1e6, 'g', 3, 64) + "M"
+	case n >= 1000:
+		return strconv.FormatFloat(float64(n)/1e3, 'g', 4, 64) + "k"
+	}
+	return strconv.Itoa(n)
+}
+
+func provenanceName(p app.Provenance) phrase.Key { return phrase.Key("page.from_" + string(p)) }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/artelhq/artel/model"
+)
+
+// services are two models: one that reads text alone, and one that sees.
+func services(t *testing.T) []model.Service {
+	t.Helper()
+	found, findings := model.ParseServices([]any{
+		map[string]any{"id": "reader", "name": "Reader", "model": "reader-1", "baseURL": "http://127.0.0.1:9/v1", "capabilities": map[string]any{"input": []any{"text"}}, "context_window": 32000.0},
+		map[string]any{"id": "seer", "name": "Seer", "model": "seer-1", "baseURL": "http://127.0.0.1:9/v1", "capabilities": map[string]any{"input": []any{"text", "vision"}}},
+	}, "test.json", func(string) string { return "" })
+	for _, f := range findings {
+		for _, w := range f.Warnings() {
+			t.Fatal(w)
+		}
+	}
+	if len(found) != 2 {
+		t.Fatalf("there are %d services", len(found))
+	}
+	return found
+}
+
+// The picker works by mouse and by keyboard; before anything is sent the page
+// says what the model cannot take, what it gets instead, and who could; the
+// choice stays.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{services: services(t), model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
+		say(model.TextDelta("I am " + string(r.Service.ID) + "."))
+	})})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.says("#model", "Reader")
+	if got := b.text("main"); strings.Contains(got, "Try it with sample files") {
+		t.Error("the page offers the demo although there are models")
+	}
+	b.do(click("#model"), see("#picker"))
+	b.says("#picker", "Reader", "Seer", "Demo", "32k", "Pictures", "test.json")
+	b.picture("picker")
+	b.do(click(`#picker label:has([value="seer"])`))
+	b.until(`document.getElementById("model").innerText.includes("Seer")`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector("#picker:popover-open")`)
+
+	// The same by keyboard.
+	b.do(press("p", chromedp.ModifierAlt), see("#picker"))
+	b.until(`document.activeElement.name === "service" && document.activeElement.checked`)
+	b.do(chromedp.KeyEvent(kb.ArrowUp))
+	b.until(`document.getElementById("model").innerText.includes("Reader")`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until(`!document.querySelector("#picker:popover-open") && document.activeElement.matches("#model, #text")`)
+
+	b.do(choose(sample(t, "photo.jpg"), sample(t, "notes.md")), see("#fit .note.warn"))
+	b.says("#fit", "Reader cannot take 1 file", "photo.jpg", "Seer")
+	if got := b.text("#fit"); strings.Contains(got, "notes.md") {
+		t.Errorf("a text is said not to be taken: %q", got)
+	}
+	b.do(click("#fit summary"), see("#fit pre"))
+	b.says("#fit pre", "photo.jpg", "JPEG image")
+	b.picture("misfit")
+	b.do(click(`#fit [data-choose="seer"]`))
+	b.until(`document.getElementById("model").innerText.includes("Seer") && !document.querySelector("#fit .note")`)
+	b.do(click("#model"), see("#picker"), click(`#picker label:has([value="reader"])`))
+	b.until(`document.querySelector("#fit .note.warn") !== null`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.do(click(`#chosen button[aria-label="Remove photo.jpg"]`))
+	b.until(`!document.querySelector("#fit .note")`)
+
+	b.do(click("#model"), see("#picker"), click(`#picker label:has([value="seer"])`), chromedp.KeyEvent(kb.Escape))
+	b.do(chromedp.Reload(), see("#composer"))
+	b.until(`document.getElementById("model").innerText.includes("Seer")`)
+	b.send("Who are you?")
+	b.rest()
+	b.says("#messages > :last-child", "I am seer.")
+	b.says("#model", "Seer")
+	// Another browser goes on with the model that answered.
+	b.script(`localStorage.clear()`)
+	b.do(chromedp.Reload(), see("#composer"))
+	b.says("#model", "Seer")
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.says("#model", "Reader")
+
+	b.do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
+	b.says("#models", "Reader", "Seer", "reader-1", "http://127.0.0.1:9/v1", "32k", "Text: yes", "Pictures: no", "Pictures: yes", "test.json")
+}
+
+// A service that cannot be called is told on the start page and in the picker.
+func TestBrokenService(t *testing.T) {
+	t.Parallel()
+	broken := services(t)[0]
+	broken.Problem = "there is no key"
+	broken.BaseURL = ""
+	s := newSiteOf(t, setup{services: []model.Service{broken}})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.says("main", "Reader", "there is no key")
+	b.do(click("#model"), see("#picker"))
+	b.says("#picker", "Reader", "there is no key")
+}

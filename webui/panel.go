@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/render"
+)
+
+// A Panel is what stands beside the thread: the list of artifacts, or one of
+// them.
+type Panel struct {
+	Conversation artel.ConversationID
+	Artifacts    Artifacts
+	Viewer       *Viewer // nil: the list
+	Shown        bool    // it was asked for, so that it covers the thread where there is no room for both
+}
+
+// URL is where the list is shown.
+func (p Panel) URL() string { return conversationURL(p.Conversation) + "/a" }
+
+// ThreadURL is where the panel is closed.
+func (p Panel) ThreadURL() string { return conversationURL(p.Conversation) }
+
+// Artifacts is the list with the plan on top.
+type Artifacts struct {
+	Plan  *Plan
+	Items []Item
+}
+
+// Count is how many artifacts there are, the plan among them.
+func (a Artifacts) Count() int {
+	if a.Plan == nil {
+		return len(a.Items)
+	}
+	return len(a.Items) + 1
+}
+
+// A Plan is the task plan with its progress.
+type Plan struct {
+	URL         string
+	Body        Blocks
+	Done, Total int
+	Next        string // the first step that is open; "": none
+	Live        bool
+}
+
+// An Item is one artifact of the list.
+type Item struct {
+	artel.Artifact
+	URL, Icon, Thumb string
+	SizeText         string
+	By               string
+}
+
+// panel makes what the path asks for: /c/{cid}/a/{id} a viewer, else the list.
+func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
+	v := view{face: ui, conversation: id, locale: locale(r)}
+	p := Panel{Conversation: id, Shown: strings.Contains(r.URL.Path, "/a")}
+	var err error
+	if p.Artifacts, err = v.artifacts(r.Context()); err != nil || r.PathValue("id") == "" {
+		return p, err
+	}
+	p.Viewer, err = v.viewer(r)
+	return p, err
+}
+
+func (v view) artifacts(ctx context.Context) (Artifacts, error) {
+	var out Artifacts
+	list, err := v.app.Artifacts.List(ctx, v.conversation, "")
+	if err != nil {
+		return out, err
+	}
+	for _, a := range list {
+		if a.ID == artel.TaskPlan && !a.Binary {
+			_, text, err := v.app.Artifacts.Find(ctx, v.conversation, a.ID, "")
+			if err != nil {
+				return out, err
+			}
+			out.Plan = v.plan(*text, a.Live)
+			continue
+		}
+		item := Item{
+			Artifact: a, URL: artifactURL(v.conversation, artel.Ref{Artifact: a.ID}), Icon: iconOf(a.Kind, a.MediaType),
+			SizeText: phrase.Size(a.Size), By: v.madeBy(a.Source, a.LastEditor),
+		}
+		if a.Kind == artel.KindImage {
+			item.Thumb = app.FileURL(a.MediaPart().Ref)
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, nil
+}
+
+func (v view) plan(text string, live bool) *Plan {
+	p := &Plan{
+		URL:  artifactURL(v.conversation, artel.Ref{Artifact: artel.TaskPlan}),
+		Body: v.blocks("plan-body", text), Live: live,
+	}
+	p.Done, p.Total = artel.PlanProgress(text)
+	for line := range strings.Lines(text) {
+		if done, total := artel.PlanProgress(line); total == 1 && done == 0 {
+			_, step, _ := strings.Cut(line, "]")
+			p.Next = strings.TrimSpace(step)
+			break
+		}
+	}
+	return p
+}
+
+// madeBy says in words who an artifact or version is from.
+func (v view) madeBy(source artel.Source, author string) string {
+	switch {
+	case source == artel.SourceUserUpload, source == artel.SourceUser, author == authorUser:
+		return v.locale.Say(phrase.PageByUser, nil)
+	case author == "" || author == "lead_agent":
+		return v.locale.Say(phrase.PageByAgent, nil)
+	}
+	return v.locale.Say(phrase.PageBy, map[string]any{"Name": author})
+}
+
+const authorUser = "user" // as versions name a person
+
+func artifactURL(c artel.ConversationID, ref artel.Ref) string {
+	if ref.Conversation != "" {
+		c = ref.Conversation
+	}
+	u := conversationURL(c) + "/a/" + url.PathEscape(string(ref.Artifact))
+	if ref.Version > 0 {
+		u += "?v=" + itoa(ref.Version)
+	}
+	return u
+}
+
+// A Viewer shows one artifact: as it is now, or one of its versions.
+type Viewer struct {
+	ID       artel.ArtifactID
+	Title    string
+	Number   int  // of the shown version
+	Follows  bool // it shows what is newest, also when that changes
+	Live     bool // it is being worked on
+	Media    artel.MediaInfo
+	Icon     string
+	SizeText string
+	By       string
+	Value    Value
+	Blocks   Blocks // of Markdown, in the place of Value
+	Cut      string // how much of the text is shown; "": all
+	Tabs     []Tab
+	FileURL  string // of the bytes
+	TextURL  string // of the text as JSON; "": it is no text
+	Newest   string // where what is newest is shown
+	Versions []Listing
+}
+
+// A Tab is one way to look at a text.
+type Tab struct {
+	Name    phrase.Key
+	URL     string
+	Current bool
+}
+
+// A Listing is a version in the list of versions.
+type Listing struct {
+	artel.Version
+	URL     string
+	By, Did string
+	Newest  bool
+	Current bool
+}
+
+// The ways to look at a text, the first that fits is shown.
+const (
+	tabPreview = "preview"
+	tabCode    = "code"
+	tabPlain   = "plain"
+)
+
+func tabName(tab string) phrase.Key {
+	switch tab {
+	case tabCode:
+		return phrase.PageCode
+	case tabPlain:
+		return phrase.PagePlain
+	}
+	return phrase.PagePreview
+}
+
+func (v view) viewer(r *http.Request) (*Viewer, error) {
+	ctx, c := r.Context(), v.conversation
+	id, err := artel.ParseArtifactID(r.PathValue("id"))
+	if err != nil {
+		return nil, artel.Errorf(artel.NotFound, "webui", artel.Shorten(r.PathValue("id"), 80), "there is no such artifact")
+	}
+	out := &Viewer{ID: id}
+	var text *string
+	asked := 0
+	if s := r.URL.Query().Get("v"); s != "" {
+		if asked, err = strconv.Atoi(s); err != nil || asked < 1 {
+			return nil, artel.Errorf(artel.NotFound, "webui", artel.Shorten(s, 40), "a version is a number from 1")
+		}
+		var of artel.Version
+		of, text, err = v.app.Artifacts.Version(ctx, c, id, asked)
+		out.Title, out.Number, out.Media, out.By = of.Title, of.Number, of.MediaInfo, v.madeBy(of.Provenance, of.Author)
+	} else {
+		var a artel.Artifact
+		a, text, err = v.app.Artifacts.Find(ctx, c, id, "")
+		out.Title, out.Number, out.Media, out.By = a.Title, a.Version, a.MediaInfo, v.madeBy(a.Source, a.LastEditor)
+		out.Live, out.Follows = a.Live, true
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.SizeText, out.Icon = phrase.Size(out.Media.Size), iconOf(out.Media.Kind, out.Media.MediaType)
+	out.FileURL = app.FileURL(artel.Ref{Conversation: c, Artifact: id, Version: asked})
+	out.Newest = artifactURL(c, artel.Ref{Artifact: id})
+	if text == nil {
+		f := File{Name: out.Title, Icon: out.Icon, URL: out.FileURL, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
+		out.Value = fileValue(out.Media.Kind, out.Media.MediaType, out.FileURL, f)
+	} else {
+		out.TextURL = v.textURL(id, asked)
+		v.showText(out, *text, asked, r.URL.Query().Get("view"))
+	}
+	out.Versions, err = v.versions(ctx, id, asked)
+	return out, err
+}
+
+// textURL is where the API has the text as it is shown, whatever its charset
+// was.
+func (v view) textURL(id artel.ArtifactID, number int) string {
+	u := "/api/v1/conversations/" + string(v.conversation) + "/artifacts/" + url.PathEscape(string(id))
+	if number > 0 {
+		u += "/versions/" + itoa(number)
+	}
+	return u
+}
+
+// showText fills in the text as the reader wants to see it.
+func (v view) showText(out *Viewer, text string, number int, tab string) {
+	tabs := tabsOf(out.Media.MediaType, out.Live)
+	current := 0
+	for i, t := range tabs {
+		if t == tab {
+			current = i
+		}
+	}
+	self := artifactURL(v.conversation, artel.Ref{Artifact: out.ID, Version: number})
+	join := "?"
+	if number > 0 {
+		join = "&"
+	}
+	for i, t := range tabs {
+		out.Tabs = append(out.Tabs, Tab{tabName(t), self + join + "view=" + t, i == current})
+	}
+	shown, cut := shorten(text)
+	out.Cut = cut
+	switch tabs[current] {
+	case tabPreview:
+		v.preview(out, shown)
+	case tabCode:
+		out.Value = Value{Kind: valueHTML, HTML: render.Code(shown, render.LanguageOf(string(out.ID), out.Media.MediaType))}
+	default:
+		out.Value = v.plain(shown)
+	}
+}
+
+// tabsOf lists the ways in which a text of a type can be looked at. What a
+// browser shows by itself it fetches, and what a run has not yet folded
+// cannot be fetched.
+func tabsOf(mediaType string, live bool) []string {
+	switch mediaType {
+	case "text/markdown", "application/json", "text/csv", "text/tab-separated-values":
+		return []string{tabPreview, tabCode, tabPlain}
+	case "text/html", "image/svg+xml":
+		if live {
+			return []string{tabCode, tabPlain}
+		}
+		return []string{tabPreview, tabCode, tabPlain}
+	case "text/plain":
+		return []string{tabPlain, tabCode}
+	}
+	return []string{tabCode, tabPlain}
+}
+
+func (v view) preview(out *Viewer, text string) {
+	switch out.Media.MediaType {
+	case "text/markdown":
+		out.Blocks = v.blocks("viewer-body", text)
+	case "text/html":
+		out.Value = Value{Kind: valueFrame, URL: out.FileURL + "?preview=true", Name: out.Title}
+		out.Cut = ""
+	case "image/svg+xml":
+		out.Value = Value{Kind: valueImage, URL: out.FileURL, Name: out.Title}
+		out.Cut = ""
+	case "application/json":
+		out.Value = v.text(text, "json")
+	default:
+		out.Value = v.text(text, "table")
+	}
+}
+
+func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int) ([]Listing, error) {
+	list, err := v.app.Artifacts.Versions(ctx, v.conversation, id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Listing, len(list))
+	for i, ver := range list {
+		// Newest first.
+		out[len(list)-1-i] = Listing{
+			Version: ver, URL: artifactURL(v.conversation, artel.Ref{Artifact: id, Version: ver.Number}),
+			By: v.madeBy("", ver.Author), Did: v.locale.Say(updateName(ver.Update), nil),
+			Newest: i == len(list)-1, Current: ver.Number == shown,
+		}
+	}
+	return out, nil
+}
+
+// updateName says what a change was.
+func updateName(u artel.UpdateType) phrase.Key {
+	switch u {
+	case artel.UpdateCreate:
+		return phrase.PageCreated
+	case artel.UpdateRewrite:
+		return phrase.PageRewritten
+	case artel.UpdateRestore:
+		return phrase.PageRestored
+	case artel.UpdateRename:
+		return phrase.PageRenamed
+	case artel.UpdateDelete:
+		return phrase.PageRemoved
+	}
+	return phrase.PageEdited
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// maxScreen is how large, in bytes, a picture of the page may be: pictures stay
+// in the repository for ever.
+const maxScreen = 120_000
+
+// A scene is a state of the page of which pictures are taken.
+type scene struct {
+	name string
+	url  string
+	then []chromedp.Action[chromedp.Void]
+	wide []chromedp.Action[chromedp.Void] // only where there is room
+	slim []chromedp.Action[chromedp.Void] // only where there is not
+}
+
+// textOnly is a model that takes no pictures, sharp one that does.
+var (
+	textOnly = model.Service{
+		ID: "plain", Name: "Plain 8B", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:9/v1", Model: "plain-8b", Origin: "models.json",
+		Capabilities: model.Capabilities{Input: model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText}, Source: model.FromOperator}},
+	}
+	sharp = model.Service{
+		ID: "sharp", Name: "Sharp", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:9/v1", Model: "sharp-2", Origin: "models.json",
+		Capabilities: model.Capabilities{Input: model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}},
+	}
+)
+
+// Pictures of the page in nine states, light and dark, wide and narrow: each
+// can be taken and shows something. ARTEL_SCREENS names the folder in which they
+// are kept, none of them large.
+func TestScreens(t *testing.T) {
+	t.Parallel()
+	fresh := newSiteOf(t, setup{})
+	s := newSiteOf(t, setup{demo: script(t, gallery), services: []model.Service{textOnly, sharp}})
+	id := s.visited(t)
+	c := s.URL + "/c/" + string(id)
+	sheet := steps(click(`main [popovertarget="sidebar"]`), see("#sidebar"))
+	scenes := []scene{
+		{name: "home", url: fresh.URL},
+		{name: "warning", url: s.URL, then: steps(write("What does the picture show?"), choose(sample(t, "photo.jpg")), see("#fit .note"))},
+		{name: "picker", url: s.URL, then: steps(click("#model"), see("#picker"))},
+		{name: "conversation", url: c, then: steps(see("#messages .call"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".call")[1].open = true; document.querySelectorAll(".call")[1].scrollIntoView()`))},
+		{name: "report", url: c + "/a/report", then: steps(see("#viewer"))},
+		{name: "table", url: c + "/a/prices.csv", then: steps(see("#viewer table"))},
+		{name: "list", url: c + "?search=files", wide: steps(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent("report"), see(".excerpt")), slim: sheet},
+		{name: "settings", url: s.URL + "/settings"},
+		{name: "running", url: c, then: steps(see("#messages"), write("Now compare the two suppliers, and keep the table up to date."), click("#composer .send"), see(".message.writing"))},
+	}
+	b := openTab(t, 1440, 900)
+	for _, sc := range scenes {
+		for _, size := range []struct {
+			name          string
+			width, height int64
+			only          []chromedp.Action[chromedp.Void]
+		}{{"wide", 1440, 900, sc.wide}, {"narrow", 390, 844, sc.slim}} {
+			resize(b, size.width, size.height)
+			prefer(b, "light", true)
+			b.do(chromedp.Navigate(sc.url), see("body"))
+			b.until(`document.readyState === "complete"`)
+			if sc.name != "running" || size.name == "wide" {
+				b.do(sc.then...)
+			} else {
+				b.do(see(".message.writing"))
+			}
+			b.do(size.only...)
+			if sc.name == "running" {
+				b.until(`document.querySelector(".message.writing").innerText.includes("cheaper by")`)
+			}
+			b.until(`[...document.images].every((i) => i.complete)`)
+			for _, scheme := range []string{"light", "dark"} {
+				prefer(b, scheme, true)
+				name := sc.name + "-" + size.name + "-" + scheme + ".png"
+				shot := get(b, chromedp.CaptureScreenshot())
+				if len(shot) < 8000 {
+					t.Errorf("%s shows next to nothing in %d bytes", name, len(shot))
+				}
+				if screens == "" {
+					continue
+				}
+				if shot = small(t, shot); len(shot) > maxScreen {
+					t.Errorf("%s has %d bytes", name, len(shot))
+				}
+				names := []string{name}
+				if name == "running-wide-light.png" {
+					names = append(names, "first-page.png") // which the README shows
+				}
+				for _, name := range names {
+					if err := os.WriteFile(filepath.Join(screens, name), shot, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// small writes a picture with at most 256 of its colors: pages have few.
+func small(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	src, err := png.Decode(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rgba := image.NewRGBA(src.Bounds())
+	draw.Draw(rgba, rgba.Bounds(), src, src.Bounds().Min, draw.Src)
+	count := map[[3]uint8]int{}
+	for i := 0; i < len(rgba.Pix); i += 4 {
+		count[[3]uint8(rgba.Pix[i:])]++
+	}
+	most := slices.SortedFunc(maps.Keys(count), func(a, b [3]uint8) int { return count[b] - count[a] })
+	var palette color.Palette
+	taken := map[[3]uint8]bool{}
+	for _, apart := range []int{60, 36, 20, 10, 0} { // also those that are rare, when nothing is like them
+		for _, c := range most {
+			if len(palette) < 256 && !taken[c] && !slices.ContainsFunc(palette, func(p color.Color) bool { return distance(p, c) < apart }) {
+				palette, taken[c] = append(palette, color.RGBA{c[0], c[1], c[2], 255}), true
+			}
+		}
+	}
+	index := map[[3]uint8]uint8{}
+	for _, c := range most {
+		index[c] = uint8(palette.Index(color.RGBA{c[0], c[1], c[2], 255}))
+	}
+	dst := image.NewPaletted(rgba.Bounds(), palette)
+	for i := range dst.Pix {
+		dst.Pix[i] = index[[3]uint8(rgba.Pix[i*4:])]
+	}
+	var buf bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, dst); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// distance says how different two colors are, from 0 to 765.
+func distance(a color.Color, b [3]uint8) int {
+	c := a.(color.RGBA)
+	far := func(x, y uint8) int { return max(int(x), int(y)) - min(int(x), int(y)) }
+	return far(c.R, b[0]) + far(c.G, b[1]) + far(c.B, b[2])
+}
+
+// visited fills a site with what a visitor of some days has.
+func (s *site) visited(t *testing.T) artel.ConversationID {
+	t.Helper()
+	for _, text := range []string{"Summarize the meeting of the building group", "Which of these pictures is out of focus?", "整理这份合同的要点", "Plan a week in Lisbon"} {
+		s.send(t, text, nil)
+	}
+	content := map[string]string{}
+	for _, name := range []string{"photo.jpg", "report.pdf"} {
+		raw, err := os.ReadFile(sample(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[name] = string(raw)
+	}
+	content["prices.csv"] = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrikam,389.50,14\nwheel,Northwind,96.20,4\nwheel,Fabrikam,101.00,3\nchain,Northwind,18.90,2\nchain,Fabrikam,17.40,5\nsaddle,Northwind,54.00,6\nsaddle,Fabrikam,49.90,8\n"
+	return s.send(t, "Look at these files, make a plan, and write a report about them.", content)
+}
+
+// gallery is what the model of the pictures says.
+const gallery = `
+-- message 1 --
+-- turn 1 --
+@think Three files: a picture, a document and a table. First a plan, then each file in turn, then the report.
+I look at each file, keep a plan, and write the report.
+@call create_artifact {"id": "task_plan", "title": "Task plan", "content": "# Plan\n\n- [x] Look at the picture\n- [x] Read the document\n- [x] Compare the prices\n- [ ] Ask for a second quote\n"}
+@call create_artifact {"id": "report", "title": "Report: suppliers for the workshop", "content": "# Suppliers for the workshop\n\nTwo suppliers were compared over **four parts**. Fabrikam is cheaper in total, Northwind delivers sooner.\n\n| part | Northwind | Fabrikam | difference |\n|---|---:|---:|---:|\n| frame | 412.00 | 389.50 | −22.50 |\n| wheel | 96.20 | 101.00 | +4.80 |\n| chain | 18.90 | 17.40 | −1.50 |\n| saddle | 54.00 | 49.90 | −4.10 |\n\n## How it was reckoned\n\n` + "```python\\ntotal = sum(row.price for row in rows)\\nfor supplier, rows in by_supplier.items():\\n    print(f\\\"{supplier}: {total:.2f}\\\")  # without delivery\\n```" + `\n\n> Prices are those of the table; delivery is not in them.\n\n1. Order the frames from Fabrikam.\n2. Order the wheels from Northwind.\n"}
+-- turn 2 --
+@call read_artifact {"id": "prices.csv"}
+@call update_artifact {"id": "report", "old_str": "2. Order the wheels from Northwind.", "new_str": "2. Order the wheels from Northwind.\n3. Ask both for a second quote."}
+-- turn 3 --
+The [report](artifact:report) is done. In short:
+
+- **Fabrikam** is cheaper by 23.30 over the four parts.
+- **Northwind** delivers in 5.3 days on average, Fabrikam in 7.5.
+
+One step of the plan is open: a second quote.
+-- message 2 --
+-- turn 1 --
+@think The table is there already; I compare the totals first.
+Without delivery, Fabrikam is cheaper by **23.30** over all parts:
+
+| supplier | total | days |
+|---|---:|---:|
+| Northwind | 581.10 | 5.3 |
+| Fabrikam | 557.80 | 7.5 |
+
+The difference comes from the
+@hang
+`

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// Prefs are what a reader chose for this browser. They travel in a cookie, so
+// that a page comes as it is wanted from the first byte on.
+type Prefs struct {
+	Language string // a locale; "": as the browser asks
+	Theme    string // "light" or "dark"; "": as the system has it
+	Motion   string // "off"; "": as the system has it
+}
+
+const prefsCookie = "artel"
+
+func prefsOf(r *http.Request) Prefs {
+	c, err := r.Cookie(prefsCookie)
+	if err != nil {
+		return Prefs{}
+	}
+	v, err := url.ParseQuery(c.Value)
+	if err != nil {
+		return Prefs{}
+	}
+	return prefsFrom(v)
+}
+
+// prefsFrom takes over what is known and nothing else.
+func prefsFrom(v url.Values) Prefs {
+	one := func(name string, known ...string) string {
+		if s := v.Get(name); slices.Contains(known, s) {
+			return s
+		}
+		return ""
+	}
+	return Prefs{
+		Language: one("language", string(phrase.English), string(phrase.Chinese)),
+		Theme:    one("theme", "light", "dark"),
+		Motion:   one("motion", "off"),
+	}
+}
+
+func (p Prefs) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"language": p.Language, "theme": p.Theme, "motion": p.Motion} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// locale is the language of the answer to r.
+func locale(r *http.Request) phrase.Locale {
+	if p := prefsOf(r); p.Language != "" {
+		return phrase.Locale(p.Language)
+	}
+	return phrase.ParseLocale(r.Header.Get("Accept-Language"))
+}
+
+// settings shows what this browser prefers, the models that there are, and
+// where they were looked for.
+func (ui *face) settings(w http.ResponseWriter, r *http.Request) {
+	f, err := ui.frame(r, "")
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	f.Title = locale(r).Say(phrase.PageSettings, nil)
+	ui.show(w, r, http.StatusOK, "settings.html", struct {
+		frame
+		Findings []app.Finding
+		Doors    []Door
+	}{f, ui.app.Models.Findings(r.Context()), doors()})
+}
+
+func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxField)
+	if err := r.ParseForm(); err != nil {
+		ui.fail(w, r, brokenForm(r, err))
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: prefsCookie, Value: prefsFrom(r.PostForm).values().Encode(), Path: "/", MaxAge: 365 * 24 * 3600,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	lead(w, r, "/settings")
+}
+
+// A Door is a way to connect a model: the lines that do it, ready to be copied.
+type Door struct {
+	Name, Icon string
+	Lines      []string
+	Hint       phrase.Key // where the key comes from, or what has to run
+	URL        string     // of that place; "": none
+}
+
+func doors() []Door {
+	return []Door{
+		{"OpenAI", "key-round", []string{"OPENAI_API_KEY=sk-… artel serve"}, phrase.PageDoorKey, "https://platform.openai.com/api-keys"},
+		{"Anthropic", "key-round", []string{"ANTHROPIC_API_KEY=sk-ant-… artel serve"}, phrase.PageDoorKey, "https://console.anthropic.com/settings/keys"},
+		{"Google Gemini", "key-round", []string{"GEMINI_API_KEY=… artel serve"}, phrase.PageDoorKey, "https://aistudio.google.com/apikey"},
+		{"OpenRouter", "key-round", []string{"OPENROUTER_API_KEY=sk-or-… artel serve"}, phrase.PageDoorKey, "https://openrouter.ai/keys"},
+		{"Ollama", "server", []string{"ollama pull qwen3", "ollama serve", "artel serve"}, phrase.PageDoorLocal, "https://ollama.com/download"},
+		{"OpenAI API", "plug", []string{"OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_MODEL=… artel serve"}, phrase.PageDoorOther, ""},
+	}
+}

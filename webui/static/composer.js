@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The composer: files with previews and progress, a draft that stays, what the
+// model cannot take, and sending without leaving the page. The message itself
+// arrives by the event stream.
+
+import { take, words } from "./place.js";
+
+const headSize = 65536; // bytes of a file that the server looks at before sending
+
+export function composer() {
+  const form = document.getElementById("composer");
+  if (!form) return;
+  const text = form.elements.text;
+  const error = document.getElementById("composer-error");
+  const say = (message) => {
+    error.querySelector("p").textContent = message;
+    error.hidden = !message;
+  };
+
+  draft(form, text);
+  const files = chosen(form, () => fit(form, files.all()));
+  models(form, () => fit(form, files.all()));
+
+  let sending; // the request under way
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (event.submitter?.classList.contains("stop")) {
+      if (event.submitter.matches(":focus-visible")) text.focus(); // it is about to go away
+      event.submitter.disabled = true;
+      take(event.submitter.formAction, { method: "POST" });
+      return;
+    }
+    if (sending || form.querySelector("#status.active")) return;
+    say("");
+    sending = new XMLHttpRequest();
+    form.classList.add("sending");
+    const answer = await send(form, sending, files);
+    form.classList.remove("sending");
+    sending = undefined;
+    files.progress(0);
+    if (answer.cancelled) say(form.dataset.cancelled);
+    else if (answer.error) say(answer.error);
+    else {
+      text.value = "";
+      text.dispatchEvent(new Event("input"));
+      files.clear();
+      if (new URL(answer.url, location.href).pathname !== thread()) location.assign(answer.url);
+    }
+    text.focus();
+  });
+  document.getElementById("upload-cancel").addEventListener("click", () => sending?.abort());
+
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit(form.querySelector(".send"));
+    }
+  });
+  text.addEventListener("paste", (event) => {
+    if (event.clipboardData.files.length > 0) {
+      event.preventDefault();
+      files.add(event.clipboardData.files);
+    }
+  });
+  drop(form, files);
+}
+
+// thread is the address of the conversation that is shown.
+function thread() {
+  return document.getElementById("panel")?.dataset.thread ?? location.pathname;
+}
+
+// send posts the form and resolves to the answer, with progress on the way.
+function send(form, request, files) {
+  const body = new FormData(form);
+  body.delete("file");
+  for (const file of files.all()) body.append("file", file);
+  const cancel = document.getElementById("upload-cancel");
+  return new Promise((resolve) => {
+    const end = (answer) => {
+      cancel.hidden = true;
+      resolve(answer);
+    };
+    request.open("POST", form.getAttribute("action"));
+    request.setRequestHeader("Accept", "application/json");
+    request.responseType = "json";
+    request.upload.addEventListener("progress", (event) => {
+      if (!event.lengthComputable || !files.all().length) return;
+      cancel.hidden = event.loaded === event.total;
+      files.progress(event.loaded, event.total);
+    });
+    request.addEventListener("load", () => {
+      const answer = request.response ?? {};
+      end(request.status < 400 ? answer : { error: answer.error ?? answer.detail ?? words().broken });
+    });
+    request.addEventListener("error", () => end({ error: words().lost }));
+    request.addEventListener("abort", () => end({ cancelled: true }));
+    request.send(body);
+  });
+}
+
+// draft keeps what is not yet sent through a reload.
+function draft(form, text) {
+  const key = "artel.draft " + form.getAttribute("action");
+  text.value ||= localStorage.getItem(key) ?? "";
+  text.addEventListener("input", () => {
+    if (text.value) localStorage.setItem(key, text.value);
+    else localStorage.removeItem(key);
+  });
+}
+
+// chosen keeps the files, because the browser's own field forgets the first
+// choice when one chooses again, and shows them as cards.
+function chosen(form, changed) {
+  const list = document.getElementById("chosen");
+  const field = form.elements.file;
+  let all = [];
+  const card = (file) => {
+    const item = document.createElement("li");
+    item.className = "file";
+    if (file.type.startsWith("image/") && file.type !== "image/svg+xml") {
+      const picture = document.createElement("img");
+      picture.className = "thumb";
+      picture.alt = "";
+      picture.src = URL.createObjectURL(file);
+      picture.addEventListener("load", () => URL.revokeObjectURL(picture.src), { once: true });
+      picture.addEventListener("error", () => picture.remove(), { once: true });
+      item.append(picture);
+    }
+    const about = document.createElement("span");
+    const name = document.createElement("bdi");
+    const size = document.createElement("small");
+    about.className = "about";
+    name.className = "clip";
+    name.textContent = file.name;
+    size.textContent = sizeOf(file.size);
+    about.append(name, size);
+    const remove = document.createElement("button");
+    remove.type = "button";
+    remove.className = "plain square";
+    remove.setAttribute("aria-label", form.dataset.remove + " " + file.name);
+    remove.textContent = "×";
+    remove.addEventListener("click", () => {
+      all = all.filter((other) => other !== file);
+      show();
+      form.elements.text.focus();
+    });
+    item.append(about, remove);
+    return item;
+  };
+  const show = () => {
+    list.replaceChildren(...all.map(card));
+    changed();
+  };
+  const add = (more) => {
+    all = [...all, ...more];
+    show();
+  };
+  field.addEventListener("change", () => {
+    add(field.files);
+    field.value = "";
+  });
+  return {
+    all: () => all,
+    add,
+    clear() {
+      all = [];
+      show();
+    },
+    // progress shares what was sent out over the files, which travel one
+    // after the other.
+    progress(sent, total = 0) {
+      const sum = all.reduce((n, file) => n + file.size, 0) || 1;
+      let rest = total ? sent / total * sum : 0;
+      all.forEach((file, i) => {
+        const item = list.children[i];
+        let bar = item.querySelector("progress");
+        if (!total) {
+          bar?.remove();
+          return;
+        }
+        if (!bar) {
+          bar = document.createElement("progress");
+          bar.setAttribute("aria-label", file.name);
+          item.append(bar);
+        }
+        bar.max = file.size || 1;
+        bar.value = Math.max(0, Math.min(file.size, rest));
+        rest -= file.size;
+      });
+    },
+  };
+}
+
+function sizeOf(bytes) {
+  let n = bytes, unit = "B";
+  for (const next of ["KB", "MB", "GB"]) {
+    if (n < 1024) break;
+    n /= 1024;
+    unit = next;
+  }
+  return (unit === "B" ? n : n.toFixed(1)) + " " + unit;
+}
+
+// drop takes files that are dropped anywhere beside the list.
+function drop(form, files) {
+  const area = document.getElementById("main");
+  const carries = (event) => event.dataTransfer?.types.includes("Files");
+  let depth = 0;
+  const mark = () => form.classList.toggle("over", depth > 0);
+  area.addEventListener("dragenter", (event) => {
+    if (carries(event)) {
+      depth++;
+      mark();
+    }
+  });
+  area.addEventListener("dragleave", (event) => {
+    if (carries(event)) {
+      depth--;
+      mark();
+    }
+  });
+  area.addEventListener("dragover", (event) => { if (carries(event)) event.preventDefault(); });
+  area.addEventListener("drop", (event) => {
+    if (!carries(event)) return;
+    event.preventDefault();
+    depth = 0;
+    mark();
+    files.add(event.dataTransfer.files);
+  });
+}
+
+// models keeps the button true to what is chosen, and the choice through a
+// reload.
+function models(form, changed) {
+  const button = document.getElementById("model");
+  const radios = [...form.querySelectorAll("input[name=service]")];
+  const key = "artel.model " + form.getAttribute("action");
+  const show = () => {
+    const label = radios.find((radio) => radio.checked)?.closest("label");
+    if (label) button.replaceChildren(...label.querySelector("template").content.firstElementChild.cloneNode(true).childNodes);
+  };
+  const choose = (id) => {
+    const radio = radios.find((one) => one.value === id);
+    if (!radio) return;
+    radio.checked = true;
+    show();
+  };
+  document.getElementById("picker").addEventListener("toggle", (event) => {
+    if (event.newState === "open") radios.find((radio) => radio.checked)?.focus();
+  });
+  const keep = (id) => {
+    localStorage.setItem(key, id);
+    localStorage.setItem("artel.model", id);
+  };
+  // A conversation goes on with the model that answered last, as the server
+  // says; a new one begins with the one that was chosen last.
+  choose(localStorage.getItem(key) ?? (form.getAttribute("action") === "/c" ? localStorage.getItem("artel.model") : null));
+  form.addEventListener("change", (event) => {
+    if (event.target.name !== "service") return;
+    keep(event.target.value);
+    show();
+    changed();
+  });
+  form.addEventListener("click", (event) => {
+    const other = event.target.closest("[data-choose]");
+    if (!other) return;
+    choose(other.dataset.choose);
+    keep(other.dataset.choose);
+    changed();
+    form.elements.text.focus();
+  });
+}
+
+// fit asks the server what the model would get of the files, by their
+// beginnings.
+function fit(form, files) {
+  const body = new FormData();
+  body.append("service", new FormData(form).get("service") ?? "");
+  for (const file of files) {
+    body.append("head", file.slice(0, headSize, file.type), file.name);
+    body.append("size", String(file.size));
+  }
+  take("/fit", { method: "POST", body }); // of several under way, the last counts
+}

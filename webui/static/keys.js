@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Keys for everything; the dialog of shortcuts lists them. They need Ctrl, Cmd
+// or Alt, so that no letter that is meant as text does anything.
+
+import { close, toggle } from "./panel.js";
+
+const byAlt = {
+  KeyN: () => document.querySelector("[data-key=new]").click(),
+  KeyM: () => document.getElementById("text")?.focus(),
+  KeyU: () => document.getElementById("file")?.click(),
+  KeyP: () => document.getElementById("picker")?.togglePopover(),
+  KeyA: () => toggle(),
+  KeyS: () => document.querySelector("#status.active .stop")?.click(),
+  ArrowUp: () => step(-1),
+  ArrowDown: () => step(1),
+};
+
+// step moves the focus from message to message.
+function step(by) {
+  const messages = [...document.querySelectorAll("#messages > .message")];
+  if (!messages.length) return;
+  const at = messages.findIndex((message) => message.contains(document.activeElement));
+  const next = at < 0 ? messages.length - 1 : Math.max(0, Math.min(messages.length - 1, at + by));
+  messages[next].tabIndex = -1;
+  messages[next].focus({ preventScroll: true });
+  messages[next].scrollIntoView({ block: "nearest" });
+}
+
+function search() {
+  const sidebar = document.getElementById("sidebar");
+  if (getComputedStyle(sidebar).display === "none") sidebar.showPopover();
+  document.getElementById("search").select();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.isComposing) return;
+  const control = event.ctrlKey || event.metaKey;
+  if (control && !event.altKey && event.code === "KeyK") {
+    event.preventDefault();
+    search();
+  } else if (control && !event.altKey && event.key === "/") {
+    event.preventDefault();
+    document.getElementById("shortcuts").showModal();
+  } else if (event.altKey && !control && !event.shiftKey && byAlt[event.code]) {
+    event.preventDefault();
+    byAlt[event.code]();
+  } else if (event.key === "Escape") {
+    escape(event);
+  }
+});
+
+function escape(event) {
+  const naming = event.target.closest?.("[data-cancel]");
+  if (naming) {
+    htmx.ajax("GET", naming.dataset.cancel, { swap: "place" });
+    return;
+  }
+  const versions = document.getElementById("versions");
+  if (versions?.open) {
+    versions.open = false;
+    versions.querySelector("summary").focus();
+    return;
+  }
+  // Dialogs and popovers close by themselves first.
+  if (!document.querySelector("dialog[open], :popover-open") && close()) event.preventDefault();
+}
+
+document.addEventListener("click", (event) => {
+  const opens = event.target.closest("[data-open]:not(.panel)");
+  if (opens) document.getElementById(opens.dataset.open).showModal();
+  const closes = event.target.closest("[data-close]");
+  if (closes) closes.closest("dialog").close();
+});
+
+// Settings take effect when they are chosen.
+document.addEventListener("change", (event) => {
+  event.target.closest("form[data-autosave]")?.requestSubmit();
+});

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What happens in the conversation arrives as fragments and is placed at once.
+
+import { versionsIn } from "./panel.js";
+import { parse, place } from "./place.js";
+
+const near = 80; // pixels from the end that count as the end
+
+export function follow() {
+  const thread = document.querySelector("[data-live]");
+  const scroller = document.getElementById("scroller");
+  if (!thread) return;
+  const offline = document.getElementById("offline");
+  const toEnd = document.getElementById("to-end");
+
+  // The reader is at the end until they scroll up from it, and again when they
+  // come back to it. What moves because the thread grows or gets another width
+  // is not their doing.
+  let atEnd = true, top = 0;
+  const goToEnd = () => {
+    atEnd = true; // also if more comes before the browser tells of the scrolling
+    scroller.scrollTop = scroller.scrollHeight;
+  };
+  scroller.addEventListener("scroll", () => {
+    const close = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < near;
+    atEnd = close || atEnd && scroller.scrollTop >= top;
+    top = scroller.scrollTop;
+    toEnd.hidden = atEnd;
+  }, { passive: true });
+  toEnd.addEventListener("click", () => {
+    goToEnd();
+    document.getElementById("text").focus();
+  });
+  new ResizeObserver(() => { if (atEnd) goToEnd(); }).observe(document.getElementById("messages"));
+  new ResizeObserver(() => { if (atEnd) goToEnd(); }).observe(scroller);
+  goToEnd();
+
+  // What is loaded above does not push away what the reader looks at. At the
+  // very top no browser sees to that by itself, and some never do.
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (event.target.id !== "older") return;
+    const first = scroller.querySelector(".message");
+    const before = first?.getBoundingClientRect().top;
+    const observer = new MutationObserver(() => {
+      observer.disconnect();
+      if (first?.isConnected) scroller.scrollTop += first.getBoundingClientRect().top - before;
+    });
+    observer.observe(document.getElementById("messages"), { childList: true });
+  });
+
+  let source, last, wait, warning;
+  const connect = () => {
+    const url = new URL(thread.dataset.live, location.href);
+    if (last) url.searchParams.set("after", last);
+    source = new EventSource(url);
+    source.addEventListener("open", () => {
+      wait = 250;
+      clearTimeout(warning);
+      warning = undefined;
+      offline.hidden = true;
+    });
+    source.addEventListener("message", (event) => {
+      if (event.lastEventId) last = event.lastEventId;
+      if (!event.data) return;
+      // What the reader has just sent is what they want to see.
+      const fragment = parse(event.data);
+      const sent = fragment.querySelector("article.user");
+      const follow = atEnd || sent && !document.getElementById(sent.id);
+      const versions = versionsIn(fragment);
+      place(fragment);
+      if (follow) goToEnd();
+      document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
+    });
+    source.addEventListener("error", () => {
+      source.close();
+      warning ??= setTimeout(() => { offline.hidden = false; }, 1000);
+      wait = Math.min((wait ?? 250) * 2, 5000);
+      setTimeout(connect, wait);
+    });
+  };
+  connect();
+  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+}

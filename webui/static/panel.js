@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Artifacts beside the thread. A link within the conversation changes the
+// panel alone; addresses stay those that the server knows.
+
+import { take } from "./place.js";
+
+const narrow = matchMedia("(max-width: 75rem)"); // as in the stylesheet
+const shut = "artel.panel";
+
+const element = () => document.getElementById("panel");
+
+// inside returns the address when it is a view of this conversation's panel.
+function inside(href) {
+  const url = new URL(href, location.href);
+  const thread = element()?.dataset.thread;
+  const own = thread && url.origin === location.origin && (url.pathname === thread || url.pathname.startsWith(thread + "/a"));
+  return own ? url : null;
+}
+
+let opener; // what had the focus before the panel took it
+let going; // of the view that is on its way into the panel
+let missed; // what the list told of changes meanwhile
+
+// go shows a view of the panel and remembers it in the history.
+export async function go(url, { push = true } = {}) {
+  const before = element();
+  const wasViewer = before.dataset.open === "viewer";
+  if (!before.contains(document.activeElement) && document.activeElement !== document.body) opener = document.activeElement;
+  const turn = going = {};
+  const well = await take(url, { about: "panel" });
+  if (turn !== going) return; // the reader went on meanwhile
+  going = undefined;
+  if (well) arrive(url, push, wasViewer);
+  if (missed) refresh(missed);
+}
+
+function arrive(url, push, wasViewer) {
+  if (push) history.pushState(null, "", url);
+  const panel = element();
+  document.body.classList.remove("panel-closed");
+  document.getElementById("plan-details")?.toggleAttribute("open", panel.dataset.open === "list"); // an artifact needs the room
+  cover();
+  if (panel.dataset.open === "viewer") {
+    document.getElementById("viewer-title").focus({ preventScroll: true });
+  } else if (panel.classList.contains("shown") && narrow.matches) {
+    panel.querySelector("a, button")?.focus();
+  } else if (wasViewer || !panel.contains(document.activeElement)) {
+    (opener?.isConnected ? opener : document.getElementById("panel-toggle")).focus?.({ preventScroll: true });
+  }
+}
+
+// cover keeps the focus where the reader can see it: on narrow screens the
+// panel covers the thread.
+function cover() {
+  const panel = element();
+  const covers = narrow.matches && (panel.dataset.open === "viewer" || panel.classList.contains("shown")) || panel.classList.contains("full");
+  document.getElementById("main").inert = covers;
+  document.getElementById("sidebar").inert = covers;
+}
+
+// toggle shows or hides the list; it closes a viewer.
+export function toggle() {
+  const panel = element();
+  if (!panel) return;
+  if (panel.dataset.open === "viewer" || narrow.matches && panel.classList.contains("shown")) {
+    go(panel.dataset.thread);
+  } else if (narrow.matches) {
+    go(panel.dataset.list);
+  } else {
+    const closed = document.body.classList.toggle("panel-closed");
+    localStorage.setItem(shut, closed ? "closed" : "");
+    if (closed) document.getElementById("panel-toggle").focus();
+  }
+}
+
+// close closes what covers the thread, and reports whether there was something.
+export function close() {
+  const panel = element();
+  if (!panel || panel.dataset.open !== "viewer" && !(narrow.matches && panel.classList.contains("shown"))) return false;
+  go(panel.dataset.thread);
+  return true;
+}
+
+// refresh asks for the shown artifact again when the list says that it has
+// changed, and marks what is new in it.
+function refresh(changed) {
+  missed = going && changed;
+  if (going) return;
+  const shown = document.querySelector("[data-follows]");
+  if (!shown) return;
+  const item = changed[shown.dataset.artifactShown];
+  if (!item || item.version === shown.dataset.version && item.state === shown.dataset.state) return;
+  const blocks = new Map([...shown.querySelectorAll(".block")].map((block) => [block.id, block.textContent]));
+  take(location.href, { about: "panel" }).then((well) => {
+    if (!well) return;
+    for (const block of document.querySelectorAll("#viewer .block")) {
+      if (blocks.get(block.id) === block.textContent) continue;
+      block.classList.add("changed");
+      block.addEventListener("animationend", () => block.classList.remove("changed"), { once: true });
+    }
+  });
+}
+
+export function panel() {
+  if (!element()) return;
+  if (localStorage.getItem(shut) && !narrow.matches && element().dataset.open === "list") document.body.classList.add("panel-closed");
+  cover();
+  narrow.addEventListener("change", cover);
+
+  document.addEventListener("click", (event) => {
+    const full = event.target.closest("[data-full]");
+    if (full) {
+      const on = element().classList.toggle("full");
+      full.setAttribute("aria-pressed", on);
+      cover();
+      return;
+    }
+    if (event.target.closest("[data-print]")) {
+      print();
+      return;
+    }
+    const link = event.target.closest("a[href]");
+    if (!link || link.target || link.hasAttribute("download") || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = inside(link.href);
+    if (!url) return;
+    event.preventDefault();
+    if (link.id === "panel-toggle") toggle();
+    else if (link.hasAttribute("data-close-panel") && element().dataset.open === "list" && !narrow.matches) toggle();
+    else go(url);
+  });
+  addEventListener("popstate", () => {
+    if (inside(location.href)) go(location.href, { push: false });
+    else location.reload();
+  });
+  document.addEventListener("artel:artifacts", (event) => refresh(event.detail));
+  // Only one list of versions is open, and a click elsewhere closes it.
+  document.addEventListener("click", (event) => {
+    const versions = document.getElementById("versions");
+    if (versions?.open && !versions.contains(event.target)) versions.open = false;
+  });
+}
+
+// changes of the list, as a fragment tells them, whether the list is shown or
+// not.
+export function versionsIn(fragment) {
+  const found = {};
+  for (const item of fragment.querySelectorAll("[data-artifact][data-version]")) {
+    found[item.dataset.artifact] = { version: item.dataset.version, state: item.dataset.state };
+  }
+  return found;
+}

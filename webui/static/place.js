@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Fragments: HTML from the server of which each element says where it belongs.
+
+let morph; // htmx's own: changes an element into another with as little as it takes
+
+htmx.registerExtension("artel", {
+  init(api) {
+    morph = api.morph;
+  },
+  handle_swap(style, _target, fragment) {
+    if (style !== "place") return false;
+    place(fragment);
+    return true;
+  },
+  // Whether a card is open is the reader's.
+  htmx_before_morph_attr(element, { attrName }) {
+    return !(attrName === "open" && element.tagName === "DETAILS");
+  },
+});
+
+// parse reads HTML without running anything of it.
+export function parse(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+}
+
+// place puts every element of a fragment into the place of the element with
+// its id, else at the end of the element that data-into names. One with
+// data-gone takes its place away.
+export function place(fragment) {
+  for (const fresh of [...fragment.children]) {
+    const old = document.getElementById(fresh.id);
+    if ("gone" in fresh.dataset) {
+      old?.remove();
+    } else if (old) {
+      const holder = document.createDocumentFragment();
+      holder.append(fresh);
+      const held = old.contains(document.activeElement);
+      morph(old, holder, false);
+      const now = document.getElementById(fresh.id) ?? old;
+      htmx.process(now);
+      const asks = now.querySelector("[autofocus]");
+      if (asks) {
+        asks.focus();
+        asks.select?.();
+      } else if (held && !now.contains(document.activeElement)) now.querySelector("a, button")?.focus();
+    } else {
+      const into = fresh.dataset.into && document.querySelector(fresh.dataset.into);
+      if (into) {
+        into.append(fresh);
+        htmx.process(fresh);
+      }
+    }
+  }
+}
+
+const underWay = new Map(); // requests, by what they are about
+
+// take asks the server for a fragment and places it. It returns whether that
+// went well; what went wrong is told by a toast of the server's, or of ours.
+// A later request about the same thing takes the place of an earlier one, whose
+// answer would be out of date.
+export async function take(url, { about = url, ...options } = {}) {
+  const abort = new AbortController();
+  underWay.get(about)?.abort();
+  underWay.set(about, abort);
+  let response, html;
+  try {
+    response = await fetch(url, { ...options, signal: abort.signal, headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
+    html = await response.text();
+  } catch {
+    if (!abort.signal.aborted) tell(words().lost);
+    return false;
+  } finally {
+    if (underWay.get(about) === abort) underWay.delete(about);
+  }
+  if (response.headers.get("HX-Redirect")) {
+    location.assign(response.headers.get("HX-Redirect"));
+    return true;
+  }
+  place(parse(html));
+  return response.ok;
+}
+
+// tell says something in passing.
+export function tell(text, bad = true) {
+  const toast = document.createElement("div");
+  toast.id = "toast-told";
+  toast.className = "toast";
+  toast.dataset.into = "#toasts";
+  if (bad) toast.setAttribute("role", "alert");
+  toast.textContent = text;
+  document.getElementById(toast.id)?.remove();
+  document.getElementById("toasts").append(toast);
+}
+
+// words are the texts that scripts say, in the reader's language.
+export function words() {
+  return document.getElementById("words").dataset;
+}
+
+// Failures of what htmx asked for. Those that the server explains it has
+// placed already.
+document.addEventListener("htmx:error", () => tell(words().lost));

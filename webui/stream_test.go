@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel/model"
+)
+
+// dictated is a model that writes what a test dictates, piece by piece. The
+// answer ends when the channel is closed.
+func dictated() (chan<- string, speech) {
+	pieces := make(chan string)
+	return pieces, func(ctx context.Context, _ *model.Request, say func(model.Delta) bool) {
+		for {
+			select {
+			case piece, more := <-pieces:
+				if !more || !say(model.TextDelta(piece)) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// split cuts a text as models do, a few characters at a time.
+func split(text string) []string {
+	var out []string
+	for runes := range slices.Chunk([]rune(text), 7) {
+		out = append(out, string(runes))
+	}
+	return out
+}
+
+const prose = "## A heading\n\nThe first paragraph has **weight** and a [link](https://example.org/) in it.\n\n" +
+	"- one\n- two with `code`\n  1. inner\n\n> quoted\n> twice\n\n"
+
+const blocks = "```go\nfunc main() {\n\tfmt.Println(\"hello\")\n}\n```\n\n" +
+	"| name | size |\n|---|---:|\n| photo.jpg | 12 |\n| notes.md | 3 |\n\nA last paragraph that is somewhat longer than the others, so that it takes more than one line of the thread.\n\n"
+
+// watchShifts notes each thing that moved without the reader's doing.
+const watchShifts = `window.shifts = []; new PerformanceObserver((list) => {
+	for (const entry of list.getEntries()) if (entry.value > 0) window.shifts.push(entry.value.toFixed(5) + " " + entry.sources.map((s) =>
+		(s.node?.nodeName ?? "?") + "." + (s.node?.className ?? s.node?.parentNode?.className ?? "") + " " + Math.round(s.previousRect.top) + "→" + Math.round(s.currentRect.top)).join(", "));
+}).observe({ type: "layout-shift", buffered: false });`
+
+// Text is on the page while the rest of it is still being written. What is
+// finished stays the same element, untouched, with the reader's selection in
+// it, and nothing moves that the reader has not moved.
+func TestStreaming(t *testing.T) {
+	t.Parallel()
+	pieces, answers := dictated()
+	s := newSiteOf(t, setup{model: answers})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
+	pieces <- "**Half** of it"
+	b.until(`document.querySelector(".writing strong")?.innerText === "Half" && document.querySelector("#status.active") !== null`)
+	pieces <- " is here.\n\nSecond"
+	b.until(`document.querySelectorAll(".writing .block").length === 2`)
+	b.picture("writing")
+	b.script(`window.first = document.querySelector(".writing .block");
+		window.html = first.outerHTML;
+		window.touched = 0;
+		new MutationObserver((changes) => { touched += changes.length; }).observe(first, { subtree: true, childList: true, attributes: true, characterData: true });
+		getSelection().selectAllChildren(first.querySelector("p"));` + watchShifts)
+	for _, piece := range split("\n\n" + prose + blocks + prose + blocks + prose + blocks) {
+		pieces <- piece
+	}
+	b.until(`document.querySelectorAll(".writing table").length === 3`)
+	if !eval[bool](b, atEnd+` && document.getElementById("scroller").scrollTop > 300`) {
+		t.Error("the thread does not stay at its end")
+	}
+
+	// Scrolled up, the reader stays where they read. The scrolling itself is
+	// theirs and takes a frame to be noticed.
+	b.script(`document.getElementById("scroller").scrollTop = 200`)
+	b.until(`!document.getElementById("to-end").hidden`)
+	b.script(`window.mark = document.querySelectorAll(".writing .block")[6]; window.top0 = mark.getBoundingClientRect().top`)
+	for _, piece := range split(prose + blocks) {
+		pieces <- piece
+	}
+	b.until(`document.querySelectorAll(".writing table").length === 4`)
+	if moved := eval[float64](b, `mark.getBoundingClientRect().top - top0`); moved != 0 {
+		t.Errorf("what the reader looks at moved by %v pixels", moved)
+	}
+	b.picture("scrolled-up")
+	close(pieces)
+	b.rest()
+	if moved := eval[float64](b, `mark.getBoundingClientRect().top - top0`); moved != 0 {
+		t.Errorf("when the answer ended, what the reader looks at moved by %v pixels", moved)
+	}
+	if shifts := eval[[]string](b, `shifts`); len(shifts) > 0 {
+		t.Errorf("things moved %d times:\n%s", len(shifts), strings.Join(shifts[:min(len(shifts), 12)], "\n"))
+	}
+	if got := eval[string](b, `first.isConnected && document.querySelector(".message.assistant .block") === first && first.outerHTML === html ? touched + " " + getSelection() : "replaced by " + document.querySelector(".message.assistant .block").outerHTML`); got != "0 Half of it is here." {
+		t.Errorf("the first block was touched, or the selection in it is lost: %s", got)
+	}
+	b.do(click("#to-end"))
+	b.until(atEnd + ` && document.getElementById("to-end").hidden`)
+	b.sameAnew()
+}
+
+// What a model thinks is told apart and does not make the answer flicker.
+func TestReasoning(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{model: speech(func(_ context.Context, _ *model.Request, say func(model.Delta) bool) {
+		for _, piece := range split("First I look at it.\n\nThen I answer.") {
+			say(model.ReasoningDelta(piece))
+		}
+		say(model.TextDelta("The answer."))
+	})})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
+	b.rest()
+	b.do(click(".reasoning summary"), see(".reasoning .body"))
+	b.says(".reasoning .body", "First I look at it.", "Then I answer.")
+	b.sameAnew()
+}
+
+// yardstick measures in milliseconds what this machine takes for a request and
+// a frame, whatever the page does with it.
+const yardstick = `(async () => {
+	const took = [];
+	for (let i = 0; i < 20; i++) {
+		const begin = performance.now();
+		await (await fetch("/sample/notes.md", { cache: "no-store" })).text();
+		await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+		took.push(performance.now() - begin);
+	}
+	return took.sort((a, b) => a - b)[10];
+})()`
+
+// A token is on the page within 50 ms of the server having it. Where the
+// machine is busy with something else, the limit is three times what a request
+// and a frame take.
+func TestTokenLatency(t *testing.T) {
+	const tokens = 100
+	var ready atomic.Bool
+	s := newSiteOf(t, setup{model: speech(func(ctx context.Context, _ *model.Request, say func(model.Delta) bool) {
+		if !ready.Swap(true) {
+			say(model.TextDelta("Ready."))
+			return
+		}
+		next := time.NewTicker(20 * time.Millisecond)
+		defer next.Stop()
+		for i := range tokens {
+			select {
+			case <-next.C:
+			case <-ctx.Done():
+				return
+			}
+			end := " "
+			if i%10 == 9 {
+				end = ".\n\n"
+			}
+			say(model.TextDelta(fmt.Sprintf("t%d%s", time.Now().UnixMicro(), end)))
+		}
+	})})
+	b := openTab(t, 1280, 800)
+	// A token counts as seen in the task after the frame that painted it.
+	b.do(onEveryPage(`window.seen = new Map(); new MutationObserver(() => {
+		const fresh = (document.getElementById("messages")?.textContent.match(/t\d{16}/g) ?? []).filter((token) => !seen.has(token));
+		for (const token of fresh) seen.set(token, NaN);
+		if (fresh.length) requestAnimationFrame(() => setTimeout(() => {
+			for (const token of fresh) seen.set(token, (performance.timeOrigin + performance.now()) * 1000);
+		}));
+	}).observe(document, { subtree: true, childList: true, characterData: true });`))
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("are you there")
+	b.rest()
+	var took []float64
+	b.send("go")
+	b.until(fmt.Sprintf(`seen.size === %d && ![...seen.values()].some(Number.isNaN)`, tokens))
+	b.rest()
+	for token, at := range eval[map[string]float64](b, `Object.fromEntries(seen)`) {
+		said, err := strconv.ParseFloat(token[1:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, (at-said)/1000)
+	}
+	machine := eval[float64](b, yardstick)
+	t.Logf("from the server to the screen: median %.1f ms, worst %.1f ms of %d tokens; a request and a frame: %.1f ms", median(took), slices.Max(took), len(took), machine)
+	if limit := max(50, 3*machine); median(took) > limit {
+		t.Errorf("a token takes %.1f ms to the screen, want at most %.1f", median(took), limit)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -43,6 +44,7 @@ type Config struct {
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
+	Web       *http.Client       // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	Options   Options
 }
 
@@ -74,6 +76,7 @@ type App struct {
 	Models        *Models
 	Mechanisms    *Mechanisms
 	Answers       *Answers
+	Imports       *Imports
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -95,6 +98,7 @@ func New(c Config) (*App, error) {
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 		},
 		Answers: &Answers{k},
+		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 	}, nil
 }
 
@@ -130,6 +134,7 @@ type core struct {
 	agents    []agent.Definition
 	box       *tool.Box
 	engine    *agent.Engine
+	web       *http.Client
 	context   Context
 	locale    phrase.Locale
 	logger    *slog.Logger
@@ -139,7 +144,7 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, web: c.Web, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()

@@ -113,7 +113,7 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 		switch r, err := tx.Runs.Active(id); {
 		case err == nil:
 			return &artel.Error{
-				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: codeRunActive,
+				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: CodeRunActive,
 				Err: fmt.Errorf("the run %s is working on it; cancel it first", r.ID),
 			}
 		case !errors.Is(err, artel.NotFound):

@@ -16,7 +16,6 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/tool"
 )
 
 // execute runs the agent until it rests and ends the run, whatever happens.
@@ -85,15 +84,11 @@ func (x *execution) input(history []artel.Message) agent.Input {
 			Sources: x.artifacts, Suggest: x.services.Suggest,
 			Placement: x.context.Placement, Settings: x.context.Settings,
 		},
-		Env: tool.Env{
-			Owner: x.owner, Conversation: x.run.Conversation, At: x.run.Message, Artifacts: x.artifacts,
-			Workspace: x.artifacts.Workspace(artifact.WorkspaceConfig{
-				Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
-				Author: string(x.agent.Name),
-				OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
-			}),
-			Target: x.onWire(x.service), Locale: x.locale,
-		},
+		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
+			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
+			Author: string(x.agent.Name),
+			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
+		}), x.onWire(x.service)),
 	}
 }
 

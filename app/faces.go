@@ -35,6 +35,8 @@ type (
 	DiffQuery = artifact.DiffQuery
 	// A Diff is what differs between two versions of a text.
 	Diff = artifact.Diff
+	// Derived is what there is to read of a version.
+	Derived = artifact.Derived
 	// A Service is one configured model endpoint.
 	Service = model.Service
 	// A Finding is one place where models were looked for.

@@ -41,7 +41,9 @@ const (
 	leaseRenew = 10 * time.Second
 )
 
-const codeRunActive = "run_active"
+// CodeRunActive is the error code of what cannot be done while a run works on
+// the conversation.
+const CodeRunActive = "run_active"
 
 // Causes for which a run's context ends.
 var (

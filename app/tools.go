@@ -33,10 +33,7 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	env := tool.Env{
-		Owner: ownerOf(ctx), Conversation: c, At: at, Artifacts: ts.artifacts, Workspace: ts.workspace(ctx, c, at),
-		Target: ts.target(t), Locale: ts.locale,
-	}
+	env := ts.env(ownerOf(ctx), c, at, ts.workspace(ctx, c, at), ts.target(t))
 	result, err := ts.box.Call(ctx, &env, name, args)
 	ts.log.Bell().Ring(c)
 	return result, err

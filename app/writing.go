@@ -10,7 +10,9 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/tool"
 )
 
 // workspace is where a person writes: each write is a version at once, belongs
@@ -51,6 +53,17 @@ func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.Messag
 		return err
 	})
 	return at, err
+}
+
+// env is what a tool may use there.
+func (k *core) env(owner artel.Owner, c artel.ConversationID, at artel.MessageID, w *artifact.Workspace, t route.Target) tool.Env {
+	e := tool.Env{
+		Owner: owner, Conversation: c, At: at, Artifacts: k.artifacts, Workspace: w, Target: t, Locale: k.locale,
+	}
+	if k.web != nil {
+		e.Fetch = k.fetch
+	}
+	return e
 }
 
 // An ArtifactAt names what a person writes to: an artifact on a branch, at a

@@ -24,6 +24,26 @@
 // visible numbers are sparse, and the numbers between stay in the journal.
 // Edits outside any run are folded at once.
 //
+// Reading an old state replays edits too: the text of a version is stored
+// while it is the newest of its branch, and of older ones about every 32nd
+// keeps its text. So a thousand small edits to a long document take the room
+// of a few copies of it, and the newest version opens as fast as if it were
+// the only one.
+//
+// # Deleting
+//
+// A deletion is a version like any other, at which the artifact is not shown
+// any more. All that it was stays, and restoring makes a version that is as an
+// older one was.
+//
+// # People and runs
+//
+// A person writes to the same journal while a run goes on. An update finds
+// its place in what is there now or is refused. Whoever puts something else in
+// the place of the whole content, or deletes it, has to have seen what is
+// there: a person says from which version they started ([Workspace.Save],
+// which offers a merge), and of a run the workspace knows what it was shown.
+//
 // # Branches
 //
 // Messages form a tree, and a version belongs to the message whose run made
@@ -39,6 +59,12 @@
 // An upload keeps its bytes as they came, in the blob store, and of text also
 // the decoding to UTF-8, which is what is read and edited. The first edit
 // makes a version whose bytes are that UTF-8 text itself.
+//
+// # Text of documents
+//
+// Of a Word file, a PDF and the like, [Collection.Derived] takes the text out
+// when somebody asks for it. It belongs to the version and is never an
+// artifact of its own; the bytes stay what they are.
 //
 // The package promises that no write loses another: a writer that was
 // overtaken computes its edit anew on what is there, or is refused. It leaves
@@ -85,6 +111,8 @@ type Collection struct {
 	blobs blob.Store
 	opt   Options
 
+	derived *derivedTexts
+
 	mu         sync.Mutex
 	previews   map[previewKey]string
 	branches   map[branchKey]branch
@@ -102,7 +130,10 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Collection{store: s, blobs: b, opt: o, previews: map[previewKey]string{}, branches: map[branchKey]branch{}}
+	return &Collection{
+		store: s, blobs: b, opt: o, derived: newDerivedTexts(),
+		previews: map[previewKey]string{}, branches: map[branchKey]branch{},
+	}
 }
 
 // now is the time as rows keep it.

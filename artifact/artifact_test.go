@@ -131,7 +131,7 @@ func swap(old, repl string) []edit.Edit { return []edit.Edit{{Old: old, New: rep
 
 func update(t fatal, w *artifact.Workspace, id artel.ArtifactID, old, repl string) artel.Artifact {
 	t.Helper()
-	a, _, err := w.Update(background, id, swap(old, repl), artifact.Change{})
+	a, _, err := w.Update(background, id, swap(old, repl), artifact.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestRefusedWrites(t *testing.T) {
 	}
 	edit := func(id artel.ArtifactID, old, repl string, version int) func() error {
 		return func() error {
-			_, _, err := w.Update(ctx, id, swap(old, repl), artifact.Change{IfVersion: version})
+			_, _, err := w.Update(ctx, id, swap(old, repl), artifact.UpdateOptions{IfVersion: version})
 			return err
 		}
 	}
@@ -346,7 +346,7 @@ func TestRefusedWrites(t *testing.T) {
 	}
 	b.text(t, "doc", b.a, 1, "x y x")
 	var refusal interface{ Error() string }
-	_, _, err := w.Update(ctx, "doc", swap("x", "z"), artifact.Change{})
+	_, _, err := w.Update(ctx, "doc", swap("x", "z"), artifact.UpdateOptions{})
 	if !errors.As(err, &refusal) {
 		t.Error("no refusal in the chain")
 	}
@@ -383,7 +383,7 @@ func TestForeignOwner(t *testing.T) {
 	added := must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
 	const eve artel.Owner = "eve"
 	w := c.Workspace(artifact.WorkspaceConfig{Owner: eve, Conversation: b.conv, Author: "eve"})
-	_, _, update := w.Update(ctx, "a.txt", swap("hello", "bye"), artifact.Change{})
+	_, _, update := w.Update(ctx, "a.txt", swap("hello", "bye"), artifact.UpdateOptions{})
 	_, create := w.Create(ctx, "b", "", "b", "")
 	_, add := c.Add(ctx, eve, b.conv, []artifact.Staged{staged})
 	_, list := c.List(ctx, eve, b.conv, "")

@@ -233,7 +233,7 @@ func (h *history) update(t *rapid.T) {
 		return edit.Edit{Old: passage(t, head.text), New: someText(t, "new")}
 	}), 1, 2).Draw(t, "edits")
 	n := ifVersion(t, head)
-	a, result, err := w.Update(background, id, edits, artifact.Change{IfVersion: n})
+	a, result, err := w.Update(background, id, edits, artifact.UpdateOptions{IfVersion: n})
 	if kind := refusedFor(head, there, false, n, true); kind != "" {
 		wantKind(t, err, kind)
 		return
@@ -371,16 +371,22 @@ func (h *history) save(t *rapid.T) {
 
 func (h *history) read(t *rapid.T) {
 	w, id, head, there := h.draw(t)
-	text, a, err := w.Text(background, id, 0)
-	if !there || head.deleted() {
+	number := max(0, rapid.IntRange(-2, len(h.ref.rows[id])+1).Draw(t, "number"))
+	text, a, err := w.Text(background, id, number)
+	if !there || number == 0 && head.deleted() || number > len(h.ref.rows[id]) {
 		wantKind(t, err, artel.NotFound)
 		return
 	}
-	agree(t, a, err, head)
-	if text != head.text {
-		t.Fatalf("read %q, want %q", text, head.text)
+	want := head
+	if number > 0 {
+		want = h.ref.rows[id][number-1]
 	}
-	w.seen[id] = head.number
+	if err != nil || a.Version != want.number || text != want.text {
+		t.Fatalf("read version %d %q, %v; want %+v", a.Version, text, err, want)
+	}
+	if want.number == head.number {
+		w.seen[id] = head.number
+	}
 }
 
 func (h *history) upload(t *rapid.T) {

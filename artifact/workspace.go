@@ -119,11 +119,13 @@ func (w *Workspace) Get(ctx context.Context, id artel.ArtifactID) (artel.Artifac
 // any number that it was ever told, and for versions of what was deleted.
 func (w *Workspace) Text(ctx context.Context, id artel.ArtifactID, version int) (string, artel.Artifact, error) {
 	id = normal(id)
-	a, text, err := w.text(ctx, id, version)
+	a, text, newest, err := w.text(ctx, id, version)
 	if err != nil {
 		return "", artel.Artifact{}, failed("artifact.Text", string(id), err)
 	}
-	w.saw(id, a.Version)
+	if newest {
+		w.saw(id, a.Version)
+	}
 	return text, a, nil
 }
 
@@ -135,30 +137,30 @@ func (w *Workspace) Peek(ctx context.Context, id artel.ArtifactID) (string, arte
 	return text, v.Artifact(w.cfg.Conversation, id, v.CreatedAt), err
 }
 
-func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (artel.Artifact, string, error) {
+// text also reports whether that is the newest version of the branch.
+func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (a artel.Artifact, text string, newest bool, err error) {
 	if number == 0 {
 		a, doc, err := w.headText(ctx, id)
 		if err != nil {
-			return a, "", err
+			return a, "", false, err
 		}
-		return a, doc.Text(), nil
+		return a, doc.Text(), true, nil
 	}
-	var a artel.Artifact
-	var text string
-	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
-		newest, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
+	err = w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
+		head, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
 		if err != nil {
 			return err
 		}
+		newest = head.Version == number
 		s, err := version(tx, w.cfg.Conversation, id, number)
 		if err != nil {
 			return err
 		}
-		a = s.Artifact(w.cfg.Conversation, id, newest.CreatedAt)
+		a = s.Artifact(w.cfg.Conversation, id, head.CreatedAt)
 		text, err = textOf(tx, w.cfg.Conversation, id, s.Version)
 		return err
 	})
-	return a, text, err
+	return a, text, newest, err
 }
 
 // Create makes a text artifact. An empty mediaType is taken from the id's
@@ -295,20 +297,55 @@ func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, 
 	return w.write(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
 }
 
-// Change is how [Workspace.Update] looks for old text. The zero value takes
-// the newest version and every layer.
-type Change struct {
+// Add makes an artifact of bytes that were taken in by [Collection.Stage]; for
+// id and title see Put. Like an upload, a text keeps its bytes as they came.
+func (w *Workspace) Add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
+	id = normal(id)
+	a, err := w.add(ctx, id, strings.TrimSpace(artel.Visible(title)), s)
+	return a, failed("artifact.Add", artel.Shorten(cmp.Or(string(id), s.Filename), 80), err)
+}
+
+func (w *Workspace) add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
+	if id == "" {
+		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
+			id, err = freeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
+			return err
+		})
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+	} else if _, err := artel.ParseArtifactID(string(id)); err != nil {
+		return artel.Artifact{}, err
+	}
+	if title = cmp.Or(title, firstChars(artel.Visible(s.Filename), maxTitle)); !hasShape(title) {
+		title = string(id)
+	}
+	if err := checkTitle(title); err != nil {
+		return artel.Artifact{}, err
+	}
+	next := written{Version: w.version(artel.UpdateCreate, s.Info, ""), whole: true, known: true}
+	next.MediaInfo, next.Digest, next.InBlob = s.Info, s.Digest, true
+	next.Title, next.Filename, next.Provenance = title, s.Filename, w.cfg.Source
+	if s.text != nil {
+		next.doc = edit.NewDocument(*s.text)
+	}
+	return w.write(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+}
+
+// UpdateOptions of [Workspace.Update]. The zero value takes the newest version
+// and every layer.
+type UpdateOptions struct {
 	IfVersion int       // the version that the head has to be; 0: any. Another one is of kind Conflict, code CodeStale
 	Mode      edit.Mode // "": edit.Auto
 	Indent    bool      // see [edit.Options]
 }
 
 // Update applies edits to the head, all or none; see [edit.Apply].
-func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, how Change) (artel.Artifact, edit.Result, error) {
+func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edit.Edit, o UpdateOptions) (artel.Artifact, edit.Result, error) {
 	id = normal(id)
 	var result edit.Result
-	options := edit.Options{Mode: how.Mode, Indent: how.Indent, MaxText: w.c.opt.MaxText, Limits: w.c.opt.Limits}
-	a, err := w.change(ctx, id, how.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
+	options := edit.Options{Mode: o.Mode, Indent: o.Indent, MaxText: w.c.opt.MaxText, Limits: w.c.opt.Limits}
+	a, err := w.change(ctx, id, o.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		var err error
 		result, err = doc.Apply(ctx, edits, options)
 		if err != nil {

@@ -48,6 +48,7 @@ func benchmarks() []benchmark {
 		{"route", "Routing", routeAbout, measureRoute},
 		{"journal", "The edit journal", journalAbout, measureJournal},
 		{"tokens", "Token counting", tokensAbout, measureTokens},
+		{"edit", "Matching old text", editAbout, measureEdit},
 		{"context", "Building a context", contextAbout, measureContext},
 		{"stream", "Event streams", streamAbout, measureStream},
 	}

@@ -98,31 +98,33 @@ type approximate struct {
 type region struct{ from, till int }
 
 func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) {
-	regions, limit, err := a.regions(ctx, limit)
+	at, err := a.areaOf(ctx, limit)
 	if err != nil {
 		return match{}, false, err
 	}
-	if err := a.affordable(regions, limit); err != nil {
-		return match{}, false, err
+	d, ends := at.limit, at.ends
+	if ends == nil {
+		if err := a.affordable(at.regions, at.limit); err != nil {
+			return match{}, false, err
+		}
+		if d, ends, err = a.closest(ctx, at.regions, at.limit); err != nil || len(ends) == 0 {
+			return match{}, false, err
+		}
 	}
-	d, ends, err := a.closest(ctx, regions, limit)
-	if err != nil || len(ends) == 0 {
-		return match{}, false, err
-	}
-	end, clear := settle(ends, func(i int) edge { return endEdge(a.text, i, a.old) })
-	if !clear {
+	end, ok := a.settle(ends, d, lastOf, endEdge)
+	if !ok {
 		return match{}, false, a.unclear(ctx, d, ends)
 	}
 	starts, err := a.starts(ctx, 0, end, d)
 	if err != nil {
 		return match{}, false, err
 	}
-	start, clear := settle(starts, func(i int) edge { return startEdge(a.text, i, a.old) })
-	if !clear {
+	start, ok := a.settle(starts, d, firstOf, startEdge)
+	if !ok {
 		return match{}, false, a.tied(region{starts[0], end}, region{starts[len(starts)-1], end})
 	}
 	best := region{start, end}
-	other, found, err := a.another(ctx, regions, best, d+a.margin)
+	other, found, err := a.another(ctx, at.regions, best, d+a.margin)
 	if err != nil {
 		return match{}, false, err
 	}

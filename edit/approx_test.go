@@ -3,12 +3,14 @@
 package edit_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -58,7 +60,7 @@ func (r reference) find() (start, end, distance int, kind edit.RefusalKind) {
 	if m < r.limits.MinLength || limit <= 0 || distance > limit {
 		return 0, 0, 0, edit.NotFound
 	}
-	end, ok := aligned(positions(counts, distance), r.endEdge)
+	end, ok := aligned(positions(counts, distance), distance, r.endEdge)
 	if !ok {
 		return 0, 0, 0, edit.Ambiguous
 	}
@@ -69,7 +71,7 @@ func (r reference) find() (start, end, distance int, kind edit.RefusalKind) {
 	for _, n := range positions(table(back, head, true), distance) {
 		starts = append(starts, end-n)
 	}
-	start, ok = aligned(starts, r.startEdge)
+	start, ok = aligned(starts, distance, r.startEdge)
 	if !ok {
 		return 0, 0, 0, edit.Ambiguous
 	}
@@ -97,7 +99,9 @@ func positions(counts []int, d int) (out []int) {
 type testEdge struct{ line, kind, word bool }
 
 // aligned goes through the three rules; the first that leaves one decides.
-func aligned(cuts []int, edgeOf func(int) testEdge) (int, bool) {
+// Cuts come from the inside of the passage to the outside, or the other way
+// round for ends; neighbors that are left are settled to the outside.
+func aligned(cuts []int, distance int, edgeOf func(int) testEdge) (int, bool) {
 	for rule := range 3 {
 		if len(cuts) == 1 {
 			break
@@ -113,7 +117,13 @@ func aligned(cuts []int, edgeOf func(int) testEdge) (int, bool) {
 			cuts = kept
 		}
 	}
-	return cuts[0], len(cuts) == 1
+	outside := cuts[len(cuts)-1]
+	for i := 1; i < len(cuts); i++ {
+		if abs(cuts[i]-cuts[i-1]) != 1 {
+			return 0, false
+		}
+	}
+	return outside, len(cuts) <= distance+1
 }
 
 func (r reference) startEdge(i int) testEdge {
@@ -196,8 +206,14 @@ func misquote(t *rapid.T, text []rune, alphabet string, length, edits int) []run
 	return old
 }
 
+// A tester is a test, of rapid or not.
+type tester interface {
+	fatal
+	Context() context.Context
+}
+
 // against holds Apply to the reference.
-func against(t *rapid.T, text, old []rune, limits edit.Limits) {
+func against(t tester, text, old []rune, limits edit.Limits) {
 	e := edit.Edit{Old: string(old), New: "new"}
 	if e.Old == "" || e.Old == e.New {
 		return
@@ -294,8 +310,79 @@ func TestApproximateLarge(t *testing.T) {
 						}
 					}
 				}
+				if rapid.Bool().Draw(t, "cut") { // the document ends before the old text does
+					text = text[:min(len(text), max(0, from+length-random(1+length/4)))]
+				}
 				against(t, text, old, drawLimits(t))
 			})
 		})
 	}
+}
+
+func TestEdges(t *testing.T) {
+	for _, tt := range []struct{ name, text, old, want string }{
+		{"a word begins", "prefix Introduction to the matter, suffix", "QIntroduction to the matter,", "Introduction to the matter,"},
+		{"its first letter is wrong", "prefix Introduction to the matter, suffix", "Xntroduction to the matter,", "Introduction to the matter,"},
+		{"a mark for another", "so it was the end of it! Next", "so it was the end of it.", "so it was the end of it!"},
+		{"a mark that is not there", "so it was the end of it and so on", "so it was the end of it.", "so it was the end of it"},
+		{"a line ends", "so it was the end of it\nNext", "so it was the end of itx", "so it was the end of it"},
+		{"a list", "a\n- an item of the list\n", "* an item of the list\n", "- an item of the list\n"},
+		{"after punctuation", "。这是一段关于人工智能的文字。", "X是一段关于人工智能的文字。", "这是一段关于人工智能的文字。"},
+		{"within a word", "irrelevant as it may seem to you", "Xelevant as it may seem to you", "relevant as it may seem to you"},
+	} {
+		r, err := edit.Apply(t.Context(), tt.text, []edit.Edit{{Old: tt.old, New: "new"}}, edit.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		} else if got := r.Hits[0].Matched; got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	// The passage could be moved by a whole unit.
+	if _, err := edit.Apply(t.Context(), "ccc"+strings.Repeat("a", 25)+"ccc", []edit.Edit{{Old: "b" + strings.Repeat("a", 18) + "b", New: "new"}}, edit.Options{}); !isRefusal(err, edit.Ambiguous) {
+		t.Errorf("a passage that can be anywhere: %v", err)
+	}
+	_, err := edit.Apply(t.Context(), "<abababababababababab>", []edit.Edit{{Old: "Xababababababababa", New: "new"}}, edit.Options{})
+	var r *edit.Refusal
+	if !errors.As(err, &r) || r.Kind != edit.Ambiguous || !strings.Contains(r.Message, "at which character") || !strings.Contains(r.Message, "line 1") {
+		t.Errorf("a tie: %v", err)
+	}
+}
+
+func TestApproximateRefusals(t *testing.T) {
+	const text = "alpha\nthe quick brown fox jumps over it\nomega and more\nthe quick brown fax jumps over it\n"
+	_, err := edit.Apply(t.Context(), text, []edit.Edit{{Old: "the quikc brown fox jumps over it", New: "new"}}, edit.Options{})
+	var r *edit.Refusal
+	if !errors.As(err, &r) || r.Kind != edit.Ambiguous || !strings.Contains(r.Message, "lines 2, 4") || len(r.Places) != 2 || r.Places[1].Line != 4 {
+		t.Errorf("two places: %+v", r)
+	}
+	if _, err := edit.Apply(t.Context(), text, []edit.Edit{{Old: "the quikc brown fox jumps over it", New: "new", ReplaceAll: true}}, edit.Options{}); !isRefusal(err, edit.Ambiguous) {
+		t.Errorf("all places: %v", err)
+	}
+	got, err := edit.Apply(t.Context(), text, []edit.Edit{{Old: "aplha\nthe quick brown", New: "a\nb", ReplaceAll: true}}, edit.Options{})
+	if err != nil || got.Hits[0].Count != 1 || !strings.HasPrefix(got.Text, "a\nb fox jumps") {
+		t.Errorf("all places of one: %q, %v", got.Text, err)
+	}
+	got, err = edit.Apply(t.Context(), "alpha\r\nthe quick brown fox jumps over it\r\n", []edit.Edit{{Old: "aplha\nthe quick brown", New: "a\nb"}}, edit.Options{})
+	if err != nil || !strings.HasPrefix(got.Text, "a\r\nb fox jumps") {
+		t.Errorf("line ends: %q, %v", got.Text, err)
+	}
+	for _, l := range []edit.Limits{{MaxRatio: -0.1}, {MaxRatio: 1.1}, {MaxRatio: math.NaN()}, {MinDistance: -1}, {MinLength: -1}, {Margin: -2}} {
+		if _, err := edit.Apply(t.Context(), "a", []edit.Edit{{Old: "a", New: "b"}}, edit.Options{Limits: &l}); !isRefusal(err, edit.Invalid) {
+			t.Errorf("limits %+v: %v", l, err)
+		}
+	}
+}
+
+func FuzzApproximate(f *testing.F) {
+	f.Add("the quick brown fox\njumps over the lazy dog", "the quikc brwn fox", 0.3, 5, 0, -1)
+	f.Add("ababababab", "Xabab", 1.0, 0, 0, 0)
+	f.Add("漢字かな\U00020000e\u0301", "字かX\U00020000e", 0.5, 9, 3, 1)
+	f.Fuzz(func(t *testing.T, text, old string, ratio float64, least, length, margin int) {
+		limits := edit.Limits{MaxRatio: ratio, MinDistance: least, MinLength: length, Margin: margin}
+		if len(text) > 400 || len(old) > 200 || !utf8.ValidString(text) || !utf8.ValidString(old) || old == "new" || old == "" ||
+			!(ratio >= 0 && ratio <= 1) || min(least, length) < 0 || margin < edit.MarginTenth || max(least, margin) > 1000 {
+			return
+		}
+		against(t, []rune(text), []rune(old), limits)
+	})
 }

@@ -45,8 +45,9 @@ type tally struct {
 
 	// Which sections have a gram, known by its hash. Others of the same hash
 	// only add to the counts.
-	some   *[gramSpace / 64]uint64
-	which  *[gramSpace]uint16
+	hashes hasher
+	some   []uint64
+	which  []uint32
 	owners []uint64
 
 	shift  int      // a bin has 1<<shift characters
@@ -57,12 +58,14 @@ type tally struct {
 // byCount finds the sections that have enough of their pieces standing close
 // together, and keeps those that resemble what stands there.
 func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
-	t := tally{size: gram, some: new([gramSpace / 64]uint64), which: new([gramSpace]uint16), owners: make([]uint64, 1)}
+	t := tally{size: gram, owners: make([]uint64, 1)}
 	if len(s.old) < s.size*3/2 {
 		t.size = shortGram
 	}
 	t.mask = ^uint64(0) >> (64 - 8*t.size)
 	t.sections = s.sections(t.size)
+	t.hashes = newHasher(64 * len(s.old) / t.size)
+	t.some, t.which = make([]uint64, t.hashes.space()/64), make([]uint32, t.hashes.space())
 	longest := 0
 	for i, g := range t.sections {
 		if len(g.pieces)-g.share < max(fewestSeed, len(g.pieces)/8) {
@@ -73,7 +76,11 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 			t.own(s.old, p.from, i)
 		}
 	}
-	t.shift = min(max(bits.Len(uint(longest/4))-1, 4), 15)
+	for t.shift = max(bits.Len(uint(longest/4))-1, 4); len(s.text)>>t.shift*len(t.sections) > maxCounts; t.shift++ {
+	}
+	if t.shift > 15 {
+		return nil, false, nil // a bin could have more than can be counted
+	}
 	if !t.count(s.text) {
 		return nil, false, nil
 	}
@@ -111,20 +118,35 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 	return found, true, nil
 }
 
+// around returns where a passage can be of which text[from:till] holds the part
+// that belongs to this piece of the old text. An edit adds one character, which
+// mostly is one byte.
+func (s sieve) around(p piece, from, till int) region {
+	before, after := from-p.from-s.limit, till+len(s.old)-p.till+s.limit
+	if before < 0 || firstForeign(s.text[before:from]) < from-before {
+		before = from - p.from - utf8.UTFMax*s.limit
+	}
+	if after > len(s.text) || firstForeign(s.text[till:after]) < after-till {
+		after = till + len(s.old) - p.till + utf8.UTFMax*s.limit
+	}
+	return whole(s.text, before, after)
+}
+
+// hash returns the number of the gram at byte i of text.
 func (t *tally) hash(text string, i int) uint32 {
 	if i+gram <= len(text) {
-		return hash(load(text, i) & t.mask)
+		return t.hashes.of(load(text, i) & t.mask)
 	}
 	var b [gram]byte
 	copy(b[:], text[i:i+t.size])
-	return hash(binary.LittleEndian.Uint64(b[:]))
+	return t.hashes.of(binary.LittleEndian.Uint64(b[:]))
 }
 
 // own says that a section has the gram at byte i of old.
 func (t *tally) own(old string, i, section int) {
 	h := t.hash(old, i)
 	if t.which[h] == 0 {
-		t.which[h] = uint16(len(t.owners)) // no more than there are hashes but one
+		t.which[h] = uint32(len(t.owners))
 		t.owners = append(t.owners, 0)
 		t.some[h/64] |= 1 << (h % 64)
 	}
@@ -139,7 +161,7 @@ func (t *tally) count(text string) bool {
 	t.counts = make([]uint16, (len(text)>>t.shift+1)*n)
 	t.starts = make([]int, 0, len(text)>>t.shift+2)
 	row := t.counts
-	chars, hits, mask, some := 0, 0, t.mask, t.some
+	chars, hits, mask, some, hashes := 0, 0, t.mask, t.some, t.hashes
 	for i := 0; i < len(text); i++ {
 		if !utf8.RuneStart(text[i]) {
 			continue
@@ -152,7 +174,7 @@ func (t *tally) count(text string) bool {
 		var h uint32
 		switch {
 		case i+gram <= len(text):
-			h = hash(load(text, i) & mask)
+			h = hashes.of(load(text, i) & mask)
 		case i+t.size <= len(text):
 			h = t.hash(text, i)
 		default:

@@ -3,17 +3,19 @@
 // Package edit finds old text in a document and puts new text in its place.
 //
 // Begin with [Apply]. It looks for each old text in layers, the closest kind
-// of match first, and the first layer that finds anything decides. Old text
-// has to stand in exactly one place, unless every place is meant; whatever is
-// not certain is refused, with a message that says what to do.
-// [ApplyChanges] replays what Apply did, and [Lines] is the one definition of
-// a line.
+// of match first, and the first layer that finds anything decides: letter for
+// letter; then in another spelling of the same, such as other quotes, line
+// ends or forms of Unicode; then the one passage that differs by the fewest
+// edits, if nothing else comes near. Old text has to stand in exactly one
+// place, unless every place is meant; whatever is not certain is refused, with
+// a message that says what to do. Who edits the same text more than once keeps
+// a [Document]. [ApplyChanges] replays what Apply did, and [Lines] is the one
+// definition of a line.
 //
 // The package is pure. It promises that bytes outside the replaced spans stay
-// as they are, that several edits happen all or not at all, that the time an
-// edit takes grows with the size of the document and not with its content,
-// and that positions are code points of the text before the edit. It knows
-// nothing of artifacts or versions.
+// as they are, that several edits happen all or not at all, that the work of a
+// call is bounded, whatever the texts hold, and that positions are code points
+// of the text before the edit. It knows nothing of artifacts or versions.
 package edit
 
 import (
@@ -27,13 +29,13 @@ import (
 
 // Limits. They bound the time and memory of one call.
 const (
-	DefaultMaxText = 20 << 20 // bytes of a document, before and after
-	MaxOld         = 100_000  // code points of an old text
-	MaxPlaces      = 100      // places that a Hit or Refusal lists
-	maxWork        = 4 << 30  // bytes that all edits of a call may walk over
-	maxSteps       = 1 << 30  // steps of the looser layers, of a few nanoseconds each
-	hardMaxText    = 1 << 30  // bytes that positions can tell apart
-	maxChanges     = 1000     // separate changes of one edit
+	DefaultMaxText = 20 << 20  // bytes of a document, before and after
+	MaxOld         = 100_000   // code points of an old text
+	MaxPlaces      = 100       // places that a Hit or Refusal lists
+	maxWork        = 4 << 30   // bytes that all edits of a call may walk over
+	maxSteps       = 1 << 30   // steps of the looser layers, of a few nanoseconds each
+	hardMaxText    = 100 << 20 // bytes that are possible whatever the options say: normalised, a text can be eleven times as long
+	maxChanges     = 1000      // separate changes of one edit
 )
 
 // An Edit is the wish to replace Old by New. Old must not be empty, and New
@@ -43,7 +45,8 @@ type Edit struct {
 	New string `json:"new"`
 
 	// ReplaceAll replaces every place, from left to right, skipping places
-	// that overlap one already replaced.
+	// that overlap one already replaced. A passage that only resembles Old
+	// has to be the only one even then.
 	ReplaceAll bool `json:"replace_all,omitempty"`
 }
 

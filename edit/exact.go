@@ -84,16 +84,16 @@ func borders(s string) []int32 {
 // strings.Index is used.
 type leaper struct {
 	text, old string
-	heads     *[leapSpace]uint16 // 1 more than the last place of a gram in old, by its hash
-	chain     []uint16           // for each place, the one before of the same hash, as in heads
-	patience  int                // comparisons that are left
+	hash      hasher
+	heads     []uint16 // 1 more than the last place of a gram in old, by its hash
+	chain     []uint16 // for each place, the one before of the same hash, as in heads
+	patience  int      // comparisons that are left
 }
 
 const (
-	leapFrom  = 64      // bytes of old that make it worth while
-	leapOver  = 64      // how many times as long the text has to be
-	leapPart  = 1 << 10 // how much of old is looked at
-	leapSpace = 1 << 12
+	leapFrom = 64      // bytes of old that make it worth while
+	leapOver = 64      // how many times as long as that the text has to be
+	leapPart = 1 << 10 // how much of old is looked at
 )
 
 func newLeaper(text, old string) *leaper {
@@ -101,9 +101,11 @@ func newLeaper(text, old string) *leaper {
 	if len(old) < leapFrom || len(text) < leapOver*leapFrom {
 		return l
 	}
-	l.heads, l.chain = new([leapSpace]uint16), make([]uint16, min(len(old), leapPart)-gram+1)
+	l.chain = make([]uint16, min(len(old), leapPart)-gram+1)
+	l.hash = newHasher(4 * len(l.chain))
+	l.heads = make([]uint16, l.hash.space())
 	for i := range l.chain {
-		h := &l.heads[hash(load(old, i))%leapSpace]
+		h := &l.heads[l.hash.of(load(old, i))]
 		l.chain[i], *h = *h, uint16(i+1)
 	}
 	l.patience = len(text) / gram
@@ -115,7 +117,7 @@ func (l *leaper) next(i int) int {
 	if l.heads != nil {
 		for t := i + len(l.chain) - 1; t+gram <= len(l.text) && l.patience > 0; t += len(l.chain) {
 			found := -1
-			for o := l.heads[hash(load(l.text, t))%leapSpace]; o != 0; o = l.chain[o-1] {
+			for o := l.heads[l.hash.of(load(l.text, t))]; o != 0; o = l.chain[o-1] {
 				l.patience--
 				at := t - int(o-1)
 				if at < i || load(l.text, t) != load(l.old, int(o-1)) {

@@ -133,7 +133,7 @@ func (f *folder) foreign(i, begin, end int) {
 	}
 	for i < end {
 		if run < 0 {
-			i, before = f.stay(table, i, end, before)
+			i = f.stay(table, i, end)
 		}
 		r, n := rune(f.src[i]), 1
 		if r >= utf8.RuneSelf {
@@ -177,18 +177,15 @@ func (f *folder) foreign(i, begin, end int) {
 	f.settle(run, end, false)
 }
 
-// stay goes over characters that stay as they are, up to the last one that
-// does not depend on what comes behind it.
-func (f *folder) stay(table *[0x10000]trait, i, end int, before trait) (int, trait) {
-	var last trait // of the character at i, once it is known to stay
+// stay goes over characters that stay as they are, and returns the last of
+// them: whether that stays depends on what comes behind it.
+func (f *folder) stay(table *[0x10000]trait, i, end int) int {
 	src := f.src[:end]
 	for j := i; j < len(src); {
 		n, t := 1, trait(0)
 		switch c := src[j]; {
+		case c == ' ':
 		case c < utf8.RuneSelf:
-			if c == ' ' {
-				return i, before
-			}
 			t = table[c]
 		case c>>4 == 0b1110 && j+3 <= len(src):
 			n = 3
@@ -197,13 +194,10 @@ func (f *folder) stay(table *[0x10000]trait, i, end int, before trait) (int, tra
 		if t&plain == 0 {
 			break
 		}
-		if j > i { // what is before j is settled now
-			before = last
-		}
-		i, last = j, t
+		i = j
 		j += n
 	}
-	return i, before
+	return i
 }
 
 // settle leaves out a run of spaces and characters without width, or keeps the

@@ -181,7 +181,7 @@ func (b *band) width(i int) int {
 func (b *band) run(numbers []int32) (taken int, found bool) {
 	final, bottom := b.p.blocks-1, uint(b.p.size-1)%word
 	last, score, limit, rows := b.last, b.score, b.limit, b.p.rows
-	up, down := b.up[b.first:last+1], b.down[b.first:last+1]
+	up := b.up[b.first : last+1]
 	steps := 0
 	for taken = 0; taken < len(numbers) && !found; {
 		if len(up) == 2 && b.first == 0 && score > limit+1 {
@@ -193,7 +193,7 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 				b.last = last
 				b.shrink()
 				last, score = b.last, b.score
-				up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+				up = b.up[b.first : last+1]
 			}
 			if taken += n; taken == len(numbers) {
 				break
@@ -205,8 +205,11 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 		}
 		taken++
 		rise, fall := b.anchored, uint64(0)
+		if b.first > 0 {
+			rise = 1
+		}
 		var h, l uint64
-		down, eqs := down[:len(up)], row[b.first:][:len(up)]
+		down, eqs := b.down[b.first:][:len(up)], row[b.first:][:len(up)]
 		for i, u := range up {
 			d, eq := down[i], eqs[i]
 			xv := eq | d
@@ -229,7 +232,7 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 			score += int(rise) - int(fall)
 			if before <= limit && (row[last+1]&1 != 0 || fall != 0) {
 				last++
-				up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+				up = b.up[b.first : last+1]
 				score = before + b.open(last, row[last], rise, fall)
 				steps++
 				found = last == final && score <= limit
@@ -240,7 +243,7 @@ func (b *band) run(numbers []int32) (taken int, found bool) {
 			b.last, b.score = last, score
 			b.shrink()
 			last, score = b.last, b.score
-			up, down = b.up[b.first:last+1], b.down[b.first:last+1]
+			up = b.up[b.first : last+1]
 		}
 	}
 	b.last, b.score = last, score
@@ -322,11 +325,10 @@ func (b *band) shrink() {
 	}
 }
 
-// pass says that an anchored band is behind so many characters of the text:
-// beginnings of the pattern that are shorter by more than the limit differ by
-// more than the limit, and need not be looked at.
-func (b *band) pass(characters int) {
-	b.first = min(max(b.first, (characters-b.limit-1)/word), b.last)
+// skip leaves out blocks at the top: all of the first rows, that many, have
+// counts above the limit from here on, or are of no use any more.
+func (b *band) skip(rows int) {
+	b.first = min(max(b.first, rows/word), b.last)
 }
 
 // A meter bounds the work of one call, in steps that are left.
@@ -374,10 +376,20 @@ func (p *profile) search(ctx context.Context, m *meter, text string, limit int, 
 			n++
 		}
 		for done := 0; done < n; {
-			taken, found := b.run(numbers[done:n])
+			// What is left of the text has to do for the rest of the pattern.
+			left := len(text) - at
+			if done > 0 {
+				left -= int(ends[done-1])
+			}
+			next := n
+			if left < p.size {
+				b.skip(p.size - left - b.limit - 1)
+				next = min(n, done+word)
+			}
+			taken, found := b.run(numbers[done:next])
 			done += taken
 			if !found {
-				break
+				continue
 			}
 			if b.limit = yield(at+int(ends[done-1]), b.score); b.limit < 0 {
 				return m.spend(ctx, b.steps)
@@ -411,7 +423,7 @@ func (p *profile) lengths(ctx context.Context, m *meter, text []rune, distance i
 				out = append(out, done)
 			}
 		}
-		b.pass(done)
+		b.skip(done - distance - 1) // shorter beginnings of the pattern
 		if err := m.spend(ctx, b.steps); err != nil {
 			return nil, err
 		}
@@ -445,7 +457,7 @@ func distance(ctx context.Context, m *meter, pattern, text []rune) (int, error) 
 				if done += taken; found && i+done == len(text) {
 					d = b.score
 				}
-				b.pass(i + done)
+				b.skip(i + done - limit - 1)
 			}
 			if err := m.spend(ctx, b.steps); err != nil {
 				return 0, err

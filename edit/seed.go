@@ -5,6 +5,7 @@ package edit
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 )
@@ -20,46 +21,57 @@ const (
 	seedFrom    = 4 << 10 // shorter texts, in bytes, are searched as they are
 	gram        = 8       // bytes that are compared at once
 	shortGram   = 5       // the same, of ASCII, where edits are close to each other
-	gramSpace   = 1 << 16 // how many hashes there are
 	maxSections = 64
-	seedCost    = 4 // bytes that are looked at in the time of a step
-	fewestSeed  = 3 // seeds that have to be found for a count to tell anything
+	maxCounts   = 8 << 20 // bins of the text, for each section
+	seedCost    = 4       // bytes that are looked at in the time of a step
+	fewestSeed  = 3       // seeds that have to be found for a count to tell anything
 )
 
-// regions returns the parts of the text in which every passage lies that
-// differs by at most limit edits, or is within the margin of the closest; and
-// a limit that the closest keeps to.
-func (a *approximate) regions(ctx context.Context, limit int) ([]region, int, error) {
-	all := []region{{0, len(a.text)}}
+// An area is where passages have to be looked for.
+type area struct {
+	// Every passage lies in one of the regions that differs by at most limit
+	// edits, or is within the margin of the closest.
+	regions []region
+	limit   int   // the closest differs by no more
+	ends    []int // where those end that differ by limit; nil: not known yet
+}
+
+// areaOf returns the area of passages that differ by at most limit edits.
+func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
+	all := area{regions: []region{{0, len(a.text)}}, limit: limit}
 	if len(a.text) < max(seedFrom, 4*len(a.old)) || len(a.old) < 2*gram {
-		return all, limit, nil
+		return all, nil
 	}
 	if err := a.meter.spend(ctx, int64(len(a.text)/seedCost)); err != nil {
-		return nil, 0, err
+		return area{}, err
 	}
 	guess, ok := a.guess()
 	if !ok {
-		return all, limit, nil
+		return all, nil
 	}
-	var d int
 	var ends []int
 	for _, most := range []int{limit / 4, limit} { // a narrow band is a fast one
 		var err error
-		if d, ends, err = a.closest(ctx, []region{guess}, most); err != nil {
-			return nil, 0, err
+		if all.limit, ends, err = a.closest(ctx, []region{guess}, most); err != nil {
+			return area{}, err
 		}
-		if len(ends) > 0 {
+		if ends != nil {
 			break
 		}
 	}
-	if len(ends) == 0 {
-		return all, limit, nil
+	if ends == nil {
+		return all, nil
 	}
-	s := sieve{text: a.text, old: a.old, size: len(a.pattern), limit: d + a.margin}
-	if found, ok, err := s.regions(ctx, a.meter); ok || err != nil {
-		return found, d, err
+	s := sieve{text: a.text, old: a.old, size: len(a.pattern), limit: all.limit + a.margin}
+	found, ok, err := s.regions(ctx, a.meter)
+	if !ok || err != nil {
+		return all, err
 	}
-	return all, d, nil
+	at := area{regions: found, limit: all.limit}
+	if !slices.ContainsFunc(found, func(r region) bool { return r.from < guess.from || r.till > guess.till }) {
+		at.ends = ends
+	}
+	return at, nil
 }
 
 func load(s string, i int) uint64 {
@@ -68,21 +80,33 @@ func load(s string, i int) uint64 {
 		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
-func hash(x uint64) uint32 { return uint32(x * 0x9E3779B97F4A7C15 >> 48) }
+// A hasher gives grams numbers below a power of two.
+type hasher struct{ shift uint }
+
+// newHasher returns a hasher for a number of grams of which each should seldom
+// share its number.
+func newHasher(grams int) hasher {
+	return hasher{uint(64 - min(max(bits.Len(uint(grams)), 10), 16))}
+}
+
+func (h hasher) space() int { return 1 << (64 - h.shift) }
+
+func (h hasher) of(x uint64) uint32 { return uint32(x * 0x9E3779B97F4A7C15 >> (h.shift & 63)) }
 
 // guess returns where a passage may well be: where most of the grams that are
 // sampled from the text stand as far from each other as in the old text.
 func (a *approximate) guess() (region, bool) {
-	at := new([gramSpace]int32) // 1 more than where the old text has a gram
+	hash := newHasher(4 * len(a.old))
+	at := make([]int32, hash.space()) // 1 more than where the old text has a gram
 	for i := range len(a.old) - gram + 1 {
-		at[hash(load(a.old, i))] = int32(i + 1)
+		at[hash.of(load(a.old, i))] = int32(i + 1)
 	}
 	const shift = 6
 	votes := make([]int32, (len(a.text)+len(a.old))>>shift+2)
 	best, most := 0, int32(0)
 	for i := 0; i+gram <= len(a.text); i += gram {
 		x := load(a.text, i)
-		o := at[hash(x)]
+		o := at[hash.of(x)]
 		if o == 0 || load(a.old, int(o-1)) != x {
 			continue
 		}
@@ -98,7 +122,7 @@ func (a *approximate) guess() (region, bool) {
 		}
 	}
 	from := best<<shift - len(a.old)
-	slack := len(a.old)/4 + 1<<shift
+	slack := len(a.old)/4 + 2<<shift
 	return whole(a.text, from-slack, from+2<<shift+len(a.old)+slack), most > 1
 }
 
@@ -158,19 +182,6 @@ func merge(found []region) (merged []region, covered int) {
 	return merged, covered
 }
 
-// around returns where a passage can be of which text[from:till] holds the part
-// that belongs to this piece of the old text. An edit adds one character.
-func (s sieve) around(p piece, from, till int) region {
-	before, after := from-p.from-s.limit, till+len(s.old)-p.till+s.limit
-	if before < 0 || firstForeign(s.text[before:from]) < from-before {
-		before = from - p.from - utf8.UTFMax*s.limit
-	}
-	if after > len(s.text) || firstForeign(s.text[till:after]) < after-till {
-		after = till + len(s.old) - p.till + utf8.UTFMax*s.limit
-	}
-	return whole(s.text, before, after)
-}
-
 // byOne cuts the old text into one piece more than there may be edits, so that
 // one of them stands in every passage as it is. Pieces are long enough that
 // the text needs only be sampled.
@@ -185,7 +196,8 @@ func (s sieve) byOne() ([]region, bool) {
 		return nil, false
 	}
 	// Grams of the same hash are chained.
-	head := new([gramSpace]int32)
+	hash := newHasher(4 * len(s.old))
+	head := make([]int32, hash.space())
 	type spot struct {
 		at    int32 // in old
 		piece int32
@@ -194,7 +206,7 @@ func (s sieve) byOne() ([]region, bool) {
 	spots := make([]spot, 1, len(s.old))
 	for n, p := range pieces {
 		for i := p.from; i+gram <= p.till; i++ {
-			h := hash(load(s.old, i))
+			h := hash.of(load(s.old, i))
 			spots = append(spots, spot{int32(i), int32(n), head[h]})
 			head[h] = int32(len(spots) - 1)
 		}
@@ -202,7 +214,7 @@ func (s sieve) byOne() ([]region, bool) {
 	var found []region
 	patience := len(s.text) / 4
 	for i := 0; i+gram <= len(s.text); i += stride {
-		n := head[hash(load(s.text, i))]
+		n := head[hash.of(load(s.text, i))]
 		for ; n != 0; n = spots[n].next {
 			p := pieces[spots[n].piece]
 			from := i - (int(spots[n].at) - p.from)
@@ -214,8 +226,8 @@ func (s sieve) byOne() ([]region, bool) {
 				continue
 			}
 			if patience -= (till - from) / gram; s.text[from:till] == s.old[p.from:p.till] {
-				patience -= s.limit / gram
-				found = append(found, s.around(p, from, till))
+				slack := utf8.UTFMax * s.limit
+				found = append(found, whole(s.text, from-p.from-slack, till+len(s.old)-p.till+slack))
 			}
 		}
 	}

@@ -72,7 +72,24 @@ func TestSieveKeepsEveryPassage(t *testing.T) {
 		size := min(len(text), 16+r.IntN(rapid.SampledFrom([]int{50, 300, 1500}).Draw(t, "size")))
 		from := r.IntN(len(text) - size + 1)
 		old := scramble(r, text[from:from+size], []rune(letters), size*r.IntN(15)/100)
-		s := sieve{text: string(text), old: string(old), size: len(old), limit: len(old) * rapid.SampledFrom([]int{0, 2, 5, 10, 15, 20}).Draw(t, "limit") / 100}
+		limit := len(old) * rapid.SampledFrom([]int{0, 2, 5, 10, 15, 20}).Draw(t, "limit") / 100
+		switch kind := r.IntN(4); {
+		case kind == 0 && limit > 0: // as many pieces are spoilt as can be
+			old = slices.Clone(text[from : from+size])
+			for i := range limit {
+				old[i*len(old)/limit] = '#'
+			}
+		case kind == 1 && limit > 0: // all edits are on one side
+			old = slices.Clone(text[from : from+size])
+			if limit < len(old)/2 {
+				old = slices.Delete(old, 1, 1+limit)
+			}
+			if r.IntN(2) == 0 {
+				slices.Reverse(old)
+				slices.Reverse(text)
+			}
+		}
+		s := sieve{text: string(text), old: string(old), size: len(old), limit: limit}
 		m := meter(maxSteps)
 		for name, sift := range map[string]func() ([]region, bool, error){
 			"one":   func() ([]region, bool, error) { found, ok := s.byOne(); return found, ok, nil },
@@ -130,11 +147,14 @@ func TestSeedsChangeNothing(t *testing.T) {
 		m := meter(maxSteps)
 		a := approximate{meter: &m, text: string(text), old: string(old), pattern: old, profile: newProfile(old), margin: r.IntN(2 + size/8)}
 		all := []region{{0, len(a.text)}}
-		regions, limit, err := a.regions(t.Context(), size*3/10)
+		at, err := a.areaOf(t.Context(), size*3/10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, ends, err := a.closest(t.Context(), regions, limit)
+		d, ends := at.limit, at.ends
+		if ends == nil {
+			d, ends, err = a.closest(t.Context(), at.regions, at.limit)
+		}
 		want, wantEnds, wantErr := a.closest(t.Context(), all, size*3/10)
 		if err != nil || wantErr != nil || d != want && len(wantEnds) > 0 || !slices.Equal(ends, wantEnds) {
 			t.Fatalf("distance %d at %v, %v; without seeds %d at %v, %v", d, ends, err, want, wantEnds, wantErr)
@@ -146,7 +166,7 @@ func TestSeedsChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, found, err := a.another(t.Context(), regions, best, d+a.margin)
+		_, found, err := a.another(t.Context(), at.regions, best, d+a.margin)
 		_, want2, err2 := a.another(t.Context(), all, best, d+a.margin)
 		if err != nil || err2 != nil || found != want2 {
 			t.Fatalf("another place: %v, %v; without seeds %v, %v", found, err, want2, err2)

@@ -20,9 +20,11 @@ const none rune = -1
 
 // settle returns the one edge that is aligned where the others are not: with
 // lines, else with runs of the kind of character that the old text has there,
-// else with words. The first rule that leaves one edge decides; false says
-// that none does.
-func settle(cuts []int, edgeAt func(int) edge) (int, bool) {
+// else with words. The first rule that leaves one edge decides. Where none
+// does, as within a word, but all that is open is whether the last few
+// characters are other ones or too many, they count as other ones; false says
+// that more than that is open. The cuts ascend, and d is the distance.
+func (a *approximate) settle(cuts []int, d int, outermost func([]int) int, edgeAt func(string, int, string) edge) (int, bool) {
 	for _, rule := range []func(edge) bool{
 		func(e edge) bool { return e.line },
 		func(e edge) bool { return kind(e.inside) == kind(e.wanted) && kind(e.outside) != kind(e.inside) },
@@ -33,7 +35,7 @@ func settle(cuts []int, edgeAt func(int) edge) (int, bool) {
 		}
 		var aligned []int
 		for _, c := range cuts {
-			if rule(edgeAt(c)) {
+			if rule(edgeAt(a.text, c, a.old)) {
 				aligned = append(aligned, c)
 			}
 		}
@@ -41,8 +43,12 @@ func settle(cuts []int, edgeAt func(int) edge) (int, bool) {
 			cuts = aligned
 		}
 	}
-	return cuts[0], len(cuts) == 1
+	span := a.text[cuts[0]:cuts[len(cuts)-1]]
+	return outermost(cuts), len(cuts) <= d+1 && utf8.RuneCountInString(span) == len(cuts)-1
 }
+
+func firstOf(cuts []int) int { return cuts[0] }
+func lastOf(cuts []int) int  { return cuts[len(cuts)-1] }
 
 // startEdge returns the edge of a passage of text that begins at byte i.
 func startEdge(text string, i int, old string) edge {

@@ -75,6 +75,7 @@ func (f *face) artifacts() {
 	f.uploads()
 	f.writing()
 	f.history()
+	f.texts()
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/artifacts", "list-artifacts", "List the artifacts of a branch, with the edits of an active run", http.StatusOK),
 		func(ctx context.Context, in *struct {

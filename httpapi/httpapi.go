@@ -62,6 +62,8 @@ func New(a *app.App, o Options) http.Handler {
 	f.runs()
 	f.events()
 	f.artifacts()
+	f.exports()
+	f.imports()
 	f.files()
 	f.tools()
 	f.models()

@@ -24,11 +24,14 @@ GET    /conversations/{cid}
 GET    /conversations/{cid}/artifacts
 GET    /conversations/{cid}/artifacts/{id}
 GET    /conversations/{cid}/artifacts/{id}/diff
+GET    /conversations/{cid}/artifacts/{id}/export
 GET    /conversations/{cid}/artifacts/{id}/raw
 GET    /conversations/{cid}/artifacts/{id}/route
+GET    /conversations/{cid}/artifacts/{id}/text
 GET    /conversations/{cid}/artifacts/{id}/versions
 GET    /conversations/{cid}/artifacts/{id}/versions/{n}
 GET    /conversations/{cid}/events
+GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
 GET    /files/{ref}
 GET    /findings
@@ -38,6 +41,7 @@ GET    /tools
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 POST   /conversations
+POST   /conversations/import
 POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/messages
@@ -108,12 +112,16 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	b.upload(c, "b.png", "image/png", png)
 	run := b.ended(c, `{"text":"Go.","attachments":["a.txt","b.png"]}`)
 	at := "/conversations/" + c
+	exported := string(b.do("GET", at+"/export", nil).body)
 	for _, tt := range []struct {
 		method, path, template string
 		body                   any
 		status                 string
 	}{
 		{"POST", "/conversations", "/conversations", `{"title":"x"}`, "201"},
+		{"POST", "/conversations/import", "/conversations/import", exported, "201"},
+		{"POST", "/conversations/import", "/conversations/import", "rubbish", "default"},
+		{"GET", at + "/artifacts/b.png/export?format=md", "/conversations/{cid}/artifacts/{id}/export", nil, "default"},
 		{"GET", "/conversations", "/conversations", nil, "200"},
 		{"GET", "/conversations?search=go", "/conversations", nil, "200"},
 		{"GET", at, "/conversations/{cid}", nil, "200"},
@@ -126,6 +134,9 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"GET", at + "/artifacts/note/versions", "/conversations/{cid}/artifacts/{id}/versions", nil, "200"},
 		{"GET", at + "/artifacts/note/versions/2", "/conversations/{cid}/artifacts/{id}/versions/{n}", nil, "200"},
 		{"GET", at + "/artifacts/note/versions?edits=true", "/conversations/{cid}/artifacts/{id}/versions", nil, "200"},
+		{"GET", at + "/artifacts/note/text", "/conversations/{cid}/artifacts/{id}/text", nil, "200"},
+		{"GET", at + "/artifacts/note/text?version=2", "/conversations/{cid}/artifacts/{id}/text", nil, "200"},
+		{"GET", at + "/artifacts/b.png/text", "/conversations/{cid}/artifacts/{id}/text", nil, "default"},
 		{"GET", at + "/artifacts/note/diff", "/conversations/{cid}/artifacts/{id}/diff", nil, "200"},
 		{"PATCH", at + "/artifacts/note", "/conversations/{cid}/artifacts/{id}", `{"title":"New"}`, "200"},
 		{"POST", at + "/artifacts/note/restore", "/conversations/{cid}/artifacts/{id}/restore", `{"version":2}`, "200"},

@@ -91,6 +91,12 @@ const (
 	TypeJSON       Key = "type.json"
 	TypeXML        Key = "type.xml"
 	TypeYAML       Key = "type.yaml"
+	TypeRTF        Key = "type.rtf"
+	TypeODT        Key = "type.odt"
+	TypeODS        Key = "type.ods"
+	TypeODP        Key = "type.odp"
+	TypeEPUB       Key = "type.epub"
+	TypeShell      Key = "type.shell"
 	TypeJPEG       Key = "type.jpeg"
 	TypePNG        Key = "type.png"
 	TypeGIF        Key = "type.gif"
@@ -114,6 +120,18 @@ const (
 
 func typeKey(mediaType string) Key {
 	switch mediaType {
+	case "application/rtf":
+		return TypeRTF
+	case "application/vnd.oasis.opendocument.text":
+		return TypeODT
+	case "application/vnd.oasis.opendocument.spreadsheet":
+		return TypeODS
+	case "application/vnd.oasis.opendocument.presentation":
+		return TypeODP
+	case "application/epub+zip":
+		return TypeEPUB
+	case "text/x-shellscript":
+		return TypeShell
 	case "text/markdown":
 		return TypeMarkdown
 	case "text/plain":

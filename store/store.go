@@ -62,6 +62,7 @@ type Tx struct {
 	Runs          Runs
 	Events        Events
 	Answers       Answers
+	Imports       Imports
 }
 
 // A Page asks for a part of a list.
@@ -187,6 +188,10 @@ type Versions interface {
 	// that number.
 	Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error)
 
+	// Artifacts returns the artifacts that have a visible version, on whatever
+	// branch, by ID; deleted ones too.
+	Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error)
+
 	// Edits returns journalled edits, by artifact and number.
 	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
 
@@ -277,4 +282,25 @@ type Answer struct {
 	Status    int          // HTTP
 	Body      []byte
 	CreatedAt time.Time
+}
+
+// Imports brings whole conversations in, over several transactions. Until the
+// last of them a conversation is missing for everybody, as if it were deleted:
+// its ids are taken, [Conversations.Restore] does not find it, and
+// [Store.Purge] removes it when nobody goes on with it.
+type Imports interface {
+	// Begin makes a conversation and lets this transaction write in it.
+	Begin(c artel.Conversation, at time.Time) error
+	// Continue lets another transaction write in it. To Purge, it was deleted
+	// at the time that came last. Of kind NotFound where nothing of this id is
+	// being imported, or Purge has begun with it.
+	Continue(id artel.ConversationID, at time.Time) error
+	// Version adds a visible version under the number that it has, which has
+	// to be above all of the artifact's (kind Conflict). text is nil for binary
+	// content. The journal has an edit of the number without a parent, text and
+	// changes, as these may not lead to the text. Of kind NotFound where this
+	// transaction does not import c.
+	Version(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
+	// Finish shows the conversation. Of kind NotFound as Continue.
+	Finish(id artel.ConversationID) error
 }

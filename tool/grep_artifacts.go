@@ -21,12 +21,13 @@ var grepDoc string
 
 // Limits of one search.
 const (
-	maxPattern   = 1000     // characters
-	maxContext   = 100      // lines on each side of a match
-	maxMatches   = 1000     // lines that match
-	usualMatches = 200      // where the model does not say how many
-	maxSearched  = 64 << 20 // bytes of text
-	maxGrepLine  = 1000     // characters of a line that are shown
+	maxPattern   = 1000      // characters
+	maxContext   = 100       // lines on each side of a match
+	maxMatches   = 1000      // lines that match
+	usualMatches = 200       // where the model does not say how many
+	maxSearched  = 64 << 20  // bytes of text
+	maxOpened    = 256 << 20 // bytes of documents whose text is taken out
+	maxGrepLine  = 1000      // characters of a line that are shown
 )
 
 type grepArgs struct {
@@ -43,7 +44,7 @@ func grepArtifacts() Tool {
 		if err != nil {
 			return mend(err)
 		}
-		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, usualMatches), bytes: maxSearched, last: -1}
+		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, usualMatches), bytes: maxSearched, docs: documents{left: maxOpened}, last: -1}
 		if err := g.search(ctx, e, in.ID); err != nil {
 			return mend(err)
 		}
@@ -89,6 +90,7 @@ type grep struct {
 	chars                   int // in out
 	matches, texts, skipped int
 	caps                    []string // the limits that were reached
+	docs                    documents
 	artifact                string
 	last                    int // the line of artifact that was shown last; -1: none yet
 }
@@ -104,41 +106,55 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 			if err == nil {
 				g.text(ctx, string(a.ID), text)
 			}
+			if !errors.Is(err, artel.Unsupported) {
+				return err
+			}
+		}
+		f, err := readable(ctx, e, ref)
+		switch {
+		case err != nil:
 			return err
-		}
-		f, err := look(ctx, e, ref)
-		if err == nil && f.Binary {
-			err = artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it is binary (%s) and has no lines; use get_artifact", f.MediaType)
-		}
-		if err == nil {
+		case f.derived != nil:
+			g.document(ctx, f.name(), f.MediaType, f.text)
+		default:
 			g.text(ctx, f.name(), f.text)
 		}
-		return err
+		return ctx.Err()
 	}
 	all, err := e.Workspace.List(ctx)
 	if err != nil {
 		return err
 	}
 	for i, a := range all {
-		if a.Binary {
-			g.skipped++
-			continue
-		}
-		text, _, err := e.Workspace.Peek(ctx, a.ID)
-		if errors.Is(err, artel.NotFound) || errors.Is(err, artel.Unsupported) {
-			continue // deleted or replaced meanwhile
-		}
-		if err != nil {
+		if err := g.one(ctx, e, a); err != nil {
 			return err
 		}
-		if g.text(ctx, string(a.ID), text); len(g.caps) > 0 {
+		if len(g.caps) > 0 {
 			if rest := len(all) - i - 1; rest > 0 {
 				g.cap(fmt.Sprintf("%d more artifacts were not searched", rest))
 			}
 			break
 		}
 	}
+	if n := g.docs.unopened; n > 0 {
+		g.cap(fmt.Sprintf("%d documents were not searched, because one search opens at most %d bytes of them", n, maxOpened))
+	}
 	return ctx.Err()
+}
+
+// one searches an artifact of this conversation.
+func (g *grep) one(ctx context.Context, e *Env, a artel.Artifact) error {
+	if a.Binary {
+		return g.derived(ctx, e, a)
+	}
+	text, _, err := e.Workspace.Peek(ctx, a.ID)
+	if errors.Is(err, artel.NotFound) || errors.Is(err, artel.Unsupported) {
+		return nil // deleted or replaced meanwhile
+	}
+	if err == nil {
+		g.text(ctx, string(a.ID), text)
+	}
+	return err
 }
 
 func (g *grep) cap(what string) { g.caps = append(g.caps, what) }
@@ -244,6 +260,7 @@ func (g *grep) result(in grepArgs) string {
 	if g.matches == 0 && len(g.caps) == 0 {
 		b.WriteString("Nothing matches.\n")
 	}
+	b.WriteString(g.docs.said())
 	if g.skipped > 0 {
 		fmt.Fprintf(&b, "[%d binary artifacts have no text and were not searched]\n", g.skipped)
 	}

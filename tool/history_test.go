@@ -3,12 +3,14 @@
 package tool_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
 )
 
@@ -168,6 +170,24 @@ func TestPut(t *testing.T) {
 	b.refused("put_artifact", m{"ref": "../../etc"})
 	b.refused("put_artifact", m{"ref": "shot.png", "id": "a/b"}, "not an artifact id")
 	b.refused("put_artifact", m{"ref": "shot.png", "title": strings.Repeat("x", 257)}, "256")
+
+	// What is on the web is staged by whoever may fetch.
+	b.refused("put_artifact", m{"url": "https://example.org/x"}, "not fetched here")
+	b.refused("put_artifact", m{"url": "https://example.org/x", "ref": "notes"}, "ref or url")
+	b.refused("put_artifact", m{}, "ref or url")
+	b.env.Fetch = func(ctx context.Context, address string) (artifact.Staged, error) {
+		if address != "https://example.org/a.csv" {
+			return artifact.Staged{}, artel.Errorf(artel.NotFound, "fetch", address, "the answer was 404 Not Found")
+		}
+		return b.files.Stage(ctx, strings.NewReader("\xef\xbb\xbfa,b\n"), media.Hint{Filename: "a.csv", DeclaredType: "text/csv"})
+	}
+	r = b.ok("put_artifact", m{"url": " https://example.org/a.csv "})
+	if want := `<artifact version="1"><id>a.csv</id> Put 'https://example.org/a.csv' as artifact 'a.csv' (text/csv, 7 bytes)</artifact>`; r.Content != want {
+		t.Errorf("got %s", r.Content)
+	}
+	b.ok("update_artifact", m{"id": "a.csv", "old_str": "a,b", "new_str": "c,d"})
+	b.refused("put_artifact", m{"url": "https://example.org/a.csv", "id": "a.csv"}, "there already")
+	b.refused("put_artifact", m{"url": "https://example.org/b.csv"}, "404")
 
 	// A text goes on from an older version, and from another conversation.
 	b.ok("create_artifact", m{"id": "notes", "title": "Notes", "content": "one"})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/media"
 )
@@ -37,7 +38,8 @@ func own(e *Env, s string) (artel.ArtifactID, error) {
 // found is an artifact at one version, with its text where it is text.
 type found struct {
 	artel.Artifact
-	text string
+	text    string
+	derived *artifact.Derived // where text was taken out of a document
 }
 
 // media returns the part that stands for f.

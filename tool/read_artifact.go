@@ -41,15 +41,12 @@ func readArtifact() Tool {
 		if in.Version > 0 {
 			ref.Version = in.Version
 		}
-		f, err := look(ctx, e, ref)
+		f, err := readable(ctx, e, ref)
 		if err != nil {
 			return mend(err)
 		}
-		if f.Binary {
-			return Failed("%s: it is binary (%s) and has no lines; use get_artifact", ref.Artifact, f.MediaType), nil
-		}
 		p := turn(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
-		return Result{Content: f.slice(in, p), Metadata: facts(f)}, nil
+		return Result{Content: f.slice(in, p), Metadata: readFacts(f)}, nil
 	})
 	t.Parallel = true
 	return t
@@ -116,8 +113,8 @@ func prefix(s string, n int) int {
 // slice writes a page as the model reads it.
 func (f found) slice(in readArgs, p page) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s" source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
-		attribute(f.name()), f.Version, attribute(f.MediaType), f.Source,
+	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s"%s source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
+		attribute(f.name()), f.Version, attribute(f.MediaType), f.origin(), f.Source,
 		utf8.RuneCountInString(f.text), utf8.RuneCountInString(p.body), p.total)
 	if p.last >= p.first {
 		fmt.Fprintf(&b, ` shown_lines="%d-%d"`, p.first, p.last)

@@ -55,7 +55,12 @@ type Env struct {
 	Workspace    *artifact.Workspace  // the conversation's artifacts as this run has made them
 	Artifacts    *artifact.Collection // for what the workspace does not show: other conversations and blobs; nil: out of reach
 	Target       route.Target         // what the model that asks can take
-	Locale       phrase.Locale
+
+	// Fetch takes in the bytes behind an http or https address. Its errors are
+	// for the model. Nil: nothing is fetched.
+	Fetch func(ctx context.Context, address string) (artifact.Staged, error)
+
+	Locale phrase.Locale
 }
 
 // Result is what comes of a call.

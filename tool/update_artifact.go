@@ -41,7 +41,7 @@ func updateArtifact() Tool {
 		if err != nil {
 			return mend(err)
 		}
-		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.Change{IfVersion: in.IfVersion})
+		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
 		if err != nil {
 			return refused(err, len(edits))
 		}

@@ -151,7 +151,7 @@ func TestAccessibleArtifacts(t *testing.T) {
 	var states []state
 	for _, artifact := range []string{
 		"report", "board.html", "board.html?view=code", "photo.jpg", "table.csv", "data.json", "doc.svg", "report.pdf", "tone.mp3",
-		"clip.mp4", "archive.zip", "code.go.txt", "notes.md?view=plain",
+		"clip.mp4", "archive.zip", "code.go.txt", "notes.md?view=plain", "report?view=diff", "report?view=diff&split=1", "report?view=edit",
 	} {
 		states = append(states, state{name: artifact, url: s.URL + "/c/" + string(id) + "/a/" + artifact, then: steps(see("#viewer")), part: "#panel"})
 	}

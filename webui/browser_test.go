@@ -108,9 +108,9 @@ func TestStop(t *testing.T) {
 	}
 	b.do(click("#status .stop"))
 	b.rest()
-	b.says("#messages", "takes a while", "cancelled", "Send a message to go on", "broke off here")
+	b.says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
 	b.do(chromedp.Reload(), see("#messages .message"))
-	b.says("#messages", "takes a while", "cancelled", "Send a message to go on", "broke off here")
+	b.says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
 }
 
 // A model that fails is told with what to do about it.

@@ -5,6 +5,7 @@ package webui
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/artelhq/artel"
@@ -49,25 +50,32 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	takes := map[artel.ServiceID]int{}
-	for i, fit := range fits {
-		if fit.Native {
-			continue
-		}
-		f.Misfits = append(f.Misfits, Misfit{fit, iconOf(fit.Info.Kind, fit.Info.MediaType)})
-		for _, s := range fits[i].Suggested {
-			takes[s]++
+	for _, fit := range fits {
+		if !fit.Native {
+			f.Misfits = append(f.Misfits, Misfit{fit, iconOf(fit.Info.Kind, fit.Info.MediaType)})
 		}
 	}
 	for _, s := range ui.app.Models.Services(r.Context()) {
 		if s.ID == id {
 			f.Service = s
-		}
-		if s.Callable() && len(f.Misfits) > 0 && takes[s.ID] == len(f.Misfits) {
+		} else if len(f.Misfits) > 0 && len(f.Better) < maxBetter && ui.takesAll(r, s, files) {
 			f.Better = append(f.Better, s)
 		}
 	}
 	ui.fragments(w, r, http.StatusOK, part{"fitting", f})
+}
+
+// maxBetter is how many other models are offered.
+const maxBetter = 3
+
+// takesAll reports whether a model that can be called gets every file as it is.
+// The demo is a stand-in and never better.
+func (ui *face) takesAll(r *http.Request, s app.Service, files []app.Candidate) bool {
+	if !s.Callable() || s.Demo() {
+		return false
+	}
+	fits, err := ui.app.Models.Fit(r.Context(), s.ID, files)
+	return err == nil && !slices.ContainsFunc(fits, func(f app.Fit) bool { return !f.Native })
 }
 
 // maxHead is how much of a file, in bytes, is looked at.

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
 )
 
@@ -30,6 +31,7 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 		},
 		"foreign": func(s string) bool { return foreign(l, s) },
 		"tasks":   func(html template.HTML) template.HTML { return tasks(l, html) },
+		"visible": artel.Visible,
 		"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"hour":    func(t time.Time) string { return t.Local().Format("15:04") },
 		"day":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
@@ -87,3 +89,12 @@ func when(l phrase.Locale, t, now time.Time) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// atoi reads a number of an address; 0 where there is none.
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -23,7 +23,7 @@ const texts = `(() => {
 	const walk = (node) => {
 		for (let n = document.createTreeWalker(node, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT), x; x = n.nextNode();) {
 			const e = x.nodeType === 1 ? x : x.parentElement;
-			if (e.closest(foreign)) continue;
+			if (!e || e.closest(foreign)) continue;
 			if (x.nodeType === 3) { if (x.data.trim()) out.push(x.data.trim()); continue; }
 			for (const name of ["aria-label", "title", "placeholder", "alt"]) if (x.getAttribute(name)) out.push(x.getAttribute(name));
 			for (const [name, value] of Object.entries(x.id === "words" || x.id === "composer" ? x.dataset : {})) if (!/^(hx|htmx)/.test(name)) out.push(value);
@@ -37,7 +37,7 @@ const texts = `(() => {
 // known are words that are the same in every language here: names, formats,
 // keys and units.
 var known = regexp.MustCompile(`(?i)\b(Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Office|Board|English|API|SQLite|` +
-	`PDF|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
+	`PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
 	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo)\b`)
 
 // Every text of the page is in the language of the reader.

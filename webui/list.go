@@ -50,6 +50,9 @@ func (ui *face) conversations(r *http.Request, current artel.ConversationID) (Li
 	}
 	now, last := time.Now(), phrase.Key(q.Get("group"))
 	for _, c := range found {
+		if c.Leaf == "" && c.ID != current {
+			continue // its first message is still on the way, or never came
+		}
 		name := groupOf(c.UpdatedAt.Local(), now)
 		if len(l.Groups) == 0 || name != last {
 			g := Group{Name: name}
@@ -224,7 +227,7 @@ func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
 		lead(w, r, conversationURL(id))
 		return
 	}
-	r.URL.RawQuery = "" // the whole list
+	r.URL.RawQuery = url.Values{"search": {r.PostFormValue("search")}}.Encode() // the list as it was
 	l, err := ui.conversations(r, current)
 	if err != nil {
 		ui.fail(w, r, err)

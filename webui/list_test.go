@@ -142,7 +142,7 @@ func TestDeleteWhileWorking(t *testing.T) {
 	b.do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
 	b.do(click(`.conversation form[action$="/delete"] button`), see(".toast[role=alert]"))
-	b.says(".toast", "cancel it first")
+	b.says(".toast", "stop it first")
 	b.until(`document.querySelectorAll(".conversation").length === 1`)
 }
 

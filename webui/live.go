@@ -93,6 +93,9 @@ func (s *stream) put(out *bytes.Buffer, name string, data any) error {
 func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	switch e.Type {
 	case artel.EventRunStarted:
+		if err := s.put(out, "announcement", ""); err != nil { // so that the next one is told
+			return err
+		}
 		return s.put(out, "status", Status{Run: e.Run, Active: true})
 	case artel.EventUserInput:
 		p, err := payload[artel.UserInput](e)
@@ -159,7 +162,7 @@ func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, at time.Time) er
 	}
 	return s.put(out, "message", Message{
 		ID: p.Message, Role: artel.RoleAssistant, At: at, Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
-		Reasoning: strings.TrimSpace(a.reasoning.String()), Body: Blocks{ID: bodyID(p.Message), Items: s.dressed(a.blocks.Blocks())},
+		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(p.Message), Items: s.dressed(a.blocks.Blocks())},
 	})
 }
 
@@ -219,13 +222,28 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		return err
 	}
 	if p.Error != nil {
-		if err := s.put(out, "notice", Notice{ID: e.Run, Text: p.Error.Message, Hint: whatToDo(p.State, p.Error)}); err != nil {
+		if err := s.put(out, "notice", s.notice(e.Run, p.State, p.Error)); err != nil {
 			return err
 		}
 	} else if err := s.put(out, "announcement", s.locale.Say(phrase.PageDone, nil)); err != nil {
 		return err
 	}
 	return s.artifactsNow(ctx, out)
+}
+
+// notice says why a run ended early and what helps.
+func (v view) notice(run artel.RunID, state artel.RunState, why *artel.RunError) Notice {
+	n := Notice{ID: run, Text: why.Message, Hint: whatToDo(state, why)}
+	// What these say in their own words is in English, and the state says it all.
+	switch state {
+	case artel.RunCancelled:
+		n.Text = v.locale.Say(phrase.PageRunCancelled, nil)
+	case artel.RunInterrupted:
+		n.Text = v.locale.Say(phrase.PageRunInterrupted, nil)
+	case artel.RunTimedOut:
+		n.Text = v.locale.Say(phrase.PageRunTimedOut, nil)
+	}
+	return n
 }
 
 // whatToDo tells a person what helps after a run that ended early.
@@ -257,6 +275,9 @@ func (s *stream) artifactsNow(ctx context.Context, out *bytes.Buffer) error {
 		return err
 	}
 	if err := s.put(out, "artifacts", a); err != nil {
+		return err
+	}
+	if err := s.put(out, "deleted", a); err != nil {
 		return err
 	}
 	return s.put(out, "count", a)

@@ -108,7 +108,8 @@ func (v view) messages(ctx context.Context, branch []artel.Message, active artel
 		}
 		shown := v.message(m)
 		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {
-			shown.Notice = noticeOf(run)
+			n := v.notice(run.ID, run.State, run.Error)
+			shown.Notice = &n
 			shown.Partial = m.Role == artel.RoleAssistant && len(shown.Calls) == 0
 		}
 		for i := range shown.Calls {
@@ -120,10 +121,6 @@ func (v view) messages(ctx context.Context, branch []artel.Message, active artel
 		out = append(out, shown)
 	}
 	return out, nil
-}
-
-func noticeOf(r artel.Run) *Notice {
-	return &Notice{ID: r.ID, Text: r.Error.Message, Hint: whatToDo(r.State, r.Error)}
 }
 
 // longText is how many code points of a person's message are shown at once.

@@ -22,6 +22,18 @@ type Panel struct {
 	Artifacts    Artifacts
 	Viewer       *Viewer // nil: the list
 	Shown        bool    // it was asked for, so that it covers the thread where there is no room for both
+	self         string  // the address of the viewer
+}
+
+// Self is where what is shown is shown.
+func (p Panel) Self() string {
+	switch {
+	case p.Viewer == nil && p.Shown:
+		return p.URL()
+	case p.Viewer == nil:
+		return p.ThreadURL()
+	}
+	return p.self
 }
 
 // URL is where the list is shown.
@@ -32,8 +44,9 @@ func (p Panel) ThreadURL() string { return conversationURL(p.Conversation) }
 
 // Artifacts is the list with the plan on top.
 type Artifacts struct {
-	Plan  *Plan
-	Items []Item
+	Plan    *Plan
+	Items   []Item
+	Deleted []Item
 }
 
 // Count is how many artifacts there are, the plan among them.
@@ -50,6 +63,7 @@ type Plan struct {
 	Body        Blocks
 	Done, Total int
 	Next        string // the first step that is open; "": none
+	Version     int
 	Live        bool
 }
 
@@ -64,7 +78,7 @@ type Item struct {
 // panel makes what the path asks for: /c/{cid}/a/{id} a viewer, else the list.
 func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
 	v := view{face: ui, conversation: id, locale: locale(r)}
-	p := Panel{Conversation: id, Shown: strings.Contains(r.URL.Path, "/a")}
+	p := Panel{Conversation: id, Shown: strings.Contains(r.URL.Path, "/a"), self: r.URL.RequestURI()}
 	var err error
 	if p.Artifacts, err = v.artifacts(r.Context()); err != nil || r.PathValue("id") == "" {
 		return p, err
@@ -81,11 +95,11 @@ func (v view) artifacts(ctx context.Context) (Artifacts, error) {
 	}
 	for _, a := range list {
 		if a.ID == artel.TaskPlan && !a.Binary {
-			_, text, err := v.app.Artifacts.Find(ctx, v.conversation, a.ID, "")
+			a, text, err := v.app.Artifacts.Find(ctx, v.conversation, a.ID, "")
 			if err != nil {
 				return out, err
 			}
-			out.Plan = v.plan(*text, a.Live)
+			out.Plan = v.plan(*text, a.Version, a.Live)
 			continue
 		}
 		item := Item{
@@ -97,13 +111,19 @@ func (v view) artifacts(ctx context.Context) (Artifacts, error) {
 		}
 		out.Items = append(out.Items, item)
 	}
-	return out, nil
+	deleted, err := v.app.Artifacts.Deleted(ctx, v.conversation, "")
+	for _, a := range deleted {
+		out.Deleted = append(out.Deleted, Item{
+			Artifact: a, URL: artifactURL(v.conversation, artel.Ref{Artifact: a.ID}), Icon: iconOf(a.Kind, a.MediaType),
+		})
+	}
+	return out, err
 }
 
-func (v view) plan(text string, live bool) *Plan {
+func (v view) plan(text string, version int, live bool) *Plan {
 	p := &Plan{
 		URL:  artifactURL(v.conversation, artel.Ref{Artifact: artel.TaskPlan}),
-		Body: v.blocks("plan-body", text), Live: live,
+		Body: v.blocks("plan-body", text), Version: version, Live: live,
 	}
 	p.Done, p.Total = artel.PlanProgress(text)
 	for line := range strings.Lines(text) {
@@ -159,7 +179,30 @@ type Viewer struct {
 	TextURL  string // of the text as JSON; "": it is no text
 	Newest   string // where what is newest is shown
 	Versions []Listing
+	Compare  *Comparison // in the place of Value
+	Editing  *Editing    // in the place of Value
+	EditURL  string      // where the text can be changed; "": it cannot here
+	Exports  []Export
 }
+
+// URL is where what is done to the artifact goes.
+func (v Viewer) URL() string { return v.Newest }
+
+// Index is the place of the shown version among all, from the oldest.
+func (v Viewer) Index() int {
+	for i, l := range v.Versions {
+		if l.Current {
+			return len(v.Versions) - 1 - i
+		}
+	}
+	return len(v.Versions) - 1
+}
+
+// Last is the greatest Index.
+func (v Viewer) Last() int { return len(v.Versions) - 1 }
+
+// An Export is a form in which a text can be had.
+type Export struct{ Name, URL string }
 
 // A Tab is one way to look at a text.
 type Tab struct {
@@ -182,6 +225,8 @@ const (
 	tabPreview = "preview"
 	tabCode    = "code"
 	tabPlain   = "plain"
+	tabDiff    = "diff"
+	tabEdit    = "edit"
 )
 
 func tabName(tab string) phrase.Key {
@@ -190,6 +235,8 @@ func tabName(tab string) phrase.Key {
 		return phrase.PageCode
 	case tabPlain:
 		return phrase.PagePlain
+	case tabDiff:
+		return phrase.PageChanges
 	}
 	return phrase.PagePreview
 }
@@ -198,7 +245,7 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	ctx, c := r.Context(), v.conversation
 	id, err := artel.ParseArtifactID(r.PathValue("id"))
 	if err != nil {
-		return nil, artel.Errorf(artel.NotFound, "webui", artel.Shorten(r.PathValue("id"), 80), "there is no such artifact")
+		return nil, noArtifact(r)
 	}
 	out := &Viewer{ID: id}
 	var text *string
@@ -225,12 +272,37 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	if text == nil {
 		f := File{Name: out.Title, Icon: out.Icon, URL: out.FileURL, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
 		out.Value = fileValue(out.Media.Kind, out.Media.MediaType, out.FileURL, f)
-	} else {
-		out.TextURL = v.textURL(id, asked)
-		v.showText(out, *text, asked, r.URL.Query().Get("view"))
+		out.Versions, err = v.versions(ctx, id, asked, "")
+		return out, err
 	}
-	out.Versions, err = v.versions(ctx, id, asked)
+	tab := r.URL.Query().Get("view")
+	if out.Versions, err = v.versions(ctx, id, asked, tab); err != nil {
+		return nil, err
+	}
+	out.TextURL = v.textURL(id, asked)
+	out.Exports = []Export{
+		{"DOCX", v.exportURL(id, asked, "docx")}, {"HTML", v.exportURL(id, asked, "html")}, {"Markdown", v.exportURL(id, asked, "md")},
+	}
+	if out.Follows && len(*text) <= maxEdited {
+		out.EditURL = out.Newest + "?view=" + tabEdit
+	}
+	switch {
+	case tab == tabEdit && out.EditURL != "":
+		out.Editing, out.Follows = &Editing{Text: *text, Base: out.Number}, false
+	case tab == tabDiff:
+		out.Compare, err = v.compare(ctx, id, asked, r.URL.Query())
+	}
+	v.showText(out, *text, asked, tab)
 	return out, err
+}
+
+// exportURL is where the API has a text in another format.
+func (v view) exportURL(id artel.ArtifactID, number int, format string) string {
+	u := "/api/v1/conversations/" + string(v.conversation) + "/artifacts/" + url.PathEscape(string(id)) + "/export?format=" + format
+	if number > 0 {
+		u += "&version=" + itoa(number)
+	}
+	return u
 }
 
 // textURL is where the API has the text as it is shown, whatever its charset
@@ -246,6 +318,9 @@ func (v view) textURL(id artel.ArtifactID, number int) string {
 // showText fills in the text as the reader wants to see it.
 func (v view) showText(out *Viewer, text string, number int, tab string) {
 	tabs := tabsOf(out.Media.MediaType, out.Live)
+	if len(out.Versions) > 1 || out.Live {
+		tabs = append(tabs, tabDiff)
+	}
 	current := 0
 	for i, t := range tabs {
 		if t == tab {
@@ -259,6 +334,9 @@ func (v view) showText(out *Viewer, text string, number int, tab string) {
 	}
 	for i, t := range tabs {
 		out.Tabs = append(out.Tabs, Tab{tabName(t), self + join + "view=" + t, i == current})
+	}
+	if out.Compare != nil || out.Editing != nil {
+		return
 	}
 	shown, cut := shorten(text)
 	out.Cut = cut
@@ -307,16 +385,24 @@ func (v view) preview(out *Viewer, text string) {
 	}
 }
 
-func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int) ([]Listing, error) {
+// versions lists them, the newest first; tab is the way to look that links
+// keep.
+func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab string) ([]Listing, error) {
 	list, err := v.app.Artifacts.Versions(ctx, v.conversation, id)
 	if err != nil {
 		return nil, err
 	}
+	if tab == tabEdit {
+		tab = ""
+	}
 	out := make([]Listing, len(list))
 	for i, ver := range list {
-		// Newest first.
+		address := artifactURL(v.conversation, artel.Ref{Artifact: id, Version: ver.Number})
+		if tab != "" {
+			address += "&view=" + url.QueryEscape(tab)
+		}
 		out[len(list)-1-i] = Listing{
-			Version: ver, URL: artifactURL(v.conversation, artel.Ref{Artifact: id, Version: ver.Number}),
+			Version: ver, URL: address,
 			By: v.madeBy("", ver.Author), Did: v.locale.Say(updateName(ver.Update), nil),
 			Newest: i == len(list)-1, Current: ver.Number == shown,
 		}

@@ -51,7 +51,7 @@ func TestServerRestart(t *testing.T) {
 	s.close()
 	b.until(`!document.getElementById("offline").hidden`)
 	b.picture("offline")
-	b.says("#offline", "nothing is lost")
+	b.says("#offline", "nothing that was sent is lost")
 
 	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,10 @@ func (ui *face) send(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		_, err = ui.app.Conversations.Find(r.Context(), id)
 	}
+	if err != nil && wantsJSON(r) {
+		ui.refuse(w, r, Draft{}, err)
+		return
+	}
 	if err != nil {
 		ui.fail(w, r, err)
 		return

@@ -3,7 +3,6 @@
 package webui
 
 import (
-	"html/template"
 	"net/http"
 	"time"
 
@@ -38,7 +37,6 @@ func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 		Notice   Notice
 		Values   []Value
 		Plan     *Plan
-		Tree     template.HTML
 	}{
 		f,
 		[]string{"paper", "raised", "sunken", "hover", "ink", "quiet", "line", "edge", "accent", "accent-soft", "good", "good-soft", "warn", "warn-soft", "bad", "bad-soft"},
@@ -53,8 +51,7 @@ func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 		},
 		Notice{ID: "run_style", Text: "the model's service cannot be reached", Hint: phrase.PageAfterUnavailable},
 		[]Value{v.text(`{"name":"artel","sizes":[1,2,3],"deep":{"yes":true}}`, "json"), v.text("name,size\nphoto.jpg,12\nnotes.md,3\n", "table"), v.text("@@ -1,2 +1,2 @@\n-old line\n+new line\n same\n", "diff")},
-		v.plan("# Plan\n\n- [x] Look at the files\n- [ ] Write the report\n", true),
-		"",
+		v.plan("# Plan\n\n- [x] Look at the files\n- [ ] Write the report\n", 2, true),
 	})
 }
 

@@ -8,8 +8,8 @@
 // fragment, and each element of a fragment goes into the place of the one
 // with the same id, or at the end of the element that its data-into names, or
 // away where it says data-gone. htmx asks for fragments (HX-Request) and
-// morphs them in; /c/{conversation}/live sends them as things happen. So a
-// fragment that arrives twice changes nothing, and a page that reconnects with
+// morphs them in; /c/{conversation}/live sends them as things happen. So an
+// event that arrives twice changes nothing, and a page that reconnects with
 // Last-Event-ID is right again by itself.
 //
 // A new view is a template, a function that makes its data, and a route; see
@@ -82,6 +82,10 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/restore", ui.restore)
 	mux.HandleFunc("GET /c/{cid}/a", ui.conversation)
 	mux.HandleFunc("GET /c/{cid}/a/{id}", ui.conversation)
+	mux.HandleFunc("POST /c/{cid}/a/{id}", ui.saveArtifact)
+	mux.HandleFunc("POST /c/{cid}/a/{id}/title", ui.renameArtifact)
+	mux.HandleFunc("POST /c/{cid}/a/{id}/delete", ui.deleteArtifact)
+	mux.HandleFunc("POST /c/{cid}/a/{id}/restore", ui.restoreArtifact)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
@@ -148,7 +152,7 @@ func (ui *face) fragments(w http.ResponseWriter, r *http.Request, status int, pa
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Vary", "HX-Request, Accept-Language, Cookie")
+	h.Add("Vary", "HX-Request, Accept-Language, Cookie")
 	w.WriteHeader(status)
 	_, _ = w.Write(buf.Bytes())
 }
@@ -192,6 +196,17 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 	if kind == artel.Internal {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", err)
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
+	}
+	// What a click can run into is said in the reader's words; the rest in those
+	// of the room that refused, without the names that only programs use.
+	switch artel.CodeOf(err) {
+	case app.CodeRunActive:
+		return statuses[kind], locale(r).Say(phrase.PageRunActive, nil)
+	case artel.CodeArtifactNotFound:
+		return statuses[kind], locale(r).Say(phrase.PageNoArtifact, nil)
+	}
+	if e, ok := errors.AsType[*artel.Error](err); ok && e.Err != nil {
+		return statuses[kind], e.Err.Error()
 	}
 	return statuses[kind], err.Error()
 }
@@ -260,7 +275,9 @@ func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if id, err := artel.ParseConversationID(r.URL.Query().Get("deleted")); err == nil {
-		f.Toast = deletedToast(locale(r), id)
+		if _, err := ui.app.Conversations.Find(r.Context(), id); err != nil { // else it was restored meanwhile
+			f.Toast = deletedToast(locale(r), id)
+		}
 	}
 	ui.showHome(w, r, http.StatusOK, f, Draft{Action: "/c"})
 }

@@ -78,18 +78,19 @@ func getCommand(g *globals) *cobra.Command {
 				_, err = io.Copy(cmd.OutOrStdout(), body)
 				return err
 			}
-			return writeFile(to, body)
+			return writeFile("get", to, body)
 		},
 	}
 	cmd.Flags().StringVarP(&to, "output", "o", "", "write to this file, which must not exist; default: the standard output")
 	return cmd
 }
 
-// writeFile writes a new file, and leaves none behind when that fails.
-func writeFile(path string, r io.Reader) error {
+// writeFile writes a new file for a verb, and leaves none behind when that
+// fails.
+func writeFile(verb, path string, r io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return artel.Errorf(artel.Invalid, "get", path, "cannot be written: %w", err)
+		return artel.Errorf(artel.Invalid, verb, path, "cannot be written: %w", err)
 	}
 	_, err = io.Copy(f, r)
 	if e := f.Close(); err == nil {

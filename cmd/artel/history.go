@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -167,7 +166,13 @@ func (e editing) run(cmd *cobra.Command, g *globals, path string) error {
 		return err
 	}
 	change.ReplaceAll = e.all
-	done, err := e.apply(cmd.Context(), string(text), change)
+	conf, err := loadConfig(g.config)
+	if err != nil {
+		return err
+	}
+	done, err := httpapi.EditedOf(edit.Apply(cmd.Context(), string(text), []edit.Edit{change}, edit.Options{
+		Mode: edit.Mode(e.mode), Limits: conf.limits(), Indent: e.indent,
+	}))
 	if err != nil {
 		return err
 	}
@@ -191,10 +196,6 @@ func (e editing) run(cmd *cobra.Command, g *globals, path string) error {
 		err = artel.Errorf(artel.Invalid, "edit", path, "%s", done.Error.Message)
 	}
 	return err
-}
-
-func (e editing) apply(ctx context.Context, text string, change edit.Edit) (httpapi.Edited, error) {
-	return httpapi.EditedOf(edit.Apply(ctx, text, []edit.Edit{change}, edit.Options{Mode: edit.Mode(e.mode), Indent: e.indent}))
 }
 
 // given is a text of the command line, or that of the file that it names.

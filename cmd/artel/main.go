@@ -90,7 +90,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		serveCommand(&g), chatCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
-		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g),
+		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), modelsCommand(&g),
 		demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)

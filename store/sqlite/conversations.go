@@ -20,7 +20,10 @@ func checkConversation(op string, c artel.Conversation) error {
 }
 
 func (t conversations) Create(c artel.Conversation) error {
-	const op = "store.Conversations.Create"
+	return t.create("store.Conversations.Create", c)
+}
+
+func (t conversations) create(op string, c artel.Conversation) error {
 	if err := checkConversation(op, c); err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func (t conversations) Delete(id artel.ConversationID, at time.Time) error {
 
 func (t conversations) Restore(id artel.ConversationID) error {
 	const op = "store.Conversations.Restore"
-	n, err := t.change(op, string(id), "UPDATE conversations SET deleted_at = NULL WHERE owner = ? AND id = ? AND deleted_at IS NOT NULL AND purging = 0", t.owner, id)
+	n, err := t.change(op, string(id), "UPDATE conversations SET deleted_at = NULL WHERE owner = ? AND id = ? AND deleted_at IS NOT NULL AND purging = 0 AND importing = 0", t.owner, id)
 	if err == nil && n == 0 {
 		err = artel.Errorf(artel.NotFound, op, string(id), "no deleted conversation with this id, or it is too late to restore it")
 	}

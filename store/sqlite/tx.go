@@ -30,6 +30,9 @@ type tx struct {
 	broken error                // the database failed; the transaction may be gone
 	there  artel.ConversationID // the last one that known has found
 	number int64                // of it
+
+	hidden       artel.ConversationID // the one that is being imported here
+	hiddenNumber int64
 }
 
 func (t *tx) nouns() store.Tx {
@@ -41,6 +44,7 @@ func (t *tx) nouns() store.Tx {
 		Runs:          runs{t},
 		Events:        events{t},
 		Answers:       answers{t},
+		Imports:       imports{t},
 	}
 }
 
@@ -132,7 +136,12 @@ func (t *tx) known(op string, c artel.ConversationID) error {
 	if err := t.usable(op, false); err != nil {
 		return err
 	}
-	if c == t.there && c != "" {
+	switch {
+	case c == "":
+	case c == t.hidden:
+		t.there, t.number = c, t.hiddenNumber
+		return nil
+	case c == t.there:
 		return nil
 	}
 	var number int64

@@ -22,6 +22,7 @@ const (
 		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1), 0))`
 
 	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteen + ")"
+	insertFolded  = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 1" + fifteen + ")"
 	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteen + ")"
 	fifteen       = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
 )
@@ -145,6 +146,23 @@ func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Ver
 		return nil, t.used(op, c, id)
 	}
 	return list, nil
+}
+
+func (t versions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) {
+	const op = "store.Versions.Artifacts"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
+	var ids []artel.ArtifactID
+	err := t.rows(op, string(c), `SELECT a.id FROM artifacts a WHERE a.owner = ? AND a.conversation = ? AND EXISTS (
+		SELECT 1 FROM versions v WHERE v.owner = a.owner AND v.conversation = a.conversation AND v.artifact = a.id) ORDER BY a.id`, []any{t.owner, c},
+		func(rows *sql.Rows) error {
+			var id artel.ArtifactID
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		})
+	return ids, err
 }
 
 func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {

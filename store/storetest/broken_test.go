@@ -100,6 +100,7 @@ type (
 		find  func(artel.Digest) (store.Place, error)
 		get   func(artel.ConversationID, artel.ArtifactID, int) (artel.Version, error)
 		thin  func(artel.ConversationID, artel.ArtifactID, int) error
+		ids   func(artel.ConversationID) ([]artel.ArtifactID, error)
 	}
 	brokenRuns struct {
 		store.Runs
@@ -245,6 +246,13 @@ func (b brokenVersions) Get(c artel.ConversationID, id artel.ArtifactID, n int) 
 	return b.get(c, id, n)
 }
 
+func (b brokenVersions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) {
+	if b.ids == nil {
+		return b.Versions.Artifacts(c)
+	}
+	return b.ids(c)
+}
+
 func (b brokenVersions) Thin(c artel.ConversationID, id artel.ArtifactID, n int) error {
 	if b.thin == nil {
 		return b.Versions.Thin(c, id, n)
@@ -348,6 +356,7 @@ func (b brokenAnswers) Prune(before time.Time) error {
 func TestTwins(t *testing.T) {
 	broken := twins()
 	maps.Copy(broken, artifactTwins())
+	maps.Copy(broken, importTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)

@@ -85,11 +85,12 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Versions.Fold": func(tx store.Tx) error {
 			return tx.Versions.Fold(f.id, "doc", artel.Version{Number: f.unfolded}, &text)
 		},
-		"Versions.List":  func(tx store.Tx) error { _, err := tx.Versions.List(f.id, "doc"); return err },
-		"Versions.Edits": func(tx store.Tx) error { _, err := tx.Versions.Edits(f.id, store.EditQuery{}); return err },
-		"Versions.Text":  func(tx store.Tx) error { _, err := tx.Versions.Text(f.id, "doc", f.version); return err },
-		"Versions.Claim": func(tx store.Tx) error { return tx.Versions.Claim(f.id, []artel.ArtifactID{"doc"}, f.message) },
-		"Versions.Find":  func(tx store.Tx) error { _, err := tx.Versions.Find(f.digest); return err },
+		"Versions.Artifacts": func(tx store.Tx) error { _, err := tx.Versions.Artifacts(f.id); return err },
+		"Versions.List":      func(tx store.Tx) error { _, err := tx.Versions.List(f.id, "doc"); return err },
+		"Versions.Edits":     func(tx store.Tx) error { _, err := tx.Versions.Edits(f.id, store.EditQuery{}); return err },
+		"Versions.Text":      func(tx store.Tx) error { _, err := tx.Versions.Text(f.id, "doc", f.version); return err },
+		"Versions.Claim":     func(tx store.Tx) error { return tx.Versions.Claim(f.id, []artel.ArtifactID{"doc"}, f.message) },
+		"Versions.Find":      func(tx store.Tx) error { _, err := tx.Versions.Find(f.digest); return err },
 		"Runs.Create": func(tx store.Tx) error {
 			return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: f.id, State: artel.RunQueued}, store.Lease{})
 		},

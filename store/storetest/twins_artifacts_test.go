@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -56,6 +57,17 @@ func artifactTwins() map[string]func(*twin) {
 					return real.Get(c, id, n)
 				}
 				return edits[0].Version, nil
+			}}
+		}),
+		"versions/artifacts": nouns(func(tx *store.Tx) { // what the active run has begun too
+			real := tx.Versions
+			tx.Versions = brokenVersions{Versions: real, ids: func(c artel.ConversationID) ([]artel.ArtifactID, error) {
+				edits, err := real.Edits(c, store.EditQuery{})
+				var ids []artel.ArtifactID
+				for _, e := range edits {
+					ids = append(ids, e.Artifact)
+				}
+				return slices.Compact(ids), err
 			}}
 		}),
 		"versions/thin": nouns(func(tx *store.Tx) { // keeps an empty text

@@ -164,6 +164,30 @@ func versionsEdits(c *check) {
 	c.missing("Edits of no conversation", func(tx store.Tx) error { _, err := tx.Versions.Edits("cnv_none", store.EditQuery{}); return err })
 }
 
+func versionsArtifacts(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	a, b := c.message(conv, ""), c.message(conv, "")
+	c.version(conv, "plan", artel.Version{Message: b}, "x")
+	c.version(conv, "plan", artel.Version{Message: a}, "x")
+	c.edit(conv, "plan", artel.Version{Message: a, Run: "run_1"}, "x")
+	c.version(conv, "gone", artel.Version{Message: a, Update: artel.UpdateDelete}, "x")
+	c.version(conv, "\u4e2d.png", artel.Version{}, "x")
+	c.edit(conv, "draft", artel.Version{Message: a, Run: "run_1"}, "x")
+	c.version(other, "elsewhere", artel.Version{}, "x")
+	list := func(conv artel.ConversationID) (ids []artel.ArtifactID) {
+		c.view(func(tx store.Tx) (err error) { ids, err = tx.Versions.Artifacts(conv); return err })
+		return ids
+	}
+	c.same("artifacts with a version", list(conv), []artel.ArtifactID{"gone", "plan", "\u4e2d.png"})
+	c.same("of an empty conversation", len(list(c.conversation())), 0)
+	text := "x"
+	c.update(func(tx store.Tx) error {
+		return tx.Versions.Fold(conv, "draft", artel.Version{Number: 1, Message: a, Run: "run_1"}, &text)
+	})
+	c.same("after the fold", list(conv), []artel.ArtifactID{"draft", "gone", "plan", "\u4e2d.png"})
+	c.missing("Artifacts of no conversation", func(tx store.Tx) error { _, err := tx.Versions.Artifacts("cnv_none"); return err })
+}
+
 func (c *check) text(conv artel.ConversationID, id artel.ArtifactID, n int) string {
 	var text string
 	c.view(func(tx store.Tx) (err error) { text, err = tx.Versions.Text(conv, id, n); return err })

@@ -4,8 +4,10 @@
 // model cannot take, and sending without leaving the page. The message itself
 // arrives by the event stream.
 
+import { keep, kept } from "./keep.js";
 import { take, words } from "./place.js";
 
+const touch = matchMedia("(pointer: coarse)"); // such keyboards have no Shift+Enter
 const headSize = 65536; // bytes of a file that the server looks at before sending
 
 export function composer() {
@@ -27,24 +29,31 @@ export function composer() {
     event.preventDefault();
     if (event.submitter?.classList.contains("stop")) {
       if (event.submitter.matches(":focus-visible")) text.focus(); // it is about to go away
-      event.submitter.disabled = true;
-      take(event.submitter.formAction, { method: "POST" });
+      const stop = event.submitter;
+      stop.disabled = true;
+      if (!await take(stop.formAction, { method: "POST" })) stop.disabled = false;
       return;
     }
-    if (sending || form.querySelector("#status.active")) return;
+    if (sending) return;
+    if (form.querySelector("#status.active")) {
+      say(form.dataset.busy);
+      return;
+    }
     say("");
     sending = new XMLHttpRequest();
+    const written = text.value, attached = files.all();
     form.classList.add("sending");
     const answer = await send(form, sending, files);
     form.classList.remove("sending");
     sending = undefined;
-    files.progress(0);
+    files.progress(attached, 0);
     if (answer.cancelled) say(form.dataset.cancelled);
     else if (answer.error) say(answer.error);
     else {
-      text.value = "";
+      // What was added meanwhile is not part of what was sent.
+      if (text.value === written) text.value = "";
       text.dispatchEvent(new Event("input"));
-      files.clear();
+      files.drop(attached);
       if (new URL(answer.url, location.href).pathname !== thread()) location.assign(answer.url);
     }
     text.focus();
@@ -52,7 +61,7 @@ export function composer() {
   document.getElementById("upload-cancel").addEventListener("click", () => sending?.abort());
 
   text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229 && !touch.matches) {
       event.preventDefault();
       form.requestSubmit(form.querySelector(".send"));
     }
@@ -75,7 +84,8 @@ function thread() {
 function send(form, request, files) {
   const body = new FormData(form);
   body.delete("file");
-  for (const file of files.all()) body.append("file", file);
+  const sent = files.all();
+  for (const file of sent) body.append("file", file);
   const cancel = document.getElementById("upload-cancel");
   return new Promise((resolve) => {
     const end = (answer) => {
@@ -86,9 +96,9 @@ function send(form, request, files) {
     request.setRequestHeader("Accept", "application/json");
     request.responseType = "json";
     request.upload.addEventListener("progress", (event) => {
-      if (!event.lengthComputable || !files.all().length) return;
+      if (!event.lengthComputable || !sent.length) return;
       cancel.hidden = event.loaded === event.total;
-      files.progress(event.loaded, event.total);
+      files.progress(sent, event.loaded, event.total);
     });
     request.addEventListener("load", () => {
       const answer = request.response ?? {};
@@ -103,11 +113,8 @@ function send(form, request, files) {
 // draft keeps what is not yet sent through a reload.
 function draft(form, text) {
   const key = "artel.draft " + form.getAttribute("action");
-  text.value ||= localStorage.getItem(key) ?? "";
-  text.addEventListener("input", () => {
-    if (text.value) localStorage.setItem(key, text.value);
-    else localStorage.removeItem(key);
-  });
+  text.value ||= kept(key) ?? "";
+  text.addEventListener("input", () => keep(key, text.value));
 }
 
 // chosen keeps the files, because the browser's own field forgets the first
@@ -127,6 +134,8 @@ function chosen(form, changed) {
       picture.addEventListener("load", () => URL.revokeObjectURL(picture.src), { once: true });
       picture.addEventListener("error", () => picture.remove(), { once: true });
       item.append(picture);
+    } else {
+      item.append(icon("file"));
     }
     const about = document.createElement("span");
     const name = document.createElement("bdi");
@@ -164,17 +173,18 @@ function chosen(form, changed) {
   return {
     all: () => all,
     add,
-    clear() {
-      all = [];
+    drop(some) {
+      all = all.filter((file) => !some.includes(file));
       show();
     },
     // progress shares what was sent out over the files, which travel one
     // after the other.
-    progress(sent, total = 0) {
-      const sum = all.reduce((n, file) => n + file.size, 0) || 1;
+    progress(files, sent, total = 0) {
+      const sum = files.reduce((n, file) => n + file.size, 0) || 1;
       let rest = total ? sent / total * sum : 0;
-      all.forEach((file, i) => {
-        const item = list.children[i];
+      files.forEach((file) => {
+        const item = list.children[all.indexOf(file)];
+        if (!item) return;
         let bar = item.querySelector("progress");
         if (!total) {
           bar?.remove();
@@ -193,6 +203,14 @@ function chosen(form, changed) {
   };
 }
 
+// icon refers to one of the icons, from where the page has one already.
+function icon(name) {
+  const copy = document.querySelector("svg.icon").cloneNode(true);
+  const use = copy.querySelector("use");
+  use.setAttribute("href", use.getAttribute("href").replace(/#.*/, "#" + name));
+  return copy;
+}
+
 function sizeOf(bytes) {
   let n = bytes, unit = "B";
   for (const next of ["KB", "MB", "GB"]) {
@@ -203,9 +221,9 @@ function sizeOf(bytes) {
   return (unit === "B" ? n : n.toFixed(1)) + " " + unit;
 }
 
-// drop takes files that are dropped anywhere beside the list.
+// drop takes files that are dropped anywhere on the page.
 function drop(form, files) {
-  const area = document.getElementById("main");
+  const area = document;
   const carries = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;
   const mark = () => form.classList.toggle("over", depth > 0);
@@ -250,16 +268,16 @@ function models(form, changed) {
   document.getElementById("picker").addEventListener("toggle", (event) => {
     if (event.newState === "open") radios.find((radio) => radio.checked)?.focus();
   });
-  const keep = (id) => {
-    localStorage.setItem(key, id);
-    localStorage.setItem("artel.model", id);
+  const remember = (id) => {
+    keep(key, id);
+    keep("artel.model", id);
   };
   // A conversation goes on with the model that answered last, as the server
   // says; a new one begins with the one that was chosen last.
-  choose(localStorage.getItem(key) ?? (form.getAttribute("action") === "/c" ? localStorage.getItem("artel.model") : null));
+  choose(kept(key) ?? (form.getAttribute("action") === "/c" ? kept("artel.model") : null));
   form.addEventListener("change", (event) => {
     if (event.target.name !== "service") return;
-    keep(event.target.value);
+    remember(event.target.value);
     show();
     changed();
   });
@@ -267,7 +285,7 @@ function models(form, changed) {
     const other = event.target.closest("[data-choose]");
     if (!other) return;
     choose(other.dataset.choose);
-    keep(other.dataset.choose);
+    remember(other.dataset.choose);
     changed();
     form.elements.text.focus();
   });

@@ -12,9 +12,21 @@ async function textOf(button) {
     if (!response.ok) throw new Error(response.statusText);
     return (await response.json()).content;
   }
-  const around = button.closest("figure, article");
-  const parts = [...around.querySelectorAll(copy)];
-  return parts.map((part) => (part.tagName === "CODE" ? part.textContent : part.innerText)).join("\n\n").trim();
+  if (copy === "code") return button.closest("figure").querySelector("code").textContent.replace(/\n$/, "");
+  const said = button.closest("article").querySelector(".said");
+  if (said) return [...said.querySelectorAll(".body")].map((body) => body.textContent).join("");
+  // Shown for a moment without what is not the answer's, because only what is
+  // shown has lines.
+  const body = button.closest("article").querySelector(":scope > .body");
+  const clone = body.cloneNode(true);
+  for (const caption of clone.querySelectorAll("figcaption")) caption.remove();
+  clone.classList.add("visually-hidden");
+  clone.removeAttribute("id");
+  clone.ariaHidden = "true";
+  body.after(clone);
+  const text = clone.innerText;
+  clone.remove();
+  return text.trim();
 }
 
 document.addEventListener("click", async (event) => {
@@ -26,7 +38,7 @@ document.addEventListener("click", async (event) => {
     tell(words().failed);
     return;
   }
-  const [copy, check] = document.getElementById("words").content.querySelectorAll("svg");
+  const [copy, check] = document.getElementById("words").content.children;
   button.querySelector("svg")?.replaceWith(check.cloneNode(true));
   document.getElementById("announcement").textContent = words().copied;
   setTimeout(() => button.querySelector("svg")?.replaceWith(copy.cloneNode(true)), 1500);

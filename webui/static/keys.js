@@ -3,6 +3,7 @@
 // Keys for everything; the dialog of shortcuts lists them. They need Ctrl, Cmd
 // or Alt, so that no letter that is meant as text does anything.
 
+import { keep, kept } from "./keep.js";
 import { close, toggle } from "./panel.js";
 
 const byAlt = {
@@ -28,6 +29,7 @@ function step(by) {
 }
 
 function search() {
+  if (document.getElementById("sidebar").inert) close();
   const sidebar = document.getElementById("sidebar");
   if (getComputedStyle(sidebar).display === "none") sidebar.showPopover();
   document.getElementById("search").select();
@@ -56,10 +58,10 @@ function escape(event) {
     htmx.ajax("GET", naming.dataset.cancel, { swap: "place" });
     return;
   }
-  const versions = document.getElementById("versions");
-  if (versions?.open) {
-    versions.open = false;
-    versions.querySelector("summary").focus();
+  const menu = document.querySelector(".versions[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
     return;
   }
   // Dialogs and popovers close by themselves first.
@@ -75,5 +77,17 @@ document.addEventListener("click", (event) => {
 
 // Settings take effect when they are chosen.
 document.addEventListener("change", (event) => {
-  event.target.closest("form[data-autosave]")?.requestSubmit();
+  const form = event.target.closest("form[data-autosave]");
+  if (!form) return;
+  fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).then(() => {
+    // The page comes anew in what was chosen, with the focus where it was.
+    keep("artel.focus", event.target.name, "sessionStorage");
+    location.reload();
+  });
 });
+
+const chosen = kept("artel.focus", "sessionStorage");
+if (chosen) {
+  keep("artel.focus", "", "sessionStorage");
+  document.querySelector(`form[data-autosave] input[name="${CSS.escape(chosen)}"]:checked`)?.focus();
+}

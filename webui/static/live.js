@@ -49,8 +49,10 @@ export function follow() {
     observer.observe(document.getElementById("messages"), { childList: true });
   });
 
-  let source, last, wait, warning;
+  let source, last, wait, warning, retry;
   const connect = () => {
+    clearTimeout(retry);
+    source?.close();
     const url = new URL(thread.dataset.live, location.href);
     if (last) url.searchParams.set("after", last);
     source = new EventSource(url);
@@ -69,17 +71,44 @@ export function follow() {
       const follow = atEnd || sent && !document.getElementById(sent.id);
       const versions = versionsIn(fragment);
       place(fragment);
+      // What a run that has ended did not finish was not kept.
+      if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();
       if (follow) goToEnd();
-      document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
+      if (Object.keys(versions).length) document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
     });
     source.addEventListener("error", () => {
       source.close();
       warning ??= setTimeout(() => { offline.hidden = false; }, 1000);
       wait = Math.min((wait ?? 250) * 2, 5000);
-      setTimeout(connect, wait);
+      retry = setTimeout(again, wait);
     });
   };
+  // again connects, unless the conversation is not there any more.
+  const again = async () => {
+    const there = await fetch(location.pathname, { method: "HEAD" }).catch(() => null);
+    if (there?.status !== 404) {
+      connect();
+      return;
+    }
+    clearTimeout(warning);
+    offline.querySelector("span").textContent = offline.dataset.missing;
+    offline.hidden = false;
+  };
+  const disconnect = () => {
+    clearTimeout(retry);
+    clearTimeout(warning);
+    warning = undefined;
+    source.close();
+  };
   connect();
-  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pagehide", disconnect);
   window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+  // A browser has six connections to a server. Tabs that nobody sees give
+  // theirs back, and catch up when they are seen again.
+  let hidden;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = setTimeout(disconnect, 5000);
+    else if (source.readyState === EventSource.CLOSED) connect();
+  });
 }

@@ -3,6 +3,7 @@
 // Artifacts beside the thread. A link within the conversation changes the
 // panel alone; addresses stay those that the server knows.
 
+import { keep, kept } from "./keep.js";
 import { take } from "./place.js";
 
 const narrow = matchMedia("(max-width: 75rem)"); // as in the stylesheet
@@ -13,11 +14,13 @@ const element = () => document.getElementById("panel");
 // inside returns the address when it is a view of this conversation's panel.
 function inside(href) {
   const url = new URL(href, location.href);
+  if (url.hash) return null; // a place on the page that is shown
   const thread = element()?.dataset.thread;
   const own = thread && url.origin === location.origin && (url.pathname === thread || url.pathname.startsWith(thread + "/a"));
   return own ? url : null;
 }
 
+let full = false; // the artifact has the whole window
 let opener; // what had the focus before the panel took it
 let going; // of the view that is on its way into the panel
 let missed; // what the list told of changes meanwhile
@@ -38,10 +41,15 @@ export async function go(url, { push = true } = {}) {
 function arrive(url, push, wasViewer) {
   if (push) history.pushState(null, "", url);
   const panel = element();
-  document.body.classList.remove("panel-closed");
+  document.body.classList.toggle("panel-closed", Boolean(kept(shut)) && panel.dataset.open === "list");
+  if (panel.dataset.open === "list") full = false;
   document.getElementById("plan-details")?.toggleAttribute("open", panel.dataset.open === "list"); // an artifact needs the room
   cover();
-  if (panel.dataset.open === "viewer") {
+  resume();
+  const editor = panel.querySelector(".editing textarea");
+  if (editor) {
+    editor.focus();
+  } else if (panel.dataset.open === "viewer") {
     document.getElementById("viewer-title").focus({ preventScroll: true });
   } else if (panel.classList.contains("shown") && narrow.matches) {
     panel.querySelector("a, button")?.focus();
@@ -54,6 +62,8 @@ function arrive(url, push, wasViewer) {
 // panel covers the thread.
 function cover() {
   const panel = element();
+  panel.classList.toggle("full", full && panel.dataset.open === "viewer");
+  panel.querySelector("[data-full]")?.setAttribute("aria-pressed", full);
   const covers = narrow.matches && (panel.dataset.open === "viewer" || panel.classList.contains("shown")) || panel.classList.contains("full");
   document.getElementById("main").inert = covers;
   document.getElementById("sidebar").inert = covers;
@@ -69,7 +79,7 @@ export function toggle() {
     go(panel.dataset.list);
   } else {
     const closed = document.body.classList.toggle("panel-closed");
-    localStorage.setItem(shut, closed ? "closed" : "");
+    keep(shut, closed ? "closed" : "");
     if (closed) document.getElementById("panel-toggle").focus();
   }
 }
@@ -91,28 +101,54 @@ function refresh(changed) {
   if (!shown) return;
   const item = changed[shown.dataset.artifactShown];
   if (!item || item.version === shown.dataset.version && item.state === shown.dataset.state) return;
-  const blocks = new Map([...shown.querySelectorAll(".block")].map((block) => [block.id, block.textContent]));
+  const pieces = () => [...document.querySelectorAll("#viewer :is(.block, .line)")];
+  const before = new Set(pieces().map((piece) => piece.textContent));
   take(location.href, { about: "panel" }).then((well) => {
     if (!well) return;
-    for (const block of document.querySelectorAll("#viewer .block")) {
-      if (blocks.get(block.id) === block.textContent) continue;
-      block.classList.add("changed");
-      block.addEventListener("animationend", () => block.classList.remove("changed"), { once: true });
+    cover();
+    for (const piece of pieces()) {
+      if (before.has(piece.textContent)) continue;
+      piece.classList.add("changed");
+      piece.addEventListener("animationend", () => piece.classList.remove("changed"), { once: true });
     }
   });
 }
 
+// act sends a form of the panel, which answers with what is there then.
+async function act(form, submitter) {
+  const typed = form.querySelector("textarea");
+  form.closest(".versions")?.removeAttribute("open");
+  const turn = going = {};
+  const well = await take(form.getAttribute("action"), { method: "POST", body: new FormData(form, submitter), about: "panel" });
+  if (turn !== going) return;
+  going = undefined;
+  if (well && typed) keep(unsaved, "", "sessionStorage");
+  if (well && element().dataset.self !== location.pathname + location.search) arrive(element().dataset.self, true, false);
+}
+
+// What is being written in an artifact stays until it is saved, whatever the
+// reader looks at meanwhile.
+const unsaved = "artel.editing";
+
+function resume() {
+  const text = document.querySelector(".editing textarea");
+  const draft = JSON.parse(kept(unsaved, "sessionStorage") ?? "null");
+  if (text && draft?.at === text.form.getAttribute("action") && draft.base === text.form.elements.base.value) text.value = draft.text;
+}
+
+function keepEditing(text) {
+  keep(unsaved, JSON.stringify({ at: text.form.getAttribute("action"), base: text.form.elements.base.value, text: text.value }), "sessionStorage");
+}
+
 export function panel() {
   if (!element()) return;
-  if (localStorage.getItem(shut) && !narrow.matches && element().dataset.open === "list") document.body.classList.add("panel-closed");
+  if (kept(shut) && !narrow.matches && element().dataset.open === "list") document.body.classList.add("panel-closed");
   cover();
   narrow.addEventListener("change", cover);
 
   document.addEventListener("click", (event) => {
-    const full = event.target.closest("[data-full]");
-    if (full) {
-      const on = element().classList.toggle("full");
-      full.setAttribute("aria-pressed", on);
+    if (event.target.closest("[data-full]")) {
+      full = !full;
       cover();
       return;
     }
@@ -125,6 +161,7 @@ export function panel() {
     const url = inside(link.href);
     if (!url) return;
     event.preventDefault();
+    if (link.closest("[popover]:popover-open")) link.closest("[popover]").hidePopover();
     if (link.id === "panel-toggle") toggle();
     else if (link.hasAttribute("data-close-panel") && element().dataset.open === "list" && !narrow.matches) toggle();
     else go(url);
@@ -134,11 +171,34 @@ export function panel() {
     else location.reload();
   });
   document.addEventListener("artel:artifacts", (event) => refresh(event.detail));
-  // Only one list of versions is open, and a click elsewhere closes it.
+  // Only one menu is open, and a click elsewhere closes it.
   document.addEventListener("click", (event) => {
-    const versions = document.getElementById("versions");
-    if (versions?.open && !versions.contains(event.target)) versions.open = false;
+    for (const menu of document.querySelectorAll(".versions[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.closest("#panel") || event.target.method !== "post") return;
+    event.preventDefault();
+    act(event.target, event.submitter);
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.matches(".editing textarea")) keepEditing(event.target);
+    if (event.target.id === "slider") event.target.setAttribute("aria-valuetext", version(event.target).querySelector("span").textContent);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "slider") go(version(event.target).href);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!event.target.matches?.(".editing textarea") || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  });
+  resume();
+}
+
+// version is the link to the version that the slider stands at.
+function version(slider) {
+  const links = [...document.querySelectorAll("#versions [data-version-link]")];
+  return links[links.length - 1 - slider.value];
 }
 
 // changes of the list, as a fragment tells them, whether the list is shown or

@@ -31,7 +31,11 @@ export function parse(html) {
 // data-gone takes its place away.
 export function place(fragment) {
   for (const fresh of [...fragment.children]) {
-    const old = document.getElementById(fresh.id);
+    let old = document.getElementById(fresh.id);
+    if (old?.matches(".toast")) {
+      old.remove(); // it is said anew, and stays as long as a new one
+      old = null;
+    }
     if ("gone" in fresh.dataset) {
       old?.remove();
     } else if (old) {
@@ -41,6 +45,7 @@ export function place(fragment) {
       morph(old, holder, false);
       const now = document.getElementById(fresh.id) ?? old;
       htmx.process(now);
+      if (now.id === "heading") document.title = now.textContent.trim() + " · Artel";
       const asks = now.querySelector("[autofocus]");
       if (asks) {
         asks.focus();
@@ -86,14 +91,12 @@ export async function take(url, { about = url, ...options } = {}) {
 
 // tell says something in passing.
 export function tell(text, bad = true) {
-  const toast = document.createElement("div");
-  toast.id = "toast-told";
-  toast.className = "toast";
-  toast.dataset.into = "#toasts";
+  const toast = document.getElementById("words").content.querySelector(".toast").cloneNode(true);
   if (bad) toast.setAttribute("role", "alert");
-  toast.textContent = text;
-  document.getElementById(toast.id)?.remove();
-  document.getElementById("toasts").append(toast);
+  toast.querySelector("span").textContent = text;
+  const fragment = document.createDocumentFragment();
+  fragment.append(toast);
+  place(fragment);
 }
 
 // words are the texts that scripts say, in the reader's language.

@@ -6,6 +6,9 @@
 const stay = 10000; // milliseconds
 
 export function toasts() {
+  // The address that a deletion led to is not for another visit.
+  if (location.search.startsWith("?deleted=")) history.replaceState(null, "", location.pathname);
+
   const region = document.getElementById("toasts");
   const watch = (toast) => {
     const leave = () => {

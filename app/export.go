@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"io"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/store"
+)
+
+// An Exported is a file that comes into being while it is written.
+type Exported struct {
+	Filename  string // one that every system takes
+	MediaType string // with a charset where it has one
+	Version   int    // of the artifact that it was made of; 0: a conversation
+	// Write writes the file, for whom the context says. When it fails, what
+	// was written until then is of no use.
+	Write func(context.Context, io.Writer) error
+}
+
+// The formats that a text is exported in.
+const (
+	FormatDOCX     = "docx"
+	FormatHTML     = "html"
+	FormatMarkdown = "md"
+)
+
+// An ExportQuery says of what an export is made, and what is made of it.
+type ExportQuery struct {
+	Format  string          // one of the formats
+	Version int             // 0: the newest of the branch
+	At      artel.MessageID // "": the active branch
+	Live    bool            // also what only the journal has
+}
+
+const mediaDOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+// Export makes a document of a text artifact, with the pictures that are
+// artifacts, as they are on the branch. Markdown is the text with its refs, and
+// any other text keeps its type in that format. Bytes that are no text are of
+// kind Unsupported, an unknown format of kind Invalid.
+func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q ExportQuery) (Exported, error) {
+	const op = "app.Artifacts.Export"
+	if !slices.Contains([]string{FormatDOCX, FormatHTML, FormatMarkdown}, q.Format) {
+		return Exported{}, artel.Errorf(artel.Invalid, op, artel.Shorten(q.Format, 40), "there is no such format; artifacts are exported as %s, %s or %s", FormatDOCX, FormatHTML, FormatMarkdown)
+	}
+	at, err := as.branch(ctx, c, q.At)
+	if err != nil {
+		return Exported{}, err
+	}
+	open := as.Open
+	if q.Live {
+		open = as.OpenLive
+	}
+	file, err := open(ctx, c, id, q.Version, at)
+	if err != nil {
+		return Exported{}, err
+	}
+	defer file.Content.Close()
+	v := file.Content.Version
+	if v.IsBinary() {
+		return Exported{}, artel.Errorf(artel.Unsupported, op, string(id), "it is %s, and only texts are exported; download its bytes as they are, or export the whole conversation as a ZIP", v.MediaType)
+	}
+	text, err := as.artifacts.TextAt(ctx, ownerOf(ctx), c, id, v.Number)
+	if err != nil {
+		return Exported{}, err
+	}
+	d := export.Document{
+		Title: v.Title, Text: text, MediaType: v.MediaType, Filename: file.Filename, Time: v.CreatedAt, Open: as.pictures(c, at),
+	}
+	if v.Author != artifact.AuthorUser {
+		d.Author = v.Author
+	}
+	out := Exported{Version: v.Number}
+	stem := stemOf(file.Filename, v.MediaType)
+	switch q.Format {
+	case FormatDOCX:
+		out.Filename, out.MediaType = export.FileName(stem, ".docx"), mediaDOCX
+		out.Write = func(ctx context.Context, w io.Writer) error { return export.DOCX(ctx, w, d) }
+	case FormatHTML:
+		out.Filename, out.MediaType = export.FileName(stem, ".html"), "text/html; charset=utf-8"
+		out.Write = func(ctx context.Context, w io.Writer) error { return export.HTML(ctx, w, d) }
+	default:
+		out.Filename, out.MediaType = export.FileName(stem, ".md"), "text/markdown; charset=utf-8"
+		if v.MediaType != "text/markdown" {
+			out.Filename, out.MediaType = export.FileName(file.Filename, ""), v.MediaType+"; charset=utf-8"
+		}
+		out.Write = func(_ context.Context, w io.Writer) error { return export.Markdown(w, d) }
+	}
+	return out, nil
+}
+
+// stemOf is a name without the extension that says what the text was.
+func stemOf(name, mediaType string) string {
+	ext := path.Ext(name)
+	if ext != name && slices.Contains([]string{media.Extension(mediaType), ".md", ".markdown", ".txt"}, strings.ToLower(ext)) {
+		return strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// pictures opens what the texts of a branch show.
+func (k *core) pictures(c artel.ConversationID, at artel.MessageID) export.Opener {
+	return func(ctx context.Context, ref artel.Ref) (content artifact.Content, err error) {
+		leaf := at
+		switch {
+		case ref.IsBlob():
+		case ref.Conversation == "":
+			ref.Conversation = c
+		case ref.Conversation != c:
+			if leaf, err = k.branch(ctx, ref.Conversation, ""); err != nil {
+				return content, err
+			}
+		}
+		return k.artifacts.Open(ctx, ownerOf(ctx), ref, leaf)
+	}
+}
+
+// Export makes a ZIP of a whole conversation, as package export specifies it:
+// all messages and visible versions of all branches. language is what the
+// reader prefers, as a tag or an Accept-Language header; "" is the
+// deployment's.
+func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, language string) (Exported, error) {
+	c, err := cs.Find(ctx, id)
+	if err != nil {
+		return Exported{}, err
+	}
+	locale := cs.locale
+	if language != "" {
+		locale = phrase.ParseLocale(language)
+	}
+	name := c.Title
+	if name == "" {
+		name = string(c.ID)
+	}
+	return Exported{
+		Filename: export.FileName(name, ".zip"), MediaType: "application/zip",
+		Write: func(ctx context.Context, w io.Writer) error {
+			return export.ZIP(ctx, w, export.Conversation{
+				Conversation: c, Messages: cs.allMessages(ctx, id), Artifacts: cs.allArtifacts(ctx, id), Open: cs.pictures(id, ""),
+				Readme: locale.Say(phrase.ExportReadme, map[string]any{"Title": name}),
+			})
+		},
+	}, nil
+}
+
+// allMessages reads the messages page by page, so that a long conversation is
+// never whole in memory.
+func (cs *Conversations) allMessages(ctx context.Context, id artel.ConversationID) iter.Seq2[artel.Message, error] {
+	return func(yield func(artel.Message, error) bool) {
+		for p := (store.Page{Limit: 500}); ; {
+			list, next, err := cs.Messages(ctx, id, p)
+			if err != nil {
+				yield(artel.Message{}, err)
+				return
+			}
+			for _, m := range list {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			p.Cursor = next
+		}
+	}
+}
+
+func (k *core) allArtifacts(ctx context.Context, c artel.ConversationID) iter.Seq2[export.Artifact, error] {
+	return func(yield func(export.Artifact, error) bool) {
+		var ids []artel.ArtifactID
+		err := k.view(ctx, func(tx store.Tx) (err error) {
+			ids, err = tx.Versions.Artifacts(c)
+			return err
+		})
+		if err != nil {
+			yield(export.Artifact{}, err)
+			return
+		}
+		for _, id := range ids {
+			versions, err := k.artifacts.Versions(ctx, ownerOf(ctx), c, id)
+			if !yield(export.Artifact{ID: id, Versions: versions}, err) || err != nil {
+				return
+			}
+		}
+	}
+}

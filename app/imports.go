@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"mime"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/store"
+)
+
+// Imports are the use cases of bringing conversations in.
+type Imports struct {
+	*core
+	spoolDir string
+	maxZIP   int64 // bytes of a ZIP
+	maxBytes int64 // of one version
+	maxText  int64 // bytes of the text of one version, in UTF-8
+}
+
+// maxImport is the most bytes of a ZIP that is taken in.
+const maxImport = 4 << 30
+
+// newImports takes its limits from those of artifacts.
+func newImports(k *core, spoolDir string, o artifact.Options) *Imports {
+	return &Imports{
+		core: k, spoolDir: spoolDir, maxZIP: maxImport,
+		maxBytes: cmp.Or(o.MaxBytes, artifact.DefaultMaxBytes), maxText: int64(cmp.Or(o.MaxText, artifact.DefaultMaxText)),
+	}
+}
+
+// A StagedImport is a ZIP that has arrived and was found whole. The caller
+// closes it.
+type StagedImport struct {
+	Digest artel.Digest // of the ZIP
+
+	file    *os.File
+	archive *export.Archive
+}
+
+// Close removes the ZIP from the disk.
+func (s *StagedImport) Close() error {
+	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+}
+
+// Imported is what an import has made.
+type Imported struct {
+	Conversation artel.Conversation `json:"conversation"`
+	Messages     int                `json:"messages"`
+	Artifacts    int                `json:"artifacts"`
+	Versions     int                `json:"versions"`
+}
+
+// Stage takes a ZIP in, as a stream, and checks it. What is no conversation
+// that was exported is of kind Invalid, TooLarge or Unsupported, and its text
+// names what is wrong with which entry.
+func (is *Imports) Stage(ctx context.Context, body io.Reader) (_ *StagedImport, err error) {
+	const op = "app.Imports.Stage"
+	f, err := os.CreateTemp(is.spoolDir, "artel-spool-*")
+	if err != nil {
+		return nil, artel.Errorf(artel.Unavailable, op, "", "no room for the request body: %w", err)
+	}
+	s := &StagedImport{file: f}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(body, is.maxZIP+1))
+	if err != nil {
+		return nil, spoolError(err)
+	}
+	if n > is.maxZIP {
+		return nil, artel.Errorf(artel.TooLarge, op, "body", "more than the limit of %s", phrase.Size(is.maxZIP))
+	}
+	s.Digest = artel.NewDigest([32]byte(sum.Sum(nil)))
+	s.archive, err = export.ReadZIP(ctx, f, n, export.ReadOptions{File: is.maxBytes})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Import makes a new conversation of a ZIP, with new ids of its own and of its
+// messages, and the ids and numbers that artifacts and versions had. What
+// messages say of the old conversation leads to the new one; texts of artifacts
+// stay as they are. It belongs to no run. All of it appears at once, at the
+// end; what an import that broke off has left is never seen, and [App.Purge]
+// removes it.
+func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error) {
+	now := is.now()
+	old := s.archive.Conversation
+	in := &importing{
+		Imports: is, archive: s.archive, batch: batch{core: is.core, id: artel.NewConversationID(now)},
+		messages: map[artel.MessageID]artel.MessageID{"": ""},
+	}
+	in.led = strings.NewReplacer(string(old.ID), string(in.batch.id))
+	c := artel.Conversation{
+		ID: in.batch.id, Title: tidy(in.led.Replace(old.Title)), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
+	}
+	if _, err := is.agent(c.Agent); err != nil {
+		c.Agent = ""
+	}
+	if _, err := is.service(c.Service); err != nil {
+		c.Service = ""
+	}
+	c.Leaf = in.message(old.Leaf)
+	if err := is.update(ctx, func(tx store.Tx) error { return tx.Imports.Begin(c, now) }); err != nil {
+		return Imported{}, err
+	}
+	if err := in.everything(ctx); err != nil {
+		return Imported{}, err
+	}
+	err := is.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
+	if err != nil {
+		return Imported{}, err
+	}
+	return Imported{Conversation: c, Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}, nil
+}
+
+// importing is one import at work.
+type importing struct {
+	*Imports
+	archive  *export.Archive
+	led      *strings.Replacer // from the old conversation to the new one
+	batch    batch
+	messages map[artel.MessageID]artel.MessageID // new ids by old ones
+}
+
+// message returns the new id of a message.
+func (in *importing) message(old artel.MessageID) artel.MessageID {
+	id, ok := in.messages[old]
+	if !ok {
+		id = artel.NewMessageID(in.now())
+		in.messages[old] = id
+	}
+	return id
+}
+
+func (in *importing) everything(ctx context.Context) error {
+	for m, err := range in.archive.EachMessage(ctx) {
+		if err != nil {
+			return err
+		}
+		m.ID, m.Parent, m.Conversation, m.Run = in.message(m.ID), in.message(m.Parent), in.batch.id, ""
+		m.Agent = artel.AgentName(tidy(string(m.Agent)))
+		size := 0
+		if m.Parts, size, err = relead(m.Parts, in.led); err != nil {
+			return err
+		}
+		if err := in.batch.add(ctx, size, func(tx store.Tx) error { return tx.Messages.Create(m) }); err != nil {
+			return err
+		}
+	}
+	for a, err := range in.archive.EachArtifact(ctx) {
+		if err != nil {
+			return err
+		}
+		known := map[int]bool{}
+		for _, v := range a.Versions {
+			if !known[v.Parent] { // an edit between versions, which the ZIP has not
+				v.Parent = 0
+			}
+			known[v.Number] = true
+			v.Message, v.Run = in.message(v.Message), ""
+			v.Title, v.Author = tidy(v.Title), tidy(v.Author)
+			text, err := in.content(ctx, a.ID, &v)
+			if err != nil {
+				return err
+			}
+			size := 0
+			if text != nil {
+				size = len(*text)
+			}
+			err = in.batch.add(ctx, size, func(tx store.Tx) error { return tx.Imports.Version(in.batch.id, a.ID, v, text) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return in.batch.flush(ctx)
+}
+
+// content takes the bytes of a version in, decides anew what they are, and
+// returns the text where it is one.
+func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.Version) (*string, error) {
+	r, err := in.archive.Open(id, v.Number)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if !v.InBlob && !v.IsBinary() {
+		return in.written(r, id, v)
+	}
+	staged, err := in.artifacts.Stage(ctx, r, media.Hint{DeclaredType: v.DeclaredType, Filename: v.Filename})
+	if err != nil {
+		return nil, err
+	}
+	v.MediaInfo, v.Filename, v.InBlob = staged.Info, staged.Filename, true
+	if v.IsBinary() {
+		return nil, nil
+	}
+	again, err := in.archive.Open(id, v.Number)
+	if err != nil {
+		return nil, err
+	}
+	defer again.Close()
+	text, err := media.DecodeText(again, v.Charset)
+	return &text, err
+}
+
+// written takes in a text that was written here, or there.
+func (in *importing) written(r io.Reader, id artel.ArtifactID, v *artel.Version) (*string, error) {
+	if v.Size > in.maxText {
+		return nil, artel.Errorf(artel.TooLarge, "app.Imports.Import", string(id), "version %d is a text of %d bytes, and at most %d are possible", v.Number, v.Size, in.maxText)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(b) {
+		return nil, artel.Errorf(artel.Invalid, "app.Imports.Import", string(id), "version %d is said to be a text in UTF-8, and is not", v.Number)
+	}
+	if t, _, err := mime.ParseMediaType(v.MediaType); err != nil || t != v.MediaType || media.KindOf(t) != artel.KindText {
+		v.MediaType = "text/plain"
+	}
+	v.MediaInfo = artel.MediaInfo{
+		MediaType: v.MediaType, DeclaredType: tidy(v.DeclaredType), Kind: artel.KindText, Charset: "utf-8",
+		DetectedBy: artel.MediaSource(tidy(string(v.DetectedBy))), Confidence: v.Confidence, Size: int64(len(b)),
+	}
+	v.Filename = strings.ToValidUTF8(v.Filename, "\uFFFD")
+	text := string(b)
+	return &text, nil
+}
+
+// relead leads what names the old conversation to the new one, in whatever
+// part it stands, and returns how many bytes the parts have.
+func relead(parts artel.Parts, led *strings.Replacer) (out artel.Parts, size int, err error) {
+	b, err := parts.MarshalJSON()
+	if err != nil {
+		return nil, 0, err
+	}
+	return out, len(b), out.UnmarshalJSON([]byte(led.Replace(string(b))))
+}
+
+// tidy makes a title or name of somebody else's fit for one line.
+func tidy(s string) string {
+	s = strings.TrimSpace(artel.Visible(strings.Map(func(r rune) rune {
+		if breaksLine(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))))
+	if utf8.RuneCountInString(s) > maxTitle {
+		s = string([]rune(s)[:maxTitle])
+	}
+	return s
+}
+
+// A batch gathers what is written in one transaction: enough that a commit is
+// worth it, and no more than others may wait for.
+type batch struct {
+	*core
+	id   artel.ConversationID
+	work []func(store.Tx) error
+	size int
+}
+
+const (
+	batchRows  = 200
+	batchBytes = 4 << 20
+)
+
+func (b *batch) add(ctx context.Context, size int, fn func(store.Tx) error) error {
+	b.work = append(b.work, fn)
+	if b.size += size; len(b.work) < batchRows && b.size < batchBytes {
+		return nil
+	}
+	return b.flush(ctx)
+}
+
+func (b *batch) flush(ctx context.Context) error {
+	err := b.update(ctx, func(tx store.Tx) error {
+		if err := tx.Imports.Continue(b.id, b.now()); err != nil {
+			return err
+		}
+		for _, fn := range b.work {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b.work, b.size = nil, 0
+	return err
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/httpapi"
+)
+
+const formatZIP = "zip"
+
+// An exporting is what artel export is asked to do.
+type exporting struct{ format, out string }
+
+func exportCommand(g *globals) *cobra.Command {
+	var e exporting
+	cmd := &cobra.Command{
+		Use: "export REF|CONVERSATION", Short: "Export a text as a document, or a whole conversation as a ZIP", Args: usage(cobra.ExactArgs(1)),
+		Long: `Makes a Word document (docx), a page (html) or Markdown (md) of a text artifact,
+artifact:CONVERSATION/ID[@VERSION], with the pictures that are artifacts. Of a
+conversation it makes a ZIP with all messages, all files and all their versions.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, g, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&e.format, "format", "", "docx, html or md for a text (default docx), zip for a conversation")
+	flags.StringVarP(&e.out, "out", "o", "", "write to this file, which must not exist; default: the standard output")
+	return cmd
+}
+
+func (e exporting) run(cmd *cobra.Command, g *globals, of string) error {
+	if g.json && e.out == "" {
+		return usageError{errors.New("--json says what was written to a file: give --out FILE")}
+	}
+	d, err := e.open(cmd, g.client(), of)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if e.out == "" {
+		_, err = io.Copy(cmd.OutOrStdout(), d)
+		return err
+	}
+	count := &counter{r: d}
+	if err := writeFile("export", e.out, count); err != nil {
+		return err
+	}
+	return g.print(cmd, exported{File: e.out, Filename: d.Filename, MediaType: d.MediaType, Version: d.Version, Size: count.n}, func(w printer) {
+		w.line(e.out)
+	})
+}
+
+// exported is what artel export --json says.
+type exported struct {
+	File      string `json:"file"`
+	Filename  string `json:"filename"` // as the server calls it
+	MediaType string `json:"media_type"`
+	Version   int    `json:"version,omitempty"`
+	Size      int64  `json:"size"`
+}
+
+func (e exporting) open(cmd *cobra.Command, client *httpapi.Client, of string) (httpapi.Download, error) {
+	if id, err := artel.ParseConversationID(of); err == nil {
+		if e.format != "" && e.format != formatZIP {
+			return httpapi.Download{}, usageError{fmt.Errorf("--format %s: a conversation is exported as %s; documents are made of one artifact, artifact:%s/ID", e.format, formatZIP, id)}
+		}
+		return client.ExportConversation(cmd.Context(), id)
+	}
+	ref, err := longRef(of)
+	if err != nil {
+		return httpapi.Download{}, err
+	}
+	if e.format == "" {
+		e.format = app.FormatDOCX
+	}
+	if formats := []string{app.FormatDOCX, app.FormatHTML, app.FormatMarkdown}; !slices.Contains(formats, e.format) {
+		return httpapi.Download{}, usageError{fmt.Errorf("--format %s: a text is exported as %s", e.format, strings.Join(formats, ", "))}
+	}
+	return client.Export(cmd.Context(), ref, e.format)
+}
+
+// A counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+// Read implements [io.Reader].
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/render"
+)
+
+// Markdown writes the text as it is, but for the destinations of links and
+// pictures that are refs which d.Link knows a place for. Code is left alone,
+// and so is a text that is not Markdown.
+func Markdown(w io.Writer, d Document) error {
+	text := d.Text
+	if d.isMarkdown() && d.Link != nil {
+		text = relink(d)
+	}
+	_, err := io.WriteString(w, text)
+	return failed("export.Markdown", artel.Shorten(d.Title, 120), err)
+}
+
+// destinations finds what may be the destination of a link in the source: of
+// an inline link or picture, of a definition, or an address between angle
+// brackets. The last group of each is the ref.
+var destinations = [...]*regexp.Regexp{
+	regexp.MustCompile(`\]\([ \t]*\n?[ \t]*<?((?:artifact:|artel://|blob:)[^\s<>()]+)`),
+	regexp.MustCompile(`(?m)^[ \t>]*\[[^\]\n]+\]:[ \t]*\n?[ \t]*<?((?:artifact:|artel://|blob:)[^\s<>()]+)`),
+	regexp.MustCompile(`<((?:artifact:|artel://|blob:)[^\s<>()]+)>`),
+}
+
+// relink returns the text with its refs led to their places.
+func relink(d Document) string {
+	doc, src, ok := render.Parse(d.Text)
+	if !ok || string(src) != d.Text {
+		return d.Text
+	}
+	type change struct {
+		start, end int
+		to         string
+	}
+	var changes []change
+	code := codeOf(doc)
+	for kind, pattern := range destinations {
+		for _, m := range pattern.FindAllStringSubmatchIndex(d.Text, -1) {
+			start, end := m[2], m[3]
+			ref, isRef := parseRef(string(util.UnescapePunctuations(src[start:end])))
+			if !isRef || code.has(start) || !endsHere(d.Text[end:]) {
+				continue
+			}
+			to, ok := cleanURL(d.Link(ref), true)
+			if !ok {
+				continue
+			}
+			c := change{start, end, to}
+			if kind == 2 && !strings.HasPrefix(to, "http") && !isDestination(d.Text[max(m[0]-200, 0):m[0]]) {
+				// Only absolute addresses stand between angle brackets alone.
+				c = change{m[0], m[1], "[" + escapeLabel(d.Text[start:end]) + "](" + to + ")"}
+			}
+			changes = append(changes, c)
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return a.start - b.start })
+	var b strings.Builder
+	at := 0
+	for _, c := range changes {
+		if c.start < at {
+			continue // found by two patterns
+		}
+		b.WriteString(d.Text[at:c.start])
+		b.WriteString(c.to)
+		at = c.end
+	}
+	b.WriteString(d.Text[at:])
+	return b.String()
+}
+
+// endsHere reports whether a destination ends before rest.
+func endsHere(rest string) bool { return rest == "" || strings.ContainsAny(rest[:1], " \t\r\n)>") }
+
+// isDestination reports whether an address in angle brackets after before is
+// the destination of a link or definition.
+func isDestination(before string) bool { return opensDestination.MatchString(before) }
+
+var opensDestination = regexp.MustCompile(`(?:\]\([ \t]*\n?[ \t]*|(?:^|\n)[ \t>]*\[[^\]\n]+\]:[ \t]*\n?[ \t]*)$`)
+
+// escapeLabel makes s the text of a link that shows it.
+func escapeLabel(s string) string {
+	return strings.NewReplacer(`_`, `\_`, `*`, `\*`, `~`, `\~`).Replace(s)
+}
+
+// spans are parts of a text, in order.
+type spans [][2]int
+
+// has reports whether at is in one of them.
+func (s spans) has(at int) bool {
+	i, found := slices.BinarySearchFunc(s, at, func(span [2]int, at int) int { return span[0] - at })
+	return found || i > 0 && at < s[i-1][1]
+}
+
+// codeOf returns where the code of a text is.
+func codeOf(doc ast.Node) spans {
+	var s spans
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock, *ast.CodeBlock, *ast.HTMLBlock:
+			for i := range n.Lines().Len() {
+				line := n.Lines().At(i)
+				s = append(s, [2]int{line.Start, line.Stop})
+			}
+		case *ast.CodeSpan:
+			for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+				if t, ok := c.(*ast.Text); ok {
+					s = append(s, [2]int{t.Segment.Start, t.Segment.Stop})
+				}
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	slices.SortFunc(s, func(a, b [2]int) int { return a[0] - b[0] })
+	return s
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// An archive is a ZIP file whose parts are read within a budget.
+type archive struct {
+	*budget
+	parts map[string]*zip.File // by name, without a leading slash
+	names []string             // in the order of the directory
+}
+
+func openArchive(src *source) (*archive, error) {
+	at := &meteredAt{r: src.at, b: src.budget, limit: maxDirectory}
+	z, err := zip.NewReader(at, src.size)
+	if err != nil {
+		return nil, err
+	}
+	at.limit = 0
+	a := &archive{budget: src.budget, parts: make(map[string]*zip.File, len(z.File))}
+	for _, f := range z.File {
+		name := strings.TrimPrefix(strings.ReplaceAll(f.Name, "\\", "/"), "/")
+		if a.parts[name] != nil {
+			continue // the first of a name, so that nobody sees another document than the next reader
+		}
+		a.parts[name] = f
+		a.names = append(a.names, name)
+	}
+	return a, nil
+}
+
+func (a *archive) has(name string) bool { return a.parts[name] != nil }
+
+// open returns a part. The caller closes it.
+func (a *archive) open(name string) (io.ReadCloser, error) {
+	f := a.parts[name]
+	if f == nil {
+		return nil, fmt.Errorf("%w: it has no part %s", errDamaged, artel.Shorten(name, 100))
+	}
+	if f.Flags&1 != 0 {
+		return nil, artel.Errorf(artel.Unsupported, op, "", "the document is encrypted; save it without a password and upload it again")
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&expander{r: r, b: a.budget}, r}, nil
+}
+
+// xml opens a part for reading as XML.
+func (a *archive) xml(name string) (*xmlReader, error) {
+	r, err := a.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return newXMLReader(r, r, a.budget), nil
+}
+
+// A relation leads from a part of an Office document to another or outside.
+type relation struct {
+	kind     string // the last element of its type, such as "hyperlink"
+	target   string // the name of a part, or a URL
+	external bool
+}
+
+// relations returns those of a part by id; a part without any has none.
+func (a *archive) relations(part string) (map[string]relation, error) {
+	dir, base := path.Split(part)
+	name := dir + "_rels/" + base + ".rels"
+	if !a.has(name) {
+		return nil, nil
+	}
+	x, err := a.xml(name)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	rels := map[string]relation{}
+	err = x.each(func(n *node) error {
+		if n.name != "Relationships" {
+			return nil
+		}
+		for _, k := range n.kids {
+			r := relation{kind: path.Base(k.attr("Type")), target: k.attr("Target"), external: k.attr("TargetMode") == "External"}
+			if !r.external {
+				r.target = resolve(dir, r.target)
+			}
+			rels[k.attr("Id")] = r
+		}
+		return nil
+	})
+	return rels, err
+}
+
+// resolve returns the name of the part that target means in folder dir.
+func resolve(dir, target string) string {
+	target, _, _ = strings.Cut(target, "#")
+	if u, err := url.PathUnescape(target); err == nil {
+		target = u
+	}
+	if strings.HasPrefix(target, "/") {
+		return strings.TrimPrefix(path.Clean(target), "/")
+	}
+	return strings.TrimPrefix(path.Join("/", dir, target), "/")
+}
+
+// mainPart returns the part that an Office document begins with, or fallback.
+func (a *archive) mainPart(fallback string) (string, error) {
+	rels, err := a.relations("")
+	if err != nil {
+		return "", err
+	}
+	for _, r := range rels {
+		if r.kind == "officeDocument" && a.has(r.target) {
+			return r.target, nil
+		}
+	}
+	return fallback, nil
+}
+
+// property returns a number that the program which saved an Office document
+// counted, or 0.
+func (a *archive) property(name string) int {
+	if !a.has("docProps/app.xml") {
+		return 0
+	}
+	x, err := a.xml("docProps/app.xml")
+	if err != nil {
+		return 0
+	}
+	defer x.close()
+	n := 0
+	err = x.each(func(root *node) error {
+		if k := root.kid(name); k != nil {
+			n = min(max(number(k.allText()), 0), 1<<20)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"cmp"
+	"encoding/xml"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A docx is a Word document while it is read.
+type docx struct {
+	*archive
+	o      *out
+	rels   map[string]relation // of the part that is being read
+	styles map[string]*docxStyle
+	lists  *docxLists
+	notes  notes
+	boxes  []*node // text boxes met in the paragraph that is being read
+	inList bool    // the block before was an entry of a list
+	bodies map[string]map[string]*node
+	depth  int
+}
+
+// readDOCX reads a Word document: its body, then headers and footers, then
+// notes and comments as footnotes.
+func readDOCX(src *source, o *out) error {
+	a, err := openArchive(src)
+	if err != nil {
+		return err
+	}
+	main, err := a.mainPart("word/document.xml")
+	if err != nil {
+		return err
+	}
+	d := &docx{archive: a, o: o, bodies: map[string]map[string]*node{}}
+	o.pages = a.property("Pages")
+	if d.rels, err = a.relations(main); err != nil {
+		return err
+	}
+	if err := d.readStyles(); err != nil {
+		return err
+	}
+	for _, kind := range []string{"footnotes", "endnotes", "comments"} {
+		if err := d.readBodies(kind); err != nil {
+			return err
+		}
+	}
+	if err := d.readPart(main); err != nil {
+		return err
+	}
+	if err := d.readMargins(); err != nil {
+		return err
+	}
+	o.endCode()
+	o.writeNotes(&d.notes)
+	return nil
+}
+
+// part returns the name of the first part that the document relates to as kind.
+func (d *docx) part(kind string) string {
+	for _, r := range d.rels {
+		if r.kind == kind && !r.external && d.has(r.target) {
+			return r.target
+		}
+	}
+	return ""
+}
+
+// readBodies keeps the notes or comments of a kind by id.
+func (d *docx) readBodies(kind string) error {
+	name := d.part(kind)
+	if name == "" {
+		return nil
+	}
+	x, err := d.xml(name)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	bodies := map[string]*node{}
+	d.bodies[kind] = bodies
+	return x.elements(func(e xml.StartElement) error {
+		if l := e.Name.Local; l != "footnote" && l != "endnote" && l != "comment" {
+			return nil
+		}
+		n, err := x.subtree(e)
+		if err == nil {
+			bodies[n.attr("id")] = n
+		}
+		return err
+	}, nil)
+}
+
+// readPart writes the blocks of a part.
+func (d *docx) readPart(name string) error {
+	x, err := d.xml(name)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	return x.elements(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "p":
+			n, err := x.subtree(e)
+			if err != nil {
+				return err
+			}
+			return d.paragraph(n)
+		case "tbl":
+			return d.table(x)
+		case "sectPr", "sdtPr", "del", "moveFrom":
+			return x.skip()
+		case "altChunk":
+			d.omit(OmitObject, 1)
+			return x.skip()
+		}
+		return nil
+	}, nil)
+}
+
+// readMargins writes what the headers and footers say, once each.
+func (d *docx) readMargins() error {
+	var names []string
+	for _, r := range d.rels {
+		if (r.kind == "header" || r.kind == "footer") && d.has(r.target) && !slices.Contains(names, r.target) {
+			names = append(names, r.target)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	main := d.rels
+	defer func() { d.rels = main }()
+	var seen []string
+	for _, name := range names {
+		rels, err := d.relations(name)
+		if err != nil {
+			return err
+		}
+		d.rels = rels
+		x, err := d.xml(name)
+		if err != nil {
+			return err
+		}
+		err = x.elements(func(e xml.StartElement) error {
+			if e.Name.Local != "p" {
+				return nil
+			}
+			n, err := x.subtree(e)
+			if err != nil {
+				return err
+			}
+			s := inline(d.runs(n))
+			if s == "" || slices.Contains(seen, s) || len(seen) > 100 {
+				return nil
+			}
+			if len(seen) == 0 {
+				d.o.comment("headers and footers")
+			}
+			seen = append(seen, s)
+			d.o.block(guardLines(s))
+			return nil
+		}, nil)
+		x.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// paragraph writes a paragraph as what its style says it is.
+func (d *docx) paragraph(n *node) error {
+	props := n.kid("pPr")
+	st := d.paragraphStyle(props)
+	spans := d.runs(n)
+	boxes := d.boxes
+	d.boxes = nil
+	if label, depth, ok := d.label(props, st); ok && inline(spans) != "" {
+		switch {
+		case st.heading > 0:
+			d.o.heading(st.heading, append([]span{plain(label + " ")}, spans...))
+			d.inList = false
+		case markdownNumber(label) || label == "-":
+			d.o.item(depth, label, spans, d.inList)
+			d.inList = true
+		default: // (a), IV., 1.2: a number that Markdown does not count in
+			d.o.item(depth, "-", append([]span{plain(label + " ")}, spans...), d.inList)
+			d.inList = true
+		}
+		return d.textBoxes(boxes)
+	}
+	if inline(spans) != "" || st.code {
+		d.inList = false
+	}
+	switch {
+	case st.code:
+		d.o.codeLine(plainText(spans))
+	case st.heading > 0:
+		d.o.heading(st.heading, spans)
+	case st.quote:
+		d.o.push("> ", "> ")
+		d.o.paragraph(spans)
+		d.o.pop()
+	default:
+		d.o.paragraph(spans)
+	}
+	return d.textBoxes(boxes)
+}
+
+// textBoxes writes what stands in the boxes that a paragraph anchors.
+func (d *docx) textBoxes(boxes []*node) error {
+	if d.depth >= 4 {
+		d.omit(OmitObject, len(boxes))
+		return nil
+	}
+	d.depth++
+	defer func() { d.depth-- }()
+	for _, box := range boxes {
+		for _, k := range box.kids {
+			switch k.name {
+			case "p":
+				if err := d.paragraph(k); err != nil {
+					return err
+				}
+			case "tbl":
+				d.o.table(d.rowsOf(k))
+			}
+		}
+	}
+	return nil
+}
+
+// plainText joins spans without any look.
+func plainText(spans []span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// markdownNumber reports a label that Markdown counts in: "3." or "3)".
+func markdownNumber(label string) bool {
+	if len(label) < 2 || len(label) > 10 || label[len(label)-1] != '.' && label[len(label)-1] != ')' {
+		return false
+	}
+	return strings.Trim(label[:len(label)-1], "0123456789") == ""
+}
+
+// table reads the table whose start tag was read, row by row, and writes it.
+func (d *docx) table(x *xmlReader) error {
+	var rows [][]string
+	depth := x.depth
+	for x.depth >= depth {
+		t, err := x.next()
+		if err != nil {
+			return ended(err)
+		}
+		e, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch e.Name.Local {
+		case "tr":
+			n, err := x.subtree(e)
+			if err != nil {
+				return err
+			}
+			if !rowGone(n) {
+				rows = append(rows, d.row(n))
+			} else {
+				d.omit(OmitDeleted, 1)
+			}
+			if d.cells > d.maxCells {
+				d.writeTable(rows)
+				return errFull
+			}
+		case "tblPr", "tblGrid":
+			if err := x.skip(); err != nil {
+				return err
+			}
+		}
+	}
+	d.writeTable(rows)
+	return nil
+}
+
+func (d *docx) writeTable(rows [][]string) {
+	d.inList = false
+	d.o.table(rows)
+}
+
+// rowGone reports a row that tracked changes delete.
+func rowGone(tr *node) bool { return tr.kid("trPr").kid("del") != nil }
+
+// row returns the cells of a row. A cell that spans columns is followed by
+// empty ones, and one that goes on from above is empty.
+func (d *docx) row(tr *node) []string {
+	var cells []string
+	before := number(tr.kid("trPr").kid("gridBefore").attr("val"))
+	for range min(max(before, 0), 64) {
+		cells = append(cells, "")
+	}
+	tr.all("tc", func(tc *node) {
+		if !d.cell() {
+			return
+		}
+		props := tc.kid("tcPr")
+		text := ""
+		if m := props.kid("vMerge"); m == nil || m.attr("val") == "restart" {
+			text = d.cellOf(tc)
+		}
+		cells = append(cells, text)
+		for range min(max(number(props.kid("gridSpan").attr("val"))-1, 0), 64) {
+			cells = append(cells, "")
+		}
+	})
+	return cells
+}
+
+// cellOf returns what stands in a cell, one line per paragraph.
+func (d *docx) cellOf(tc *node) string {
+	var parts []string
+	for _, k := range tc.kids {
+		switch k.name {
+		case "p":
+			s := inline(d.runs(k))
+			if label, _, ok := d.label(k.kid("pPr"), d.paragraphStyle(k.kid("pPr"))); ok && s != "" {
+				if label == "-" {
+					label = "•"
+				}
+				s = escape(label) + " " + s
+			}
+			if s != "" {
+				parts = append(parts, s)
+			}
+		case "tbl":
+			for _, row := range d.rowsOf(k) {
+				parts = append(parts, strings.Join(slices.DeleteFunc(row, func(s string) bool { return s == "" }), " / "))
+			}
+		case "sdt", "sdtContent", "ins", "customXml":
+			if s := d.cellOf(k); s != "" {
+				parts = append(parts, s)
+			}
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// rowsOf returns the rows of a table inside something else.
+func (d *docx) rowsOf(tbl *node) [][]string {
+	var rows [][]string
+	tbl.all("tr", func(tr *node) {
+		if !rowGone(tr) && d.cells <= d.maxCells {
+			rows = append(rows, d.row(tr))
+		}
+	})
+	return rows
+}
+
+// note makes a footnote of a kind and id and returns its mark.
+func (d *docx) note(kind, letter, id string) span {
+	body := d.bodies[kind][id]
+	if body == nil {
+		return span{}
+	}
+	delete(d.bodies[kind], id) // a note that holds its own mark ends here
+	label := letter + strconv.Itoa(len(d.notes.labels)+1)
+	at := len(d.notes.labels)
+	d.notes.labels = append(d.notes.labels, label)
+	d.notes.texts = append(d.notes.texts, "")
+	var parts []string
+	if author := body.attr("author"); kind == "comments" && author != "" {
+		parts = append(parts, "Comment by "+escape(tidy(author))+":")
+	}
+	body.all("p", func(p *node) {
+		if s := inline(d.runs(p)); s != "" {
+			parts = append(parts, s)
+		}
+	})
+	sep := " "
+	if kind != "comments" {
+		sep = "  \n"
+	}
+	d.notes.texts[at] = strings.Join(parts, sep)
+	if d.notes.texts[at] == "" {
+		d.notes.texts[at] = "(empty)"
+	}
+	return raw("[^" + label + "]")
+}

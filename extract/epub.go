@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"path"
+	"strconv"
+
+	"github.com/artelhq/artel"
+)
+
+// readEPUB reads the chapters of a book in their order.
+func readEPUB(src *source, o *out) error {
+	a, err := openArchive(src)
+	if err != nil {
+		return err
+	}
+	if a.has("META-INF/encryption.xml") && a.has("META-INF/rights.xml") {
+		return artel.Errorf(artel.Unsupported, op, src.info.MediaType, "the book is protected against copying; its text cannot be read")
+	}
+	book := ""
+	err = a.whole("META-INF/container.xml", func(n *node) {
+		n.all("rootfile", func(r *node) {
+			if book == "" {
+				book = resolve("", r.attr("full-path"))
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	items := map[string]string{}
+	var chapters []string
+	err = a.whole(book, func(n *node) {
+		n.all("item", func(i *node) { items[i.attr("id")] = resolve(path.Dir(book)+"/", i.attr("href")) })
+		n.all("itemref", func(i *node) { chapters = append(chapters, items[i.attr("idref")]) })
+	})
+	if err != nil {
+		return err
+	}
+	o.pages = len(chapters)
+	for i, name := range chapters {
+		if i >= o.maxPages {
+			o.omitRest("the book has more chapters than the limit")
+			break
+		}
+		if !a.has(name) {
+			o.omit(OmitPart, 1)
+			continue
+		}
+		o.comment("chapter " + strconv.Itoa(i+1))
+		r, err := a.open(name)
+		if err != nil {
+			return err
+		}
+		err = writeHTML(a.budget, o, r)
+		_ = r.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole calls f with a part as one tree.
+func (a *archive) whole(name string, f func(*node)) error {
+	r, err := a.xml(name)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return r.each(func(n *node) error {
+		f(n)
+		return nil
+	})
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package extract takes the text out of documents, as Markdown that a model
+// and a person can read.
+//
+// Begin with [Text]. It reads Word (docx), Excel (xlsx), PowerPoint (pptx),
+// PDF, HTML, CSV and TSV, and also OpenDocument text, EPUB and RTF. Headings,
+// lists, tables, links, emphasis, code and footnotes stay what they are;
+// sheets become tables under their names; slides keep their titles and notes.
+// A picture becomes ![alternative text](its name in the document); its bytes
+// are never in the text. Places are marked by comments, "<!-- page 2 -->" and
+// "<!-- slide 2 -->". What cannot be said in text is counted in
+// [Extracted.LeftOut] and said in a comment at the end.
+//
+// Documents come from strangers. Every reader works within the bounds of
+// [Options], counts what it inflates before it keeps it, limits depth
+// everywhere, and stops when its context does. Nothing is opened that is not
+// inside the document, and no script, macro, formula or external entity is
+// followed.
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// The bounds that hold where [Options] says nothing.
+const (
+	DefaultMaxText     = 20 << 20  // bytes
+	DefaultMaxExpanded = 512 << 20 // bytes
+	DefaultMaxPages    = 5_000
+	DefaultMaxCells    = 2_000_000
+)
+
+// MarkdownType is the media type of every text that [Text] gives.
+const MarkdownType = "text/markdown"
+
+// Options bound the work. Zero means the default of each.
+type Options struct {
+	MaxText     int64 // bytes of text that are given; what follows is cut
+	MaxExpanded int64 // bytes that compressed parts may grow to, all together
+	MaxPages    int   // pages, slides, sheets or chapters that are read; what follows is cut
+	MaxCells    int   // cells of sheets and tables that are read; what follows is cut
+}
+
+// An Omission says what of a document is not in its text.
+type Omission string
+
+// The omissions. A picture is one only where it leaves no mark, as in a PDF.
+const (
+	OmitPicture  Omission = "pictures"
+	OmitChart    Omission = "charts"
+	OmitDiagram  Omission = "diagrams"
+	OmitObject   Omission = "embedded objects"
+	OmitHidden   Omission = "hidden passages"
+	OmitDeleted  Omission = "deleted passages"
+	OmitControl  Omission = "form fields"
+	OmitPage     Omission = "unreadable pages"
+	OmitGlyph    Omission = "characters without a known meaning"
+	OmitScript   Omission = "scripts"
+	OmitMedia    Omission = "sound and video clips"
+	OmitScan     Omission = "pages that are only pictures"
+	OmitPart     Omission = "unreadable parts"
+	OmitEncoding Omission = "characters that do not decode"
+)
+
+// Extracted is the text of a document. The caller owns it.
+type Extracted struct {
+	Text      string // Markdown, UTF-8, ends in a newline unless empty
+	MediaType string // [MarkdownType]
+	Pages     int    // pages, slides, sheets or chapters of the document, 0 where it has none or does not say
+	Cut       bool   // a bound ended the text before the document did
+	LeftOut   map[Omission]int
+}
+
+// Supports reports whether [Text] reads documents of a media type. Whether the
+// bytes are such a document shows only when they are read.
+func Supports(mediaType string) bool { return readerOf(mediaType) != nil }
+
+// A reader writes the text of src to o.
+type reader func(src *source, o *out) error
+
+// A source is the document that a reader reads.
+type source struct {
+	*budget
+	at   io.ReaderAt // within bounds, and fails once the context has ended
+	size int64
+	info artel.MediaInfo
+}
+
+func readerOf(mediaType string) reader {
+	switch mediaType {
+	case "text/html", "application/xhtml+xml":
+		return readHTML
+	case "text/csv", "text/tab-separated-values":
+		return readCSV
+	case "application/pdf":
+		return readPDF
+	case "application/rtf":
+		return readRTF
+	case "application/epub+zip":
+		return readEPUB
+	case "application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template":
+		return readODT
+	}
+	office, ok := strings.CutPrefix(mediaType, "application/vnd.openxmlformats-officedocument.")
+	if !ok {
+		office, ok = strings.CutPrefix(mediaType, "application/vnd.ms-")
+		if !ok || !strings.Contains(office, ".macroenabled.12") {
+			return nil
+		}
+	}
+	switch {
+	case strings.HasPrefix(office, "word"):
+		return readDOCX
+	case strings.HasPrefix(office, "spreadsheetml"), strings.HasPrefix(office, "excel"):
+		return readXLSX
+	case strings.HasPrefix(office, "presentationml"), strings.HasPrefix(office, "powerpoint"):
+		return readPPTX
+	}
+	return nil
+}
+
+// Text returns the text of the size bytes at r as Markdown. The reader is
+// chosen by info.MediaType, and text is decoded from info.Charset, both as
+// package media detected them.
+//
+// A bound on the text, the pages or the cells cuts the text, and Cut says so.
+// Errors are [*artel.Error]: of kind Unsupported for a media type that nobody
+// reads here and for what is encrypted, Invalid for a damaged document,
+// TooLarge for one that grows beyond MaxExpanded or is built to exhaust its
+// reader, Canceled when ctx ended, and what r failed with.
+func Text(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, o Options) (x Extracted, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x, err = Extracted{}, artel.Errorf(artel.Internal, op, info.MediaType, "reading the document failed: %v", p)
+		}
+	}()
+	return read(ctx, r, size, info, o)
+}
+
+const op = "extract.Text"
+
+// read is [Text] without the net under it.
+func read(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, opts Options) (Extracted, error) {
+	f := readerOf(info.MediaType)
+	if f == nil {
+		if isOLE(r) {
+			return Extracted{}, oldOffice(r, size)
+		}
+		return Extracted{}, artel.Errorf(artel.Unsupported, op, info.MediaType,
+			"no text can be taken out of this media type; docx, xlsx, pptx, pdf, html, csv, tsv, odt, epub and rtf can be read")
+	}
+	b := newBudget(ctx, opts)
+	src := &source{budget: b, at: &meteredAt{r: r, b: b}, size: size, info: info}
+	o := &out{budget: b}
+	err := f(src, o)
+	if err != nil && !errors.Is(err, errFull) {
+		return Extracted{}, explain(ctx, r, size, info, err)
+	}
+	return o.finish(), nil
+}
+
+// explain turns what a reader failed with into an error for people.
+func explain(ctx context.Context, r io.ReaderAt, size int64, info artel.MediaInfo, err error) error {
+	if ctx.Err() != nil {
+		return artel.Errorf(artel.Canceled, op, info.MediaType, "reading the document was stopped: %w", ctx.Err())
+	}
+	if _, ok := errors.AsType[*artel.Error](err); ok {
+		return err
+	}
+	if isOLE(r) {
+		return oldOffice(r, size)
+	}
+	if damaged(err) {
+		return artel.Errorf(artel.Invalid, op, info.MediaType,
+			"the document is damaged (%w); open it in the program that made it and save it again", err)
+	}
+	return artel.Errorf(artel.KindOf(err), op, info.MediaType, "reading the document: %w", err)
+}
+
+// damaged reports errors that come from the bytes and not from their storage.
+func damaged(err error) bool {
+	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, errDamaged} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[*xml.SyntaxError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[flate.CorruptInputError](err)
+	return ok
+}
+
+// isOLE reports the container of old Office formats and of encrypted new ones.
+func isOLE(r io.ReaderAt) bool {
+	var head [8]byte
+	n, _ := r.ReadAt(head[:], 0)
+	return n == len(head) && string(head[:]) == "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"
+}
+
+// oldOffice says which of both it is: an encrypted package has a stream of
+// that name in the directory of the container.
+func oldOffice(r io.ReaderAt, size int64) error {
+	const most = 4 << 20
+	name := []byte("E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00")
+	buf := make([]byte, min(size, most))
+	for _, off := range []int64{0, max(0, size-most)} {
+		n, _ := r.ReadAt(buf, off)
+		if bytes.Contains(buf[:n], name) {
+			return artel.Errorf(artel.Unsupported, op, "", "the document is encrypted; save it without a password and upload it again")
+		}
+	}
+	return artel.Errorf(artel.Unsupported, op, "", "the document has the format of Office before 2007 (doc, xls, ppt); save it as docx, xlsx, pptx or pdf and upload it again")
+}
+
+// finish closes the text and says what is missing.
+func (o *out) finish() Extracted {
+	x := Extracted{MediaType: MarkdownType, Pages: o.pages, Cut: o.full || o.cut != "", LeftOut: o.left}
+	text := o.b.String()
+	if o.full {
+		o.omitRest(fmt.Sprintf("the text is longer than %d bytes", o.maxText))
+	}
+	var said []string
+	for what, n := range o.left {
+		said = append(said, fmt.Sprintf("%d %s", n, what))
+	}
+	slices.SortFunc(said, func(a, b string) int { // by name, so that the same document gives the same text
+		return cmp.Compare(a[strings.IndexByte(a, ' '):], b[strings.IndexByte(b, ' '):])
+	})
+	if len(said) > 0 {
+		text = joinBlocks(text, "<!-- left out: "+strings.Join(said, ", ")+" -->")
+	}
+	if o.cut != "" {
+		text = joinBlocks(text, "<!-- cut here: "+o.cut+" -->")
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	x.Text = text
+	return x
+}
+
+func joinBlocks(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n\n" + b
+}

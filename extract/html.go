@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/artelhq/artel"
+)
+
+// readHTML reads a page as a browser without scripts would show it.
+func readHTML(src *source, o *out) error {
+	text, err := src.text()
+	if err != nil {
+		return err
+	}
+	return writeHTML(src.budget, o, strings.NewReader(text))
+}
+
+// maxHTMLDepth is the most that the parser lets elements nest.
+const maxHTMLDepth = 512
+
+// writeHTML writes a page, UTF-8.
+func writeHTML(b *budget, o *out, r io.Reader) error {
+	root, err := html.ParseWithOptions(&stoppable{r, b}, html.ParseOptionEnableScripting(false))
+	if err != nil {
+		if b.stopped() == nil && strings.Contains(err.Error(), "open stack of elements") {
+			return artel.Errorf(artel.TooLarge, op, "", "the page nests more than %d elements; its text is not read", maxHTMLDepth)
+		}
+		return err
+	}
+	w := &htmlWriter{o: o}
+	if title := findTag(root, atom.Title, 0); title != nil && findTag(root, atom.H1, 0) == nil {
+		o.heading(1, []span{plain(nodeText(title))})
+	}
+	if err := w.children(root, htmlLook{}); err != nil {
+		return err
+	}
+	w.flush()
+	o.endCode()
+	return nil
+}
+
+// A stoppable fails once the context has ended.
+type stoppable struct {
+	io.Reader
+	b *budget
+}
+
+func (s *stoppable) Read(p []byte) (int, error) {
+	if err := s.b.stopped(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+func findTag(n *html.Node, tag atom.Atom, depth int) *html.Node {
+	for c := n.FirstChild; c != nil && depth <= maxHTMLDepth; c = c.NextSibling {
+		if c.DataAtom == tag && c.Namespace == "" {
+			return c
+		}
+		if f := findTag(c, tag, depth+1); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func nodeText(n *html.Node) string {
+	var b bytes.Buffer
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+		}
+	}
+	return b.String()
+}
+
+func htmlAttr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key && a.Namespace == "" {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func hasAttr(n *html.Node, key string) bool {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// An htmlLook is what the elements around a text make of it.
+type htmlLook struct {
+	span
+	pre bool
+}
+
+type htmlWriter struct {
+	o     *out
+	spans []span
+	depth int
+	lists int  // nested lists
+	cell  bool // a table's cell is being read: its blocks become lines
+}
+
+func (w *htmlWriter) children(n *html.Node, look htmlLook) error {
+	if w.depth++; w.depth > 2*maxHTMLDepth {
+		return tooDeep()
+	}
+	defer func() { w.depth-- }()
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if err := w.o.step(); err != nil {
+			return err
+		}
+		switch c.Type {
+		case html.TextNode:
+			s := look.span
+			if s.text = c.Data; !look.pre {
+				s.text = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ", "\f", " ").Replace(c.Data)
+			}
+			w.spans = append(w.spans, s)
+		case html.ElementNode:
+			if err := w.element(c, look); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *htmlWriter) element(n *html.Node, look htmlLook) error {
+	if hasAttr(n, "hidden") || strings.Contains(strings.ReplaceAll(htmlAttr(n, "style"), " ", ""), "display:none") {
+		w.o.omit(OmitHidden, 1)
+		return nil
+	}
+	switch n.DataAtom {
+	case atom.Head, atom.Style, atom.Template, atom.Rt, atom.Rp:
+		if n.DataAtom == atom.Rt {
+			w.spans = append(w.spans, plain("("+nodeText(n)+")"))
+		}
+		return nil
+	case atom.Script:
+		w.o.omit(OmitScript, 1)
+		return nil
+	case atom.Video, atom.Audio:
+		w.o.omit(OmitMedia, 1)
+		return nil
+	case atom.Iframe, atom.Object, atom.Embed, atom.Frame:
+		w.o.omit(OmitObject, 1)
+		return nil
+	case atom.Svg, atom.Canvas:
+		w.o.omit(OmitDiagram, 1)
+		return nil
+	case atom.Input, atom.Select, atom.Textarea:
+		w.control(n)
+		return nil
+	case atom.Br:
+		w.spans = append(w.spans, plain("\n"))
+		return nil
+	case atom.Img:
+		w.image(n, look)
+		return nil
+	case atom.Hr:
+		w.flush()
+		if !w.cell {
+			w.o.block("---")
+		}
+		return nil
+	case atom.B, atom.Strong:
+		look.bold = true
+	case atom.I, atom.Em, atom.Cite, atom.Var, atom.Dfn:
+		look.italic = true
+	case atom.S, atom.Strike, atom.Del:
+		look.strike = true
+	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
+		look.code = !look.pre
+	case atom.Sup:
+		look.rise = 1
+	case atom.Sub:
+		look.rise = -1
+	case atom.Q:
+		w.spans = append(w.spans, plain("“"))
+		err := w.children(n, look)
+		w.spans = append(w.spans, plain("”"))
+		return err
+	case atom.A:
+		if url := linkOf(htmlAttr(n, "href")); url != "" {
+			look.link = url
+		}
+	default:
+		return w.blockElement(n, look)
+	}
+	return w.children(n, look)
+}
+
+// linkOf returns where a link leads if that is outside the page and no script.
+func linkOf(href string) string {
+	href = strings.TrimSpace(href)
+	scheme, _, _ := strings.Cut(strings.ToLower(href), ":")
+	if href == "" || href[0] == '#' || scheme == "javascript" || scheme == "data" || scheme == "vbscript" || len(href) > 4096 {
+		return ""
+	}
+	return href
+}
+
+func (w *htmlWriter) image(n *html.Node, look htmlLook) {
+	s := image(cmp.Or(htmlAttr(n, "alt"), htmlAttr(n, "title")), pictureName(htmlAttr(n, "src"), true))
+	s.link = look.link
+	w.spans = append(w.spans, s)
+}
+
+// control writes what a form shows: boxes that are checked and values.
+func (w *htmlWriter) control(n *html.Node) {
+	switch kind := strings.ToLower(htmlAttr(n, "type")); {
+	case n.DataAtom == atom.Textarea:
+		w.spans = append(w.spans, plain(" "+nodeText(n)+" "))
+	case kind == "hidden":
+	case kind == "checkbox", kind == "radio":
+		mark := "☐ "
+		if hasAttr(n, "checked") {
+			mark = "☒ "
+		}
+		w.spans = append(w.spans, plain(mark))
+	case kind != "password" && htmlAttr(n, "value") != "":
+		w.spans = append(w.spans, plain(" "+htmlAttr(n, "value")+" "))
+	default:
+		w.o.omit(OmitControl, 1)
+	}
+}
+
+func (w *htmlWriter) blockElement(n *html.Node, look htmlLook) error {
+	switch n.DataAtom {
+	case atom.Html, atom.Span, atom.Font, atom.U, atom.Ins, atom.Small, atom.Big, atom.Mark, atom.Abbr, atom.Time, atom.Label,
+		atom.Bdi, atom.Bdo, atom.Ruby, atom.Rb, atom.Data, atom.Wbr, atom.Button, atom.Acronym, atom.Nobr, atom.Output, 0:
+		return w.children(n, look) // inline, and elements that nobody knows
+	}
+	w.flush()
+	var err error
+	switch n.DataAtom {
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		look.bold = false
+		err = w.children(n, look)
+		if w.cell {
+			break
+		}
+		w.o.heading(int(n.Data[1]-'0'), collapse(w.spans))
+		w.spans = nil
+	case atom.Pre, atom.Listing, atom.Xmp:
+		look.pre = true
+		err = w.children(n, look)
+		if w.cell {
+			break
+		}
+		w.o.codeLine(strings.TrimPrefix(plainText(w.spans), "\n"))
+		w.spans = nil
+		w.o.endCode()
+	case atom.Blockquote:
+		if w.cell {
+			err = w.children(n, look)
+			break
+		}
+		w.o.push("> ", "> ")
+		err = w.children(n, look)
+		w.flush()
+		w.o.pop()
+	case atom.Ul, atom.Ol, atom.Menu, atom.Dir, atom.Dl:
+		err = w.list(n, look)
+	case atom.Li, atom.Dd: // outside of a list
+		err = w.entry(n, look, "-", false)
+	case atom.Dt:
+		look.bold = true
+		err = w.children(n, look)
+	case atom.Table:
+		err = w.table(n, look)
+	default:
+		err = w.children(n, look)
+	}
+	w.flush()
+	return err
+}
+
+// flush writes the text that was collected as a paragraph.
+func (w *htmlWriter) flush() {
+	if w.cell {
+		if n := len(w.spans); n > 0 && w.spans[n-1].text != "\n" {
+			w.spans = append(w.spans, plain("\n"))
+		}
+		return
+	}
+	w.o.paragraph(collapse(w.spans))
+	w.spans = nil
+}
+
+// collapse makes one space of several, as browsers do, and drops those at the
+// ends of lines.
+func collapse(spans []span) []span {
+	blank := true // what is before ends in a blank
+	kept := spans[:0:0]
+	for _, s := range spans {
+		if !s.raw && s.text != "\n" {
+			var b strings.Builder
+			for _, r := range s.text {
+				space := r == ' ' || r == '\n' || r == '\t' || r == '\r'
+				if !space || !blank {
+					if space {
+						r = ' '
+					}
+					b.WriteRune(r)
+				}
+				blank = space
+			}
+			s.text = b.String()
+		} else {
+			blank = s.text == "\n"
+		}
+		kept = append(kept, s)
+	}
+	return kept
+}
+
+func (w *htmlWriter) list(n *html.Node, look htmlLook) error {
+	number, err := strconv.Atoi(htmlAttr(n, "start"))
+	if err != nil || number < 0 || number > 1e8 {
+		number = 1
+	}
+	w.lists++
+	defer func() { w.lists-- }()
+	first := true
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type != html.ElementNode:
+			continue
+		case c.DataAtom == atom.Dt:
+			if err := w.element(c, look); err != nil {
+				return err
+			}
+			first = true
+			continue
+		case c.DataAtom != atom.Li && c.DataAtom != atom.Dd:
+			if err := w.element(c, look); err != nil {
+				return err
+			}
+			w.flush()
+			continue
+		}
+		mark := "-"
+		if n.DataAtom == atom.Ol {
+			mark = strconv.Itoa(number) + "."
+		}
+		tight := !first || w.lists > 1 && (mark == "-" || mark == "1.")
+		if err := w.entry(c, look, mark, tight); err != nil {
+			return err
+		}
+		number++
+		first = false
+	}
+	return nil
+}
+
+func (w *htmlWriter) entry(n *html.Node, look htmlLook, mark string, tight bool) error {
+	if w.cell {
+		w.spans = append(w.spans, plain(strings.Replace(mark, "-", "•", 1)+" "))
+		err := w.children(n, look)
+		w.flush()
+		return err
+	}
+	w.o.push(mark+" ", strings.Repeat(" ", len(mark)+1))
+	w.o.tight = tight
+	err := w.children(n, look)
+	w.flush()
+	w.o.pop()
+	w.o.tight = false
+	return err
+}
+
+// table writes a table. One that holds another table is there for the layout
+// of the page: its cells are written one after the other.
+func (w *htmlWriter) table(n *html.Node, look htmlLook) error {
+	if w.cell || findTag(n, atom.Table, 0) != nil {
+		return w.children(n, look)
+	}
+	var rows [][]string
+	below := map[int]int{} // column: rows that a cell from above still covers
+	var trs []*html.Node
+	for d := range n.Descendants() {
+		switch d.DataAtom {
+		case atom.Tr:
+			trs = append(trs, d)
+		case atom.Caption:
+			if err := w.children(d, look); err != nil {
+				return err
+			}
+			w.flush()
+		}
+	}
+	w.cell = true
+	defer func() { w.cell = false }()
+	for _, tr := range trs {
+		var row []string
+		for td := tr.FirstChild; td != nil; td = td.NextSibling {
+			if td.DataAtom != atom.Td && td.DataAtom != atom.Th {
+				continue
+			}
+			for below[len(row)] > 0 {
+				below[len(row)]--
+				row = append(row, "")
+			}
+			if !w.o.cell() {
+				break
+			}
+			w.spans = nil
+			if err := w.children(td, look); err != nil {
+				return err
+			}
+			text := inline(collapse(w.spans))
+			w.spans = nil
+			span := min(max(number(htmlAttr(td, "rowspan"))-1, 0), 1000)
+			for i := range min(max(number(htmlAttr(td, "colspan")), 1), 64) {
+				if below[len(row)] = span; i > 0 {
+					text = ""
+				}
+				row = append(row, text)
+			}
+		}
+		rows = append(rows, row)
+		if w.o.cut != "" {
+			break
+		}
+	}
+	w.o.table(rows)
+	return nil
+}

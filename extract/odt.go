@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"cmp"
+	"encoding/xml"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// An odt is an OpenDocument text while it is read.
+type odt struct {
+	*archive
+	o      *out
+	styles map[string]*odtStyle
+	lists  map[string][10]bool // whether the levels of a list style count
+	notes  notes
+	inList bool
+}
+
+type odtStyle struct {
+	parent                     string
+	bold, italic, strike, code *bool
+	rise                       int8
+}
+
+// readODT reads an OpenDocument text.
+func readODT(src *source, o *out) error {
+	a, err := openArchive(src)
+	if err != nil {
+		return err
+	}
+	if a.has("META-INF/manifest.xml") {
+		sealed := false
+		if err := a.whole("META-INF/manifest.xml", func(n *node) { sealed = n.find("encryption-data") != nil }); err != nil {
+			return err
+		}
+		if sealed {
+			return artel.Errorf(artel.Unsupported, op, src.info.MediaType, "the document is encrypted; save it without a password and upload it again")
+		}
+	}
+	d := &odt{archive: a, o: o, styles: map[string]*odtStyle{}, lists: map[string][10]bool{}}
+	if a.has("meta.xml") {
+		if err := a.whole("meta.xml", func(n *node) {
+			o.pages = max(number(n.find("document-statistic").attr("page-count")), 0)
+		}); err != nil {
+			return err
+		}
+	}
+	if a.has("styles.xml") {
+		if err := d.part("styles.xml"); err != nil {
+			return err
+		}
+	}
+	if err := d.part("content.xml"); err != nil {
+		return err
+	}
+	o.endCode()
+	o.writeNotes(&d.notes)
+	return nil
+}
+
+// part reads the styles and writes the blocks of a part.
+func (d *odt) part(name string) error {
+	x, err := d.xml(name)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	body := false
+	return x.elements(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "text":
+			body = body || strings.HasSuffix(e.Name.Space, ":office:1.0")
+			return nil
+		case "style", "list-style", "p", "h", "list", "table", "tracked-changes":
+		default:
+			return nil
+		}
+		if e.Name.Local != "style" && e.Name.Local != "list-style" && !body {
+			return nil
+		}
+		n, err := x.subtree(e)
+		if err != nil {
+			return err
+		}
+		switch n.name {
+		case "style":
+			d.styles[n.attr("name")] = newODTStyle(n)
+		case "list-style":
+			var counts [10]bool
+			for _, k := range n.kids {
+				if l := number(k.attr("level")); k.name == "list-level-style-number" && l >= 1 && l <= 10 && k.attr("num-format") != "" {
+					counts[l-1] = true
+				}
+			}
+			d.lists[n.attr("name")] = counts
+		case "tracked-changes":
+			n.all("deletion", func(*node) { d.omit(OmitDeleted, 1) })
+		default:
+			d.block(n)
+		}
+		return nil
+	}, nil)
+}
+
+func newODTStyle(n *node) *odtStyle {
+	s := &odtStyle{parent: n.attr("parent-style-name")}
+	props := n.kid("text-properties")
+	set := func(v, yes string) *bool {
+		if v == "" {
+			return nil
+		}
+		is := v == yes
+		return &is
+	}
+	s.bold = set(props.attr("font-weight"), "bold")
+	s.italic = set(props.attr("font-style"), "italic")
+	if v := props.attr("text-line-through-style"); v != "" {
+		is := v != "none"
+		s.strike = &is
+	}
+	if v := props.attr("font-name"); v != "" {
+		is := isMono(v)
+		s.code = &is
+	}
+	switch v := props.attr("text-position"); {
+	case strings.HasPrefix(v, "super"):
+		s.rise = 1
+	case strings.HasPrefix(v, "sub"):
+		s.rise = -1
+	}
+	return s
+}
+
+// apply sets the look that a style gives.
+func (d *odt) apply(s span, style string) span {
+	set := func(to *bool, b *bool) {
+		if b != nil {
+			*to = *b
+		}
+	}
+	var chain []*odtStyle
+	for st := d.styles[style]; st != nil && len(chain) < 16; st = d.styles[st.parent] {
+		chain = append(chain, st)
+	}
+	for i := len(chain) - 1; i >= 0; i-- {
+		st := chain[i]
+		set(&s.bold, st.bold)
+		set(&s.italic, st.italic)
+		set(&s.strike, st.strike)
+		set(&s.code, st.code)
+		s.rise = cmp.Or(st.rise, s.rise)
+	}
+	return s
+}
+
+// isA reports whether a style is or inherits from a style of a name.
+func (d *odt) isA(style string, names ...string) bool {
+	for range 16 {
+		for _, n := range names {
+			if style == n {
+				return true
+			}
+		}
+		st := d.styles[style]
+		if st == nil {
+			return false
+		}
+		style = st.parent
+	}
+	return false
+}
+
+func (d *odt) block(n *node) {
+	if n.name != "list" {
+		d.inList = false
+	}
+	switch n.name {
+	case "h":
+		d.o.heading(max(number(n.attr("outline-level")), 1), d.spans(n, span{}))
+	case "p":
+		d.paragraph(n)
+	case "list":
+		d.list(n, n.attr("style-name"), 0)
+	case "table":
+		d.o.table(d.rows(n))
+	}
+}
+
+func (d *odt) paragraph(n *node) {
+	style := n.attr("style-name")
+	switch {
+	case d.isA(style, "Preformatted_20_Text"):
+		d.o.codeLine(plainText(d.spans(n, span{})))
+	case d.isA(style, "Title"):
+		d.o.heading(1, d.spans(n, span{}))
+	case d.isA(style, "Quotations"):
+		d.o.push("> ", "> ")
+		d.o.paragraph(d.spans(n, d.apply(span{}, style)))
+		d.o.pop()
+	default:
+		d.o.paragraph(d.spans(n, d.apply(span{}, style)))
+	}
+}
+
+func (d *odt) list(n *node, style string, depth int) {
+	i := 1
+	for _, item := range n.kids {
+		if item.name != "list-item" && item.name != "list-header" {
+			continue
+		}
+		if v := number(item.attr("start-value")); v > 0 {
+			i = v
+		}
+		first := true
+		for _, k := range item.kids {
+			switch k.name {
+			case "p", "h":
+				spans := d.spans(k, d.apply(span{}, k.attr("style-name")))
+				if k.name == "h" {
+					d.o.heading(max(number(k.attr("outline-level")), 1), spans)
+					d.inList = false
+					continue
+				}
+				mark := "-"
+				if d.lists[style][min(depth, 9)] {
+					mark = strconv.Itoa(i) + "."
+				}
+				if first && inline(spans) != "" {
+					d.o.item(depth, mark, spans, d.inList)
+					d.inList = true
+					i++
+				} else {
+					d.o.paragraph(spans)
+				}
+				first = false
+			case "list":
+				d.list(k, cmp.Or(k.attr("style-name"), style), depth+1)
+			}
+		}
+	}
+	if depth == 0 {
+		d.inList = false
+	}
+}
+
+func (d *odt) rows(n *node) [][]string {
+	var rows [][]string
+	n.all("table-row", func(tr *node) {
+		var row []string
+		for _, tc := range tr.kids {
+			if tc.name != "table-cell" && tc.name != "covered-table-cell" || !d.cell() {
+				continue
+			}
+			var parts []string
+			tc.all("p", func(p *node) {
+				if s := inline(d.spans(p, d.apply(span{}, p.attr("style-name")))); s != "" {
+					parts = append(parts, s)
+				}
+			})
+			row = append(row, strings.Join(parts, "\n"))
+			for range min(max(number(tc.attr("number-columns-repeated"))-1, 0), 64) {
+				row = append(row, "")
+			}
+		}
+		rows = append(rows, row)
+	})
+	return rows
+}
+
+// spans returns the text of a paragraph.
+func (d *odt) spans(n *node, look span) []span {
+	var spans []span
+	add := func(text string) {
+		s := look
+		s.text = text
+		spans = append(spans, s)
+	}
+	for _, k := range n.kids {
+		switch k.name {
+		case "":
+			add(strings.NewReplacer("\n", " ", "\r", "", "\t", " ").Replace(k.text))
+		case "s":
+			add(strings.Repeat(" ", min(max(number(k.attr("c")), 1), 1000)))
+		case "tab":
+			add(" ")
+		case "line-break":
+			add("\n")
+		case "span":
+			spans = append(spans, d.spans(k, d.apply(look, k.attr("style-name")))...)
+		case "a":
+			inner := look
+			inner.link = linkOf(k.attr("href"))
+			spans = append(spans, d.spans(k, inner)...)
+		case "note":
+			label := strconv.Itoa(len(d.notes.labels) + 1)
+			d.notes.labels = append(d.notes.labels, label)
+			d.notes.texts = append(d.notes.texts, "")
+			var parts []string
+			k.all("note-body", func(b *node) {
+				b.all("p", func(p *node) { parts = append(parts, inline(d.spans(p, span{}))) })
+			})
+			d.notes.texts[number(label)-1] = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
+			spans = append(spans, raw("[^"+label+"]"))
+		case "annotation":
+			d.omit(OmitHidden, 1)
+		case "frame":
+			spans = append(spans, d.frame(k, look)...)
+		default:
+			spans = append(spans, d.spans(k, look)...)
+		}
+	}
+	return spans
+}
+
+func (d *odt) frame(k *node, look span) []span {
+	if img := k.kid("image"); img != nil {
+		alt := ""
+		for _, name := range []string{"title", "desc"} {
+			if t := k.kid(name); t != nil && alt == "" {
+				alt = t.allText()
+			}
+		}
+		return []span{image(cmp.Or(alt, k.attr("name")), pictureName(img.attr("href"), strings.Contains(img.attr("href"), ":")))}
+	}
+	if box := k.kid("text-box"); box != nil {
+		return append([]span{plain(" ")}, d.spans(box, look)...)
+	}
+	d.omit(OmitObject, 1)
+	return nil
+}

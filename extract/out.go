@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// An out collects the text as Markdown blocks.
+type out struct {
+	*budget
+	b      strings.Builder
+	around []container // quotes and list items that what is written stands in
+	tight  bool        // the next block follows without an empty line
+	code   []string    // lines of a code block that may go on
+	levels []level     // of the list that is being written by [out.item]
+}
+
+// A container is a quote or a list item.
+type container struct {
+	first, rest string // what stands before its first line and before the others
+	used        bool
+}
+
+// push opens a container. Beyond a nesting that nobody reads it adds nothing.
+func (o *out) push(first, rest string) {
+	o.endCode()
+	if len(o.around) >= maxNesting {
+		first, rest = "", ""
+	}
+	o.around = append(o.around, container{first: first, rest: rest})
+}
+
+// pop closes the innermost container.
+func (o *out) pop() {
+	o.endCode()
+	o.around = o.around[:len(o.around)-1]
+}
+
+// prefixes returns what stands before the first line of a block and before
+// its others, and marks the containers as used.
+func (o *out) prefixes() (first, rest string) {
+	for i := range o.around {
+		c := &o.around[i]
+		if c.used {
+			first += c.rest
+		} else {
+			first += c.first
+			c.used = true
+		}
+		rest += c.rest
+	}
+	return first, rest
+}
+
+// block writes lines, apart from what is before by an empty line.
+func (o *out) block(text string) {
+	o.endCode()
+	o.put(text)
+}
+
+func (o *out) put(text string) {
+	if o.full || text == "" {
+		return
+	}
+	// An item that was opened by a container takes the blank line without the
+	// mark of the item.
+	blank := ""
+	for _, c := range o.around {
+		if c.used {
+			blank += c.rest
+		}
+	}
+	first, rest := o.prefixes()
+	if o.b.Len() > 0 {
+		if o.tight {
+			o.write("\n")
+		} else {
+			o.write("\n" + strings.TrimRight(blank, " ") + "\n")
+		}
+	}
+	o.tight = false
+	for n := 0; ; n++ {
+		line, more, ok := strings.Cut(text, "\n")
+		prefix := rest
+		if n == 0 {
+			prefix = first
+		}
+		if line == "" {
+			prefix = strings.TrimRight(prefix, " ")
+		}
+		o.write(prefix)
+		o.write(line)
+		if !ok || o.full {
+			return
+		}
+		o.write("\n")
+		text = more
+	}
+}
+
+// write appends to the text until it is full.
+func (o *out) write(s string) {
+	if o.full {
+		return
+	}
+	if room := o.maxText - int64(o.b.Len()); int64(len(s)) > room {
+		o.full = true
+		n := int(room)
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	o.b.WriteString(s)
+}
+
+// paragraph writes spans as a paragraph.
+func (o *out) paragraph(spans []span) {
+	if s := inline(spans); s != "" {
+		o.block(guardLines(s))
+	}
+}
+
+// heading writes a heading of a level from 1 on.
+func (o *out) heading(level int, spans []span) {
+	s := strings.Join(strings.Fields(inline(spans)), " ")
+	if s == "" {
+		return
+	}
+	if t := strings.TrimRight(s, "#"); len(t) < len(s) && (t == "" || t[len(t)-1] == ' ') {
+		s = t + "\\" + s[len(t):] // would be read as the closing mark of the heading
+	}
+	o.block(strings.Repeat("#", min(max(level, 1), 6)) + " " + s)
+}
+
+// A level is a list that entries may still be added to.
+type level struct {
+	depth        int
+	mark, indent string
+}
+
+// item writes one entry of a list that is depth levels deep, from 0 on. The
+// mark is "-" or a number with its dot. follows says that the block before was
+// an entry too.
+func (o *out) item(depth int, mark string, spans []span, follows bool) {
+	s := inline(spans)
+	if s == "" {
+		return
+	}
+	o.endCode()
+	if !follows {
+		o.levels = o.levels[:0]
+	}
+	sibling := ""
+	for n := len(o.levels); n > 0 && o.levels[n-1].depth >= depth; n = len(o.levels) {
+		sibling = o.levels[n-1].mark
+		o.levels = o.levels[:n-1]
+	}
+	indent := ""
+	if n := len(o.levels); n > 0 {
+		indent = o.levels[n-1].indent
+		if n <= maxNesting {
+			indent += strings.Repeat(" ", len(o.levels[n-1].mark)+1)
+		}
+	}
+	o.levels = append(o.levels, level{depth, mark, indent})
+	// A number other than 1 goes on with a list, but begins none right under a
+	// line of text.
+	o.tight = follows && (mark[0] == '-' || mark[:len(mark)-1] == "1" || sibling != "" && sibling[len(sibling)-1] == mark[len(mark)-1])
+	o.around = append(o.around, container{first: indent + mark + " ", rest: indent + strings.Repeat(" ", len(mark)+1)})
+	o.put(guardLines(s))
+	o.around = o.around[:len(o.around)-1]
+}
+
+// comment writes a mark that Markdown does not show.
+func (o *out) comment(text string) { o.block("<!-- " + text + " -->") }
+
+// place marks where a page, slide or the like begins.
+func (o *out) place(what string, n int) { o.comment(what + " " + strconv.Itoa(n)) }
+
+// codeLine adds lines to a block of code; the next other block ends it.
+func (o *out) codeLine(text string) {
+	text = strings.ReplaceAll(text, "\r", "")
+	if len(o.code) == 0 && text == "" {
+		return
+	}
+	o.code = append(o.code, strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\n")...)
+}
+
+// endCode writes the block of code that was collected.
+func (o *out) endCode() {
+	if len(o.code) == 0 {
+		return
+	}
+	code := o.code
+	o.code = nil
+	for len(code) > 0 && strings.TrimSpace(code[len(code)-1]) == "" {
+		code = code[:len(code)-1]
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < 0x20 && r != '\n' && r != '\t' || r == 0x7F {
+			return -1
+		}
+		return r
+	}, strings.Join(code, "\n"))
+	if text == "" {
+		return
+	}
+	fence := strings.Repeat("`", max(3, longest(text, '`')+1))
+	o.put(fence + "\n" + text + "\n" + fence)
+}
+
+// table writes rows of cells, each of which is Markdown of one line or several.
+// The first row is the head. Empty columns at the end are dropped.
+func (o *out) table(rows [][]string) {
+	width := 0
+	for _, row := range rows {
+		for i := len(row); i > width; i-- {
+			if row[i-1] != "" {
+				width = i
+			}
+		}
+	}
+	if width == 0 {
+		return
+	}
+	if len(rows) > 1 {
+		rows[0] = unbold(rows[0])
+	}
+	o.rows(width, slices.Values(rows))
+}
+
+// rows writes a table of width columns from rows that are made one by one.
+func (o *out) rows(width int, rows iter.Seq[[]string]) {
+	o.endCode()
+	var b strings.Builder
+	first := true
+	for row := range rows {
+		if o.full || int64(o.b.Len())+int64(b.Len()) > o.maxText {
+			break
+		}
+		b.WriteByte('|')
+		for c := range width {
+			cell := ""
+			if c < len(row) {
+				cell = cellText(row[c])
+			}
+			if cell != "" {
+				b.WriteByte(' ')
+				b.WriteString(cell)
+			}
+			b.WriteString(" |")
+		}
+		b.WriteByte('\n')
+		if first {
+			b.WriteString("|" + strings.Repeat(" --- |", width) + "\n")
+			first = false
+		}
+	}
+	o.put(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// unbold takes the marks from a head that is bold as a whole, which a head is
+// anyway.
+func unbold(head []string) []string {
+	bare := make([]string, len(head))
+	for i, c := range head {
+		if c == "" {
+			continue
+		}
+		inner, ok := strings.CutPrefix(c, "**")
+		if ok {
+			inner, ok = strings.CutSuffix(inner, "**")
+		}
+		if !ok || strings.Contains(inner, "**") || strings.HasPrefix(inner, "*") {
+			return head
+		}
+		bare[i] = inner
+	}
+	return bare
+}
+
+// cellText puts the Markdown of a cell on one line.
+func cellText(s string) string {
+	if !strings.ContainsAny(s, "|\n") {
+		return s
+	}
+	s = strings.ReplaceAll(s, "|", "\\|")
+	if !strings.Contains(s, "\n") {
+		return s
+	}
+	parts := strings.Split(s, "\n")
+	kept := parts[:0]
+	for _, p := range parts {
+		if p = strings.TrimSpace(p); p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "<br>")
+}
+
+// cellLines writes text for a cell; its lines stay apart.
+func cellLines(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.ReplaceAll(lines(text, hasLinks(text)), "  \n", "\n")
+}
+
+// notes are footnotes in the order in which they were met.
+type notes struct {
+	labels []string
+	texts  []string
+}
+
+// writeNotes writes the footnotes after everything else.
+func (o *out) writeNotes(n *notes) {
+	for i, label := range n.labels {
+		o.tight = i > 0
+		o.push("[^"+label+"]: ", "    ")
+		o.block(n.texts[i])
+		o.pop()
+	}
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A pdfLine is a line of text on a page: cells that wide gaps divide.
+type pdfLine struct {
+	cells  []pdfCell
+	y      float64
+	size   float64
+	turned bool
+	text   int // characters
+}
+
+type pdfCell struct {
+	chunks []chunk // with the spaces between them
+	x, end float64
+}
+
+// pdfLines are the lines of a page.
+type pdfLines struct {
+	number int
+	lines  []pdfLine
+	fields []span
+}
+
+func (l *pdfLine) x() float64   { return l.cells[0].x }
+func (l *pdfLine) end() float64 { return l.cells[len(l.cells)-1].end }
+
+func (l *pdfLine) spans() []span {
+	var spans []span
+	for i, c := range l.cells {
+		if i > 0 {
+			spans = append(spans, plain(" "))
+		}
+		spans = append(spans, c.spans()...)
+	}
+	return spans
+}
+
+func (c *pdfCell) spans() []span {
+	spans := make([]span, len(c.chunks))
+	for i, k := range c.chunks {
+		spans[i] = span{text: strings.ReplaceAll(k.text, "\n", " "), bold: k.bold, italic: k.italic, link: k.link, rise: k.rise}
+	}
+	return spans
+}
+
+// buildLines joins chunks that follow each other on one line. A chunk that
+// another repeats in the same place makes it bold, as some programs do.
+func buildLines(chunks []chunk) []pdfLine {
+	var lines []pdfLine
+	for _, c := range chunks {
+		c.text = ligatures(c.text)
+		if c.text == "" || c.size < 0.1 {
+			continue
+		}
+		if n := len(lines); n > 0 && lines[n-1].turned == c.turned && lines[n-1].takes(c) {
+			lines[n-1].add(c)
+			continue
+		}
+		if strings.TrimSpace(c.text) == "" {
+			continue
+		}
+		l := pdfLine{y: c.y, size: c.size, turned: c.turned, text: utf8.RuneCountInString(c.text)}
+		l.cells = []pdfCell{{chunks: []chunk{c}, x: c.x, end: c.end}}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// ligatures turns ligatures of typefaces into their letters.
+func ligatures(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0xFB00 && r <= 0xFB06 || r == 0xA0 }) {
+		return s
+	}
+	return strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st", "\u00A0", " ").Replace(s)
+}
+
+// takes reports whether a chunk goes on with the line.
+func (l *pdfLine) takes(c chunk) bool {
+	size := max(l.size, c.size)
+	if l.turned {
+		return math.Abs(c.x-l.x()) < 0.2*size || math.Abs(c.y-l.y) < 0.2*size
+	}
+	return math.Abs(c.y-l.y) < 0.45*size && c.x > l.end()-0.6*size
+}
+
+func (l *pdfLine) add(c chunk) {
+	cell := &l.cells[len(l.cells)-1]
+	last := &cell.chunks[len(cell.chunks)-1]
+	if c.text == last.text && math.Abs(c.x-last.x) < 0.15*c.size {
+		last.bold = true
+		return
+	}
+	size := min(l.size, c.size)
+	if size < 0.75*l.size && c.rise == 0 { // small and high or low beside larger text
+		if c.y > l.y+0.15*l.size {
+			c.rise = 1
+		} else if c.y < l.y-0.1*l.size {
+			c.rise = -1
+		}
+	}
+	gap := c.x - cell.end
+	blank := strings.TrimSpace(c.text) == ""
+	if blank {
+		c.bold, c.italic, c.rise, c.link = last.bold, last.italic, last.rise, last.link
+	}
+	l.text += utf8.RuneCountInString(c.text)
+	if c.size > l.size && c.rise == 0 && !blank {
+		l.size, l.y = c.size, c.y
+	}
+	if !l.turned && gap > 0.9*size && !blank {
+		l.cells = append(l.cells, pdfCell{chunks: []chunk{c}, x: c.x, end: c.end})
+		return
+	}
+	if !l.turned && gap > 0.16*size && !strings.HasSuffix(last.text, " ") && !strings.HasPrefix(c.text, " ") && !wide(last.text, c.text, gap, size) {
+		last.text += " "
+	}
+	cell.chunks = append(cell.chunks, c)
+	if !blank {
+		cell.end = max(cell.end, c.end)
+	}
+}
+
+// wide reports a gap between signs that are as wide as their size, as Chinese
+// ones are: there it is no space unless it is large.
+func wide(before, after string, gap, size float64) bool {
+	a, _ := utf8.DecodeLastRuneInString(before)
+	b, _ := utf8.DecodeRuneInString(after)
+	return (isCJK(a) || isCJK(b)) && gap < 0.5*size
+}
+
+func isCJK(r rune) bool {
+	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFFEF || r >= 0x20000 && r <= 0x3FFFF
+}
+
+// bodySize returns the size that most of the text has.
+func bodySize(pages []*pdfLines) float64 {
+	counts := map[float64]int{}
+	for _, p := range pages {
+		for _, l := range p.lines {
+			counts[math.Round(l.size*2)/2] += l.text
+		}
+	}
+	best, most := 0.0, 0
+	for size, n := range counts {
+		if n > most || n == most && size < best {
+			best, most = size, n
+		}
+	}
+	return best
+}
+
+// A pdfWriter writes pages whose text is of size body.
+type pdfWriter struct {
+	o      *out
+	body   float64
+	listOn bool // the block before was an entry of a list
+}
+
+func (w *pdfWriter) page(p *pdfLines) {
+	w.o.place("page", p.number)
+	lines := slices.Clone(p.lines)
+	slices.SortStableFunc(lines, func(a, b pdfLine) int { // what is written across comes last
+		switch {
+		case a.turned == b.turned:
+			return 0
+		case a.turned:
+			return 1
+		}
+		return -1
+	})
+	right := 0.0
+	for _, l := range lines {
+		if !l.turned {
+			right = max(right, l.end())
+		}
+	}
+	for len(lines) > 0 && !w.o.full {
+		n := w.table(lines)
+		if n == 0 {
+			n = w.code(lines)
+		}
+		if n == 0 {
+			n = w.paragraph(lines, right)
+		}
+		lines = lines[n:]
+	}
+	for i, f := range p.fields {
+		w.o.item(0, "-", []span{f}, i > 0)
+	}
+}
+
+// level returns the level of a heading of a size, 0 for none.
+func (w *pdfWriter) level(l *pdfLine) int {
+	switch ratio := l.size / max(w.body, 1); {
+	case l.turned || l.text > 300:
+		return 0
+	case ratio >= 1.75:
+		return 1
+	case ratio >= 1.35:
+		return 2
+	case ratio >= 1.15:
+		return 3
+	}
+	return 0
+}
+
+// table writes the lines at the beginning that are rows of one table, and
+// returns how many there are.
+func (w *pdfWriter) table(lines []pdfLine) int {
+	width := len(lines[0].cells)
+	if width < 2 || lines[0].turned || bullet(lines[0].spans()) != "" {
+		return 0
+	}
+	// Where each column begins and ends so far.
+	from, to := make([]float64, width), make([]float64, width)
+	for i, c := range lines[0].cells {
+		from[i], to[i] = c.x, c.end
+	}
+	n := 1
+	for ; n < len(lines); n++ {
+		l := &lines[n]
+		if len(l.cells) != width || l.turned || math.Abs(l.size-lines[0].size) > 0.2*lines[0].size || lines[n-1].y-l.y > 5*l.size || l.y > lines[n-1].y {
+			break
+		}
+		fits := true
+		for i, c := range l.cells {
+			fits = fits && c.x < to[i]+0.5*l.size && c.end > from[i]-0.5*l.size &&
+				(i == 0 || c.x > to[i-1]) && (i+1 == width || c.end < from[i+1])
+		}
+		if !fits {
+			break
+		}
+		for i, c := range l.cells {
+			from[i], to[i] = min(from[i], c.x), max(to[i], c.end)
+		}
+	}
+	if n < 2 || width == 2 && n < 3 {
+		return 0
+	}
+	var rows [][]string
+	for _, l := range lines[:n] {
+		row := make([]string, width)
+		for i := range l.cells {
+			row[i] = inline(l.cells[i].spans())
+		}
+		rows = append(rows, row)
+	}
+	w.o.table(rows)
+	return n
+}
+
+func (l *pdfLine) isCode() bool {
+	for _, c := range l.cells {
+		for _, k := range c.chunks {
+			if !k.mono {
+				return false
+			}
+		}
+	}
+	return !l.turned
+}
+
+// code writes lines of a typewriter face as code.
+func (w *pdfWriter) code(lines []pdfLine) int {
+	n := 0
+	left := math.Inf(1)
+	for ; n < len(lines) && lines[n].isCode(); n++ {
+		left = min(left, lines[n].x())
+	}
+	if n == 0 {
+		return 0
+	}
+	for i, l := range lines[:n] {
+		var b strings.Builder
+		column := max(0.6*l.size, 0.1)
+		b.WriteString(strings.Repeat(" ", int(min(max((l.x()-left)/column+0.5, 0), 80))))
+		for k, c := range l.cells {
+			if k > 0 {
+				b.WriteString(strings.Repeat(" ", int(min(max((c.x-l.cells[k-1].end)/column, 1), 80))))
+			}
+			b.WriteString(plainText(c.spans()))
+		}
+		if i > 0 && lines[i-1].y-l.y > 2.2*l.size {
+			w.o.codeLine("")
+		}
+		w.o.codeLine(strings.TrimRight(b.String(), " "))
+	}
+	w.o.endCode()
+	return n
+}
+
+// paragraph writes the lines at the beginning that belong together.
+func (w *pdfWriter) paragraph(lines []pdfLine, right float64) int {
+	first := &lines[0]
+	spans := first.spans()
+	level := w.level(first)
+	mark := bullet(spans)
+	n := 1
+	pitch := 0.0
+	for ; n < len(lines); n++ {
+		prev, next := &lines[n-1], &lines[n]
+		step := prev.y - next.y
+		if prev.turned != next.turned || math.Abs(next.size-prev.size) > 0.12*prev.size || bullet(next.spans()) != "" {
+			break
+		}
+		if !next.turned {
+			if len(next.cells) > 1 || step < 0.3*next.size || step > 2*next.size || pitch > 0 && step > 1.25*pitch {
+				break
+			}
+			pitch = max(pitch, step)
+			indent := next.x() - prev.x()
+			if level == 0 && prev.end() < right-0.25*right && !goesOn(next) || mark == "" && n > 1 && indent > next.size && indent < 5*next.size {
+				break
+			}
+			if mark != "" && next.x() < first.x()-0.5*next.size {
+				break
+			}
+		}
+		spans = join(spans, next.spans())
+	}
+	switch {
+	case level > 0:
+		for i := range spans {
+			spans[i].bold = false
+		}
+		w.o.heading(level, spans)
+	case mark != "":
+		number := "-"
+		if markdownNumber(mark) {
+			number = mark
+		}
+		w.o.item(0, number, cutBullet(spans, mark), w.listOn)
+	default:
+		w.o.paragraph(spans)
+	}
+	w.listOn = level == 0 && mark != ""
+	return n
+}
+
+// goesOn reports a line that begins in the middle of a sentence.
+func goesOn(l *pdfLine) bool {
+	r, _ := utf8.DecodeRuneInString(strings.TrimSpace(l.cells[0].chunks[0].text))
+	return unicode.IsLower(r)
+}
+
+// join puts the lines of a paragraph together: a word that was divided at the
+// end of the line is one again, and between Chinese characters there is no space.
+func join(a, b []span) []span {
+	if len(a) == 0 || len(b) == 0 {
+		return append(a, b...)
+	}
+	last := &a[len(a)-1]
+	last.text = strings.TrimRight(last.text, " ")
+	before, n := utf8.DecodeLastRuneInString(last.text)
+	after, _ := utf8.DecodeRuneInString(b[0].text)
+	prev, _ := utf8.DecodeLastRuneInString(last.text[:len(last.text)-n])
+	switch {
+	case before == '\u00AD', (before == '-' || before == '\u2010') && unicode.IsLower(prev) && unicode.IsLower(after):
+		last.text = last.text[:len(last.text)-n]
+	case before == '-', isCJK(before) && isCJK(after), before == utf8.RuneError:
+	default:
+		a = append(a, span{text: " ", link: last.link})
+	}
+	return append(a, b...)
+}
+
+// bullet returns the sign that begins an entry of a list, or "".
+func bullet(spans []span) string {
+	text := strings.TrimLeft(plainText(spans[:min(len(spans), 3)]), " ")
+	r, n := utf8.DecodeRuneInString(text)
+	switch r {
+	case '•', '◦', '▪', '‣', '●', '■', '○', '·', '∙', '❑', '\uF0B7', '\uF0A7':
+		if rest := text[n:]; rest == "" || rest[0] == ' ' || len(spans) > 1 {
+			return text[:n]
+		}
+	case '-', '–':
+		if strings.HasPrefix(text[n:], " ") {
+			return text[:n]
+		}
+	}
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	if digits > 0 && digits < 4 && len(text) > digits+1 && (text[digits] == '.' || text[digits] == ')') {
+		if r, _ := utf8.DecodeRuneInString(text[digits+1:]); r != ' ' && !isCJK(r) {
+			return ""
+		}
+		return text[:digits+1]
+	}
+	return ""
+}
+
+// cutBullet takes the sign of an entry away.
+func cutBullet(spans []span, mark string) []span {
+	spans = slices.Clone(spans)
+	for i := range spans {
+		t := strings.TrimLeft(spans[i].text, " ")
+		if t == "" {
+			continue
+		}
+		spans[i].text = strings.TrimLeft(strings.TrimPrefix(t, mark), " ")
+		break
+	}
+	return spans
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"cmp"
+	"encoding/xml"
+	"errors"
+	"strings"
+)
+
+// A pptx is a presentation while it is read.
+type pptx struct {
+	*archive
+	o    *out
+	rels map[string]relation // of the slide
+}
+
+// readPPTX reads the slides of a presentation in their order: the title as a
+// heading, then the texts, tables and marks of pictures, then the notes.
+func readPPTX(src *source, o *out) error {
+	a, err := openArchive(src)
+	if err != nil {
+		return err
+	}
+	main, err := a.mainPart("ppt/presentation.xml")
+	if err != nil {
+		return err
+	}
+	rels, err := a.relations(main)
+	if err != nil {
+		return err
+	}
+	r, err := a.xml(main)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	var slides []string
+	err = r.elements(func(e xml.StartElement) error {
+		if e.Name.Local == "sldId" {
+			n := node{attrs: e.Attr}
+			slides = append(slides, rels[n.attrIn("relationships", "id")].target)
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return err
+	}
+	p := &pptx{archive: a, o: o}
+	o.pages = len(slides)
+	for i, name := range slides {
+		if i >= o.maxPages {
+			o.omitRest("the presentation has more slides than the limit")
+			break
+		}
+		o.place("slide", i+1)
+		if !a.has(name) {
+			o.omit(OmitPart, 1)
+			continue
+		}
+		if err := p.slide(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree reads a whole part as one element.
+func (p *pptx) tree(name string) (*node, error) {
+	r, err := p.xml(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	var root *node
+	err = r.each(func(n *node) error {
+		root = cmp.Or(root, n)
+		return nil
+	})
+	if err == nil && root == nil {
+		err = errors.Join(errDamaged, errors.New("a part of it is empty"))
+	}
+	return root, err
+}
+
+func (p *pptx) slide(name string) error {
+	var err error
+	if p.rels, err = p.relations(name); err != nil {
+		return err
+	}
+	root, err := p.tree(name)
+	if err != nil {
+		return err
+	}
+	if root.attr("show") == "0" {
+		p.o.comment("this slide is hidden")
+	}
+	p.shapes(root.kid("cSld").kid("spTree"), 0)
+	for _, r := range p.rels {
+		switch {
+		case r.external || !p.has(r.target):
+		case r.kind == "notesSlide":
+			if err := p.notes(r.target); err != nil {
+				return err
+			}
+		case r.kind == "video" || r.kind == "audio":
+			p.omit(OmitMedia, 1)
+		case r.kind == "comments":
+			if err := p.comments(r.target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shapes writes what stands in the shapes of a slide or of a group.
+func (p *pptx) shapes(tree *node, depth int) {
+	if tree == nil {
+		return
+	}
+	// The title comes first, wherever it was drawn.
+	if depth == 0 {
+		for _, sp := range tree.kids {
+			if isTitle(sp) {
+				p.o.heading(2, p.allSpans(sp.kid("txBody")))
+			}
+		}
+	}
+	for _, k := range tree.kids {
+		switch k.name {
+		case "sp":
+			if !isTitle(k) && !isFooter(k) {
+				p.body(k.kid("txBody"), listPlace(k))
+			}
+		case "grpSp":
+			p.shapes(k, depth+1)
+		case "pic":
+			props := k.find("cNvPr")
+			target := p.rels[k.find("blip").attr("embed")]
+			p.o.paragraph([]span{image(cmp.Or(props.attr("descr"), props.attr("name")), pictureName(target.target, target.external))})
+		case "graphicFrame":
+			p.frame(k)
+		case "AlternateContent":
+			p.shapes(cmp.Or(k.kid("Choice"), k.kid("Fallback")), depth+1)
+		}
+	}
+}
+
+func placeOf(sp *node) string {
+	if ph := sp.find("nvPr").kid("ph"); ph != nil {
+		return cmp.Or(ph.attr("type"), "body")
+	}
+	return ""
+}
+
+func isTitle(sp *node) bool {
+	t := placeOf(sp)
+	return sp.name == "sp" && (t == "title" || t == "ctrTitle")
+}
+
+// isFooter reports what repeats on every slide.
+func isFooter(sp *node) bool {
+	switch placeOf(sp) {
+	case "dt", "ftr", "sldNum", "hdr", "sldImg":
+		return true
+	}
+	return false
+}
+
+// listPlace reports a place whose paragraphs are entries of a list unless they
+// say otherwise.
+func listPlace(sp *node) bool {
+	t := placeOf(sp)
+	return t == "body" || t == "obj"
+}
+
+// frame writes a table, and counts what is none.
+func (p *pptx) frame(k *node) {
+	tbl := k.find("tbl")
+	if tbl == nil {
+		switch uri := k.find("graphicData").attr("uri"); {
+		case strings.HasSuffix(uri, "/chart"), strings.HasSuffix(uri, "/chartex"):
+			p.omit(OmitChart, 1)
+			p.o.comment("chart: " + comment(k.find("cNvPr").attr("name")))
+		case strings.HasSuffix(uri, "/diagram"):
+			p.omit(OmitDiagram, 1)
+			p.o.comment("diagram: " + comment(k.find("cNvPr").attr("name")))
+		default:
+			p.omit(OmitObject, 1)
+		}
+		return
+	}
+	var rows [][]string
+	for _, tr := range tbl.kids {
+		if tr.name != "tr" {
+			continue
+		}
+		var row []string
+		for _, tc := range tr.kids {
+			if tc.name != "tc" || !p.cell() {
+				continue
+			}
+			text := ""
+			if tc.attr("hMerge") != "1" && tc.attr("vMerge") != "1" {
+				text = inline(p.allSpans(tc.kid("txBody")))
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	p.o.table(rows)
+}
+
+// allSpans joins the paragraphs of a text with line breaks.
+func (p *pptx) allSpans(body *node) []span {
+	var spans []span
+	if body == nil {
+		return nil
+	}
+	for _, k := range body.kids {
+		if k.name == "p" {
+			if len(spans) > 0 {
+				spans = append(spans, plain("\n"))
+			}
+			spans = append(spans, p.spans(k)...)
+		}
+	}
+	return spans
+}
+
+// body writes the paragraphs of a shape.
+func (p *pptx) body(body *node, list bool) {
+	if body == nil {
+		return
+	}
+	counts := map[int]int{}
+	follows := false
+	paragraphs := 0
+	for _, k := range body.kids {
+		if k.name == "p" && strings.TrimSpace(plainText(p.spans(k))) != "" {
+			paragraphs++
+		}
+	}
+	for _, k := range body.kids {
+		if k.name != "p" {
+			continue
+		}
+		spans := p.spans(k)
+		props := k.kid("pPr")
+		depth := min(max(number(props.attr("lvl")), 0), 8)
+		auto := props.kid("buAutoNum")
+		bulleted := props.kid("buChar") != nil || props.kid("buBlip") != nil || list && props.kid("buNone") == nil && paragraphs > 1
+		switch {
+		case inline(spans) == "":
+			continue
+		case auto != nil:
+			if counts[depth]++; counts[depth] == 1 {
+				counts[depth] = max(number(auto.attr("startAt")), 1)
+			}
+			p.o.item(depth, count(counts[depth], "decimal")+".", spans, follows)
+			follows = true
+			continue
+		case bulleted:
+			p.o.item(depth, "-", spans, follows)
+			follows = true
+		default:
+			p.o.paragraph(spans)
+			follows = false
+		}
+		delete(counts, depth)
+	}
+}
+
+// spans returns the text of a paragraph.
+func (p *pptx) spans(n *node) []span {
+	var spans []span
+	for _, k := range n.kids {
+		switch k.name {
+		case "r", "fld":
+			props := k.kid("rPr")
+			s := span{bold: on(props, "b"), italic: on(props, "i"), code: isMono(props.kid("latin").attr("typeface"))}
+			if v := props.attr("strike"); v != "" && v != "noStrike" {
+				s.strike = true
+			}
+			if base := number(props.attr("baseline")); base > 0 {
+				s.rise = 1
+			} else if base < 0 {
+				s.rise = -1
+			}
+			if link := props.kid("hlinkClick"); link != nil {
+				if r, ok := p.rels[link.attrIn("relationships", "id")]; ok && r.external {
+					s.link = linkOf(r.target)
+				}
+			}
+			if t := k.kid("t"); t != nil {
+				s.text = t.allText()
+			}
+			spans = append(spans, s)
+		case "br":
+			spans = append(spans, plain("\n"))
+		case "m", "AlternateContent", "oMath":
+			spans = append(spans, plain(mathText(k)))
+		}
+	}
+	return spans
+}
+
+func on(n *node, name string) bool {
+	v := n.attr(name)
+	return v == "1" || v == "true"
+}
+
+func (p *pptx) notes(name string) error {
+	root, err := p.tree(name)
+	if err != nil {
+		return err
+	}
+	var spans []span
+	root.all("sp", func(sp *node) {
+		if placeOf(sp) == "body" {
+			spans = append(spans, p.allSpans(sp.kid("txBody"))...)
+		}
+	})
+	if inline(spans) != "" {
+		p.o.push("> ", "> ")
+		p.o.paragraph(append([]span{{text: "Notes:", bold: true}, plain(" ")}, spans...))
+		p.o.pop()
+	}
+	return nil
+}
+
+func (p *pptx) comments(name string) error {
+	root, err := p.tree(name)
+	if err != nil {
+		return err
+	}
+	root.all("cm", func(cm *node) {
+		text := ""
+		if t := cm.kid("text"); t != nil {
+			text = t.allText()
+		}
+		if text = strings.Join(strings.Fields(text), " "); text != "" {
+			p.o.push("> ", "> ")
+			p.o.paragraph([]span{{text: "Comment:", bold: true}, plain(" " + text)})
+			p.o.pop()
+		}
+	})
+	return nil
+}

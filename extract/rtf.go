@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// An rtfState is what a group of RTF keeps to itself.
+type rtfState struct {
+	look   span
+	skip   bool
+	skipUC int // characters that stand for one of Unicode where that is not read
+	hidden bool
+	enc    encoding.Encoding
+}
+
+// An rtf is a document in RTF while it is read.
+type rtf struct {
+	o         *out
+	state     rtfState
+	stack     []rtfState
+	spans     []span
+	bytes     []byte // text in a charset, not decoded yet
+	drop      int    // characters to drop after one of Unicode
+	high      rune   // the first half of a pair
+	fonts     map[int]encoding.Encoding
+	font      int
+	row       []string
+	rows      [][]string
+	first     bool // the group has just begun
+	fontTable bool
+	listOn    bool // the block before was an entry of a list
+}
+
+// readRTF reads the paragraphs and tables of an RTF document. Styles are not
+// read: headings are paragraphs.
+func readRTF(src *source, o *out) error {
+	most := min(src.size, 8*src.maxText)
+	if most < src.size {
+		o.omitRest("the document is longer than what is read of it")
+	}
+	data, err := io.ReadAll(io.NewSectionReader(src.at, 0, most))
+	if err != nil {
+		return err
+	}
+	r := &rtf{o: o, fonts: map[int]encoding.Encoding{}}
+	r.state = rtfState{skipUC: 1, enc: charmap.Windows1252}
+	for i := 0; i < len(data); {
+		if err := src.step(); err != nil {
+			return err
+		}
+		switch c := data[i]; c {
+		case '{':
+			r.flush()
+			if len(r.stack) >= 2000 {
+				return tooDeep()
+			}
+			r.stack = append(r.stack, r.state)
+			r.first = true
+			i++
+			continue
+		case '}':
+			r.flush()
+			if n := len(r.stack); n > 0 {
+				r.state = r.stack[n-1]
+				r.stack = r.stack[:n-1]
+			}
+			i++
+		case '\\':
+			i = r.control(data, i+1)
+			continue
+		case '\r', '\n':
+			i++
+		default:
+			r.char(c)
+			i++
+		}
+		r.first = false
+	}
+	r.paragraph()
+	r.endTable()
+	return nil
+}
+
+func (r *rtf) char(c byte) {
+	if r.drop > 0 {
+		r.drop--
+		return
+	}
+	if !r.state.skip {
+		r.bytes = append(r.bytes, c)
+	}
+}
+
+// flush decodes what was collected.
+func (r *rtf) flush() {
+	if len(r.bytes) == 0 {
+		return
+	}
+	text, err := r.state.enc.NewDecoder().Bytes(r.bytes)
+	r.bytes = r.bytes[:0]
+	if err == nil {
+		r.text(string(text))
+	}
+}
+
+func (r *rtf) text(s string) {
+	if r.state.skip {
+		return
+	}
+	if r.state.hidden {
+		r.o.omit(OmitHidden, 1)
+		return
+	}
+	k := r.state.look
+	k.text = s
+	r.spans = append(r.spans, k)
+}
+
+// control reads the control word or sign after a backslash and returns where
+// the next thing begins.
+func (r *rtf) control(data []byte, i int) int {
+	if i >= len(data) {
+		return i
+	}
+	c := data[i]
+	if c|0x20 < 'a' || c|0x20 > 'z' {
+		first := r.first
+		r.first = false
+		switch c {
+		case '\'':
+			if i+2 < len(data) {
+				if hi, lo := unhex(int(data[i+1])), unhex(int(data[i+2])); hi >= 0 && lo >= 0 {
+					r.char(byte(hi<<4 | lo))
+				}
+				return i + 3
+			}
+		case '*':
+			if first {
+				r.state.skip = true
+			}
+		case '~':
+			r.flush()
+			r.text(" ")
+		case '_':
+			r.char('-')
+		case '\\', '{', '}':
+			r.char(c)
+		case '\n', '\r':
+			r.paragraph()
+		}
+		return i + 1
+	}
+	start := i
+	for i < len(data) && data[i]|0x20 >= 'a' && data[i]|0x20 <= 'z' && i-start < 40 {
+		i++
+	}
+	word := string(data[start:i])
+	start = i
+	if i < len(data) && data[i] == '-' {
+		i++
+	}
+	for i < len(data) && data[i] >= '0' && data[i] <= '9' && i-start < 11 {
+		i++
+	}
+	value, err := strconv.Atoi(string(data[start:i]))
+	has := err == nil
+	if i < len(data) && data[i] == ' ' {
+		i++
+	}
+	if word == "bin" && has && value > 0 {
+		return min(i+value, len(data))
+	}
+	r.word(word, value, has)
+	r.first = false
+	return i
+}
+
+func (r *rtf) word(word string, value int, has bool) {
+	if word != "u" {
+		r.flush()
+	}
+	on := !has || value != 0
+	switch word {
+	case "fonttbl":
+		r.state.skip, r.fontTable = true, true
+	case "colortbl", "stylesheet", "info", "pict", "object", "header", "footer", "headerl", "headerr", "headerf",
+		"footerl", "footerr", "footerf", "fldinst", "listtext", "pntext", "themedata", "xmlnstbl", "datastore", "generator", "nonshppict":
+		r.fontTable = r.fontTable && word != "colortbl" && word != "stylesheet"
+		if word == "pict" && !r.state.skip {
+			r.o.omit(OmitPicture, 1)
+		}
+		if word == "object" {
+			r.o.omit(OmitObject, 1)
+		}
+		if word == "listtext" || word == "pntext" {
+			return // what stands before an entry of a list is text
+		}
+		r.state.skip = true
+	case "shppict":
+		r.state.skip = false
+	case "f":
+		if r.font = value; !r.fontTable {
+			if enc := r.fonts[value]; enc != nil {
+				r.state.enc = enc
+			}
+		}
+	case "fcharset":
+		if enc := rtfCharset(value); enc != nil && len(r.fonts) < 10_000 {
+			r.fonts[r.font] = enc
+		}
+	case "ansicpg":
+		if enc, err := htmlindex.Get("windows-" + strconv.Itoa(value)); err == nil {
+			r.state.enc = enc
+		} else if enc := codePage(value); enc != nil {
+			r.state.enc = enc
+		}
+	case "b":
+		r.state.look.bold = on
+	case "i":
+		r.state.look.italic = on
+	case "strike":
+		r.state.look.strike = on
+	case "v":
+		r.state.hidden = on
+	case "super":
+		r.state.look.rise = 1
+	case "sub":
+		r.state.look.rise = -1
+	case "nosupersub":
+		r.state.look.rise = 0
+	case "plain":
+		r.state.look, r.state.hidden = span{}, false
+	case "uc":
+		r.state.skipUC = min(max(value, 0), 16)
+	case "u":
+		r.unicode(rune(uint16(value)))
+	case "par", "sect", "page":
+		r.paragraph()
+	case "line":
+		r.text("\n")
+	case "tab":
+		r.text(" ")
+	case "cell":
+		r.cell()
+	case "row":
+		r.endRow()
+	case "emdash":
+		r.text("—")
+	case "endash":
+		r.text("–")
+	case "lquote":
+		r.text("‘")
+	case "rquote":
+		r.text("’")
+	case "ldblquote":
+		r.text("“")
+	case "rdblquote":
+		r.text("”")
+	case "bullet":
+		r.text("•")
+	case "footnote":
+		r.text(" (")
+	}
+}
+
+func (r *rtf) unicode(c rune) {
+	if len(r.bytes) > 0 {
+		drop := r.drop
+		r.flush()
+		r.drop = drop
+	}
+	switch {
+	case c >= 0xD800 && c < 0xDC00:
+		r.high = c
+	case c >= 0xDC00 && c < 0xE000:
+		if r.high != 0 {
+			r.text(string((r.high-0xD800)<<10 + (c - 0xDC00) + 0x10000))
+		}
+		r.high = 0
+	default:
+		r.text(string(c))
+	}
+	r.drop = r.state.skipUC
+}
+
+func (r *rtf) paragraph() {
+	r.flush()
+	if r.state.skip || len(r.row) > 0 && inline(r.spans) == "" {
+		return
+	}
+	if inline(r.spans) != "" {
+		r.endTable()
+	}
+	if mark := bullet(r.spans); mark != "" {
+		sign := "-"
+		if markdownNumber(mark) {
+			sign = mark
+		}
+		r.o.item(0, sign, cutBullet(r.spans, mark), r.listOn)
+		r.listOn = true
+	} else if inline(r.spans) != "" {
+		r.o.paragraph(r.spans)
+		r.listOn = false
+	}
+	r.spans = nil
+}
+
+func (r *rtf) cell() {
+	r.flush()
+	if r.o.cell() {
+		r.row = append(r.row, inline(r.spans))
+	}
+	r.spans = nil
+}
+
+func (r *rtf) endRow() {
+	if len(r.row) > 0 {
+		r.rows = append(r.rows, r.row)
+	}
+	r.row = nil
+}
+
+func (r *rtf) endTable() {
+	r.endRow()
+	r.o.table(r.rows)
+	r.rows = nil
+}
+
+// rtfCharset returns the charset of a font.
+func rtfCharset(n int) encoding.Encoding {
+	page := map[int]int{
+		0: 1252, 77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256,
+		186: 1257, 204: 1251, 222: 874, 238: 1250,
+	}[n]
+	if page == 0 {
+		return nil
+	}
+	if enc, err := htmlindex.Get("windows-" + strconv.Itoa(page)); err == nil {
+		return enc
+	}
+	return codePage(page)
+}
+
+// codePage returns the charset of a code page that is none of Windows' own.
+func codePage(n int) encoding.Encoding {
+	name := map[int]string{932: "shift_jis", 936: "gb18030", 949: "euc-kr", 950: "big5", 10000: "macintosh", 65001: "utf-8"}[n]
+	enc, err := htmlindex.Get(strings.ToLower(name))
+	if err != nil {
+		return nil
+	}
+	return enc
+}

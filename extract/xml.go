@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package extract
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
+	"github.com/artelhq/artel"
+)
+
+// An xmlReader reads the elements of a part within a budget. It follows no
+// entity and no document type.
+type xmlReader struct {
+	*budget
+	d      *xml.Decoder
+	closer io.Closer
+	depth  int
+}
+
+func newXMLReader(r io.Reader, c io.Closer, b *budget) *xmlReader {
+	head := bufio.NewReaderSize(r, 32<<10)
+	r = head
+	if mark, _ := head.Peek(2); string(mark) == "\xFF\xFE" || string(mark) == "\xFE\xFF" {
+		r = transform.NewReader(head, unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewDecoder())
+	} else if mark, _ := head.Peek(3); string(mark) == "\xEF\xBB\xBF" {
+		_, _ = head.Discard(3)
+	}
+	d := xml.NewDecoder(r)
+	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+		if strings.HasPrefix(strings.ToLower(charset), "utf-16") || strings.EqualFold(charset, "utf8") {
+			return in, nil // decoded above, or never was
+		}
+		enc, err := htmlindex.Get(charset)
+		if err != nil {
+			return nil, fmt.Errorf("%w: it has the unknown charset %q", errDamaged, artel.Shorten(charset, 40))
+		}
+		return enc.NewDecoder().Reader(in), nil
+	}
+	return &xmlReader{budget: b, d: d, closer: c}
+}
+
+func (x *xmlReader) close() { _ = x.closer.Close() }
+
+// next returns the next token; io.EOF is the regular end.
+func (x *xmlReader) next() (xml.Token, error) {
+	if err := x.step(); err != nil {
+		return nil, err
+	}
+	t, err := x.d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case xml.StartElement:
+		if x.depth++; x.depth > maxDepth {
+			return nil, tooDeep()
+		}
+		if len(t.Attr) > 1000 {
+			return nil, fmt.Errorf("%w: an element has %d attributes", errDamaged, len(t.Attr))
+		}
+	case xml.EndElement:
+		x.depth--
+	}
+	return t, nil
+}
+
+func tooDeep() error {
+	return artel.Errorf(artel.TooLarge, op, "", "the document nests more than %d elements; its text is not read", maxDepth)
+}
+
+// elements calls f with every start tag until f fails. f may read the element
+// with [xmlReader.subtree] or skip it with [xmlReader.skip]; else its
+// children come next. end, if there is one, gets the end tags.
+func (x *xmlReader) elements(f func(xml.StartElement) error, end func(xml.EndElement) error) error {
+	for {
+		t, err := x.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if err := f(t); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			if end != nil {
+				if err := end(t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// each calls f with the whole tree of a part.
+func (x *xmlReader) each(f func(*node) error) error {
+	return x.elements(func(e xml.StartElement) error {
+		n, err := x.subtree(e)
+		if err != nil {
+			return err
+		}
+		return f(n)
+	}, nil)
+}
+
+// skip reads to the end of an element.
+func (x *xmlReader) skip() error {
+	for depth := x.depth; x.depth >= depth; {
+		if _, err := x.next(); err != nil {
+			return ended(err)
+		}
+	}
+	return nil
+}
+
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// A node is an element with what is in it, or a run of characters.
+type node struct {
+	name  string // "" for characters
+	space string // the namespace
+	attrs []xml.Attr
+	kids  []*node
+	text  string
+}
+
+// subtree reads the element that e opened.
+func (x *xmlReader) subtree(e xml.StartElement) (*node, error) {
+	left := maxNodes
+	return x.tree(e, &left)
+}
+
+func (x *xmlReader) tree(e xml.StartElement, left *int) (*node, error) {
+	n := &node{name: e.Name.Local, space: e.Name.Space, attrs: e.Attr}
+	for {
+		t, err := x.next()
+		if err != nil {
+			return nil, ended(err)
+		}
+		if *left--; *left < 0 {
+			return nil, artel.Errorf(artel.TooLarge, op, "", "one part of the document has more than %d elements; its text is not read", maxNodes)
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			k, err := x.tree(t, left)
+			if err != nil {
+				return nil, err
+			}
+			n.kids = append(n.kids, k)
+		case xml.CharData:
+			n.kids = append(n.kids, &node{text: string(t)})
+		case xml.EndElement:
+			return n, nil
+		}
+	}
+}
+
+// attr returns an attribute by its local name.
+func (n *node) attr(local string) string {
+	if n == nil {
+		return ""
+	}
+	return attr(n.attrs, local)
+}
+
+func attr(attrs []xml.Attr, local string) string {
+	for _, a := range attrs {
+		if a.Name.Local == local {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// attrIn returns an attribute whose namespace contains part.
+func (n *node) attrIn(part, local string) string {
+	for _, a := range n.attrs {
+		if a.Name.Local == local && strings.Contains(a.Name.Space, part) {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// kid returns the first child of a name, or nil; a nil node has none.
+func (n *node) kid(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, k := range n.kids {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// find returns the first element of a name at any depth, or nil.
+func (n *node) find(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, k := range n.kids {
+		if k.name == name {
+			return k
+		}
+		if f := k.find(name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// all calls f with every element of a name, and not with those inside it.
+func (n *node) all(name string, f func(*node)) {
+	for _, k := range n.kids {
+		if k.name == name {
+			f(k)
+		} else {
+			k.all(name, f)
+		}
+	}
+}
+
+// allText returns the characters in a node at any depth.
+func (n *node) allText() string {
+	var b strings.Builder
+	var walk func(*node)
+	walk = func(n *node) {
+		b.WriteString(n.text)
+		for _, k := range n.kids {
+			walk(k)
+		}
+	}
+	walk(n)
+	return b.String()
+}
+
+// on reports whether a switch such as <w:b/> is there and not off.
+func (n *node) on(name string) bool {
+	k := n.kid(name)
+	return k != nil && isOn(k.attr("val"))
+}
+
+func isOn(v string) bool { return v != "0" && v != "false" && v != "off" && v != "none" }
+
+// number returns a whole number, or 0.
+func number(s string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+)
+
+// importInput takes the body as the stream that it is.
+type importInput struct {
+	OnceHeader
+
+	request *http.Request
+}
+
+// Resolve implements huma.Resolver.
+func (in *importInput) Resolve(ctx huma.Context) []error {
+	in.request, _ = humago.Unwrap(ctx)
+	return nil
+}
+
+func (f *face) imports() {
+	op := f.op(http.MethodPost, "/conversations/import", "import-conversation", "Make a new conversation of a ZIP that was exported", http.StatusCreated)
+	register(f, op, func(ctx context.Context, in *importInput) (*body[app.Imported], error) {
+		staged, err := f.app.Imports.Stage(ctx, form.Sent(in.request.Body))
+		if err != nil {
+			return nil, err
+		}
+		defer staged.Close()
+		return answer(once(ctx, f, in.Key, []any{"import", staged.Digest}, func() (app.Imported, error) {
+			return f.app.Imports.Import(ctx, staged)
+		}))
+	})
+	// Said afterwards: huma would read a body that it knew of.
+	f.api.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/zip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type brokenImports struct {
+	store.Imports
+	begin   func(artel.Conversation, time.Time) error
+	resume  func(artel.ConversationID, time.Time) error
+	version func(artel.ConversationID, artel.ArtifactID, artel.Version, *string) error
+	finish  func(artel.ConversationID) error
+}
+
+func (b brokenImports) Begin(c artel.Conversation, at time.Time) error {
+	if b.begin == nil {
+		return b.Imports.Begin(c, at)
+	}
+	return b.begin(c, at)
+}
+
+func (b brokenImports) Continue(id artel.ConversationID, at time.Time) error {
+	if b.resume == nil {
+		return b.Imports.Continue(id, at)
+	}
+	return b.resume(id, at)
+}
+
+func (b brokenImports) Version(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+	if b.version == nil {
+		return b.Imports.Version(c, id, v, text)
+	}
+	return b.version(c, id, v, text)
+}
+
+func (b brokenImports) Finish(id artel.ConversationID) error {
+	if b.finish == nil {
+		return b.Imports.Finish(id)
+	}
+	return b.finish(id)
+}
+
+// importTwins are those of the clauses about importing.
+func importTwins() map[string]func(*twin) {
+	return map[string]func(*twin){
+		"imports/hidden": nouns(func(tx *store.Tx) { // shows what is begun
+			real := tx.Imports
+			tx.Imports = brokenImports{Imports: real, begin: func(c artel.Conversation, at time.Time) error {
+				if err := real.Begin(c, at); err != nil {
+					return err
+				}
+				return real.Finish(c.ID)
+			}}
+		}),
+		"imports/versions": nouns(func(tx *store.Tx) { // numbers anew
+			real, versions := tx.Imports, tx.Versions
+			tx.Imports = brokenImports{Imports: real, version: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+				n, err := versions.Append(c, id, v, text)
+				if v.Number = n; err != nil {
+					return err
+				}
+				return versions.Fold(c, id, v, text)
+			}}
+		}),
+		"imports/refuse": nouns(func(tx *store.Tx) { // finishes anything
+			real := tx.Imports
+			tx.Imports = brokenImports{Imports: real, finish: func(id artel.ConversationID) error {
+				err := real.Finish(id)
+				if artel.KindOf(err) == artel.NotFound {
+					return nil
+				}
+				return err
+			}}
+		}),
+		"imports/purge": nouns(func(tx *store.Tx) { // counts from the beginning
+			real := tx.Imports
+			tx.Imports = brokenImports{Imports: real, resume: func(id artel.ConversationID, _ time.Time) error {
+				return real.Continue(id, time.Unix(0, 0))
+			}}
+		}),
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/phrase"
+)
+
+// An Editing is a text while a person changes it.
+type Editing struct {
+	Text      string
+	Base      int    // the version that the text was made from
+	Problem   string // why it was not saved; "": nobody has tried
+	Conflicts int    // places where it was brought together with a newer version, and that somebody has to decide
+}
+
+// maxEdited is the longest text, in bytes, that is changed on the page.
+const maxEdited = maxField
+
+// target reads which artifact a form is about, and its fields. The field
+// "base" is the version that was looked at.
+func (ui *face) target(r *http.Request) (app.ArtifactAt, map[string]string, error) {
+	var at app.ArtifactAt
+	var err error
+	if at.Conversation, err = artel.ParseConversationID(r.PathValue("cid")); err != nil {
+		return at, nil, err
+	}
+	if at.ID, err = artel.ParseArtifactID(r.PathValue("id")); err != nil {
+		return at, nil, noArtifact(r)
+	}
+	fields := map[string]string{}
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
+		for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
+			var s string
+			if err == nil {
+				s, err = field(part)
+			}
+			if err != nil {
+				return at, nil, err
+			}
+			fields[part.Name] = s
+		}
+	} else {
+		for _, name := range []string{"base", "version", "title"} {
+			fields[name] = r.PostFormValue(name)
+		}
+	}
+	at.IfVersion, _ = strconv.Atoi(fields["base"])
+	return at, fields, nil
+}
+
+func noArtifact(r *http.Request) error {
+	return artel.Errorf(artel.NotFound, "webui", artel.Shorten(r.PathValue("id"), 80), "there is no such artifact")
+}
+
+// shows answers with the panel as it is at an address of this conversation,
+// and what else changes; without script the browser is led there.
+func (ui *face) shows(w http.ResponseWriter, r *http.Request, at app.ArtifactAt, address string, more ...part) {
+	if !wantsFragment(r) {
+		http.Redirect(w, r, address, http.StatusSeeOther)
+		return
+	}
+	p, err := ui.panelAt(r, at, address)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.fragments(w, r, http.StatusOK, append([]part{{"panel", p}}, more...)...)
+}
+
+// panelAt is the panel that a request for another address would show.
+func (ui *face) panelAt(r *http.Request, at app.ArtifactAt, address string) (Panel, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return Panel{}, artel.Errorf(artel.Internal, "webui", address, "%w", err)
+	}
+	other := r.Clone(r.Context())
+	other.URL = u
+	if !strings.Contains(u.Path, "/a/") {
+		other.SetPathValue("id", "")
+	}
+	return ui.panel(other, at.Conversation)
+}
+
+// saveArtifact keeps what a person has written. If somebody else has written
+// meanwhile, both are brought together and offered again.
+func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
+	at, fields, err := ui.target(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	text := fields["text"]
+	if _, before, e := ui.app.Artifacts.State(r.Context(), at.Conversation, at.ID, at.IfVersion, app.WithLive); e == nil && before != nil {
+		text = withLineEnds(text, *before)
+	}
+	address := artifactURL(at.Conversation, artel.Ref{Artifact: at.ID})
+	_, err = ui.app.Artifacts.Save(r.Context(), at, app.Draft{Text: &text})
+	if err == nil {
+		ui.shows(w, r, at, address)
+		return
+	}
+	status, problem := ui.explain(r, err)
+	e := Editing{Text: text, Base: at.IfVersion, Problem: problem}
+	if stale, ok := errors.AsType[*app.Stale](err); ok {
+		e.Problem = locale(r).Say(phrase.PageEditStale, nil)
+		if stale.Merged != nil {
+			e.Text, e.Base, e.Conflicts = stale.Merged.Text, stale.Current.Version, len(stale.Merged.Conflicts)
+			e.Problem = locale(r).Say(phrase.PageEditMerged, map[string]any{"Count": e.Conflicts})
+			if e.Conflicts == 0 {
+				e.Problem = locale(r).Say(phrase.PageEditMergedClean, nil)
+			}
+		}
+	}
+	p, err := ui.panelAt(r, at, address+"?view="+tabEdit)
+	if err != nil || p.Viewer.Editing == nil {
+		ui.fail(w, r, err)
+		return
+	}
+	p.Viewer.Editing = &e
+	if wantsFragment(r) {
+		ui.fragments(w, r, status, part{"panel", p})
+		return
+	}
+	t, err := ui.thread(r, at.Conversation)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	t.Panel = p
+	ui.show(w, r, status, "conversation.html", t)
+}
+
+// withLineEnds gives text the line ends that like has most of. Forms send
+// every line end as CR LF.
+func withLineEnds(text, like string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if windows := strings.Count(like, "\r\n"); windows > 0 && 2*windows >= strings.Count(like, "\n") {
+		return strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	return text
+}
+
+func (ui *face) renameArtifact(w http.ResponseWriter, r *http.Request) {
+	at, fields, err := ui.target(r)
+	if err == nil {
+		at.IfVersion = 0 // a title stands by itself
+		_, err = ui.app.Artifacts.Rename(r.Context(), at, fields["title"])
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.shows(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}))
+}
+
+func (ui *face) deleteArtifact(w http.ResponseWriter, r *http.Request) {
+	at, _, err := ui.target(r)
+	var gone artel.Artifact
+	if err == nil {
+		gone, err = ui.app.Artifacts.Delete(r.Context(), at)
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.shows(w, r, at, conversationURL(at.Conversation)+"/a", part{"toast", Toast{
+		ID: toastOf(at), Text: locale(r).Say(phrase.PageArtifactDeleted, map[string]any{"Title": artel.Shorten(gone.Title, 60)}),
+		Undo: artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}) + "/restore",
+	}})
+}
+
+func toastOf(at app.ArtifactAt) string { return "toast-a-" + string(at.ID) }
+
+// restoreArtifact makes an older version the newest, or, without a version,
+// takes a deletion back.
+func (ui *face) restoreArtifact(w http.ResponseWriter, r *http.Request) {
+	at, fields, err := ui.target(r)
+	number := 0
+	if err == nil && fields["version"] != "" {
+		if number, err = strconv.Atoi(fields["version"]); err != nil || number < 1 {
+			err = artel.Errorf(artel.Invalid, "webui", artel.Shorten(fields["version"], 40), "a version is a number from 1")
+		}
+	}
+	if err == nil {
+		at.IfVersion = 0
+		_, err = ui.app.Artifacts.Restore(r.Context(), at, number)
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.shows(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}), part{"gone", toastOf(at)})
+}

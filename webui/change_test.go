@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/provider/demo"
+)
+
+// A person edits an artifact, compares, goes back to an older version by the
+// slider, restores it, renames, deletes, and takes that back.
+func TestChangeArtifact(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	c := s.send(t, "look", map[string]string{"notes.md": "# Notes\n\nfirst line\nsecond line\n"})
+	b := openTab(t, 1440, 900)
+	here := "/c/" + string(c) + "/a/notes.md"
+	b.do(chromedp.Navigate(s.URL+here), see("#viewer .block"))
+	edit := func(text string) {
+		t.Helper()
+		b.do(click(`.viewer .bar a[href*="view=edit"]`), see(".editing textarea"), fill(".editing textarea", text))
+	}
+
+	edit("# Notes\n\nfirst line\nsecond line, changed\n")
+	b.do(click(".editing .primary"))
+	b.until(`document.querySelector("#viewer .block") !== null && !location.search && document.querySelector("#viewer").innerText.includes("changed")`)
+	b.do(click(`.tabs a[href*="view=diff"]`), see(".compare"))
+	b.until(`document.querySelector(".compare td.added mark")?.innerText.includes("changed") && document.querySelectorAll(".compare td.removed").length === 1`)
+	b.says(".compare", "1 line added", "1 line removed")
+	b.do(click(`.compare a[href*="split=1"]`))
+	b.until(`[...document.querySelectorAll(".compare tr")].some(row => row.querySelector(".removed") && row.querySelector(".added"))`)
+
+	b.script(`const slider = document.getElementById("slider"); slider.value = 0; slider.dispatchEvent(new Event("input", { bubbles: true })); slider.dispatchEvent(new Event("change", { bubbles: true }))`)
+	b.until(`location.search.includes("v=1") && document.querySelector(".badge.warn")?.innerText.includes("version 1")`)
+	b.do(click(`form[action$="/restore"] button`))
+	b.until(`!location.search && document.querySelector("#versions summary").innerText.includes("v3") && !document.querySelector("#viewer").innerText.includes("changed")`)
+
+	b.do(click("#actions summary"), fill(`#actions input[name=title]`, "The notes"), click(`#actions form[action$="/title"] button`))
+	b.until(`document.getElementById("viewer-title").innerText === "The notes"`)
+	b.do(click("#actions summary"), click(`#actions form[action$="/delete"] button`))
+	b.until(`document.getElementById("panel").dataset.open === "list" && document.getElementById("toasts").innerText.includes("The notes was deleted") && document.querySelector('#artifacts a[href$="notes.md"]') === null`)
+	b.says("#deleted", "Deleted")
+	b.do(click("#toasts form button"))
+	b.until(`document.getElementById("viewer-title")?.innerText === "The notes" && document.querySelector("#toasts .toast") === null`)
+}
+
+// What somebody else writes meanwhile is brought together with what a person
+// has written, and nothing is saved before they have seen it. What is being
+// written survives a look elsewhere.
+func TestEditConflict(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	c := s.send(t, "look", map[string]string{"notes.md": "one\ntwo\nthree\n\nfour\nfive\n"})
+	b := openTab(t, 1440, 900)
+	at := app.ArtifactAt{Conversation: c, ID: "notes.md"}
+	other := func(text string) {
+		t.Helper()
+		if _, err := s.app.Artifacts.Save(t.Context(), at, app.Draft{Text: &text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	typed := func() string { return eval[string](b, `document.querySelector(".editing textarea").value`) }
+	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)+"/a/notes.md?view=edit"), see(".editing textarea"))
+	b.do(fill(".editing textarea", "mine\ntwo\nthree\n\nfour\nfive\n"))
+	b.do(chromedp.Reload(), see(".editing textarea"))
+	if got := typed(); !strings.HasPrefix(got, "mine\n") {
+		t.Errorf("after a reload the text is %q", got)
+	}
+	other("one\ntwo\nthree\n\nfour\ntheirs\n")
+	b.forgive("409")
+	b.do(click(".editing .primary"))
+	b.until(`document.querySelector(".editing .note")?.innerText.includes("without a conflict")`)
+	if got, want := typed(), "mine\ntwo\nthree\n\nfour\ntheirs\n"; got != want {
+		t.Errorf("brought together: %q, want %q", got, want)
+	}
+	other("other\ntwo\nthree\n\nfour\ntheirs\n")
+	b.do(click(".editing .primary"))
+	b.until(`document.querySelector(".editing .note")?.innerText.includes("1 place")`)
+	if got := typed(); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "mine") || !strings.Contains(got, "other") {
+		t.Errorf("with a conflict: %q", got)
+	}
+	b.do(fill(".editing textarea", "both\ntwo\nthree\n\nfour\ntheirs\n"), click(".editing .primary"))
+	b.until(`document.querySelector(".editing") === null && document.querySelector("#viewer").innerText.includes("both")`)
+	_, text, err := s.app.Artifacts.Find(t.Context(), c, "notes.md", "")
+	if err != nil || *text != "both\ntwo\nthree\n\nfour\ntheirs\n" {
+		t.Errorf("kept: %v, %v", text, err)
+	}
+	b.forgive("409")
+}
+
+// Forms do it without script, and what is wrong is refused.
+func TestChangeByForms(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	c := s.send(t, "look", map[string]string{"a.txt": "one\r\ntwo\r\n"})
+	base := "/c/" + string(c) + "/a/a.txt"
+	post := func(path string, status int, fields ...string) answer {
+		t.Helper()
+		values := map[string]string{}
+		for i := 0; i+1 < len(fields); i += 2 {
+			values[fields[i]] = fields[i+1]
+		}
+		contentType, body := form(t, values, nil)
+		a := s.ask(t, "POST", path, contentType, body)
+		if a.StatusCode != status {
+			t.Fatalf("%s: status %d, want %d: %.300s", path, a.StatusCode, status, a.body)
+		}
+		return a
+	}
+	post(base, http.StatusSeeOther, "base", "1", "text", "one\r\nzwei\r\n")
+	if _, text, err := s.app.Artifacts.Find(t.Context(), c, "a.txt", ""); err != nil || *text != "one\r\nzwei\r\n" {
+		t.Errorf("saved %q, %v", *text, err)
+	}
+	if a := post(base, http.StatusConflict, "base", "1", "text", "eins\r\ntwo\r\n"); !strings.Contains(a.body, "eins") || !strings.Contains(a.body, "zwei") {
+		t.Error("the page of the conflict does not offer both texts")
+	}
+	post(base+"/title", http.StatusSeeOther, "title", "A title")
+	post(base+"/title", http.StatusUnprocessableEntity, "title", " ")
+	post(base+"/restore", http.StatusSeeOther, "version", "1")
+	post(base+"/restore", http.StatusNotFound, "version", "99")
+	post(base+"/restore", http.StatusUnprocessableEntity, "version", "x")
+	post(base+"/delete", http.StatusSeeOther)
+	post(base+"/delete", http.StatusNotFound)
+	post(base, http.StatusNotFound, "base", "1", "text", "x")
+	post(base+"/restore", http.StatusSeeOther)
+	post("/c/"+string(c)+"/a/none/delete", http.StatusNotFound)
+	for _, q := range []string{"view=diff", "view=diff&split=1", "view=diff&from=1", "view=diff&from=99", "view=diff&from=x", "view=edit", "v=1&view=edit", "v=1&view=diff"} {
+		a := s.ask(t, "GET", base+"?"+q, "", nil)
+		if want := map[string]int{"view=diff&from=99": 404}[q]; a.StatusCode != max(want, 200) {
+			t.Errorf("%s: status %d", q, a.StatusCode)
+		}
+		checkPage(t, base+"?"+q, a.body, "en")
+	}
+	if a := s.askFragment(t, "POST", base+"/title", base, url.Values{"title": {"Again"}}); a.StatusCode != 200 || !strings.Contains(a.body, `id="panel"`) {
+		t.Errorf("status %d: %.200s", a.StatusCode, a.body)
+	}
+}

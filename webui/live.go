@@ -31,6 +31,11 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
+	if r.Method == http.MethodHead {
+		// Whoever asks so goes on with the connection, which a stream would hold.
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	if n, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
 		after = n

@@ -196,6 +196,12 @@ func TestAnyRequest(t *testing.T) {
 	c := "/c/" + string(id)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	segments := rapid.SampledFrom([]string{"c", string(id), "a", "a.md", "task_plan", "live", "older", "title", "delete", "restore", "fit", "try", "settings", "sample", "static", "ui", "style", "r", "cancel", "api", "v1", "..", ".", ""})
+	// A connection that is used again after HEAD must not belong to a stream.
+	for _, method := range []string{"HEAD", "GET"} {
+		if a := s.ask(t, method, map[string]string{"HEAD": c + "/live", "GET": c}[method], "", nil); a.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d", method, a.StatusCode)
+		}
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		path := rapid.SampledFrom([]string{"/", "/c", c, c + "/a/a.md", c + "/older", c + "/live", c + "/title", "/fit", "/try", "/settings", "/sample/notes.md", "/r/x/cancel", ""}).Draw(rt, "path")
 		for range rapid.IntRange(0, 3).Draw(rt, "more") {

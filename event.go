@@ -19,6 +19,7 @@ const (
 	EventRunStarted       EventType = "run_started"
 	EventUserInput        EventType = "user_input"
 	EventAgentStarted     EventType = "agent_started"
+	EventContextBuilt     EventType = "context_built"
 	EventMessageDelta     EventType = "message_delta"
 	EventMessageCompleted EventType = "message_completed"
 	EventToolStarted      EventType = "tool_started"
@@ -68,6 +69,40 @@ type AgentStarted struct {
 	Service ServiceID `json:"service"`
 	Model   string    `json:"model"`
 	Demo    bool      `json:"demo,omitempty"` // the answers are scripted, no model is asked
+}
+
+// ContextBuilt tells in which form the attachments on the branch were sent with
+// a model call. It comes before the first call of a run that has any, and again
+// before each call for which the list is another one; each list is complete.
+type ContextBuilt struct {
+	Service     ServiceID         `json:"service"`
+	Attachments []AttachmentRoute `json:"attachments"` // in the order in which they stand on the branch
+}
+
+// An AttachmentRoute is the way of one media part to a model: of a user's
+// message, or of a tool result.
+type AttachmentRoute struct {
+	Message   MessageID `json:"message_id"` // that holds the part; of a tool result, the tool message
+	Ref       Ref       `json:"ref"`        // pinned to a version where it is an artifact's
+	Filename  string    `json:"filename,omitempty"`
+	Kind      MediaKind `json:"kind"`
+	MediaType string    `json:"media_type"`
+	Size      int64     `json:"size"` // bytes of the original
+	Route     `json:"route"`
+	Sent      *SentForm `json:"sent,omitempty"`    // nil: the bytes as they are, or the description
+	Tokens    int       `json:"tokens"`            // of what is sent
+	Dropped   bool      `json:"dropped,omitempty"` // the message did not fit into the model's window: nothing of it was sent
+}
+
+// A SentForm says what was sent in the place of some bytes: other bytes, or a text.
+type SentForm struct {
+	MediaType  string    `json:"media_type,omitempty"` // of converted bytes
+	Size       int64     `json:"size,omitempty"`       // bytes
+	Width      int       `json:"width,omitempty"`
+	Height     int       `json:"height,omitempty"`
+	Characters int       `json:"characters,omitempty"` // of a text that is sent
+	Cut        bool      `json:"cut,omitempty"`        // the text goes on where this ends
+	Service    ServiceID `json:"service,omitempty"`    // that made the text
 }
 
 // MessageDelta is a piece of the answer being written: text to append, and
@@ -150,6 +185,9 @@ func (UserInput) EventType() EventType { return EventUserInput }
 
 // EventType implements [Payload].
 func (AgentStarted) EventType() EventType { return EventAgentStarted }
+
+// EventType implements [Payload].
+func (ContextBuilt) EventType() EventType { return EventContextBuilt }
 
 // EventType implements [Payload].
 func (MessageDelta) EventType() EventType { return EventMessageDelta }

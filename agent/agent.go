@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -93,8 +94,9 @@ type run struct {
 	tools   *tool.Box // the agent's own
 	yield   func(artel.Payload, error) bool
 	history []artel.Message
-	seen    map[artel.CallID]bool // ids of calls on the branch
-	called  int                   // tool calls so far
+	seen    map[artel.CallID]bool   // ids of calls on the branch
+	called  int                     // tool calls so far
+	sent    []artel.AttachmentRoute // what the last model call was told of attachments
 }
 
 func (r *run) tell(p artel.Payload) error {
@@ -177,6 +179,9 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	if err != nil {
 		return artel.Message{}, err
 	}
+	if err := r.tellContext(built.Record); err != nil {
+		return artel.Message{}, err
+	}
 	message := r.newMessage(artel.RoleAssistant)
 	var text, reasoning strings.Builder
 	var calls []artel.ToolCall
@@ -233,6 +238,20 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		return message, err
 	}
 	return message, r.nothing(finish.Reason)
+}
+
+// tellContext tells how attachments are sent, where that is not what it was at
+// the call before.
+func (r *run) tellContext(record pipeline.Record) error {
+	now := make([]artel.AttachmentRoute, len(record.Decisions))
+	for i, d := range record.Decisions {
+		now[i] = d.AttachmentRoute
+	}
+	if reflect.DeepEqual(now, r.sent) || len(now) == 0 && r.sent == nil {
+		return nil
+	}
+	r.sent = now
+	return r.tell(artel.ContextBuilt{Service: r.in.Service.ID, Attachments: now})
 }
 
 // nothing says why an answer may have been empty. What the model only thought

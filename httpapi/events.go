@@ -33,8 +33,22 @@ func (in *eventsInput) after() artel.Seq {
 	return artel.Seq(cmp.Or(in.Cursor, in.After))
 }
 
+// eventsDoc is what the API's document says of the log.
+const eventsDoc = "A frame has the event's number as `id`, its type as `event`, and `{seq, type, run_id, agent, time, data}` as `data`. " +
+	"The types, with what their `data` holds:\n\n" +
+	"- `run_started` `{message_id, service}`, `user_input` `{message}`, `agent_started` `{service, model, demo?}`\n" +
+	"- `context_built` `{service, attachments}`: before a model call, in which form each attachment on the branch is sent with it, where that is not " +
+	"what it was at the call before. An attachment is `{message_id, ref, filename, kind, media_type, size, route, sent?, tokens, dropped?}`; `route` is `{contentType, " +
+	"routing, step, reason, need?, suggestedServices?}` with `step` one of native, converted, extracted, transcribed and described; `sent` says what " +
+	"goes in the original's place: `{media_type, size, width, height}` of other bytes, `{characters, cut?, service?}` of a text\n" +
+	"- `message_delta` `{message_id, text, reasoning?, reset?}`: live only, without a number\n" +
+	"- `message_completed` `{message, partial?}`, `tool_started` `{call_id, name, arguments}`, `tool_completed` `{call_id, name, ok, message, duration_ms, metadata?}`\n" +
+	"- `artifact_created` `{artifact, content?, content_omitted?}`, `artifact_updated` `{id, version, base_version, update_type, spans?, artifact, …}`\n" +
+	"- `usage` `{service, usage}`, `run_finished` `{state, reply_id?, error?, usage}`"
+
 func (f *face) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
+	op.Description = eventsDoc
 	op.Responses["200"] = &huma.Response{
 		Description: "frames with id, event and data; or, with format=json, a list of events",
 		Content: map[string]*huma.MediaType{

@@ -145,6 +145,7 @@ func (a *attacher) settle(ctx context.Context, id string, m artel.Media) (artel.
 	}
 	m = s.media
 	var parts artel.Parts
+	var sent *artel.SentForm
 	r := route.Decide(s.info, a.d.target)
 	switch {
 	case s.err != nil:
@@ -152,15 +153,17 @@ func (a *attacher) settle(ctx context.Context, id string, m artel.Media) (artel.
 		r = artel.Route{ContentType: "binary", Routing: artel.RoutingText, Step: artel.StepDescribed, Reason: artel.ReasonUnreadable}
 		parts = artel.Parts{artel.Text{Text: route.Unreadable(m, a.d.Locale)}}
 	case r.ContentType == artel.RoutingText && r.Step == artel.StepNative:
-		parts = artel.Parts{artel.Text{Text: inlined(m, s.text, a.inline)}}
+		text, form := inlined(m, s.text, a.inline)
+		parts, sent = artel.Parts{artel.Text{Text: text}}, &form
 	case r.Step == artel.StepNative:
 		parts = artel.Parts{artel.Text{Text: label(m)}, m}
 	default:
 		parts = artel.Parts{artel.Text{Text: route.Describe(m, a.d.Locale)}}
 	}
-	a.d.decisions = append(a.d.decisions, Decision{
-		Message: id, Ref: m.Ref, Digest: s.digest, Tokens: a.d.meter.parts(parts), Route: r,
-	})
+	a.d.decisions = append(a.d.decisions, Decision{Digest: s.digest, AttachmentRoute: artel.AttachmentRoute{
+		Message: artel.MessageID(id), Ref: m.Ref, Filename: m.Filename, Kind: s.info.Kind, MediaType: s.info.MediaType, Size: s.info.Size,
+		Route: r, Sent: sent, Tokens: a.d.meter.parts(parts),
+	}})
 	return parts, nil
 }
 
@@ -176,7 +179,7 @@ type source struct {
 // settledAs reports whether the part of this message has its decision.
 func (d *Draft) settledAs(message string, ref artel.Ref) bool {
 	return slices.ContainsFunc(d.decisions, func(x Decision) bool {
-		return x.Message == message && x.Ref == ref && x.Step == artel.StepNative && x.ContentType != artel.RoutingText
+		return string(x.Message) == message && x.Ref == ref && x.Step == artel.StepNative && x.ContentType != artel.RoutingText
 	})
 }
 
@@ -261,8 +264,9 @@ func label(m artel.Media) string {
 
 // inlined writes a text attachment: a line that names it, then the text in a
 // fence that it cannot break out of. A cut says how to read on.
-func inlined(m artel.Media, text string, limit int) string {
+func inlined(m artel.Media, text string, limit int) (string, artel.SentForm) {
 	shown, rest := cut(text, limit)
+	sent := artel.SentForm{Characters: utf8.RuneCountInString(shown), Cut: rest != ""}
 	fence := strings.Repeat("`", max(3, longestRun(shown, '`')+1))
 	var b strings.Builder
 	fmt.Fprintf(&b, "attachment %s (%s, %s):\n%s\n%s", name(m), oneLine(m.Filename), m.MediaType, fence, shown)
@@ -274,7 +278,7 @@ func inlined(m artel.Media, text string, limit int) string {
 		b.WriteString("\n" + rest)
 		b.WriteString(readOn(m, shown))
 	}
-	return b.String()
+	return b.String(), sent
 }
 
 // cut returns the first characters of text, up to a line's end where one is

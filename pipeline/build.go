@@ -70,7 +70,8 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 		}
 		step, err := d.run(ctx, p)
 		rec.Processors = append(rec.Processors, step)
-		rec.Decisions, rec.Tokens = d.decisions, d.tokens()
+		rec.Tokens = d.tokens()
+		rec.Decisions = d.decided(rec.Tokens.Dropped)
 		if err != nil {
 			return Result{Messages: d.Messages, Record: rec}, failed(p.ID, err)
 		}
@@ -235,6 +236,19 @@ func (d *Draft) tokens() Tokens {
 		t.Budget, t.Dropped = cut.budget, cut.dropped
 	}
 	return t
+}
+
+// decided returns the decisions, in the order of the parts, and marks those of
+// messages that are not sent.
+func (d *Draft) decided(dropped []string) []Decision {
+	gone := make(map[artel.MessageID]bool, len(dropped))
+	for _, id := range dropped {
+		gone[artel.MessageID(id)] = true
+	}
+	for i, x := range d.decisions {
+		d.decisions[i].Dropped = gone[x.Message]
+	}
+	return d.decisions
 }
 
 // stage wraps a failure of the store or the blobs with what was being done.

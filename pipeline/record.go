@@ -57,11 +57,8 @@ const (
 
 // A Decision is how one media part was sent.
 type Decision struct {
-	Message string       `json:"message_id"`
-	Ref     artel.Ref    `json:"ref"`              // pinned to a version where it is an artifact's
-	Digest  artel.Digest `json:"digest,omitempty"` // of the bytes; empty where they could not be found
-	Tokens  int          `json:"tokens"`
-	artel.Route
+	artel.AttachmentRoute
+	Digest artel.Digest `json:"digest,omitempty"` // of the original's bytes; empty where they could not be found
 }
 
 // Tokens sums up what is sent, in tokens of the service's vocabulary.

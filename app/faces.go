@@ -43,6 +43,10 @@ type (
 	Finding = model.Finding
 	// Provenance says who stated a fact about a service.
 	Provenance = model.Provenance
+	// A Transport is a way in which media reach a service.
+	Transport = model.Transport
+	// A Stated is a yes or no about a service, and who said it.
+	Stated = model.Fact[bool]
 	// A ToolSpec is what a tool says of itself.
 	ToolSpec = model.ToolSpec
 	// A ToolResult is the outcome of a tool call.

@@ -416,7 +416,7 @@ func TestServices(t *testing.T) {
 		t.Errorf("got %s", a.body)
 	}
 	for _, item := range items {
-		has(t, "a service", item.(map[string]any), "id name dialect model callable input origin sources", "default demo accepts context_window max_output tags")
+		has(t, "a service", item.(map[string]any), "id name dialect model callable input limits placement origin sources", "default demo accepts refuses transport tokenizer context_window max_output tags")
 	}
 }
 

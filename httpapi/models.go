@@ -11,7 +11,8 @@ import (
 )
 
 // A ServiceView is a configured model endpoint as clients see it: never with
-// its key. Sources says where each fact was learnt.
+// its key. Sources says who stated each fact,
+// under its name here, inner names after a point.
 type ServiceView struct {
 	ID            artel.ServiceID           `json:"id"`
 	Name          string                    `json:"name"`
@@ -22,6 +23,11 @@ type ServiceView struct {
 	Demo          bool                      `json:"demo,omitempty"` // its answers are scripted
 	Input         []artel.Capability        `json:"input"`
 	Accepts       []string                  `json:"accepts,omitempty"`
+	Refuses       []string                  `json:"refuses,omitempty"` // media types that were seen to be refused
+	Limits        ServiceLimits             `json:"limits"`
+	Placement     ServicePlacement          `json:"placement"`
+	Transport     []app.Transport           `json:"transport,omitempty"`
+	Tokenizer     string                    `json:"tokenizer,omitempty"`
 	ContextWindow int                       `json:"context_window,omitempty"` // tokens
 	MaxOutput     int                       `json:"max_output,omitempty"`     // tokens
 	Tags          []string                  `json:"tags,omitempty"`
@@ -30,12 +36,42 @@ type ServiceView struct {
 	Sources       map[string]app.Provenance `json:"sources"`
 }
 
+// ServiceLimits are the limits of a service; 0: none is known.
+type ServiceLimits struct {
+	ItemBytes    int64 `json:"item_bytes,omitempty"`    // of a media part, before it is encoded
+	RequestBytes int64 `json:"request_bytes,omitempty"` // of a whole request
+	Side         int   `json:"side,omitempty"`          // pixels along the longer side of an image
+	Images       int   `json:"images,omitempty"`        // in a request
+	Pages        int   `json:"pages,omitempty"`         // of a PDF
+}
+
+// ServicePlacement says where media may stand; absent: nobody knows.
+type ServicePlacement struct {
+	ToolImage     *bool `json:"tool_image,omitempty"`      // images in tool results
+	ToolFile      *bool `json:"tool_file,omitempty"`       // other media in tool results
+	UserAfterTool *bool `json:"user_after_tool,omitempty"` // a user message after a tool result
+}
+
+// stated returns what somebody said, nil where nobody did.
+func stated(f app.Stated) *bool {
+	if f.Source == "" {
+		return nil
+	}
+	return &f.Value
+}
+
 // ServiceViewOf shapes a service; def is the default one's id.
 func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 	c := s.Capabilities
 	v := ServiceView{
 		ID: s.ID, Name: s.Name, Dialect: string(s.Dialect), Model: s.Model, Callable: s.Callable(), Default: s.ID == def,
-		Demo: s.Demo(), Input: c.Input.Value, Accepts: c.Accepts.Value,
+		Demo: s.Demo(), Input: c.Input.Value, Accepts: c.Accepts.Value, Refuses: c.Refuses.Value,
+		Limits: ServiceLimits{
+			ItemBytes: c.MaxItemBytes.Value, RequestBytes: c.MaxRequestBytes.Value,
+			Side: c.MaxSide.Value, Images: c.MaxImages.Value, Pages: c.MaxPages.Value,
+		},
+		Placement: ServicePlacement{stated(c.ToolImage), stated(c.ToolFile), stated(c.UserAfterTool)},
+		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
 		Sources: map[string]app.Provenance{},
 	}
@@ -46,6 +82,17 @@ func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 	}
 	note("input", c.Input.Source)
 	note("accepts", c.Accepts.Source)
+	note("refuses", c.Refuses.Source)
+	note("limits.item_bytes", c.MaxItemBytes.Source)
+	note("limits.request_bytes", c.MaxRequestBytes.Source)
+	note("limits.side", c.MaxSide.Source)
+	note("limits.images", c.MaxImages.Source)
+	note("limits.pages", c.MaxPages.Source)
+	note("placement.tool_image", c.ToolImage.Source)
+	note("placement.tool_file", c.ToolFile.Source)
+	note("placement.user_after_tool", c.UserAfterTool.Source)
+	note("transport", c.Transport.Source)
+	note("tokenizer", c.Tokenizer.Source)
 	note("context_window", c.ContextWindow.Source)
 	note("max_output", c.MaxOutput.Source)
 	return v

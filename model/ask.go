@@ -305,35 +305,6 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	return []Service{s}, nil
 }
 
-// combine is [Merge], except that a list of accepted types that the table
-// knows goes with the table's inputs and not with stronger ones.
-func combine(cs ...Capabilities) Capabilities {
-	out := Merge(cs...)
-	if out.Accepts.Source == FromCatalog && out.Input.Source != FromCatalog {
-		out.Accepts = Fact[[]string]{}
-	}
-	return out
-}
-
-// stated keeps what the operator said.
-func (c Capabilities) stated() Capabilities {
-	out := TextOnly()
-	keep(&out.Input, c.Input)
-	keep(&out.Accepts, c.Accepts)
-	keep(&out.MaxItemBytes, c.MaxItemBytes)
-	keep(&out.ContextWindow, c.ContextWindow)
-	keep(&out.MaxOutput, c.MaxOutput)
-	keep(&out.Tokenizer, c.Tokenizer)
-	keep(&out.ToolMedia, c.ToolMedia)
-	return out
-}
-
-func keep[T any](dst *Fact[T], f Fact[T]) {
-	if f.Source == FromOperator {
-		*dst = f
-	}
-}
-
 // slug keeps what is safe in a URL and turns the rest into "-".
 func slug(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -96,10 +96,13 @@ func entryLines(data []byte) []int {
 // An entry is an object. id is required; model and baseURL are too, unless the
 // service serves for routing only. apiKey may be "${NAME}", which getenv
 // expands. The rest is optional: name, dialect, description, capabilities
-// {input, output}, capabilityTags, accepts (media types), limits {item_bytes},
-// placement {tool_image, tool_file} (whether tool results may carry them),
-// context_window, max_output (maxTokens is the same), tokenizer,
-// maxConcurrentRequests, timeout (milliseconds of silence).
+// {input, output}, capabilityTags, accepts (media types), limits {item_bytes,
+// request_bytes, side, images, pages} (0: there is no such limit, whoever says
+// otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
+// results may carry images and other media, and a user message may follow
+// them), transport (bytes, url, file_id), context_window, max_output (maxTokens
+// is the same), tokenizer, maxConcurrentRequests, timeout (milliseconds of
+// silence).
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
 	var findings []Finding
@@ -194,19 +197,21 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 		c.Accepts = known(FromOperator, e.mediaTypes(types))
 	}
 	if limits, ok := e.object("limits"); ok {
-		if n := limits.number("item_bytes"); n > 0 {
-			c.MaxItemBytes = known(FromOperator, n)
-		}
+		limits.bound(&c.MaxItemBytes, "item_bytes")
+		limits.bound(&c.MaxRequestBytes, "request_bytes")
+		limits.count(&c.MaxSide, "side")
+		limits.count(&c.MaxImages, "images")
+		limits.count(&c.MaxPages, "pages")
 		limits.rest()
 	}
 	if place, ok := e.object("placement"); ok {
-		image, imageSaid := place.flag("tool_image")
-		file, fileSaid := place.flag("tool_file")
-		if imageSaid || fileSaid {
-			// There is one answer for all media: yes only if nothing says no.
-			c.ToolMedia = known(FromOperator, (image || !imageSaid) && (file || !fileSaid))
-		}
+		place.flag(&c.ToolImage, "tool_image")
+		place.flag(&c.ToolFile, "tool_file")
+		place.flag(&c.UserAfterTool, "user_after_tool")
 		place.rest()
+	}
+	if words, ok := e.list("transport"); ok {
+		c.Transport = known(FromOperator, e.transports(words))
 	}
 	if n := e.number("context_window"); n > 0 {
 		c.ContextWindow = known(FromOperator, int(n))
@@ -237,6 +242,19 @@ func (e *entry) inputs(words []string) []artel.Capability {
 		case w == "structured_output" || w == "tool_calling": // legal there, but nothing that one can send
 		default:
 			e.flaw(UnknownWord, "input", w)
+		}
+	}
+	return out
+}
+
+// transports keeps the words that are transports.
+func (e *entry) transports(words []string) []Transport {
+	out := []Transport{}
+	for _, w := range words {
+		if t := Transport(w); !slices.Contains(Transports(), t) {
+			e.flaw(UnknownWord, "transport", w)
+		} else if !slices.Contains(out, t) {
+			out = append(out, t)
 		}
 	}
 	return out
@@ -340,29 +358,51 @@ func (e *entry) object(key string) (*entry, bool) {
 	return &entry{fields: fields, under: e.under + key + ".", finding: e.finding}, true
 }
 
-func (e *entry) flag(key string) (value, given bool) {
+// flag states a fact, where it is given.
+func (e *entry) flag(fact *Fact[bool], key string) {
 	v, ok := e.value(key)
 	if !ok {
-		return false, false
+		return
 	}
 	b, ok := v.(bool)
 	if !ok {
 		e.mistyped(key, wantFlag)
+		return
 	}
-	return b, ok
+	*fact = known(FromOperator, b)
+}
+
+// bound states a limit; 0 is that there is none.
+func (e *entry) bound(fact *Fact[int64], key string) {
+	if n, ok := e.given(key); ok {
+		*fact = known(FromOperator, n)
+	}
+}
+
+// count is bound for a number of things.
+func (e *entry) count(fact *Fact[int], key string) {
+	if n, ok := e.given(key); ok {
+		*fact = known(FromOperator, int(n))
+	}
 }
 
 // number returns a whole number from 0 to 2^53, 0 where it is not given.
 func (e *entry) number(key string) int64 {
+	n, _ := e.given(key)
+	return n
+}
+
+// given is number, and whether there is one.
+func (e *entry) given(key string) (int64, bool) {
 	v, ok := e.value(key)
 	if !ok {
-		return 0
+		return 0, false
 	}
 	// Decoders of JSON and YAML differ in the type of a number, not in its text.
 	f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
 	if _, isText := v.(string); isText || err != nil || f < 0 || f > 1<<53 || f != float64(int64(f)) {
 		e.mistyped(key, wantNumber)
-		return 0
+		return 0, false
 	}
-	return int64(f)
+	return int64(f), true
 }

@@ -42,14 +42,20 @@ func TestParseServices(t *testing.T) {
 		"id": "v1", "name": "Eyes", "baseURL": "https://api.example.com/v1/", "model": "some-model", "apiKey": "${KEY}",
 		"capabilities": {"input": ["vision", "text", "file"], "output": ["text", "tool_calling"]},
 		"capabilityTags": ["fast", "眼"], "maxConcurrentRequests": 3, "timeout": 90000, "maxTokens": 1000, "description": "sees",
-		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000},
-		"placement": {"tool_image": true}, "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base"
+		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000, "request_bytes": 9000000, "side": 2000, "images": 20, "pages": 0},
+		"placement": {"tool_image": true, "user_after_tool": false}, "transport": ["url", "bytes"], "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base"
 	}]`, func(name string) string { return map[string]string{"KEY": "sk-1"}[name] })
 	caps := model.TextOnly()
 	caps.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
 	caps.Accepts = model.Fact[[]string]{Value: []string{"image/*", "application/pdf"}, Source: model.FromOperator}
 	caps.MaxItemBytes = model.Fact[int64]{Value: 5_000_000, Source: model.FromOperator}
-	caps.ToolMedia = model.Fact[bool]{Value: true, Source: model.FromOperator}
+	caps.MaxRequestBytes = model.Fact[int64]{Value: 9_000_000, Source: model.FromOperator}
+	caps.MaxSide = model.Fact[int]{Value: 2000, Source: model.FromOperator}
+	caps.MaxImages = model.Fact[int]{Value: 20, Source: model.FromOperator}
+	caps.MaxPages = model.Fact[int]{Source: model.FromOperator}
+	caps.ToolImage = model.Fact[bool]{Value: true, Source: model.FromOperator}
+	caps.UserAfterTool = model.Fact[bool]{Source: model.FromOperator}
+	caps.Transport = model.Fact[[]model.Transport]{Value: []model.Transport{model.ByURL, model.ByBytes}, Source: model.FromOperator}
 	caps.ContextWindow = model.Fact[int]{Value: 64000, Source: model.FromOperator}
 	caps.MaxOutput = model.Fact[int]{Value: 2000, Source: model.FromOperator}
 	caps.Tokenizer = model.Fact[string]{Value: "cl100k_base", Source: model.FromOperator}
@@ -157,10 +163,27 @@ func TestParseServicesWarns(t *testing.T) {
 			func(s model.Service) bool { return cmp.Equal(s.Capabilities.Accepts.Value, []string{"image/png"}) },
 		},
 		{
-			"placement says no to one", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
+			"placement of pictures and of files", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
 			func(s model.Service) bool {
-				return !s.Capabilities.ToolMedia.Value && s.Capabilities.ToolMedia.Source == model.FromOperator
+				c := s.Capabilities
+				return c.ToolTakes("image/png") && !c.ToolTakes("application/pdf") && c.ToolFile.Source == model.FromOperator && !c.Bridge()
 			},
+		},
+		{
+			"a transport that is none", `{"id":"a","transport":["bytes","pigeon"]}`, `"pigeon"`,
+			func(s model.Service) bool {
+				return cmp.Equal(s.Capabilities.Transport.Value, []model.Transport{model.ByBytes})
+			},
+		},
+		{
+			"an endpoint that takes no bytes gets none", `{"id":"a","capabilities":{"input":["vision"]},"transport":["url"]}`, "",
+			func(s model.Service) bool {
+				return s.Capabilities.Takes(artel.CanVision, "image/png") && !s.OnWire().Capabilities.Takes(artel.CanVision, "image/png")
+			},
+		},
+		{
+			"user_after_tool is a text", `{"id":"a","placement":{"user_after_tool":"no"}}`, "user_after_tool is not true or false",
+			func(s model.Service) bool { return !s.Capabilities.Bridge() },
 		},
 		{
 			"unset variable", `{"id":"a","apiKey":"${NOPE}"}`, "NOPE is empty",

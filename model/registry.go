@@ -128,5 +128,3 @@ func DemoService() Service {
 		}),
 	}
 }
-
-func known[T any](from Provenance, v T) Fact[T] { return Fact[T]{Value: v, Source: from} }

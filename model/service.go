@@ -52,6 +52,8 @@ func (s Service) clone() Service {
 	s.Carries = slices.Clone(s.Carries)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
+	s.Capabilities.Refuses.Value = slices.Clone(s.Capabilities.Refuses.Value)
+	s.Capabilities.Transport.Value = slices.Clone(s.Capabilities.Transport.Value)
 	return s
 }
 
@@ -69,8 +71,13 @@ func (d Dialect) carries() []string {
 }
 
 // OnWire returns s as a call sees it: what its dialect or its endpoint cannot
-// carry is not accepted, whatever the model could do with it.
+// carry is not accepted, whatever the model could do with it. Bytes are what
+// calls carry, so an endpoint that takes other transports alone gets no media.
 func (s Service) OnWire() Service {
+	if by := s.Capabilities.Transport; by.Value != nil && !slices.Contains(by.Value, ByBytes) {
+		s.Capabilities.Accepts = Fact[[]string]{[]string{}, by.Source}
+		return s
+	}
 	types := s.Dialect.carries()
 	if s.Carries != nil {
 		types = slices.Clone(s.Carries)
@@ -143,87 +150,3 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Reveal returns the secret itself. Only the code that writes a request's
 // header calls it.
 func (s Secret) Reveal() string { return string(s) }
-
-// Capabilities is what a model accepts, where, and how much. Each fact knows
-// its source; a fact that nobody stated has the zero value and [FromNothing].
-type Capabilities struct {
-	Input         Fact[[]artel.Capability] // always holds at least text
-	Accepts       Fact[[]string]           // media types, "image/*" allowed; nil: not restricted
-	MaxItemBytes  Fact[int64]              // per media part; 0: not limited
-	ContextWindow Fact[int]                // tokens; 0: not known
-	MaxOutput     Fact[int]                // tokens; 0: not known
-	Tokenizer     Fact[string]             // a vocabulary of package token; "": not known
-	ToolMedia     Fact[bool]               // tool results may carry media
-}
-
-// A Fact is a value and where it was learnt.
-type Fact[T any] struct {
-	Value  T
-	Source Provenance
-}
-
-// Provenance says who stated a fact.
-type Provenance string
-
-// The sources, strongest first.
-const (
-	FromOperator Provenance = "operator"
-	FromProbe    Provenance = "probe"
-	FromEndpoint Provenance = "endpoint"
-	FromCatalog  Provenance = "catalog"
-	FromDialect  Provenance = "dialect" // what the wire can carry at all
-	FromNothing  Provenance = ""        // not known: the safe value stands
-)
-
-// TextOnly is what holds for a model of which nothing is known.
-func TextOnly() Capabilities {
-	return Capabilities{Input: Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText}}}
-}
-
-// Has reports whether c is among the inputs.
-func (c Capabilities) Has(want artel.Capability) bool {
-	return want == artel.CanText || slices.Contains(c.Input.Value, want)
-}
-
-// Admits reports whether the accepts list, where there is one, lets mediaType in.
-func (c Capabilities) Admits(mediaType string) bool {
-	if c.Accepts.Value == nil {
-		return true
-	}
-	major, _, _ := strings.Cut(mediaType, "/")
-	return slices.ContainsFunc(c.Accepts.Value, func(a string) bool {
-		return a == mediaType || a == "*/*" || a == major+"/*"
-	})
-}
-
-// Takes reports whether media that need the capability may be sent as they
-// are: the model has it, or it takes files and the media are no images, and
-// the accepts list lets the type in. An empty mediaType stands for any.
-func (c Capabilities) Takes(need artel.Capability, mediaType string) bool {
-	if need == artel.CanText {
-		return true
-	}
-	can := c.Has(need) || need != artel.CanVision && c.Has(artel.CanFile)
-	return can && (mediaType == "" || c.Admits(mediaType))
-}
-
-// Merge takes every fact from the first of cs that states it.
-func Merge(cs ...Capabilities) Capabilities {
-	out := TextOnly()
-	for _, c := range slices.Backward(cs) {
-		take(&out.Input, c.Input)
-		take(&out.Accepts, c.Accepts)
-		take(&out.MaxItemBytes, c.MaxItemBytes)
-		take(&out.ContextWindow, c.ContextWindow)
-		take(&out.MaxOutput, c.MaxOutput)
-		take(&out.Tokenizer, c.Tokenizer)
-		take(&out.ToolMedia, c.ToolMedia)
-	}
-	return out
-}
-
-func take[T any](dst *Fact[T], src Fact[T]) {
-	if src.Source != FromNothing {
-		*dst = src
-	}
-}

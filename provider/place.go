@@ -14,6 +14,10 @@ import (
 // NoResult is what a model reads for a call whose result is missing.
 const NoResult = "no result: the call was interrupted before it answered"
 
+// Bridge is what the assistant says between the result of a tool and a user
+// message, for APIs that refuse one after the other.
+const Bridge = "(I have read the results.)"
+
 // Place makes messages legal for APIs of the chat family, whatever the history
 // was made with, and leaves the input untouched. In what it returns:
 //
@@ -28,12 +32,13 @@ const NoResult = "no result: the call was interrupted before it answered"
 //   - the same media is sent once, and named by a text afterwards;
 //   - no message is empty.
 //
-// With toolMedia, tool results keep their media, for APIs that take them
-// there; what stays needs no label.
+// Where to says that tool results take media of a type, they keep them; what
+// stays needs no label. Where no user message may follow a tool message, a
+// [Bridge] stands between them.
 //
 // The label names the artifact where the ref holds it beside the digest.
-func Place(messages []model.Message, toolMedia bool) []model.Message {
-	p := placer{toolMedia: toolMedia, seen: map[artel.Digest]string{}}
+func Place(messages []model.Message, to model.Capabilities) []model.Message {
+	p := placer{stays: to.ToolTakes, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
 	for i := 0; i < len(messages); i++ {
 		m := messages[i]
 		switch m.Role {
@@ -56,11 +61,12 @@ func Place(messages []model.Message, toolMedia bool) []model.Message {
 }
 
 type placer struct {
-	toolMedia bool
-	out       []model.Message
-	carrier   artel.Parts             // waits for the next user message
-	seen      map[artel.Digest]string // what was sent, and how it was called
-	taken     map[artel.CallID]int    // results of the group in work that found their call
+	stays   func(mediaType string) bool // in tool results
+	bridge  bool
+	out     []model.Message
+	carrier artel.Parts             // waits for the next user message
+	seen    map[artel.Digest]string // what was sent, and how it was called
+	taken   map[artel.CallID]int    // results of the group in work that found their call
 }
 
 // assistant places m and the results of its calls, which lie somewhere among
@@ -115,14 +121,14 @@ func (p *placer) result(r artel.ToolResult) artel.ToolResult {
 	}
 	var kept artel.Parts
 	from := ", from tool call " + string(r.CallID)
-	hasMedia := false
+	carried := false
 	for _, part := range r.Parts {
 		switch v := part.(type) {
 		case artel.Media:
-			hasMedia = true
-			if p.toolMedia {
+			if p.stays(v.MediaType) {
 				kept = append(kept, p.once(v)...)
 			} else {
+				carried = true
 				p.carrier = append(p.carrier, p.labeled(v, from)...)
 			}
 		case artel.Text:
@@ -131,7 +137,7 @@ func (p *placer) result(r artel.ToolResult) artel.ToolResult {
 			}
 		}
 	}
-	if len(texts) == 0 && hasMedia && !p.toolMedia {
+	if len(texts) == 0 && carried && len(kept) == 0 {
 		texts = append(texts, "(the result is the media that follow)")
 	}
 	r.Content, r.Parts = strings.Join(texts, "\n\n"), kept
@@ -150,12 +156,12 @@ func (p *placer) orphans(m model.Message) {
 			p.taken[r.CallID]--
 			continue
 		}
-		media := p.toolMedia
-		p.toolMedia = false
+		stays := p.stays
+		p.stays = func(string) bool { return false }
 		waiting := p.carrier
 		p.carrier = nil
 		r = p.result(r)
-		p.toolMedia = media
+		p.stays = stays
 		text := artel.Text{Text: fmt.Sprintf("result of tool call %s, which is no longer in the conversation:\n\n%s", r.CallID, r.Content)}
 		p.carrier = append(append(waiting, text), p.carrier...)
 	}
@@ -197,16 +203,24 @@ func (p *placer) user(m model.Message) {
 		}
 	}
 	if len(parts) > 0 {
-		p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: parts})
+		p.say(parts)
 	}
 }
 
 // flush sends the carried parts as a message of their own.
 func (p *placer) flush() {
 	if len(p.carrier) > 0 {
-		p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: p.carrier})
+		p.say(p.carrier)
 		p.carrier = nil
 	}
+}
+
+// say adds a user message.
+func (p *placer) say(parts artel.Parts) {
+	if n := len(p.out); p.bridge && n > 0 && p.out[n-1].Role == artel.RoleTool {
+		p.out = append(p.out, model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: Bridge}}})
+	}
+	p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: parts})
 }
 
 // labeled returns a label and m, or the label alone if m was sent before.

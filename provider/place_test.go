@@ -111,7 +111,44 @@ system: "tail"
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(c.want, show(provider.Place(c.in, false))); d != "" {
+			if d := cmp.Diff(c.want, show(provider.Place(c.in, model.Capabilities{}))); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+// TestPlaceByCapabilities keeps media where the API takes them, and puts an
+// assistant message where it wants one.
+func TestPlaceByCapabilities(t *testing.T) {
+	t.Parallel()
+	document := picture(9)
+	document.Ref.Artifact, document.MediaType, document.Kind = "doc", "application/pdf", artel.KindDocument
+	said := func(parts ...artel.Part) artel.Parts { return parts }
+	called := model.Message{Role: artel.RoleAssistant, Parts: said(artel.ToolCall{ID: "a", Name: "f"})}
+	answered := model.Message{Role: artel.RoleTool, Parts: said(artel.ToolResult{CallID: "a", Content: "one", Parts: said(picture(1), document)})}
+	asked := model.Message{Role: artel.RoleUser, Parts: said(artel.Text{Text: "so?"})}
+	yes, no := model.Fact[bool]{Value: true, Source: model.FromProbe}, model.Fact[bool]{Source: model.FromLearned}
+	for name, c := range map[string]struct {
+		to   model.Capabilities
+		want string
+	}{
+		"pictures stay and other media do not": {
+			model.Capabilities{ToolImage: yes},
+			"assistant: a()\ntool: a=\"one\" +" + fmt.Sprint(picture(1)) + "\nuser: \"artifact doc v9 (p.png), from tool call a\" <doc> \"so?\"\n",
+		},
+		"other media stay and pictures do not": {
+			model.Capabilities{ToolFile: yes},
+			"assistant: a()\ntool: a=\"one\" +" + fmt.Sprint(document) + "\nuser: \"artifact pic1 v1 (p.png), from tool call a\" <pic1> \"so?\"\n",
+		},
+		"no user may follow a tool": {
+			model.Capabilities{ToolImage: yes, ToolFile: yes, UserAfterTool: no},
+			"assistant: a()\ntool: a=\"one\" +" + fmt.Sprint(picture(1)) + " +" + fmt.Sprint(document) + "\nassistant: \"" + provider.Bridge + "\"\nuser: \"so?\"\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if d := cmp.Diff(c.want, show(provider.Place([]model.Message{called, answered, asked}, c.to))); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
@@ -163,7 +200,11 @@ func TestPlaceIsAlwaysLegal(t *testing.T) {
 		}
 		before := show(in)
 		toolMedia := rapid.Bool().Draw(rt, "tool media")
-		out := provider.Place(in, toolMedia)
+		bridged := rapid.Bool().Draw(rt, "bridged")
+		out := provider.Place(in, model.Capabilities{
+			ToolImage:     model.Fact[bool]{Value: toolMedia, Source: model.FromProbe},
+			UserAfterTool: model.Fact[bool]{Value: !bridged, Source: model.FromProbe},
+		})
 		if show(in) != before {
 			rt.Fatal("the input was changed")
 		}
@@ -192,6 +233,9 @@ func TestPlaceIsAlwaysLegal(t *testing.T) {
 				open = open[1:]
 				count(r.Parts)
 			case artel.RoleUser:
+				if bridged && i > 0 && out[i-1].Role == artel.RoleTool {
+					rt.Fatalf("message %d follows a tool\n%s", i, show(out))
+				}
 				count(m.Parts)
 			default:
 				if provider.HasMedia(m.Parts) {

@@ -272,7 +272,7 @@ func TestToolMediaStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := model.Service{ID: "s", Model: "m"}
-	s.Capabilities.ToolMedia = model.Fact[bool]{Value: true, Source: model.FromProbe}
+	s.Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromProbe}
 	b, err := openai.Encode(&model.Request{Service: s, Messages: []model.Message{
 		{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "a", Name: "f"}}},
 		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "a", Content: "r", Parts: artel.Parts{

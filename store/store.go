@@ -15,6 +15,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -47,9 +48,29 @@ type Store interface {
 	// and the next Purge goes on.
 	Purge(ctx context.Context, before time.Time) (int, error)
 
+	// Digests tells of every place where a digest stands, of every owner: which
+	// blobs are still wanted. What is deleted and not yet purged counts, and
+	// so does what is being imported. All is told of one state, that of some
+	// moment after the call; a digest that stands in many places comes many
+	// times, in no order. The memory that it needs does not grow with the
+	// rows. The loop must not call the store. An error is the last thing told.
+	Digests(ctx context.Context) iter.Seq2[Use, error]
+
 	// Close waits for running calls and closes the database. Calls after
 	// Close are of kind Unavailable.
 	Close() error
+}
+
+// A Use is one place where a digest stands.
+type Use struct {
+	Owner        artel.Owner
+	Conversation artel.ConversationID // empty: an answer has it
+	Digest       artel.Digest
+	// Bytes says that these are the bytes of a version, or of an edit in the
+	// journal. Else it is written in a message, an event, an answer or the
+	// text of an artifact, as in "blob:sha256-…" or in the address of a file:
+	// any 64 lower-case hexadecimal digits count, whatever they mean.
+	Bytes bool
 }
 
 // A Tx is the state as one owner sees it, inside View or Update. It is used by

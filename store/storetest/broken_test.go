@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type twin struct {
 	update, view func(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error
 	overdue      func(ctx context.Context, now time.Time) ([]store.Lease, error)
 	purge        func(ctx context.Context, before time.Time) (int, error)
+	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
 	closing      func() error
 }
 
@@ -41,10 +43,13 @@ func (t *twin) Overdue(ctx context.Context, now time.Time) ([]store.Lease, error
 func (t *twin) Purge(ctx context.Context, before time.Time) (int, error) {
 	return t.purge(ctx, before)
 }
+
+func (t *twin) Digests(ctx context.Context) iter.Seq2[store.Use, error] { return t.digests(ctx) }
+
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -357,6 +362,7 @@ func TestTwins(t *testing.T) {
 	broken := twins()
 	maps.Copy(broken, artifactTwins())
 	maps.Copy(broken, importTwins())
+	maps.Copy(broken, digestTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)

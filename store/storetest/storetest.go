@@ -108,6 +108,9 @@ func clauses() []clause {
 		{"store/view cannot write", viewCannotWrite},
 		{"store/purge by time", purgeByTime},
 		{"store/purge for good", purgeForGood},
+		{"store/digests", digestsEverywhere},
+		{"store/digests until the loop ends", digestsEnd},
+		{"store/digests of one state", digestsOfOneState},
 		{"store/closed", closedIsUnavailable},
 	}
 }

@@ -351,4 +351,8 @@ func closedIsUnavailable(c *check) {
 	c.kind("Overdue after Close", err, artel.Unavailable)
 	_, err = c.s.Purge(c.ctx, c.now)
 	c.kind("Purge after Close", err, artel.Unavailable)
+	for _, err = range c.s.Digests(c.ctx) {
+		c.kind("Digests after Close", err, artel.Unavailable)
+	}
+	c.kind("the last of Digests after Close", err, artel.Unavailable)
 }

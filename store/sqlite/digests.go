@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"iter"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// bytesQuery finds the rows whose content is a blob.
+const bytesQuery = `SELECT owner, conversation, digest FROM versions WHERE in_blob = 1
+	UNION ALL SELECT owner, conversation, digest FROM edits WHERE in_blob = 1`
+
+// textsQueries find the texts that may name a digest. As bytes they are not
+// copied on their way.
+func textsQueries() []string {
+	query := func(columns, text, table string) string {
+		return "SELECT " + columns + ", CAST(" + text + " AS BLOB) FROM " + table + " WHERE " + text + " IS NOT NULL"
+	}
+	return []string{
+		query("owner, conversation", "parts", "messages"),
+		query("owner, conversation", "data", "events"),
+		query("owner, conversation", "text", "versions"), query("owner, conversation", "changes", "versions"),
+		query("owner, conversation", "text", "edits"), query("owner, conversation", "changes", "edits"),
+		query("owner, ''", "body", "answers"),
+	}
+}
+
+// Digests implements [store.Store].
+func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
+	const op = "store.Digests"
+	return func(yield func(store.Use, error) bool) {
+		ended := false // by the caller, who must not be called again
+		err := s.read(ctx, op, func(c *session) error {
+			t := &tx{session: c, ctx: ctx}
+			defer t.end()
+			tell := func(u store.Use) error {
+				if ended = !yield(u, nil); ended {
+					return errEnded
+				}
+				return ctx.Err()
+			}
+			err := t.rows(op, "", bytesQuery, nil, func(rows *sql.Rows) error {
+				u := store.Use{Bytes: true}
+				if err := rows.Scan(&u.Owner, &u.Conversation, &u.Digest); err != nil {
+					return err
+				}
+				return tell(u)
+			})
+			for _, query := range textsQueries() {
+				if err != nil {
+					return err
+				}
+				err = t.rows(op, "", query, nil, func(rows *sql.Rows) error {
+					var u store.Use
+					var text sql.RawBytes
+					if err := rows.Scan(&u.Owner, &u.Conversation, &text); err != nil {
+						return err
+					}
+					for hex := range sums(text) {
+						u.Digest = artel.Digest("sha256-" + string(hex))
+						if err := tell(u); err != nil {
+							return err
+						}
+					}
+					return ctx.Err()
+				})
+			}
+			return err
+		})
+		if err != nil && !ended {
+			yield(store.Use{}, err)
+		}
+	}
+}
+
+var errEnded = errors.New("the caller has had enough")
+
+// sumDigits is the length of a SHA-256 in hexadecimal.
+const sumDigits = 64
+
+// sums yields the runs of 64 hexadecimal digits in text. Of a longer run these
+// are its beginning and its end, where the escape of a character beside the
+// digest may end in digits itself: "%2f", "\u002d".
+func sums(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := sumDigits - 1; i < len(text); i += sumDigits {
+			// Each run of 64 has a digit at one of these places.
+			if !isDigit(text[i]) {
+				continue
+			}
+			begin, end := i, i+1
+			for begin > 0 && isDigit(text[begin-1]) {
+				begin--
+			}
+			for end < len(text) && isDigit(text[end]) {
+				end++
+			}
+			if end-begin >= sumDigits && !yield(text[begin:begin+sumDigits]) {
+				return
+			}
+			if end-begin > sumDigits && !yield(text[end-sumDigits:end]) {
+				return
+			}
+			i = end - 1 // what is left begins after the run
+		}
+	}
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

@@ -61,6 +61,8 @@ type Imported struct {
 	Messages     int                `json:"messages"`
 	Artifacts    int                `json:"artifacts"`
 	Versions     int                `json:"versions"`
+	NoAgent      artel.AgentName    `json:"no_agent,omitempty"`   // that it named and that is not here; the default takes its place
+	NoService    artel.ServiceID    `json:"no_service,omitempty"` // likewise
 }
 
 // Stage takes a ZIP in, as a stream, and checks it. What is no conversation
@@ -111,11 +113,12 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	c := artel.Conversation{
 		ID: in.batch.id, Title: tidy(in.led.Replace(old.Title)), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
 	}
+	out := Imported{Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}
 	if _, err := is.agent(c.Agent); err != nil {
-		c.Agent = ""
+		c.Agent, out.NoAgent = "", c.Agent
 	}
 	if _, err := is.service(c.Service); err != nil {
-		c.Service = ""
+		c.Service, out.NoService = "", c.Service
 	}
 	c.Leaf = in.message(old.Leaf)
 	if err := is.update(ctx, func(tx store.Tx) error { return tx.Imports.Begin(c, now) }); err != nil {
@@ -128,7 +131,8 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	if err != nil {
 		return Imported{}, err
 	}
-	return Imported{Conversation: c, Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}, nil
+	out.Conversation = c
+	return out, nil
 }
 
 // importing is one import at work.

@@ -235,4 +235,20 @@ const (
 	PageRunCancelled        Key = "page.run_cancelled"
 	PageRunInterrupted      Key = "page.run_interrupted"
 	PageRunTimedOut         Key = "page.run_timed_out"
+	PageExportAll           Key = "page.export_all"
+	PageImport              Key = "page.import"
+	PageImportAbout         Key = "page.import_about"
+	PageImportPick          Key = "page.import_pick"
+	PageImportDrop          Key = "page.import_drop"
+	PageImportHas           Key = "page.import_has"
+	PageImportHasMessages   Key = "page.import_has_messages"
+	PageImportHasArtifacts  Key = "page.import_has_artifacts"
+	PageImportLacks         Key = "page.import_lacks"
+	PageImportLacksRuns     Key = "page.import_lacks_runs"
+	PageImportLacksKeys     Key = "page.import_lacks_keys"
+	PageImporting           Key = "page.importing"
+	PageImported            Key = "page.imported"           // Messages, Artifacts, Versions
+	PageImportedElsewhere   Key = "page.imported_elsewhere" // Name
+	PageNoImport            Key = "page.no_import"
+	PageNow                 Key = "page.now"
 )

@@ -46,6 +46,7 @@ func (ui *face) conversation(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
+	t.Toast = importedToast(w, r, id)
 	ui.show(w, r, http.StatusOK, "conversation.html", t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,8 +84,18 @@ func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
 	if p.Artifacts, err = v.artifacts(r.Context()); err != nil || r.PathValue("id") == "" {
 		return p, err
 	}
-	p.Viewer, err = v.viewer(r)
+	if p.Viewer, err = v.viewer(r); err == nil {
+		p.Viewer.Live = p.Artifacts.live(p.Viewer.ID)
+	}
 	return p, err
+}
+
+// live reports whether a run is at work on an artifact.
+func (a Artifacts) live(id artel.ArtifactID) bool {
+	if a.Plan != nil && id == artel.TaskPlan {
+		return a.Plan.Live
+	}
+	return slices.ContainsFunc(a.Items, func(i Item) bool { return i.ID == id && i.Live })
 }
 
 func (v view) artifacts(ctx context.Context) (Artifacts, error) {
@@ -166,7 +177,7 @@ type Viewer struct {
 	Title    string
 	Number   int  // of the shown version
 	Follows  bool // it shows what is newest, also when that changes
-	Live     bool // it is being worked on
+	Live     bool // a run is at work on it
 	Media    artel.MediaInfo
 	Icon     string
 	SizeText string
@@ -188,18 +199,24 @@ type Viewer struct {
 // URL is where what is done to the artifact goes.
 func (v Viewer) URL() string { return v.Newest }
 
-// Index is the place of the shown version among all, from the oldest.
+// Index is the place of what is shown among all versions, from the oldest.
 func (v Viewer) Index() int {
 	for i, l := range v.Versions {
 		if l.Current {
 			return len(v.Versions) - 1 - i
 		}
 	}
-	return len(v.Versions) - 1
+	return v.Last()
 }
 
-// Last is the greatest Index.
-func (v Viewer) Last() int { return len(v.Versions) - 1 }
+// Last is the greatest Index. While a run is at work, it is that of what the
+// run has made so far, which comes after every version.
+func (v Viewer) Last() int {
+	if v.Live {
+		return len(v.Versions)
+	}
+	return len(v.Versions) - 1
+}
 
 // An Export is a form in which a text can be had.
 type Export struct{ Name, URL string }

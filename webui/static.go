@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -41,6 +42,19 @@ func newAssets() *assets {
 		panic(err) // the folder is embedded above
 	}
 	return &assets{"/static/" + hex.EncodeToString(h.Sum(nil)[:6]), http.FileServerFS(files)}
+}
+
+// icons are the names of all icons.
+func (a *assets) icons() []string {
+	b, err := static.ReadFile("static/vendor/icons.svg")
+	if err != nil {
+		panic(err) // it is embedded above
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)"`).FindAllSubmatch(b, -1) {
+		names = append(names, string(m[1]))
+	}
+	return names
 }
 
 // url is the address of a file.

@@ -40,7 +40,7 @@ func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 	}{
 		f,
 		[]string{"paper", "raised", "sunken", "hover", "ink", "quiet", "line", "edge", "accent", "accent-soft", "good", "good-soft", "warn", "warn-soft", "bad", "bad-soft"},
-		[]string{"plus", "search", "paperclip", "arrow-up", "square", "file-text", "image", "audio-lines", "film", "list-checks", "history", "copy", "download", "pencil", "trash-2", "settings", "keyboard", "eye", "brain", "wrench"},
+		ui.assets.icons(),
 		[]Message{
 			{ID: "msg_style_1", Role: artel.RoleUser, At: time.Now(), Said: render.Text("What a person says."), Files: []File{{Name: "workbench.png", Icon: "image", About: "PNG image · 12.0 KB"}}},
 			{

@@ -85,6 +85,36 @@ func TestLiveViewer(t *testing.T) {
 	b.sameAnew()
 }
 
+// While a run edits, the last stop of the slider is what it has made so far.
+func TestSliderWhileLive(t *testing.T) {
+	t.Parallel()
+	calls, answers := calling()
+	s := newSiteOf(t, setup{model: answers})
+	b := openTab(t, 1440, 900)
+	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "notes.md")))
+	b.send("keep notes")
+	calls <- toolCall(t, "c1", "rewrite_artifact", map[string]any{"id": "notes.md", "content": "# Written now\n"})
+	b.do(see(`#artifacts .live`), click(`#artifacts a[href$="/a/notes.md"]`), see("#slider"))
+	slide := func(to string, sees string) {
+		t.Helper()
+		b.script(`{ const slider = document.getElementById("slider"); slider.value = ` + to + `; for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true })); }`)
+		b.until(sees)
+	}
+	now := `document.getElementById("slider").value === "1" && document.getElementById("slider").ariaValueText === "now" && document.getElementById("viewer").innerText.includes("Written now")`
+	b.until(now)
+	b.says("#versions summary", "now")
+	slide("0", `location.search === "?v=1" && document.querySelector(".badge.warn") !== null && !document.getElementById("viewer").innerText.includes("Written now") && document.getElementById("slider").max === "1"`)
+	slide("1", `!location.search && `+now)
+	slide("0", `location.search === "?v=1"`)
+	close(calls)
+	b.rest()
+	b.until(`document.querySelector(".panel .meta .live") === null && document.querySelector("#versions [data-version-link] span").textContent.includes("v2 · newest")`)
+	if !eval[bool](b, `location.search === "?v=1" && document.getElementById("slider").value === "0"`) {
+		t.Error("the end of the run led the reader away")
+	}
+	slide("1", `location.search === "?v=2" && document.getElementById("viewer").innerText.includes("Written now")`)
+}
+
 // Every kind of file is shown as what it is, or says that it cannot be.
 func TestViewersOfEveryKind(t *testing.T) {
 	t.Parallel()

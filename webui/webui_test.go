@@ -58,6 +58,12 @@ func (s *site) ask(t *testing.T, method, path, contentType string, body io.Reade
 // form makes a multipart body of fields and files.
 func form(t *testing.T, fields map[string]string, files map[string]string) (contentType string, body io.Reader) {
 	t.Helper()
+	return formOf(t, "file", fields, files)
+}
+
+// formOf is form with another name for the field of the files.
+func formOf(t *testing.T, field string, fields, files map[string]string) (contentType string, body io.Reader) {
+	t.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for k, v := range fields {
@@ -66,7 +72,7 @@ func form(t *testing.T, fields map[string]string, files map[string]string) (cont
 		}
 	}
 	for name, content := range files {
-		part, err := w.CreateFormFile("file", name)
+		part, err := w.CreateFormFile(field, name)
 		if err == nil {
 			_, err = io.WriteString(part, content)
 		}
@@ -108,7 +114,7 @@ func TestEveryPage(t *testing.T) {
 	}
 	c := "/c/" + string(id)
 	for path, want := range map[string]int{
-		"/": 200, "/c": 200, "/c?search=look": 200, "/c?search=nothing": 200, "/settings": 200, "/ui/style": 200, "/?deleted=" + string(id): 200,
+		"/": 200, "/c": 200, "/c?search=look": 200, "/c?search=nothing": 200, "/settings": 200, "/import": 200, "/ui/style": 200, "/?deleted=" + string(id): 200,
 		c: 200, c + "/a": 200, c + "/title": 200, long: 200, long + older: 200,
 		c + "/a/a.md": 200, c + "/a/a.md?v=1": 200, c + "/a/a.md?v=1&view=code": 200, c + "/a/a.md?view=plain": 200, c + "/a/a.md?view=junk": 200,
 		c + "/a/b.bin": 200, c + "/a/report": 200, c + "/a/task_plan": 200,

@@ -5,7 +5,8 @@
 // arrives by the event stream.
 
 import { keep, kept } from "./keep.js";
-import { take, words } from "./place.js";
+import { take } from "./place.js";
+import { drops, post } from "./post.js";
 
 const touch = matchMedia("(pointer: coarse)"); // such keyboards have no Shift+Enter
 const headSize = 65536; // bytes of a file that the server looks at before sending
@@ -72,7 +73,7 @@ export function composer() {
       files.add(event.clipboardData.files);
     }
   });
-  drop(form, files);
+  drops(files.add, (over) => form.classList.toggle("over", over));
 }
 
 // thread is the address of the conversation that is shown.
@@ -81,33 +82,19 @@ function thread() {
 }
 
 // send posts the form and resolves to the answer, with progress on the way.
-function send(form, request, files) {
+async function send(form, request, files) {
   const body = new FormData(form);
   body.delete("file");
   const sent = files.all();
   for (const file of sent) body.append("file", file);
   const cancel = document.getElementById("upload-cancel");
-  return new Promise((resolve) => {
-    const end = (answer) => {
-      cancel.hidden = true;
-      resolve(answer);
-    };
-    request.open("POST", form.getAttribute("action"));
-    request.setRequestHeader("Accept", "application/json");
-    request.responseType = "json";
-    request.upload.addEventListener("progress", (event) => {
-      if (!event.lengthComputable || !sent.length) return;
-      cancel.hidden = event.loaded === event.total;
-      files.progress(sent, event.loaded, event.total);
-    });
-    request.addEventListener("load", () => {
-      const answer = request.response ?? {};
-      end(request.status < 400 ? answer : { error: answer.error ?? answer.detail ?? words().broken });
-    });
-    request.addEventListener("error", () => end({ error: words().lost }));
-    request.addEventListener("abort", () => end({ cancelled: true }));
-    request.send(body);
+  const answer = await post(request, form.getAttribute("action"), body, (loaded, total) => {
+    if (!sent.length) return;
+    cancel.hidden = loaded === total;
+    files.progress(sent, loaded, total);
   });
+  cancel.hidden = true;
+  return answer;
 }
 
 // draft keeps what is not yet sent through a reload.
@@ -219,34 +206,6 @@ function sizeOf(bytes) {
     unit = next;
   }
   return (unit === "B" ? n : n.toFixed(1)) + " " + unit;
-}
-
-// drop takes files that are dropped anywhere on the page.
-function drop(form, files) {
-  const area = document;
-  const carries = (event) => event.dataTransfer?.types.includes("Files");
-  let depth = 0;
-  const mark = () => form.classList.toggle("over", depth > 0);
-  area.addEventListener("dragenter", (event) => {
-    if (carries(event)) {
-      depth++;
-      mark();
-    }
-  });
-  area.addEventListener("dragleave", (event) => {
-    if (carries(event)) {
-      depth--;
-      mark();
-    }
-  });
-  area.addEventListener("dragover", (event) => { if (carries(event)) event.preventDefault(); });
-  area.addEventListener("drop", (event) => {
-    if (!carries(event)) return;
-    event.preventDefault();
-    depth = 0;
-    mark();
-    files.add(event.dataTransfer.files);
-  });
 }
 
 // models keeps the button true to what is chosen, and the choice through a

@@ -97,10 +97,12 @@ export function close() {
 function refresh(changed) {
   missed = going && changed;
   if (going) return;
-  const shown = document.querySelector("[data-follows]");
-  if (!shown) return;
-  const item = changed[shown.dataset.artifactShown];
-  if (!item || item.version === shown.dataset.version && item.state === shown.dataset.state) return;
+  const shown = document.getElementById("viewer");
+  const item = shown && changed[shown.dataset.artifactShown];
+  if (!item || shown.querySelector(".editing")) return;
+  // Beside an older version only the way to what is newest changes.
+  const other = "follows" in shown.dataset && item.version !== shown.dataset.version;
+  if (!other && item.state === shown.dataset.state) return;
   const pieces = () => [...document.querySelectorAll("#viewer :is(.block, .line)")];
   const before = new Set(pieces().map((piece) => piece.textContent));
   take(location.href, { about: "panel" }).then((well) => {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/phrase"
+)
+
+// importForm shows where a conversation is brought in.
+func (ui *face) importForm(w http.ResponseWriter, r *http.Request) {
+	ui.showImport(w, r, http.StatusOK, "")
+}
+
+func (ui *face) showImport(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	f, err := ui.frame(r, "")
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	f.Title = locale(r).Say(phrase.PageImport, nil)
+	ui.show(w, r, status, "import.html", struct {
+		frame
+		Error string
+	}{f, problem})
+}
+
+// bringIn imports the ZIP of a form and leads to the conversation that came of
+// it, which tells of what it is made.
+func (ui *face) bringIn(w http.ResponseWriter, r *http.Request) {
+	made, err := ui.imported(r)
+	if err != nil {
+		status, text := ui.explain(r, err)
+		if wantsJSON(r) {
+			writeJSON(w, status, map[string]string{"error": text})
+			return
+		}
+		ui.showImport(w, r, status, text)
+		return
+	}
+	tellImported(w, made)
+	url := conversationURL(made.Conversation.ID)
+	if wantsJSON(r) {
+		writeJSON(w, http.StatusOK, map[string]string{"url": url})
+		return
+	}
+	http.Redirect(w, r, url, http.StatusSeeOther)
+}
+
+func (ui *face) imported(r *http.Request) (app.Imported, error) {
+	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
+		if artel.CodeOf(err) == form.CodeMalformed {
+			err = brokenForm(r, err)
+		}
+		if err != nil {
+			return app.Imported{}, err
+		}
+		if part.Name != "zip" || part.Filename == "" {
+			continue // an empty file input is sent as one without a name
+		}
+		staged, err := ui.app.Imports.Stage(r.Context(), part)
+		if err != nil {
+			return app.Imported{}, err
+		}
+		made, err := ui.app.Imports.Import(r.Context(), staged)
+		_ = staged.Close() // what stays in the spool folder is swept with it
+		return made, err
+	}
+	return app.Imported{}, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageNoImport, nil))
+}
+
+// What an import came to is told once, by the page that it leads to. It
+// travels in a cookie, which no other site can set.
+const importedCookie = "artel-imported"
+
+func tellImported(w http.ResponseWriter, made app.Imported) {
+	made.Conversation = artel.Conversation{ID: made.Conversation.ID}
+	made.NoAgent = artel.AgentName(artel.Shorten(string(made.NoAgent), 80))
+	made.NoService = artel.ServiceID(artel.Shorten(string(made.NoService), 80))
+	b, err := json.Marshal(made)
+	if err != nil {
+		return // it is told less
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: importedCookie, Value: base64.RawURLEncoding.EncodeToString(b), Path: conversationURL(made.Conversation.ID),
+		MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// importedToast tells what an import that has led to this page came to; nil:
+// none has.
+func importedToast(w http.ResponseWriter, r *http.Request, id artel.ConversationID) *Toast {
+	c, err := r.Cookie(importedCookie)
+	if err != nil {
+		return nil
+	}
+	http.SetCookie(w, &http.Cookie{Name: importedCookie, Path: conversationURL(id), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	var made app.Imported
+	b, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil || json.Unmarshal(b, &made) != nil || made.Conversation.ID != id {
+		return nil
+	}
+	l := locale(r)
+	texts := []string{l.Say(phrase.PageImported, map[string]any{"Messages": made.Messages, "Artifacts": made.Artifacts, "Versions": made.Versions})}
+	for _, name := range []string{string(made.NoAgent), string(made.NoService)} {
+		if name != "" {
+			texts = append(texts, l.Say(phrase.PageImportedElsewhere, map[string]any{"Name": artel.Visible(name)}))
+		}
+	}
+	return &Toast{ID: "toast-imported", Text: strings.Join(texts, "\n")}
+}

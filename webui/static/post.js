@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Forms with files: sent with progress, and files that are dropped.
+
+import { words } from "./place.js";
+
+// post sends a body and resolves to the JSON of the answer: what went wrong is
+// its error, or that it was cancelled.
+export function post(request, url, body, progress) {
+  return new Promise((resolve) => {
+    request.open("POST", url);
+    request.setRequestHeader("Accept", "application/json");
+    request.responseType = "json";
+    request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) progress(event.loaded, event.total); });
+    request.addEventListener("load", () => {
+      const answer = request.response ?? {};
+      resolve(request.status < 400 ? answer : { error: answer.error ?? answer.detail ?? words().broken });
+    });
+    request.addEventListener("error", () => resolve({ error: words().lost }));
+    request.addEventListener("abort", () => resolve({ cancelled: true }));
+    request.send(body);
+  });
+}
+
+// drops takes files that are dropped anywhere on the page, and says while some
+// are held over it.
+export function drops(take, mark) {
+  const carries = (event) => event.dataTransfer?.types.includes("Files");
+  let depth = 0;
+  document.addEventListener("dragenter", (event) => { if (carries(event)) mark(++depth > 0); });
+  document.addEventListener("dragleave", (event) => { if (carries(event)) mark(--depth > 0); });
+  document.addEventListener("dragover", (event) => { if (carries(event)) event.preventDefault(); });
+  document.addEventListener("drop", (event) => {
+    if (!carries(event)) return;
+    event.preventDefault();
+    depth = 0;
+    mark(false);
+    take(event.dataTransfer.files);
+  });
+}

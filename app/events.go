@@ -49,6 +49,24 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 	return seq, err
 }
 
+// Contexts returns what the newest model calls were told of attachments, up to
+// an event's number: at most limit payloads of [artel.EventContextBuilt], in
+// order.
+func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.ContextBuilt, error) {
+	var events []artel.Event
+	err := es.view(ctx, func(tx store.Tx) (err error) {
+		events, err = tx.Events.Contexts(c, upTo, limit)
+		return err
+	})
+	out := make([]artel.ContextBuilt, len(events))
+	for i, e := range events {
+		if err := json.Unmarshal(e.Data, &out[i]); err != nil {
+			return nil, artel.Errorf(artel.Internal, "app.Events.Contexts", string(c), "event %d: %w", e.Seq, err)
+		}
+	}
+	return out, err
+}
+
 // Follow yields the events after a number and then what comes, until ctx
 // ends: the log, live text, and a zero event after each heartbeat of silence
 // (see [event.Log.Follow]). The first event in a run about a text artifact,

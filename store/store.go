@@ -285,6 +285,10 @@ type Events interface {
 	Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error)
 	// Last returns the newest number; 0 for an empty log.
 	Last(c artel.ConversationID) (artel.Seq, error)
+	// Contexts returns the newest events of type [artel.EventContextBuilt] up
+	// to a number, at most limit of them, in order. It is quick however long
+	// the log is.
+	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
 }
 
 // Answers keeps what was answered to requests that carry an idempotency key.

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"database/sql"
 	"encoding/json"
+	"slices"
 
 	"github.com/artelhq/artel"
 )
@@ -46,6 +47,18 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 
 func (t events) Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error) {
 	const op = "store.Events.Read"
+	return t.read(op, c, limit, "seq > ? ORDER BY seq", after)
+}
+
+func (t events) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {
+	list, err := t.read("store.Events.Contexts", c, limit, "seq <= ? AND type = 'context_built' ORDER BY seq DESC", upTo)
+	slices.Reverse(list)
+	return list, err
+}
+
+// read returns events of a conversation that a condition with one number
+// selects and orders.
+func (t events) read(op string, c artel.ConversationID, limit int, selected string, seq artel.Seq) ([]artel.Event, error) {
 	if limit < 1 {
 		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want at least 1", limit)
 	}
@@ -53,9 +66,8 @@ func (t events) Read(c artel.ConversationID, after artel.Seq, limit int) ([]arte
 		return nil, err
 	}
 	var list []artel.Event
-	err := t.rows(op, string(c), `SELECT seq, type, run, agent, time, data FROM events
-		WHERE owner = ? AND conversation = ? AND seq > ? ORDER BY seq LIMIT ?`,
-		[]any{t.owner, c, after, limit}, func(rows *sql.Rows) error {
+	err := t.rows(op, string(c), "SELECT seq, type, run, agent, time, data FROM events WHERE owner = ? AND conversation = ? AND "+selected+" LIMIT ?",
+		[]any{t.owner, c, seq, limit}, func(rows *sql.Rows) error {
 			var e artel.Event
 			var us int64
 			var data *string

@@ -97,11 +97,8 @@ func Rows(t *testing.T, s *Store) map[string]int {
 	return rows
 }
 
-// The newest schema, and the migration to one that is written in Go.
-const (
-	LatestSchema = 3
-	InGo         = schemaIndexed
-)
+// InGo is the migration that is written in Go and has no file.
+const InGo = schemaIndexed
 
 // Checkpoint moves the log into the file.
 func Checkpoint(s *Store) error {

@@ -115,8 +115,9 @@ type (
 	}
 	brokenEvents struct {
 		store.Events
-		add  func(artel.ConversationID, ...artel.Event) (artel.Seq, error)
-		read func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
+		add      func(artel.ConversationID, ...artel.Event) (artel.Seq, error)
+		read     func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
+		contexts func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
 	}
 	brokenAnswers struct {
 		store.Answers
@@ -340,6 +341,13 @@ func (b brokenEvents) Read(c artel.ConversationID, after artel.Seq, limit int) (
 		return b.Events.Read(c, after, limit)
 	}
 	return b.read(c, after, limit)
+}
+
+func (b brokenEvents) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {
+	if b.contexts == nil {
+		return b.Events.Contexts(c, upTo, limit)
+	}
+	return b.contexts(c, upTo, limit)
 }
 
 func (b brokenAnswers) Get(key string) (store.Answer, error) {

@@ -105,3 +105,37 @@ func eventsRead(c *check) {
 		return err
 	})
 }
+
+func eventsContexts(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	built := artel.Event{Type: artel.EventContextBuilt, Run: "run_1", Time: c.now, Data: json.RawMessage(`{"attachments":[]}`)}
+	c.update(func(tx store.Tx) error {
+		for _, id := range []artel.ConversationID{conv, other} {
+			if _, err := tx.Events.Append(id, built, artel.Event{Type: artel.EventUsage}, built, artel.Event{}, built); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, q := range []struct {
+		upTo  artel.Seq
+		limit int
+		want  []artel.Seq
+	}{{5, 10, []artel.Seq{1, 3, 5}}, {4, 10, []artel.Seq{1, 3}}, {99, 2, []artel.Seq{3, 5}}, {0, 9, nil}} {
+		c.view(func(tx store.Tx) error {
+			list, err := tx.Events.Contexts(conv, q.upTo, q.limit)
+			var got []artel.Seq
+			for _, e := range list {
+				got = append(got, e.Seq)
+			}
+			c.same("numbers of contexts", got, q.want)
+			if len(list) > 0 {
+				want := built
+				want.Seq = list[0].Seq
+				c.same("a context", list[0], want)
+			}
+			return err
+		})
+	}
+	c.missing("Contexts of no conversation", func(tx store.Tx) error { _, err := tx.Events.Contexts("cnv_none", 9, 1); return err })
+}

@@ -90,6 +90,7 @@ func clauses() []clause {
 		{"events/round trip", eventsRoundTrip},
 		{"events/numbers", eventsNumbers},
 		{"events/read", eventsRead},
+		{"events/contexts", eventsContexts},
 		{"answers/round trip", answersRoundTrip},
 		{"answers/prune", answersPrune},
 		{"imports/hidden", importsHidden},

@@ -327,6 +327,13 @@ func twins() map[string]func(*twin) {
 				return real.Read(c, max(0, after-1), limit)
 			}}
 		}),
+		"events/contexts": nouns(func(tx *store.Tx) { // the oldest in the place of the newest
+			real := tx.Events
+			tx.Events = brokenEvents{Events: real, contexts: func(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {
+				list, err := real.Contexts(c, upTo, 100)
+				return list[:min(limit, len(list))], err
+			}}
+		}),
 		"answers/round trip": nouns(func(tx *store.Tx) {
 			real := tx.Answers
 			tx.Answers = brokenAnswers{Answers: real, get: func(key string) (store.Answer, error) {

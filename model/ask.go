@@ -59,7 +59,7 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 	if i := slices.IndexFunc(list.Data, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
 		facts = list.Data[i].capabilities()
 	}
-	s.Capabilities = combine(s.Capabilities.stated(), facts, Catalog(s.Model))
+	s.Capabilities = combine(s.Capabilities.stated(), facts, s.builtIn())
 	return s.narrowed(), nil
 }
 

@@ -132,7 +132,7 @@ func Merge(cs ...Capabilities) Capabilities {
 // knows goes with the table's inputs and not with stronger ones.
 func combine(cs ...Capabilities) Capabilities {
 	out := Merge(cs...)
-	if out.Accepts.Source == FromCatalog && out.Input.Source != FromCatalog {
+	if s := out.Accepts.Source; (s == FromCatalog || s == FromFamily) && out.Input.Source != s {
 		out.Accepts = Fact[[]string]{}
 	}
 	return out

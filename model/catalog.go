@@ -3,169 +3,249 @@
 package model
 
 import (
+	_ "embed" // the tables
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/artelhq/artel"
 )
 
-// A family is what the models behind one API take.
-type family struct {
-	input     []artel.Capability
-	accepts   []string // nil: not restricted
-	tokenizer string   // "": not public
-}
+// models has a line for each model, sorted by name; see its head, and
+// scripts/catalog, which makes it.
+//
+//go:embed catalog/models.txt
+var models string
 
-// A catalogRow is one model. A name that ends in "*" stands for all names that
-// begin so.
-type catalogRow struct {
-	name           string
-	family         *family
-	window, output int // tokens; 0: not known
-}
+// families has what is known of kinds of models; see its head.
+//
+//go:embed catalog/families.txt
+var families string
 
-// catalog returns the built-in table: what is commonly known of current
-// models, after the providers' public documentation. Some windows and outputs
-// were compared with charmbracelet/catwalk and models.dev, the rest was not. It
-// is the weakest source of all: whatever an operator or an endpoint says wins.
-func catalog() []catalogRow {
-	var (
-		webImages = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
-		pdf       = "application/pdf"
-		seeing    = []artel.Capability{artel.CanText, artel.CanVision}
-		reading   = []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}
-		textOnly  = []artel.Capability{artel.CanText}
-
-		// Chat Completions takes PDF as its only file type.
-		gpt      = &family{reading, append(slices.Clone(webImages), pdf), "o200k_base"}
-		gptText  = &family{textOnly, nil, "o200k_base"}
-		gptVoice = &family{[]artel.Capability{artel.CanText, artel.CanAudio}, []string{"audio/wav", "audio/mpeg"}, "o200k_base"}
-		gpt4     = &family{textOnly, nil, "cl100k_base"}
-		gpt4Eyes = &family{seeing, webImages, "cl100k_base"}
-		claude   = &family{reading, append(slices.Clone(webImages), pdf), ""}
-		gemini   = &family{
-			[]artel.Capability{artel.CanText, artel.CanVision, artel.CanFile, artel.CanAudio, artel.CanVideo},
-			[]string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "audio/*", "video/*", pdf},
-			"",
-		}
-		openText = &family{textOnly, nil, ""}
-		openEyes = &family{seeing, nil, ""}
-		openHarm = &family{textOnly, nil, "o200k_base"}
-	)
-	return []catalogRow{
-		{"gpt-5.4", gpt, 1_050_000, 128_000},
-		{"gpt-5.2", gpt, 400_000, 128_000},
-		{"gpt-5.1", gpt, 400_000, 128_000},
-		{"gpt-5", gpt, 400_000, 128_000},
-		{"gpt-5-mini", gpt, 400_000, 128_000},
-		{"gpt-5-nano", gpt, 400_000, 128_000},
-		{"gpt-4.1", gpt, 1_047_576, 32_768},
-		{"gpt-4.1-mini", gpt, 1_047_576, 32_768},
-		{"gpt-4.1-nano", gpt, 1_047_576, 32_768},
-		{"gpt-4o", gpt, 128_000, 16_384},
-		{"gpt-4o-mini", gpt, 128_000, 16_384},
-		{"chatgpt-4o", gpt, 128_000, 16_384},
-		{"gpt-4o-audio", gptVoice, 128_000, 16_384},
-		{"gpt-4o-mini-audio", gptVoice, 128_000, 16_384},
-		{"gpt-4-turbo", gpt4Eyes, 128_000, 4_096},
-		{"gpt-4", gpt4, 8_192, 8_192},
-		{"gpt-3.5-turbo", gpt4, 16_385, 4_096},
-		{"o4-mini", gpt, 200_000, 100_000},
-		{"o3", gpt, 200_000, 100_000},
-		{"o3-mini", gptText, 200_000, 100_000},
-		{"o1", gpt, 200_000, 100_000},
-
-		{"claude-fable-5-1", claude, 1_000_000, 128_000},
-		{"claude-fable-5", claude, 1_000_000, 128_000},
-		{"claude-opus-5", claude, 1_000_000, 128_000},
-		{"claude-opus-4-8", claude, 1_000_000, 128_000},
-		{"claude-opus-4-7", claude, 1_000_000, 128_000},
-		{"claude-opus-4-6", claude, 200_000, 128_000},
-		{"claude-opus-4-5", claude, 200_000, 64_000},
-		{"claude-opus-4-1", claude, 200_000, 32_000},
-		{"claude-opus-4", claude, 200_000, 32_000},
-		{"claude-sonnet-5", claude, 1_000_000, 128_000},
-		{"claude-sonnet-4-6", claude, 200_000, 128_000},
-		{"claude-sonnet-4-5", claude, 200_000, 64_000},
-		{"claude-sonnet-4", claude, 200_000, 64_000},
-		{"claude-3-7-sonnet", claude, 200_000, 64_000},
-		{"claude-3-5-sonnet", claude, 200_000, 8_192},
-		{"claude-haiku-4-5", claude, 200_000, 64_000},
-		{"claude-3-5-haiku", claude, 200_000, 8_192},
-
-		{"gemini-3.8-flash", gemini, 1_048_576, 65_536},
-		{"gemini-3.7-flash", gemini, 1_048_576, 65_536},
-		{"gemini-3.6-flash", gemini, 1_048_576, 65_536},
-		{"gemini-3.5-flash", gemini, 1_048_576, 65_536},
-		{"gemini-3.5-flash-lite", gemini, 1_048_576, 65_536},
-		{"gemini-3.1-pro", gemini, 1_048_576, 65_536},
-		{"gemini-3.1-flash-lite", gemini, 1_048_576, 65_536},
-		{"gemini-3-pro", gemini, 1_048_576, 65_536},
-		{"gemini-3-flash", gemini, 1_048_576, 65_536},
-		{"gemini-2.5-pro", gemini, 1_048_576, 65_536},
-		{"gemini-2.5-flash", gemini, 1_048_576, 65_536},
-		{"gemini-2.5-flash-lite", gemini, 1_048_576, 65_536},
-		{"gemini-2.0-flash", gemini, 1_048_576, 8_192},
-
-		// Windows of open models are settings of the server that runs them.
-		{"gpt-oss-*", openHarm, 0, 0},
-		{"gpt-oss:*", openHarm, 0, 0},
-		{"llava*", openEyes, 0, 0},
-		{"llama-3.2-11b-vision*", openEyes, 0, 0},
-		{"llama-3.2-90b-vision*", openEyes, 0, 0},
-		{"llama3.2-vision*", openEyes, 0, 0},
-		{"llama-4-*", openEyes, 0, 0},
-		{"llama4*", openEyes, 0, 0},
-		{"pixtral-*", openEyes, 0, 0},
-		{"qwen2-vl*", openEyes, 0, 0},
-		{"qwen2.5-vl*", openEyes, 0, 0},
-		{"qwen2.5vl*", openEyes, 0, 0},
-		{"qwen3-vl*", openEyes, 0, 0},
-		{"minicpm-v*", openEyes, 0, 0},
-		{"deepseek-chat", openText, 0, 0},
-		{"deepseek-reasoner", openText, 0, 0},
-	}
-}
-
-// A release is the date, number or channel that APIs append to a model's name.
-var release = regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|(preview|exp)(-\d{2}-\d{2,4})?)$`)
-
-// Catalog returns what the built-in table knows about a model: nothing, where
-// the name is not in it. The name may carry a maker before a slash and a
-// release at the end ("openai/gpt-4o-2024-11-20").
+// Catalog returns what the built-in tables know about a model: nothing, where
+// its name is not in them. It is the weakest source of all: whatever an
+// operator or an endpoint says wins.
+//
+// The name may be written as endpoints write it: with a maker before a slash
+// ("openai/gpt-4o"), with a variant behind a colon ("gpt-4o:free"), with the
+// region and version of Bedrock ("us.anthropic.claude-sonnet-4-5-v1:0"), and
+// with a release at the end ("gpt-4o-2024-11-20"), which an exact row beats. A
+// name that no row has may still begin like those of a family: then the source
+// of the facts is [FromFamily], not [FromCatalog].
+//
+// The tables are text in the program, searched where they are: nothing is read
+// at the start.
 func Catalog(name string) Capabilities {
-	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
-	rows := catalog()
-	for _, n := range []string{name, release.ReplaceAllString(name, "")} {
-		if i := slices.IndexFunc(rows, func(r catalogRow) bool { return r.matches(n) }); i >= 0 {
-			return rows[i].capabilities()
+	names, maker := spellings(name)
+	if len(names) == 0 {
+		return TextOnly()
+	}
+	for _, n := range names {
+		if r, ok := find(n, maker); ok {
+			return describe(r.name, FromCatalog, r)
 		}
 	}
-	return TextOnly()
-}
-
-func (r catalogRow) matches(name string) bool {
-	if prefix, open := strings.CutSuffix(r.name, "*"); open {
-		return strings.HasPrefix(name, prefix)
+	for _, n := range names {
+		base := releases().ReplaceAllString(n, "")
+		if r, ok := newest(base, maker); ok {
+			return describe(base, FromCatalog, r)
+		}
 	}
-	return name == r.name
+	return describe(names[len(names)-1], FromFamily, catalogRow{})
 }
 
-func (r catalogRow) capabilities() Capabilities {
+// releases finds the date, number or channel that APIs append to a name.
+var releases = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|(preview|exp)(-\d{2}-(\d{2}|\d{4}))?)$`)
+})
+
+// spellings returns the forms of a name to look for, and its maker, "" where
+// it names none.
+func spellings(id string) (names []string, maker string) {
+	name := strings.ToLower(strings.TrimSpace(id))
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		maker, name = path.Base(name[:i]), name[i+1:]
+	}
+	add := func(n string) {
+		if n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	add(name)
+	plain, _, _ := strings.Cut(name, ":")
+	add(plain)
+	// Bedrock: region, maker, name, version.
+	if i := strings.LastIndex(plain, "anthropic."); i >= 0 {
+		plain = plain[i+len("anthropic."):]
+	}
+	if i := strings.LastIndex(plain, "-v"); i > 0 && isDigits(plain[i+2:]) {
+		plain = plain[:i]
+	}
+	add(strings.TrimSuffix(plain, ".gguf"))
+	return names, maker
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// A catalogRow is a line of models; its zero value knows nothing.
+type catalogRow struct {
+	name, maker, input     string
+	window, output, images int
+	request                int64
+}
+
+// find returns the row of a name: that of the maker, where it has one.
+func find(name, maker string) (found catalogRow, ok bool) {
+	for line := range linesFrom(name + "\t") {
+		r := parseRow(line)
+		if r.name != name {
+			break
+		}
+		if !ok || r.maker == maker {
+			found, ok = r, true
+		}
+	}
+	return found, ok
+}
+
+// newest returns the row of a name, or else its last release.
+func newest(name, maker string) (catalogRow, bool) {
+	if r, ok := find(name, maker); ok {
+		return r, true
+	}
+	var last catalogRow
+	for line := range linesFrom(name + "-") {
+		r := parseRow(line)
+		if !strings.HasPrefix(r.name, name+"-") {
+			break
+		}
+		if releases().ReplaceAllString(r.name, "") == name {
+			last = r
+		}
+	}
+	return last, last.name != ""
+}
+
+// linesFrom yields the lines of models from the first that is not before key.
+func linesFrom(key string) func(yield func(string) bool) {
+	low, high := 0, len(models)
+	for low < high {
+		begin := strings.LastIndexByte(models[:(low+high)/2], '\n') + 1
+		if line := lineAt(begin); line < key {
+			low = begin + len(line) + 1
+		} else {
+			high = begin
+		}
+	}
+	return func(yield func(string) bool) {
+		for at := min(low, len(models)); at < len(models); {
+			line := lineAt(at)
+			if !yield(line) {
+				return
+			}
+			at += len(line) + 1
+		}
+	}
+}
+
+func lineAt(begin int) string {
+	line, _, _ := strings.Cut(models[begin:], "\n")
+	return line
+}
+
+func parseRow(line string) catalogRow {
+	f := strings.Split(line, "\t")
+	if len(f) != 7 {
+		return catalogRow{}
+	}
+	r := catalogRow{name: f[0], maker: f[1], input: f[2]}
+	r.window, _ = strconv.Atoi(f[3])
+	r.output, _ = strconv.Atoi(f[4])
+	r.request, _ = strconv.ParseInt(f[5], 10, 64)
+	r.images, _ = strconv.Atoi(f[6])
+	return r
+}
+
+// describe puts together what the row of a model says and what the lines of
+// families that its name fits say beside it.
+func describe(name string, from Provenance, r catalogRow) Capabilities {
+	said := map[string]string{}
+	for line := range strings.Lines(families) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		if fits, err := path.Match(fields[0], name); err != nil || !fits {
+			continue
+		}
+		for _, f := range fields[1:] {
+			key, value, _ := strings.Cut(f, "=")
+			if _, before := said[key]; !before {
+				said[key] = value
+			}
+		}
+	}
+	input := r.input
+	if _, other := said["other"]; other && r.name == "" {
+		return TextOnly()
+	}
+	if input == "" {
+		input = said["input"]
+	} else if is, ok := said["is"]; ok {
+		input = is
+	}
+	if strings.Contains(input, "v") && r.input != "" {
+		input += said["also"]
+	}
 	c := TextOnly()
-	c.Input = known(FromCatalog, slices.Clone(r.family.input))
-	if r.family.accepts != nil {
-		c.Accepts = known(FromCatalog, slices.Clone(r.family.accepts))
+	if input != "" {
+		c.Input = known(from, inputsOf(map[artel.Capability]bool{
+			artel.CanVision: strings.Contains(input, "v"),
+			artel.CanFile:   strings.Contains(input, "f"),
+			artel.CanAudio:  strings.Contains(input, "a"),
+			artel.CanVideo:  strings.Contains(input, "w"),
+		}))
 	}
-	if r.family.tokenizer != "" {
-		c.Tokenizer = known(FromCatalog, r.family.tokenizer)
+	if v := said["accepts"]; v != "" && input != "" && input != "t" {
+		c.Accepts = known(from, strings.Split(v, ","))
 	}
-	if r.window > 0 {
-		c.ContextWindow = known(FromCatalog, r.window)
+	if v := said["tokenizer"]; v != "" {
+		c.Tokenizer = known(from, v)
 	}
-	if r.output > 0 {
-		c.MaxOutput = known(FromCatalog, r.output)
+	if v := said["user_after_tool"]; v != "" {
+		c.UserAfterTool = known(from, v == "true")
+	}
+	number := func(row int64, key string) int64 {
+		if row > 0 {
+			return row
+		}
+		n, _ := strconv.ParseInt(said[key], 10, 64)
+		return n
+	}
+	stated(&c.ContextWindow, from, number(int64(r.window), "window"))
+	stated(&c.MaxOutput, from, number(int64(r.output), "output"))
+	if len(c.Input.Value) > 1 {
+		stated(&c.MaxItemBytes, from, number(0, "item"))
+		stated(&c.MaxRequestBytes, from, number(r.request, "request"))
+	}
+	if c.Has(artel.CanVision) {
+		stated(&c.MaxSide, from, number(0, "side"))
+		stated(&c.MaxImages, from, number(int64(r.images), "images"))
+	}
+	if c.Has(artel.CanFile) {
+		stated(&c.MaxPages, from, number(0, "pages"))
 	}
 	return c
+}
+
+// stated states a fact, where n is one.
+func stated[T int | int64](fact *Fact[T], from Provenance, n int64) {
+	if n > 0 {
+		*fact = known(from, T(n))
+	}
 }

@@ -177,7 +177,7 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	}
 	var declared Capabilities
 	declared, s.Output = e.capabilities()
-	s.Capabilities = combine(declared, Catalog(s.Model))
+	s.Capabilities = combine(declared, s.builtIn())
 	e.rest()
 	return s
 }

@@ -122,10 +122,12 @@ func (d door) open(getenv func(string) string) (s Service, by string, ok bool) {
 	if name == "" && sameHost(base, d.base) {
 		name = d.model
 	}
-	return Service{
+	s = Service{
 		ID: artel.ServiceID(d.id), Name: d.name, Dialect: d.dialect, BaseURL: base, Model: name,
-		APIKey: Secret(key), Capabilities: Catalog(name), Origin: "environment: " + by,
-	}, by, true
+		APIKey: Secret(key), Origin: "environment: " + by,
+	}
+	s.Capabilities = s.builtIn()
+	return s, by, true
 }
 
 // speak takes the vendor's compatible endpoint where its own API is not spoken.
@@ -134,6 +136,7 @@ func (d door) speak(s Service, spoken []Dialect) Service {
 		return s
 	}
 	s.Dialect, s.BaseURL = OpenAI, d.compatible.path(s.BaseURL)
+	s.Capabilities = s.builtIn()
 	s.Carries, s.Origin = d.compatible.carries, s.Origin+" ("+d.compatible.says+")"
 	return s.narrowed()
 }

@@ -162,37 +162,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-func TestCatalog(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		window int
-		can    artel.Capability
-	}{
-		{"gpt-4o", 128_000, artel.CanFile},
-		{"GPT-4o", 128_000, artel.CanFile},
-		{"openai/gpt-4o-2024-11-20", 128_000, artel.CanVision},
-		{"gpt-4-0613", 8_192, artel.CanText},
-		{"gpt-4o-audio-preview", 128_000, artel.CanAudio},
-		{"claude-opus-4-1-20250805", 200_000, artel.CanFile},
-		{"anthropic/claude-sonnet-4-5@20250929", 200_000, artel.CanFile},
-		{"gemini-2.5-flash-preview-05-20", 1_048_576, artel.CanVideo},
-		{"gemini-2.0-flash-001", 1_048_576, artel.CanAudio},
-		{"llava:13b", 0, artel.CanVision},
-		{"gpt-oss:20b", 0, artel.CanText},
-	} {
-		c := model.Catalog(tt.name)
-		if c.Input.Source != model.FromCatalog || c.ContextWindow.Value != tt.window || !c.Has(tt.can) {
-			t.Errorf("%s: %+v", tt.name, c)
-		}
-	}
-	// What is like a known model is not it: these take no images in a chat.
-	for _, name := range []string{"", "gpt-4o-mini-tts", "gpt-4o-realtime-preview", "gpt-5-codex-image", "my-gpt-4o", "gpt-4o-", "/", "qwen2.5"} {
-		if diff := cmp.Diff(model.TextOnly(), model.Catalog(name)); diff != "" {
-			t.Errorf("%q is in the catalog: %s", name, diff)
-		}
-	}
-}
-
 func TestNearest(t *testing.T) {
 	known := []string{"services", "services_file", "default_service", "locale"}
 	for word, want := range map[string]string{

@@ -70,6 +70,24 @@ func (d Dialect) carries() []string {
 	}
 }
 
+// builtIn returns what is known of s when nobody has been asked: what the
+// catalog says of its model, and where its dialect lets media stand.
+func (s Service) builtIn() Capabilities {
+	c := Catalog(s.Model)
+	yes := false
+	switch s.Dialect {
+	case Anthropic, OpenAIResponses:
+		yes = true
+	case Gemini:
+		// Parts of a function's response came with the third generation.
+		yes = !strings.Contains(s.Model, "gemini-1") && !strings.Contains(s.Model, "gemini-2")
+	}
+	if yes {
+		c.ToolImage, c.ToolFile = known(FromDialect, true), known(FromDialect, true)
+	}
+	return c
+}
+
 // OnWire returns s as a call sees it: what its dialect or its endpoint cannot
 // carry is not accepted, whatever the model could do with it. Bytes are what
 // calls carry, so an endpoint that takes other transports alone gets no media.

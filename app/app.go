@@ -20,6 +20,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -44,7 +45,8 @@ type Config struct {
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
-	Web       *http.Client       // for addresses that models name, guarded by package fetch; nil: nothing is fetched
+	Files     FileOptions
+	Web       *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	Options   Options
 }
 
@@ -91,7 +93,7 @@ func New(c Config) (*App, error) {
 		Runs:          newRuns(k),
 		Events:        &Events{k},
 		Artifacts:     &Artifacts{k},
-		Files:         &Files{k},
+		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
 		Models:        &Models{k},
 		Mechanisms: &Mechanisms{

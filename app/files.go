@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -12,7 +13,22 @@ import (
 )
 
 // Files are the use cases of bytes by ref.
-type Files struct{ *core }
+type Files struct {
+	*core
+	signer
+	publicBase string
+}
+
+// FileOptions are how files leave by other ways than the API itself.
+type FileOptions struct {
+	// Key signs addresses. Who has it can make addresses that open every file.
+	// nil: one of this process, so that no address outlives it.
+	Key []byte
+
+	// PublicBase is the address of a CDN that takes what it has not from
+	// [tool.ToolResultsURL] of this server; "": there is none. See [Files.Elsewhere].
+	PublicBase string
+}
 
 // A File is some bytes and what a face needs to serve them. The caller closes
 // Content.
@@ -23,10 +39,15 @@ type File struct {
 	Filename  string
 	Modified  time.Time
 	Immutable bool // the ref that led here can never mean other bytes
+
+	// Signed is how long the signature that opened it still holds; 0: none
+	// did.
+	Signed time.Duration
 }
 
 // Open returns what a ref points to: the long form of an artifact, or a blob
-// that is a version of the owner's. Anything else is not found.
+// that is a version of the owner's. Anything else is not found. What a ref is
+// made of is only ever compared with ids and digests, and never part of a path.
 func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	r, err := artel.ParseRef(ref)
 	if err != nil {
@@ -51,7 +72,32 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	return fileOf(content, string(r.Artifact), r.Immutable()), nil
 }
 
-// FileURL is the path under which a face serves what ref points to.
+// OpenNamed is Open for a name under [tool.ToolResultsURL]: the hexadecimal digits
+// of a digest and an extension, which says nothing and may be any.
+func (fs *Files) OpenNamed(ctx context.Context, name string) (File, error) {
+	d, err := namedDigest(name)
+	if err != nil {
+		return File{}, err
+	}
+	return fs.Open(ctx, artel.BlobRef(d).String())
+}
+
+// namedDigest reads a name that [tool.FileName] could have made.
+func namedDigest(name string) (artel.Digest, error) {
+	digits, ext, dotted := strings.Cut(name, ".")
+	d, err := artel.ParseDigest("sha256-" + digits)
+	if err != nil || dotted && (ext == "" || len(ext) > 16 || strings.Trim(ext, "abcdefghijklmnopqrstuvwxyz0123456789") != "") {
+		return "", &artel.Error{
+			Op: "app.Files.OpenNamed", Subject: artel.Shorten(strings.ToValidUTF8(name, "\uFFFD"), 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
+			Err: artel.Errorf(artel.NotFound, "", "", "want the 64 hexadecimal digits of a SHA-256 and an extension"),
+		}
+	}
+	return d, nil
+}
+
+// FileURL is the path under which a face serves what ref points to. The same
+// ref always has the same one, byte for byte, so that what a model is shown
+// does not change from call to call.
 func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
 
 func fileOf(c artifact.Content, id string, immutable bool) File {

@@ -130,7 +130,7 @@ func (f *face) artifacts() {
 			if err != nil {
 				return nil, err
 			}
-			return serveFile(file, in.Preview), nil
+			return serveFile(file, in.FileQuery)
 		})
 
 	register(f, routeOp(f.op(http.MethodGet, artifactPath+"/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),

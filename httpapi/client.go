@@ -130,6 +130,16 @@ func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
+// Sign makes an address of a file, with its host, that opens it for whoever has
+// it for about d; 0 is an hour. Its ref is pinned.
+func (c *Client) Sign(ctx context.Context, ref artel.Ref, d time.Duration) (out SignedFile, err error) {
+	err = c.json(ctx, http.MethodPost, "/files/"+url.PathEscape(ref.String())+"/sign", Signing{int(d.Seconds())}, &out)
+	if err == nil && strings.HasPrefix(out.URL, "/") {
+		out.URL = c.base + out.URL
+	}
+	return out, err
+}
+
 // Log reads a page of a conversation's log, without waiting for what comes.
 func (c *Client) Log(ctx context.Context, id artel.ConversationID, after artel.Seq) (out List[artel.Event], err error) {
 	return out, c.json(ctx, http.MethodGet, fmt.Sprintf("/conversations/%s/events?format=json&after=%d", id, after), nil, &out)

@@ -5,10 +5,13 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -19,61 +22,171 @@ import (
 
 // A FileQuery says how a file is to be shown.
 type FileQuery struct {
-	Preview bool `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
+	Preview bool   `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
+	Dest    string `header:"Sec-Fetch-Dest" hidden:"true"`
+}
+
+// A SignatureQuery opens a file whoever asks.
+type SignatureQuery struct {
+	Sig string `query:"sig" maxLength:"512" doc:"a signature of this file, from POST …/sign; it alone decides, whoever asks"`
+}
+
+// A Signing asks for an address that opens a file.
+type Signing struct {
+	ExpiresIn int `json:"expires_in,omitempty" minimum:"1" maximum:"604800" default:"3600" doc:"seconds until it opens nothing any more"`
+}
+
+// A SignedFile is an address that opens one file for whoever has it.
+type SignedFile struct {
+	URL       string    `json:"url" doc:"a path of this server, or an address where files.public_base is configured"`
+	Ref       string    `json:"ref" doc:"what it opens: these bytes, also when the artifact goes on"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 func fileOp(op huma.Operation) huma.Operation {
 	op.Responses["200"] = &huma.Response{
-		Description: "the bytes; Range, If-None-Match and HEAD-like caching as RFC 9110 says, ETag is the digest",
+		Description: "the bytes; Range, If-Range, If-None-Match and HEAD as RFC 9110 says, the ETag is the digest",
 		Content:     map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}
 	return op
 }
 
+// found describes where else a file may be.
+func found(op huma.Operation) huma.Operation {
+	op.Responses["302"] = &huma.Response{Description: "the same bytes, at files.public_base, where that is configured and the ref never means other bytes"}
+	return op
+}
+
 func (f *face) files() {
-	register(f, fileOp(f.op(http.MethodGet, "/files/{ref}", "read-file", "Read the bytes that a ref points to", http.StatusOK)),
+	files := f.app.Files
+	register(f, found(fileOp(f.op(http.MethodGet, "/files/{ref}", "read-file", "Read the bytes that a ref points to", http.StatusOK))),
 		func(ctx context.Context, in *struct {
 			Ref string `path:"ref" doc:"a ref as one percent-encoded segment"`
 			FileQuery
+			SignatureQuery
 		},
 		) (*huma.StreamResponse, error) {
-			file, err := f.app.Files.Open(ctx, in.Ref)
-			if err != nil {
-				return nil, err
+			if in.Sig != "" {
+				return f.file(ctx, in.FileQuery)(files.OpenSigned(ctx, in.Ref, in.Sig))
 			}
-			return serveFile(file, in.Preview), nil
+			return f.file(ctx, in.FileQuery)(files.Open(ctx, in.Ref))
 		})
+	register(f, found(fileOp(f.op(http.MethodGet, "/files/tool_results/{name}", "read-named-file", "Read bytes by their digest", http.StatusOK))),
+		func(ctx context.Context, in *struct {
+			Name string `path:"name" doc:"the 64 hexadecimal digits of a SHA-256, and an extension, which decides nothing"`
+			FileQuery
+			SignatureQuery
+		},
+		) (*huma.StreamResponse, error) {
+			if in.Sig != "" {
+				return f.file(ctx, in.FileQuery)(files.OpenNamedSigned(ctx, in.Name, in.Sig))
+			}
+			return f.file(ctx, in.FileQuery)(files.OpenNamed(ctx, in.Name))
+		})
+	register(f, f.op(http.MethodPost, "/files/{ref}/sign", "sign-file", "Make an address that opens a file for whoever has it, for a while", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			Ref  string `path:"ref" doc:"a ref as one percent-encoded segment"`
+			Body Signing
+		},
+		) (*body[SignedFile], error) {
+			s, err := files.Sign(ctx, in.Ref, time.Duration(in.Body.ExpiresIn)*time.Second)
+			return answer(SignedFile{URL: s.URL, Ref: s.Ref.String(), ExpiresAt: s.Expires}, err)
+		})
+}
+
+// file serves what was opened, or says where it is.
+func (f *face) file(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+	return func(file app.File, err error) (*huma.StreamResponse, error) {
+		if err != nil {
+			return nil, err
+		}
+		if q.Preview { // what is shown in place has to come from here, where its policy holds
+			return serveFile(file, q)
+		}
+		if there := f.app.Files.Elsewhere(ctx, file); there != "" {
+			defer file.Content.Close()
+			return redirect(there), nil
+		}
+		return serveFile(file, q)
+	}
+}
+
+// redirect sends to an address whose signature lasts longer than the answer
+// may be remembered.
+func redirect(to string) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		_, w := humago.Unwrap(hc)
+		w.Header().Set("Location", to)
+		w.Header().Set("Cache-Control", "private, max-age=600")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		w.WriteHeader(http.StatusFound)
+	}}
+}
+
+// actors are the destinations of a fetch for which a browser would run what it
+// gets, or let it rule what others look like. Files are for none of them.
+func actors() []string {
+	return []string{"script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt", "manifest"}
 }
 
 // serveFile streams a file so that nothing in it can act on the page's
 // origin: the type is not guessed, scripts are off, and what a browser would
 // run or render is offered for download.
-func serveFile(file app.File, preview bool) *huma.StreamResponse {
+func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
+	if slices.Contains(actors(), q.Dest) {
+		_ = file.Content.Close()
+		return nil, artel.Errorf(artel.Denied, "httpapi", "Sec-Fetch-Dest", "files are not served as %s: what people and models made never runs on this page", q.Dest)
+	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer file.Content.Close()
 		r, w := humago.Unwrap(hc)
 		h := w.Header()
 		h.Set("Content-Type", contentType(file.Info))
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
-		h.Set("Content-Disposition", disposition(file, preview))
+		h.Set("Content-Security-Policy", policy(file.Info))
+		h.Set("Content-Disposition", disposition(file, q.Preview))
 		h.Set("ETag", `"`+string(file.Digest)+`"`)
-		if file.Immutable {
-			h.Set("Cache-Control", "private, max-age=31536000, immutable")
-		} else {
-			h.Set("Cache-Control", "private, no-cache")
-		}
+		h.Set("Referrer-Policy", "no-referrer")
+		remember(h, file)
 		http.ServeContent(w, r, "", file.Modified, file.Content)
-	}}
+	}}, nil
+}
+
+// remember says who may keep a file for how long, and which pages may use it.
+// A signature lets everybody who has it, so also a cache that knows the whole
+// address, until it ends; anything else is for this origin alone.
+func remember(h http.Header, file app.File) {
+	switch {
+	case file.Signed > 0:
+		h.Set("Cache-Control", fmt.Sprintf("public, max-age=%d, immutable", int(file.Signed.Seconds())))
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "Accept-Ranges, Content-Disposition, Content-Range, ETag")
+		return
+	case file.Immutable:
+		h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	default:
+		h.Set("Cache-Control", "private, no-cache")
+	}
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// policy takes from a file all that a document may do. A browser shows sound
+// and film that are opened by themselves in a document that loads them once
+// more, which has to be of the same origin for that; script stays off.
+func policy(m artel.MediaInfo) string {
+	if m.Kind == artel.KindAudio || m.Kind == artel.KindVideo {
+		return "sandbox allow-same-origin; default-src 'none'; media-src 'self'; style-src 'unsafe-inline'"
+	}
+	return "sandbox; default-src 'none'; style-src 'unsafe-inline'"
 }
 
 func contentType(m artel.MediaInfo) string {
+	charset := map[string]string{}
 	if m.Kind == artel.KindText && m.Charset != "" {
-		if t := mime.FormatMediaType(m.MediaType, map[string]string{"charset": m.Charset}); t != "" {
-			return t
-		}
+		charset["charset"] = m.Charset
 	}
-	return cmp.Or(m.MediaType, "application/octet-stream")
+	return cmp.Or(mime.FormatMediaType(m.MediaType, charset), "application/octet-stream")
 }
 
 // disposition lets a browser show what is harmless: raster images, audio,
@@ -86,11 +199,49 @@ func disposition(file app.File, preview bool) string {
 		if preview {
 			kind = "inline"
 		}
+	case strings.HasPrefix(t, "message/"), strings.HasPrefix(t, "multipart/"): // pages in one file
 	case slices.Contains([]artel.MediaKind{artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindText}, file.Info.Kind):
 		kind = "inline"
 	}
-	if s := mime.FormatMediaType(kind, map[string]string{"filename": file.Filename}); s != "" {
-		return s
+	return dispositionOf(kind, file.Filename)
+}
+
+// dispositionOf names a file as RFC 6266 says: in UTF-8 for who reads it so, and
+// before that in ASCII for everybody else, where the two differ. Names have no
+// folders, nothing that nobody sees, and nothing that turns them around.
+func dispositionOf(kind, name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' {
+			return '_'
+		}
+		return r
+	}, artel.Visible(strings.ToValidUTF8(name, "_")))
+	ascii := strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII || r == '"' || r == '%' { // some browsers decode percent signs, and stop at quotes
+			return '_'
+		}
+		return r
+	}, name)
+	params := map[string]string{}
+	if name != "" {
+		params["filename"] = ascii
 	}
-	return kind
+	if ascii != name {
+		params["filename*"] = "UTF-8''" + percent(name)
+	}
+	return mime.FormatMediaType(kind, params)
+}
+
+// percent encodes a name as RFC 8187 says.
+func percent(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$&+-.^_`|~", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

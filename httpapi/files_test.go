@@ -201,7 +201,7 @@ func TestServing(t *testing.T) {
 			continue
 		}
 		kind, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
-		if err != nil || kind != "inline" || params["filename"] != "Größe 图.png" || !strings.Contains(h.Get("Content-Disposition"), "filename*=utf-8''") {
+		if err != nil || kind != "inline" || params["filename"] != "Größe 图.png" || !strings.Contains(h.Get("Content-Disposition"), "filename*=UTF-8''") {
 			t.Errorf("%s: got %s", what, h.Get("Content-Disposition"))
 		}
 	}

@@ -15,12 +15,20 @@ import (
 // must name a loopback address or one of hosts (against DNS rebinding), and a
 // request that a browser says comes from another site is refused (against
 // cross-site requests). Programs send no Origin and are let through.
+//
+// Reading a file with a signature is let through from everywhere: there the
+// signature decides and nothing else (see app.Files.OpenSigned), so that a CDN
+// and pages of other sites can be given an address.
 func Guard(next http.Handler, hosts ...string) http.Handler {
 	known := make([]string, len(hosts))
 	for i, h := range hosts {
 		known[i] = strings.ToLower(strings.Trim(h, "[]"))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if signed(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		if !knownHost(r.Host, known) {
 			writeProblem(w, newProblem(http.StatusForbidden, "host_denied", "this server does not answer to the host "+strings.ToValidUTF8(r.Host, "�")))
 			return
@@ -38,6 +46,16 @@ func Guard(next http.Handler, hosts ...string) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// signed reports whether r reads a file and has a signature, which is yet to be
+// checked.
+func signed(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	p := r.URL.EscapedPath()
+	return strings.HasPrefix(p, Base+"/files/") && isClean(p) && r.URL.Query().Get("sig") != ""
 }
 
 func knownHost(hostport string, hosts []string) bool {

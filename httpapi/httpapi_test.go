@@ -67,8 +67,8 @@ const (
 )
 
 // newApp makes an application whose model plays a scenario; "" is the demo's
-// own script.
-func newApp(t testing.TB, scenario string) (*app.App, *lockedBuffer) {
+// own script. Each change may alter the configuration.
+func newApp(t testing.TB, scenario string, changes ...func(*app.Config)) (*app.App, *lockedBuffer) {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
 	if err != nil {
@@ -89,14 +89,18 @@ func newApp(t testing.TB, scenario string) (*app.App, *lockedBuffer) {
 		}}),
 	}
 	log := &lockedBuffer{}
-	a, err := app.New(app.Config{
+	c := app.Config{
 		Store: s, Blobs: blobs, Bell: event.NewBell(),
 		Services:  model.NewRegistry([]model.Service{service, sees}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: demo.New(blobs, o)},
 		Options: app.Options{
 			Log: slog.New(slog.NewTextHandler(log, nil)), SpoolDir: t.TempDir(), Artifacts: artifact.Options{MaxBytes: maxUpload},
 		},
-	})
+	}
+	for _, change := range changes {
+		change(&c)
+	}
+	a, err := app.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +113,9 @@ func newApp(t testing.TB, scenario string) (*app.App, *lockedBuffer) {
 	return a, log
 }
 
-func newBench(t *testing.T, scenario string) *bench {
+func newBench(t *testing.T, scenario string, changes ...func(*app.Config)) *bench {
 	t.Helper()
-	a, log := newApp(t, scenario)
+	a, log := newApp(t, scenario, changes...)
 	h := httpapi.New(a, httpapi.Options{Heartbeat: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
 	server := httptest.NewServer(httpapi.Guard(h))
 	b := &bench{t: t, app: a, url: server.URL + httpapi.Base, http: server.Client(), log: log}

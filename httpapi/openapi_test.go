@@ -33,6 +33,7 @@ GET    /conversations/{cid}/artifacts/{id}/versions/{n}
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
+GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
 GET    /runs/{rid}
@@ -48,6 +49,7 @@ POST   /conversations/{cid}/messages
 POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
+POST   /files/{ref}/sign
 POST   /media/detect
 POST   /route
 POST   /runs/{rid}/cancel

@@ -145,6 +145,14 @@ func done(a artel.Artifact, attributes, body string) Result {
 // FileURL is the path under which the public API serves what ref points to.
 func FileURL(ref artel.Ref) string { return "/api/v1/files/" + url.PathEscape(ref.String()) }
 
+// ToolResultsURL is the path under which the public API serves bytes by the
+// name that [FileName] makes of their digest.
+const ToolResultsURL = "/api/v1/files/tool_results/"
+
+// FileName is the name of some bytes that is made of nothing but their digest
+// and their type: 64 hexadecimal digits and an extension with its dot, or none.
+func FileName(d artel.Digest, mediaType string) string { return d.Hex() + media.Extension(mediaType) }
+
 // facts is what people and programs are told about the artifact of a result.
 func facts(f found) map[string]any {
 	part := f.media()

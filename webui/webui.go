@@ -29,6 +29,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -46,6 +47,7 @@ type Options struct {
 	Samples fs.FS        // files in its root that a newcomer can try; nil: none
 	Style   bool         // serve the living style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
+	CDN     string       // another address that pictures, sound and film may come from; "": none
 }
 
 // New returns a handler of the page, for the root of a host.
@@ -62,7 +64,7 @@ func New(a *app.App, o Options) http.Handler {
 			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
 		})
 	}
-	return secured(compressed(ui.routes()))
+	return secured(compressed(ui.routes()), origin(o.CDN))
 }
 
 func (ui *face) routes() http.Handler {
@@ -110,10 +112,19 @@ type face struct {
 	pages   map[phrase.Locale]func() *template.Template // parsed when they are first shown
 }
 
+// origin is the part of an address that a policy names, after a space.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return " " + u.Scheme + "://" + u.Host
+}
+
 // secured sets what holds for every answer of the page. Frames show artifacts,
-// which the API serves in a sandbox.
-func secured(next http.Handler) http.Handler {
-	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; " +
+// which the API serves in a sandbox. Media may also come from cdn.
+func secured(next http.Handler, cdn string) http.Handler {
+	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:" + cdn + "; media-src 'self'" + cdn + "; " +
 		"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

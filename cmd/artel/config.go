@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -36,6 +37,9 @@ type config struct {
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`
+	Files struct {
+		PublicBase string `yaml:"public_base"` // address of a CDN in front of /api/v1/files/tool_results; default: none
+	} `yaml:"files"`
 	Artifacts struct {
 		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload; default 200 MB
 		InventoryPreview *int               `yaml:"inventory_preview"` // characters; default 200
@@ -152,6 +156,12 @@ func (c *config) check() error {
 	for key, n := range map[string]*int{"min_distance": c.Edit.MinDistance, "min_length": c.Edit.MinLength, "margin": c.Edit.Margin} {
 		if n != nil && *n < 0 {
 			return fmt.Errorf("edit.%s is %d: want a number from 0", key, *n)
+		}
+	}
+	if base := c.Files.PublicBase; base != "" {
+		u, err := url.Parse(base)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New("files.public_base: want an address like https://cdn.example/files, without a query")
 		}
 	}
 	if n := c.Artifacts.UploadLimit; n < 0 {

@@ -116,6 +116,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return err
 	}
 	s.close = append(s.close, blobs.Close)
+	key, err := signingKey(filepath.Join(o.data, "signing.key"))
+	if err != nil {
+		return err
+	}
 	s.http = modelClient()
 	s.nameModels(ctx)
 	s.app, err = app.New(app.Config{
@@ -124,7 +128,8 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
-		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
+		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase},
+		Web:   fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
 			Caller:    model.CallerOptions{Log: s.log},
@@ -148,7 +153,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.handler = httpapi.Guard(faces(
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
-		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log}),
+		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))
 	return nil
 }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/tool"
+)
+
+// The codes of a signature that opens nothing, of kind [artel.Denied].
+const (
+	CodeSignatureInvalid = "signature_invalid"
+	CodeSignatureExpired = "signature_expired"
+)
+
+// How long a signature may open a file.
+const (
+	MinSigned     = time.Second
+	DefaultSigned = time.Hour
+	MaxSigned     = 7 * 24 * time.Hour
+)
+
+// publicGrid is the step in which signatures for a CDN end: an address stays
+// the same within a step, so that a cache that knows it by its bytes hits.
+const publicGrid = time.Hour
+
+// A Signed is an address that opens one file for whoever has it, without
+// anything else, until a time.
+type Signed struct {
+	Ref     artel.Ref // what it opens; always pinned
+	URL     string    // a path of this server, or an address of the CDN
+	Expires time.Time
+}
+
+// Sign makes an address that opens exactly what ref points to now, for d from
+// now on. It grants no more than reading these bytes and pictures made of them,
+// and it ends early only when they are deleted for good, or with the key.
+func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed, error) {
+	const op = "app.Files.Sign"
+	if d < MinSigned || d > MaxSigned {
+		return Signed{}, artel.Errorf(artel.Invalid, op, "expires_in", "want %d to %d seconds", int(MinSigned.Seconds()), int(MaxSigned.Seconds()))
+	}
+	file, err := fs.Open(ctx, ref)
+	if err != nil {
+		return Signed{}, err
+	}
+	defer file.Content.Close()
+	pinned, err := artel.ParseRef(ref)
+	if err != nil {
+		return Signed{}, err
+	}
+	if !pinned.IsBlob() {
+		pinned.Version = file.Content.Version.Number
+	}
+	// Whole seconds, and never longer than was asked for.
+	s := Signed{Ref: pinned, Expires: fs.now().Add(d).Truncate(time.Second)}
+	if fs.publicBase != "" {
+		s.URL = fs.public(ownerOf(ctx), file, s.Expires)
+		return s, nil
+	}
+	s.URL = tool.FileURL(pinned) + "?sig=" + fs.sign(ownerOf(ctx), pinned, s.Expires)
+	return s, nil
+}
+
+// Elsewhere returns where the bytes of a file that never changes are fetched
+// from instead, or "" where they are served here: the address of the CDN, with
+// a signature that lasts one to two hours and is the same for everybody within
+// an hour.
+func (fs *Files) Elsewhere(ctx context.Context, file File) string {
+	if fs.publicBase == "" || !file.Immutable || file.Signed > 0 {
+		return ""
+	}
+	return fs.public(ownerOf(ctx), file, fs.now().Truncate(publicGrid).Add(2*publicGrid))
+}
+
+// public is the address of a file on the CDN.
+func (fs *Files) public(o artel.Owner, file File, expires time.Time) string {
+	return fs.publicBase + "/" + tool.FileName(file.Digest, file.Info.MediaType) + "?sig=" + fs.sign(o, artel.BlobRef(file.Digest), expires)
+}
+
+// OpenSigned is Open for whoever has a signature of ref. Who asks does not
+// matter: the signature says whose file it is. One that was not made here for
+// this ref, or has ended, is of kind Denied.
+func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) {
+	r, err := artel.ParseRef(ref)
+	if err != nil {
+		return File{}, err
+	}
+	now := fs.now()
+	owner, expires, err := fs.verify(r, sig, now)
+	if err != nil {
+		return File{}, err
+	}
+	file, err := fs.Open(WithOwner(ctx, owner), r.String())
+	file.Signed = expires.Sub(now)
+	return file, err
+}
+
+// OpenNamedSigned is OpenSigned for a name under [tool.ToolResultsURL].
+func (fs *Files) OpenNamedSigned(ctx context.Context, name, sig string) (File, error) {
+	d, err := namedDigest(name)
+	if err != nil {
+		return File{}, err
+	}
+	return fs.OpenSigned(ctx, artel.BlobRef(d).String(), sig)
+}
+
+// A signer makes and checks signatures. One is three fields with dots between
+// them: when it ends (seconds since 1970, decimal), the owner, and the
+// HMAC-SHA256 of both and the ref, the last two in unpadded base64url.
+type signer struct{ key []byte }
+
+// newSigner takes over a key, or makes one.
+func newSigner(key []byte) signer {
+	if len(key) == 0 {
+		key = make([]byte, sha256.Size)
+		_, _ = rand.Read(key) // never fails
+	}
+	return signer{key}
+}
+
+func (s signer) sign(o artel.Owner, ref artel.Ref, expires time.Time) string {
+	enc := base64.RawURLEncoding.EncodeToString
+	seconds := strconv.FormatInt(expires.Unix(), 10)
+	return seconds + "." + enc([]byte(o)) + "." + enc(s.mac(o, ref, seconds))
+}
+
+// mac says with each field where it ends, so that no two lists of fields are
+// the same bytes.
+func (s signer) mac(o artel.Owner, ref artel.Ref, seconds string) []byte {
+	h := hmac.New(sha256.New, s.key)
+	for _, field := range []string{"artel file", string(o), ref.String(), seconds} {
+		fmt.Fprintf(h, "%d:%s", len(field), field)
+	}
+	return h.Sum(nil)
+}
+
+// verify returns whose file a signature opens and until when.
+func (s signer) verify(ref artel.Ref, sig string, now time.Time) (artel.Owner, time.Time, error) {
+	refused := func(code, why string) (artel.Owner, time.Time, error) {
+		return "", time.Time{}, &artel.Error{
+			Op: "app.Files.OpenSigned", Subject: "sig", Kind: artel.Denied, Code: code,
+			Err: artel.Errorf(artel.Denied, "", "", "%s; ask for another with POST …/sign", why),
+		}
+	}
+	seconds, rest, _ := strings.Cut(sig, ".")
+	owner, mac, _ := strings.Cut(rest, ".")
+	name, err := base64.RawURLEncoding.Strict().DecodeString(owner)
+	given, err2 := base64.RawURLEncoding.Strict().DecodeString(mac)
+	unix, err3 := strconv.ParseInt(seconds, 10, 64)
+	if err != nil || err2 != nil || err3 != nil || !hmac.Equal(given, s.mac(artel.Owner(name), ref, seconds)) {
+		return refused(CodeSignatureInvalid, "this signature does not open this file")
+	}
+	expires := time.Unix(unix, 0).UTC()
+	if !now.Before(expires) {
+		return refused(CodeSignatureExpired, "this signature ended at "+expires.Format(time.RFC3339))
+	}
+	return artel.Owner(name), expires, nil
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// signingKey reads the key that signs addresses of files, or makes one where
+// there is none. Its file is readable by its owner alone; who removes it ends
+// every address that was given out, at the next start.
+func signingKey(path string) ([]byte, error) {
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return newSigningKey(path)
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600) // a copy may have lost its mode
+	}
+	if err != nil {
+		return nil, artel.Errorf(artel.Unavailable, "serve", path, "the key that signs addresses cannot be read: %w", err)
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(src)))
+	if err != nil || len(key) != keyBytes {
+		return nil, artel.Errorf(artel.Invalid, "serve", path, "want %d hexadecimal digits; remove the file, and a new key is made", 2*keyBytes)
+	}
+	return key, nil
+}
+
+const keyBytes = 32
+
+// newSigningKey makes the file in one step, so that it is never there by half.
+func newSigningKey(path string) ([]byte, error) {
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key)                                    // never fails
+	f, err := os.CreateTemp(filepath.Dir(path), "signing-*") // mode 0600
+	if err == nil {
+		defer func() { _ = os.Remove(f.Name()) }() // after the rename there is none
+		_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return nil, artel.Errorf(artel.Unavailable, "serve", path, "the key that signs addresses cannot be kept: %w", err)
+	}
+	return key, nil
+}

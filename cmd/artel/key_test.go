@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel"
+)
+
+func TestSigningKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "signing.key")
+	key, err := signingKey(path)
+	if err != nil || len(key) != keyBytes {
+		t.Fatalf("got %d bytes, %v", len(key), err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, err := signingKey(path)
+	if err != nil || !bytes.Equal(again, key) {
+		t.Errorf("the key does not last: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others can read it: %v, %v", info.Mode(), err)
+	}
+	if all, _ := os.ReadDir(filepath.Dir(path)); len(all) != 1 {
+		t.Errorf("left over: %v", all)
+	}
+	for _, damaged := range []string{"", "00", strings.Repeat("xy", keyBytes)} {
+		if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := signingKey(path); artel.KindOf(err) != artel.Invalid || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: got %v", damaged, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := signingKey(path); err != nil || bytes.Equal(other, key) {
+		t.Errorf("removing it did not end what was signed: %v", err)
+	}
+	if _, err := signingKey(filepath.Join(path, "no", "folder")); artel.KindOf(err) != artel.Unavailable {
+		t.Errorf("got %v", err)
+	}
+}

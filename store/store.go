@@ -64,8 +64,12 @@ type Store interface {
 // A Use is one place where a digest stands.
 type Use struct {
 	Owner        artel.Owner
-	Conversation artel.ConversationID // empty: an answer has it
+	Conversation artel.ConversationID // empty: an answer or a rendition has it
 	Digest       artel.Digest
+	// Of is there where these are the bytes of a rendition: the digest of what
+	// it was made of. It is wanted as long as that is, and its row goes by
+	// [Renditions.Delete].
+	Of artel.Digest
 	// Bytes says that these are the bytes of a version, or of an edit in the
 	// journal. Else it is written in a message, an event, an answer or the
 	// text of an artifact, as in "blob:sha256-…" or in the address of a file:
@@ -84,6 +88,7 @@ type Tx struct {
 	Events        Events
 	Answers       Answers
 	Imports       Imports
+	Renditions    Renditions
 }
 
 // A Page asks for a part of a list.
@@ -328,4 +333,25 @@ type Imports interface {
 	Version(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
 	// Finish shows the conversation. Of kind NotFound as Continue.
 	Finish(id artel.ConversationID) error
+}
+
+// Renditions keeps which other forms of bytes were made: a smaller picture,
+// the words of a recording. They belong to an owner and to no conversation.
+type Renditions interface {
+	// Get returns the rendition of source in a form. Of kind NotFound where
+	// none was made.
+	Get(source artel.Digest, form string) (Rendition, error)
+	// Put keeps a rendition in the place of an earlier one of its form.
+	Put(r Rendition) error
+	// Delete forgets all renditions of source. That there are none is no error.
+	Delete(source artel.Digest) error
+}
+
+// A Rendition is another form of some bytes.
+type Rendition struct {
+	Source artel.Digest // what it was made of
+	Form   string       // says which form it is and how it was made
+	Digest artel.Digest // of its own bytes
+	artel.MediaInfo
+	CreatedAt time.Time
 }

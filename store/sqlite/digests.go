@@ -13,8 +13,9 @@ import (
 )
 
 // bytesQuery finds the rows whose content is a blob.
-const bytesQuery = `SELECT owner, conversation, digest FROM versions WHERE in_blob = 1
-	UNION ALL SELECT owner, conversation, digest FROM edits WHERE in_blob = 1`
+const bytesQuery = `SELECT owner, conversation, digest, '' FROM versions WHERE in_blob = 1
+	UNION ALL SELECT owner, conversation, digest, '' FROM edits WHERE in_blob = 1
+	UNION ALL SELECT owner, '', digest, source FROM renditions`
 
 // textsQueries find the texts that may name a digest. As bytes they are not
 // copied on their way.
@@ -47,7 +48,7 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 			}
 			err := t.rows(op, "", bytesQuery, nil, func(rows *sql.Rows) error {
 				u := store.Use{Bytes: true}
-				if err := rows.Scan(&u.Owner, &u.Conversation, &u.Digest); err != nil {
+				if err := rows.Scan(&u.Owner, &u.Conversation, &u.Digest, &u.Of); err != nil {
 					return err
 				}
 				return tell(u)

@@ -45,6 +45,7 @@ func (t *tx) nouns() store.Tx {
 		Events:        events{t},
 		Answers:       answers{t},
 		Imports:       imports{t},
+		Renditions:    renditions{t},
 	}
 }
 

@@ -371,6 +371,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, artifactTwins())
 	maps.Copy(broken, importTwins())
 	maps.Copy(broken, digestTwins())
+	maps.Copy(broken, renditionTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)

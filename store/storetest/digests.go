@@ -110,7 +110,11 @@ func digestsEverywhere(c *check) {
 	c.update(func(tx store.Tx) error {
 		return tx.Answers.Put(store.Answer{Key: "k", Body: []byte("\xff{\"digest\":\"" + string(answer.Digest) + "\"}"), CreatedAt: c.now})
 	})
-	all := slices.Concat([]store.Use{answer}, want, theirs)
+	smaller := store.Use{Owner: me, Digest: numbered(202), Of: want[0].Digest, Bytes: true}
+	c.update(func(tx store.Tx) error {
+		return tx.Renditions.Put(store.Rendition{Source: smaller.Of, Form: "smaller", Digest: smaller.Digest, CreatedAt: c.now})
+	})
+	all := slices.Concat([]store.Use{answer, smaller}, want, theirs)
 	c.same("uses", c.uses(), all)
 
 	// What is hidden may come back.
@@ -118,7 +122,7 @@ func digestsEverywhere(c *check) {
 	c.same("uses with a deleted conversation", c.uses(), all)
 	_, err := c.s.Purge(c.ctx, c.at(1))
 	c.must("Purge", err)
-	c.same("uses after Purge", c.uses(), append([]store.Use{answer}, theirs...))
+	c.same("uses after Purge", c.uses(), append([]store.Use{answer, smaller}, theirs...))
 
 	coming := artel.Conversation{ID: artel.NewConversationID(c.now)}
 	v := artel.Version{Number: 1, InBlob: true, Digest: numbered(201), MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage}}
@@ -129,7 +133,7 @@ func digestsEverywhere(c *check) {
 		return tx.Imports.Version(coming.ID, "pic", v, nil)
 	})
 	c.same("uses with an import", c.uses(),
-		slices.Concat([]store.Use{answer, {Owner: me, Conversation: coming.ID, Digest: v.Digest, Bytes: true}}, theirs))
+		slices.Concat([]store.Use{answer, smaller, {Owner: me, Conversation: coming.ID, Digest: v.Digest, Bytes: true}}, theirs))
 }
 
 func digestsEnd(c *check) {

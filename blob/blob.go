@@ -37,9 +37,11 @@ type Store interface {
 	// Stat describes d without reading it.
 	Stat(ctx context.Context, d artel.Digest) (Info, error)
 
-	// Delete removes d. Deleting what is not there is no error. Readers that
-	// are open stay readable.
-	Delete(ctx context.Context, d artel.Digest) error
+	// Delete removes d unless it was put at a time or later, and reports
+	// whether it is gone now. A Put of the same bytes at the same time comes
+	// either before, and what it put stays, or after. Deleting what is not there
+	// is no error. Readers that are open stay readable.
+	Delete(ctx context.Context, d artel.Digest, before time.Time) (bool, error)
 
 	// List calls yield for every blob, in no order, until it returns false.
 	List(ctx context.Context, yield func(Info) bool) error
@@ -50,6 +52,28 @@ type Info struct {
 	Digest artel.Digest
 	Size   int64     // bytes
 	Time   time.Time // when it was first kept, or last put again
+}
+
+// A Stager is a Store in which a process that died may leave what it was
+// writing.
+type Stager interface {
+	// Unstage removes what was begun and not written to since a time, and
+	// returns how much that was.
+	Unstage(ctx context.Context, before time.Time) (Staged, error)
+}
+
+// Staged is what was begun and never became a blob.
+type Staged struct {
+	Files int
+	Bytes int64
+}
+
+// Unstage is [Stager.Unstage] of a store that has it; others leave nothing.
+func Unstage(ctx context.Context, s Store, before time.Time) (Staged, error) {
+	if st, ok := s.(Stager); ok {
+		return st.Unstage(ctx, before)
+	}
+	return Staged{}, nil
 }
 
 // A Reader reads one blob from any position. Its ReadAt is safe for

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,11 +29,15 @@ const copyBuffer = 128 << 10
 //	ab/cd/abcd….1234     the blob with SHA-256 abcd…, 1,234 bytes long
 //	staging/put-…        what is being written
 //	staging/lock         held, shared, by every open Dir
+//	staging/turn.lock    held, shared, while a file gets its name or a new
+//	                     time, and alone while one is deleted
 //
 // A file gets its name only once it is whole and on disk, so a process that
 // dies leaves at most a staged file, which the next OpenDir removes. The size
-// in the name is what reveals a file that was cut or grew later. Several
-// processes may share a folder. Folders have mode 0700 and files 0600.
+// in the name is what reveals a file that was cut or grew later; the time of
+// the file is when it was last put. What is no plain file, such as a link that
+// leads out of the folder, is never opened. Several processes may share a
+// folder. Folders have mode 0700 and files 0600.
 type Dir struct {
 	root    string
 	lock    *flock.Flock
@@ -113,10 +118,9 @@ func (d *Dir) Put(ctx context.Context, r io.Reader, limit int64) (Info, error) {
 	}
 	leaf, name := d.place(digest)
 	name += "." + strconv.FormatInt(size, 10)
-	if info, err := d.Stat(ctx, digest); err == nil {
-		now := time.Now()
-		if err := os.Chtimes(filepath.Join(leaf, name), now, now); err == nil {
-			info.Time = now
+	info := Info{Digest: digest, Size: size}
+	if _, err := d.Stat(ctx, digest); err == nil {
+		if info.Time, err = d.touch(filepath.Join(leaf, name)); err == nil {
 			// Whoever put it first may not have come to this yet.
 			if err := syncDir(leaf); err != nil {
 				return Info{}, diskError(op, string(digest), err)
@@ -125,23 +129,59 @@ func (d *Dir) Put(ctx context.Context, r io.Reader, limit int64) (Info, error) {
 		}
 		// Deleted in between: fall through and keep the new copy.
 	}
-	if err := staged.Sync(); err != nil {
-		return Info{}, diskError(op, string(digest), err)
+	err = staged.Sync()
+	if err == nil {
+		err = os.MkdirAll(leaf, 0o700)
 	}
-	stat, err := staged.Stat()
+	if err == nil {
+		info.Time, err = d.name(staged.Name(), filepath.Join(leaf, name))
+	}
+	if err == nil {
+		err = syncDir(leaf)
+	}
 	if err != nil {
 		return Info{}, diskError(op, string(digest), err)
 	}
-	if err := os.MkdirAll(leaf, 0o700); err != nil {
-		return Info{}, diskError(op, string(digest), err)
+	return info, d.settle(op, leaf)
+}
+
+// turn takes the lock under which files get their names and times (shared), or
+// go (alone). Each taking has a handle of its own, so that goroutines keep each
+// other out as processes do.
+func (d *Dir) turn(shared bool) (done func(), err error) {
+	l := flock.New(filepath.Join(d.staging(), "turn.lock"), flock.SetPermissions(0o600))
+	if shared {
+		err = l.RLock()
+	} else {
+		err = l.Lock()
 	}
-	if err := os.Rename(staged.Name(), filepath.Join(leaf, name)); err != nil {
-		return Info{}, diskError(op, string(digest), err)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
-	if err := syncDir(leaf); err != nil {
-		return Info{}, diskError(op, string(digest), err)
+	return func() { _ = l.Close() }, nil
+}
+
+// touch gives a file that is there the time of now.
+func (d *Dir) touch(path string) (time.Time, error) {
+	done, err := d.turn(true)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return Info{Digest: digest, Size: size, Time: stat.ModTime()}, d.settle(op, leaf)
+	defer done()
+	now := time.Now()
+	return now, os.Chtimes(path, now, now)
+}
+
+// name gives a file that is whole and on disk its name, and the time of now:
+// what it took to come does not count as age.
+func (d *Dir) name(staged, path string) (time.Time, error) {
+	done, err := d.turn(true)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer done()
+	now := time.Now()
+	return now, errors.Join(os.Chtimes(staged, now, now), os.Rename(staged, path))
 }
 
 // fill copies r into staged while it counts and hashes.
@@ -202,6 +242,11 @@ func (d *Dir) Open(ctx context.Context, digest artel.Digest) (Reader, error) {
 	if err != nil {
 		return nil, diskError(op, string(digest), err)
 	}
+	// What was looked at may have been changed for something else.
+	if stat, err := f.Stat(); err != nil || !stat.Mode().IsRegular() || stat.Size() != info.Size {
+		_ = f.Close()
+		return nil, artel.Errorf(artel.Internal, op, string(digest), "the stored file is not what was put")
+	}
 	return &fileReader{f, info.Size}, nil
 }
 
@@ -212,47 +257,116 @@ func (d *Dir) Stat(ctx context.Context, digest artel.Digest) (Info, error) {
 }
 
 // Delete implements [Store].
-func (d *Dir) Delete(ctx context.Context, digest artel.Digest) error {
+func (d *Dir) Delete(ctx context.Context, digest artel.Digest, before time.Time) (bool, error) {
 	const op = "blob.Delete"
+	done, err := d.turn(false)
+	if err != nil {
+		return false, diskError(op, string(digest), err)
+	}
+	defer done()
 	paths, err := d.paths(ctx, op, digest)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, path := range paths {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return diskError(op, string(digest), err)
+		stat, err := os.Lstat(path)
+		if err == nil && !stat.ModTime().Before(before) {
+			return false, nil
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, diskError(op, string(digest), err)
+		}
+	}
+	return true, nil
+}
+
+// Unstage implements [Stager].
+func (d *Dir) Unstage(ctx context.Context, before time.Time) (Staged, error) {
+	const op = "blob.Unstage"
+	var gone Staged
+	entries, err := os.ReadDir(d.staging())
+	if err != nil {
+		return gone, diskError(op, "", err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return gone, sourceError(op, err)
+		}
+		stat, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), "put-") || !stat.ModTime().Before(before) {
+			continue // another process may have come to it first
+		}
+		if err := os.Remove(filepath.Join(d.staging(), e.Name())); err == nil {
+			gone.Files, gone.Bytes = gone.Files+1, gone.Bytes+stat.Size()
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return gone, diskError(op, "", err)
+		}
+	}
+	return gone, nil
+}
+
+// List implements [Store]. Blobs that come or go meanwhile may be left out.
+// Folders are read one at a time, so that the memory does not grow with them.
+func (d *Dir) List(ctx context.Context, yield func(Info) bool) error {
+	const op = "blob.List"
+	for upper, err := range foldersIn(d.root) {
+		if err != nil {
+			return diskError(op, "", err)
+		}
+		for leaf, err := range foldersIn(upper) {
+			if err != nil {
+				return diskError(op, "", err)
+			}
+			if more, err := listLeaf(ctx, leaf, yield); err != nil || !more {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// List implements [Store]. Blobs that come or go meanwhile may be left out.
-func (d *Dir) List(ctx context.Context, yield func(Info) bool) error {
-	const op = "blob.List"
-	leaves, err := filepath.Glob(filepath.Join(globEscape(d.root), "[0-9a-f][0-9a-f]", "[0-9a-f][0-9a-f]"))
-	if err != nil {
-		return diskError(op, "", err)
-	}
-	for _, leaf := range leaves {
-		entries, err := os.ReadDir(leaf)
+// foldersIn yields the folders of a fan-out.
+func foldersIn(path string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := os.ReadDir(path)
 		if err != nil {
-			return diskError(op, "", err)
+			yield("", err)
+			return
 		}
 		for _, e := range entries {
-			if err := ctx.Err(); err != nil {
-				return sourceError(op, err)
-			}
-			digest, size, ok := parseName(e.Name())
-			stat, err := e.Info()
-			if !ok || err != nil {
-				continue
-			}
-			if !yield(Info{Digest: digest, Size: size, Time: stat.ModTime()}) {
-				return nil
+			if name := e.Name(); len(name) == 2 && strings.Trim(name, "0123456789abcdef") == "" && !yield(filepath.Join(path, name), nil) {
+				return
 			}
 		}
 	}
-	return nil
+}
+
+func listLeaf(ctx context.Context, leaf string, yield func(Info) bool) (more bool, err error) {
+	const op = "blob.List"
+	entries, err := os.ReadDir(leaf)
+	if err != nil {
+		return false, diskError(op, "", err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return false, sourceError(op, err)
+		}
+		digest, size, ok := parseName(e.Name())
+		if !ok {
+			continue
+		}
+		stat, err := e.Info()
+		if err != nil || !stat.Mode().IsRegular() {
+			continue
+		}
+		if !yield(Info{Digest: digest, Size: size, Time: stat.ModTime()}) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // place returns the folder of a digest that has the right form, and the beginning of its file's name.
@@ -298,12 +412,14 @@ func (d *Dir) find(ctx context.Context, op string, digest artel.Digest) (string,
 	}
 	for _, path := range paths {
 		_, size, ok := parseName(filepath.Base(path))
-		stat, err := os.Stat(path)
+		stat, err := os.Lstat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // deleted in between
 		case err != nil:
 			return "", Info{}, diskError(op, string(digest), err)
+		case !stat.Mode().IsRegular():
+			return "", Info{}, artel.Errorf(artel.Internal, op, string(digest), "what is stored there is no plain file")
 		case !ok || stat.Size() != size:
 			return "", Info{}, artel.Errorf(artel.Internal, op, string(digest),
 				"the stored file has %d bytes, which is not what was put", stat.Size())
@@ -321,11 +437,6 @@ func parseName(name string) (artel.Digest, int64, bool) {
 	}
 	size, err := strconv.ParseInt(tail, 10, 64)
 	return digest, size, err == nil && size >= 0 && strconv.FormatInt(size, 10) == tail
-}
-
-// globEscape quotes what Glob would take for a pattern in a folder's name.
-func globEscape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 func syncDir(path string) error {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -70,7 +71,7 @@ func TestMemory(t *testing.T) {
 	blobtest.Run(t, func(testing.TB) blob.Store { return blob.NewMemory() })
 }
 
-// files lists what lies under dir, without folders and the lock.
+// files lists what lies under dir, without folders and locks.
 func files(tb testing.TB, dir string) (paths []string) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -84,7 +85,7 @@ func files(tb testing.TB, dir string) (paths []string) {
 		if e.IsDir() && info.Mode().Perm() != 0o700 || !e.IsDir() && info.Mode().Perm() != 0o600 {
 			tb.Errorf("%s has mode %v", path, info.Mode())
 		}
-		if !e.IsDir() && e.Name() != "lock" {
+		if !e.IsDir() && e.Name() != "lock" && e.Name() != "turn.lock" {
 			paths = append(paths, path)
 		}
 		return nil
@@ -200,8 +201,67 @@ func TestDirDamage(t *testing.T) {
 	if _, err := d.Stat(t.Context(), info.Digest); err != nil {
 		t.Errorf("after putting again: %v", err)
 	}
-	if err := d.Delete(t.Context(), info.Digest); err != nil {
+	if _, err := d.Delete(t.Context(), info.Digest, time.Now().Add(time.Hour)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A link that somebody has laid into the folder leads nowhere, and what is no
+// file is not opened.
+func TestDirLinks(t *testing.T) {
+	base := t.TempDir()
+	secret := filepath.Join(base, "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(base, "blobs")
+	d := openDir(t, dir)
+	hex := strings.Repeat("ab", 32)
+	leaf := filepath.Join(dir, "ab", "ab")
+	if err := os.MkdirAll(leaf, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for what, lay := range map[string]func(string) error{
+		"a link":   func(at string) error { return os.Symlink(secret, at) },
+		"a folder": func(at string) error { return os.Mkdir(at, 0o700) },
+		"a pipe":   func(at string) error { return syscall.Mkfifo(at, 0o600) },
+	} {
+		at := filepath.Join(leaf, hex+".6")
+		if err := lay(at); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := d.Open(t.Context(), artel.Digest("sha256-"+hex)); artel.KindOf(err) != artel.Internal || strings.Contains(err.Error(), base) {
+			t.Errorf("%s: got %v, %v", what, r, err)
+		}
+		if err := d.List(t.Context(), func(i blob.Info) bool { t.Errorf("%s is listed: %+v", what, i); return true }); err != nil {
+			t.Error(err)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a process has left that died while others went on goes by its age.
+func TestDirUnstage(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	old := time.Now().Add(-48 * time.Hour)
+	for name, at := range map[string]time.Time{"put-1": old, "put-2": time.Now(), "other": old} {
+		path := filepath.Join(dir, "staging", name)
+		if err := errors.Join(os.WriteFile(path, []byte("half"), 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone, err := blob.Unstage(t.Context(), d, time.Now().Add(-24*time.Hour))
+	if err != nil || gone != (blob.Staged{Files: 1, Bytes: 4}) {
+		t.Errorf("got %+v, %v", gone, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "staging", "put-2")); err != nil {
+		t.Error(err)
+	}
+	if gone, err := blob.Unstage(t.Context(), blob.NewMemory(), time.Now()); err != nil || gone != (blob.Staged{}) {
+		t.Errorf("got %+v, %v", gone, err)
 	}
 }
 
@@ -252,7 +312,7 @@ func BenchmarkDirPut200MB(b *testing.B) {
 	for b.Loop() {
 		info, err := d.Put(b.Context(), io.LimitReader(&zeros{}, 200<<20), 0)
 		if err == nil {
-			err = d.Delete(b.Context(), info.Digest)
+			_, err = d.Delete(b.Context(), info.Digest, time.Now().Add(time.Hour))
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -74,14 +74,17 @@ func (m *Memory) Stat(ctx context.Context, d artel.Digest) (Info, error) {
 }
 
 // Delete implements [Store].
-func (m *Memory) Delete(ctx context.Context, d artel.Digest) error {
+func (m *Memory) Delete(ctx context.Context, d artel.Digest, before time.Time) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		return sourceError("blob.Delete", err)
+		return false, sourceError("blob.Delete", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if b, ok := m.blobs[d]; ok && !b.time.Before(before) {
+		return false, nil
+	}
 	delete(m.blobs, d)
-	return nil
+	return true, nil
 }
 
 // List implements [Store]. It lists what was there when it was called.

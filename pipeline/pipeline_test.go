@@ -210,7 +210,7 @@ func TestAttachments(t *testing.T) {
 	notes := w.upload("notes.md", []byte("# Hi\n```go\nx\n```"))
 	long := w.upload("long.txt", []byte(strings.Repeat("0123456789\n", 10_000)))
 	gone := w.upload("gone.pdf", []byte("%PDF-1.4\n%âãÏÓ\n1 0 obj\n<<>>\nendobj\ntrailer<<>>\n%%EOF\n"))
-	if err := w.blobs.Delete(t.Context(), gone.Digest); err != nil {
+	if _, err := w.blobs.Delete(t.Context(), gone.Digest, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	in := input(service(0, artel.CanVision, artel.CanFile), artel.Message{ID: "1", Role: artel.RoleUser, Parts: artel.Parts{

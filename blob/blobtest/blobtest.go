@@ -57,6 +57,8 @@ func Clauses() []Clause {
 		{"the same bytes may come at once", atOnce},
 		{"what is missing is not found", missing},
 		{"deleting removes", deleting},
+		{"deleting spares what was put since", sparing},
+		{"deleting beside putting loses nothing", beside},
 		{"an open reader survives deleting", openReader},
 		{"every blob is listed until told to stop", listing},
 		{"nothing is shared with the caller", notShared},
@@ -278,8 +280,8 @@ func missing(ctx context.Context, s blob.Store) error {
 			}
 			return fmt.Errorf("Open(%q): %v, want kind %s", d, err, artel.NotFound)
 		}
-		if err := s.Delete(ctx, d); err != nil {
-			return fmt.Errorf("Delete(%q): %w", d, err)
+		if gone, err := s.Delete(ctx, d, later()); err != nil || !gone {
+			return fmt.Errorf("Delete(%q): gone %v, %w", d, gone, err)
 		}
 	}
 	return nil
@@ -294,8 +296,8 @@ func deleting(ctx context.Context, s blob.Store) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Delete(ctx, gone.Digest); err != nil {
-		return err
+	if ok, err := s.Delete(ctx, gone.Digest, later()); err != nil || !ok {
+		return fmt.Errorf("gone %v, %w", ok, err)
 	}
 	if _, err := s.Stat(ctx, gone.Digest); artel.KindOf(err) != artel.NotFound {
 		return fmt.Errorf("after Delete: %v, want kind %s", err, artel.NotFound)
@@ -304,6 +306,70 @@ func deleting(ctx context.Context, s blob.Store) error {
 		return fmt.Errorf("another blob: %w", err)
 	}
 	return roundTrip(ctx, s, []byte("gone"))
+}
+
+// later is after everything that is put until then.
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+func sparing(ctx context.Context, s blob.Store) error {
+	info, err := put(ctx, s, []byte("old"))
+	if err != nil {
+		return err
+	}
+	for time.Now().Compare(info.Time) <= 0 { // clocks may be coarse
+		time.Sleep(time.Millisecond)
+	}
+	between := time.Now()
+	again, err := put(ctx, s, []byte("old"))
+	if err != nil {
+		return err
+	}
+	for _, before := range []time.Time{{}, info.Time, between, again.Time} {
+		if gone, err := s.Delete(ctx, info.Digest, before); err != nil || gone {
+			return fmt.Errorf("put at %v, deleted before %v: gone %v, %w", again.Time, before, gone, err)
+		}
+		if _, err := s.Stat(ctx, info.Digest); err != nil {
+			return err
+		}
+	}
+	gone, err := s.Delete(ctx, info.Digest, again.Time.Add(time.Nanosecond))
+	if err == nil && !gone {
+		err = errors.New("what is older stays")
+	}
+	return err
+}
+
+// beside deletes what is old while it is put again, which makes it new.
+func beside(ctx context.Context, s blob.Store) error {
+	for i := range 40 {
+		content := []byte{byte(i)}
+		info, err := put(ctx, s, content)
+		if err != nil {
+			return err
+		}
+		for time.Now().Compare(info.Time) <= 0 {
+			time.Sleep(time.Millisecond)
+		}
+		start := time.Now()
+		began, deleted := make(chan bool), make(chan error)
+		go func() {
+			close(began)
+			_, err := s.Delete(ctx, info.Digest, start)
+			deleted <- err
+		}()
+		_, err = s.Put(ctx, io.MultiReader(bytes.NewReader(content), readerFunc(func([]byte) (int, error) {
+			<-began
+			time.Sleep(time.Duration(i) * 20 * time.Microsecond) // another moment of Delete each time
+			return 0, io.EOF
+		})), 0)
+		if err := errors.Join(err, <-deleted); err != nil {
+			return err
+		}
+		if _, err := s.Stat(ctx, info.Digest); err != nil {
+			return fmt.Errorf("what was put is lost: %w", err)
+		}
+	}
+	return nil
 }
 
 func openReader(ctx context.Context, s blob.Store) (err error) {
@@ -316,7 +382,7 @@ func openReader(ctx context.Context, s blob.Store) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := s.Delete(ctx, info.Digest); err != nil {
+	if _, err := s.Delete(ctx, info.Digest, later()); err != nil {
 		return err
 	}
 	b, err := io.ReadAll(r)

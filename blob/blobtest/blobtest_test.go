@@ -32,6 +32,8 @@ func TestBrokenTwins(t *testing.T) {
 		"the same bytes may come at once":         func(m *blob.Memory) blob.Store { return &jealous{Memory: m} },
 		"what is missing is not found":            func(m *blob.Memory) blob.Store { return vague{m} },
 		"deleting removes":                        func(m *blob.Memory) blob.Store { return keeper{m} },
+		"deleting spares what was put since":      func(m *blob.Memory) blob.Store { return blunt{m} },
+		"deleting beside putting loses nothing":   func(m *blob.Memory) blob.Store { return hasty{m} },
 		"an open reader survives deleting":        func(m *blob.Memory) blob.Store { return lazy{m} },
 		"every blob is listed until told to stop": func(m *blob.Memory) blob.Store { return chatty{m} },
 		"nothing is shared with the caller":       func(m *blob.Memory) blob.Store { return &sharing{Memory: m} },
@@ -178,7 +180,26 @@ func (s vague) Open(ctx context.Context, d artel.Digest) (blob.Reader, error) {
 
 type keeper struct{ *blob.Memory }
 
-func (keeper) Delete(context.Context, artel.Digest) error { return nil }
+func (keeper) Delete(context.Context, artel.Digest, time.Time) (bool, error) { return true, nil }
+
+// blunt deletes whatever the time.
+type blunt struct{ *blob.Memory }
+
+func (s blunt) Delete(ctx context.Context, d artel.Digest, _ time.Time) (bool, error) {
+	return s.Memory.Delete(ctx, d, time.Now().Add(time.Hour))
+}
+
+// hasty looks at the time first, and deletes then.
+type hasty struct{ *blob.Memory }
+
+func (s hasty) Delete(ctx context.Context, d artel.Digest, before time.Time) (bool, error) {
+	info, err := s.Stat(ctx, d)
+	if err == nil && !info.Time.Before(before) {
+		return false, nil
+	}
+	time.Sleep(time.Millisecond)
+	return s.Memory.Delete(ctx, d, time.Now().Add(time.Hour))
+}
 
 // lazy opens anew at each read.
 type lazy struct{ *blob.Memory }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -78,7 +79,10 @@ func findApproximate(ctx context.Context, j *job, e Edit, _ bool) iter.Seq2[matc
 			return
 		}
 		if found {
-			m.put = withLineEnds(e.New, lineEndAt(j.doc.text, m.start))
+			m.put = e.New
+			if strings.Contains(m.put, lineEnd) {
+				m.put = withLineEnds(m.put, lineEndAt(j.doc.text, m.start))
+			}
 			yield(m, nil)
 		}
 	}
@@ -140,7 +144,7 @@ func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) 
 func (a *approximate) affordable(regions []region, limit int) error {
 	columns := 0
 	for _, r := range regions {
-		columns += utf8.RuneCountInString(a.text[r.from:r.till])
+		columns += countChars(a.text[r.from:r.till])
 	}
 	if int64(columns)*int64((limit+word-1)/word) > int64(*a.meter) {
 		return tooCostly()

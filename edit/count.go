@@ -5,14 +5,14 @@ package edit
 import (
 	"context"
 	"encoding/binary"
-	"iter"
 	"math/bits"
-	"unicode/utf8"
+	"slices"
 )
 
 // A section is a part of the old text, cut into short pieces. An edit spoils
 // one piece, so that where a passage has no more than the section's share of
-// the edits in it, the others stand there as they are.
+// the edits in it, the others stand there as they are, and as far from each
+// other as in the old text, up to that many characters.
 type section struct {
 	piece
 	pieces []piece
@@ -23,78 +23,140 @@ type section struct {
 // sections cuts the old text so that in every passage one section at least has no
 // more than its share of the edits.
 func (s sieve) sections(size int) []section {
+	const usual = 192 // code points
 	pieces := s.grams(size)
-	n := min(max(s.size/192, 1), maxSections, len(pieces), s.limit+1)
+	n := min(max(s.size/usual, 1), len(pieces), s.limit+1)
 	all := make([]section, n)
 	for i := range all {
 		own := pieces[i*len(pieces)/n : (i+1)*len(pieces)/n]
 		p := piece{own[0].from, own[len(own)-1].till}
 		all[i] = section{
-			piece: p, pieces: own, size: utf8.RuneCountInString(s.old[p.from:p.till]),
+			piece: p, pieces: own, size: countChars(s.old[p.from:p.till]),
 			share: (i+1)*(s.limit+1)/n - i*(s.limit+1)/n - 1,
 		}
 	}
 	return all
 }
 
-// A tally counts, in bins of the text, the pieces of each section.
-type tally struct {
-	sections []section
-	size     int    // bytes of a piece that are compared
-	mask     uint64 // of them
-
-	// Which sections have a gram, known by its hash. Others of the same hash
-	// only add to the counts.
-	hashes hasher
-	some   []uint64
-	which  []uint32
-	owners []uint64
-
-	shift  int      // a bin has 1<<shift characters
-	counts []uint16 // of each bin, for each section
-	starts []int    // where bins begin, in bytes, and where the last ends
+// grams cuts the old text into pieces of at least size bytes.
+func (s sieve) grams(size int) []piece {
+	var pieces []piece
+	from := 0
+	for i := range s.old {
+		if i-from >= size && len(s.old)-i >= size {
+			pieces = append(pieces, piece{from, i})
+			from = i
+		}
+	}
+	return append(pieces, piece{from, len(s.old)})
 }
 
-// byCount finds the sections that have enough of their pieces standing close
-// together, and keeps those that resemble what stands there.
-func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
-	t := tally{size: gram, owners: make([]uint64, 1)}
+// A tally counts, for each section and for each character of the text, the
+// pieces that stand where they would if the section began there. Characters
+// are counted in bins; what is counted is known once the text has been read as
+// far as a section reaches.
+type tally struct {
+	sections []section
+	cut      int // bits of a gram beyond the bytes of a piece that are compared
+
+	hash  hasher
+	some  []uint64 // which hashes a piece has
+	heads []int32  // 1 more than the first spot, by the hash
+	spots []spotOf
+
+	shift    int // a bin has 1<<shift characters
+	longest  int // characters of a section
+	lanes    int // words of a bin: four sections share one
+	needed   []uint64
+	ring     []uint64   // the bins that are open
+	starts   []int      // where each bin begins in the text, in bytes
+	found    [][]region // of each section, in bins
+	patience int        // pieces that may be found
+}
+
+// A spotOf is where a section has a piece.
+type spotOf struct {
+	gram uint64
+	next int32  // 1 more than the next spot of the same hash
+	lane int32  // the word
+	one  uint64 // in the word
+	at   int    // characters from the beginning of the section
+}
+
+const (
+	laneBits = 16
+	perWord  = word / laneBits
+	laneTops = 0x8000_8000_8000_8000
+)
+
+// newTally returns nil where pieces tell too little.
+func (s sieve) newTally() *tally {
+	size := gram
 	if len(s.old) < s.size*3/2 {
-		t.size = shortGram
+		size = shortGram
 	}
-	t.mask = ^uint64(0) >> (64 - 8*t.size)
-	t.sections = s.sections(t.size)
-	t.hashes = newHasher(64 * len(s.old) / t.size)
-	t.some, t.which = make([]uint64, t.hashes.space()/64), make([]uint32, t.hashes.space())
-	longest := 0
+	t := &tally{cut: word - 8*size, sections: s.sections(size), patience: len(s.text)}
+	t.lanes = (len(t.sections) + perWord - 1) / perWord
+	t.needed = make([]uint64, t.lanes)
+	t.hash = newHasher(64 * len(s.old) / size)
+	t.some, t.heads = make([]uint64, t.hash.space()/word), make([]int32, t.hash.space()>>sparse)
+	t.found = make([][]region, len(t.sections))
+	widest, most := 8, 0 // edits, pieces
 	for i, g := range t.sections {
-		if len(g.pieces)-g.share < max(fewestSeed, len(g.pieces)/8) {
-			return nil, false, nil
+		need := len(g.pieces) - g.share
+		if need < max(fewestSeed, len(g.pieces)/8) {
+			return nil
 		}
-		longest = max(longest, g.size+g.share)
+		t.longest, widest, most = max(t.longest, g.size+g.share), max(widest, g.share), max(most, len(g.pieces))
+		lane, one := i/perWord, uint64(1)<<(i%perWord*laneBits)
+		t.needed[lane] += one * uint64(1<<(laneBits-1)-need)
+		at := 0
 		for _, p := range g.pieces {
-			t.own(s.old, p.from, i)
+			x := padded(s.old, p.from) << t.cut
+			h := t.hash.of(x)
+			t.some[h/word] |= 1 << (h % word)
+			t.spots = append(t.spots, spotOf{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, at: at})
+			t.heads[h>>sparse] = int32(len(t.spots))
+			at += countChars(s.old[p.from:p.till])
 		}
 	}
-	for t.shift = max(bits.Len(uint(longest/4))-1, 4); len(s.text)>>t.shift*len(t.sections) > maxCounts; t.shift++ {
+	// The pieces of a section are no further apart than two bins.
+	t.shift = bits.Len(uint(widest - 1))
+	if most<<(t.shift+1) >= 1<<(laneBits-1) {
+		return nil // more than can be counted
 	}
-	if t.shift > 15 {
-		return nil, false, nil // a bin could have more than can be counted
+	t.ring = make([]uint64, t.lanes<<bits.Len(uint(t.longest>>t.shift+4)))
+	t.starts = make([]int, 0, len(s.text)>>t.shift+2)
+	return t
+}
+
+// padded returns the gram at byte i, with zeros where the text has ended.
+func padded(text string, i int) uint64 {
+	if i+gram <= len(text) {
+		return load(text, i)
 	}
-	if !t.count(s.text) {
+	var b [gram]byte
+	copy(b[:], text[i:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// byCount finds the sections that have enough of their pieces standing where
+// they belong, and keeps those that resemble what stands there.
+func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
+	t := s.newTally()
+	if t == nil || !t.count(s.text) {
 		return nil, false, nil
 	}
 	// To look at a section costs about one block of a column; to do without,
 	// as many as the limit has rows, twice.
 	patience := len(s.text) / 2 * (s.limit/word + 1)
 	var found []region
-	for i := range t.sections {
+	for i, g := range t.sections {
 		var p *profile
-		for r := range t.dense(i) {
+		for _, r := range t.dense(i) {
 			if patience -= r.till - r.from; patience < 0 {
 				return nil, false, nil
 			}
-			g := t.sections[i]
 			if p == nil {
 				p = newProfile([]rune(s.old[g.from:g.till]))
 			}
@@ -118,110 +180,111 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 	return found, true, nil
 }
 
-// around returns where a passage can be of which text[from:till] holds the part
-// that belongs to this piece of the old text. An edit adds one character, which
-// mostly is one byte.
-func (s sieve) around(p piece, from, till int) region {
-	before, after := from-p.from-s.limit, till+len(s.old)-p.till+s.limit
-	if before < 0 || firstForeign(s.text[before:from]) < from-before {
-		before = from - p.from - utf8.UTFMax*s.limit
-	}
-	if after > len(s.text) || firstForeign(s.text[till:after]) < after-till {
-		after = till + len(s.old) - p.till + utf8.UTFMax*s.limit
-	}
-	return whole(s.text, before, after)
-}
-
-// hash returns the number of the gram at byte i of text.
-func (t *tally) hash(text string, i int) uint32 {
-	if i+gram <= len(text) {
-		return t.hashes.of(load(text, i) & t.mask)
-	}
-	var b [gram]byte
-	copy(b[:], text[i:i+t.size])
-	return t.hashes.of(binary.LittleEndian.Uint64(b[:]))
-}
-
-// own says that a section has the gram at byte i of old.
-func (t *tally) own(old string, i, section int) {
-	h := t.hash(old, i)
-	if t.which[h] == 0 {
-		t.which[h] = uint32(len(t.owners))
-		t.owners = append(t.owners, 0)
-		t.some[h/64] |= 1 << (h % 64)
-	}
-	t.owners[t.which[h]] |= 1 << section
-}
-
-// count counts the pieces in text; false says that there are so many that they
-// tell nothing.
+// count reads the text; false says that it has so many pieces that they tell
+// nothing.
 func (t *tally) count(text string) bool {
-	n := len(t.sections)
-	bin := 1<<t.shift - 1
-	t.counts = make([]uint16, (len(text)>>t.shift+1)*n)
-	t.starts = make([]int, 0, len(text)>>t.shift+2)
-	row := t.counts
-	chars, hits, mask, some, hashes := 0, 0, t.mask, t.some, t.hashes
-	for i := 0; i < len(text); i++ {
-		if !utf8.RuneStart(text[i]) {
-			continue
+	bin := 1 << t.shift
+	chars := 0
+	for i := 0; i < len(text); {
+		t.starts = append(t.starts, i)
+		end := chars + bin
+		for chars < end && i < len(text) {
+			if t.cut == word-8*shortGram {
+				i, chars = t.four(text, i, chars, end)
+				if chars == end {
+					break
+				}
+			}
+			if i < len(text) {
+				t.look(padded(text, i)<<t.cut, chars)
+				i = wholeFrom(text, i+1)
+				chars++
+			}
 		}
-		if chars&bin == 0 {
-			row = t.counts[chars>>t.shift*n:]
-			t.starts = append(t.starts, i)
-		}
-		chars++
-		var h uint32
-		switch {
-		case i+gram <= len(text):
-			h = hashes.of(load(text, i) & mask)
-		case i+t.size <= len(text):
-			h = t.hash(text, i)
-		default:
-			continue
-		}
-		if some[h/64]>>(h%64)&1 == 0 {
-			continue
-		}
-		for m := t.owners[t.which[h]]; m != 0; m &= m - 1 {
-			row[bits.TrailingZeros64(m)]++
-		}
-		if hits++; hits > len(text)/3 {
+		if t.patience < 0 {
 			return false
 		}
+		t.settle(len(t.starts) - 1)
+	}
+	for b := range t.offset() + 1 {
+		t.settle(len(t.starts) + b)
 	}
 	t.starts = append(t.starts, len(text))
 	return true
 }
 
-// dense yields where a section has enough of its pieces, apart from each other.
-func (t *tally) dense(i int) iter.Seq[region] {
-	return func(yield func(region) bool) {
-		s, n, bins := t.sections[i], len(t.sections), len(t.starts)-1
-		span := (s.size+s.share-1)>>t.shift + 2 // bins that it can reach over
-		sum, from, till := 0, -1, -1            // bins
-		for b := range bins {
-			sum += int(t.counts[b*n+i])
-			if b >= span {
-				sum -= int(t.counts[(b-span)*n+i])
-			}
-			if sum < len(s.pieces)-s.share {
-				continue
-			}
-			at := max(b-span+1, 0)
-			if from >= 0 && at > till {
-				if !yield(region{t.starts[from], t.starts[till]}) {
-					return
-				}
-				from = -1
-			}
-			if from < 0 {
-				from = at
-			}
-			till = b + 1
+// four goes on from byte i while the next four characters are ASCII and before
+// the end: one load has the short grams of all four.
+func (t *tally) four(text string, i, chars, end int) (int, int) {
+	const cut = word - 8*shortGram
+	some, shift := t.some, t.hash
+	for ; chars+4 <= end && i+gram <= len(text); i, chars = i+4, chars+4 {
+		x := load(text, i)
+		if x&0x80808080 != 0 {
+			break
 		}
-		if from >= 0 {
-			yield(region{t.starts[from], t.starts[till]})
+		a, b, c, d := shift.of(x<<cut), shift.of(x>>8<<cut), shift.of(x>>16<<cut), shift.of(x>>24<<cut)
+		if (some[a/word]>>(a%word)|some[b/word]>>(b%word)|some[c/word]>>(c%word)|some[d/word]>>(d%word))&1 == 0 {
+			continue
+		}
+		for k := range 4 {
+			t.look(x<<cut, chars+k)
+			x >>= 8
 		}
 	}
+	return i, chars
+}
+
+// look counts the piece, if there is one, that begins at a character.
+func (t *tally) look(x uint64, chars int) {
+	if h := t.hash.of(x); t.some[h/word]>>(h%word)&1 != 0 {
+		t.add(x, h, chars)
+	}
+}
+
+// add counts the piece that is found at a character.
+func (t *tally) add(x uint64, hash uint32, chars int) {
+	offset, mask := t.offset()<<t.shift, len(t.ring)/t.lanes-1
+	for n := t.heads[hash>>sparse]; n != 0; {
+		s := &t.spots[n-1]
+		if t.patience--; s.gram == x {
+			t.ring[((chars-s.at+offset)>>t.shift&mask)*t.lanes+int(s.lane)] += s.one
+		}
+		n = s.next
+	}
+}
+
+// offset is the bin of sections that begin with the text.
+func (t *tally) offset() int { return t.longest>>t.shift + 1 }
+
+// settle looks which sections have enough pieces in a bin and the one before
+// it, which is open for the last time.
+func (t *tally) settle(bin int) {
+	mask := len(t.ring)/t.lanes - 1
+	before := t.ring[(bin-1)&mask*t.lanes:][:t.lanes]
+	own := t.ring[bin&mask*t.lanes:][:t.lanes]
+	for lane, n := range own {
+		full := (before[lane] + n + t.needed[lane]) & laneTops
+		for ; full != 0; full &= full - 1 {
+			i := lane*perWord + bits.TrailingZeros64(full)/laneBits
+			// Pieces are as far from where the section begins as from each other.
+			r := region{bin - 2 - t.offset(), bin + 2 - t.offset() + (t.sections[i].size+t.sections[i].share)>>t.shift}
+			if k := len(t.found[i]); k > 0 && r.from <= t.found[i][k-1].till {
+				t.found[i][k-1].till = r.till
+			} else {
+				t.found[i] = append(t.found[i], r)
+			}
+		}
+		before[lane] = 0
+	}
+}
+
+// dense returns the regions in which section i has enough of its pieces.
+func (t *tally) dense(i int) []region {
+	last := len(t.starts) - 1
+	found := slices.Clone(t.found[i])
+	for k, r := range found {
+		found[k] = region{t.starts[min(max(r.from, 0), last)], t.starts[min(max(r.till, 0), last)]}
+	}
+	return found
 }

@@ -152,7 +152,7 @@ func checkText(text string, edits []Edit, most int) error {
 		return refuse(TooCostly, "the text has %d bytes, and at most %d can be edited", len(text), min(most, hardMaxText))
 	case len(edits) > maxWork/max(len(text), 1<<20):
 		return refuse(TooCostly, "%d edits are too many for a text of %d bytes; split them over several calls", len(edits), len(text))
-	case !utf8.ValidString(text):
+	case !valid(text):
 		return refuse(Invalid, "the text is not valid UTF-8")
 	}
 	return nil
@@ -304,8 +304,8 @@ type cursor struct {
 
 func (c *cursor) place(m match) Place {
 	skipped := c.text[c.byte:m.start]
-	c.char += utf8.RuneCountInString(skipped)
+	c.char += countChars(skipped)
 	c.lines += strings.Count(skipped, lineEnd)
 	c.byte = m.start
-	return Place{Line: c.lines + 1, Start: c.char, End: c.char + utf8.RuneCountInString(c.text[m.start:m.end])}
+	return Place{Line: c.lines + 1, Start: c.char, End: c.char + countChars(c.text[m.start:m.end])}
 }

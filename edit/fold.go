@@ -97,17 +97,6 @@ func (f *folder) line(at, end int, indent bool) {
 	f.drop(kept, end)
 }
 
-// firstForeign returns where the first byte beyond ASCII is, or len(s).
-func firstForeign(s string) int {
-	i := 0
-	for ; i+gram <= len(s) && load(s, i)&0x8080808080808080 == 0; i += gram {
-	}
-	for i < len(s) && s[i] < utf8.RuneSelf {
-		i++
-	}
-	return i
-}
-
 // isBlank reports whether r is white space inside a line, or nothing to see.
 func isBlank(r rune) bool {
 	switch {
@@ -182,6 +171,24 @@ func (f *folder) foreign(i, begin, end int) {
 func (f *folder) stay(table *[0x10000]trait, i, end int) int {
 	src := f.src[:end]
 	for j := i; j < len(src); {
+		if j+gram <= len(src) {
+			x := load(src, j)
+			if hanPair(x) {
+				i = j + 3
+				j += 6
+				continue
+			}
+			if x&tops == 0 && src[j] != ' ' {
+				// ASCII stays up to the last of it that is no space.
+				k := j + gram + firstForeign(src[j+gram:])
+				i = j + len(strings.TrimRight(src[j:k], " ")) - 1
+				if i < k-1 {
+					break
+				}
+				j = k
+				continue
+			}
+		}
 		n, t := 1, trait(0)
 		switch c := src[j]; {
 		case c == ' ':

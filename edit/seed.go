@@ -18,13 +18,11 @@ import (
 // text repeats itself or the limit is wide, all of it is searched.
 
 const (
-	seedFrom    = 4 << 10 // shorter texts, in bytes, are searched as they are
-	gram        = 8       // bytes that are compared at once
-	shortGram   = 5       // the same, of ASCII, where edits are close to each other
-	maxSections = 64
-	maxCounts   = 8 << 20 // bins of the text, for each section
-	seedCost    = 4       // bytes that are looked at in the time of a step
-	fewestSeed  = 3       // seeds that have to be found for a count to tell anything
+	seedFrom   = 4 << 10 // shorter texts, in bytes, are searched as they are
+	gram       = 8       // bytes that are compared at once
+	shortGram  = 5       // the same, of ASCII, where edits are close to each other
+	seedCost   = 4       // bytes that are looked at in the time of a step
+	fewestSeed = 3       // seeds that have to be found for a count to tell anything
 )
 
 // An area is where passages have to be looked for.
@@ -45,12 +43,19 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if err := a.meter.spend(ctx, int64(len(a.text)/seedCost)); err != nil {
 		return area{}, err
 	}
-	guess, ok := a.guess()
+	s := sieve{text: a.text, old: a.old, size: len(a.pattern), sample: newSample(a.text, a.old, gram)}
+	if s.sample == nil {
+		return all, nil
+	}
+	at, ok := s.sample.guess()
 	if !ok {
 		return all, nil
 	}
 	var ends []int
+	var guess region
+	slack := len(a.old)/32 + 1<<voteShift
 	for _, most := range []int{limit / 4, limit} { // a narrow band is a fast one
+		guess = whole(a.text, at-slack, at+2<<voteShift+len(a.old)+slack)
 		var err error
 		if all.limit, ends, err = a.closest(ctx, []region{guess}, most); err != nil {
 			return area{}, err
@@ -58,20 +63,21 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 		if ends != nil {
 			break
 		}
+		slack = len(a.old)/4 + 2<<voteShift
 	}
 	if ends == nil {
 		return all, nil
 	}
-	s := sieve{text: a.text, old: a.old, size: len(a.pattern), limit: all.limit + a.margin}
+	s.limit = all.limit + a.margin
 	found, ok, err := s.regions(ctx, a.meter)
 	if !ok || err != nil {
 		return all, err
 	}
-	at := area{regions: found, limit: all.limit}
+	near := area{regions: found, limit: all.limit}
 	if !slices.ContainsFunc(found, func(r region) bool { return r.from < guess.from || r.till > guess.till }) {
-		at.ends = ends
+		near.ends = ends
 	}
-	return at, nil
+	return near, nil
 }
 
 func load(s string, i int) uint64 {
@@ -86,45 +92,12 @@ type hasher struct{ shift uint }
 // newHasher returns a hasher for a number of grams of which each should seldom
 // share its number.
 func newHasher(grams int) hasher {
-	return hasher{uint(64 - min(max(bits.Len(uint(grams)), 10), 16))}
+	return hasher{uint(64 - min(max(bits.Len(uint(grams)), 10), 18))}
 }
 
 func (h hasher) space() int { return 1 << (64 - h.shift) }
 
 func (h hasher) of(x uint64) uint32 { return uint32(x * 0x9E3779B97F4A7C15 >> (h.shift & 63)) }
-
-// guess returns where a passage may well be: where most of the grams that are
-// sampled from the text stand as far from each other as in the old text.
-func (a *approximate) guess() (region, bool) {
-	hash := newHasher(4 * len(a.old))
-	at := make([]int32, hash.space()) // 1 more than where the old text has a gram
-	for i := range len(a.old) - gram + 1 {
-		at[hash.of(load(a.old, i))] = int32(i + 1)
-	}
-	const shift = 6
-	votes := make([]int32, (len(a.text)+len(a.old))>>shift+2)
-	best, most := 0, int32(0)
-	for i := 0; i+gram <= len(a.text); i += gram {
-		x := load(a.text, i)
-		o := at[hash.of(x)]
-		if o == 0 || load(a.old, int(o-1)) != x {
-			continue
-		}
-		v := (i - int(o-1) + len(a.old)) >> shift
-		votes[v]++
-		if n := votes[v] + votes[v+1]; n > most {
-			best, most = v, n
-		}
-		if v > 0 {
-			if n := votes[v] + votes[v-1]; n > most {
-				best, most = v-1, n
-			}
-		}
-	}
-	from := best<<shift - len(a.old)
-	slack := len(a.old)/4 + 2<<shift
-	return whole(a.text, from-slack, from+2<<shift+len(a.old)+slack), most > 1
-}
 
 // whole returns the region, within the text and up to whole characters.
 func whole(text string, from, till int) region {
@@ -132,17 +105,23 @@ func whole(text string, from, till int) region {
 	for from > 0 && !utf8.RuneStart(text[from]) {
 		from--
 	}
-	for till < len(text) && !utf8.RuneStart(text[till]) {
-		till++
+	return region{from, wholeFrom(text, till)}
+}
+
+// wholeFrom returns where the first character begins from byte i on.
+func wholeFrom(text string, i int) int {
+	for i < len(text) && !utf8.RuneStart(text[i]) {
+		i++
 	}
-	return region{from, till}
+	return i
 }
 
 // A sieve finds the regions in which passages can be.
 type sieve struct {
 	text, old string
-	size      int // code points of old
-	limit     int // edits of a passage
+	size      int     // code points of old
+	limit     int     // edits of a passage
+	sample    *sample // nil: none was taken yet
 }
 
 // A piece is a part of the old text, in bytes, of whole characters.
@@ -150,11 +129,9 @@ type piece struct{ from, till int }
 
 // regions is false where seeds do not tell enough.
 func (s sieve) regions(ctx context.Context, m *meter) ([]region, bool, error) {
-	if len(s.old)/(s.limit+1) >= gram+3 {
-		if found, ok := s.byOne(); ok {
-			if found, covered := merge(found); covered <= max(len(s.text)/16, 4*len(s.old)) {
-				return found, true, nil
-			}
+	if found, ok := s.byOne(); ok {
+		if found, covered := merge(found); covered <= max(len(s.text)/16, 4*len(s.old)) {
+			return found, true, nil
 		}
 	}
 	found, ok, err := s.byCount(ctx, m)
@@ -182,81 +159,88 @@ func merge(found []region) (merged []region, covered int) {
 	return merged, covered
 }
 
-// byOne cuts the old text into one piece more than there may be edits, so that
-// one of them stands in every passage as it is. Pieces are long enough that
-// the text needs only be sampled.
+// around returns where a passage can be of which text[from:till] holds the part
+// that belongs to this piece of the old text. An edit adds one character, which
+// mostly is one byte.
+func (s sieve) around(p piece, from, till int) region {
+	before, after := from-p.from-s.limit, till+len(s.old)-p.till+s.limit
+	if before < 0 || firstForeign(s.text[before:from]) < from-before {
+		before = from - p.from - utf8.UTFMax*s.limit
+	}
+	if after > len(s.text) || firstForeign(s.text[till:after]) < after-till {
+		after = till + len(s.old) - p.till + utf8.UTFMax*s.limit
+	}
+	return whole(s.text, before, after)
+}
+
+// byOne finds the regions around pieces of the old text that stand in the text
+// as they are. There are more pieces than there may be edits, so that one of
+// them does in every passage, and they are long enough that the text need only
+// be sampled for them.
 func (s sieve) byOne() ([]region, bool) {
-	pieces := s.cut(s.limit + 1)
-	shortest := len(s.old)
-	for _, p := range pieces {
-		shortest = min(shortest, p.till-p.from)
-	}
-	stride := shortest - gram + 1
-	if stride < 2 {
-		return nil, false
-	}
-	// Grams of the same hash are chained.
-	hash := newHasher(4 * len(s.old))
-	head := make([]int32, hash.space())
-	type spot struct {
-		at    int32 // in old
-		piece int32
-		next  int32
-	}
-	spots := make([]spot, 1, len(s.old))
-	for n, p := range pieces {
-		for i := p.from; i+gram <= p.till; i++ {
-			h := hash.of(load(s.old, i))
-			spots = append(spots, spot{int32(i), int32(n), head[h]})
-			head[h] = int32(len(spots) - 1)
+	const dense = 4 // more samples cost more than counting does
+	for stride := gram; stride >= dense; stride /= 2 {
+		if len(s.old)/(stride+gram-1) <= s.limit {
+			continue
 		}
-	}
-	var found []region
-	patience := len(s.text) / 4
-	for i := 0; i+gram <= len(s.text); i += stride {
-		n := head[hash.of(load(s.text, i))]
-		for ; n != 0; n = spots[n].next {
-			p := pieces[spots[n].piece]
-			from := i - (int(spots[n].at) - p.from)
-			till := from + p.till - p.from
-			if patience--; patience < 0 {
+		if s.sample == nil || s.sample.stride != stride {
+			if s.sample = newSample(s.text, s.old, stride); s.sample == nil {
 				return nil, false
 			}
-			if from < 0 || till > len(s.text) || load(s.text, i) != load(s.old, int(spots[n].at)) {
-				continue
-			}
-			if patience -= (till - from) / gram; s.text[from:till] == s.old[p.from:p.till] {
-				slack := utf8.UTFMax * s.limit
-				found = append(found, whole(s.text, from-p.from-slack, till+len(s.old)-p.till+slack))
-			}
 		}
+		if pieces := s.sample.pieces(s.limit + s.limit/4 + 1); len(pieces) > s.limit {
+			return s.unchanged(pieces)
+		}
+	}
+	return nil, false
+}
+
+// unchanged returns the regions around the pieces that stand in the text, where
+// as many of them do, about as far from each other as in the old text, as are
+// left when each edit has spoiled one.
+func (s sieve) unchanged(pieces []piece) ([]region, bool) {
+	var begins []int // where the old text would begin
+	patience := len(s.text)
+	for _, p := range pieces {
+		for i := p.from; i < p.from+s.sample.stride; i++ {
+			if patience -= s.sample.count(i); patience < 0 {
+				return nil, false
+			}
+			s.sample.places(i, func(at int) {
+				begin := at - i
+				if from, till := begin+p.from, begin+p.till; from >= 0 && till <= len(s.text) && s.text[from:till] == s.old[p.from:p.till] {
+					begins = append(begins, begin)
+				}
+			})
+		}
+	}
+	slices.Sort(begins)
+	needed := len(pieces) - s.limit
+	var found []region
+	for i, k := 0, 0; k < len(begins); k++ {
+		for begins[k]-begins[i] > utf8.UTFMax*s.limit { // an edit moves what follows by a character
+			i++
+		}
+		if k-i+1 < needed {
+			continue
+		}
+		// What is between has been looked at.
+		if n := len(found); n > 0 && begins[i] <= found[n-1].till {
+			found[n-1].till = begins[k]
+		} else {
+			found = append(found, region{begins[i], begins[k]})
+		}
+	}
+	for i, r := range found {
+		if patience -= (r.till - r.from + len(s.old)) / gram; patience < 0 {
+			return nil, false
+		}
+		r.till += len(s.old)
+		near := whole(s.text, r.from-s.limit, r.till+s.limit)
+		if firstForeign(s.text[near.from:near.till]) < near.till-near.from {
+			near = whole(s.text, r.from-utf8.UTFMax*s.limit, r.till+utf8.UTFMax*s.limit)
+		}
+		found[i] = near
 	}
 	return found, true
-}
-
-// cut cuts the old text into n pieces of as many characters each.
-func (s sieve) cut(n int) []piece {
-	pieces := make([]piece, 0, n)
-	from, chars := 0, 0
-	for i := range s.old {
-		if chars > 0 && len(pieces) < n-1 && chars >= (len(pieces)+1)*s.size/n {
-			pieces = append(pieces, piece{from, i})
-			from = i
-		}
-		chars++
-	}
-	return append(pieces, piece{from, len(s.old)})
-}
-
-// grams cuts the old text into pieces of at least size bytes.
-func (s sieve) grams(size int) []piece {
-	var pieces []piece
-	from := 0
-	for i := range s.old {
-		if i-from >= size && len(s.old)-i >= size {
-			pieces = append(pieces, piece{from, i})
-			from = i
-		}
-	}
-	return append(pieces, piece{from, len(s.old)})
 }

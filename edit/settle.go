@@ -44,7 +44,7 @@ func (a *approximate) settle(cuts []int, d int, outermost func([]int) int, edgeA
 		}
 	}
 	span := a.text[cuts[0]:cuts[len(cuts)-1]]
-	return outermost(cuts), len(cuts) <= d+1 && utf8.RuneCountInString(span) == len(cuts)-1
+	return outermost(cuts), len(cuts) <= d+1 && countChars(span) == len(cuts)-1
 }
 
 func firstOf(cuts []int) int { return cuts[0] }

@@ -66,7 +66,7 @@ type tally struct {
 
 	shift    int // a bin has 1<<shift characters
 	longest  int // characters of a section
-	lanes    int // words of a bin: four sections share one
+	lanes    int // words of a bin, a power of two: four sections share one
 	needed   []uint64
 	ring     []uint64   // the bins that are open
 	starts   []int      // where each bin begins in the text, in bytes
@@ -77,10 +77,10 @@ type tally struct {
 // A spotOf is where a section has a piece.
 type spotOf struct {
 	gram uint64
-	next int32  // 1 more than the next spot of the same hash
-	lane int32  // the word
 	one  uint64 // in the word
-	at   int    // characters from the beginning of the section
+	lane int32  // the word
+	back int32  // characters to where the section is counted as beginning
+	next int32  // 1 more than the next spot of the same hash
 }
 
 const (
@@ -96,9 +96,9 @@ func (s sieve) newTally() *tally {
 		size = shortGram
 	}
 	t := &tally{cut: word - 8*size, sections: s.sections(size), patience: len(s.text)}
-	t.lanes = (len(t.sections) + perWord - 1) / perWord
+	t.lanes = 1 << bits.Len(uint(len(t.sections)-1)/perWord)
 	t.needed = make([]uint64, t.lanes)
-	t.hash = newHasher(64 * len(s.old) / size)
+	t.hash = newHasher(256 * len(s.old) / size)
 	t.some, t.heads = make([]uint64, t.hash.space()/word), make([]int32, t.hash.space()>>sparse)
 	t.found = make([][]region, len(t.sections))
 	widest, most := 8, 0 // edits, pieces
@@ -115,7 +115,7 @@ func (s sieve) newTally() *tally {
 			x := padded(s.old, p.from) << t.cut
 			h := t.hash.of(x)
 			t.some[h/word] |= 1 << (h % word)
-			t.spots = append(t.spots, spotOf{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, at: at})
+			t.spots = append(t.spots, spotOf{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, back: int32(-at)})
 			t.heads[h>>sparse] = int32(len(t.spots))
 			at += countChars(s.old[p.from:p.till])
 		}
@@ -124,6 +124,9 @@ func (s sieve) newTally() *tally {
 	t.shift = bits.Len(uint(widest - 1))
 	if most<<(t.shift+1) >= 1<<(laneBits-1) {
 		return nil // more than can be counted
+	}
+	for i := range t.spots {
+		t.spots[i].back += int32(t.offset() << t.shift)
 	}
 	t.ring = make([]uint64, t.lanes<<bits.Len(uint(t.longest>>t.shift+4)))
 	t.starts = make([]int, 0, len(s.text)>>t.shift+2)
@@ -217,19 +220,18 @@ func (t *tally) count(text string) bool {
 // the end: one load has the short grams of all four.
 func (t *tally) four(text string, i, chars, end int) (int, int) {
 	const cut = word - 8*shortGram
-	some, shift := t.some, t.hash
+	some, hash := t.some, t.hash
 	for ; chars+4 <= end && i+gram <= len(text); i, chars = i+4, chars+4 {
 		x := load(text, i)
 		if x&0x80808080 != 0 {
 			break
 		}
-		a, b, c, d := shift.of(x<<cut), shift.of(x>>8<<cut), shift.of(x>>16<<cut), shift.of(x>>24<<cut)
-		if (some[a/word]>>(a%word)|some[b/word]>>(b%word)|some[c/word]>>(c%word)|some[d/word]>>(d%word))&1 == 0 {
-			continue
-		}
-		for k := range 4 {
-			t.look(x<<cut, chars+k)
-			x >>= 8
+		h := [4]uint32{hash.of(x << cut), hash.of(x >> 8 << cut), hash.of(x >> 16 << cut), hash.of(x >> 24 << cut)}
+		m := some[h[0]/word]>>(h[0]%word)&1 | some[h[1]/word]>>(h[1]%word)&1<<1 |
+			some[h[2]/word]>>(h[2]%word)&1<<2 | some[h[3]/word]>>(h[3]%word)&1<<3
+		for ; m != 0; m &= m - 1 {
+			k := bits.TrailingZeros64(m) & 3
+			t.add(x>>(8*k)<<cut, h[k], chars+k)
 		}
 	}
 	return i, chars
@@ -244,11 +246,10 @@ func (t *tally) look(x uint64, chars int) {
 
 // add counts the piece that is found at a character.
 func (t *tally) add(x uint64, hash uint32, chars int) {
-	offset, mask := t.offset()<<t.shift, len(t.ring)/t.lanes-1
 	for n := t.heads[hash>>sparse]; n != 0; {
 		s := &t.spots[n-1]
 		if t.patience--; s.gram == x {
-			t.ring[((chars-s.at+offset)>>t.shift&mask)*t.lanes+int(s.lane)] += s.one
+			t.ring[((chars+int(s.back))>>t.shift*t.lanes+int(s.lane))&(len(t.ring)-1)] += s.one
 		}
 		n = s.next
 	}

@@ -3,6 +3,7 @@
 package edit
 
 import (
+	"math/bits"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -31,6 +32,11 @@ type group struct {
 func foldText(text string, indent bool) *folded {
 	f := folder{src: text}
 	for at := 0; at < len(text); {
+		if !indent {
+			if at = plainLines(text, at); at == len(text) {
+				break
+			}
+		}
 		next := len(text)
 		end := next // of what the line holds
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
@@ -51,6 +57,30 @@ func foldText(text string, indent bool) *folded {
 	}
 	f.out.WriteString(text[f.done:])
 	return &folded{text: f.out.String(), groups: f.groups}
+}
+
+// plainLines goes over lines from byte at on, where one begins, that stay as
+// they are for sure: ASCII, with nothing blank before their ends. It returns
+// where the first other line begins.
+func plainLines(text string, at int) int {
+	const lows, ends = tops >> 7, tops >> 7 * '\n'
+	i := at
+	for ; i+gram < len(text); i += gram {
+		x := load(text, i)
+		if x&tops != 0 {
+			return at
+		}
+		// Bytes that are line ends; all are below 0x80, so that nothing is
+		// carried from one to the next.
+		for m := ^((x ^ ends) + (tops - lows)) & tops; m != 0; m &= m - 1 {
+			end := i + bits.TrailingZeros64(m)/8
+			if end > at && text[end-1] <= ' ' {
+				return at
+			}
+			at = end + 1
+		}
+	}
+	return at
 }
 
 // A folder writes a folded text. What is neither replaced nor left out is
@@ -173,7 +203,7 @@ func (f *folder) stay(table *[0x10000]trait, i, end int) int {
 	for j := i; j < len(src); {
 		if j+gram <= len(src) {
 			x := load(src, j)
-			if hanPair(x) {
+			if threeTwice(x) && table[threeAt(x)]&table[threeAt(x>>24)]&plain != 0 {
 				i = j + 3
 				j += 6
 				continue

@@ -14,6 +14,7 @@ const tops = 0x80_80_80_80_80_80_80_80 // the highest bit of each of eight bytes
 
 // valid reports whether s is valid UTF-8.
 func valid(s string) bool {
+	const odd = 1<<0x0 | 1<<0xd // of what begins with e0 or ed, some is not valid
 	for i := 0; i < len(s); {
 		if i+gram <= len(s) {
 			x := load(s, i)
@@ -21,7 +22,7 @@ func valid(s string) bool {
 				i += gram
 				continue
 			}
-			if hanPair(x) {
+			if threeTwice(x) && (odd>>(x&0xf)|odd>>(x>>24&0xf))&1 == 0 {
 				i += 6
 				continue
 			}
@@ -39,14 +40,12 @@ func valid(s string) bool {
 	return true
 }
 
-// hanPair reports whether the bytes begin with two characters that Chinese is
-// mostly made of, U+4E00 to U+9FFF.
-func hanPair(x uint64) bool {
-	const lowest, highest, size = 0xe4b880, 0xe9bfbf, 24
-	x = bits.ReverseBytes64(x)
-	a, b := x>>(word-size), x>>(word-2*size)&(1<<size-1)
-	return a-lowest <= highest-lowest && b-lowest <= highest-lowest && x&0x00c0c0_00c0c0_0000 == 0x008080_008080_0000
-}
+// threeTwice reports whether the bytes begin with two characters of three bytes
+// each, as Chinese does mostly.
+func threeTwice(x uint64) bool { return x&0xc0c0f0_c0c0f0 == 0x8080e0_8080e0 }
+
+// threeAt returns the character of three bytes that x begins with.
+func threeAt(x uint64) uint16 { return uint16(x)<<12 | uint16(x>>8&0x3f)<<6 | uint16(x>>16&0x3f) }
 
 // countChars returns how many characters s has, which is valid UTF-8.
 func countChars(s string) int {

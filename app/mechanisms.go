@@ -58,11 +58,21 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 	}, m.target(t), m.locale))
 }
 
+// Limits returns how far approximate matches may go, of the tools and where
+// nothing else is asked for.
+func (m *Mechanisms) Limits() edit.Limits {
+	if m.limits == nil {
+		return edit.DefaultLimits()
+	}
+	return *m.limits
+}
+
 // Edit applies edits to a text; see [edit.Apply]. Limits that are not given are
 // those of the tools.
 func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o edit.Options) (edit.Result, error) {
 	if o.Limits == nil {
-		o.Limits = m.limits
+		limits := m.Limits()
+		o.Limits = &limits
 	}
 	return edit.Apply(ctx, text, edits, o)
 }

@@ -57,21 +57,20 @@ type NewEdit struct {
 	Indent bool        `json:"indent,omitempty" doc:"leave out the white space that lines begin with where they are written otherwise; new text gets the document's"`
 }
 
-// EditLimits say how far an approximate match may go. What is absent is as
-// usual; see [edit.Limits].
+// EditLimits say how far an approximate match may go. What is absent is as it
+// is configured; see [edit.Limits].
 type EditLimits struct {
-	MaxRatio    *float64 `json:"max_ratio,omitempty" minimum:"0" maximum:"1" doc:"the part of the old text that may differ; usually 0.3"`
-	MinDistance *int     `json:"min_distance,omitempty" minimum:"0" doc:"edits that are allowed however small that part is; usually 5"`
-	MinLength   *int     `json:"min_length,omitempty" minimum:"0" doc:"shorter old texts, in code points, are not matched approximately; usually 12"`
-	Margin      *int     `json:"margin,omitempty" minimum:"0" doc:"by how many edits every other place has to be worse; usually a tenth of the old text, and at least 2"`
+	MaxRatio    *float64 `json:"max_ratio,omitempty" minimum:"0" maximum:"1" doc:"the part of the old text that may differ; absent: as configured, usually 0.3"`
+	MinDistance *int     `json:"min_distance,omitempty" minimum:"0" doc:"edits that are allowed however small that part is; absent: as configured, usually 5"`
+	MinLength   *int     `json:"min_length,omitempty" minimum:"0" doc:"shorter old texts, in code points, are not matched approximately; absent: as configured, usually 12"`
+	Margin      *int     `json:"margin,omitempty" minimum:"0" doc:"by how many edits every other place has to be worse; absent: as configured, usually a tenth of the old text, and at least 2"`
 }
 
-// limits returns the usual limits with those that are given; nil is nil.
-func (l *EditLimits) limits() *edit.Limits {
+// over returns the configured limits with those that are given; nil is nil.
+func (l *EditLimits) over(out edit.Limits) *edit.Limits {
 	if l == nil {
 		return nil
 	}
-	out := edit.DefaultLimits()
 	if l.MaxRatio != nil {
 		out.MaxRatio = *l.MaxRatio
 	}
@@ -223,7 +222,7 @@ func (f *face) mechanisms() {
 				edits[i] = edit.Edit{Old: e.Old, New: e.New, ReplaceAll: e.ReplaceAll}
 			}
 			return answer(EditedOf(f.app.Mechanisms.Edit(ctx, in.Body.Content, edits, edit.Options{
-				Mode: edit.Mode(in.Body.Mode), Limits: in.Body.Limits.limits(), Indent: in.Body.Indent,
+				Mode: edit.Mode(in.Body.Mode), Limits: in.Body.Limits.over(f.app.Mechanisms.Limits()), Indent: in.Body.Indent,
 			})))
 		})
 }

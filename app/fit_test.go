@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/media/mediatest"
 	"github.com/artelhq/artel/model"
 )
 
@@ -34,20 +34,26 @@ func (s sample) candidate() app.Candidate {
 	}
 }
 
+// samples has a file of every media type and charset that the corpus knows.
 func samples(t *testing.T) []sample {
 	t.Helper()
-	dir := filepath.Join("..", "testdata", "files")
-	entries, err := os.ReadDir(dir)
+	corpus, err := mediatest.Read(filepath.Join("..", "testdata", "files"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []sample
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+	had := map[[2]string]bool{}
+	for _, f := range corpus.Files {
+		key := [2]string{f.Type, f.Charset}
+		if had[key] {
+			continue
+		}
+		had[key] = true
+		data, err := corpus.Bytes(f.File)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, sample{name: e.Name(), data: data})
+		all = append(all, sample{name: f.File, data: data})
 	}
 	return append(
 		all,

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
 
 	"github.com/artelhq/artel"
@@ -26,11 +27,14 @@ const (
 	maxTrials  = 4       // charsets that are tried on the whole stream
 )
 
-// The least confidence for bytes to count as text of an old charset, without
-// and with somebody claiming that they are text.
+// The least confidence for bytes to count as text of an old charset: without
+// and with somebody claiming that they are text, and for so few bytes that
+// chance could make them.
 const (
 	leastGuess   = 0.5
 	leastClaimed = 0.4
+	leastFew     = 0.95
+	fewBytes     = 24
 )
 
 // A legacyCheck collects a sample, guesses charsets from it, and decodes the
@@ -92,15 +96,32 @@ func (c *legacyCheck) verdict(s *Sniffer, declared string, claimed bool) textVer
 		trials = startTrials(c.sample, s.head, declared)
 	}
 	least := leastGuess
-	if claimed {
+	switch {
+	case claimed:
 		least = leastClaimed
+	case declared == "" && s.size < fewBytes && !mostlyLetters(s.head):
+		least = leastFew
 	}
-	for _, t := range trials {
-		if !t.bad && t.confidence >= least && t.held == 0 {
+	for i := range trials {
+		if t := &trials[i]; t.confidence >= least && t.holds() {
 			return t.textVerdict
 		}
 	}
 	return textVerdict{}
+}
+
+// mostlyLetters reports at least three ASCII letters for each byte beyond them.
+func mostlyLetters(b []byte) bool {
+	var letters, high int
+	for _, c := range b {
+		switch {
+		case c >= utf8.RuneSelf:
+			high++
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			letters++
+		}
+	}
+	return letters >= 3*high
 }
 
 // firstHigh returns the index of the first byte that is not ASCII, or -1.
@@ -129,31 +150,127 @@ func startTrials(sample, head []byte, declared string) []trial {
 	buffers := new(scratch)
 	add := func(charset string, confidence float64) {
 		name := charsetName(charset)
-		enc, err := lookup(name)
 		same := func(t trial) bool { return t.charset == name }
-		if err != nil || strings.HasPrefix(name, "utf-") || slices.ContainsFunc(trials, same) || len(trials) == maxTrials {
+		if strings.HasPrefix(name, "utf-") || slices.ContainsFunc(trials, same) || len(trials) == maxTrials {
 			return
 		}
-		t := trial{textVerdict: textVerdict{name, confidence}, decoder: enc.NewDecoder(), scratch: buffers}
+		t := startTrial(name, confidence)
+		t.scratch = buffers
 		if t.feed(sample); !t.bad {
-			trials = append(trials, t)
+			trials = append(trials, *t)
 		}
 	}
 	if declared != "" {
 		add(declared, 0.95)
 	}
-	guesses := chardet.DetectAll(sample)
-	slices.SortStableFunc(guesses, func(a, b chardet.Result) int {
-		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Encoding, b.Encoding))
-	})
+	if inside := documentCharset(head); inside != "" {
+		add(inside, 0.95)
+	}
+	guesses := guessCharsets(sample)
+	latin, confidence := guessLatin(sample)
+	if latin != "" && (len(guesses) == 0 || guesses[0].Confidence < 0.95 || isSingleByte(guesses[0].Encoding)) {
+		if latin == "windows-1252" && !slices.ContainsFunc(sample, isC1) {
+			latin = "iso-8859-1"
+		}
+		add(latin, confidence)
+	}
 	for _, g := range guesses {
+		if charsetName(g.Encoding) == "koi8-r" && isUkrainian(sample) {
+			add("koi8-u", g.Confidence)
+		}
 		add(g.Encoding, g.Confidence)
+	}
+	if isArabic(sample) {
+		add("windows-1256", 0.7)
 	}
 	return trials
 }
 
-// feed decodes the next piece and looks at what comes out.
+// guessCharsets asks the library, best first. It reads what anybody may have
+// sent; when it breaks, nothing is known.
+func guessCharsets(sample []byte) (guesses []chardet.Result) {
+	defer func() {
+		if recover() != nil {
+			guesses = nil
+		}
+	}()
+	guesses = chardet.DetectAll(sample)
+	slices.SortStableFunc(guesses, func(a, b chardet.Result) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.Encoding, b.Encoding))
+	})
+	return guesses
+}
+
+// isSingleByte reports the charsets of the library's that have one byte for
+// each character.
+func isSingleByte(charset string) bool {
+	name := charsetName(charset)
+	for _, p := range [...]string{"iso-8859-", "windows-", "koi8-", "ibm", "mac", "x-mac"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// isC1 reports the bytes in which windows-1252 and iso-8859-1 differ.
+func isC1(c byte) bool { return c >= 0x80 && c < 0xA0 }
+
+// documentCharset returns what XML and HTML say of themselves, or "".
+func documentCharset(head []byte) string {
+	head = bytes.TrimLeft(head[:min(len(head), 1<<10)], " \t\r\n")
+	if len(head) == 0 || head[0] != '<' {
+		return ""
+	}
+	word := "charset"
+	if bytes.HasPrefix(head, []byte("<?xml")) {
+		head, _, _ = bytes.Cut(head, []byte("?>"))
+		word = "encoding"
+	} else {
+		head = bytes.ToLower(head)
+	}
+	for {
+		i := bytes.Index(head, []byte(word))
+		if i < 0 {
+			return ""
+		}
+		head = bytes.TrimLeft(head[i+len(word):], " \t\r\n")
+		if rest, ok := bytes.CutPrefix(head, []byte("=")); ok {
+			rest = bytes.TrimLeft(rest, " \t\r\n\"'")
+			if end := bytes.IndexAny(rest, " \t\r\n\"'/>;"); end > 0 {
+				return charsetName(string(rest[:min(end, 40)]))
+			}
+		}
+	}
+}
+
+// startTrial returns a trial of a charset whose name [charsetName] made; it
+// has failed already when nobody knows the charset.
+func startTrial(charset string, confidence float64) *trial {
+	t := &trial{textVerdict: textVerdict{charset: charset, confidence: confidence, guessed: true}}
+	enc, err := lookup(charset)
+	if err != nil {
+		t.bad = true
+		return t
+	}
+	t.decoder, t.scratch = enc.NewDecoder(), new(scratch)
+	return t
+}
+
+// holds reports that all that was fed is text, and nothing is cut.
+func (t *trial) holds() bool { return !t.bad && t.held == 0 }
+
+// feed decodes the next piece and looks at what comes out. A decoder that
+// breaks over it has shown that it is no text.
 func (t *trial) feed(p []byte) {
+	defer func() {
+		if recover() != nil {
+			t.bad = true
+		}
+	}()
+	if t.bad {
+		return
+	}
 	in, out := &t.scratch.in, &t.scratch.out
 	for len(p) > 0 && !t.bad {
 		held := copy(in[:], t.pending[:t.held])
@@ -216,6 +333,10 @@ func lookup(name string) (encoding.Encoding, error) {
 		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), nil
 	case "utf-16be":
 		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM), nil
+	case "utf-32le":
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), nil
+	case "utf-32be":
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM), nil
 	}
 	enc, err := htmlindex.Get(name)
 	if err == nil && enc == encoding.Replacement {
@@ -227,22 +348,27 @@ func lookup(name string) (encoding.Encoding, error) {
 // DecodeText reads r to its end and returns it as UTF-8. The charset is one
 // that [Detect] gave, or any name of the WHATWG Encoding Standard; "" is
 // "utf-8". UTF-8 is returned as it is, a byte order mark included; the mark of
-// UTF-16 is dropped. What does not decode becomes U+FFFD. The caller bounds r.
+// UTF-16 and UTF-32 is dropped. What does not decode becomes U+FFFD. The caller bounds r.
 //
-// The error is of kind [artel.Unsupported] for an unknown charset, else what r
-// failed with.
-func DecodeText(r io.Reader, charset string) (string, error) {
+// The error is of kind [artel.Unsupported] for an unknown charset and for one
+// whose decoder broke over the bytes, else what r failed with.
+func DecodeText(r io.Reader, charset string) (text string, err error) {
+	decoding := false
+	defer func() {
+		if decoding && recover() != nil {
+			text, err = "", artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "its decoder failed over these bytes")
+		}
+	}()
 	name := charsetName(charset)
 	if name != "" && name != "utf-8" {
 		enc, err := lookup(name)
 		if err != nil {
 			return "", artel.Errorf(artel.Unsupported, "media.DecodeText", artel.Shorten(charset, 60), "no such charset")
 		}
-		r = enc.NewDecoder().Reader(r)
+		r, decoding = enc.NewDecoder().Reader(r), true
 	}
 	var b strings.Builder
-	_, err := io.Copy(&b, r)
-	if err != nil {
+	if _, err := io.Copy(&b, r); err != nil {
 		return "", artel.Errorf(artel.KindOf(err), "media.DecodeText", "", "reading text: %w", err)
 	}
 	return strings.ToValidUTF8(b.String(), "\uFFFD"), nil

@@ -10,8 +10,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/gabriel-vasile/mimetype"
 )
 
 // contentSample is how much of a text its media type is guessed from.
@@ -38,13 +36,19 @@ func textType(head []byte, charset string, cut bool) string {
 	switch {
 	case len(body) > 1 && (body[0] == '{' || body[0] == '[') && isJSON(body, cut):
 		return "application/json"
-	case isCSV(head, cut):
+	case isTable(head, ',', cut):
 		return "text/csv"
+	case isTable(head, '\t', cut):
+		return "text/tab-separated-values"
 	}
-	name, _, _ := strings.Cut(mimetype.Detect(head).String(), ";")
+	found, ok := lookUp(head)
+	if !ok {
+		return "text/plain"
+	}
+	name, _, _ := strings.Cut(found.String(), ";")
 	switch name = canonical(name); name {
 	case "text/csv", "text/tab-separated-values", "application/json":
-		return "text/plain" // the two checks above know better
+		return "text/plain" // the checks above know better
 	}
 	if !isText(name) {
 		return "text/plain" // prose that begins like something else
@@ -67,23 +71,25 @@ func isJSON(b []byte, cut bool) bool {
 	}
 }
 
-// isCSV wants what a table has and prose has not: at least two records with the
-// same number of short fields, and no blank after a comma.
-func isCSV(b []byte, cut bool) bool {
+// isTable wants what a table has and prose or code has not: at least two
+// records with the same number of short fields, of which the first is never
+// empty, and no blank after what separates them.
+func isTable(b []byte, separator byte, cut bool) bool {
 	if cut {
 		b = b[:bytes.LastIndexByte(b, '\n')+1]
 	}
-	if bytes.Count(b, []byte("\n")) == 0 || bytes.IndexByte(b, ',') < 0 {
+	if bytes.Count(b, []byte("\n")) == 0 || bytes.IndexByte(b, separator) < 0 {
 		return false
 	}
 	r := csv.NewReader(bytes.NewReader(b))
+	r.Comma = rune(separator)
 	r.ReuseRecord = true
 	for n := 0; ; n++ {
 		fields, err := r.Read() // it holds every record to the first one's length
 		switch {
 		case errors.Is(err, io.EOF):
 			return n >= 2
-		case err != nil || len(fields) < 2:
+		case err != nil || len(fields) < 2 || separator == '\t' && fields[0] == "":
 			return false
 		}
 		for _, f := range fields {

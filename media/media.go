@@ -54,7 +54,9 @@ type Sniffer struct {
 	nul   bool
 	utf8  utf8Check
 	utf16 [2]utf16Check
-	wide  bool // there is a reason to look for UTF-16
+	wide  bool        // there is a reason to look for UTF-16
+	utf32 *utf32Check // there is a mark of UTF-32
+	jis   *trial      // there is an escape sequence of ISO-2022-JP
 	guess legacyCheck
 }
 
@@ -97,12 +99,29 @@ func (s *Sniffer) watch(p []byte) {
 		s.utf16[0].feed(p)
 		s.utf16[1].feed(p)
 	}
+	switch {
+	case s.utf32 != nil:
+		s.utf32.feed(p)
+	case before < 4 && len(s.head) >= 4:
+		if s.utf32 = startUTF32(s.head); s.utf32 != nil {
+			s.utf32.feed(s.head[:before])
+			s.utf32.feed(p)
+		}
+	}
 	high := firstHigh(p)
 	if high >= 0 || s.utf8.n > 0 { // ASCII alone needs no second look
 		s.utf8.feed(p)
 	}
 	if !s.nul {
 		s.guess.feed(p, high, s)
+	}
+	switch {
+	case s.jis != nil:
+		s.jis.feed(p)
+	case before < headSize && !s.nul && hasShift(s.head[max(0, before-2):]):
+		s.jis = startTrial("iso-2022-jp", 0.95)
+		s.jis.feed(s.head[:before])
+		s.jis.feed(p)
 	}
 }
 
@@ -129,6 +148,10 @@ func (s *Sniffer) Info() artel.MediaInfo {
 	}
 	text := s.text(charset, isText(declared) || isText(textExtension(s.hint.Filename)))
 	sig := signature(s.head, text)
+	if sig.failed {
+		info.MediaType, info.Kind, info.DetectedBy = octetStream, artel.KindOther, artel.FromContent
+		return info
+	}
 	if text.charset != "" && sig.mediaType == "" {
 		return nameText(info, declared, s.hint.Filename, text, s.head)
 	}
@@ -137,8 +160,14 @@ func (s *Sniffer) Info() artel.MediaInfo {
 
 // text decides whether the stream is text, and in which charset.
 func (s *Sniffer) text(declaredCharset string, claimed bool) textVerdict {
+	if s.jis != nil && !s.nul && s.jis.holds() {
+		return s.jis.textVerdict
+	}
 	if s.utf8.valid() && !s.nul {
-		return textVerdict{"utf-8", 1}
+		return textVerdict{charset: "utf-8", confidence: 1}
+	}
+	if s.utf32 != nil && s.utf32.valid() {
+		return textVerdict{charset: s.utf32.name(), confidence: 1}
 	}
 	if s.wide {
 		if v := judgeUTF16(&s.utf16, hasUTF16BOM(s.head)); v.charset != "" {
@@ -147,6 +176,9 @@ func (s *Sniffer) text(declaredCharset string, claimed bool) textVerdict {
 	}
 	if s.nul {
 		return textVerdict{}
+	}
+	if s.utf8.cut() {
+		return textVerdict{charset: "utf-8", confidence: 0.9}
 	}
 	return s.guess.verdict(s, declaredCharset, claimed)
 }
@@ -158,7 +190,7 @@ func nameEmpty(info artel.MediaInfo, declared, filename string) artel.MediaInfo 
 	case declared == "" && textExtension(filename) == "" && binaryExtension(filename) != "":
 		info.DetectedBy = artel.FromExtension
 	default:
-		return nameText(info, declared, filename, textVerdict{"utf-8", 1}, nil)
+		return nameText(info, declared, filename, textVerdict{charset: "utf-8", confidence: 1}, nil)
 	}
 	info.MediaType, info.Kind = octetStream, artel.KindOther
 	return info

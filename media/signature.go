@@ -16,6 +16,8 @@ const octetStream = "application/octet-stream"
 type signed struct {
 	mediaType string
 	strong    bool // beyond chance
+	tracks    bool // it saw whether there are pictures or sound alone
+	failed    bool // the detector broke, so that nobody knows
 }
 
 // asciiSignature finds the formats that are documents although their bytes may
@@ -23,55 +25,234 @@ type signed struct {
 func asciiSignature(head []byte) signed {
 	switch {
 	case isPDF(head):
-		return signed{"application/pdf", true}
+		return signed{mediaType: "application/pdf", strong: true}
 	case isRTF(head):
-		return signed{"application/rtf", true}
+		return signed{mediaType: "application/rtf", strong: true}
 	}
 	return signed{}
 }
 
-// signature reads the head of bytes that are text or not, as text says. Only
-// JPEG is believed against an old charset, whose letters its mark could be.
+// signature reads the head of bytes that are text or not, as text says. Text
+// that says itself what it is, by being valid UTF-8 or by a byte order mark, is
+// believed against every signature; a guess only against those that such text
+// could begin with.
 func signature(head []byte, text textVerdict) signed {
-	switch {
-	case text.charset == "utf-8" || strings.HasPrefix(text.charset, "utf-16"):
-		return signed{}
-	case text.charset != "" && !bytes.HasPrefix(head, []byte("\xFF\xD8\xFF")):
-		return signed{}
-	}
-	for _, f := range frequent {
-		if bytes.HasPrefix(head, []byte(f.mark)) {
-			return signed{f.mediaType, true}
+	if text.charset != "" {
+		if text.guessed {
+			return unmistakable(head)
 		}
+		return signed{}
 	}
-	found := mimetype.Detect(head)
+	if s := ownSignature(head); s.mediaType != "" {
+		return s
+	}
+	found, ok := lookUp(head)
+	if !ok {
+		return signed{failed: true}
+	}
 	for m := found; m != nil; m = m.Parent() {
 		if m.Is("text/plain") {
 			return signed{}
 		}
 	}
 	name, _, _ := strings.Cut(found.String(), ";")
+	tracks := false
 	switch name {
-	case octetStream:
+	case octetStream, "image/x-icon": // which has a check of its own
 		return signed{}
 	case "application/zip":
 		name = insideZip(head)
+	case "application/x-ole-storage":
+		name = insideOLE(head)
 	case "image/apng":
 		name = "image/png" // every reader of PNG shows its first frame
 	case "video/webm", "video/matroska":
-		name = matroska(head)
+		name, tracks = matroska(head)
+	case "video/x-ms-asf":
+		name, tracks = asf(head)
 	}
-	return signed{canonical(name), strong(name, head)}
+	return signed{mediaType: canonical(name), strong: strong(name, head), tracks: tracks}
 }
 
-// frequent spares the most frequent formats the library's long walk.
-var frequent = [...]struct{ mark, mediaType string }{
-	{"\x89PNG\r\n\x1a\n", "image/png"},
-	{"\xFF\xD8\xFF", "image/jpeg"},
-	{"GIF87a", "image/gif"},
-	{"GIF89a", "image/gif"},
-	{"ID3\x03\x00", "audio/mpeg"},
-	{"ID3\x04\x00", "audio/mpeg"},
+// lookUp asks the library. It reads what anybody may have sent, and must not
+// take the server down; ok is false when it broke.
+func lookUp(head []byte) (found *mimetype.MIME, ok bool) {
+	defer func() {
+		if recover() != nil {
+			found, ok = nil, false
+		}
+	}()
+	return mimetype.Detect(head), true
+}
+
+// unmistakable finds the marks whose letters some old charset or UTF-16 has, but
+// that no text begins with.
+func unmistakable(head []byte) signed {
+	for _, m := range marks {
+		if m.beatsText && bytes.HasPrefix(head, []byte(m.bytes)) {
+			return signed{mediaType: m.mediaType, strong: true}
+		}
+	}
+	// The second line of a PDF is a comment of letters beyond ASCII, so that
+	// nobody takes it for text.
+	if first, rest, ok := bytes.Cut(head[:min(len(head), 16)], []byte("%PDF-")); ok && len(first) == 0 {
+		if i := bytes.IndexByte(rest, '%'); i > 0 && len(rest) > i+2 && rest[i+1] >= 0x80 && rest[i+2] >= 0x80 {
+			return signed{mediaType: "application/pdf", strong: true}
+		}
+	}
+	return signed{}
+}
+
+// A mark is what every file of a format begins with.
+type mark struct {
+	bytes, mediaType string
+	beatsText        bool
+}
+
+// marks spare the most frequent formats the library's long walk, and name those
+// that it does not know.
+var marks = [...]mark{
+	{"\x89PNG\r\n\x1a\n", "image/png", true},
+	{"\xFF\xD8\xFF", "image/jpeg", true},
+	{"GIF87a", "image/gif", false},
+	{"GIF89a", "image/gif", false},
+	{"ID3\x03\x00", "audio/mpeg", false},
+	{"ID3\x04\x00", "audio/mpeg", false},
+	{"\xFF\x4F\xFF\x51\x00", "image/j2c", false},
+	{"caff\x00\x01", "audio/x-caf", false},
+	{"#!AMR\n", "audio/amr", true},
+	{"#!AMR-WB\n", "audio/amr-wb", true},
+	{"\x04\x22\x4D\x18", "application/x-lz4", false},
+	{"\x02\x21\x4C\x18", "application/x-lz4", false},
+}
+
+// ownSignature finds the formats of marks, and those that the library takes for
+// another or does not see.
+func ownSignature(head []byte) signed {
+	for _, m := range marks {
+		if head[0] == m.bytes[0] && len(head) >= len(m.bytes) && string(head[:len(m.bytes)]) == m.bytes {
+			return signed{mediaType: m.mediaType, strong: true}
+		}
+	}
+	found := ""
+	switch head[0] {
+	case 0:
+		found = icon(head)
+	case 'B':
+		found = when(isBMP(head), "image/bmp")
+		if bigWAV(head, "BW64") {
+			found = "audio/wav"
+		}
+	case 'P':
+		found = netpbm(head)
+	case 'R':
+		found = when(bigWAV(head, "RF64"), "audio/wav")
+	case 'G':
+		found = when(isTransportStream(head), "video/mp2t")
+	}
+	switch {
+	case found != "":
+	case len(head) > 35 && head[34] == 'L' && head[35] == 'P' && isEOT(head):
+		found = "application/vnd.ms-fontobject"
+	case len(head) >= 196 && isTransportStream(head[4:]): // with a clock before each packet
+		found = "video/mp2t"
+	case len(head) > isoMark+6 && string(head[isoMark+1:isoMark+6]) == "CD001":
+		found = "application/x-iso9660-image"
+	}
+	return signed{mediaType: found, strong: found != ""}
+}
+
+func when(yes bool, mediaType string) string {
+	if yes {
+		return mediaType
+	}
+	return ""
+}
+
+// isoMark is where the first descriptor of a volume stands (ECMA-119 §8).
+const isoMark = 32 << 10
+
+// icon wants the first entry of the directory to lie in the right place, since
+// two small numbers alone begin many files.
+func icon(head []byte) string {
+	if len(head) < 22 || head[1] != 0 || head[3] != 0 || head[9] != 0 {
+		return ""
+	}
+	entries := int(binary.LittleEndian.Uint16(head[4:]))
+	size, at := binary.LittleEndian.Uint32(head[14:]), binary.LittleEndian.Uint32(head[18:])
+	if entries == 0 || entries > 1024 || size < 12 || size > 64<<20 || at < uint32(6+16*entries) || at > 64<<20 {
+		return ""
+	}
+	switch head[2] {
+	case 1:
+		return "image/x-icon"
+	case 2:
+		return "image/x-win-bitmap"
+	}
+	return ""
+}
+
+// isBMP wants one of the sizes that the second header has had.
+func isBMP(head []byte) bool {
+	if len(head) < 18 || head[1] != 'M' || !zero(head[15:18]) {
+		return false
+	}
+	switch head[14] {
+	case 12, 16, 40, 52, 56, 64, 108, 124:
+		return true
+	}
+	return false
+}
+
+func zero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// bigWAV reports the two forms of WAV whose lengths have 64 bits.
+func bigWAV(head []byte, mark string) bool {
+	return len(head) >= 16 && string(head[:4]) == mark && string(head[8:12]) == "WAVE"
+}
+
+// netpbm finds the raw forms; the plain ones are text.
+func netpbm(head []byte) string {
+	if len(head) < 8 || head[2] != '\n' && head[2] != ' ' || head[3] != '#' && (head[3] < '0' || head[3] > '9') && string(head[3:8]) != "WIDTH" {
+		return ""
+	}
+	switch head[1] {
+	case '4':
+		return "image/x-portable-bitmap"
+	case '5':
+		return "image/x-portable-graymap"
+	case '6':
+		return "image/x-portable-pixmap"
+	case '7':
+		return "image/x-portable-arbitrarymap"
+	}
+	return ""
+}
+
+// isTransportStream wants the mark of three packets that follow each other, at
+// either distance.
+func isTransportStream(head []byte) bool {
+	for _, packet := range [...]int{188, 192} {
+		if len(head) > 2*packet && head[0] == 'G' && head[packet] == 'G' && head[2*packet] == 'G' {
+			return true
+		}
+	}
+	return false
+}
+
+func isEOT(head []byte) bool {
+	switch binary.LittleEndian.Uint32(head[8:]) {
+	case 0x10000, 0x20001, 0x20002:
+		return true
+	}
+	return false
 }
 
 // isPDF wants the header line and an object, so that prose about PDF stays prose.
@@ -87,37 +268,6 @@ func isPDF(head []byte) bool {
 func isRTF(head []byte) bool {
 	v, ok := bytes.CutPrefix(head, []byte(`{\rtf`))
 	return ok && len(v) >= 2 && v[0] >= '0' && v[0] <= '9' && bytes.IndexByte([]byte("\\{} \r\n"), v[1]) >= 0
-}
-
-// insideZip looks for the names by which formats that are made of ZIP give
-// themselves away, further than the library looks.
-func insideZip(head []byte) string {
-	const office = "application/vnd.openxmlformats-officedocument."
-	for _, f := range []struct{ entry, mediaType string }{
-		{"word/", office + "wordprocessingml.document"},
-		{"xl/", office + "spreadsheetml.sheet"},
-		{"ppt/", office + "presentationml.presentation"},
-	} {
-		for rest := head; ; {
-			i := bytes.Index(rest, []byte("PK\x03\x04"))
-			if i < 0 || len(rest) < i+30 {
-				break
-			}
-			rest = rest[i+30:]
-			if bytes.HasPrefix(rest, []byte(f.entry)) && bytes.Contains(head, []byte("[Content_Types].xml")) {
-				return f.mediaType
-			}
-		}
-	}
-	return "application/zip"
-}
-
-// matroska reads the document type that the EBML header holds.
-func matroska(head []byte) string {
-	if bytes.Contains(head[:min(len(head), 64)], []byte("webm")) {
-		return "video/webm"
-	}
-	return "video/x-matroska"
 }
 
 // strong reports whether the signature of a type is long enough to overrule
@@ -149,15 +299,15 @@ func (s signed) agrees(claim string) (string, bool) {
 	if claim == s.mediaType {
 		return claim, true
 	}
-	for _, family := range zipFamily {
-		if s.mediaType == "application/zip" && strings.HasPrefix(claim, family) {
+	for _, f := range families {
+		if s.mediaType == f.container && !s.tracks && strings.HasPrefix(claim, f.claim) {
 			return claim, true
 		}
 	}
 	// The same container holds sound alone or pictures too.
 	if a, b, ok := strings.Cut(claim, "/"); ok {
 		c, d, _ := strings.Cut(s.mediaType, "/")
-		if b == d && (a == "audio" && c == "video" || a == "video" && c == "audio" && b != "mpeg") {
+		if b == d && !s.tracks && (a == "audio" && c == "video" || a == "video" && c == "audio" && b != "mpeg") {
 			return claim, true
 		}
 	}
@@ -176,9 +326,28 @@ func (s signed) agrees(claim string) (string, bool) {
 	return "", false
 }
 
-// zipFamily are types that are ZIP inside and that the library does not know.
-var zipFamily = [...]string{
-	"application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.", "application/vnd.ms-",
-	"application/epub+zip", "application/vnd.apple.", "application/x-iwork-", "application/java-archive",
-	"application/vnd.android.package-archive", "application/vnd.comicbook+zip",
+// families are the claims, by how they begin, that a container's signature
+// does not contradict and that the library does not know.
+var families = [...]struct{ container, claim string }{
+	{"application/zip", "application/vnd.openxmlformats-officedocument."},
+	{"application/zip", "application/vnd.oasis.opendocument."},
+	{"application/zip", "application/vnd.ms-"},
+	{"application/zip", "application/epub+zip"},
+	{"application/zip", "application/vnd.apple."},
+	{"application/zip", "application/x-iwork-"},
+	{"application/zip", "application/java-archive"},
+	{"application/zip", "application/vnd.android.package-archive"},
+	{"application/zip", "application/vnd.comicbook+zip"},
+	{"application/x-ole-storage", "application/vnd.ms-"},
+	{"application/x-ole-storage", "application/msword"},
+	{word, "application/vnd.ms-word."},
+	{word, "application/vnd.openxmlformats-officedocument.wordprocessingml."},
+	{excel, "application/vnd.ms-excel."},
+	{excel, "application/vnd.openxmlformats-officedocument.spreadsheetml."},
+	{powerpoint, "application/vnd.ms-powerpoint."},
+	{powerpoint, "application/vnd.openxmlformats-officedocument.presentationml."},
+	{"video/x-ms-asf", "audio/x-ms-wma"},
+	{"application/ogg", "audio/ogg"},
+	{"application/ogg", "video/ogg"},
+	{"video/mpeg", "video/mp2p"},
 }

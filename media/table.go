@@ -58,6 +58,10 @@ func canonical(mediaType string) string {
 		return "image/svg+xml"
 	case "image/x-bmp", "image/x-ms-bmp":
 		return "image/bmp"
+	case "image/x-psd", "image/psd", "application/x-photoshop":
+		return "image/vnd.adobe.photoshop"
+	case "image/fits":
+		return "application/fits"
 	case "image/vnd.microsoft.icon":
 		return "image/x-icon"
 	case "audio/mp3", "audio/x-mp3", "audio/x-mpeg":
@@ -68,6 +72,16 @@ func canonical(mediaType string) string {
 		return "audio/mp4"
 	case "audio/x-flac":
 		return "audio/flac"
+	case "audio/x-aiff":
+		return "audio/aiff"
+	case "audio/mid", "audio/x-midi":
+		return "audio/midi"
+	case "video/avi", "video/msvideo":
+		return "video/x-msvideo"
+	case "video/x-ms-wmv":
+		return "video/x-ms-asf"
+	case "application/vnd.rn-realmedia-vbr":
+		return "application/vnd.rn-realmedia"
 	case "video/matroska":
 		return "video/x-matroska"
 	case "video/x-m4v":
@@ -78,6 +92,14 @@ func canonical(mediaType string) string {
 		return "application/zip"
 	case "application/x-gzip":
 		return "application/gzip"
+	case "application/bzip2":
+		return "application/x-bzip2"
+	case "application/lzip":
+		return "application/x-lzip"
+	case "application/x-sqlite3":
+		return "application/vnd.sqlite3"
+	case "font/sfnt", "application/x-font-ttf":
+		return "font/ttf"
 	case "application/x-rar", "application/x-rar-compressed":
 		return "application/vnd.rar"
 	case "text/rtf":
@@ -132,7 +154,7 @@ func KindOf(mediaType string) artel.MediaKind {
 		return artel.KindImage
 	case major == "audio", mediaType == "application/ogg":
 		return artel.KindAudio
-	case major == "video", minor == "mp4", minor == "vnd.rn-realmedia", minor == "vnd.rn-realmedia-vbr":
+	case major == "video", minor == "mp4", minor == "vnd.rn-realmedia":
 		return artel.KindVideo
 	case major == "application" && slices.Contains(archives[:], minor):
 		return artel.KindArchive
@@ -148,7 +170,7 @@ func isDocument(minor string) bool {
 	}
 	for _, p := range []string{
 		"vnd.openxmlformats-officedocument.", "vnd.oasis.opendocument.", "vnd.ms-excel", "vnd.ms-powerpoint",
-		"vnd.ms-word", "vnd.ms-publisher", "vnd.ms-outlook", "vnd.ms-visio", "vnd.ms-project", "vnd.apple.pages",
+		"vnd.ms-word", "vnd.ms-xpsdocument", "vnd.ms-publisher", "vnd.ms-outlook", "vnd.ms-visio", "vnd.ms-project", "vnd.apple.pages",
 		"vnd.apple.numbers", "vnd.apple.keynote", "x-iwork-",
 	} {
 		if strings.HasPrefix(minor, p) {
@@ -159,7 +181,7 @@ func isDocument(minor string) bool {
 }
 
 var archives = [...]string{
-	"zip", "gzip", "x-bzip2", "x-xz", "zstd", "x-7z-compressed", "vnd.rar", "x-tar", "x-compressed-tar", "x-lzip", "lzip",
+	"zip", "gzip", "x-bzip2", "x-xz", "zstd", "x-7z-compressed", "vnd.rar", "x-tar", "x-compressed-tar", "x-lzip", "vnd.comicbook+zip",
 	"x-lz4", "x-compress", "vnd.ms-cab-compressed", "x-archive", "x-unix-archive", "x-cpio", "x-xar", "java-archive",
 	"vnd.android.package-archive", "vnd.debian.binary-package", "x-rpm", "x-iso9660-image", "x-installshield", "zlib",
 }

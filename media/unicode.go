@@ -2,17 +2,22 @@
 
 package media
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // A textVerdict names the charset of text; the zero value says "not text".
 type textVerdict struct {
 	charset    string
 	confidence float64
+	guessed    bool // the bytes do not say it themselves
 }
 
 // A utf8Check validates UTF-8 piece by piece.
 type utf8Check struct {
 	bad     bool
+	wide    bool              // there was a character of more than one byte
 	pending [utf8.UTFMax]byte // a character cut by the end of a piece
 	n       int
 }
@@ -30,18 +35,23 @@ func (c *utf8Check) feed(p []byte) {
 		}
 		r, size := utf8.DecodeRune(c.pending[:c.n])
 		c.bad = r == utf8.RuneError && size == 1
-		c.n = 0
+		c.n, c.wide = 0, c.wide || size > 1
 		if c.bad {
 			return
 		}
 	}
 	cut := cutRune(p)
-	if c.bad = !utf8.Valid(p[:len(p)-cut]); !c.bad && cut > 0 {
+	whole := p[:len(p)-cut]
+	c.wide = c.wide || firstHigh(whole) >= 0
+	if c.bad = !utf8.Valid(whole); !c.bad && cut > 0 {
 		c.n = copy(c.pending[:], p[len(p)-cut:])
 	}
 }
 
 func (c *utf8Check) valid() bool { return !c.bad && c.n == 0 }
+
+// cut reports a text that was UTF-8 until it broke off inside of a character.
+func (c *utf8Check) cut() bool { return !c.bad && c.n > 0 && c.wide }
 
 // cutRune returns how many bytes at the end of p may begin a character that
 // goes on after it.
@@ -67,6 +77,7 @@ type utf16Check struct {
 	units     int64
 	plausible int64
 	ascii     int64
+	pairs     int64 // of two bytes that are both ASCII
 }
 
 func (c *utf16Check) feed(p []byte) {
@@ -86,6 +97,9 @@ func (c *utf16Check) feed(p []byte) {
 
 func (c *utf16Check) take(unit rune) {
 	c.units++
+	if lo, hi := unit&0xFF, unit>>8; lo >= 0x20 && lo < 0x7F && hi >= 0x20 && hi < 0x7F {
+		c.pairs++
+	}
 	switch {
 	case unit >= 0xD800 && unit < 0xDC00:
 		c.bad = c.high
@@ -132,18 +146,19 @@ func judgeUTF16(checks *[2]utf16Check, bom bool) textVerdict {
 	var best *utf16Check
 	for i := range checks {
 		c := &checks[i]
-		if !c.valid() || !bom && (c.units < 2 || c.ascii == 0 || c.plausible*100 < c.units*97) {
+		// Nearly all pairs of ASCII letters are Han as UTF-16, so that ASCII with
+		// a stray NUL would pass for Chinese.
+		if !c.valid() || !bom && (c.units < 2 || c.ascii == 0 || c.plausible*100 < c.units*97 || c.pairs*100 > c.units*75) {
 			continue
 		}
 		if best == nil || c.plausible > best.plausible || c.plausible == best.plausible && c.ascii > best.ascii {
 			best = c
 		}
 	}
-	switch {
-	case best == nil:
+	if best == nil {
 		return textVerdict{}
 	}
-	v := textVerdict{"utf-16le", 0.9}
+	v := textVerdict{charset: "utf-16le", confidence: 0.9, guessed: !bom}
 	if best.bigEndian {
 		v.charset = "utf-16be"
 	}
@@ -157,6 +172,64 @@ func judgeUTF16(checks *[2]utf16Check, bom bool) textVerdict {
 // U+FFFE, which is no character.
 func hasUTF16BOM(head []byte) bool {
 	return len(head) >= 2 && (head[0] == 0xFF && head[1] == 0xFE || head[0] == 0xFE && head[1] == 0xFF)
+}
+
+// A utf32Check validates UTF-32 with a byte order mark piece by piece.
+type utf32Check struct {
+	bigEndian bool
+	bad       bool
+	unit      [4]byte
+	n         int
+}
+
+// startUTF32 returns a check of the byte order that head begins with, or nil.
+func startUTF32(head []byte) *utf32Check {
+	switch string(head[:4]) {
+	case "\xFF\xFE\x00\x00":
+		return new(utf32Check)
+	case "\x00\x00\xFE\xFF":
+		return &utf32Check{bigEndian: true}
+	}
+	return nil
+}
+
+func (c *utf32Check) feed(p []byte) {
+	for i := 0; i < len(p) && !c.bad; i++ {
+		c.unit[c.n] = p[i]
+		if c.n++; c.n < len(c.unit) {
+			continue
+		}
+		c.n = 0
+		u := c.unit
+		if c.bigEndian {
+			u = [4]byte{u[3], u[2], u[1], u[0]}
+		}
+		r := rune(u[0]) | rune(u[1])<<8 | rune(u[2])<<16 | rune(u[3])<<24
+		c.bad = !utf8.ValidRune(r) || isControl(r)
+	}
+}
+
+func (c *utf32Check) valid() bool { return !c.bad && c.n == 0 }
+
+func (c *utf32Check) name() string {
+	if c.bigEndian {
+		return "utf-32be"
+	}
+	return "utf-32le"
+}
+
+// hasShift reports an escape sequence with which ISO-2022-JP begins Japanese.
+func hasShift(b []byte) bool {
+	for {
+		i := bytes.IndexByte(b, 0x1B)
+		if i < 0 || len(b) < i+3 {
+			return false
+		}
+		if b[i+1] == '$' && (b[i+2] == 'B' || b[i+2] == '@') {
+			return true
+		}
+		b = b[i+1:]
+	}
 }
 
 // isControl reports control characters that no text of an old charset or of

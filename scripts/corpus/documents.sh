@@ -1,27 +1,58 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the sample files beside it. Needs ffmpeg with libx264, libmp3lame and
-# libwebp, and python3. Encoders differ between versions, so the bytes may too;
-# the committed files are what the tests use.
-set -eu
-cd "$(dirname "$0")"
+# Documents beside those of office.sh, of which most are made: the old and the
+# open office formats, e-books and what printers take. Needs LibreOffice,
+# ghostscript and python3.
+set -euo pipefail
+cd "$(dirname "$0")/../../testdata/files"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
-ff() { ffmpeg -nostdin -hide_banner -loglevel error -y "$@" -bitexact -fflags +bitexact -flags +bitexact; }
+office() { # format, file
+	soffice --headless "-env:UserInstallation=file://$work/profile" --convert-to "$1" --outdir "$work" "$2" >/dev/null 2>&1
+}
 
-ff -f lavfi -i color=red:size=8x8:rate=1 -frames:v 1 -update 1 -pix_fmt rgb24 red.png
-ff -f lavfi -i testsrc=size=64x48:rate=1 -frames:v 1 -update 1 -q:v 8 photo.jpg
-ff -f lavfi -i testsrc=size=32x24:rate=2 -frames:v 2 anim.gif
-ff -f lavfi -i testsrc=size=48x32:rate=1 -frames:v 1 -update 1 -c:v libwebp -quality 50 pic.webp
-ff -f lavfi -i testsrc=size=16x12:rate=1 -frames:v 1 -update 1 pic.bmp
-ff -f lavfi -i testsrc=size=16x12:rate=1 -frames:v 1 -update 1 pic.tiff
-ff -f lavfi -i sine=frequency=440:sample_rate=8000:duration=0.5 tone.wav
-ff -f lavfi -i sine=frequency=440:sample_rate=16000:duration=1 -c:a libmp3lame -b:a 16k tone.mp3
-ff -f lavfi -i sine=frequency=440:sample_rate=8000:duration=0.5 tone.flac
-ff -f lavfi -i testsrc=size=32x24:rate=5:duration=1 -c:v libx264 -pix_fmt yuv420p clip.mp4
+printf '<html><body><h1>Brief</h1><p>A short letter, 短信.</p></body></html>' >"$work/short.html"
+soffice --headless "-env:UserInstallation=file://$work/profile" '--infilter=HTML (StarWriter)' --convert-to odt --outdir "$work" "$work/short.html" >/dev/null 2>&1
+office 'doc:MS Word 97' "$work/short.odt"
+office 'dot:MS Word 97 Vorlage' "$work/short.odt"
+office ott "$work/short.odt"
+office epub "$work/short.odt"
+office fodt "$work/short.odt"
+office 'xls:MS Excel 97' data.xlsx
+office ods data.xlsx
+office xlsm:'Calc MS Excel 2007 VBA XML' data.xlsx
+office xlsb:'Calc MS Excel 2007 Binary' data.xlsx || true
+office 'ppt:MS PowerPoint 97' talk.pptx
+office odp talk.pptx
+office odg talk.pptx
+for f in doc ott epub fodt; do cp "$work/short.$f" "short.$f"; done
+for f in xls ods xlsm; do cp "$work/data.$f" "data.$f"; done
+for f in ppt odp; do cp "$work/talk.$f" "talk.$f"; done
+
+cat >page.ps <<'PS'
+%!PS-Adobe-3.0
+%%Pages: 1
+%%EndComments
+%%Page: 1 1
+/Helvetica findfont 12 scalefont setfont
+72 720 moveto (A page, made by hand.) show
+showpage
+%%EOF
+PS
+cat >page.eps <<'PS'
+%!PS-Adobe-3.0 EPSF-3.0
+%%BoundingBox: 0 0 100 50
+newpath 10 10 moveto 90 40 lineto stroke
+showpage
+%%EOF
+PS
+gs -q -dNOPAUSE -dBATCH -dSAFER -sDEVICE=pdfwrite -dCompressPages=true -dCompatibilityLevel=1.7 -sOutputFile=gs.pdf page.ps
+gs -q -dNOPAUSE -dBATCH -dSAFER -sDEVICE=xpswrite -r72 -sOutputFile=page.xps page.ps || rm -f page.xps
 
 python3 - <<'PYTHON'
-import io, json, os, zipfile, zlib
+import zipfile, zlib
 
 def write(name, data):
     with open(name, "wb") as f:
@@ -87,21 +118,17 @@ zipped("letter.docx", [
 ])
 write("memo.rtf", rb"{\rtf1\ansi\deff0{\fonttbl{\f0 Times;}}\f0\fs24 A short memo.\par}" + b"\n")
 
-zh = "今天天气很好，我们去公园散步。公园里有很多人，孩子们在草地上放风筝，老人们坐在长椅上聊天。\n晚上我们一起吃饭，然后回家休息。明天还要上班，所以早点睡觉。\n"
-ja = "今日はとても天気がいいので、公園へ散歩に行きました。子供たちは芝生の上で遊んでいました。\n夜はみんなで食事をして、それから家に帰りました。カタカナも少し入れます。\n"
-ru = "Сегодня хорошая погода, и мы пошли гулять в парк. Дети играли на траве, а старики сидели на скамейках.\nВечером мы вместе поужинали и вернулись домой. Завтра на работу.\n"
-fr = "Hier, l'été était déjà là : nous avons mangé des crêpes près du château, puis un gâteau à la crème brûlée.\nLa forêt était pleine de chênes, et le garçon leçon apprise rentra chez lui, très fatigué.\n"
-write("notes.md", "# Notes\n\nA heading, a list, and some Chinese.\n\n- first\n- second\n\n你好，世界。\n".encode())
-write("zh_utf8.txt", zh.encode())
-write("zh_gb18030.txt", zh.encode("gb18030"))
-write("ja_sjis.txt", ja.encode("shift_jis"))
-write("ru_cp1251.txt", ru.encode("cp1251"))
-write("latin1.txt", fr.encode("latin-1"))
-write("utf16le.txt", b"\xff\xfe" + zh.encode("utf-16-le"))
-write("utf16be_nobom.txt", ("Plain words, then 中文 too.\n" + zh).encode("utf-16-be"))
-write("bom_crlf.txt", "\ufeffline one\r\nline two 🙂\r\n".encode())
-write("data.json", b'{"name": "sample", "big": 12345678901234567890, "twice": 1, "twice": 2, "list": [1, 2, 3]}\n')
-write("table.csv", b"id,name,price\n1,apple,0.50\n2,pear,0.75\n3,\"plum, dried\",2.10\n")
-write("doc.svg", b'<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="20" height="10"><rect width="20" height="10" fill="teal"/></svg>\n')
-write("code.go.txt", b'package main\n\nimport "fmt"\n\nfunc main() {\n\tfmt.Println("hello")\n}\n')
+# A PDF after a line of mail, as some programs save it.
+pdf = open("report.pdf", "rb").read()
+open("late.pdf", "wb").write(b"\r\n\0" + pdf)
+
+# An office document as other programs order its parts: the types come last.
+with zipfile.ZipFile("letter.docx") as old, zipfile.ZipFile("reordered.docx", "w", zipfile.ZIP_DEFLATED) as new:
+    for name in reversed(old.namelist()):
+        new.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), old.read(name))
+
+# The EPUB that a hand makes: the type first and stored, then the rest.
+with zipfile.ZipFile("small.epub", "w", zipfile.ZIP_DEFLATED) as z:
+    z.writestr(zipfile.ZipInfo("mimetype", (2026, 1, 1, 0, 0, 0)), "application/epub+zip", zipfile.ZIP_STORED)
+    z.writestr(zipfile.ZipInfo("META-INF/container.xml", (2026, 1, 1, 0, 0, 0)), "<container/>")
 PYTHON

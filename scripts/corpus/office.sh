@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the office documents beside it from what is written here. Needs
+# Makes the office documents of testdata/files from what is written here. Needs
 # LibreOffice (writer, calc, impress). Its versions differ, so the bytes may
 # too; the committed files are what the tests use.
 set -eu
-cd "$(dirname "$0")"
+cd "$(dirname "$0")/../../testdata/files"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -1,0 +1,2 @@
+const hello: string = 'hello';
+export default hello;

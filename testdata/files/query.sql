@@ -1,0 +1,1 @@
+select id, name from people where name like 'A%' order by id;

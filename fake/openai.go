@@ -51,7 +51,7 @@ type Options struct {
 // keepRequests is how many requests are recorded: the newest.
 const keepRequests = 100
 
-// A Request is one recorded call of the completions endpoint.
+// A Request is one recorded call of an endpoint that models answer.
 type Request struct {
 	Time   time.Time       `json:"time"`
 	Status int             `json:"status"`          // of the answer's head
@@ -69,11 +69,12 @@ type Media struct {
 // An OpenAIServer is a fake of the Chat Completions API. It serves
 //
 //	POST /v1/chat/completions
+//	POST /v1/audio/transcriptions, which hears [Transcript] in every recording
 //	GET  /v1/models, /v1/models/{id}
 //	GET  /_fake/requests     what was asked: a list of [Request], oldest first
 //	POST /_fake/behave       a [Behavior], which holds from now on
 //
-// and the first three without /v1 too, and under /v1beta/openai, where Google
+// and the first four without /v1 too, and under /v1beta/openai, where Google
 // has them. It is safe for concurrent use and has no goroutines of its own.
 type OpenAIServer struct {
 	options Options
@@ -96,6 +97,7 @@ func OpenAI(o Options) *OpenAIServer {
 	s := &OpenAIServer{options: o, mux: http.NewServeMux(), behavior: o.Behavior}
 	for _, base := range []string{"/v1", "", "/v1beta/openai"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.completions)
+		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
 		s.mux.HandleFunc("GET "+base+"/models", s.models)
 		s.mux.HandleFunc("GET "+base+"/models/{id...}", s.model)
 	}

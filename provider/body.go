@@ -35,20 +35,21 @@ func (e *MediaError) Error() string { return fmt.Sprintf("%s cannot be sent: %v"
 // Unwrap returns the cause.
 func (e *MediaError) Unwrap() error { return e.Err }
 
-// A Body is a request body: JSON written by the wing and blobs that stand in
-// it as base64. It is built once, then only read; reading is safe for
-// concurrent use. The zero Body is empty and holds JSON; blobs need a store.
+// A Body is a request body: text written by the wing, and blobs that stand in
+// it as base64, or as they are. It is built once, then only read; reading is safe for
+// concurrent use. The zero Body is empty and holds text; blobs need a store.
 type Body struct {
 	blobs    blob.Store
 	segments []segment
 	length   int64
 }
 
-// A segment is JSON bytes, or a blob if digest is set.
+// A segment is text, mostly JSON, or a blob if digest is set.
 type segment struct {
 	json   []byte
 	digest artel.Digest
 	size   int64
+	raw    bool // the blob goes as it is
 }
 
 // NewBody returns an empty body whose blobs lie in s. The store may be nil
@@ -76,17 +77,27 @@ func (b *Body) WriteBlob(d artel.Digest, size int64) {
 	b.segments = append(b.segments, segment{digest: d, size: size})
 }
 
+// WriteRaw appends the bytes of the blob d, of which there are size.
+func (b *Body) WriteRaw(d artel.Digest, size int64) {
+	b.length += size
+	b.segments = append(b.segments, segment{digest: d, size: size, raw: true})
+}
+
 // Len returns the length of the whole body in bytes.
 func (b *Body) Len() int64 { return b.length }
 
 // Hash returns the SHA-256 of the sequence of segments: each JSON segment as
-// "j", its length in eight bytes big-endian, and its bytes; each blob as "b"
-// and its digest's text. Equal requests have equal hashes, and no blob is read.
+// "j", its length in eight bytes big-endian, and its bytes; each blob as "b",
+// or "r" where it goes as it is, and its digest's text. Equal requests have equal hashes, and no blob is read.
 func (b *Body) Hash() artel.Digest {
 	h := sha256.New()
 	for _, s := range b.segments {
 		if s.digest != "" {
-			_, _ = io.WriteString(h, "b"+string(s.digest))
+			mark := "b"
+			if s.raw {
+				mark = "r"
+			}
+			_, _ = io.WriteString(h, mark+string(s.digest))
 			continue
 		}
 		head := binary.BigEndian.AppendUint64([]byte{'j'}, uint64(len(s.json)))
@@ -218,18 +229,16 @@ func (r *bodyReader) encode(p []byte) (int, error) {
 		r.raw = make([]byte, rawChunk)
 	}
 	want := min(int64(rawChunk), r.left)
+	if r.blob.raw {
+		return r.plain(p, want)
+	}
 	if fits := int64(len(p) / 4 * 3); fits >= 3*1024 && fits < want {
 		want = fits
 	}
 	chunk := r.raw[:want]
-	k, err := io.ReadFull(r.src, chunk)
-	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return 0, r.unreadable(fmt.Errorf("it has %d bytes, not the %d that were promised", r.blob.size-r.left+int64(k), r.blob.size))
-		}
-		return 0, r.unreadable(err)
+	if err := r.fill(chunk); err != nil {
+		return 0, err
 	}
-	r.left -= want
 	size := base64.StdEncoding.EncodedLen(len(chunk))
 	if size <= len(p) {
 		base64.StdEncoding.Encode(p, chunk)
@@ -241,6 +250,33 @@ func (r *bodyReader) encode(p []byte) (int, error) {
 	r.pending = r.encoded[:size]
 	base64.StdEncoding.Encode(r.pending, chunk)
 	return 0, nil
+}
+
+// plain reads one chunk of a blob that goes as it is, as encode does.
+func (r *bodyReader) plain(p []byte, want int64) (int, error) {
+	if len(p) > 0 {
+		want = min(want, int64(len(p)))
+		return int(want), r.fill(p[:want])
+	}
+	r.pending = r.raw[:want]
+	if err := r.fill(r.pending); err != nil {
+		r.pending = nil
+		return 0, err
+	}
+	return 0, nil
+}
+
+// fill reads the next bytes of the blob.
+func (r *bodyReader) fill(p []byte) error {
+	k, err := io.ReadFull(r.src, p)
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return r.unreadable(fmt.Errorf("it has %d bytes, not the %d that were promised", r.blob.size-r.left+int64(k), r.blob.size))
+		}
+		return r.unreadable(err)
+	}
+	r.left -= int64(len(p))
+	return nil
 }
 
 // advance finishes the segment in work and begins the next.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rendition
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// key names a making.
+type key struct {
+	owner  artel.Owner
+	source artel.Digest
+	form   string
+}
+
+// making is one that goes on. Before done is closed, only its maker touches
+// the rest.
+type making struct {
+	done chan struct{}
+	made Rendition
+	err  error
+}
+
+// failure is one that is remembered.
+type failure struct {
+	key   key
+	err   error
+	until time.Time
+}
+
+// How long failures are remembered: those of the bytes, which would come
+// again, and those of a service or the storage, which may be over soon.
+const (
+	rememberBytes   = 10 * time.Minute
+	rememberService = 30 * time.Second
+	maxFailures     = 1000
+)
+
+// makings are those that go on, and what failed lately.
+type makings struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	going  map[key]*making
+	failed map[key]*list.Element // of failure
+	order  *list.List            // the newest in front
+}
+
+func newMakings(now func() time.Time) *makings {
+	return &makings{now: now, going: map[key]*making{}, failed: map[key]*list.Element{}, order: list.New()}
+}
+
+// once runs produce, or waits for somebody else who does. Where that one gives
+// up, the next of those who wait goes on.
+func (m *makings) once(ctx context.Context, k key, produce func(context.Context) (Rendition, error)) (Rendition, error) {
+	for {
+		g, mine, err := m.join(k)
+		if err != nil {
+			return Rendition{}, err
+		}
+		if mine {
+			m.run(ctx, k, g, produce)
+			return g.made, g.err
+		}
+		select {
+		case <-g.done:
+			if artel.KindOf(g.err) != artel.Canceled || ctx.Err() != nil {
+				return g.made, g.err
+			}
+		case <-ctx.Done():
+			return Rendition{}, artel.Errorf(artel.Canceled, "rendition.Maker", string(k.source), "%w", context.Cause(ctx))
+		}
+	}
+}
+
+// join returns the making of k that goes on, or one that the caller has to
+// run, or the failure that is remembered.
+func (m *makings) join(k key) (g *making, mine bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.failed[k]; ok {
+		f := e.Value.(failure)
+		if m.now().Before(f.until) {
+			return nil, false, f.err
+		}
+		m.forget(e)
+	}
+	if g, ok := m.going[k]; ok {
+		return g, false, nil
+	}
+	g = &making{done: make(chan struct{})}
+	m.going[k] = g
+	return g, true, nil
+}
+
+func (m *makings) run(ctx context.Context, k key, g *making, produce func(context.Context) (Rendition, error)) {
+	g.err = artel.Errorf(artel.Internal, "rendition.Maker", string(k.source), "the making broke off") // where produce panics
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.going, k)
+		if keep := remembered(g.err); keep > 0 && ctx.Err() == nil {
+			m.failed[k] = m.order.PushFront(failure{k, g.err, m.now().Add(keep)})
+			if m.order.Len() > maxFailures {
+				m.forget(m.order.Back())
+			}
+		}
+		close(g.done)
+	}()
+	g.made, g.err = produce(ctx)
+	if g.err != nil && ctx.Err() != nil {
+		g.err = artel.Errorf(artel.Canceled, "rendition.Maker", string(k.source), "%w", context.Cause(ctx))
+	}
+}
+
+func (m *makings) forget(e *list.Element) { delete(m.failed, m.order.Remove(e).(failure).key) }
+
+// remembered says for how long a failure is.
+func remembered(err error) time.Duration {
+	switch artel.KindOf(err) {
+	case artel.Invalid, artel.Unsupported, artel.TooLarge:
+		return rememberBytes
+	case artel.Denied, artel.Unavailable:
+		return rememberService
+	}
+	return 0 // nothing went wrong, or the bytes are not there and may come
+}

@@ -59,6 +59,9 @@ func text(t interface {
 	for name, r := range map[string]io.Reader{
 		"Copy": strings.NewReader(s), "Copy by bytes": iotest.OneByteReader(strings.NewReader(s)), "Copy with data and EOF": iotest.DataErrReader(strings.NewReader(s)),
 	} {
+		if name == "Copy by bytes" && len(s) > 20_000 {
+			continue // it takes long, and smaller texts are cut as finely
+		}
 		var other sink
 		var b bytes.Buffer
 		if err := scrub.Copy(context.Background(), &b, r, other.keep); err != nil {
@@ -102,6 +105,14 @@ func quote(v any) string {
 	return string(b)
 }
 
+// unmarked are files whose first bytes chance could make, or that are known by
+// later ones. In bare base64 they stay text; a block or a data URI has them.
+var unmarked = map[string]string{
+	"gnu.tar": "known at byte 257", "posix.tar": "known at byte 257", "bundle.iso": "known at byte 32769", "scan.dcm": "known at byte 128",
+	"sans.eot": "known at byte 34", "late.pdf": "begins with white space", "empty.zip": "shorter than 24 bytes", "plain.zlib": "two bytes",
+	"photo.jxl": "two bytes", "hello.pyc": "two bytes", "raw.ppm": "three letters",
+}
+
 // TestEveryFormat finds every binary file of the corpus as bare base64, so that
 // the formats known here and those of package media do not drift apart.
 func TestEveryFormat(t *testing.T) {
@@ -116,17 +127,20 @@ func TestEveryFormat(t *testing.T) {
 		if !info.IsBinary() || info.DetectedBy != artel.FromSignature {
 			continue
 		}
+		if unmarked[filepath.Base(name)] != "" {
+			continue
+		}
 		binary++
 		out, s := text(t, "here: "+base64.StdEncoding.EncodeToString(b)+"\n")
 		if out != "here: "+refOf(b)+"\n" || len(s.kept) != 1 {
 			t.Errorf("%s (%s): kept %d, %s", name, info.MediaType, len(s.kept), artel.Shorten(out, 100))
 			continue
 		}
-		if got := media.KindOf(s.hints[0].Signature); got != info.Kind && info.Kind != artel.KindDocument && info.Kind != artel.KindAudio {
+		if got := media.KindOf(s.hints[0].Signature); got != info.Kind && info.Kind != artel.KindDocument && got != artel.KindAudio && info.Kind != artel.KindAudio {
 			t.Errorf("%s: signature %s is %s, want %s", name, s.hints[0].Signature, got, info.Kind)
 		}
 	}
-	if binary < 12 {
+	if binary < 80 {
 		t.Errorf("only %d files are binary", binary)
 	}
 }

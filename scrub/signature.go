@@ -43,6 +43,10 @@ func formats() []format {
 		{mark: "II*\x00", mediaType: "image/tiff", check: isTIFF},
 		{mark: "MM\x00*", mediaType: "image/tiff", check: isTIFF},
 		{mark: "\x00\x00\x01\x00", mediaType: "image/x-icon", check: isICO},
+		{mark: "\x00\x00\x02\x00", mediaType: "image/x-win-bitmap", check: isCursor},
+		{mark: "\xff\x4f\xff\x51\x00", mediaType: "image/j2c"},
+		{mark: "#?RADIANCE\n", mediaType: "image/vnd.radiance"},
+		{mark: "SIMPLE  =  ", mediaType: "application/fits"},
 		{mark: "8BPS\x00\x01\x00\x00", mediaType: "image/vnd.adobe.photoshop"},
 		{mark: "\x00\x00\x00\x0cjP  \r\n\x87\n", mediaType: "image/jp2"},
 		{mark: "\x00\x00\x00\x0cJXL \r\n\x87\n", mediaType: "image/jxl"},
@@ -59,6 +63,14 @@ func formats() []format {
 		{mark: "\x28\xb5\x2f\xfd", mediaType: "application/zstd"},
 		{mark: "\x04\x22\x4d\x18", mediaType: "application/x-lz4"},
 		{mark: "Rar!\x1a\x07", mediaType: "application/vnd.rar"},
+		{mark: "LZIP\x01", mediaType: "application/x-lzip"},
+		{mark: "07070", mediaType: "application/x-cpio", check: isCPIO},
+		{mark: "\xed\xab\xee\xdb", mediaType: "application/x-rpm"},
+		{mark: "d8:announce", mediaType: "application/x-bittorrent"},
+		{mark: "PAR1", mediaType: "application/vnd.apache.parquet"},
+		{mark: "\xd4\xc3\xb2\xa1\x02\x00", mediaType: "application/vnd.tcpdump.pcap"},
+		{mark: "\xa1\xb2\xc3\xd4\x00\x02", mediaType: "application/vnd.tcpdump.pcap"},
+		{mark: "glTF\x02\x00\x00\x00", mediaType: "model/gltf-binary"},
 		{mark: "MSCF\x00\x00\x00\x00", mediaType: "application/vnd.ms-cab-compressed"},
 		{mark: "!<arch>\n", mediaType: "application/x-unix-archive"},
 		{mark: "ID3", mediaType: "audio/mpeg", check: isID3},
@@ -66,6 +78,8 @@ func formats() []format {
 		{mark: "\xff", mediaType: "audio/aac", check: isADTS},
 		{mark: "OggS\x00", mediaType: "audio/ogg"},
 		{mark: "fLaC", mediaType: "audio/flac", check: isFLAC},
+		{mark: "RF64????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
+		{mark: "caff\x00\x01", mediaType: "audio/x-caf"},
 		{mark: "FORM????AIF", mask: "xxxx????xxx", mediaType: "audio/aiff"},
 		{mark: "MThd\x00\x00\x00\x06", mediaType: "audio/midi"},
 		{mark: "#!AMR", mediaType: "audio/amr"},
@@ -75,14 +89,18 @@ func formats() []format {
 		{mark: "\x00\x00\x01\xba", mediaType: "video/mpeg", check: isMPEG},
 		{mark: "\x00\x00\x01\xb3", mediaType: "video/mpeg", check: isMPEG},
 		{mark: "\x47", mediaType: "video/mp2t", check: isTS},
+		{mark: ".RMF\x00\x00\x00", mediaType: "application/vnd.rn-realmedia"},
 		{mark: "\x30\x26\xb2\x75\x8e\x66\xcf\x11", mediaType: "video/x-ms-asf"},
 		{mark: "wOFF", mediaType: "font/woff", check: isWOFF},
 		{mark: "wOF2", mediaType: "font/woff2", check: isWOFF},
 		{mark: "OTTO\x00", mediaType: "font/otf"},
 		{mark: "\x00\x01\x00\x00\x00", mediaType: "font/ttf", check: isTTF},
+		{mark: "ttcf\x00", mediaType: "font/collection"},
 		{mark: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", mediaType: "application/x-ole-storage"},
 		{mark: "SQLite format 3\x00", mediaType: "application/vnd.sqlite3"},
 		{mark: "\x7fELF", mediaType: "application/x-elf", check: isELF},
+		{mark: "\xcf\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
+		{mark: "\xce\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
 		{mark: "\x00asm\x01\x00\x00\x00", mediaType: "application/wasm"},
 		{mark: "\xca\xfe\xba\xbe\x00\x00\x00", mediaType: "application/java-vm"},
 		{mark: "MZ", mediaType: "application/vnd.microsoft.portable-executable", check: isPE},
@@ -202,6 +220,23 @@ func isICO(h []byte) bool {
 	n, planes, bits := binary.LittleEndian.Uint16(h[4:]), binary.LittleEndian.Uint16(h[10:]), binary.LittleEndian.Uint16(h[12:])
 	at := binary.LittleEndian.Uint32(h[18:])
 	return n > 0 && n <= 256 && h[9] == 0 && planes <= 1 && bits <= 32 && at >= 6+16*uint32(n) && at < 1<<24
+}
+
+func isCursor(h []byte) bool {
+	if len(h) < 22 {
+		return false
+	}
+	n, at := binary.LittleEndian.Uint16(h[4:]), binary.LittleEndian.Uint32(h[18:])
+	return n > 0 && n <= 256 && h[9] == 0 && at >= 6+16*uint32(n) && at < 1<<24
+}
+
+func isCPIO(h []byte) bool {
+	for _, c := range h[5:min(len(h), leastBytes)] {
+		if hexDigit(c) < 0 {
+			return false
+		}
+	}
+	return len(h) >= leastBytes
 }
 
 func isZIP(h []byte) bool {

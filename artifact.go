@@ -89,6 +89,7 @@ type Artifact struct {
 	Binary     bool      `json:"is_binary"`
 	Digest     Digest    `json:"digest"` // of the bytes as they came
 	InBlob     bool      `json:"-"`      // the bytes lie in the blob store; else they are the text itself
+	Preview    string    `json:"-"`      // as of [Version]
 	Source     Source    `json:"source"`
 	LastEditor string    `json:"last_editor,omitempty"`
 	Deleted    bool      `json:"deleted,omitempty"`
@@ -162,7 +163,22 @@ type Version struct {
 	MediaInfo
 	Digest    Digest    `json:"digest"` // of the bytes as they came
 	InBlob    bool      `json:"-"`      // the bytes lie in the blob store; else they are the text itself
+	Preview   string    `json:"-"`      // [Beginning] of the text; empty where there is none, or it was not kept
 	CreatedAt time.Time `json:"created_at"`
+}
+
+// PreviewChars is how many code points of a text its preview has at most.
+const PreviewChars = 200
+
+// Beginning returns the first n code points of text, or all of it.
+func Beginning(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
 }
 
 // Artifact returns the artifact as it is at v.
@@ -170,7 +186,7 @@ func (v Version) Artifact(c ConversationID, id ArtifactID, createdAt time.Time) 
 	return Artifact{
 		ID: id, Conversation: c, Ref: Ref{Conversation: c, Artifact: id}, Version: v.Number,
 		Title: v.Title, Filename: v.Filename, MediaInfo: v.MediaInfo, Binary: v.IsBinary(),
-		Digest: v.Digest, InBlob: v.InBlob, Source: v.Provenance, LastEditor: v.Author,
+		Digest: v.Digest, InBlob: v.InBlob, Preview: v.Preview, Source: v.Provenance, LastEditor: v.Author,
 		Deleted: v.Update == UpdateDelete, CreatedAt: createdAt, UpdatedAt: v.CreatedAt,
 	}
 }

@@ -188,6 +188,7 @@ func (in *importing) everything(ctx context.Context) error {
 			size := 0
 			if text != nil {
 				size = len(*text)
+				v.Preview = artel.Beginning(*text, artel.PreviewChars)
 			}
 			err = in.batch.add(ctx, size, func(tx store.Tx) error { return tx.Imports.Version(in.batch.id, a.ID, v, text) })
 			if err != nil {

@@ -75,7 +75,7 @@ package artifact
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -112,11 +112,6 @@ type Collection struct {
 	opt   Options
 
 	derived *derivedTexts
-
-	mu         sync.Mutex
-	previews   map[previewKey]string
-	branches   map[branchKey]branch
-	remembered int // heads in branches
 }
 
 // New returns the artifacts in s, whose uploads have their bytes in b.
@@ -130,10 +125,7 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Collection{
-		store: s, blobs: b, opt: o, derived: newDerivedTexts(),
-		previews: map[previewKey]string{}, branches: map[branchKey]branch{},
-	}
+	return &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts()}
 }
 
 // now is the time as rows keep it.
@@ -154,7 +146,8 @@ func (c *Collection) list(ctx context.Context, op string, owner artel.Owner, con
 	var list []artel.Artifact
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
 		var err error
-		list, err = c.heads(tx, owner, conv, at, deleted)
+		list, err = tx.Artifacts.Heads(conv, at)
+		list = slices.DeleteFunc(list, func(a artel.Artifact) bool { return a.Deleted != deleted })
 		return err
 	})
 	return list, failed(op, string(conv), err)

@@ -146,7 +146,7 @@ func TestRunLeavesOneVersion(t *testing.T) {
 		ID: "plan", Conversation: b.conv, Ref: artel.Ref{Conversation: b.conv, Artifact: "plan"}, Version: 1,
 		Title: "The plan", Source: artel.SourceAgent, LastEditor: "lead_agent", Live: true,
 		MediaInfo: artel.MediaInfo{MediaType: "text/markdown", Kind: artel.KindText, Charset: "utf-8", Confidence: 1, Size: 13},
-		Digest:    a.Digest, CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt,
+		Digest:    a.Digest, Preview: "one two three", CreatedAt: a.CreatedAt, UpdatedAt: a.CreatedAt,
 	}
 	if diff := cmp.Diff(want, a); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
@@ -428,18 +428,22 @@ func TestPlanAndInventory(t *testing.T) {
 	must[artel.Artifact](t)(w.Create(ctx, "doc", "", strings.Repeat("世", 300), ""))
 	staged := must[artifact.Staged](t)(c.Stage(ctx, strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), media.Hint{Filename: "p.png"}))
 	must[[]artel.Artifact](t)(c.Add(ctx, artel.Local, b.conv, []artifact.Staged{staged}))
-	previews := func() map[artel.ArtifactID]string {
+	must[artel.Artifact](t)(w.Create(ctx, "note", "", "brief", ""))
+	previews := func(chars int) map[artel.ArtifactID]string {
 		m := map[artel.ArtifactID]string{}
-		for _, item := range must[[]artifact.InventoryItem](t)(c.Inventory(ctx, artel.Local, b.conv, b.a, 200)) {
-			m[item.Artifact.ID] = item.Preview
+		for _, a := range must[[]artel.Artifact](t)(c.Inventory(ctx, artel.Local, b.conv, b.a, chars)) {
+			m[a.ID] = a.Preview
 		}
 		return m
 	}
-	if diff := cmp.Diff(map[artel.ArtifactID]string{"doc": strings.Repeat("世", 200), "p.png": ""}, previews()); diff != "" {
-		t.Error(diff)
+	for chars, note := range map[int]string{0: "", 2: "br", 200: "brief", 250: "brief", 1000: "brief"} {
+		want := map[artel.ArtifactID]string{"doc": strings.Repeat("世", min(chars, 300)), "p.png": "", "note": note}
+		if diff := cmp.Diff(want, previews(chars)); diff != "" {
+			t.Errorf("%d characters: %s", chars, diff)
+		}
 	}
 	must[artel.Artifact](t)(w.Rewrite(ctx, "doc", "short", 1))
-	if got := previews()["doc"]; got != "short" {
+	if got := previews(200)["doc"]; got != "short" {
 		t.Errorf("after a rewrite: %q", got)
 	}
 }

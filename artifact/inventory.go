@@ -5,7 +5,9 @@ package artifact
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -37,99 +39,43 @@ func (c *Collection) Plan(ctx context.Context, owner artel.Owner, conv artel.Con
 	return text, a, true, nil
 }
 
-// An InventoryItem is one artifact as an inventory shows it.
-type InventoryItem struct {
-	Artifact artel.Artifact
-	Preview  string // how its text begins; "" for binary content
-}
-
 // Inventory returns the heads on a branch by id, live edits included, without
-// deleted ones and without the task plan. Each text has its first previewChars
-// code points as a preview.
-func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, previewChars int) ([]InventoryItem, error) {
-	var items []InventoryItem
+// deleted ones and without the task plan. The preview of each text has its
+// first chars code points; up to [artel.PreviewChars] no text is read for it.
+func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, chars int) ([]artel.Artifact, error) {
+	var list []artel.Artifact
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
-		list, err := c.heads(tx, owner, conv, at, false)
+		all, err := tx.Artifacts.Heads(conv, at)
 		if err != nil {
 			return err
 		}
-		items = make([]InventoryItem, 0, len(list))
-		var unknown []int // items without a preview
-		c.mu.Lock()
-		for _, a := range list {
-			if a.ID == artel.TaskPlan {
-				continue
+		list = slices.DeleteFunc(all, func(a artel.Artifact) bool { return a.Deleted || a.ID == artel.TaskPlan })
+		for i := range list {
+			if err := preview(tx, &list[i], chars); err != nil {
+				return err
 			}
-			item := InventoryItem{Artifact: a}
-			if !a.Binary && previewChars > 0 {
-				p, ok := c.previews[keyOf(a, previewChars)]
-				if item.Preview = p; !ok {
-					unknown = append(unknown, len(items))
-				}
-			}
-			items = append(items, item)
 		}
-		c.mu.Unlock()
-		return c.preview(tx, at, items, unknown, previewChars)
+		return nil
 	})
 	if err != nil {
 		return nil, failed("artifact.Inventory", string(conv), err)
 	}
-	return items, nil
+	return list, nil
 }
 
-// previewKey names the beginning of an immutable state. Conversations are
-// unique over all owners, and ids are looked up before previews are.
-type previewKey struct {
-	conv   artel.ConversationID
-	id     artel.ArtifactID
-	number int
-	chars  int
-}
-
-func keyOf(a artel.Artifact, chars int) previewKey {
-	return previewKey{a.Conversation, a.ID, a.Version, chars}
-}
-
-const (
-	// maxPreviews is how many previews are remembered before all are forgotten.
-	maxPreviews = 32_768
-
-	// fewPreviews is for how many texts are read one by one.
-	fewPreviews = 8
-)
-
-// preview fills in how the texts of some items begin, and remembers it.
-func (c *Collection) preview(tx store.Tx, at artel.MessageID, items []InventoryItem, unknown []int, chars int) error {
-	known := map[artel.ArtifactID]store.Beginning{}
-	if len(unknown) > fewPreviews {
-		list, err := tx.Artifacts.Beginnings(items[0].Artifact.Conversation, at, chars)
-		if err != nil {
-			return err
-		}
-		for _, b := range list {
-			known[b.Artifact] = b
-		}
+// preview makes that of a chars code points long. It reads the text where more
+// is wanted than is kept, and of states from before previews were.
+func preview(tx store.Tx, a *artel.Artifact, chars int) error {
+	if chars < artel.PreviewChars {
+		a.Preview = artel.Beginning(a.Preview, chars)
 	}
-	for _, i := range unknown {
-		a := items[i].Artifact
-		if b, ok := known[a.ID]; ok && b.Number == a.Version {
-			items[i].Preview = b.Text
-			continue
-		}
-		text, err := textAt(tx, a.Conversation, a.ID, a.Version)
-		if err != nil {
-			return err
-		}
-		items[i].Preview = strings.Clone(firstChars(text, chars))
+	switch {
+	case a.Binary, a.Size == 0, chars == 0:
+		return nil
+	case a.Preview != "" && (chars <= artel.PreviewChars || utf8.RuneCountInString(a.Preview) < artel.PreviewChars):
+		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.previews)+len(unknown) > maxPreviews {
-		clear(c.previews)
-	}
-	for _, i := range unknown {
-		c.previews[keyOf(items[i].Artifact, chars)] = items[i].Preview
-	}
-	return nil
+	text, err := textAt(tx, a.Conversation, a.ID, a.Version)
+	a.Preview = strings.Clone(artel.Beginning(text, chars)) // and nothing more of it
+	return err
 }

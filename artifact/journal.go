@@ -188,6 +188,7 @@ func fold(tx store.Tx, conv artel.ConversationID, edits []store.Edit) error {
 	if err != nil {
 		return err
 	}
+	v.Preview = artel.Beginning(text, artel.PreviewChars)
 	return keep(tx, conv, last.Artifact, v, &text)
 }
 

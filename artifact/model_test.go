@@ -436,7 +436,7 @@ func wantKind(t *rapid.T, err error, k artel.Kind) {
 // sameHeads holds the readers of heads to the reference.
 func (h *history) sameHeads(t *rapid.T, at artel.MessageID) {
 	t.Helper()
-	items := must[[]artifact.InventoryItem](t)(h.c.Inventory(background, artel.Local, h.conv, at, 3))
+	items := must[[]artel.Artifact](t)(h.c.Inventory(background, artel.Local, h.conv, at, 3))
 	seen := 0
 	for id := range h.ref.rows {
 		want, there := h.ref.head(id, at)
@@ -449,11 +449,11 @@ func (h *history) sameHeads(t *rapid.T, at artel.MessageID) {
 		if err != nil || text != want.text || v.Number != want.number {
 			t.Fatalf("%s at %q is %q (%d), %v; want %+v", id, at, text, v.Number, err, want)
 		}
-		i := slices.IndexFunc(items, func(i artifact.InventoryItem) bool { return i.Artifact.ID == id })
+		i := slices.IndexFunc(items, func(a artel.Artifact) bool { return a.ID == id })
 		if i < 0 {
 			t.Fatalf("%s is not among %+v", id, items)
 		}
-		agree(t, items[i].Artifact, nil, want)
+		agree(t, items[i], nil, want)
 		runes := []rune(want.text)
 		if got, want := items[i].Preview, string(runes[:min(3, len(runes))]); got != want {
 			t.Fatalf("the preview of %s is %q, want %q", id, got, want)

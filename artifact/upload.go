@@ -111,11 +111,14 @@ func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel
 	}
 	v := artel.Version{
 		Author: AuthorUser, Update: artel.UpdateCreate, Provenance: artel.SourceUserUpload,
-		Title: firstChars(artel.Visible(s.Filename), maxTitle), Filename: s.Filename,
+		Title: artel.Beginning(artel.Visible(s.Filename), maxTitle), Filename: s.Filename,
 		MediaInfo: s.Info, Digest: s.Digest, InBlob: true, CreatedAt: now,
 	}
 	if v.Title == "" {
 		v.Title = string(id)
+	}
+	if s.text != nil {
+		v.Preview = artel.Beginning(*s.text, artel.PreviewChars)
 	}
 	// The journal needs no text of its own: the version is visible at once.
 	if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil {
@@ -174,18 +177,7 @@ func uploadName(filename string) (stem, ext string) {
 	}
 	room := maxUploadID - utf8.RuneCountInString(ext)
 	if room < 1 { // no extension anyone knows
-		return firstChars(s, maxUploadID), ""
+		return artel.Beginning(s, maxUploadID), ""
 	}
-	return firstChars(stem, room), ext
-}
-
-// firstChars returns the first n code points of s, or all of it.
-func firstChars(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
+	return artel.Beginning(stem, room), ext
 }

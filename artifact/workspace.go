@@ -317,7 +317,7 @@ func (w *Workspace) add(ctx context.Context, id artel.ArtifactID, title string, 
 	} else if _, err := artel.ParseArtifactID(string(id)); err != nil {
 		return artel.Artifact{}, err
 	}
-	if title = cmp.Or(title, firstChars(artel.Visible(s.Filename), maxTitle)); !hasShape(title) {
+	if title = cmp.Or(title, artel.Beginning(artel.Visible(s.Filename), maxTitle)); !hasShape(title) {
 		title = string(id)
 	}
 	if err := checkTitle(title); err != nil {

@@ -162,6 +162,7 @@ func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, next written
 	if next.doc != nil {
 		s := next.doc.Text()
 		text = &s
+		v.Preview = artel.Beginning(s, artel.PreviewChars)
 		if w.cfg.Run != "" && next.whole {
 			whole = text
 		}

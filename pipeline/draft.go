@@ -61,7 +61,7 @@ type Sources interface {
 	// Plan returns the task plan on a branch; false where there is none.
 	Plan(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID) (string, artel.Artifact, bool, error)
 	// Inventory returns the other artifacts, each text with its first characters.
-	Inventory(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) ([]artifact.InventoryItem, error)
+	Inventory(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) ([]artel.Artifact, error)
 	// Open returns the bytes of a ref; the caller closes it.
 	Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error)
 }

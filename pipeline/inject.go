@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/phrase"
 )
 
@@ -158,14 +157,14 @@ func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
 		}
 		return d.Locale.Say(phrase.ReminderNoArtifacts, nil), nil
 	}
-	items = slices.SortedFunc(slices.Values(items), func(a, b artifact.InventoryItem) int { // what is in use comes first
-		return cmp.Or(b.Artifact.UpdatedAt.Compare(a.Artifact.UpdatedAt), cmp.Compare(a.Artifact.ID, b.Artifact.ID))
+	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // what is in use comes first
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	var b strings.Builder
 	b.WriteString(d.Locale.Say(phrase.ReminderInventory, map[string]any{"Count": len(items)}))
 	b.WriteString("\n<artifacts_inventory>\n")
-	for _, it := range items[:min(len(items), maxInventory)] {
-		entry(&b, it, preview)
+	for _, a := range items[:min(len(items), maxInventory)] {
+		entry(&b, a, preview)
 	}
 	if more := len(items) - maxInventory; more > 0 {
 		b.WriteString(d.Locale.Say(phrase.ReminderMore, map[string]any{"Count": more}) + "\n")
@@ -175,22 +174,21 @@ func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
 }
 
 // entry writes one artifact: its facts, and of text the beginning.
-func entry(b *strings.Builder, it artifact.InventoryItem, preview int) {
-	a := it.Artifact
+func entry(b *strings.Builder, a artel.Artifact, preview int) {
 	fmt.Fprintf(b, `<artifact_slice id="%s" version="%d" type="%s" source="%s" size="%s"`,
 		attribute(string(a.ID)), a.Version, attribute(a.MediaType), a.Source, phrase.Size(a.Size))
 	if a.Binary {
 		fmt.Fprintf(b, ` kind="%s"`, a.Kind)
 	} else if preview > 0 {
 		by := "none"
-		if int64(len(it.Preview)) < a.Size && utf8.RuneCountInString(it.Preview) >= preview {
+		if int64(len(a.Preview)) < a.Size && utf8.RuneCountInString(a.Preview) >= preview {
 			by = "preview"
 		}
 		fmt.Fprintf(b, ` truncated_by="%s"`, by)
 	}
 	fmt.Fprintf(b, ">\n<title>%s</title>\n", attribute(oneLine(a.Title)))
-	if it.Preview != "" {
-		b.WriteString(it.Preview + "\n")
+	if a.Preview != "" {
+		b.WriteString(a.Preview + "\n")
 	}
 	b.WriteString("</artifact_slice>\n")
 }

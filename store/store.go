@@ -158,33 +158,12 @@ type Messages interface {
 // the path that ends in at. Tombstones are included and say so. For the empty
 // at, only what has no message is visible.
 type Artifacts interface {
-	// Heads returns them by ID.
+	// Heads returns them by ID. It reads no text: what it costs grows with the
+	// artifacts and the unfolded edits.
 	Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
 	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
 	// Exists reports whether id was ever used in c, on any branch.
 	Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error)
-
-	// Live returns the newest unfolded edit of each artifact on a branch, by
-	// ID, also where a version is newer. What it costs grows with the
-	// unfolded edits, not with the artifacts.
-	Live(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
-
-	// Changed returns the artifacts on whatever branch of which a version was
-	// folded or claimed after a mark, by ID, and the newest mark, which every
-	// such change makes grow; no mark is under 0. So whoever remembers heads
-	// asks for the head of these alone, and for what is live.
-	Changed(c artel.ConversationID, after int64) (ids []artel.ArtifactID, mark int64, err error)
-
-	// Beginnings returns the first chars code points of the text of each head
-	// that is a version and has its text; see [Versions.Thin].
-	Beginnings(c artel.ConversationID, at artel.MessageID, chars int) ([]Beginning, error)
-}
-
-// A Beginning is how the text of a version begins.
-type Beginning struct {
-	Artifact artel.ArtifactID
-	Number   int
-	Text     string
 }
 
 // Versions keeps what artifacts were: the visible versions, and the journal

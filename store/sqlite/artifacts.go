@@ -3,11 +3,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
-	"unicode/utf8"
+	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/store"
 )
 
 type artifacts struct{ *tx }
@@ -42,10 +42,6 @@ const (
 	atHead   = " AND v.owner = ?1 AND v.conversation = ?2 AND v.artifact = h.artifact AND v.number = h.number"
 )
 
-const beginningsQuery = newestOfAll + `
-	SELECT h.artifact, h.number, substr(CAST(v.text AS BLOB), 1, 4 * ?4) FROM head h JOIN versions v ON h.live = 0` + atHead + `
-	WHERE v.text IS NOT NULL ORDER BY 1`
-
 // liveQuery finds the newest unfolded edits.
 const liveQuery = "WITH RECURSIVE " + pathTable + `,
 	head AS (SELECT artifact, max(number) AS number, 1 AS live FROM edits WHERE owner = ?1 AND conversation = ?2 AND folded = 0` + onBranch + `
@@ -65,12 +61,108 @@ const oneHead = "WITH RECURSIVE " + pathTable + `
 
 const newestOnBranch = onBranch + " ORDER BY number DESC LIMIT 1"
 
+// fewOlder is for how many artifacts the state before the newest is looked up
+// one by one.
+const fewOlder = 16
+
 func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
 	const op = "store.Artifacts.Heads"
 	if err := t.branch(op, c, at); err != nil {
 		return nil, err
 	}
-	return t.heads(op, headsQuery, c, t.owner, c, at)
+	all, of, err := t.newest(op, c)
+	if err != nil {
+		return nil, err
+	}
+	there, err := t.onPath(op, c, at, of)
+	if err != nil {
+		return nil, err
+	}
+	heads := all[:0]
+	var older []int // heads that may have another state on this branch
+	for i, b := range of {
+		here := b.message == "" || there[b.message]
+		if !here && !b.mixed {
+			continue
+		}
+		if !here {
+			older = append(older, len(heads))
+		}
+		if len(heads) < i { // they are large
+			all[len(heads)] = all[i]
+		}
+		heads = all[:len(heads)+1]
+	}
+	if len(older) > fewOlder {
+		return t.heads(op, headsQuery, c, t.owner, c, at)
+	}
+	for _, i := range slices.Backward(older) {
+		a, err := t.Head(c, heads[i].ID, at)
+		switch {
+		case artel.KindOf(err) == artel.NotFound:
+			heads = slices.Delete(heads, i, i+1)
+		case err != nil:
+			return nil, err
+		default:
+			heads[i] = a
+		}
+	}
+	live, err := t.heads(op, liveQuery, c, t.owner, c, at)
+	if err != nil || len(live) == 0 {
+		return heads, err
+	}
+	return newer(heads, live), nil
+}
+
+// newer merges two lists by id; of two states of one artifact it takes the
+// newer one.
+func newer(a, b []artel.Artifact) []artel.Artifact {
+	out := make([]artel.Artifact, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch d := cmp.Compare(a[0].ID, b[0].ID); {
+		case d < 0 || d == 0 && a[0].Version >= b[0].Version:
+			out, a = append(out, a[0]), a[1:]
+			if d == 0 {
+				b = b[1:]
+			}
+		default:
+			out, b = append(out, b[0]), b[1:]
+			if d == 0 {
+				a = a[1:]
+			}
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// onPath tells which messages of the newest versions are on a branch. It goes
+// up the branch no further than it has to.
+func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID, of []belonging) (map[artel.MessageID]bool, error) {
+	there := map[artel.MessageID]bool{}
+	for _, b := range of {
+		if b.message != "" {
+			there[b.message] = false
+		}
+	}
+	if len(there) == 0 || at == "" {
+		return there, nil
+	}
+	left := len(there)
+	err := t.rows(op, string(at), "WITH RECURSIVE "+pathTable+" SELECT id FROM path", []any{t.owner, c, at}, func(rows *sql.Rows) error {
+		var id artel.MessageID
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		if _, ok := there[id]; ok {
+			there[id] = true
+			left--
+		}
+		if left == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	return there, err
 }
 
 func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
@@ -86,67 +178,6 @@ func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.Me
 		return artel.Artifact{}, err
 	}
 	return heads[0], nil
-}
-
-func (t artifacts) Live(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	const op = "store.Artifacts.Live"
-	if err := t.branch(op, c, at); err != nil {
-		return nil, err
-	}
-	return t.heads(op, liveQuery, c, t.owner, c, at)
-}
-
-func (t artifacts) Changed(c artel.ConversationID, after int64) (ids []artel.ArtifactID, mark int64, err error) {
-	const op = "store.Artifacts.Changed"
-	if err := t.known(op, c); err != nil {
-		return nil, 0, err
-	}
-	_, err = t.row(op, string(c), "SELECT coalesce(max(mark), 0) FROM artifacts WHERE owner = ? AND conversation = ?", []any{t.owner, c}, &mark)
-	if err != nil || mark <= after {
-		return nil, mark, err
-	}
-	err = t.rows(op, string(c), "SELECT id FROM artifacts WHERE owner = ? AND conversation = ? AND mark > ? ORDER BY id", []any{t.owner, c, max(after, 0)},
-		func(rows *sql.Rows) error {
-			var id artel.ArtifactID
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
-	return ids, mark, err
-}
-
-// mark says that versions of an artifact have changed.
-func (t artifacts) mark(op string, c artel.ConversationID, id artel.ArtifactID) error {
-	_, err := t.change(op, string(id), `UPDATE artifacts SET mark = 1 + (SELECT max(mark) FROM artifacts WHERE owner = ?1 AND conversation = ?2)
-		WHERE owner = ?1 AND conversation = ?2 AND id = ?3`, t.owner, c, id)
-	return err
-}
-
-func (t artifacts) Beginnings(c artel.ConversationID, at artel.MessageID, chars int) ([]store.Beginning, error) {
-	const op = "store.Artifacts.Beginnings"
-	if err := t.branch(op, c, at); err != nil {
-		return nil, err
-	}
-	var list []store.Beginning
-	err := t.rows(op, string(c), beginningsQuery, []any{t.owner, c, at, max(chars, 0)}, func(rows *sql.Rows) error {
-		var b store.Beginning
-		var bytes []byte // at least chars code points, and perhaps a part of one more
-		err := rows.Scan(&b.Artifact, &b.Number, &bytes)
-		b.Text = firstChars(bytes, chars)
-		list = append(list, b)
-		return err
-	})
-	return list, err
-}
-
-// firstChars returns the first n code points of s, or all of it.
-func firstChars(s []byte, n int) string {
-	size := 0
-	for ; n > 0 && size < len(s); n-- {
-		_, w := utf8.DecodeRune(s[size:])
-		size += w
-	}
-	return string(s[:size])
 }
 
 func (t artifacts) heads(op, query string, c artel.ConversationID, args ...any) ([]artel.Artifact, error) {

@@ -5,7 +5,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"iter"
 
 	"github.com/artelhq/artel"
@@ -42,7 +41,7 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 			defer t.end()
 			tell := func(u store.Use) error {
 				if ended = !yield(u, nil); ended {
-					return errEnded
+					return errEnough
 				}
 				return ctx.Err()
 			}
@@ -54,7 +53,7 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 				return tell(u)
 			})
 			for _, query := range textsQueries() {
-				if err != nil {
+				if err != nil || ended {
 					return err
 				}
 				err = t.rows(op, "", query, nil, func(rows *sql.Rows) error {
@@ -79,8 +78,6 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 		}
 	}
 }
-
-var errEnded = errors.New("the caller has had enough")
 
 // sumDigits is the length of a SHA-256 in hexadecimal.
 const sumDigits = 64

@@ -78,7 +78,7 @@ func (t imports) Version(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 	if _, err := t.change(op, string(id), insertVersion, append(key, row.values(text)...)...); err != nil {
 		return err
 	}
-	return artifacts(t).mark(op, c, id)
+	return artifacts(t).raise(op, c, id, v)
 }
 
 func (t imports) Finish(id artel.ConversationID) error {

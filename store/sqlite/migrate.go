@@ -57,9 +57,19 @@ func schemaOf(ctx context.Context, db *sql.DB) (int64, error) {
 	return version.Int64, err
 }
 
-// schemaIndexed is the migration that is written in Go: SQL alone cannot fold
-// text.
-const schemaIndexed = 3
+// The migrations that are written in Go: SQL alone cannot fold text, nor cut it
+// after a number of characters without reading all of it into one row.
+const (
+	schemaIndexed = 3
+	schemaNewest  = 9
+)
+
+func inGo() []*goose.Migration {
+	return []*goose.Migration{
+		goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: indexAll}, nil),
+		goose.NewGoMigration(schemaNewest, &goose.GoFunc{RunTx: packAll}, nil),
+	}
+}
 
 // latestSchema returns the newest migration in the program.
 func latestSchema() (int64, error) {
@@ -69,7 +79,7 @@ func latestSchema() (int64, error) {
 	}
 	number, _, _ := strings.Cut(entries[len(entries)-1].Name(), "_")
 	latest, err := strconv.ParseInt(number, 10, 64)
-	return max(latest, schemaIndexed), err
+	return max(latest, schemaNewest), err
 }
 
 // migrateTo applies the migrations up to version.
@@ -78,8 +88,7 @@ func migrateTo(ctx context.Context, db *sql.DB, version int64) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true),
-		goose.WithGoMigrations(goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: indexAll}, nil)))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(inGo()...))
 	if err != nil {
 		return err
 	}

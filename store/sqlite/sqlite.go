@@ -12,8 +12,8 @@
 // at once are on disk after one sync too. A panic in an update stays with its
 // caller.
 //
-// The schema is in migrations/, applied forward only when the file is opened; a
-// step that SQL cannot do is in search.go. Searches use an index of the parts
+// The schema is in migrations/, applied forward only when the file is opened;
+// steps that SQL cannot do are in search.go and newest.go. Searches use an index of the parts
 // of words, which the same update writes as the message.
 // Text is stored byte for byte; what is not UTF-8 is refused. Times keep
 // microseconds, in UTC. Several processes may open the same file.

@@ -109,7 +109,10 @@ func (t *tx) row(op, subject, query string, args []any, dest ...any) (found bool
 	return true, nil
 }
 
-// rows calls scan for each row of a query.
+// errEnough ends rows without an error.
+var errEnough = errors.New("no more rows are wanted")
+
+// rows calls scan for each row of a query, until it returns an error.
 func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) error) error {
 	if err := t.usable(op, false); err != nil {
 		return err
@@ -120,7 +123,9 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		if err := scan(rows); err != nil {
+		if err := scan(rows); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
 			return t.fail(op, subject, err)
 		}
 	}

@@ -81,7 +81,7 @@ func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Vers
 	if err != nil {
 		return err
 	}
-	return artifacts(t).mark(op, c, id)
+	return artifacts(t).raise(op, c, id, v)
 }
 
 func (t versions) Thin(c artel.ConversationID, id artel.ArtifactID, number int) error {
@@ -261,7 +261,7 @@ func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.
 				return err
 			}
 		}
-		if err := artifacts(t).mark(op, c, id); err != nil {
+		if err := artifacts(t).claim(op, c, id, m); err != nil {
 			return err
 		}
 	}
@@ -305,6 +305,13 @@ func noVersion(op string, id artel.ArtifactID, number int) error {
 	return artel.Errorf(artel.NotFound, op, string(id), "no version %d", number)
 }
 
+// facts are the JSON of the column media: what is known about the bytes, and
+// how a text begins.
+type facts struct {
+	artel.MediaInfo
+	Preview string `json:"preview,omitempty"`
+}
+
 // A versionRow holds the columns of versionNames.
 type versionRow struct {
 	v       artel.Version
@@ -317,7 +324,7 @@ type versionRow struct {
 func newVersionRow(op string, id artel.ArtifactID, v artel.Version, text *string) (*versionRow, error) {
 	r := &versionRow{v: v, created: micros(v.CreatedAt)}
 	if err := checkText(op, string(id), string(id), string(v.Message), string(v.Run), v.Author, string(v.Update),
-		v.Title, v.Filename, string(v.Provenance), string(v.Digest),
+		v.Title, v.Filename, string(v.Provenance), string(v.Digest), v.Preview,
 		v.MediaType, v.DeclaredType, string(v.Kind), v.Charset, string(v.DetectedBy)); err != nil {
 		return nil, err
 	}
@@ -332,7 +339,7 @@ func newVersionRow(op string, id artel.ArtifactID, v artel.Version, text *string
 		}
 	}
 	var err error
-	if r.media, err = encode(op, string(id), v.MediaInfo); err != nil {
+	if r.media, err = encode(op, string(id), facts{v.MediaInfo, v.Preview}); err != nil {
 		return nil, err
 	}
 	if v.Changes != nil {
@@ -367,9 +374,11 @@ func (r *versionRow) head() []any {
 
 func (r *versionRow) version() (artel.Version, error) {
 	r.v.CreatedAt = moment(r.created)
-	if err := json.Unmarshal([]byte(r.media), &r.v.MediaInfo); err != nil {
+	var f facts
+	if err := json.Unmarshal([]byte(r.media), &f); err != nil {
 		return artel.Version{}, err
 	}
+	r.v.MediaInfo, r.v.Preview = f.MediaInfo, f.Preview
 	if r.changes != nil {
 		if err := json.Unmarshal([]byte(*r.changes), &r.v.Changes); err != nil {
 			return artel.Version{}, err

@@ -3,6 +3,14 @@
 package storetest
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
 )
@@ -103,4 +111,98 @@ func artifactsExists(c *check) {
 		})
 	}
 	c.missing("Exists in no conversation", func(tx store.Tx) error { _, err := tx.Artifacts.Exists("cnv_none", "x"); return err })
+}
+
+// artifactsHistories compares heads with what the lists of versions and edits
+// say, over branches, in which artifacts have states of all kinds.
+func artifactsHistories(c *check) {
+	r := rand.New(rand.NewPCG(1, 2))
+	conv := c.conversation()
+	paths := map[artel.MessageID][]artel.MessageID{"": {""}}
+	messages := []artel.MessageID{""}
+	for i := range 6 {
+		parent := messages[r.IntN(len(messages))]
+		m := c.message(conv, parent)
+		messages, paths[m] = append(messages, m), append(slices.Clip(paths[parent]), m)
+		for j := range 40 {
+			c.anything(conv, messages, r, i*40+j)
+		}
+		c.update(func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"id_1", "id_2", "none"}, m) })
+		for _, at := range messages {
+			c.likeLists(conv, at, paths[at])
+		}
+	}
+}
+
+// anything makes the i-th change: an edit, an edit and its fold, or the fold of
+// an older edit.
+func (c *check) anything(conv artel.ConversationID, messages []artel.MessageID, r *rand.Rand, i int) {
+	id := artel.ArtifactID(fmt.Sprintf("id_%d", r.IntN(30)))
+	v := artel.Version{
+		Message: messages[r.IntN(len(messages))], Run: artel.RunID(fmt.Sprintf("run_%d", i)), Author: "a" + strconv.Itoa(i),
+		Update: artel.UpdateExact, Title: awkward, MediaInfo: plain(), Preview: "text " + strconv.Itoa(i), CreatedAt: c.at(i),
+	}
+	if r.IntN(8) == 0 {
+		v.Update, v.InBlob, v.MediaInfo, v.Preview = artel.UpdateDelete, true, artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage, Width: i}, ""
+	}
+	kind := r.IntN(3)
+	c.update(func(tx store.Tx) (err error) {
+		if kind == 0 {
+			edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, Unfolded: true})
+			if err != nil || len(edits) == 0 {
+				return err
+			}
+			return tx.Versions.Fold(conv, id, edits[r.IntN(len(edits))].Version, nil)
+		}
+		if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil || kind == 1 {
+			return err
+		}
+		return tx.Versions.Fold(conv, id, v, nil)
+	})
+}
+
+// likeLists holds that the heads at the end of a path are the newest of all
+// versions and unfolded edits on it.
+func (c *check) likeLists(conv artel.ConversationID, at artel.MessageID, path []artel.MessageID) {
+	c.view(func(tx store.Tx) error {
+		edits, err := tx.Versions.Edits(conv, store.EditQuery{})
+		if err != nil {
+			return err
+		}
+		newest := map[artel.ArtifactID]artel.Artifact{}
+		created := map[artel.ArtifactID]time.Time{}
+		state := func(id artel.ArtifactID, v artel.Version, live bool) {
+			if v.Number > newest[id].Version && slices.Contains(path, v.Message) {
+				a := v.Artifact(conv, id, created[id])
+				a.Live = live
+				newest[id] = a
+			}
+		}
+		for _, e := range edits {
+			if e.Number == 1 {
+				created[e.Artifact] = e.CreatedAt
+			}
+			if !e.Folded {
+				state(e.Artifact, e.Version, true)
+			}
+		}
+		ids, err := tx.Versions.Artifacts(conv)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			list, err := tx.Versions.List(conv, id)
+			if err != nil {
+				return err
+			}
+			for _, v := range list {
+				state(id, v, false)
+			}
+		}
+		want := slices.SortedFunc(maps.Values(newest), func(a, b artel.Artifact) int { return cmp.Compare(a.ID, b.ID) })
+		got, err := tx.Artifacts.Heads(conv, at)
+		c.same("Heads", slices.Concat(got), want)
+		return err
+	})
+	c.heads(conv, at) // as Head says
 }

@@ -91,9 +91,6 @@ type (
 		heads  func(artel.ConversationID, artel.MessageID) ([]artel.Artifact, error)
 		head   func(artel.ConversationID, artel.ArtifactID, artel.MessageID) (artel.Artifact, error)
 		exists func(artel.ConversationID, artel.ArtifactID) (bool, error)
-		live   func(artel.ConversationID, artel.MessageID) ([]artel.Artifact, error)
-		began  func(artel.ConversationID, artel.MessageID, int) ([]store.Beginning, error)
-		since  func(artel.ConversationID, int64) ([]artel.ArtifactID, int64, error)
 	}
 	brokenVersions struct {
 		store.Versions
@@ -222,27 +219,6 @@ func (b brokenArtifacts) Exists(c artel.ConversationID, id artel.ArtifactID) (bo
 		return b.Artifacts.Exists(c, id)
 	}
 	return b.exists(c, id)
-}
-
-func (b brokenArtifacts) Live(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	if b.live == nil {
-		return b.Artifacts.Live(c, at)
-	}
-	return b.live(c, at)
-}
-
-func (b brokenArtifacts) Changed(c artel.ConversationID, after int64) ([]artel.ArtifactID, int64, error) {
-	if b.since == nil {
-		return b.Artifacts.Changed(c, after)
-	}
-	return b.since(c, after)
-}
-
-func (b brokenArtifacts) Beginnings(c artel.ConversationID, at artel.MessageID, chars int) ([]store.Beginning, error) {
-	if b.began == nil {
-		return b.Artifacts.Beginnings(c, at, chars)
-	}
-	return b.began(c, at, chars)
 }
 
 func (b brokenVersions) Get(c artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {

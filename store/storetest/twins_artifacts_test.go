@@ -4,49 +4,22 @@ package storetest
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
 )
 
-// artifactTwins are those of the clauses about remembering and thinning.
+// artifactTwins are those of the clauses about heads and thinning.
 func artifactTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
-		"artifacts/live": nouns(func(tx *store.Tx) { // only where no version is newer
-			real := tx.Artifacts
-			tx.Artifacts = brokenArtifacts{Artifacts: real, live: func(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
+		"artifacts/histories": nouns(func(tx *store.Tx) { // what is newer on another branch is missing here
+			real, versions := tx.Artifacts, tx.Versions
+			tx.Artifacts = brokenArtifacts{Artifacts: real, heads: func(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
 				heads, err := real.Heads(c, at)
-				var live []artel.Artifact
-				for _, a := range heads {
-					if a.Live {
-						live = append(live, a)
-					}
-				}
-				return live, err
-			}}
-		}),
-		"artifacts/changed": nouns(func(tx *store.Tx) { // a claim is no change
-			real := tx.Artifacts
-			tx.Artifacts = brokenArtifacts{Artifacts: real, since: func(c artel.ConversationID, after int64) ([]artel.ArtifactID, int64, error) {
-				ids, mark, err := real.Changed(c, after)
-				for _, id := range ids {
-					a, _ := real.Head(c, id, "")
-					if a.ID == "" && after > 0 {
-						return nil, mark, err
-					}
-				}
-				return ids, mark, err
-			}}
-		}),
-		"artifacts/beginnings": nouns(func(tx *store.Tx) { // ends at a NUL, as C does
-			real := tx.Artifacts
-			tx.Artifacts = brokenArtifacts{Artifacts: real, began: func(c artel.ConversationID, at artel.MessageID, chars int) ([]store.Beginning, error) {
-				list, err := real.Beginnings(c, at, chars)
-				for i, b := range list {
-					list[i].Text, _, _ = strings.Cut(b.Text, "\x00")
-				}
-				return list, err
+				return slices.DeleteFunc(heads, func(a artel.Artifact) bool {
+					all, _ := versions.List(c, a.ID)
+					return len(all) > 0 && all[len(all)-1].Number > a.Version
+				}), err
 			}}
 		}),
 		"versions/get": nouns(func(tx *store.Tx) { // the journal's row

@@ -22,7 +22,7 @@ func versionsRoundTrip(c *check) {
 			MediaType: "text/markdown", DeclaredType: "text/plain", Kind: artel.KindText, Charset: "gb18030", DetectedBy: artel.FromContent,
 			Confidence: 0.1, Size: 5 << 40, Width: 1, Height: 2, Pages: 3, Duration: 1.0 / 3,
 		},
-		Digest: artel.NewDigest([32]byte{1}), InBlob: true, CreatedAt: c.at(2),
+		Digest: artel.NewDigest([32]byte{1}), InBlob: true, Preview: awkward, CreatedAt: c.at(2),
 	}
 	for id, v := range map[artel.ArtifactID]artel.Version{
 		"full": full, "zero": {Number: 1}, "empty": {Number: 1, Changes: []artel.Change{}},

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+)
+
+// A newest is what an artifact is at its newest visible version, over all
+// branches. Its row keeps it in one column, so that a list of many artifacts
+// reads one short row for each and none of their contents.
+type newest struct {
+	artel.Artifact // but for Conversation and what follows from it
+	belonging
+}
+
+// belonging says on which branches a newest is the head.
+type belonging struct {
+	message artel.MessageID // that the version belongs to
+	mixed   bool            // another version belongs to another message
+}
+
+// packing writes the fields of a newest one after the other, or reads them
+// back. A text is its length in bytes, ":" and itself; a number ends with ",".
+// What is read is a part of the string that it is read from.
+type packing struct {
+	out  []byte
+	in   string
+	at   int // the place in it
+	read bool
+	bad  bool // in is not what out was
+}
+
+// each visits the fields in their order, which the column depends on.
+func (p *packing) each(n *artel.Artifact, b *belonging) {
+	text(p, &n.ID)
+	number(p, &n.Version)
+	text(p, &b.message)
+	flag(p, &b.mixed)
+	text(p, &n.Title)
+	text(p, &n.Filename)
+	text(p, &n.MediaType)
+	text(p, &n.DeclaredType)
+	text(p, &n.Kind)
+	text(p, &n.Charset)
+	text(p, &n.DetectedBy)
+	measure(p, &n.Confidence)
+	number(p, &n.Size)
+	number(p, &n.Width)
+	number(p, &n.Height)
+	number(p, &n.Pages)
+	measure(p, &n.Duration)
+	text(p, &n.Digest)
+	flag(p, &n.InBlob)
+	text(p, &n.Source)
+	text(p, &n.LastEditor)
+	flag(p, &n.Deleted)
+	instant(p, &n.CreatedAt)
+	instant(p, &n.UpdatedAt)
+	text(p, &n.Preview)
+}
+
+func pack(n newest) string {
+	p := packing{out: make([]byte, 0, 512+len(n.Preview))}
+	p.each(&n.Artifact, &n.belonging)
+	return string(p.out)
+}
+
+func unpack(c artel.ConversationID, s string) (n newest, err error) {
+	err = unpackInto(&n.Artifact, &n.belonging, c, s)
+	return n, err
+}
+
+func unpackInto(a *artel.Artifact, b *belonging, c artel.ConversationID, s string) error {
+	p := packing{in: s, read: true}
+	p.each(a, b)
+	if p.bad || p.at != len(p.in) {
+		return artel.Errorf(artel.Internal, "store.Artifacts", string(c), "the newest version of an artifact cannot be read: %q", artel.Shorten(s, 80))
+	}
+	a.Conversation = c
+	a.Ref = artel.Ref{Conversation: c, Artifact: a.ID}
+	a.Binary = a.IsBinary()
+	return nil
+}
+
+func text[T ~string](p *packing, v *T) {
+	n := len(*v)
+	if number(p, &n); !p.read {
+		p.out = append(p.out, *v...)
+		return
+	}
+	if n < 0 || n > len(p.in)-p.at {
+		p.bad, n = true, 0
+	}
+	*v = T(p.in[p.at : p.at+n])
+	p.at += n
+}
+
+func number[T ~int | ~int64](p *packing, v *T) {
+	if !p.read {
+		p.out = append(strconv.AppendInt(p.out, int64(*v), 10), ',')
+		return
+	}
+	*v = T(p.integer())
+}
+
+func measure(p *packing, v *float64) {
+	if !p.read {
+		p.out = append(strconv.AppendFloat(p.out, *v, 'g', -1, 64), ',')
+		return
+	}
+	word, _, ok := strings.Cut(p.in[p.at:], ",")
+	p.at, p.bad = min(p.at+len(word)+1, len(p.in)), p.bad || !ok
+	switch word {
+	case "0", "1": // as most are
+		*v = float64(word[0] - '0')
+	default:
+		n, err := strconv.ParseFloat(word, 64)
+		*v, p.bad = n, p.bad || err != nil
+	}
+}
+
+func flag(p *packing, v *bool) {
+	n := 0
+	if *v {
+		n = 1
+	}
+	number(p, &n)
+	*v = n == 1
+}
+
+func instant(p *packing, v *time.Time) {
+	us := int64(0)
+	if !p.read {
+		us = micros(*v)
+	}
+	if number(p, &us); p.read {
+		*v = moment(us)
+	}
+}
+
+// integer reads a number. A list has so many that strconv takes too long.
+func (p *packing) integer() int64 {
+	n, i := int64(0), p.at
+	negative := i < len(p.in) && p.in[i] == '-'
+	if negative {
+		i++
+	}
+	begin := i
+	for i < len(p.in) && '0' <= p.in[i] && p.in[i] <= '9' {
+		n = 10*n + int64(p.in[i]-'0')
+		i++
+	}
+	if i == begin || i-begin > maxDigits || i == len(p.in) || p.in[i] != ',' {
+		p.bad = true
+		return 0
+	}
+	p.at = i + 1
+	if negative {
+		return -n
+	}
+	return n
+}
+
+// maxDigits is how many digits fit into an int64, whichever they are.
+const maxDigits = 18
+
+// newest returns that of every artifact that has a visible version, by id, and
+// what each belongs to.
+func (t artifacts) newest(op string, c artel.ConversationID) ([]artel.Artifact, []belonging, error) {
+	var packed []string
+	err := t.rows(op, string(c), "SELECT newest FROM artifacts WHERE owner = ? AND conversation = ? ORDER BY id", []any{t.owner, c},
+		func(rows *sql.Rows) error {
+			var s string
+			err := rows.Scan(&s)
+			if s != "" { // it has a visible version
+				packed = append(packed, s)
+			}
+			return err
+		})
+	if err != nil {
+		return nil, nil, err
+	}
+	all, of := make([]artel.Artifact, len(packed)), make([]belonging, len(packed))
+	for i, s := range packed {
+		if err := unpackInto(&all[i], &of[i], c, s); err != nil {
+			return nil, nil, t.fail(op, string(c), err)
+		}
+	}
+	return all, of, nil
+}
+
+// raise keeps v, which has become visible, as the newest of its artifact, if it
+// is that.
+func (t artifacts) raise(op string, c artel.ConversationID, id artel.ArtifactID, v artel.Version) error {
+	before, created, err := t.packed(op, c, id)
+	if err != nil {
+		return err
+	}
+	n := newest{v.Artifact(c, id, created), belonging{message: v.Message}}
+	if before != "" {
+		old, err := unpack(c, before)
+		if err != nil {
+			return t.fail(op, string(id), err)
+		}
+		n.mixed = old.mixed || old.message != v.Message
+		if old.Version > v.Number {
+			old.mixed = n.mixed
+			n = old
+		}
+	}
+	return t.keep(op, c, n)
+}
+
+// claim gives the newest version to m if it has no message.
+func (t artifacts) claim(op string, c artel.ConversationID, id artel.ArtifactID, m artel.MessageID) error {
+	s, _, err := t.packed(op, c, id)
+	if err != nil || s == "" {
+		return err
+	}
+	n, err := unpack(c, s)
+	if err != nil {
+		return t.fail(op, string(id), err)
+	}
+	if n.message != "" {
+		return nil
+	}
+	n.message = m
+	return t.keep(op, c, n)
+}
+
+func (t artifacts) packed(op string, c artel.ConversationID, id artel.ArtifactID) (newest string, created time.Time, err error) {
+	var us int64
+	_, err = t.row(op, string(id), "SELECT newest, created_at FROM artifacts WHERE owner = ? AND conversation = ? AND id = ?", []any{t.owner, c, id}, &newest, &us)
+	return newest, moment(us), err
+}
+
+func (t artifacts) keep(op string, c artel.ConversationID, n newest) error {
+	_, err := t.change(op, string(n.ID), "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", pack(n), t.owner, c, n.ID)
+	return err
+}
+
+// packAll is the migration that gives each artifact its newest version: it
+// takes the place of the mark by which readers found what had changed. Texts
+// are read one by one, and only those of the newest versions.
+func packAll(ctx context.Context, tx *sql.Tx) error {
+	for _, query := range []string{
+		"DROP INDEX artifacts_by_mark",
+		"ALTER TABLE artifacts DROP COLUMN mark",
+		"ALTER TABLE artifacts ADD COLUMN newest TEXT NOT NULL DEFAULT ''", // '': it has no visible version
+	} {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	var owner, conv, id string
+	for {
+		// The next one, after the one that came last.
+		n, found, err := packNext(ctx, tx, &owner, &conv, &id)
+		if err != nil || !found {
+			return err
+		}
+		if n.ID == "" { // it has only edits
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", pack(n), owner, conv, id); err != nil {
+			return err
+		}
+	}
+}
+
+func packNext(ctx context.Context, tx *sql.Tx, owner, conv, id *string) (n newest, found bool, err error) {
+	var created int64
+	err = tx.QueryRowContext(ctx, `SELECT owner, conversation, id, created_at FROM artifacts
+		WHERE (owner, conversation, id) > (?, ?, ?) ORDER BY owner, conversation, id LIMIT 1`, *owner, *conv, *id).Scan(owner, conv, id, &created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return n, false, nil
+	}
+	if err != nil {
+		return n, false, err
+	}
+	const one = " FROM versions v WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ?"
+	var r versionRow
+	var text []byte // has that many code points if the text has, and perhaps a part of one more
+	err = tx.QueryRowContext(ctx, "SELECT "+headColumns+", substr(CAST(v.text AS BLOB), 1, ?)"+one+" ORDER BY v.number DESC LIMIT 1",
+		utf8.UTFMax*artel.PreviewChars, *owner, *conv, *id).Scan(append(r.head(), &text)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return n, true, nil
+	}
+	if err != nil {
+		return n, false, err
+	}
+	v, err := r.version()
+	if err != nil {
+		return n, false, err
+	}
+	v.Preview = artel.Beginning(string(text), artel.PreviewChars)
+	n = newest{v.Artifact(artel.ConversationID(*conv), artel.ArtifactID(*id), moment(created)), belonging{message: v.Message}}
+	err = tx.QueryRowContext(ctx, "SELECT min(v.message) <> max(v.message)"+one, *owner, *conv, *id).Scan(&n.mixed)
+	return n, true, err
+}

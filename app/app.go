@@ -79,6 +79,7 @@ type App struct {
 	Mechanisms    *Mechanisms
 	Answers       *Answers
 	Imports       *Imports
+	Storage       *Storage
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -101,6 +102,7 @@ func New(c Config) (*App, error) {
 		},
 		Answers: &Answers{k},
 		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
+		Storage: &Storage{core: k, alone: c.Files.Alone},
 	}, nil
 }
 

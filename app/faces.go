@@ -7,6 +7,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/sweep"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -53,6 +54,8 @@ type (
 	ToolResult = tool.Result
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
+	// Collected says what a collection of garbage has found and done.
+	Collected = sweep.Report
 )
 
 // The scopes.

@@ -19,7 +19,8 @@ type Files struct {
 	publicBase string
 }
 
-// FileOptions are how files leave by other ways than the API itself.
+// FileOptions are how files leave by other ways than the API itself, and how
+// long they stay.
 type FileOptions struct {
 	// Key signs addresses. Who has it can make addresses that open every file.
 	// nil: one of this process, so that no address outlives it.
@@ -28,6 +29,10 @@ type FileOptions struct {
 	// PublicBase is the address of a CDN that takes what it has not from
 	// [tool.ToolResultsURL] of this server; "": there is none. See [Files.Elsewhere].
 	PublicBase string
+
+	// Alone says why the bytes may belong to somebody whose rows are elsewhere,
+	// in which case none are removed; nil: they never do.
+	Alone func() error
 }
 
 // A File is some bytes and what a face needs to serve them. The caller closes

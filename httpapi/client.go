@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/sse"
 )
 
@@ -138,6 +139,18 @@ func (c *Client) Sign(ctx context.Context, ref artel.Ref, d time.Duration) (out 
 		out.URL = c.base + out.URL
 	}
 	return out, err
+}
+
+// CollectGarbage removes the bytes that nothing refers to and that were put
+// before the grace time; with dry it only says which.
+func (c *Client) CollectGarbage(ctx context.Context, dry bool, grace time.Duration) (out app.Collected, err error) {
+	return out, c.json(ctx, http.MethodPost, fmt.Sprintf("/gc?dry_run=%t&grace=%d", dry, int(grace.Seconds())), nil, &out)
+}
+
+// Collection says how far the collection of garbage is, or how the last one of
+// the server ended.
+func (c *Client) Collection(ctx context.Context) (out app.CollectionState, err error) {
+	return out, c.json(ctx, http.MethodGet, "/gc", nil, &out)
 }
 
 // Log reads a page of a conversation's log, without waiting for what comes.

@@ -65,6 +65,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.exports()
 	f.imports()
 	f.files()
+	f.storage()
 	f.tools()
 	f.models()
 	f.mechanisms()

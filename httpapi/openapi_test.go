@@ -36,6 +36,7 @@ GET    /conversations/{cid}/messages
 GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
+GET    /gc
 GET    /runs/{rid}
 GET    /services
 GET    /tools
@@ -50,6 +51,7 @@ POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /files/{ref}/sign
+POST   /gc
 POST   /media/detect
 POST   /route
 POST   /runs/{rid}/cancel

@@ -92,7 +92,7 @@ func newRoot() *cobra.Command {
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), modelsCommand(&g),
-		demoCommand(&g), fakeCommand(), versionCommand(&g),
+		gcCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root
 }

@@ -14,14 +14,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/fetch"
 	"github.com/artelhq/artel/httpapi"
@@ -29,7 +27,6 @@ import (
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/store/sqlite"
 	"github.com/artelhq/artel/webui"
 )
 
@@ -39,6 +36,7 @@ type server struct {
 	handler  http.Handler
 	database string      // path of the database file
 	opened   os.FileInfo // the file that was opened there
+	purged   atomic.Bool // something was, since garbage was collected last
 	services *model.Registry
 	found    []model.Service // configured and from the environment
 	findings []model.Finding // where they were looked for
@@ -81,41 +79,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.data, 0o700); err != nil {
-		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
-	}
-	lock := flock.New(filepath.Join(o.data, "lock"))
-	held, err := lock.TryLock()
-	if err != nil {
-		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be locked: %w", err)
-	}
-	if !held {
-		return artel.Errorf(artel.Conflict, "serve", o.data, "another server uses this data directory; stop it, or choose another with --data")
-	}
-	s.close = append(s.close, lock.Unlock)
-	// What a server that was killed had spooled is of no use to anybody.
-	spool := filepath.Join(o.data, "spool")
-	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
-		return artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
-	}
-	s.database = filepath.Join(o.data, "artel.db")
-	db, err := sqlite.Open(ctx, s.database, sqlite.Options{})
+	db, blobs, err := s.openData(ctx, o)
 	if err != nil {
 		return err
 	}
-	s.close = append(s.close, db.Close)
-	if s.opened, err = os.Stat(s.database); err != nil {
-		return artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be looked at: %w", err)
-	}
-	blobDir := filepath.Join(o.data, "blobs")
-	if o.config.Blobs.Dir != "" {
-		blobDir = o.config.relative(o.config.Blobs.Dir)
-	}
-	blobs, err := blob.OpenDir(blobDir)
-	if err != nil {
-		return err
-	}
-	s.close = append(s.close, blobs.Close)
 	key, err := signingKey(filepath.Join(o.data, "signing.key"))
 	if err != nil {
 		return err
@@ -128,14 +95,14 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
-		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase},
+		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase, Alone: o.alone},
 		Web:   fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
 			Caller:    model.CallerOptions{Log: s.log},
 			Context:   app.Context{Placement: o.config.Artifacts.Placement, Settings: settings},
 			Locale:    phrase.ParseLocale(o.config.Locale),
-			SpoolDir:  spool,
+			SpoolDir:  o.spoolDir(),
 			Log:       s.log,
 		},
 	})
@@ -276,6 +243,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.askServices(background) })
 	wg.Go(func() { s.tidy(background) })
+	wg.Go(func() { s.collect(background) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)
@@ -323,7 +291,11 @@ func (s *server) tidy(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
-		if _, err := s.app.Purge(ctx); err != nil && ctx.Err() == nil {
+		n, err := s.app.Purge(ctx)
+		if n > 0 {
+			s.purged.Store(true)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("deleted conversations could not be removed", "err", err)
 		}
 		select {
@@ -333,6 +305,43 @@ func (s *server) tidy(ctx context.Context) {
 		}
 		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
 			s.log.Warn("unfinished runs could not be looked for", "err", err)
+		}
+	}
+}
+
+// When garbage is collected: soon after the start, since who stops the server
+// every evening has garbage too; then once a day, and within an hour of anything
+// being purged. It removes a few hundred blobs in a second at most, so that
+// those who work notice nothing.
+const (
+	firstCollection = 10 * time.Minute
+	collectionTick  = time.Hour
+	collectionEvery = 24 * time.Hour
+	collectionPace  = 200
+)
+
+// collect removes the bytes that nothing refers to, from time to time.
+func (s *server) collect(ctx context.Context) {
+	next := time.NewTimer(firstCollection)
+	defer next.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		next.Reset(collectionTick)
+		if purged := s.purged.Swap(false); !purged && time.Since(last) < collectionEvery {
+			continue
+		}
+		last = time.Now()
+		r, err := s.app.Storage.Collect(ctx, app.CollectOptions{Grace: app.DefaultGrace, Pace: collectionPace})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("garbage could not be collected", "err", err)
+		}
+		if r.Removed.Count > 0 || r.Staged.Count > 0 {
+			s.log.Info("bytes that nothing refers to were removed", "blobs", r.Removed.Count, "bytes", r.Removed.Bytes, "staged", r.Staged.Count)
 		}
 	}
 }

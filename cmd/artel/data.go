@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+// errInUse says that somebody else has the lock of a data directory.
+var errInUse = errors.New("another server uses this data directory")
+
+const databaseFile = "artel.db"
+
+// blobDir is the folder of the blobs.
+func (o serverOptions) blobDir() string {
+	if o.config.Blobs.Dir != "" {
+		return o.config.relative(o.config.Blobs.Dir)
+	}
+	return filepath.Join(o.data, "blobs")
+}
+
+// spoolDir is where request bodies go that are looked at and dropped.
+func (o serverOptions) spoolDir() string { return filepath.Join(o.data, "spool") }
+
+// openData takes the data directory for this process alone and opens what is
+// in it; closing the server gives it back.
+func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, *blob.Dir, error) {
+	if err := os.MkdirAll(o.data, 0o700); err != nil {
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
+	}
+	lock := flock.New(filepath.Join(o.data, "lock"))
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be locked: %w", err)
+	}
+	if !held {
+		return nil, nil, artel.Errorf(artel.Conflict, "serve", o.data, "%w; stop it, or choose another with --data", errInUse)
+	}
+	s.close = append(s.close, lock.Unlock)
+	// What a server that was killed had spooled is of no use to anybody.
+	spool := o.spoolDir()
+	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
+	}
+	s.database = filepath.Join(o.data, databaseFile)
+	db, err := sqlite.Open(ctx, s.database, sqlite.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	s.close = append(s.close, db.Close)
+	if s.opened, err = os.Stat(s.database); err != nil {
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be looked at: %w", err)
+	}
+	blobs, err := blob.OpenDir(o.blobDir())
+	if err != nil {
+		return nil, nil, err
+	}
+	s.close = append(s.close, blobs.Close)
+	if o.config.Blobs.Dir != "" {
+		if err := claimBlobs(o.blobDir(), o.data); err != nil {
+			return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.blobDir(), "the folder of the blobs cannot be written: %w", err)
+		}
+	}
+	return db, blobs, nil
+}
+
+// usersFile lies in a folder of blobs that a configuration names, and names
+// the data directories that do, one on each line.
+const usersFile = "data-directories"
+
+// alone says why no bytes may be removed: rows of another data directory refer
+// to bytes in the same folder, where they would look like garbage.
+func (o serverOptions) alone() error {
+	others, err := otherUsers(o.blobDir(), o.data)
+	if err != nil {
+		return artel.Errorf(artel.Unavailable, "gc", o.blobDir(), "who else uses this folder cannot be read: %w", err)
+	}
+	if len(others) > 0 {
+		return artel.Errorf(artel.Conflict, "gc", o.blobDir(), "the data directory %s has its bytes in this folder too, so that nothing here is removed; give each a folder of its own (blobs.dir)", others[0])
+	}
+	return nil
+}
+
+// claimBlobs notes that a data directory has its bytes in a folder.
+func claimBlobs(dir, data string) error {
+	path, err := filepath.Abs(data)
+	if err != nil {
+		return err
+	}
+	users, err := readUsers(dir)
+	if err != nil || users[path] {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, usersFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(path + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// otherUsers returns the other data directories that are still there and have
+// their bytes in a folder: those that claimed it, and the one that it lies in.
+func otherUsers(dir, data string) (others []string, err error) {
+	path, err := filepath.Abs(data)
+	if err != nil {
+		return nil, err
+	}
+	around, err := filepath.Abs(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	users, err := readUsers(dir)
+	others = append(slices.Sorted(maps.Keys(users)), around)
+	return slices.DeleteFunc(others, func(user string) bool {
+		_, err := os.Stat(filepath.Join(user, databaseFile))
+		return err != nil || user == path
+	}), err
+}
+
+func readUsers(dir string) (map[string]bool, error) {
+	f, err := os.Open(filepath.Join(dir, usersFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	users := map[string]bool{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if line := strings.TrimSpace(lines.Text()); line != "" {
+			users[line] = true
+		}
+	}
+	return users, lines.Err()
+}

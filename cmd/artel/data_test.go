@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestOtherUsers(t *testing.T) {
+	base := t.TempDir()
+	blobs := filepath.Join(base, "one", "blobs")
+	for _, dir := range []string{blobs, filepath.Join(base, "two"), filepath.Join(base, "three")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what, data string, want int) {
+		t.Helper()
+		if others, err := otherUsers(blobs, filepath.Join(base, data)); err != nil || len(others) != want {
+			t.Errorf("%s: got %q, %v, want %d", what, others, err, want)
+		}
+	}
+	check("nobody", "one", 0)
+	for _, data := range []string{"two", "two", "three"} { // a second time is no second user
+		if err := claimBlobs(blobs, filepath.Join(base, data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("a directory that was removed", "two", 0)
+	for _, data := range []string{"one", "three"} {
+		if err := os.WriteFile(filepath.Join(base, data, databaseFile), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("the one around it", "one", 1)
+	check("one that claimed it", "three", 1)
+	check("one of three", "two", 2)
+	if text, err := os.ReadFile(filepath.Join(blobs, usersFile)); err != nil || string(text) != filepath.Join(base, "two")+"\n"+filepath.Join(base, "three")+"\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}

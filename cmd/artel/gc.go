@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/sweep"
+)
+
+// A collecting is what artel gc is asked to do.
+type collecting struct {
+	data  string
+	dry   bool
+	grace time.Duration
+}
+
+func gcCommand(g *globals) *cobra.Command {
+	var c collecting
+	cmd := &cobra.Command{
+		Use: "gc", Short: "Remove the bytes that nothing refers to", Args: usage(cobra.NoArgs),
+		Long: `Removes the bytes that no version, message or event refers to: uploads that were
+never used, and what deleted conversations and broken imports have left. A server
+does so by itself, once a day and after something was deleted.
+
+Where no server uses the data directory, it works on that; else, and with
+--server, it asks the server. What was put within --grace stays, because somebody
+may be about to refer to it.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd, g) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	flags.BoolVar(&c.dry, "dry-run", false, "remove nothing, and say what would be removed")
+	flags.DurationVar(&c.grace, "grace", app.DefaultGrace, "keep what was put within this time")
+	return cmd
+}
+
+func (c collecting) run(cmd *cobra.Command, g *globals) error {
+	if c.grace < 0 {
+		return usageError{fmt.Errorf("--grace %s: want a time from 0", c.grace)}
+	}
+	report, err := c.collect(cmd, g)
+	if err != nil {
+		return err
+	}
+	return g.print(cmd, report, func(w printer) {
+		amount := func(what string, a sweep.Amount) {
+			w.linef("%s\t%d\t%s", what, a.Count, phrase.Size(a.Bytes))
+		}
+		gone := "removed"
+		if report.DryRun {
+			gone = "would be removed"
+			for _, d := range report.Digests {
+				w.line(string(d))
+			}
+			if n := report.Removed.Count - int64(len(report.Digests)); n > 0 {
+				w.linef("… and %d more", n)
+			}
+		}
+		amount(gone, report.Removed)
+		amount("wanted", report.Wanted)
+		amount("put within "+c.grace.String(), report.Young)
+		if report.Staged.Count > 0 {
+			amount("of broken writes, removed", report.Staged)
+		}
+	})
+}
+
+// collect works on the data directory where that is free, else it asks.
+func (c collecting) collect(cmd *cobra.Command, g *globals) (app.Collected, error) {
+	if cmd.Flags().Changed("server") || os.Getenv("ARTEL_SERVER") != "" {
+		return c.ask(cmd, g)
+	}
+	_, err := os.Stat(filepath.Join(c.data, databaseFile))
+	if err != nil && cmd.Flags().Changed("data") {
+		return app.Collected{}, usageError{fmt.Errorf("--data %s: there is no database in it", c.data)}
+	}
+	if err != nil {
+		return c.ask(cmd, g)
+	}
+	report, err := c.directly(cmd, g)
+	if errors.Is(err, errInUse) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "artel: a server uses %s; asking %s\n", c.data, g.server)
+		return c.ask(cmd, g)
+	}
+	return report, err
+}
+
+// directly opens the data directory for this process alone.
+func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, error) {
+	conf, err := loadConfig(g.config)
+	if err != nil {
+		return app.Collected{}, err
+	}
+	o := serverOptions{data: c.data, config: conf, log: newLog(conf)}
+	s := &server{config: conf, log: o.log}
+	defer s.shut()
+	db, blobs, err := s.openData(cmd.Context(), o)
+	if err != nil {
+		return app.Collected{}, err
+	}
+	a, err := app.New(app.Config{
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: model.NewRegistry(nil, ""),
+		Files: app.FileOptions{Alone: o.alone}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
+	})
+	if err != nil {
+		return app.Collected{}, err
+	}
+	if !c.dry {
+		if _, err := a.Purge(cmd.Context()); err != nil {
+			return app.Collected{}, err
+		}
+	}
+	var report app.Collected
+	err = watched(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
+		report, err = a.Storage.Collect(ctx, app.CollectOptions{DryRun: c.dry, Grace: c.grace})
+		return err
+	}, func(context.Context) (app.CollectionState, error) { return a.Storage.Collection(), nil })
+	return report, err
+}
+
+// ask has a server do it.
+func (c collecting) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
+	if c.grace < app.MinGrace {
+		return app.Collected{}, usageError{fmt.Errorf("--grace %s: a running server keeps what was put within %s, because somebody may be uploading; stop it for less", c.grace, app.MinGrace)}
+	}
+	var report app.Collected
+	client := g.client()
+	err := watched(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
+		report, err = client.CollectGarbage(ctx, c.dry, c.grace)
+		return err
+	}, client.Collection)
+	return report, err
+}
+
+// watched does some work, and tells on a terminal how far it is.
+func watched(ctx context.Context, w io.Writer, work func(context.Context) error, far func(context.Context) (app.CollectionState, error)) error {
+	f, ok := w.(*os.File)
+	if !ok {
+		return work(ctx)
+	}
+	if stat, err := f.Stat(); err != nil || stat.Mode()&os.ModeCharDevice == 0 {
+		return work(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			fmt.Fprint(f, "\r\x1b[K")
+			return err
+		case <-tick.C:
+			if state, err := far(ctx); err == nil && state.Running {
+				r := state.Report
+				fmt.Fprintf(f, "\r\x1b[K%s: %d references, %d blobs, %d to remove", r.Phase, r.References, r.Blobs.Count, r.Removed.Count)
+			}
+		}
+	}
+}

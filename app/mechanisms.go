@@ -34,6 +34,14 @@ func (m *Mechanisms) Detect(ctx context.Context, u Upload) (artel.MediaInfo, err
 	return media.Measure(ctx, s.info, s.file), nil
 }
 
+// Sniff says what some bytes are that are whole in memory, without measuring
+// them; Body is not read.
+func (m *Mechanisms) Sniff(raw []byte, u Upload) artel.MediaInfo {
+	info := media.Detect(raw, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
+	info.Size = int64(len(raw))
+	return info
+}
+
 // Route calls encode with what a model would get of some bytes. The result is
 // valid until encode returns.
 func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(*route.Result) error) error {

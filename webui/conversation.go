@@ -4,6 +4,7 @@ package webui
 
 import (
 	"errors"
+	"math"
 	"net/http"
 
 	"github.com/artelhq/artel"
@@ -127,6 +128,9 @@ func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.Me
 			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent)
 		}
 		v := view{face: ui, conversation: id, locale: locale(r)}
+		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+			return nil, "", err
+		}
 		shown, err = v.messages(ctx, branch, active)
 		return shown, older, err
 	}

@@ -29,13 +29,15 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 			}
 			return s
 		},
-		"foreign": func(s string) bool { return foreign(l, s) },
-		"tasks":   func(html template.HTML) template.HTML { return tasks(l, html) },
-		"visible": artel.Visible,
-		"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"hour":    func(t time.Time) string { return t.Local().Format("15:04") },
-		"day":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
-		"when":    func(t time.Time) string { return when(l, t.Local(), time.Now()) },
+		"foreign":    func(s string) bool { return foreign(l, s) },
+		"tasks":      func(html template.HTML) template.HTML { return tasks(l, html) },
+		"visible":    artel.Visible,
+		"dimensions": dimensions,
+		"playtime":   playtime,
+		"clock":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"hour":       func(t time.Time) string { return t.Local().Format("15:04") },
+		"day":        func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },
+		"when":       func(t time.Time) string { return when(l, t.Local(), time.Now()) },
 	}
 }
 

@@ -111,6 +111,8 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			return err
 		}
 		return s.artifactsNow(ctx, out) // the files that it brought
+	case artel.EventContextBuilt:
+		return s.waysNow(ctx, out, e)
 	case artel.EventMessageDelta:
 		p, err := payload[artel.MessageDelta](e)
 		if err != nil {
@@ -189,9 +191,11 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 			return err
 		}
 	}
+	before := 0
 	for _, part := range p.Message.Parts {
 		if res, ok := part.(artel.ToolResult); ok {
-			s.finish(&card, res)
+			s.finish(&card, p.Message.ID, before, res)
+			before += mediaIn(res)
 		}
 	}
 	delete(s.cards, p.Call)
@@ -234,6 +238,27 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		return err
 	}
 	return s.artifactsNow(ctx, out)
+}
+
+// waysNow tells how a model call gets its attachments, each where it is shown.
+func (s *stream) waysNow(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.ContextBuilt](e)
+	if err != nil {
+		return err
+	}
+	ways, err := s.ways(ctx, e.Seq)
+	if err != nil {
+		return err
+	}
+	next := map[artel.MessageID]int{}
+	for _, a := range p.Attachments {
+		w := ways[place{a.Message, next[a.Message]}]
+		next[a.Message]++
+		if err := s.put(out, "way", w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notice says why a run ended early and what helps.

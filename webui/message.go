@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"html/template"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,9 +47,11 @@ func (b Blocks) Number(i int) int { return b.From + i }
 // A File is a picture, document or other file that is shown as a card.
 type File struct {
 	Name, Icon string
-	About      string // kind and size
-	URL        string // of its view; "": there is none
-	Thumb      string // of a picture
+	About      string       // kind and size
+	URL        string       // of its view; "": there is none
+	Thumb      string       // of a picture
+	Download   template.URL // of its bytes; "": they are not offered
+	Way        Way          // how a model got it
 }
 
 // A Call is one tool call as a card.
@@ -81,6 +84,15 @@ type view struct {
 	*face
 	conversation artel.ConversationID
 	locale       phrase.Locale
+	known        map[place]Way // how attachments were sent
+}
+
+// wayOf is how the n-th media part of a message was sent, or the place where
+// that will be told.
+func (v view) wayOf(m artel.MessageID, n int) Way {
+	w := v.known[place{m, n}]
+	w.ID = wayID(m, n)
+	return w
 }
 
 // messages joins tool results to the cards of their calls. A call without a
@@ -98,11 +110,13 @@ func (v view) messages(ctx context.Context, branch []artel.Message, active artel
 			}
 		}
 		if m.Role == artel.RoleTool {
+			first := 0
 			for _, p := range m.Parts {
 				res, ok := p.(artel.ToolResult)
 				if at, found := cards[res.CallID]; ok && found {
-					v.finish(&out[at[0]].Calls[at[1]], res)
+					v.finish(&out[at[0]].Calls[at[1]], m.ID, first, res)
 				}
+				first += mediaIn(res)
 			}
 			continue
 		}
@@ -136,7 +150,9 @@ func (v view) message(m artel.Message) Message {
 		case artel.Reasoning:
 			thoughts = append(thoughts, p.Text)
 		case artel.Media:
-			out.Files = append(out.Files, v.file(p))
+			f := v.file(p)
+			f.Way = v.wayOf(m.ID, len(out.Files))
+			out.Files = append(out.Files, f)
 		case artel.ToolCall:
 			out.Calls = append(out.Calls, v.call(p.ID, p.Name, p.Arguments))
 		}
@@ -200,10 +216,16 @@ func (v view) file(m artel.Media) File {
 	if m.Ref.Artifact != "" {
 		f.URL = artifactURL(v.conversation, m.Ref)
 	}
-	if m.Kind == artel.KindImage {
-		f.Thumb = app.FileURL(m.Ref)
-	}
+	f.Thumb = thumb(m.Ref, m.Kind, m.MediaType)
 	return f
+}
+
+// thumb is the address of a small picture of a picture; "": there is none.
+func thumb(ref artel.Ref, kind artel.MediaKind, mediaType string) string {
+	if kind != artel.KindImage || !slices.Contains(pictures, mediaType) {
+		return ""
+	}
+	return app.FileURL(ref)
 }
 
 // iconOf is the icon of a kind of file.
@@ -240,14 +262,26 @@ func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
 	return Call{ID: id, Name: name, Subject: artel.Shorten(subject, 80), Arguments: v.arguments(args), State: stateRunning}
 }
 
-func (v view) finish(c *Call, res artel.ToolResult) {
-	c.Result, c.State = v.result(res), stateDone
+// finish puts the result of a call on its card; the message that holds it has
+// media before it.
+func (v view) finish(c *Call, m artel.MessageID, before int, res artel.ToolResult) {
+	c.Result, c.State = v.result(m, before, res), stateDone
 	if res.IsError {
 		c.State = stateFailed
 	}
 	if res.Millis > 0 {
 		c.Took = duration(time.Duration(res.Millis) * time.Millisecond)
 	}
+}
+
+// mediaIn counts the media of a result.
+func mediaIn(res artel.ToolResult) (n int) {
+	for _, p := range res.Parts {
+		if _, ok := p.(artel.Media); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // duration writes how long something took: "85 ms", "1.2 s", "3 min 5 s".

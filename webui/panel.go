@@ -4,6 +4,7 @@ package webui
 
 import (
 	"context"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -117,9 +118,7 @@ func (v view) artifacts(ctx context.Context) (Artifacts, error) {
 			Artifact: a, URL: artifactURL(v.conversation, artel.Ref{Artifact: a.ID}), Icon: iconOf(a.Kind, a.MediaType),
 			SizeText: phrase.Size(a.Size), By: v.madeBy(a.Source, a.LastEditor),
 		}
-		if a.Kind == artel.KindImage {
-			item.Thumb = app.FileURL(a.MediaPart().Ref)
-		}
+		item.Thumb = thumb(a.MediaPart().Ref, a.Kind, a.MediaType)
 		out.Items = append(out.Items, item)
 	}
 	deleted, err := v.app.Artifacts.Deleted(ctx, v.conversation, "")
@@ -173,27 +172,29 @@ func artifactURL(c artel.ConversationID, ref artel.Ref) string {
 
 // A Viewer shows one artifact: as it is now, or one of its versions.
 type Viewer struct {
-	ID       artel.ArtifactID
-	Title    string
-	Number   int  // of the shown version
-	Follows  bool // it shows what is newest, also when that changes
-	Live     bool // a run is at work on it
-	Media    artel.MediaInfo
-	Icon     string
-	SizeText string
-	By       string
-	Value    Value
-	Blocks   Blocks // of Markdown, in the place of Value
-	Cut      string // how much of the text is shown; "": all
-	Tabs     []Tab
-	FileURL  string // of the bytes
-	TextURL  string // of the text as JSON; "": it is no text
-	Newest   string // where what is newest is shown
-	Versions []Listing
-	Compare  *Comparison // in the place of Value
-	Editing  *Editing    // in the place of Value
-	EditURL  string      // where the text can be changed; "": it cannot here
-	Exports  []Export
+	ID        artel.ArtifactID
+	Title     string
+	Number    int  // of the shown version
+	Follows   bool // it shows what is newest, also when that changes
+	Live      bool // a run is at work on it
+	Media     artel.MediaInfo
+	Icon      string
+	SizeText  string
+	By        string
+	Value     Value
+	Blocks    Blocks // of Markdown, in the place of Value
+	Cut       string // how much of the text is shown; "": all
+	Extracted bool   // Blocks is the text that was taken out of a document
+	Problem   string // why there is no text of a document; "": there is, or nobody asked
+	Tabs      []Tab
+	FileURL   string // of the bytes
+	TextURL   string // of the text as JSON; "": it is no text
+	Newest    string // where what is newest is shown
+	Versions  []Listing
+	Compare   *Comparison // in the place of Value
+	Editing   *Editing    // in the place of Value
+	EditURL   string      // where the text can be changed; "": it cannot here
+	Exports   []Export
 }
 
 // URL is where what is done to the artifact goes.
@@ -246,18 +247,6 @@ const (
 	tabEdit    = "edit"
 )
 
-func tabName(tab string) phrase.Key {
-	switch tab {
-	case tabCode:
-		return phrase.PageCode
-	case tabPlain:
-		return phrase.PagePlain
-	case tabDiff:
-		return phrase.PageChanges
-	}
-	return phrase.PagePreview
-}
-
 func (v view) viewer(r *http.Request) (*Viewer, error) {
 	ctx, c := r.Context(), v.conversation
 	id, err := artel.ParseArtifactID(r.PathValue("id"))
@@ -286,15 +275,12 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	out.SizeText, out.Icon = phrase.Size(out.Media.Size), iconOf(out.Media.Kind, out.Media.MediaType)
 	out.FileURL = app.FileURL(artel.Ref{Conversation: c, Artifact: id, Version: asked})
 	out.Newest = artifactURL(c, artel.Ref{Artifact: id})
-	if text == nil {
-		f := File{Name: out.Title, Icon: out.Icon, URL: out.FileURL, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
-		out.Value = fileValue(out.Media.Kind, out.Media.MediaType, out.FileURL, f)
-		out.Versions, err = v.versions(ctx, id, asked, "")
-		return out, err
-	}
 	tab := r.URL.Query().Get("view")
 	if out.Versions, err = v.versions(ctx, id, asked, tab); err != nil {
 		return nil, err
+	}
+	if text == nil {
+		return out, v.showFile(ctx, out, asked, tab)
 	}
 	out.TextURL = v.textURL(id, asked)
 	out.Exports = []Export{
@@ -338,20 +324,8 @@ func (v view) showText(out *Viewer, text string, number int, tab string) {
 	if len(out.Versions) > 1 || out.Live {
 		tabs = append(tabs, tabDiff)
 	}
-	current := 0
-	for i, t := range tabs {
-		if t == tab {
-			current = i
-		}
-	}
-	self := artifactURL(v.conversation, artel.Ref{Artifact: out.ID, Version: number})
-	join := "?"
-	if number > 0 {
-		join = "&"
-	}
-	for i, t := range tabs {
-		out.Tabs = append(out.Tabs, Tab{tabName(t), self + join + "view=" + t, i == current})
-	}
+	current := max(0, index(tabs, tab))
+	out.Tabs = v.tabs(out.ID, number, tabs, current)
 	if out.Compare != nil || out.Editing != nil {
 		return
 	}
@@ -390,15 +364,15 @@ func (v view) preview(out *Viewer, text string) {
 	case "text/markdown":
 		out.Blocks = v.blocks("viewer-body", text)
 	case "text/html":
-		out.Value = Value{Kind: valueFrame, URL: out.FileURL + "?preview=true", Name: out.Title}
+		out.Value = Value{Kind: valueFrame, URL: template.URL(out.FileURL + "?preview=true"), Name: out.Title} //nolint:gosec // made of a ref
 		out.Cut = ""
 	case "image/svg+xml":
-		out.Value = Value{Kind: valueImage, URL: out.FileURL, Name: out.Title}
+		out.Value = Value{Kind: valueImage, URL: template.URL(out.FileURL), Name: out.Title} //nolint:gosec // made of a ref
 		out.Cut = ""
 	case "application/json":
-		out.Value = v.text(text, "json")
+		out.Value = v.text(text, "json", "", "")
 	default:
-		out.Value = v.text(text, "table")
+		out.Value = v.text(text, "table", "", "")
 	}
 }
 

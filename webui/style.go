@@ -25,7 +25,7 @@ func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 		c := v.call(artel.CallID(id), "create_artifact", []byte(`{"id":"report","title":"Report","content":"# Report"}`))
 		c.State = state
 		if result != "" {
-			v.finish(&c, artel.ToolResult{Content: result, IsError: state == stateFailed, Millis: 85})
+			v.finish(&c, "", 0, artel.ToolResult{Content: result, IsError: state == stateFailed, Millis: 85})
 		}
 		return c
 	}
@@ -50,7 +50,7 @@ func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 			},
 		},
 		Notice{ID: "run_style", Text: "the model's service cannot be reached", Hint: phrase.PageAfterUnavailable},
-		[]Value{v.text(`{"name":"artel","sizes":[1,2,3],"deep":{"yes":true}}`, "json"), v.text("name,size\nphoto.jpg,12\nnotes.md,3\n", "table"), v.text("@@ -1,2 +1,2 @@\n-old line\n+new line\n same\n", "diff")},
+		[]Value{v.text(`{"name":"artel","sizes":[1,2,3],"deep":{"yes":true}}`, "json", "", ""), v.text("name,size\nphoto.jpg,12\nnotes.md,3\n", "table", "", ""), v.text("@@ -1,2 +1,2 @@\n-old line\n+new line\n same\n", "diff", "", "")},
 		v.plan("# Plan\n\n- [x] Look at the files\n- [ ] Write the report\n", 2, true),
 	})
 }

@@ -123,7 +123,7 @@ func TestViewersOfEveryKind(t *testing.T) {
 		"page.html": `<!doctype html><title>x</title><p>a page</p><script>parent.document.title = "owned"; document.title = "owned"</script>`,
 		"plain.txt": "plain\n  text", "long.txt": strings.Repeat("many lines of the same\n", 20_000),
 	}
-	for _, name := range []string{"notes.md", "table.csv", "data.json", "photo.jpg", "doc.svg", "tone.mp3", "clip.mp4", "report.pdf", "archive.zip", "make.sh"} {
+	for _, name := range []string{"notes.md", "table.csv", "data.json", "photo.jpg", "doc.svg", "tone.mp3", "clip.mp4", "report.pdf", "letter.docx", "archive.zip", "make.sh"} {
 		b, err := os.ReadFile(sample(t, name))
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +143,8 @@ func TestViewersOfEveryKind(t *testing.T) {
 		{"doc.svg", `document.querySelector("#viewer img")?.naturalWidth > 0`, "Preview Source Plain"},
 		{"tone.mp3", `document.querySelector("#viewer audio")?.readyState >= 1`, ""},
 		{"clip.mp4", `document.querySelector("#viewer video") !== null`, ""},
-		{"report.pdf", `document.querySelector("#viewer iframe") !== null`, ""},
+		{"report.pdf", `document.querySelector("#viewer iframe") !== null`, "Preview Text"},
+		{"letter.docx", `document.querySelector("#viewer .block") !== null && document.querySelector("#viewer .note").innerText.includes("text in the document")`, ""},
 		{"archive.zip", `document.querySelector("#viewer .file") !== null && document.querySelector("#viewer").innerText.includes("There is no preview")`, ""},
 		{"page.html", `document.querySelector("#viewer iframe[sandbox]") !== null`, "Preview Source Plain"},
 		{"make.sh", `document.querySelector("#viewer pre") !== null`, "Source Plain"},

@@ -124,7 +124,7 @@ func origin(address string) string {
 // secured sets what holds for every answer of the page. Frames show artifacts,
 // which the API serves in a sandbox. Media may also come from cdn.
 func secured(next http.Handler, cdn string) http.Handler {
-	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:" + cdn + "; media-src 'self'" + cdn + "; " +
+	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:" + cdn + "; media-src 'self' data:" + cdn + "; " +
 		"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -10,9 +10,11 @@ import { importing } from "./import.js";
 import { follow } from "./live.js";
 import { panel } from "./panel.js";
 import { toasts } from "./toasts.js";
+import { zoom } from "./zoom.js";
 
 toasts();
 panel();
 composer();
 follow();
 importing();
+zoom();

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"regexp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+)
+
+// tabText shows the text that is taken out of a document, as models read it.
+const tabText = "text"
+
+// showFile fills in what is no text: as what it is where a browser shows that,
+// and documents also as the text in them.
+func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string) error {
+	f := File{Name: out.Title, Icon: out.Icon, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
+	f.Download = template.URL(out.FileURL)            //nolint:gosec // made of a ref
+	out.Value = v.fileValue(out.Media, f.Download, f) // with the card where there is nothing to see
+	shown := out.Value.Kind != valueFile
+	if shown {
+		out.Value.File = File{} // the panel says it already
+	}
+	if out.Media.Kind != artel.KindDocument {
+		return nil
+	}
+	if shown {
+		tabs := []string{tabPreview, tabText}
+		out.Tabs = v.tabs(out.ID, number, tabs, max(0, index(tabs, tab)))
+		if tab != tabText {
+			return nil
+		}
+	}
+	d, err := v.app.Artifacts.Text(ctx, v.conversation, out.ID, number, "")
+	switch {
+	case err == nil:
+		text, cut := shorten(remark.ReplaceAllString(d.Text, "*$1*"))
+		out.Value, out.Cut = Value{}, cut
+		out.Blocks, out.Extracted = v.blocks("viewer-body", text), true
+		return nil
+	case errors.Is(err, artel.Unsupported), errors.Is(err, artel.Invalid), errors.Is(err, artel.TooLarge):
+		if out.Problem = err.Error(); shown {
+			out.Value = Value{}
+		}
+		return nil
+	}
+	return err
+}
+
+// remark is a line of an extracted text that says where in the document one
+// is, or what was left out, and is not of the document.
+var remark = regexp.MustCompile(`(?m)^<!-- (.+?) -->$`)
+
+func index(tabs []string, tab string) int {
+	for i, t := range tabs {
+		if t == tab {
+			return i
+		}
+	}
+	return -1
+}
+
+// tabs are the ways to look at a version.
+func (v view) tabs(id artel.ArtifactID, number int, all []string, current int) []Tab {
+	self := artifactURL(v.conversation, artel.Ref{Artifact: id, Version: number})
+	join := "?"
+	if number > 0 {
+		join = "&"
+	}
+	out := make([]Tab, len(all))
+	for i, t := range all {
+		out[i] = Tab{tabName(t), self + join + "view=" + t, i == current}
+	}
+	return out
+}
+
+func tabName(tab string) phrase.Key {
+	switch tab {
+	case tabCode:
+		return phrase.PageCode
+	case tabPlain:
+		return phrase.PagePlain
+	case tabDiff:
+		return phrase.PageChanges
+	case tabText:
+		return phrase.PageText
+	}
+	return phrase.PagePreview
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"encoding/base64"
+	"html/template"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// Results that this server did not make may name files in other ways than by
+// refs, and even hold them. What they hold is looked at before it is shown: it
+// counts as what its bytes are, and nothing that a page could run is shown as
+// more than a text or a picture.
+
+// maxInline is how many characters of base64 a page shows as what they are.
+const maxInline = 140_000
+
+const filesPath = "/api/v1/files/"
+
+// fileAddress returns an address under which this server serves files as a
+// path that is clean, or "".
+func fileAddress(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, filesPath) || strings.Contains(u.Path, "..") || strings.ContainsAny(s, "\\ \t\r\n") {
+		return ""
+	}
+	return u.EscapedPath()
+}
+
+var storedResult = regexp.MustCompile(`^/?tool_results/[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$`)
+
+// addressOfPath returns where this server serves what a result calls a file
+// path, or "" for a path that only its maker knows.
+func addressOfPath(p string) string {
+	if storedResult.MatchString(p) {
+		return filesPath + strings.TrimPrefix(p, "/")
+	}
+	if strings.HasPrefix(p, "blob:") || strings.HasPrefix(p, "artifact:") || strings.HasPrefix(p, "artel:") {
+		if ref, err := artel.ParseRef(p); err == nil && (ref.IsBlob() || ref.Conversation != "") {
+			return app.FileURL(ref)
+		}
+	}
+	return fileAddress(p)
+}
+
+// webAddress reports whether s is an address of the web and nothing else.
+func webAddress(s string) bool {
+	if len(s) > 2000 || strings.ContainsAny(s, " \t\r\n\"<>") {
+		return false
+	}
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}
+
+// dataURI splits a data URI that is encoded in base64.
+func dataURI(s string) (declared, data string, ok bool) {
+	rest, ok := strings.CutPrefix(s, "data:")
+	if !ok {
+		return "", "", false
+	}
+	head, data, ok := strings.Cut(rest, ",")
+	if !ok || len(head) > 200 || !strings.HasSuffix(strings.ToLower(head), ";base64") {
+		return "", "", false
+	}
+	declared, _, _ = strings.Cut(head, ";")
+	return declared, data, true
+}
+
+var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/_\-\s]{64,}={0,2}\s*$`)
+
+// held shows bytes that a result holds in base64, as what they are.
+func (v view) held(data, declared, name string) Value {
+	about := v.locale.TypeName(declared)
+	card := func(k phrase.Key) Value {
+		return Value{Kind: valueFile, Name: name, File: File{Name: name, Icon: "file-x", About: strings.TrimPrefix(about+" · "+v.locale.Say(k, nil), " · ")}}
+	}
+	if len(data) > maxInline {
+		return card(phrase.PageTooLargeInline)
+	}
+	raw, ok := decode64(data)
+	if !ok || len(raw) == 0 {
+		return card(phrase.PageBrokenInline)
+	}
+	info := v.app.Mechanisms.Sniff(raw, app.Upload{DeclaredType: declared, Filename: name})
+	if info.Kind == artel.KindText && info.MediaType != "image/svg+xml" {
+		return v.text(string(raw), contentTypeOf(info.MediaType), info.MediaType, name)
+	}
+	if name == "" {
+		_, kind, _ := strings.Cut(info.MediaType, "/")
+		kind, _, _ = strings.Cut(kind, "+")
+		name = "result." + kind
+	}
+	f := File{
+		Name: name, Icon: iconOf(info.Kind, info.MediaType), About: v.locale.TypeName(info.MediaType) + " · " + phrase.Size(info.Size),
+		// Nothing but a download: a page would be opened in a window of its own.
+		Download: template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(raw)), //nolint:gosec // the bytes are encoded here
+	}
+	out := v.fileValue(info, template.URL("data:"+info.MediaType+";base64,"+base64.StdEncoding.EncodeToString(raw)), f) //nolint:gosec // the type is one of those that were found in the bytes
+	if out.Kind != valueImage && out.Kind != valueAudio && out.Kind != valueVideo {
+		out = Value{Kind: valueFile, Name: name, File: f}
+	}
+	return out
+}
+
+// looksHeld reports whether a text is base64 of something that is no text.
+func (v view) looksHeld(s string) bool {
+	if len(s) < 64 || !base64Text.MatchString(s[:min(len(s), 4096)]) && !base64Text.MatchString(s) {
+		return false
+	}
+	head := strings.Join(strings.Fields(s[:min(len(s), 4096)]), "")
+	raw, ok := decode64(head[:len(head)/4*4])
+	if !ok {
+		return false
+	}
+	info := v.app.Mechanisms.Sniff(raw, app.Upload{})
+	return info.IsBinary() && info.DetectedBy == artel.FromSignature
+}
+
+// decode64 decodes base64 of either alphabet, with and without padding.
+func decode64(s string) ([]byte, bool) {
+	s = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(s), "")), "=")
+	raw, err := base64.RawStdEncoding.DecodeString(s)
+	return raw, err == nil
+}
+
+// contentTypeOf is how a text of a media type is shown.
+func contentTypeOf(mediaType string) string {
+	switch mediaType {
+	case "text/markdown":
+		return "markdown"
+	case "application/json":
+		return "json"
+	case "text/csv", "text/tab-separated-values":
+		return "table"
+	case "text/x-diff", "text/x-patch":
+		return "diff"
+	case "text/plain":
+		return "text"
+	}
+	return "code"
+}

@@ -99,6 +99,7 @@ const (
 	ReasonUndetected        Reason = "undetected"         // nobody could say what it is
 	ReasonUnreadable        Reason = "unreadable"         // the bytes are missing or damaged
 	ReasonEmpty             Reason = "empty"              // there are no bytes
+	ReasonRefused           Reason = "refused"            // the service has refused these bytes
 )
 
 // A Route is the decision about one part for one service: which step, and why.

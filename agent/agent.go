@@ -61,6 +61,8 @@ type Input struct {
 	Context pipeline.Input
 	// Env is what tools work with; the engine fills in the call.
 	Env tool.Env
+	// Learn is told what refusals have shown about the service; nil: nobody is.
+	Learn func([]model.Mark)
 }
 
 // Run runs an agent to its rest. It yields payloads in the order in which
@@ -96,6 +98,7 @@ type run struct {
 	history []artel.Message
 	seen    map[artel.CallID]bool   // ids of calls on the branch
 	called  int                     // tool calls so far
+	refused map[artel.Digest]bool   // bytes that this run sends no more
 	sent    []artel.AttachmentRoute // what the last model call was told of attachments
 }
 
@@ -169,75 +172,115 @@ func (r *run) unanswered() []artel.ToolCall {
 	return nil
 }
 
-// ask makes one model call and tells its answer.
+// ask makes one model call and tells its answer. A call that is refused for
+// what it carries is made again with less; see [run.relent].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
-	in := r.in.Context
-	in.Service = r.in.Service
-	in.Agent = pipeline.Agent{Name: r.in.Agent.Name, Prompt: r.in.Agent.Prompt}
-	in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.now()
-	built, err := r.pipeline.Build(ctx, in)
-	if err != nil {
-		return artel.Message{}, err
-	}
-	if err := r.tellContext(built.Record); err != nil {
-		return artel.Message{}, err
-	}
-	message := r.newMessage(artel.RoleAssistant)
-	var text, reasoning strings.Builder
-	var calls []artel.ToolCall
-	var finish model.Finish
-	var failed error
-	for delta, err := range r.caller.Call(ctx, built.Request) {
+	var again relenting
+	for {
+		built, err := r.build(ctx, &again)
 		if err != nil {
-			failed = err
+			return artel.Message{}, err
+		}
+		if err := r.tellContext(built.Record); err != nil {
+			return artel.Message{}, err
+		}
+		a, err := r.call(ctx, built.Request)
+		if err != nil {
+			return a.message, err
+		}
+		if a.failed != nil && !a.begun && r.relent(&again, built.Request, a.failed) {
+			continue
+		}
+		if a.failed == nil {
+			r.learn(again)
+		}
+		return a.message, r.settle(a)
+	}
+}
+
+// build makes the request of a call.
+func (r *run) build(ctx context.Context, again *relenting) (pipeline.Result, error) {
+	for {
+		in := r.in.Context
+		in.Service = r.in.Service
+		in.Agent = pipeline.Agent{Name: r.in.Agent.Name, Prompt: r.in.Agent.Prompt}
+		in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.now()
+		in.Refused = r.isRefused
+		built, err := r.pipeline.Build(ctx, in)
+		if err != nil || again.changes(built.Request) {
+			return built, err
+		}
+		r.refuseAll(again, built.Request)
+	}
+}
+
+// An answer is what came of one call.
+type answer struct {
+	message artel.Message
+	calls   []artel.ToolCall
+	finish  model.Finish
+	begun   bool  // something of it was told
+	spoken  bool  // there is text in it
+	failed  error // it broke off, or never began
+}
+
+// call makes one call and tells its deltas. The error is that of the consumer.
+func (r *run) call(ctx context.Context, request *model.Request) (answer, error) {
+	a := answer{message: r.newMessage(artel.RoleAssistant)}
+	var text, reasoning strings.Builder
+	for delta, err := range r.caller.Call(ctx, request) {
+		if err != nil {
+			a.failed = err
 			break
 		}
+		a.begun = true
 		switch d := delta.(type) {
 		case model.TextDelta:
 			text.WriteString(string(d))
-			if err := r.tell(artel.MessageDelta{Message: message.ID, Text: string(d)}); err != nil {
-				return message, err
+			if err := r.tell(artel.MessageDelta{Message: a.message.ID, Text: string(d)}); err != nil {
+				return a, err
 			}
 		case model.ReasoningDelta:
 			reasoning.WriteString(string(d))
-			if err := r.tell(artel.MessageDelta{Message: message.ID, Reasoning: string(d)}); err != nil {
-				return message, err
+			if err := r.tell(artel.MessageDelta{Message: a.message.ID, Reasoning: string(d)}); err != nil {
+				return a, err
 			}
 		case model.CallDelta:
-			calls = append(calls, r.named(artel.ToolCall(d)))
+			a.calls = append(a.calls, r.named(artel.ToolCall(d)))
 		case model.Finish:
-			finish = d
+			a.finish = d
 		}
 	}
 	if reasoning.Len() > 0 {
-		message.Parts = append(message.Parts, artel.Reasoning{Text: reasoning.String(), Service: r.in.Service.ID})
+		a.message.Parts = append(a.message.Parts, artel.Reasoning{Text: reasoning.String(), Service: r.in.Service.ID})
 	}
-	if text.Len() > 0 {
-		message.Parts = append(message.Parts, artel.Text{Text: text.String()})
+	if a.spoken = text.Len() > 0; a.spoken {
+		a.message.Parts = append(a.message.Parts, artel.Text{Text: text.String()})
 	}
-	if failed != nil {
-		// Calls of a broken answer are dropped: nobody knows whether they were whole.
-		if len(message.Parts) > 0 {
-			if err := r.complete(message, true); err != nil {
-				return message, err
-			}
-		}
-		return message, failed
-	}
-	for _, c := range calls {
-		message.Parts = append(message.Parts, c)
-	}
-	empty := text.Len() == 0 && len(calls) == 0
-	if len(message.Parts) > 0 { // what it thought is kept, though it is no answer
-		if err := r.complete(message, empty || finish.Reason == model.StopLength); err != nil {
-			return message, err
+	if a.failed == nil { // calls of a broken answer are dropped: nobody knows whether they were whole
+		for _, c := range a.calls {
+			a.message.Parts = append(a.message.Parts, c)
 		}
 	}
-	finish.Usage.Calls = 1
-	if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: finish.Usage}); err != nil || !empty {
-		return message, err
+	return a, nil
+}
+
+// settle tells the end of an answer, and keeps what came of a broken one.
+func (r *run) settle(a answer) error {
+	empty := !a.spoken && len(a.calls) == 0
+	if len(a.message.Parts) > 0 { // what it thought is kept, though it is no answer
+		if err := r.complete(a.message, a.failed != nil || empty || a.finish.Reason == model.StopLength); err != nil {
+			return err
+		}
 	}
-	return message, r.nothing(finish.Reason)
+	if a.failed != nil {
+		return a.failed
+	}
+	a.finish.Usage.Calls = 1
+	if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: a.finish.Usage}); err != nil || !empty {
+		return err
+	}
+	return r.nothing(a.finish.Reason)
 }
 
 // tellContext tells how attachments are sent, where that is not what it was at

@@ -96,7 +96,7 @@ func New(c Config) (*App, error) {
 		Artifacts:     &Artifacts{k},
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
-		Models:        &Models{k},
+		Models:        &Models{core: k},
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 		},
@@ -137,6 +137,7 @@ type core struct {
 	services  *model.Registry
 	agents    []agent.Definition
 	box       *tool.Box
+	caller    *model.Caller
 	engine    *agent.Engine
 	web       *http.Client
 	context   Context
@@ -185,7 +186,8 @@ func newCore(c Config) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.engine = agent.New(registry, k.box, model.NewCaller(c.Providers, c.Options.Caller), k.now)
+	k.caller = model.NewCaller(c.Providers, c.Options.Caller)
+	k.engine = agent.New(registry, k.box, k.caller, k.now)
 	return k, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
 )
@@ -83,13 +84,25 @@ func (x *execution) input(history []artel.Message) agent.Input {
 			Owner: x.owner, Conversation: x.run.Conversation, Locale: x.locale,
 			Sources: x.artifacts, Suggest: x.services.Suggest,
 			Placement: x.context.Placement, Settings: x.context.Settings,
+			Refused: func(d artel.Digest) bool { return x.services.Refuses(x.service.ID, d) },
 		},
+		Learn: x.learn,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
 			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 		}), x.onWire(x.service)),
 	}
+}
+
+// learn keeps what refusals have shown about the service, for all runs.
+func (x *execution) learn(marks []model.Mark) {
+	for _, m := range marks {
+		x.logger.Warn("a model service refused a call and took it with less; calls go without from now on",
+			"service", x.service.ID, "run", x.run.ID, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
+			"digest", m.Digest, "said", m.Evidence)
+	}
+	x.services.Learn(marks...)
 }
 
 // take stores one payload, or holds it for the end of the run.

@@ -5,6 +5,7 @@ package app
 import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/sweep"
@@ -46,6 +47,14 @@ type (
 	Provenance = model.Provenance
 	// A Transport is a way in which media reach a service.
 	Transport = model.Transport
+	// A Mark is what an exchange with a service has shown.
+	Mark = model.Mark
+	// A Place is where in a request media stand.
+	Place = model.Place
+	// A Probed is what came of trying out a service.
+	Probed = probe.Report
+	// A ProbeOf is what came of one canary.
+	ProbeOf = probe.Result
 	// A Stated is a yes or no about a service, and who said it.
 	Stated = model.Fact[bool]
 	// A ToolSpec is what a tool says of itself.

@@ -5,15 +5,21 @@ package app
 import (
 	"context"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
 )
 
 // Models are the use cases of services.
-type Models struct{ *core }
+type Models struct {
+	*core
+	probing sync.Map // artel.ServiceID: struct{}, those that are being tried out
+}
 
 // Services returns the services, in the order in which they are preferred.
 func (m *Models) Services(context.Context) []model.Service { return m.services.All() }
@@ -25,6 +31,45 @@ func (m *Models) Default(context.Context) model.Service { return m.services.Defa
 // in the order of preference: the entries of the configuration, the
 // environment, the servers of this machine, and what is built in.
 func (m *Models) Findings(context.Context) []model.Finding { return m.services.Findings() }
+
+// Marks returns what was tried out with a service and learned from its
+// refusals, oldest first, as far as it still holds.
+func (m *Models) Marks(_ context.Context, id artel.ServiceID) []model.Mark {
+	return m.services.Marks(id)
+}
+
+// probeTime is the longest that trying out a service may take.
+const probeTime = 5 * time.Minute
+
+// Probe tries out what a service really takes: it makes up to
+// [probe.MostCalls] small model calls, which cost what such calls cost, and
+// keeps what they show; see [Models.Marks]. Of kind Invalid where the service
+// is not there, cannot be called, or is the demo; Conflict while it is being
+// tried out.
+func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, error) {
+	s, err := m.service(id)
+	if err != nil {
+		return probe.Report{}, err
+	}
+	if s.Demo() {
+		return probe.Report{}, artel.Errorf(artel.Invalid, "app.Models.Probe", string(id), "its answers are scripted: there is nothing to try out")
+	}
+	if _, busy := m.probing.LoadOrStore(id, struct{}{}); busy {
+		return probe.Report{}, artel.Errorf(artel.Conflict, "app.Models.Probe", string(id), "it is being tried out already; wait for the result")
+	}
+	defer m.probing.Delete(id)
+	ctx, stop := context.WithTimeoutCause(ctx, probeTime, artel.Errorf(artel.Unavailable, "app.Models.Probe", string(id), "it took longer than %v", probeTime))
+	defer stop()
+	report, err := probe.Run(ctx, m.caller, m.blobs, s)
+	if err != nil {
+		return report, err
+	}
+	m.services.Learn(report.Marks(s)...)
+	for _, r := range report.Results {
+		m.logger.Info("a model service was tried out", "service", id, "place", r.Place, "media_type", r.MediaType, "outcome", r.Outcome, "said", r.Evidence)
+	}
+	return report, nil
+}
 
 // A Target says for which model something is routed: a service by id, or bare
 // capability words. The zero Target is a model that takes text only.

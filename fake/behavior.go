@@ -21,6 +21,7 @@ const (
 	Well        Mode = ""             // answer
 	RateLimit   Mode = "rate_limit"   // 429 with Retry-After
 	ServerError Mode = "server_error" // 500
+	BadRequest  Mode = "bad_request"  // 400 without a reason
 	Hang        Mode = "hang"         // take the request and never answer, until the client goes
 	HalfStream  Mode = "half_stream"  // begin to answer, then break the connection off
 	Garbage     Mode = "garbage"      // 200 with events that are no JSON
@@ -29,7 +30,7 @@ const (
 
 // Modes returns all modes.
 func Modes() []Mode {
-	return []Mode{Well, RateLimit, ServerError, Hang, HalfStream, Garbage, WebPage}
+	return []Mode{Well, RateLimit, ServerError, BadRequest, Hang, HalfStream, Garbage, WebPage}
 }
 
 // A Behavior says how a server answers requests that are valid. Its JSON is
@@ -38,11 +39,23 @@ type Behavior struct {
 	Mode       Mode `json:"mode"`
 	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: no such header
 	Times      int  `json:"times,omitempty"`       // requests that it holds for, then Well; 0: all
+
+	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what OpenAI's API refuses
+	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in tool messages
+	Blind     bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
 
 func (b Behavior) check() error {
 	if !slices.Contains(Modes(), b.Mode) {
 		return fmt.Errorf("unknown mode %q: want one of %q", b.Mode, Modes())
+	}
+	for _, r := range b.Refuses {
+		if !slices.Contains(Refusals(), r) {
+			return fmt.Errorf("unknown refusal %q: want some of %q", r, Refusals())
+		}
+	}
+	if all := []ToolMedia{ToolMediaRefused, ToolMediaSeen, ToolMediaLost}; !slices.Contains(all, b.ToolMedia) {
+		return fmt.Errorf("unknown tool_media %q: want one of %q", b.ToolMedia, all)
 	}
 	if b.RetryAfter < 0 || b.Times < 0 {
 		return fmt.Errorf("retry_after and times are not negative")
@@ -57,6 +70,8 @@ func (b Behavior) status() int {
 		return http.StatusTooManyRequests
 	case ServerError:
 		return http.StatusInternalServerError
+	case BadRequest:
+		return http.StatusBadRequest
 	case Hang:
 		return 0
 	}
@@ -75,6 +90,8 @@ func (b Behavior) before(w http.ResponseWriter, r *http.Request) bool {
 		refuse(w, e)
 	case ServerError:
 		refuse(w, serverError("The server had an error while processing your request. Sorry about that!"))
+	case BadRequest:
+		refuse(w, openai.Bad("", "", "Bad request."))
 	case Hang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler) // no answer, not even an empty one

@@ -132,6 +132,13 @@ func (s *OpenAIServer) Behave(b Behavior) error {
 	return nil
 }
 
+// now returns the behavior without counting a request.
+func (s *OpenAIServer) now() Behavior {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.behavior
+}
+
 // take returns the behavior for one request and counts it.
 func (s *OpenAIServer) take() Behavior {
 	s.mu.Lock()
@@ -163,6 +170,16 @@ func (s *OpenAIServer) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := s.take()
+	neutral := req.Neutral()
+	if err := s.refuses(r.Context(), b, neutral); err != nil {
+		rec.Status, rec.Error = err.Status, err.Message
+		s.record(rec)
+		refuse(w, err)
+		return
+	}
+	if b.Blind || b.ToolMedia == ToolMediaLost {
+		neutral = blind(neutral, b.Blind)
+	}
 	rec.Status = b.status()
 	s.record(rec)
 	if b.before(w, r) {
@@ -172,7 +189,7 @@ func (s *OpenAIServer) completions(w http.ResponseWriter, r *http.Request) {
 		ID: s.nextID(), Model: req.Model, Created: s.options.Now(),
 		IncludeUsage: req.StreamOptions != nil && req.StreamOptions.IncludeUsage,
 	}
-	deltas := s.options.Responder(r.Context(), req.Neutral())
+	deltas := s.options.Responder(r.Context(), neutral)
 	w.Header().Set("X-Request-Id", "req_"+a.ID)
 	if req.Stream {
 		s.stream(w, a, b, deltas)
@@ -226,7 +243,7 @@ func (s *OpenAIServer) accept(r *http.Request, rec *Request) (*openai.Request, *
 	for _, m := range req.Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	if err := req.Validate(); err != nil {
+	if err := req.ValidateBy(openai.Rules{ToolMedia: s.now().ToolMedia != ToolMediaRefused}); err != nil {
 		if e, ok := errors.AsType[*openai.APIError](err); ok {
 			return nil, e
 		}

@@ -104,6 +104,11 @@ func (c *Client) Services(ctx context.Context) (out List[ServiceView], err error
 	return out, c.json(ctx, http.MethodGet, "/services", nil, &out)
 }
 
+// Probe tries out what a service takes.
+func (c *Client) Probe(ctx context.Context, id artel.ServiceID) (out ProbeView, err error) {
+	return out, c.json(ctx, http.MethodPost, "/services/"+url.PathEscape(string(id))+"/probe", nil, &out)
+}
+
 // Upload uploads one file. size may be -1 where it is not known.
 func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, declared string, r io.Reader, size int64) (out artel.Artifact, err error) {
 	req, err := c.request(ctx, http.MethodPost, "/conversations/"+string(id)+"/artifacts", r)

@@ -5,6 +5,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -34,6 +35,7 @@ type ServiceView struct {
 	Problem       string                    `json:"problem,omitempty"` // why it cannot be called, though it was meant to be
 	Origin        string                    `json:"origin"`
 	Sources       map[string]app.Provenance `json:"sources"`
+	Marks         []ServiceMark             `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
 }
 
 // ServiceLimits are the limits of a service; 0: none is known.
@@ -52,6 +54,33 @@ type ServicePlacement struct {
 	UserAfterTool *bool `json:"user_after_tool,omitempty"` // a user message after a tool result
 }
 
+// A ServiceMark is what an exchange with a service has shown: that media of a
+// type are taken in a place or not, that certain bytes are not, or how far a
+// limit goes.
+type ServiceMark struct {
+	Place     app.Place      `json:"place,omitempty" doc:"user, tool, or after_tool; absent: of a limit"`
+	MediaType string         `json:"media_type,omitempty"`
+	Digest    artel.Digest   `json:"digest,omitempty"` // the bytes that it is about; absent: all of the type
+	Limit     string         `json:"limit,omitempty" doc:"images, side, pages, item_bytes, or request_bytes"`
+	Value     int64          `json:"value,omitempty"` // of limit
+	OK        bool           `json:"ok"`              // taken and understood; never of a limit
+	Source    app.Provenance `json:"source" doc:"probe or learned"`
+	At        time.Time      `json:"at"`
+	Until     time.Time      `json:"until"` // it is forgotten then
+	Evidence  string         `json:"evidence,omitempty"`
+}
+
+func marksOf(marks []app.Mark) []ServiceMark {
+	var out []ServiceMark
+	for _, m := range marks {
+		out = append(out, ServiceMark{
+			Place: m.Place, MediaType: m.MediaType, Digest: m.Digest, Limit: string(m.Limit), Value: m.Value,
+			OK: m.OK, Source: m.Source, At: m.At, Until: m.Until, Evidence: m.Evidence,
+		})
+	}
+	return out
+}
+
 // stated returns what somebody said, nil where nobody did.
 func stated(f app.Stated) *bool {
 	if f.Source == "" {
@@ -60,8 +89,8 @@ func stated(f app.Stated) *bool {
 	return &f.Value
 }
 
-// ServiceViewOf shapes a service; def is the default one's id.
-func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
+// ServiceViewOf shapes a service and its marks; def is the default one's id.
+func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) ServiceView {
 	c := s.Capabilities
 	v := ServiceView{
 		ID: s.ID, Name: s.Name, Dialect: string(s.Dialect), Model: s.Model, Callable: s.Callable(), Default: s.ID == def,
@@ -73,7 +102,7 @@ func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 		Placement: ServicePlacement{stated(c.ToolImage), stated(c.ToolFile), stated(c.UserAfterTool)},
 		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
-		Sources: map[string]app.Provenance{},
+		Sources: map[string]app.Provenance{}, Marks: marksOf(marks),
 	}
 	note := func(name string, p app.Provenance) {
 		if p != "" {
@@ -98,17 +127,44 @@ func ServiceViewOf(s app.Service, def artel.ServiceID) ServiceView {
 	return v
 }
 
+// A ProbeView is what came of trying out a service, and what is known of it
+// from now on.
+type ProbeView struct {
+	Service ServiceView   `json:"service"`
+	Calls   int           `json:"calls"` // model calls that were made
+	Results []app.ProbeOf `json:"results"`
+}
+
+type serviceInput struct {
+	ID artel.ServiceID `path:"id" maxLength:"256"`
+}
+
 func (f *face) models() {
 	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[app.Finding]], error) {
 			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)
+		})
+	register(f, f.op(http.MethodPost, "/services/{id}/probe", "probe-service",
+		"Try out what a service takes: up to 6 small model calls, at its price, whose results are kept", http.StatusOK),
+		func(ctx context.Context, in *serviceInput) (*body[ProbeView], error) {
+			report, err := f.app.Models.Probe(ctx, in.ID)
+			if err != nil {
+				return nil, err
+			}
+			v := ProbeView{Calls: report.Calls, Results: report.Results}
+			for _, s := range f.app.Models.Services(ctx) {
+				if s.ID == in.ID {
+					v.Service = ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), f.app.Models.Default(ctx).ID)
+				}
+			}
+			return answer(v, nil)
 		})
 	register(f, f.op(http.MethodGet, "/services", "list-services", "List the services with what is known of them and from where", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {
 			def := f.app.Models.Default(ctx).ID
 			var items []ServiceView
 			for _, s := range f.app.Models.Services(ctx) {
-				items = append(items, ServiceViewOf(s, def))
+				items = append(items, ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), def))
 			}
 			return answer(listOf(items, ""), nil)
 		})

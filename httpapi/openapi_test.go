@@ -55,6 +55,7 @@ POST   /gc
 POST   /media/detect
 POST   /route
 POST   /runs/{rid}/cancel
+POST   /services/{id}/probe
 PUT    /conversations/{cid}/artifacts/{id}
 `
 

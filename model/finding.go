@@ -29,6 +29,7 @@ type Finding struct {
 	Variables []Variable        `json:"variables,omitempty"`
 	Flaws     []Flaw            `json:"flaws,omitempty"` // of an entry of the configuration
 	Services  []artel.ServiceID `json:"services"`        // what was found, in order of preference
+	Marks     int               `json:"marks,omitempty"` // things that were learned from refusals of its services, or tried out
 }
 
 // A FindingSource is a kind of place where models are looked for.
@@ -233,9 +234,10 @@ func (s *snapshot) judge(f *Finding, taken map[artel.ServiceID]bool) {
 		f.Found, f.Problem, f.Detail = FoundNothing, IDTaken, string(named[0])
 		return
 	}
-	f.Found = FoundRouting
+	f.Found, f.Marks = FoundRouting, 0
 	for _, id := range f.Services {
 		taken[id] = true
+		f.Marks += len(s.marks[s.byID[id]])
 		service := s.services[s.byID[id]]
 		if service.Callable() {
 			f.Found = FoundReady

@@ -110,6 +110,7 @@ type CallError struct {
 	Message    string        // the API's own words, shortened
 	RetryAfter time.Duration // what the API asked for; 0: nothing
 	Transient  bool          // the same call may succeed later
+	Refusal    Refusal       // what the API had against the request, as far as it is known
 }
 
 // Error returns the API's own words.

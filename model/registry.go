@@ -4,7 +4,9 @@ package model
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/artelhq/artel"
 )
@@ -12,21 +14,92 @@ import (
 // A Registry holds the services of a process. It is safe for concurrent use
 // and can be replaced while it is used: every method sees either the old
 // services or the new ones. It always holds a demo service.
-type Registry struct{ now atomic.Pointer[snapshot] }
+//
+// What services take is seen through a [Ledger]: what was tried out or learned
+// from refusals stands over what endpoints and the catalog say, until it ends.
+type Registry struct {
+	seen atomic.Pointer[snapshot]
+
+	mu     sync.Mutex // for what snapshots are made of
+	ledger *Ledger
+	given  []Service
+	found  []Finding
+	chosen artel.ServiceID
+}
 
 type snapshot struct {
 	services []Service
+	marks    [][]Mark // of each service
 	findings []Finding
 	byID     map[artel.ServiceID]int
-	standard int // index of the default
+	standard int       // index of the default
+	until    time.Time // a mark ends then; zero: none does
+	clock    func() time.Time
 }
 
 // NewRegistry returns a registry of services in order of preference; of two
 // with the same id the first counts. defaultID may be empty or unknown.
 func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
-	r := &Registry{}
+	r := &Registry{ledger: NewLedger(LedgerOptions{})}
 	r.Replace(services, nil, defaultID)
 	return r
+}
+
+// Keep makes l the registry's ledger, in the place of one that ends with the
+// process.
+func (r *Registry) Keep(l *Ledger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ledger = l
+	r.look()
+}
+
+// Learn adds marks to the ledger, and services are seen by them from now on.
+func (r *Registry) Learn(marks ...Mark) {
+	if len(marks) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ledger.Add(marks...)
+	r.look()
+}
+
+// Unlearn forgets what was tried out with a service and learned from it.
+func (r *Registry) Unlearn(s Service) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ledger.Forget(s.BaseURL, s.Model)
+	r.look()
+}
+
+// Marks returns what is known of a service by trial and refusal, oldest first.
+func (r *Registry) Marks(id artel.ServiceID) []Mark {
+	s := r.now()
+	if i, ok := s.byID[id]; ok {
+		return slices.Clone(s.marks[i])
+	}
+	return nil
+}
+
+// Refuses reports whether a service was seen to refuse a request for these
+// bytes.
+func (r *Registry) Refuses(id artel.ServiceID, d artel.Digest) bool {
+	s := r.now()
+	i, ok := s.byID[id]
+	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && !m.OK })
+}
+
+// now returns the snapshot that holds.
+func (r *Registry) now() *snapshot {
+	s := r.seen.Load()
+	if s.until.IsZero() || s.clock().Before(s.until) {
+		return s
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look()
+	return r.seen.Load()
 }
 
 // Replace puts services in the place of all that were there, and findings
@@ -34,16 +107,39 @@ func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
 // the order of preference. What each finding came to is said anew, and the one
 // of the demo is added.
 func (r *Registry) Replace(services []Service, findings []Finding, defaultID artel.ServiceID) {
-	s := &snapshot{byID: make(map[artel.ServiceID]int, len(services)+1)}
-	for _, svc := range append(slices.Clip(services), DemoService()) {
-		if _, taken := s.byID[svc.ID]; !taken {
-			s.byID[svc.ID] = len(s.services)
-			s.services = append(s.services, svc.clone())
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.given = make([]Service, len(services))
+	for i, s := range services {
+		r.given[i] = s.clone()
 	}
-	s.standard = s.choose(defaultID)
-	s.findings = s.settle(findings)
-	r.now.Store(s)
+	r.found = make([]Finding, len(findings))
+	for i, f := range findings {
+		r.found[i] = f.clone()
+	}
+	r.chosen = defaultID
+	r.look()
+}
+
+// look makes a snapshot of what is there; r.mu is held.
+func (r *Registry) look() {
+	s := &snapshot{byID: make(map[artel.ServiceID]int, len(r.given)+1), clock: r.ledger.opts.Now}
+	for _, svc := range append(slices.Clip(r.given), DemoService()) {
+		if _, taken := s.byID[svc.ID]; taken {
+			continue
+		}
+		s.byID[svc.ID] = len(s.services)
+		marks, next := r.ledger.of(svc)
+		if !next.IsZero() && (s.until.IsZero() || next.Before(s.until)) {
+			s.until = next
+		}
+		svc = svc.clone()
+		svc.Capabilities = svc.Capabilities.under(marks, false)
+		s.services, s.marks = append(s.services, svc), append(s.marks, marks)
+	}
+	s.standard = s.choose(r.chosen)
+	s.findings = s.settle(r.found)
+	r.seen.Store(s)
 }
 
 func (s *snapshot) choose(id artel.ServiceID) int {
@@ -61,7 +157,7 @@ func (s *snapshot) choose(id artel.ServiceID) int {
 
 // Lookup returns the service with this id.
 func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
-	s := r.now.Load()
+	s := r.now()
 	i, ok := s.byID[id]
 	if !ok {
 		return Service{}, false
@@ -72,7 +168,7 @@ func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
 // All returns every service in order of preference, the demo last unless it
 // was placed elsewhere.
 func (r *Registry) All() []Service {
-	s := r.now.Load()
+	s := r.now()
 	out := make([]Service, len(s.services))
 	for i, v := range s.services {
 		out[i] = v.clone()
@@ -83,7 +179,7 @@ func (r *Registry) All() []Service {
 // Findings returns where services were looked for and what came of it, in
 // order of preference.
 func (r *Registry) Findings() []Finding {
-	s := r.now.Load()
+	s := r.now()
 	out := make([]Finding, len(s.findings))
 	for i, f := range s.findings {
 		out[i] = f.clone()
@@ -94,7 +190,7 @@ func (r *Registry) Findings() []Finding {
 // Default returns the service for whoever names none: the configured default
 // if it can be called, else the first that can be called, else the demo.
 func (r *Registry) Default() Service {
-	s := r.now.Load()
+	s := r.now()
 	return s.services[s.standard].clone()
 }
 
@@ -104,7 +200,7 @@ func (r *Registry) Default() Service {
 // stand-in and never suggested. mediaType may be empty.
 func (r *Registry) Suggest(need artel.Capability, mediaType string) []artel.ServiceID {
 	var ids []artel.ServiceID
-	for _, s := range r.now.Load().services {
+	for _, s := range r.now().services {
 		if s.Callable() {
 			s = s.OnWire()
 		}

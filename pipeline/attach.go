@@ -155,6 +155,9 @@ func (a *attacher) settle(ctx context.Context, id string, m artel.Media) (artel.
 	case r.ContentType == artel.RoutingText && r.Step == artel.StepNative:
 		text, form := inlined(m, s.text, a.inline)
 		parts, sent = artel.Parts{artel.Text{Text: text}}, &form
+	case a.d.Refused != nil && a.d.Refused(s.digest):
+		r.Step, r.Routing, r.Reason = artel.StepDescribed, artel.RoutingText, artel.ReasonRefused
+		parts = artel.Parts{artel.Text{Text: route.Describe(m, a.d.Locale)}}
 	case r.Step == artel.StepNative:
 		parts = artel.Parts{artel.Text{Text: label(m)}, m}
 	default:

@@ -47,6 +47,10 @@ type Input struct {
 	// Suggest names configured services that could take what Service cannot;
 	// nil: none are named. It is asked with a capability and a media type.
 	Suggest func(artel.Capability, string) []artel.ServiceID
+
+	// Refused reports whether the service has refused a request for these
+	// bytes, so that they are described; nil: it has refused none.
+	Refused func(artel.Digest) bool
 }
 
 // An Agent is what a build needs to know about who is going to answer.

@@ -42,8 +42,9 @@ func (f Failures) Response(resp *http.Response, now time.Time) error {
 //
 //	401 402 403           Denied
 //	413                   TooLarge
-//	400 404 422 500       TooLarge when the text speaks of the context's length,
-//	                      Unsupported when it speaks of a kind of content
+//	400 404 422 500       TooLarge when the text speaks of the context's length or
+//	                      the request's, Unsupported when it speaks of media
+//	                      (see [model.Classify])
 //	405 415 501           Unsupported
 //	408 409 425 429 5xx   Unavailable, transient (an exhausted quota is not)
 //	other 4xx             Invalid
@@ -52,6 +53,7 @@ func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) 
 	c := describe(body)
 	c.Status = status
 	c.RetryAfter = retryAfter(h, now)
+	c.Refusal = refusalOf(status, c)
 	kind := kindOf(status, c)
 	c.Transient = kind == artel.Unavailable && (status >= 400) && !exhausted().MatchString(c.Code+" "+c.Message)
 	if c.Message == "" {
@@ -71,10 +73,11 @@ func (f Failures) Reported(body []byte) error {
 	}
 	if status == 0 {
 		status = http.StatusBadGateway
-		if tooLong().MatchString(c.Code+" "+c.Message) || notTaken().MatchString(c.Message) {
+		if model.Classify(0, c.Code, c.Message) != (model.Refusal{}) {
 			status = http.StatusBadRequest
 		}
 	}
+	c.Refusal = refusalOf(status, c)
 	kind := kindOf(status, c)
 	c.Transient = kind == artel.Unavailable && !exhausted().MatchString(c.Code+" "+c.Message)
 	if c.Message == "" {
@@ -146,23 +149,9 @@ func redact(s string, key model.Secret) string {
 }
 
 // Words of errors, compiled when a call first fails.
-var (
-	tooLong = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|` +
-			`input is too long|too many (input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)
-	})
-	// Words of servers that refuse a kind of content, or its place.
-	notTaken = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)image urls are only allowed|invalid 'messages' in payload|unexpected item type in content|` +
-			"unknown variant .(file|image_url|input_audio)|unsupported content|unsupported.{0,20}content part type|" +
-			`output of tool call should be|function_response.parts. is not supported|support image input|image input is not supported|` +
-			`does not support (image|vision|audio|file|tool|pdf)|invalid image input|pixels|exceeds \d+ ?MB|failed to download multimodal|` +
-			`unsupported (image|file|audio|media)|multimodal`)
-	})
-	exhausted = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
-	})
-)
+var exhausted = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
+})
 
 // statusOf gives the status of error codes and types that come without one;
 // 0 for those that are not known.
@@ -198,14 +187,23 @@ func kindOf(status int, c *model.CallError) artel.Kind {
 	switch {
 	case status < 400 || status > 500:
 		return artel.Unavailable
-	case tooLong().MatchString(c.Code + " " + c.Message):
+	case c.Refusal.Class == model.RefusedContext, c.Refusal.Class == model.RefusedRequest:
 		return artel.TooLarge
-	case notTaken().MatchString(c.Message):
+	case c.Refusal.Class != "":
 		return artel.Unsupported
 	case status == 500:
 		return artel.Unavailable
 	}
 	return artel.Invalid
+}
+
+// refusalOf classifies what was refused, of the statuses that refuse requests.
+func refusalOf(status int, c *model.CallError) model.Refusal {
+	switch status {
+	case 400, 404, 413, 415, 422, 500:
+		return model.Classify(status, c.Code, c.Message)
+	}
+	return model.Refusal{}
 }
 
 // describe finds the message and the code in the error bodies that servers

@@ -25,7 +25,8 @@ func fakeCommand() *cobra.Command {
 		Long: `Runs a server that speaks a model API and refuses what the real one refuses.
 It asks no model: the demo answers, which reads what it was sent, or --echo says
 what arrived. GET /_fake/requests lists what was asked, POST /_fake/behave makes
-it misbehave.`,
+it misbehave, or refuse what other servers refuse; the canaries of "artel models
+probe" are seen.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != "openai" {
 				return usageError{fmt.Errorf("there is no fake of %q; there is: openai", args[0])}
@@ -43,7 +44,7 @@ it misbehave.`,
 					}
 				}
 				blobs := blob.NewMemory()
-				o.Blobs, o.Responder = blobs, demo.New(blobs, play).Generate
+				o.Blobs, o.Responder = blobs, fake.Sees(blobs, demo.New(blobs, play).Generate)
 			}
 			return listenAndServe(cmd.Context(), addr, fake.OpenAI(o), func(url string) {
 				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake openai on "+url+"/v1")

@@ -34,8 +34,16 @@ func Validate(body []byte) error {
 
 // Validate holds a decoded request to the rules of the real API; see
 // [Validate].
-func (r *Request) Validate() error {
-	v := validator{request: r}
+func (r *Request) Validate() error { return r.ValidateBy(Rules{}) }
+
+// Rules say where servers of the dialect differ from the real API.
+type Rules struct {
+	ToolMedia bool // media may stand in tool messages
+}
+
+// ValidateBy is [Request.Validate] with the rules of another server.
+func (r *Request) ValidateBy(rules Rules) error {
+	v := validator{request: r, rules: rules}
 	for _, check := range []func() *APIError{v.fields, v.top, v.tools, v.messages} {
 		if err := check(); err != nil {
 			return err
@@ -46,6 +54,7 @@ func (r *Request) Validate() error {
 
 type validator struct {
 	request    *Request
+	rules      Rules
 	images     int
 	imageBytes int64
 	fileBytes  int64
@@ -292,10 +301,10 @@ func (v *validator) content(i int, at string, m Message) *APIError {
 
 func (v *validator) part(message, at, role string, p Part) *APIError {
 	allowed := []string{"text"}
-	switch role {
-	case "user":
+	switch {
+	case role == "user", role == "tool" && v.rules.ToolMedia:
 		allowed = []string{"text", "image_url", "input_audio", "file"}
-	case "assistant":
+	case role == "assistant":
 		allowed = []string{"text", "refusal"}
 	}
 	if !slices.Contains(allowed, p.Type) {

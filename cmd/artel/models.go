@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/probe"
+)
+
+func modelsCommand(g *globals) *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use: "models", Short: "List the services that would be used here, what they take, and who says so", Args: usage(cobra.NoArgs),
+		Long: `Lists the services that a server would use here, and of each what is known of
+it with the source: operator (the configuration), probe (it was tried out),
+learned (a call was refused), endpoint (the service says so), catalog (the
+built-in table), family (guessed by the name), dialect (what its API carries).
+A star marks the default, brackets a service that serves for routing only.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conf, err := loadConfig(g.config)
+			if err != nil {
+				return err
+			}
+			s := server{config: conf, log: newLog(conf), http: modelClient()}
+			if err := s.findServices(); err != nil {
+				return err
+			}
+			s.services.Keep(openMarks(data, false, s.log))
+			s.askServices(cmd.Context())
+			list := httpapi.List[httpapi.ServiceView]{}
+			for _, m := range s.services.All() {
+				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.services.Default().ID))
+			}
+			return g.print(cmd, list, func(w printer) {
+				w.line("SERVICE\tFACT\tVALUE\tSAYS")
+				for _, v := range list.Items {
+					showService(w, v)
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory, where what was learned is kept")
+	cmd.AddCommand(probeCommand(g))
+	return cmd
+}
+
+// showService writes a line for each fact.
+func showService(w printer, v httpapi.ServiceView) {
+	name := mark(v)
+	line := func(fact, value, says string) {
+		w.linef("%s\t%s\t%s\t%s", name, fact, value, says)
+		name = ""
+	}
+	line("model", v.Model, v.Origin)
+	line("input", joined(v.Input), said(v.Sources["input"]))
+	for _, f := range []struct{ fact, value string }{
+		{"accepts", strings.Join(v.Accepts, " ")},
+		{"refuses", strings.Join(v.Refuses, " ")},
+		{"context_window", itoa(v.ContextWindow)},
+		{"max_output", itoa(v.MaxOutput)},
+		{"tokenizer", v.Tokenizer},
+		{"limits.item_bytes", phrase.Size(v.Limits.ItemBytes)},
+		{"limits.request_bytes", phrase.Size(v.Limits.RequestBytes)},
+		{"limits.side", itoa(v.Limits.Side)},
+		{"limits.images", itoa(v.Limits.Images)},
+		{"limits.pages", itoa(v.Limits.Pages)},
+		{"placement.tool_image", yesNo(v.Placement.ToolImage)},
+		{"placement.tool_file", yesNo(v.Placement.ToolFile)},
+		{"placement.user_after_tool", yesNo(v.Placement.UserAfterTool)},
+		{"transport", spaced(v.Transport)},
+	} {
+		if source := v.Sources[f.fact]; source != "" {
+			line(f.fact, f.value, string(source))
+		}
+	}
+	for _, m := range v.Marks {
+		if m.Digest != "" {
+			line("described", string(m.Digest), fmt.Sprintf("%s, until %s", m.Source, m.Until.Format("2006-01-02")))
+		}
+	}
+	if v.Problem != "" {
+		line("problem", artel.Shorten(v.Problem, 120), "")
+	}
+}
+
+func yesNo(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return strconv.FormatBool(*b)
+}
+
+func spaced[T ~string](words []T) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return strings.Join(out, " ")
+}
+
+// mark names a service with a star at the default and brackets around one that
+// serves for routing only.
+func mark(v httpapi.ServiceView) string {
+	switch {
+	case v.Default:
+		return string(v.ID) + " *"
+	case !v.Callable:
+		return "(" + string(v.ID) + ")"
+	}
+	return string(v.ID)
+}
+
+func joined(cs []artel.Capability) string {
+	words := make([]string, len(cs))
+	for i, c := range cs {
+		words[i] = string(c)
+	}
+	return strings.Join(words, ",")
+}
+
+func said(p app.Provenance) string {
+	if p == "" {
+		return "nobody"
+	}
+	return string(p)
+}
+
+func probeCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "probe [SERVICE]...", Short: "Try out what services of a running server really take", Args: usage(cobra.ArbitraryArgs),
+		Long: fmt.Sprintf(`Asks a server that runs to try out services: without a name all that can be
+called. Each gets pictures and PDFs with random letters in the places where they
+may stand (a user message, the result of a tool, a user message after one), and
+only an answer that names the letters counts. That takes up to %d small model
+calls for each service, at its price. The results are kept for a month and used
+from then on.`, probe.MostCalls),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var ids []artel.ServiceID
+			for _, a := range args {
+				ids = append(ids, artel.ServiceID(a))
+			}
+			if len(ids) == 0 {
+				list, err := g.client().Services(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for _, s := range list.Items {
+					if s.Callable && !s.Demo {
+						ids = append(ids, s.ID)
+					}
+				}
+			}
+			reports := httpapi.List[httpapi.ProbeView]{Items: []httpapi.ProbeView{}}
+			for _, id := range ids {
+				r, err := g.client().Probe(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				reports.Items = append(reports.Items, r)
+			}
+			return g.print(cmd, reports, func(w printer) {
+				w.line("SERVICE\tPLACE\tTYPE\tOUTCOME\tSAID")
+				for _, r := range reports.Items {
+					for _, t := range r.Results {
+						w.linef("%s\t%s\t%s\t%s\t%s", r.Service.ID, t.Place, t.MediaType, t.Outcome, artel.Shorten(t.Evidence, 80))
+					}
+				}
+			})
+		},
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"context"
+	"image"
+	_ "image/gif" // the formats that are looked at
+	_ "image/jpeg"
+	_ "image/png"
+	"net/http"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/openai"
+)
+
+// A Refusal is something that a server refuses although OpenAI's API takes it,
+// in the words of a real server that does.
+type Refusal string
+
+// The refusals. Those that look at pictures want [Options.Blobs].
+const (
+	NoImages        Refusal = "no_images"          // DeepSeek: 400
+	NoProjector     Refusal = "no_projector"       // images, by llama.cpp without one: 500
+	NoFiles         Refusal = "no_files"           // vLLM: 400
+	NoListsInTools  Refusal = "no_lists_in_tools"  // LM Studio: 400 for whatever is no text in a tool message
+	NoUserAfterTool Refusal = "no_user_after_tool" // Mistral: 400
+	OneImage        Refusal = "one_image"          // vLLM: 400 for more than one image
+	SmallImages     Refusal = "small_images"       // Anthropic: 400 for sides of more than 2,000 pixels
+	SmallRequests   Refusal = "small_requests"     // a proxy: 413 for more than 1 MB of media
+	WholeImages     Refusal = "whole_images"       // 400 without a reason for images that cannot be decoded
+)
+
+// Refusals returns all refusals.
+func Refusals() []Refusal {
+	return []Refusal{NoImages, NoProjector, NoFiles, NoListsInTools, NoUserAfterTool, OneImage, SmallImages, SmallRequests, WholeImages}
+}
+
+// ToolMedia says what becomes of media in tool messages.
+type ToolMedia string
+
+// What becomes of them.
+const (
+	ToolMediaRefused ToolMedia = ""      // as by OpenAI's API
+	ToolMediaSeen    ToolMedia = "seen"  // the model gets them
+	ToolMediaLost    ToolMedia = "blind" // they are taken, and nobody gets them
+)
+
+const (
+	smallSide    = 2000
+	smallRequest = 1 << 20
+)
+
+// refuses returns the error with which a valid request is refused; nil: it is not.
+func (s *OpenAIServer) refuses(ctx context.Context, b Behavior, r *model.Request) *openai.APIError {
+	media := everything(r)
+	images := slices.DeleteFunc(slices.Clone(media), func(m artel.Media) bool { return m.Kind != artel.KindImage })
+	fail := func(status int, format string, args ...any) *openai.APIError {
+		e := openai.Bad("", "", format, args...)
+		e.Status = status
+		return e
+	}
+	for _, x := range b.Refuses {
+		switch x {
+		case NoImages:
+			if len(images) > 0 {
+				return fail(http.StatusBadRequest, "Failed to deserialize the JSON body into the target type: messages[0]: unknown variant `image_url`, expected `text` at line 1 column 80")
+			}
+		case NoProjector:
+			if len(images) > 0 {
+				return fail(http.StatusInternalServerError, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj")
+			}
+		case NoFiles:
+			if len(media) > len(images) {
+				return fail(http.StatusBadRequest, "Unsupported chat content part type: 'file'")
+			}
+		case NoListsInTools:
+			if inTools(r) {
+				return fail(http.StatusBadRequest, "Invalid 'messages' in payload")
+			}
+		case NoUserAfterTool:
+			for i, m := range r.Messages[1:] {
+				if m.Role == artel.RoleUser && r.Messages[i].Role == artel.RoleTool {
+					return fail(http.StatusBadRequest, "Unexpected role 'user' after role 'tool'")
+				}
+			}
+		case OneImage:
+			if len(images) > 1 {
+				return fail(http.StatusBadRequest, "At most 1 image(s) may be provided in one prompt.")
+			}
+		case SmallImages:
+			for _, m := range images {
+				if conf, ok := s.measure(ctx, m); ok && max(conf.Width, conf.Height) > smallSide {
+					return fail(http.StatusBadRequest, "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: %d pixels", smallSide)
+				}
+			}
+		case SmallRequests:
+			total := int64(0)
+			for _, m := range media {
+				total += m.Size
+			}
+			if total > smallRequest {
+				return fail(http.StatusRequestEntityTooLarge, "Payload Too Large")
+			}
+		case WholeImages:
+			for _, m := range images {
+				if !s.decodes(ctx, m) {
+					return fail(http.StatusBadRequest, "Bad request.")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func everything(r *model.Request) []artel.Media {
+	var out []artel.Media
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case artel.Media:
+				out = append(out, p)
+			case artel.ToolResult:
+				for _, inner := range p.Parts {
+					if media, ok := inner.(artel.Media); ok {
+						out = append(out, media)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func inTools(r *model.Request) bool {
+	return slices.ContainsFunc(r.Messages, func(m model.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool {
+			result, ok := p.(artel.ToolResult)
+			return ok && len(result.Parts) > 0
+		})
+	})
+}
+
+// blind returns r without media: in tool results, or anywhere.
+func blind(r *model.Request, everywhere bool) *model.Request {
+	out := *r
+	out.Messages = slices.Clone(r.Messages)
+	for i, m := range out.Messages {
+		parts := slices.Clone(m.Parts)
+		for j, p := range parts {
+			if result, ok := p.(artel.ToolResult); ok {
+				result.Parts = nil
+				parts[j] = result
+			}
+		}
+		out.Messages[i].Parts = slices.DeleteFunc(parts, func(p artel.Part) bool {
+			_, ok := p.(artel.Media)
+			return ok && everywhere
+		})
+	}
+	return &out
+}
+
+func (s *OpenAIServer) measure(ctx context.Context, m artel.Media) (conf image.Config, ok bool) {
+	if s.options.Blobs == nil {
+		return conf, false
+	}
+	r, err := s.options.Blobs.Open(ctx, m.Ref.Digest)
+	if err != nil {
+		return conf, false
+	}
+	defer r.Close()
+	conf, _, err = image.DecodeConfig(r)
+	return conf, err == nil
+}
+
+// decodes reports whether an image can be decoded; one too large to try can.
+func (s *OpenAIServer) decodes(ctx context.Context, m artel.Media) bool {
+	conf, ok := s.measure(ctx, m)
+	if !ok || conf.Width*conf.Height > 50e6 {
+		return ok || s.options.Blobs == nil
+	}
+	r, err := s.options.Blobs.Open(ctx, m.Ref.Digest)
+	if err != nil {
+		return true
+	}
+	defer r.Close()
+	_, _, err = image.Decode(r)
+	return err == nil
+}

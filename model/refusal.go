@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Refusal is what an API had against a request, as far as its words say.
+// The zero Refusal says nothing.
+type Refusal struct {
+	Class     RefusalClass `json:"class,omitempty"`
+	MediaType string       `json:"media_type,omitempty"` // what it is about: "image/*", "application/pdf"; "": not said
+	Limit     int64        `json:"limit,omitempty"`      // the limit that was named, in the unit of Class; 0: none was
+}
+
+// A RefusalClass is a kind of refusal.
+type RefusalClass string
+
+// The classes.
+const (
+	RefusedMedia   RefusalClass = "media_type"      // a kind of media, wherever it stands
+	RefusedInTool  RefusalClass = "tool_media"      // media in a tool result
+	RefusedAfter   RefusalClass = "user_after_tool" // a user message after a tool result
+	RefusedCount   RefusalClass = "images"          // more images than Limit
+	RefusedSide    RefusalClass = "side"            // an image with a side of more than Limit pixels
+	RefusedPages   RefusalClass = "pages"           // a document of more than Limit pages
+	RefusedItem    RefusalClass = "item_bytes"      // a part of more than Limit bytes, as it was sent
+	RefusedRequest RefusalClass = "request_bytes"   // a request of more than Limit bytes
+	RefusedPart    RefusalClass = "part"            // one part could not be read: damaged, or of a kind that is not named
+	RefusedContext RefusalClass = "context"         // more tokens than the window holds
+)
+
+// Classify reads a refusal out of the status, the code and the words of an
+// API's error. It knows the words of the APIs and servers that are in use; of
+// others it finds nothing.
+func Classify(status int, code, message string) Refusal {
+	text := code + " " + message
+	for _, r := range refusals() {
+		m := r.words.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		out := Refusal{Class: r.class}
+		if r.class == RefusedContext {
+			return out
+		}
+		out.MediaType = typeIn(m[0], r.about)
+		out.Limit = limitIn(r.class, m, text)
+		return out
+	}
+	if status == 413 {
+		return Refusal{Class: RefusedRequest}
+	}
+	return Refusal{}
+}
+
+// A refusalRule finds a class by words.
+type refusalRule struct {
+	class RefusalClass
+	about string // the media type where the words name none
+	words *regexp.Regexp
+}
+
+// refusals returns the rules, of which the first that fits counts. They were
+// collected from errors of the real APIs; their comments name who says so.
+var refusals = sync.OnceValue(func() []refusalRule {
+	var out []refusalRule
+	add := func(class RefusalClass, about, words string) {
+		out = append(out, refusalRule{class, about, regexp.MustCompile("(?is)" + words)})
+	}
+	// More than one API says "pixels" or "too large" of images, and of contexts.
+	add(RefusedSide, "image/*", `(?:image|pixel|dimension|resolution).{0,80}?(\d{3,5}) ?(?:px|pixels)`)                              // Anthropic
+	add(RefusedSide, "image/*", `image.{0,40}(?:dimensions?|resolution|width|height|side).{0,40}(?:exceed|too (?:large|big)|limit)`) // DashScope, Gemini
+	add(RefusedPages, "application/pdf", `(?:maximum of|at most|more than|exceeds?.{0,30}?) ?(\d+) (?:pdf )?pages`)                  // Anthropic
+	add(RefusedPages, "application/pdf", `too many pages|page (?:count|limit)`)
+	add(RefusedCount, "image/*", `at most (\d+) (?:image|multimodal|audio|video)`)                                             // vLLM
+	add(RefusedCount, "image/*", `too many (?:images|media)[^>]{0,60}>\s*(\d+)`)                                               // Anthropic
+	add(RefusedCount, "image/*", `(?:maximum|limit|up to|more than|allowed).{0,40}?(\d+) (?:images|image parts|input images)`) // OpenAI, Groq
+	add(RefusedCount, "image/*", `too many images|number of images|images? (?:count|limit)`)
+	add(RefusedItem, "", `exceeds (\d+) ?(?:MB|MiB) maximum`)                                                                                                      // Anthropic
+	add(RefusedItem, "", `(?:image|file|audio|video|document|pdf).{0,60}(?:exceeds?|larger than|limit of|maximum(?: size)?(?: of| is)?).{0,30}?(\d+) ?(?:MB|MiB)`) // OpenAI, DashScope
+	add(RefusedItem, "", `(?:image|file|audio|video|document|pdf)(?: size)?(?: is)? too (?:large|big)`)
+	add(RefusedRequest, "", `request_too_large|(?:request|payload|body)(?: entity)?(?: size)?(?: is)? (?:too large|exceeds)`) // Anthropic, Gemini, proxies
+
+	add(RefusedContext, "", `context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|`+
+		`input is too long|too many (?:input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)
+
+	add(RefusedAfter, "", `unexpected role '?(?:user|system)'? after role '?tool`)             // Mistral
+	add(RefusedInTool, "image/*", `image urls are only allowed for messages with role 'user'`) // OpenAI
+	add(RefusedInTool, "", `output of tool call should be`)                                    // llama.cpp
+	add(RefusedInTool, "", `function_response\.parts. is not supported`)                       // Gemini
+	add(RefusedInTool, "", `invalid 'messages' in payload`)                                    // LM Studio
+	add(RefusedInTool, "", `(?:tool|function)[ _](?:messages?|results?|content|responses?).{0,60}(?:text only|only (?:support|accept|contain)s? text|must be (?:a )?(?:string|text)|non-string|(?:not|n't) support)`)
+	add(RefusedInTool, "", `'tool',? ?'content'.{0,80}valid string`) // servers on pydantic
+
+	add(RefusedPart, "image/*", `could not process (?:the )?image|unable to process (?:the )?(?:input )?image|invalid_image|image_parse_error|`+
+		`(?:does not|doesn't) represent a valid image|you uploaded an unsupported image|cannot identify image|failed to (?:load|decode|process|read|parse) (?:the )?image|image data.{0,30}(?:invalid|not valid|corrupt)|invalid image(?: data)?\b|truncated image`)
+	add(RefusedPart, "application/pdf", `pdf (?:specified )?(?:was|is) (?:not valid|invalid|password|corrupt|encrypted)|could not process (?:the )?(?:pdf|document)|invalid pdf|document has no pages`)
+	add(RefusedPart, "", `failed to download multimodal|invalid base64|failed to (?:load|decode|process) (?:the )?(?:audio|video|file)`) // DashScope
+
+	add(RefusedMedia, "", `unknown variant .(?:file|image_url|input_audio|video_url|document)`)                                                             // DeepSeek
+	add(RefusedMedia, "", `unsupported content\[\]\.type`)                                                                                                  // llama.cpp
+	add(RefusedMedia, "", `unsupported.{0,20}content part type.{0,40}`)                                                                                     // vLLM
+	add(RefusedMedia, "", `support (?:image|file|audio|video|pdf) inputs?`)                                                                                 // OpenRouter
+	add(RefusedMedia, "", `(?:image|audio|video|file) input is not supported`)                                                                              // llama.cpp
+	add(RefusedMedia, "", `unexpected item type in content`)                                                                                                // DashScope
+	add(RefusedMedia, "", `input should be 'application/pdf'`)                                                                                              // Anthropic, of other documents
+	add(RefusedMedia, "", `media_type.{0,20}input should be 'image/.{0,80}`)                                                                                // Anthropic, of other images
+	add(RefusedMedia, "", `(?:unsupported|invalid|unknown) (?:mime|media|image|file|audio|video|content|input)[ _-]?(?:type|format|media[ _-]type).{0,60}`) // Gemini, OpenAI
+	add(RefusedMedia, "", `mime ?type.{0,60}(?:not supported|unsupported|invalid)`)                                                                         // Gemini
+	add(RefusedMedia, "", `(?:does not|doesn't|not) support (?:image|vision|audio|file|video|pdf|document|multimodal).{0,20}`)
+	add(RefusedMedia, "", `unsupported (?:image|file|audio|media)|not a (?:multimodal|vision) model|multimodal`)
+	return out
+})
+
+var namedType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(image|audio|video|application|text)/[a-z0-9][a-z0-9.+-]*`)
+})
+
+// typeIn finds what kind of media words speak of. An endpoint that lists the
+// types that it takes names none that it refuses.
+func typeIn(words, about string) string {
+	words = strings.ToLower(words)
+	if named := namedType().FindAllString(words, 2); len(named) == 1 && !strings.Contains(words, "should be") {
+		return named[0]
+	}
+	switch {
+	case about != "":
+		return about
+	case strings.Contains(words, "should be 'application/pdf"), strings.Contains(words, "should be 'image/"):
+		return "" // any but these
+	case strings.Contains(words, "pdf"), strings.Contains(words, "document"):
+		return "application/pdf"
+	case strings.Contains(words, "image"), strings.Contains(words, "vision"):
+		return "image/*"
+	case strings.Contains(words, "audio"):
+		return "audio/*"
+	case strings.Contains(words, "video"):
+		return "video/*"
+	case strings.Contains(words, "file"):
+		return "application/*"
+	}
+	return ""
+}
+
+var bytesOver = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\d+ bytes > (\d+) bytes`)
+})
+
+// limitIn reads the limit out of the match of a rule; text is all that was said.
+func limitIn(class RefusalClass, match []string, text string) int64 {
+	if m := bytesOver().FindStringSubmatch(text); m != nil && (class == RefusedItem || class == RefusedRequest) {
+		n, _ := strconv.ParseInt(m[1], 10, 64)
+		return n
+	}
+	if len(match) < 2 {
+		return 0
+	}
+	n, err := strconv.ParseInt(match[1], 10, 64)
+	if err != nil || n > 1<<40 {
+		return 0
+	}
+	if class == RefusedItem {
+		n <<= 20
+	}
+	return n
+}

@@ -31,6 +31,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/token"
 	"github.com/artelhq/artel/tool"
@@ -130,20 +131,21 @@ func (a *App) Close(ctx context.Context) error { return a.Runs.close(ctx) }
 
 // core is what the parts share.
 type core struct {
-	store     store.Store
-	blobs     blob.Store
-	log       *event.Log
-	artifacts *artifact.Collection
-	services  *model.Registry
-	agents    []agent.Definition
-	box       *tool.Box
-	caller    *model.Caller
-	engine    *agent.Engine
-	web       *http.Client
-	context   Context
-	locale    phrase.Locale
-	logger    *slog.Logger
-	now       func() time.Time
+	store      store.Store
+	blobs      blob.Store
+	log        *event.Log
+	artifacts  *artifact.Collection
+	renditions *rendition.Maker
+	services   *model.Registry
+	agents     []agent.Definition
+	box        *tool.Box
+	caller     *model.Caller
+	engine     *agent.Engine
+	web        *http.Client
+	context    Context
+	locale     phrase.Locale
+	logger     *slog.Logger
+	now        func() time.Time
 }
 
 func newCore(c Config) (*core, error) {
@@ -166,6 +168,7 @@ func newCore(c Config) (*core, error) {
 		c.Options.Artifacts.Now = k.now
 	}
 	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
+	k.renditions = rendition.New(rendition.Config{Store: c.Store, Blobs: c.Blobs, Options: rendition.Options{Log: k.logger, Now: k.now}})
 	var err error
 	if k.agents == nil {
 		if k.agents, err = agent.Shipped(); err != nil {

@@ -111,7 +111,7 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 			Err: fmt.Errorf("version %d is not among the visible ones", number),
 		}
 	}
-	return fileOf(content, string(id), number > 0), nil
+	return fileOf(ctx, content, string(id), number > 0), nil
 }
 
 // OpenLive is Open with the edits of an active run, and by number with any
@@ -133,7 +133,7 @@ func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id ar
 	if err != nil {
 		return File{}, err
 	}
-	return fileOf(content, string(id), pinned), nil
+	return fileOf(ctx, content, string(id), pinned), nil
 }
 
 // Route says what a model would get of an artifact. The result opens the bytes

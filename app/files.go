@@ -45,6 +45,8 @@ type File struct {
 	Modified  time.Time
 	Immutable bool // the ref that led here can never mean other bytes
 
+	owner artel.Owner
+
 	// Signed is how long the signature that opened it still holds; 0: none
 	// did.
 	Signed time.Duration
@@ -74,7 +76,7 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	return fileOf(content, string(r.Artifact), r.Immutable()), nil
+	return fileOf(ctx, content, string(r.Artifact), r.Immutable()), nil
 }
 
 // OpenNamed is Open for a name under [tool.ToolResultsURL]: the hexadecimal digits
@@ -105,11 +107,11 @@ func namedDigest(name string) (artel.Digest, error) {
 // does not change from call to call.
 func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
 
-func fileOf(c artifact.Content, id string, immutable bool) File {
+func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) File {
 	v := c.Version
 	name := v.Filename
 	if name == "" {
 		name = id
 	}
-	return File{Content: c, Info: v.MediaInfo, Digest: v.Digest, Filename: name, Modified: v.CreatedAt, Immutable: immutable}
+	return File{Content: c, Info: v.MediaInfo, Digest: v.Digest, Filename: name, Modified: v.CreatedAt, Immutable: immutable, owner: ownerOf(ctx)}
 }

@@ -126,11 +126,7 @@ func (f *face) artifacts() {
 			if in.Live {
 				open = f.app.Artifacts.OpenLive
 			}
-			file, err := open(ctx, c, id, in.Version, at)
-			if err != nil {
-				return nil, err
-			}
-			return serveFile(file, in.FileQuery)
+			return f.here(ctx, in.FileQuery)(open(ctx, c, id, in.Version, at))
 		})
 
 	register(f, routeOp(f.op(http.MethodGet, artifactPath+"/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),

@@ -23,6 +23,7 @@ import (
 // A FileQuery says how a file is to be shown.
 type FileQuery struct {
 	Preview bool   `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
+	Width   int    `query:"width" minimum:"1" maximum:"1024" doc:"of a picture: a small one, PNG or JPEG, at least so many pixels wide (in steps of 64, 128, 256, 512, 1024) where it has them"`
 	Dest    string `header:"Sec-Fetch-Dest" hidden:"true"`
 }
 
@@ -94,18 +95,28 @@ func (f *face) files() {
 		})
 }
 
-// file serves what was opened, or says where it is.
+// file serves what was opened, or says where it is. What is shown in place, and
+// what is made here, comes from here.
 func (f *face) file(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
+		if err == nil && !q.Preview && q.Width == 0 {
+			if there := f.app.Files.Elsewhere(ctx, file); there != "" {
+				defer file.Content.Close()
+				return redirect(there), nil
+			}
+		}
+		return f.here(ctx, q)(file, err)
+	}
+}
+
+// here serves what was opened, or a small picture of it.
+func (f *face) here(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+	return func(file app.File, err error) (*huma.StreamResponse, error) {
+		if err == nil && q.Width > 0 {
+			file, err = f.app.Files.Thumbnail(ctx, file, q.Width)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if q.Preview { // what is shown in place has to come from here, where its policy holds
-			return serveFile(file, q)
-		}
-		if there := f.app.Files.Elsewhere(ctx, file); there != "" {
-			defer file.Content.Close()
-			return redirect(there), nil
 		}
 		return serveFile(file, q)
 	}

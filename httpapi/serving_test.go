@@ -3,7 +3,12 @@
 package httpapi_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"image"
+	"image/jpeg"
+	pngs "image/png"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -13,6 +18,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/image/bmp"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -303,5 +310,98 @@ func TestClientSigns(t *testing.T) {
 	defer resp.Body.Close()
 	if got, _ := io.ReadAll(resp.Body); string(got) != "hello" {
 		t.Errorf("got %d %s", resp.StatusCode, fmt.Sprint(string(got)))
+	}
+}
+
+// pictureOf is a picture of noise.
+func pictureOf(t *testing.T, w, h int, encode func(io.Writer, image.Image) error) string {
+	t.Helper()
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for i := range m.Pix {
+		m.Pix[i] = byte(i * i >> 7)
+		if i%4 == 3 {
+			m.Pix[i] = 255
+		}
+	}
+	var b strings.Builder
+	if err := encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestThumbnails(t *testing.T) {
+	b := newBench(t, writes)
+	c := b.conversation()
+	noise := pictureOf(t, 600, 300, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
+	large := pictureOf(t, 600, 300, func(w io.Writer, m image.Image) error { return pngs.Encode(w, m) })
+	tall := pictureOf(t, 100, 2000, bmp.Encode)
+	for _, tt := range []struct {
+		name, content, query string
+		mediaType            string
+		width, height        int
+	}{
+		{"a.jpg", noise, "?width=200", "image/jpeg", 256, 128},
+		{"a.jpg", noise, "?width=256", "image/jpeg", 256, 128},
+		{"a.jpg", noise, "?width=1", "image/jpeg", 64, 32},
+		{"a.jpg", noise, "?width=1024", "image/jpeg", 600, 300}, // never enlarged
+		{"b.bmp", tall, "?width=50", "", 13, 256},               // never higher than four times as wide
+		{"c.png", png, "?width=64", "image/png", 1, 1},
+	} {
+		m := b.upload(c, tt.name, "", tt.content)
+		at := fileAt(m["ref"].(string) + "@1")
+		a := b.do("GET", at+tt.query, nil)
+		got, kind, err := image.DecodeConfig(strings.NewReader(string(a.body)))
+		if err != nil || a.StatusCode != 200 || got.Width != tt.width || got.Height != tt.height || "image/"+kind != a.Header.Get("Content-Type") || tt.mediaType != "" && a.Header.Get("Content-Type") != tt.mediaType {
+			t.Errorf("%s%s: got %d %s %+v, %v", tt.name, tt.query, a.StatusCode, a.Header.Get("Content-Type"), got, err)
+			continue
+		}
+		etag := a.Header.Get("ETag")
+		if !strings.Contains(a.Header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "inline; filename="+tt.name[:1]+".") {
+			t.Errorf("%s%s: got %v", tt.name, tt.query, a.Header)
+		}
+		if again := b.do("GET", at+tt.query, nil, header{"If-None-Match": etag}); again.StatusCode != 304 {
+			t.Errorf("%s%s: another one the second time: %d", tt.name, tt.query, again.StatusCode)
+		}
+		raw := b.do("GET", "/conversations/"+c+"/artifacts/"+m["id"].(string)+"/raw"+tt.query, nil)
+		if raw.StatusCode != 200 || raw.Header.Get("ETag") != etag {
+			t.Errorf("%s%s as raw: got %d %v", tt.name, tt.query, raw.StatusCode, raw.Header)
+		}
+		signed := b.object(b.do("POST", at+"/sign", `{}`), 200)["url"].(string)
+		if a := b.do("GET", strings.TrimPrefix(signed, httpapi.Base)+"&"+tt.query[1:], nil, header{"Host": "cdn.example"}); a.StatusCode != 200 || a.Header.Get("ETag") != etag {
+			t.Errorf("%s%s with a signature: got %d %s", tt.name, tt.query, a.StatusCode, a.body)
+		}
+	}
+	svg := b.upload(c, "d.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg"/>`)
+	if a := b.do("GET", fileAt(svg["ref"])+"?width=64", nil); a.StatusCode != 200 || a.Header.Get("Content-Type") != "image/svg+xml" && !strings.HasPrefix(a.Header.Get("Content-Type"), "image/svg+xml;") {
+		t.Errorf("SVG: got %d %v", a.StatusCode, a.Header)
+	}
+	// What cannot be pictured, and what is there to hurt.
+	bomb := []byte(png)
+	binary.BigEndian.PutUint32(bomb[16:], 60_000)
+	binary.BigEndian.PutUint32(bomb[20:], 60_000)
+	binary.BigEndian.PutUint32(bomb[29:], crc32.ChecksumIEEE(bomb[12:29]))
+	for _, tt := range []struct {
+		name, content string
+		status        int
+		code          string
+	}{
+		{"a.txt", "words", 415, "unsupported"},
+		{"a.pdf", "%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n", 415, "unsupported"},
+		{"half.png", large[:len(large)/2], 415, "unsupported"},
+		{"half.jpg", noise[:len(noise)/2], 415, "unsupported"},
+		{"bomb.png", string(bomb), 413, "too_large"},
+	} {
+		m := b.upload(c, tt.name, "", tt.content)
+		p := b.problem(b.do("GET", fileAt(m["ref"])+"?width=64", nil), tt.status, tt.code)
+		if a := b.do("GET", fileAt(m["ref"]), nil); a.StatusCode != 200 {
+			t.Errorf("%s itself: got %d after %v", tt.name, a.StatusCode, p)
+		}
+	}
+	at := fileAt(svg["ref"])
+	for _, width := range []string{"0", "-1", "1025", "x", "1e3"} {
+		if a := b.do("GET", at+"?width="+width, nil); a.StatusCode != 422 {
+			t.Errorf("width=%s: got %d", width, a.StatusCode)
+		}
 	}
 }

@@ -65,6 +65,7 @@ type Store struct {
 	options Options
 	db      *sql.DB
 	writer  *writer
+	carry   checkpointer
 	readers chan *session // nil elements stand for sessions not yet opened; nil in memory
 
 	mu     sync.Mutex // guards closed, and adding to calls
@@ -94,6 +95,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		o.Readers = 8
 	}
 	s := &Store{path: path, options: o}
+	s.carry.store = s
 	if path != Memory {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)
@@ -145,6 +147,7 @@ func (s *Store) dsn() string {
 		"foreign_keys(1)",
 		"journal_mode(WAL)",
 		"synchronous(" + string(s.options.Synchronous) + ")",
+		fmt.Sprintf("wal_autocheckpoint(%d)", mostPages),
 	} {
 		q.Add("_pragma", p)
 	}
@@ -211,6 +214,9 @@ func (s *Store) Close() error {
 		if c := <-s.readers; c != nil {
 			_ = c.close()
 		}
+	}
+	if c := s.carry.session; c != nil {
+		_ = c.close()
 	}
 	var err error
 	if c := s.writer.session; c != nil {

@@ -33,12 +33,8 @@ func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 	if err != nil {
 		return 0, err
 	}
-	if err := t.known(op, c); err != nil {
-		return 0, err
-	}
 	// The newest number of all is in the journal: that is where it came from.
-	_, err = t.row(op, string(id), newestNumber, []any{t.owner, c, id}, &row.v.Number)
-	if err != nil {
+	if err := t.newest(op, c, id, &row.v.Number); err != nil {
 		return 0, err
 	}
 	if row.v.Number++; row.v.Number == 1 {
@@ -52,6 +48,30 @@ func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 		return 0, err
 	}
 	return row.v.Number, nil
+}
+
+// newest reads the newest number of an artifact, 0 where there is none, and
+// whether the conversation is known: appends are what is done most often, and
+// two questions in one take less time.
+func (t versions) newest(op string, c artel.ConversationID, id artel.ArtifactID, number *int) error {
+	if c == t.there || c == t.hidden {
+		if err := t.known(op, c); err != nil {
+			return err
+		}
+		_, err := t.row(op, string(id), newestNumber, []any{t.owner, c, id}, number)
+		return err
+	}
+	var conversation *int64
+	_, err := t.row(op, string(id), "SELECT ("+newestNumber+"), (SELECT number FROM conversations WHERE owner = ?1 AND id = ?2 AND deleted_at IS NULL)",
+		[]any{t.owner, c, id}, number, &conversation)
+	switch {
+	case err != nil:
+		return err
+	case conversation == nil:
+		return noConversation(op, c)
+	}
+	t.there, t.number = c, *conversation
+	return nil
 }
 
 func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {

@@ -36,6 +36,7 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, fuzz every target for SOAKTIME (30m)
 	go test -race -shuffle=on -timeout 0 -count=$(SOAKCOUNT) ./...
 	ARTEL_SOAK=$(SOAKKILLS) go test -race -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
+	ARTEL_SOAK=1 go test -count=1 -run '^TestRecall$$' ./edit
 	scripts/fuzz $(SOAKTIME)
 
 clean: ## remove what was built

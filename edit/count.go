@@ -71,7 +71,7 @@ type tally struct {
 	ring     []uint64   // the bins that are open
 	starts   []int      // where each bin begins in the text, in bytes
 	found    [][]region // of each section, in bins
-	patience int        // pieces that may be found
+	patience int        // pieces that may be found: to do without takes a block for each word of the limit
 }
 
 // A spotOf is where a section has a piece.
@@ -95,7 +95,7 @@ func (s sieve) newTally() *tally {
 	if len(s.old) < s.size*3/2 {
 		size = shortGram
 	}
-	t := &tally{cut: word - 8*size, sections: s.sections(size), patience: len(s.text)}
+	t := &tally{cut: word - 8*size, sections: s.sections(size), patience: len(s.text) * (1 + s.limit/(4*word))}
 	t.lanes = 1 << bits.Len(uint(len(t.sections)-1)/perWord)
 	t.needed = make([]uint64, t.lanes)
 	t.hash = newHasher(256 * len(s.old) / size)

@@ -17,23 +17,28 @@ import (
 // lists, tables, code.
 func manual(t *testing.T, n int) []rune {
 	t.Helper()
-	text, err := os.ReadFile("testdata/manual.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []rune
+	for _, name := range []string{"testdata/manual.md", "testdata/packages.md"} {
+		part, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, []rune(string(part))...)
 	}
-	return []rune(string(text))[:n]
+	return text[:n]
 }
 
 // Of 20 passages of a real document, taken and misquoted at random, at least 19
 // are found where they were taken; those are left out that the definition
-// refuses because another place is within the margin.
+// refuses because another place is within the margin. Of the longest document
+// the whole grid is gone through by make soak.
 func TestRecall(t *testing.T) {
 	const tries, least = 20, 19
-	for _, size := range []int{10_000, 49_000} {
+	for _, size := range []int{10_000, 49_000, 100_000} {
 		text := manual(t, size)
 		for _, length := range []int{60, 200, 500, 2000} {
-			for _, edits := range []int{1, 2, 5, 10} {
-				if edits*10 > length {
+			for _, edits := range []int{1, 2, 5, 10, length / 10} {
+				if edits*10 > length || size > 50_000 && edits > 1 && edits < length/10 && os.Getenv("ARTEL_SOAK") == "" {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d/%d/%d", size, length, edits), func(t *testing.T) {

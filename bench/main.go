@@ -45,6 +45,7 @@ func benchmarks() []benchmark {
 		{"start", "Start, idle memory, size", startAbout, measureStart},
 		{"upload", "Uploads", uploadAbout, measureUpload},
 		{"image", "An image on its way to a model", imageAbout, measureImage},
+		{"detect", "Saying what bytes are", detectAbout, measureDetect},
 		{"route", "Routing", routeAbout, measureRoute},
 		{"journal", "The edit journal", journalAbout, measureJournal},
 		{"tokens", "Token counting", tokensAbout, measureTokens},

@@ -116,7 +116,7 @@ const (
 
 // A matroskaHead is what the first bytes of a Matroska file tell.
 type matroskaHead struct {
-	webm         bool
+	docType      string // "webm", "matroska"; "" when b ended before it
 	audio, video bool
 	scale        uint64  // nanoseconds in a unit of time
 	duration     float64 // units of time
@@ -148,7 +148,7 @@ func (h *matroskaHead) walk(b []byte, left *int) {
 		case ebmlHeader, mkvSegment, mkvInfo, mkvTracks, mkvTrack: // no deeper than these four
 			h.walk(body, left)
 		case ebmlDocType:
-			h.webm = string(bytes.TrimRight(body, "\x00")) == "webm"
+			h.docType = string(bytes.TrimRight(body[:min(len(body), 16)], "\x00"))
 		case mkvScale:
 			h.scale = bigEndian(body)
 		case mkvDuration:
@@ -196,14 +196,14 @@ func bigEndian(b []byte) (v uint64) {
 }
 
 // matroska reads the document type and, where it sees them, the tracks.
-func matroska(head []byte) (mediaType string, tracks bool) {
+func matroska(head []byte) signed {
 	h := readMatroska(head)
 	kind, minor := "video/", "x-matroska"
 	if h.audio && !h.video {
 		kind = "audio/"
 	}
-	if h.webm {
+	if h.docType == "webm" {
 		minor = "webm"
 	}
-	return kind + minor, h.audio || h.video
+	return signed{mediaType: kind + minor, strong: h.docType != "", tracks: h.audio || h.video}
 }

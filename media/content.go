@@ -41,6 +41,9 @@ func textType(head []byte, charset string, cut bool) string {
 	case isTable(head, '\t', cut):
 		return "text/tab-separated-values"
 	}
+	if !mayBeNamed(body) {
+		return "text/plain"
+	}
 	found, ok := lookUp(head)
 	if !ok {
 		return "text/plain"
@@ -56,20 +59,52 @@ func textType(head []byte, charset string, cut bool) string {
 	return name
 }
 
-// isJSON accepts an object or an array; of a cut one, its beginning.
-func isJSON(b []byte, cut bool) bool {
-	d := json.NewDecoder(bytes.NewReader(b))
-	for {
-		_, err := d.Token()
+// mayBeNamed spares prose the library's long walk: every format of text that it
+// knows begins with a sign or a digit, or with a word that a colon follows, or
+// with one of a few words.
+func mayBeNamed(body []byte) bool {
+	if len(body) == 0 || body[0] >= utf8.RuneSelf {
+		return false
+	}
+	if c := body[0] | 0x20; c < 'a' || c > 'z' {
+		return true
+	}
+	for i, c := range body[:min(len(body), 80)] {
 		switch {
-		case err == nil:
-		case cut:
-			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		case c == ':':
+			return true
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9', c == '-':
 		default:
-			return errors.Is(err, io.EOF) && json.Valid(b)
+			return isFormatWord(string(body[:i]))
 		}
 	}
+	return len(body) < 80 && isFormatWord(string(body))
 }
+
+func isFormatWord(word string) bool {
+	switch word {
+	case "WEBVTT", "WARC", "P1", "P2", "P3", "From", "solid":
+		return true
+	}
+	return false
+}
+
+// jsonSample is how much of a long text has to be JSON.
+const jsonSample = 2 << 10
+
+// isJSON accepts an object or an array; of a long one, its beginning.
+func isJSON(b []byte, cut bool) bool {
+	if !cut && len(b) <= jsonSample {
+		return json.Valid(b)
+	}
+	b = b[:min(len(b), jsonSample)]
+	var value json.RawMessage
+	err := json.NewDecoder(bytes.NewReader(b)).Decode(&value)
+	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// enoughRecords are as good as all of them.
+const enoughRecords = 16
 
 // isTable wants what a table has and prose or code has not: at least two
 // records with the same number of short fields, of which the first is never
@@ -89,6 +124,8 @@ func isTable(b []byte, separator byte, cut bool) bool {
 		switch {
 		case errors.Is(err, io.EOF):
 			return n >= 2
+		case n == enoughRecords:
+			return true
 		case err != nil || len(fields) < 2 || separator == '\t' && fields[0] == "":
 			return false
 		}

@@ -87,7 +87,7 @@ func (s *Sniffer) watch(p []byte) {
 	if !s.nul {
 		if i := bytes.IndexByte(p, 0); i >= 0 {
 			s.nul = true
-			if !s.wide && before+int64(i) < headSize {
+			if !s.wide && before+int64(i) < headSize && !bytes.HasPrefix(s.head, []byte("%PDF-")) {
 				s.startUTF16(before)
 			}
 		}

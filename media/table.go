@@ -13,6 +13,9 @@ import (
 // cleanType takes a declared type apart: lower case, without parameters and
 // the quotes and blanks that get around it. What is no media type becomes "".
 func cleanType(declared string) (mediaType, charset string) {
+	if declared == "" {
+		return "", ""
+	}
 	const stray = " \t\r\n\"'`<>"
 	mediaType, params, _ := strings.Cut(declared, ";")
 	mediaType = strings.ToLower(strings.Trim(mediaType, stray))

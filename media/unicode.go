@@ -77,7 +77,7 @@ type utf16Check struct {
 	units     int64
 	plausible int64
 	ascii     int64
-	pairs     int64 // of two bytes that are both ASCII
+	bytes     int64 // that are letters, signs and blanks of ASCII
 }
 
 func (c *utf16Check) feed(p []byte) {
@@ -97,8 +97,10 @@ func (c *utf16Check) feed(p []byte) {
 
 func (c *utf16Check) take(unit rune) {
 	c.units++
-	if lo, hi := unit&0xFF, unit>>8; lo >= 0x20 && lo < 0x7F && hi >= 0x20 && hi < 0x7F {
-		c.pairs++
+	for _, b := range [...]rune{unit & 0xFF, unit >> 8} {
+		if b >= 0x20 && b < 0x7F || b == '\t' || b == '\n' || b == '\r' {
+			c.bytes++
+		}
 	}
 	switch {
 	case unit >= 0xD800 && unit < 0xDC00:
@@ -126,7 +128,8 @@ func usual(r rune) bool {
 	case r < 0xA0:
 		return false
 	case r <= 0x06FF: // Latin, Greek, Cyrillic, Armenian, Hebrew, Arabic
-	case r >= 0x0900 && r <= 0x0E7F: // scripts of India, Thai
+	case r >= 0x0900 && r <= 0x109F: // scripts of India, Thai, Lao, Tibetan, Burmese
+	case r >= 0x10A0 && r <= 0x10FF, r >= 0x1200 && r <= 0x13FF, r >= 0x1780 && r <= 0x17FF: // Georgian, Ethiopic, Khmer
 	case r >= 0x1E00 && r <= 0x22FF: // more Latin and Greek, punctuation, symbols
 	case r >= 0x2500 && r <= 0x27BF: // boxes, dingbats
 	case r >= 0x3000 && r <= 0x31FF, r >= 0x4E00 && r <= 0x9FFF: // kana, Han
@@ -147,8 +150,9 @@ func judgeUTF16(checks *[2]utf16Check, bom bool) textVerdict {
 	for i := range checks {
 		c := &checks[i]
 		// Nearly all pairs of ASCII letters are Han as UTF-16, so that ASCII with
-		// a stray NUL would pass for Chinese.
-		if !c.valid() || !bom && (c.units < 2 || c.ascii == 0 || c.plausible*100 < c.units*97 || c.pairs*100 > c.units*75) {
+		// a stray NUL would pass for Chinese; of the bytes of real text in any
+		// script, more than a tenth are none of ASCII.
+		if !c.valid() || !bom && (c.units < 2 || c.ascii == 0 || c.plausible*100 < c.units*97 || c.bytes*100 > 2*c.units*92) {
 			continue
 		}
 		if best == nil || c.plausible > best.plausible || c.plausible == best.plausible && c.ascii > best.ascii {

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scrub
+
+import (
+	stdbase64 "encoding/base64"
+	"fmt"
+	"io"
+
+	"github.com/segmentio/asm/base64"
+)
+
+// A place says where base64 stands, and so where it ends.
+type place int
+
+const (
+	loose  place = iota // in a text: at the first sign that is none of it
+	inURI               // in a data URI: at a sign that no URI has
+	quoted              // in a string of its own: at the quote that closes it
+)
+
+// A payload reads base64 from a window and yields the bytes that it means.
+type payload struct {
+	w     *window
+	place place
+	quote int  // backslashes before the quote that ends it, where it is quoted
+	look  bool // only look: nothing is taken out of the window
+
+	at    int // offset of what is read next
+	kinds byte
+	chars int64 // letters so far
+	pads  int
+	line  int // letters of this line
+	width int // letters of the first line, once it has ended
+
+	clean []byte // letters of the standard alphabet that wait for being decoded
+	out   []byte // bytes that wait for being read
+	ended bool
+	why   string // why it is no payload
+}
+
+// clusters are how many letters are decoded at once.
+const clusters = 12 << 10
+
+// The widths of lines that base64 is wrapped in.
+const (
+	minWrap = 16
+	maxWrap = 1024
+)
+
+// collect reads letters until there are enough, or the payload ends.
+func (p *payload) collect(enough int) {
+	for !p.ended && len(p.clean) < enough {
+		if !p.look && p.at >= windowSize/2 {
+			p.w.drop(p.at)
+			p.at = 0
+		}
+		if !p.w.need(p.at + 1) {
+			p.end("")
+			return
+		}
+		b := p.w.buf[p.w.pos+p.at : p.w.end]
+		if n, kinds := span(b[:min(len(b), enough-len(p.clean))]); n > 0 {
+			p.letters(b[:n], kinds)
+			continue
+		}
+		s, width := p.w.look(p.at, p.place == inURI)
+		switch {
+		case s == signPad:
+			p.pad(width)
+		case s == signBreak, s == signSpace:
+			p.space(s, width)
+		case s == signQuote && p.place == quoted && width > p.quote+1:
+			p.flaw(width) // a string inside of this one
+		case s == signQuote, s == signEnd:
+			p.end("")
+		case s != signOther: // a letter behind an escape
+			if p.letters([]byte{byte(s)}, classes[byte(s)]); !p.ended {
+				p.at += width - 1
+			}
+		default:
+			p.junk(width)
+		}
+	}
+}
+
+// letters takes letters that stand at the offset.
+func (p *payload) letters(b []byte, kinds byte) {
+	const both = stdChar | urlChar
+	switch {
+	case p.pads > 0 && p.place == loose:
+		p.end("")
+		return
+	case p.pads > 0:
+		p.why = "there is more after its end"
+	case (p.kinds|kinds)&both == both && p.place == loose:
+		// The letters of one alphabet end where those of the other begin.
+		for i, c := range b {
+			if (p.kinds|classes[c])&both == both {
+				b = b[:i]
+				break
+			}
+			p.kinds |= classes[c]
+		}
+		p.append(b)
+		p.end("")
+		return
+	case (p.kinds|kinds)&both == both:
+		p.why = "it is not base64"
+	}
+	p.kinds |= kinds
+	p.append(b)
+}
+
+func (p *payload) append(b []byte) {
+	p.at += len(b)
+	p.chars += int64(len(b))
+	p.line += len(b)
+	if p.why != "" {
+		return
+	}
+	from := len(p.clean)
+	p.clean = append(p.clean, b...)
+	if p.kinds&urlChar != 0 {
+		for i, c := range p.clean[from:] {
+			switch c {
+			case '-':
+				p.clean[from+i] = '+'
+			case '_':
+				p.clean[from+i] = '/'
+			}
+		}
+	}
+}
+
+func (p *payload) pad(width int) {
+	fits := p.chars%4 == 2 && p.pads < 2 || p.chars%4 == 3 && p.pads < 1
+	switch {
+	case fits:
+		p.pads++
+		p.at += width
+	case p.place == loose:
+		p.end("")
+	default:
+		p.flaw(width)
+	}
+}
+
+// space is a line break or a blank.
+func (p *payload) space(s sign, width int) {
+	switch {
+	case p.place == quoted:
+		p.at += width
+	case s == signBreak && p.pads == 0:
+		if n := p.wrapped(width); n > 0 {
+			if p.width == 0 {
+				p.width = p.line
+			}
+			p.line = 0
+			p.at += n
+			return
+		}
+		p.end("")
+	default:
+		p.end("")
+	}
+}
+
+// wrapped returns how many bytes lie between this line and the next, where the
+// base64 goes on there; else 0.
+func (p *payload) wrapped(width int) int {
+	w := p.w
+	if p.width == 0 && (p.line < minWrap || p.line > maxWrap || p.line%4 != 0) || p.width != 0 && p.line != p.width {
+		return 0
+	}
+	first := w.buf[w.pos+p.at+width-1]
+	at := p.at + width
+	s, n := w.look(at, p.place == inURI)
+	if s == signBreak && (first == '\r' || first == 'r' || first == 'D' || first == 'd') { // CR and LF, escaped or not
+		at += n
+		s, n = w.look(at, p.place == inURI)
+	}
+	for range 64 { // lines may be indented
+		if s != signSpace {
+			break
+		}
+		at += n
+		s, n = w.look(at, p.place == inURI)
+	}
+	next := at
+	letters, pads, longest, prose := 0, 0, max(p.width, p.line), true
+	for s != signOther && s > signOther && classes[byte(s)] != 0 && letters <= longest {
+		if p.kinds&urlChar != 0 && classes[byte(s)] == stdChar || p.kinds&stdChar != 0 && classes[byte(s)] == urlChar {
+			return 0
+		}
+		prose = prose && s >= 'A' && (letters == 0 || s >= 'a')
+		letters++
+		at += n
+		s, n = w.look(at, p.place == inURI)
+	}
+	for s == signPad && pads < 2 {
+		pads++
+		at += n
+		s, n = w.look(at, p.place == inURI)
+	}
+	switch {
+	case letters == 0, letters > longest, letters < longest && (letters+pads)%4 != 0:
+		return 0
+	case s == signEnd, s == signBreak, s == signQuote, !prose, pads > 0:
+		return next - p.at
+	case s == signOther:
+		switch w.buf[w.pos+at] {
+		case '<', ')', '\'', '`', '}', ']', '|':
+			return next - p.at
+		}
+	}
+	return 0
+}
+
+// junk is what is no sign of base64.
+func (p *payload) junk(width int) {
+	switch {
+	case p.place == loose:
+		p.end("")
+	case p.place == inURI && p.closes():
+		p.end("")
+	default:
+		p.flaw(width)
+	}
+}
+
+// closes reports whether a sign that is none of base64 ends a URI: what URIs do
+// not hold, and what ends a sentence.
+func (p *payload) closes() bool {
+	switch c := p.w.buf[p.w.pos+p.at]; c {
+	case '<', '>', '(', ')', '[', ']', '{', '}', '\'', '`', '|', '^', ',', ';', '\\', '$', '#':
+		return true
+	case '.', '!', '?', ':', '*', '~':
+		if p.chars == 0 {
+			return false
+		}
+		s, _ := p.w.look(p.at+1, true)
+		return s == signEnd || s == signBreak || s == signSpace || s == signQuote || s == signOther && p.w.buf[p.w.pos+p.at+1] == '.'
+	default:
+		return c < ' ' || c == 0x7f || c >= 0x80
+	}
+}
+
+// flaw passes over what makes the payload none.
+func (p *payload) flaw(width int) {
+	p.at += width
+	p.why = "it is not base64"
+}
+
+func (p *payload) end(why string) {
+	p.ended = true
+	if p.why == "" {
+		p.why = why
+	}
+}
+
+// check says at the end why it is no payload.
+func (p *payload) check() {
+	switch {
+	case p.why != "":
+	case p.chars == 0:
+		p.why = "it is empty"
+	case p.chars%4 == 1:
+		p.why = "it is cut off"
+	case p.pads > 0 && (p.chars+int64(p.pads))%4 != 0:
+		p.why = "it is not base64"
+	}
+}
+
+// decode turns letters into bytes: all of them at the end.
+func (p *payload) decode() {
+	n := len(p.clean) / 4 * 4
+	if p.w.room == nil {
+		p.w.room = make([]byte, clusters)
+	}
+	p.out = p.w.room
+	size, err := base64.StdEncoding.Decode(p.out, p.clean[:n])
+	if err == nil && p.ended && n < len(p.clean) {
+		var more int
+		more, err = stdbase64.RawStdEncoding.Decode(p.out[size:], p.clean[n:])
+		size, n = size+more, len(p.clean)
+	}
+	if err != nil && p.why == "" {
+		p.why = "it is not base64"
+	}
+	p.out = p.out[:size]
+	p.clean = p.clean[:copy(p.clean, p.clean[n:])]
+}
+
+// Read implements io.Reader. What is no payload yields an error with
+// [ErrInvalid].
+func (p *payload) Read(dst []byte) (int, error) {
+	for len(p.out) == 0 {
+		switch {
+		case p.w.err != nil:
+			return 0, p.w.err
+		case p.why != "":
+			return 0, fmt.Errorf("%w: %s", ErrInvalid, p.why)
+		case p.ended && len(p.clean) == 0:
+			return 0, io.EOF
+		}
+		if p.clean == nil {
+			p.clean = p.w.letters[:0]
+		}
+		if p.collect(clusters); p.ended {
+			p.check()
+		}
+		if p.why == "" {
+			p.decode()
+		}
+	}
+	n := copy(dst, p.out)
+	p.out = p.out[n:]
+	return n, nil
+}
+
+// finish reads over the rest, and takes all of it out of the window.
+func (p *payload) finish() {
+	for !p.ended {
+		p.clean = p.clean[:0]
+		p.collect(clusters)
+	}
+	p.check()
+	p.w.letters = p.clean
+	p.w.drop(p.at)
+	p.at = 0
+}
+
+// peek returns the first bytes without taking anything, as many as most, and
+// whether they are all that there are. They are good until the next peek.
+func (p payload) peek(most int) (head []byte, all bool) {
+	p.look = true
+	p.clean, p.out = p.w.letters[:0], nil
+	p.collect((most + 2) / 3 * 4)
+	p.w.letters = p.clean
+	n := len(p.clean) / 4 * 4
+	head, err := stdbase64.StdEncoding.AppendDecode(p.w.head[:0], p.clean[:n])
+	if err == nil && p.ended {
+		head, _ = stdbase64.RawStdEncoding.AppendDecode(head, p.clean[n:])
+	}
+	p.w.head = head
+	return head, p.ended
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scrub
+
+import "context"
+
+// A scanner goes over a text once, from word to word: runs of letters of
+// base64. At the beginning of each it decides by a few bytes whether a hit may
+// begin there, and almost always that is not so.
+type scanner struct {
+	w     window
+	keep  Keep
+	t     *tables
+	found bool
+	rest  bool // the window begins inside of a word that has been decided
+}
+
+func newScanner(ctx context.Context, keep Keep) *scanner {
+	return &scanner{w: window{ctx: ctx}, keep: keep, t: theTables()}
+}
+
+// maxWord is the longest word that could mean something to the scanner.
+const maxWord = 64
+
+func (s *scanner) run() error {
+	w := &s.w
+	for {
+		n, what := s.next(w.ahead())
+		w.pass(n)
+		switch what {
+		case nothing:
+			if !w.fill() {
+				w.flush()
+				return w.err
+			}
+		case cutWord:
+			s.cutWord()
+		case aWord:
+			s.word()
+		case anEscape:
+			s.escape()
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+}
+
+// What next has found.
+const (
+	nothing  = iota // to the end of the window
+	cutWord         // a word that goes on behind the window
+	aWord           // a word to look at
+	anEscape        // a backslash
+)
+
+// next returns how many bytes of b are nothing, and what is there.
+func (s *scanner) next(b []byte) (n, what int) {
+	i := 0
+	if s.rest {
+		i, _ = span(b)
+		if i == len(b) {
+			return i, nothing
+		}
+		s.rest = false
+	}
+	pairs, hex := &s.t.pairs, &s.t.hex
+	for i < len(b) {
+		c := b[i]
+		if classes[c] == 0 {
+			if c == '\\' {
+				n := s.dull(b[i:])
+				if n == 0 {
+					return i, anEscape
+				}
+				i += n
+				continue
+			}
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(b) && classes[b[j]] != 0 {
+			j++
+		}
+		if j == len(b) {
+			if s.w.eof && j-i > 1 && s.mayBegin(b[i:j]) {
+				return i, aWord
+			}
+			if !s.w.eof {
+				return i, cutWord
+			}
+			return j, nothing
+		}
+		if j-i > 1 {
+			x, y := sextets[c]-1, sextets[b[i+1]]-1
+			if (pairs[x]|hex[x])>>y&1 != 0 || x >= 62 && s.mayBegin(b[i+1:j]) {
+				return i, aWord
+			}
+			if d := b[j]; d == '"' || d == '\\' || d == ':' {
+				if isWord(b[i:j]) {
+					return i, aWord
+				}
+			}
+		}
+		i = j
+	}
+	return i, nothing
+}
+
+// dull is how long an escape is that is nothing, as almost all are; 0: it has to
+// be looked at.
+func (s *scanner) dull(b []byte) int {
+	n := 1
+	for n < len(b) && b[n] == '\\' {
+		n++
+	}
+	if len(b) < n+6 {
+		return 0
+	}
+	switch c := b[n]; {
+	case classes[c] == 0:
+		return n + 1
+	case c == 'u':
+		if b[n+1] == '0' && b[n+2] == '0' || hexByte(b[n+1:]) < 0 || hexByte(b[n+3:]) < 0 {
+			return 0
+		}
+		return n + 5
+	case c == 'x', s.mayBegin(b[n:n+3]) && classes[b[n+1]] != 0:
+		return 0
+	}
+	return n + 1
+}
+
+// mayBegin reports whether a word of which this is the beginning could be what
+// the scanner looks for.
+func (s *scanner) mayBegin(word []byte) bool {
+	if len(word) < 2 {
+		return true
+	}
+	x, y := sextets[word[0]]-1, sextets[word[1]]-1
+	if x >= 64 || y >= 64 {
+		return false
+	}
+	return (s.t.pairs[x]|s.t.hex[x])>>y&1 != 0 || x >= 62 && s.mayBegin(word[1:])
+}
+
+// isWord reports words that announce a payload.
+func isWord(b []byte) bool {
+	switch len(b) {
+	case 4:
+		return string(b) == "data" || string(b) == "blob" || string(b) == "DATA" || string(b) == "Data"
+	case 5:
+		return string(b) == "image" || string(b) == "audio" || string(b) == "video"
+	case 6:
+		return string(b) == "base64"
+	case 8:
+		return string(b) == "b64_json" || string(b) == "fileData"
+	case 9:
+		return string(b) == "file_data"
+	}
+	return false
+}
+
+// words are those of isWord.
+var words = [...]string{"data", "Data", "DATA", "blob", "image", "audio", "video", "base64", "b64_json", "fileData", "file_data"}
+
+// wordOf is one of them.
+func wordOf(b []byte) string {
+	for _, known := range words {
+		if string(b) == known {
+			return known
+		}
+	}
+	return ""
+}
+
+// cutWord decides about a word that the window cuts off: whether more has to be
+// read before anything goes out.
+func (s *scanner) cutWord() {
+	word := s.w.ahead()
+	wait := len(word) < 2 || s.mayBegin(word) && len(word) < maxWord
+	for _, known := range words {
+		wait = wait || len(word) <= len(known) && known[:len(word)] == string(word)
+	}
+	switch {
+	case len(word) >= 2 && s.mayBegin(word):
+		s.word() // it reads as far as it wants
+	case wait:
+		s.w.fill()
+	default:
+		s.rest = true
+	}
+}
+
+// word looks at the word at pos, and passes over it or takes the hit that
+// begins there.
+func (s *scanner) word() {
+	w := &s.w
+	if s.bare(0) || s.hexDump(0) {
+		return
+	}
+	n := 0
+	for n <= maxWord && w.need(n+1) && classes[w.buf[w.pos+n]] != 0 {
+		n++
+	}
+	if n <= len("file_data") && w.need(n+1) && isWord(w.buf[w.pos:w.pos+n]) {
+		switch w.buf[w.pos+n] {
+		case ':':
+			if n == len("data") && s.dataURI() {
+				return
+			}
+		case '"', '\\':
+			if s.block(n) {
+				return
+			}
+		}
+	}
+	// A sign before it may be none of it: the + of a diff, a slash.
+	if n > 2 && classes[w.buf[w.pos]] != plainChar && (s.bare(1) || s.hexDump(1)) {
+		return
+	}
+	w.pass(n)
+	s.rest = true
+}
+
+// escape looks at the backslash at pos, which may be one of JSON or one that is
+// meant.
+func (s *scanner) escape() {
+	w := &s.w
+	n := w.backslashes(0)
+	if !w.need(n + 1) {
+		w.pass(n)
+		return
+	}
+	switch c := w.buf[w.pos+n]; {
+	case c == '/':
+		if !s.bare(0) {
+			w.pass(n + 1)
+		}
+	case c == 'u' && w.need(n+5) && hexByte(w.buf[w.pos+n+1:]) >= 0 && hexByte(w.buf[w.pos+n+3:]) >= 0:
+		if !s.bare(0) {
+			w.pass(n + 5)
+		}
+	case c == 'x':
+		if !s.hexDump(max(0, n-2)) && !s.bare(n) {
+			w.pass(n + 1)
+		}
+	case classes[c] == 0:
+		w.pass(n)
+		if c != '\\' {
+			w.pass(1)
+		}
+	default:
+		if !s.bare(n) {
+			w.pass(n + 1)
+		}
+	}
+}
+
+// bare takes base64 that nothing announces, where its bytes begin as media do.
+// What lies before skip stays.
+func (s *scanner) bare(skip int) bool {
+	if !s.begins(skip) {
+		return false
+	}
+	p := payload{w: &s.w, at: skip}
+	head, all := p.peek(leastBytes * 2)
+	if len(head) < leastBytes {
+		return false
+	}
+	media := s.t.signature(head)
+	if media == "" && !all && s.t.wantsMore(head) {
+		head, _ = p.peek(headSize)
+		media = s.t.signature(head)
+	}
+	if media == "" {
+		return false
+	}
+	s.w.pass(skip)
+	p.at = 0
+	s.take(p, Hint{Signature: media})
+	return true
+}
+
+// take is hit for base64. Only here does a payload cost an allocation.
+func (s *scanner) take(p payload, h Hint) { s.hit(&p, h) }
+
+// begins reports whether the two signs at an offset may be the beginning of
+// media in base64.
+func (s *scanner) begins(at int) bool {
+	var pair [2]byte
+	for i := range pair {
+		c, n := s.w.look(at, false)
+		if c <= signOther || classes[byte(c)] == 0 {
+			return false
+		}
+		pair[i] = sextets[byte(c)] - 1
+		at += n
+	}
+	return s.t.pairs[pair[0]]>>pair[1]&1 != 0
+}
+
+// wantsMore reports whether more than the very first bytes may show a format.
+func (t *tables) wantsMore(head []byte) bool {
+	return head[0] == 0xff && head[1]&0xe0 == 0xe0 || head[0] == 0x47 || head[0] == 'M' && head[1] == 'Z'
+}
+
+// hit hands p to the sink, and puts what that returns in the place of all that
+// is before its end.
+func (s *scanner) hit(p reader, h Hint) {
+	w := &s.w
+	w.flush()
+	s.found = true
+	text, err := s.keep(w.ctx, p, h)
+	p.finish()
+	if why := p.flawed(); why != "" {
+		text, err = Invalid(why), nil
+	}
+	if err != nil {
+		mark, ok := refusal(err)
+		if !ok {
+			if w.err == nil {
+				w.err = err
+			}
+			return
+		}
+		text = mark
+	}
+	w.put(inert(text))
+}
+
+// refuse puts the mark of an invalid payload in the place of p.
+func (s *scanner) refuse(p reader, why string) {
+	s.w.flush()
+	s.found = true
+	p.finish()
+	s.w.put(Invalid(why))
+}
+
+// A reader yields the bytes of a hit.
+type reader interface {
+	Read(p []byte) (int, error)
+
+	// finish reads over the rest and takes all of it out of the window.
+	finish()
+
+	// flawed says why it is no payload; "" where it is one.
+	flawed() string
+}
+
+func (p *payload) flawed() string { return p.why }

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scrub
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+)
+
+// A format is known by how its bytes begin. Unlike for a file, whose name and
+// place speak too, here nothing but these bytes says that some letters are not
+// just letters. So every mark is long enough that chance does not make it in
+// all the keys, hashes and tokens that a system sees.
+type format struct {
+	mark      string // the first bytes; "?" of mask is any
+	mask      string // "": all of mark counts
+	mediaType string
+
+	// check looks at more than the mark. It is given all of the bytes that
+	// there are, if they are fewer than it wants. Nil: the mark is enough.
+	check func(head []byte) bool
+}
+
+// headSize is how many bytes signature is shown, at most.
+const headSize = 4 << 10
+
+// leastBytes is the shortest media that are found without a declaration.
+const leastBytes = 24
+
+// formats are those that are looked for. Those that are text to people, or
+// that a charset could make, are not among them.
+func formats() []format {
+	return []format{
+		{mark: "\x89PNG\r\n\x1a\n", mediaType: "image/png"},
+		{mark: "\xff\xd8\xff", mediaType: "image/jpeg", check: isJPEG},
+		{mark: "GIF87a", mediaType: "image/gif"},
+		{mark: "GIF89a", mediaType: "image/gif"},
+		{mark: "RIFF????WEBP", mask: "xxxx????xxxx", mediaType: "image/webp"},
+		{mark: "RIFF????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
+		{mark: "RIFF????AVI ", mask: "xxxx????xxxx", mediaType: "video/x-msvideo"},
+		{mark: "BM", mediaType: "image/bmp", check: isBMP},
+		{mark: "II*\x00", mediaType: "image/tiff", check: isTIFF},
+		{mark: "MM\x00*", mediaType: "image/tiff", check: isTIFF},
+		{mark: "\x00\x00\x01\x00", mediaType: "image/x-icon", check: isICO},
+		{mark: "\x00\x00\x02\x00", mediaType: "image/x-win-bitmap", check: isCursor},
+		{mark: "\xff\x4f\xff\x51\x00", mediaType: "image/j2c"},
+		{mark: "#?RADIANCE\n", mediaType: "image/vnd.radiance"},
+		{mark: "SIMPLE  =  ", mediaType: "application/fits"},
+		{mark: "8BPS\x00\x01\x00\x00", mediaType: "image/vnd.adobe.photoshop"},
+		{mark: "\x00\x00\x00\x0cjP  \r\n\x87\n", mediaType: "image/jp2"},
+		{mark: "\x00\x00\x00\x0cJXL \r\n\x87\n", mediaType: "image/jxl"},
+		{mark: "icns\x00", mediaType: "image/x-icns"},
+		{mark: "\x00\x00??ftyp", mask: "xx??xxxx", mediaType: "video/mp4"},
+		{mark: "%PDF-1.", mediaType: "application/pdf"},
+		{mark: "%PDF-2.", mediaType: "application/pdf"},
+		{mark: "PK\x03\x04", mediaType: "application/zip", check: isZIP},
+		{mark: "PK\x05\x06\x00\x00\x00\x00", mediaType: "application/zip"},
+		{mark: "\x1f\x8b\x08", mediaType: "application/gzip", check: isGZIP},
+		{mark: "BZh?1AY&SY", mask: "xxx?xxxxxx", mediaType: "application/x-bzip2"},
+		{mark: "\xfd7zXZ\x00", mediaType: "application/x-xz"},
+		{mark: "7z\xbc\xaf\x27\x1c", mediaType: "application/x-7z-compressed"},
+		{mark: "\x28\xb5\x2f\xfd", mediaType: "application/zstd"},
+		{mark: "\x04\x22\x4d\x18", mediaType: "application/x-lz4"},
+		{mark: "Rar!\x1a\x07", mediaType: "application/vnd.rar"},
+		{mark: "LZIP\x01", mediaType: "application/x-lzip"},
+		{mark: "07070", mediaType: "application/x-cpio", check: isCPIO},
+		{mark: "\xed\xab\xee\xdb", mediaType: "application/x-rpm"},
+		{mark: "d8:announce", mediaType: "application/x-bittorrent"},
+		{mark: "PAR1", mediaType: "application/vnd.apache.parquet"},
+		{mark: "\xd4\xc3\xb2\xa1\x02\x00", mediaType: "application/vnd.tcpdump.pcap"},
+		{mark: "\xa1\xb2\xc3\xd4\x00\x02", mediaType: "application/vnd.tcpdump.pcap"},
+		{mark: "glTF\x02\x00\x00\x00", mediaType: "model/gltf-binary"},
+		{mark: "MSCF\x00\x00\x00\x00", mediaType: "application/vnd.ms-cab-compressed"},
+		{mark: "!<arch>\n", mediaType: "application/x-unix-archive"},
+		{mark: "ID3", mediaType: "audio/mpeg", check: isID3},
+		{mark: "\xff", mediaType: "audio/mpeg", check: isMPEGAudio},
+		{mark: "\xff", mediaType: "audio/aac", check: isADTS},
+		{mark: "OggS\x00", mediaType: "audio/ogg"},
+		{mark: "fLaC", mediaType: "audio/flac", check: isFLAC},
+		{mark: "RF64????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
+		{mark: "caff\x00\x01", mediaType: "audio/x-caf"},
+		{mark: "FORM????AIF", mask: "xxxx????xxx", mediaType: "audio/aiff"},
+		{mark: "MThd\x00\x00\x00\x06", mediaType: "audio/midi"},
+		{mark: "#!AMR", mediaType: "audio/amr"},
+		{mark: ".snd\x00\x00\x00", mediaType: "audio/basic"},
+		{mark: "\x1a\x45\xdf\xa3", mediaType: "video/x-matroska"},
+		{mark: "FLV\x01", mediaType: "video/x-flv", check: isFLV},
+		{mark: "\x00\x00\x01\xba", mediaType: "video/mpeg", check: isMPEG},
+		{mark: "\x00\x00\x01\xb3", mediaType: "video/mpeg", check: isMPEG},
+		{mark: "\x47", mediaType: "video/mp2t", check: isTS},
+		{mark: ".RMF\x00\x00\x00", mediaType: "application/vnd.rn-realmedia"},
+		{mark: "\x30\x26\xb2\x75\x8e\x66\xcf\x11", mediaType: "video/x-ms-asf"},
+		{mark: "wOFF", mediaType: "font/woff", check: isWOFF},
+		{mark: "wOF2", mediaType: "font/woff2", check: isWOFF},
+		{mark: "OTTO\x00", mediaType: "font/otf"},
+		{mark: "\x00\x01\x00\x00\x00", mediaType: "font/ttf", check: isTTF},
+		{mark: "ttcf\x00", mediaType: "font/collection"},
+		{mark: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", mediaType: "application/x-ole-storage"},
+		{mark: "SQLite format 3\x00", mediaType: "application/vnd.sqlite3"},
+		{mark: "\x7fELF", mediaType: "application/x-elf", check: isELF},
+		{mark: "\xcf\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
+		{mark: "\xce\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
+		{mark: "\x00asm\x01\x00\x00\x00", mediaType: "application/wasm"},
+		{mark: "\xca\xfe\xba\xbe\x00\x00\x00", mediaType: "application/java-vm"},
+		{mark: "MZ", mediaType: "application/vnd.microsoft.portable-executable", check: isPE},
+		{mark: "AT&TFORM????DJV", mask: "xxxxxxxx????xxx", mediaType: "image/vnd.djvu"},
+		{mark: `{\rtf1`, mediaType: "application/rtf"},
+	}
+}
+
+// signature returns the media type that the first bytes of something show; ""
+// where they show none.
+func (t *tables) signature(head []byte) string {
+	if len(head) == 0 {
+		return ""
+	}
+	for _, i := range t.byFirst[head[0]] {
+		f := &t.formats[i]
+		if f.fits(head) && (f.check == nil || f.check(head)) {
+			return f.refined(head)
+		}
+	}
+	return ""
+}
+
+func (f *format) fits(head []byte) bool {
+	if len(head) < len(f.mark) {
+		return false
+	}
+	if f.mask == "" {
+		return string(head[:len(f.mark)]) == f.mark
+	}
+	for i := range len(f.mark) {
+		if f.mask[i] == 'x' && head[i] != f.mark[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// refined tells the formats apart that share a container.
+func (f *format) refined(head []byte) string {
+	if f.mediaType != "video/mp4" || len(head) < 12 {
+		return f.mediaType
+	}
+	switch string(head[8:12]) {
+	case "avif", "avis":
+		return "image/avif"
+	case "heic", "heix", "heim", "heis", "hevc", "mif1", "msf1":
+		return "image/heic"
+	case "M4A ", "M4B ":
+		return "audio/mp4"
+	}
+	return f.mediaType
+}
+
+// tables are made once, from the formats.
+type tables struct {
+	formats []format
+	byFirst [256][]int
+	pairs   [64]uint64 // two sextets that base64 of a format may begin with
+	hex     [64]uint64 // two letters that a hex dump of an image may begin with, as sextets
+}
+
+var theTables = sync.OnceValue(func() *tables {
+	t := &tables{formats: formats()}
+	pair := func(set *[64]uint64, a, b byte) { set[a] |= 1 << b }
+	for i, f := range t.formats {
+		t.byFirst[f.mark[0]] = append(t.byFirst[f.mark[0]], i)
+		second := []byte(nil)
+		switch {
+		case len(f.mark) > 1 && (f.mask == "" || f.mask[1] == 'x'):
+			second = []byte{f.mark[1]}
+		default:
+			for c := range 256 {
+				second = append(second, byte(c))
+			}
+		}
+		for _, c := range second {
+			pair(&t.pairs, f.mark[0]>>2, f.mark[0]&3<<4|c>>4)
+		}
+	}
+	for _, s := range []string{"89", "ff", "FF", "Ff", "47", "52", "42", "49", "4d", "4D", "00", "0x", "0X"} {
+		pair(&t.hex, sextets[s[0]]-1, sextets[s[1]]-1)
+	}
+	return t
+})
+
+func isJPEG(h []byte) bool {
+	return len(h) > 3 && (h[3] >= 0xe0 && h[3] <= 0xef || h[3] == 0xdb || h[3] == 0xfe || h[3] == 0xc0 || h[3] == 0xc2 || h[3] == 0xc4) &&
+		len(h) > 5 && h[4] < 0x40 // a segment is not longer than what a picture begins with
+}
+
+func isBMP(h []byte) bool {
+	if len(h) < 18 || binary.LittleEndian.Uint32(h[6:]) != 0 {
+		return false
+	}
+	switch binary.LittleEndian.Uint32(h[14:]) {
+	case 12, 16, 40, 52, 56, 64, 108, 124:
+		return binary.LittleEndian.Uint32(h[10:]) < 1<<16
+	}
+	return false
+}
+
+func isTIFF(h []byte) bool {
+	if len(h) < 8 {
+		return false
+	}
+	if h[0] == 'I' {
+		return binary.LittleEndian.Uint32(h[4:]) >= 8
+	}
+	return binary.BigEndian.Uint32(h[4:]) >= 8
+}
+
+func isICO(h []byte) bool {
+	if len(h) < 22 {
+		return false
+	}
+	n, planes, bits := binary.LittleEndian.Uint16(h[4:]), binary.LittleEndian.Uint16(h[10:]), binary.LittleEndian.Uint16(h[12:])
+	at := binary.LittleEndian.Uint32(h[18:])
+	return n > 0 && n <= 256 && h[9] == 0 && planes <= 1 && bits <= 32 && at >= 6+16*uint32(n) && at < 1<<24
+}
+
+func isCursor(h []byte) bool {
+	if len(h) < 22 {
+		return false
+	}
+	n, at := binary.LittleEndian.Uint16(h[4:]), binary.LittleEndian.Uint32(h[18:])
+	return n > 0 && n <= 256 && h[9] == 0 && at >= 6+16*uint32(n) && at < 1<<24
+}
+
+func isCPIO(h []byte) bool {
+	for _, c := range h[5:min(len(h), leastBytes)] {
+		if hexDigit(c) < 0 {
+			return false
+		}
+	}
+	return len(h) >= leastBytes
+}
+
+func isZIP(h []byte) bool {
+	return len(h) > 8 && h[4] < 64 && h[5] == 0 && h[9] == 0 && h[8] < 100
+}
+
+func isGZIP(h []byte) bool {
+	return len(h) > 9 && h[3] < 0x20 && (h[8] == 0 || h[8] == 2 || h[8] == 4) && (h[9] <= 13 || h[9] == 255)
+}
+
+func isID3(h []byte) bool {
+	return len(h) > 9 && h[3] >= 2 && h[3] <= 4 && h[4] < 10 && h[5]&0x0f == 0 && h[6]|h[7]|h[8]|h[9] < 0x80
+}
+
+// isMPEGAudio wants two frames, one right after the other.
+func isMPEGAudio(h []byte) bool {
+	n := mpegFrame(h)
+	return n > 0 && n+4 <= len(h) && mpegFrame(h[n:]) > 0 && h[n+1] == h[1] && h[n+2]&0x0c == h[2]&0x0c
+}
+
+// mpegFrame returns the length of the frame of MPEG audio, layer III, that h
+// begins with; 0 where it is none.
+func mpegFrame(h []byte) int {
+	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 || h[1]>>3&3 == 1 {
+		return 0
+	}
+	version := h[1] >> 3 & 3 // 3: MPEG 1, 2: MPEG 2, 0: MPEG 2.5
+	rates := [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0}
+	samples, frequency := 144, [...]int{44100, 48000, 32000, 0}[h[2]>>2&3]
+	if version != 3 {
+		rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0}
+		samples = 72
+		frequency /= 2
+		if version == 0 {
+			frequency /= 2
+		}
+	}
+	rate := rates[h[2]>>4]
+	if rate == 0 || frequency == 0 {
+		return 0
+	}
+	return samples*rate*1000/frequency + int(h[2]>>1&1)
+}
+
+// isADTS wants two frames of AAC, one right after the other.
+func isADTS(h []byte) bool {
+	frame := func(h []byte) int {
+		if len(h) < 7 || h[0] != 0xff || h[1]&0xf6 != 0xf0 || h[2]>>2&0x0f > 12 {
+			return 0
+		}
+		return int(h[3]&3)<<11 | int(h[4])<<3 | int(h[5])>>5
+	}
+	n := frame(h)
+	return n > 7 && n < len(h) && frame(h[n:]) > 0
+}
+
+func isFLAC(h []byte) bool {
+	return len(h) > 8 && h[4]&0x7f == 0 && h[5] == 0 && h[6] == 0 && h[7] == 34
+}
+
+func isFLV(h []byte) bool { return len(h) > 8 && h[4]&0xfa == 0 && h[5]|h[6]|h[7] == 0 && h[8] == 9 }
+
+func isMPEG(h []byte) bool {
+	return len(h) > 12 && (h[3] == 0xba && (h[4]>>6 == 1 || h[4]>>4 == 2) || h[3] == 0xb3 && h[7]&0x0f > 0 && h[7]>>4 > 0 && h[7]>>4 < 15)
+}
+
+func isTS(h []byte) bool {
+	return len(h) > 4*188 && h[188] == 0x47 && h[2*188] == 0x47 && h[3*188] == 0x47 && h[4*188] == 0x47
+}
+
+func isWOFF(h []byte) bool {
+	if len(h) < 16 {
+		return false
+	}
+	flavor := string(h[4:8])
+	return (flavor == "OTTO" || flavor == "\x00\x01\x00\x00" || flavor == "true" || flavor == "ttcf") && h[14]|h[15] == 0
+}
+
+func isTTF(h []byte) bool {
+	if len(h) < 16 || h[5] == 0 || h[5] > 64 {
+		return false
+	}
+	for _, c := range h[12:16] { // the tag of the first table
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && c != '/' && c != ' ' {
+			return false
+		}
+	}
+	return binary.BigEndian.Uint16(h[6:])%16 == 0
+}
+
+func isELF(h []byte) bool {
+	return len(h) > 6 && h[4] >= 1 && h[4] <= 2 && h[5] >= 1 && h[5] <= 2 && h[6] == 1
+}
+
+func isPE(h []byte) bool {
+	if len(h) < 64 {
+		return false
+	}
+	at := int64(binary.LittleEndian.Uint32(h[60:]))
+	return at < int64(len(h)) && bytes.HasPrefix(h[at:], []byte("PE\x00\x00"))
+}

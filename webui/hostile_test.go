@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 )
 
@@ -154,6 +155,8 @@ func (e *enemy) makes(text string, call func(int, string, any)) {
 const hostilePage = `<!doctype html><meta http-equiv=refresh content="0;url=EVIL/meta"><base target=_top><style>@import "EVIL/import.css";body{background:url(EVIL/bg)}</style>
 <script>RUN;try{parent.document.title='owned'}catch(e){};top.location='EVIL/top';parent.postMessage('owned','*');document.cookie='owned=1';localStorage.owned=1;open('EVIL/open')</script>
 <script src="EVIL/s.js"></script><img src="EVIL/i.png" onerror="RUN"><iframe src="EVIL/inner"></iframe><link rel=prefetch href="EVIL/prefetch"><link rel=dns-prefetch href="EVIL">
+<script>fetch('/api/v1/conversations',{method:'POST',headers:{'Content-Type':'application/json'},body:'{}'})</script>
+<form id=g action="/api/v1/conversations" target=_top method=post><input name=title value=owned></form><script>g.submit();f.submit()</script>
 <form id=f action="EVIL/submit" target=_top method=post><input name=a value=b autofocus onfocus="RUN"></form>
 <a id=cover target=_top href="EVIL/click" ping="EVIL/ping" style="position:fixed;inset:0;z-index:9">click anywhere</a>`
 
@@ -171,7 +174,9 @@ const unhurt = `(() => {
 	for (const e of document.querySelectorAll("#messages *, #viewer *, #artifacts *, #plan *, #conversations *, #heading *")) {
 		if (/^(script|style|link|meta|base|object|embed|form|dialog|math|animate|set|foreignobject|noscript|textarea)$/i.test(e.localName) && !e.closest(".conversation .actions, form.rename")) out.push("there is <" + e.localName + ">");
 		if (e.localName === "iframe" && !(e.hasAttribute("sandbox") && e.getAttribute("sandbox") === "" || e.getAttribute("src")?.startsWith("/api/"))) out.push("there is a free frame");
+		const held = e.matches("img, audio, video") && /^data:(image|audio|video)\//.test(e.src) || e.matches("a[download]") && e.href.startsWith("data:application/octet-stream;");
 		for (const a of e.attributes) {
+			if (held && /^(src|href)$/.test(a.name)) continue; // bytes that were looked at, shown as no more than media
 			if (/^on|^style$|^srcdoc$|^popover$|^autofocus$/i.test(a.name)) out.push("there is " + a.name + " on " + e.localName);
 			if (/^(href|src|action|formaction|xlink:href|data)$/i.test(a.name) && /^\s*(javascript|data|vbscript):/i.test(a.value)) out.push("there is " + a.name + "=" + a.value.slice(0, 40));
 			if (/^(src|poster)$/i.test(a.name) && !a.value.startsWith("/")) out.push(e.localName + " is fetched from " + a.value.slice(0, 40));
@@ -293,7 +298,7 @@ func (b *tab) dialogs() func() int {
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	e := newEnemy(t)
-	s := newSite(t, script(t, "-- turn 1 --\nok\n"))
+	s, written := guarded(t)
 	id := s.send(t, "look", map[string]string{"board.html": e.says(hostilePage), "drawing.svg": e.says(hostileDrawing)})
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1280, 860)
@@ -317,6 +322,10 @@ func TestFrame(t *testing.T) {
 		t.Errorf("the frame led the browser to %s", at)
 	}
 
+	if got := written(); len(got) > 1 { // what this test has sent
+		t.Errorf("the frame wrote to the server: %q", got)
+	}
+
 	// The same file opened by its own address.
 	for _, file := range []string{"board.html", "drawing.svg"} {
 		b.do(chromedp.Navigate(c+"/a/"+file), see("#viewer"))
@@ -336,5 +345,103 @@ func TestFrame(t *testing.T) {
 	}
 	if n := dialogs(); n > 0 {
 		t.Errorf("%d dialogs opened", n)
+	}
+	if got := written(); len(got) > 1 {
+		t.Errorf("a file that was opened wrote to the server: %q", got)
+	}
+}
+
+// guarded is a site that notes what is asked of it except to show something.
+func guarded(t *testing.T) (s *site, written func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	c := setup{demo: script(t, "-- turn 1 --\nok\n"), wrap: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				mu.Lock()
+				all = append(all, r.Method+" "+r.URL.Path)
+				mu.Unlock()
+			}
+			next.ServeHTTP(w, r)
+		})
+	}}
+	return newSiteOf(t, c), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// Hostile results of tools: pages and drawings that are held or named, claimed
+// to be something else, and texts and names of every kind. Nothing runs on the
+// page, nor where a link of a result is followed.
+func TestHostileResults(t *testing.T) {
+	t.Parallel()
+	e := newEnemy(t)
+	s, written := guarded(t)
+	page, drawing, markup := e.says(hostilePage), e.says(hostileDrawing), e.says(hostileMarkdown)
+	id, list := s.results(t, map[string]string{"board.html": page, "drawing.svg": drawing, "pic.png": page}, func(c artel.ConversationID) []shown {
+		url := func(name string) string {
+			return app.FileURL(artel.Ref{Conversation: c, Artifact: artel.ArtifactID(name)})
+		}
+		all := []shown{
+			{name: "page held", metadata: m{"content_type": "image", "media_type": "image/png", "encoding": "base64", "data": in64(page)}},
+			{name: "drawing held", metadata: m{"content_type": "image", "media_type": "image/svg+xml", "encoding": "base64", "data": in64(drawing)}},
+			{name: "drawing as a URI", content: "data:image/svg+xml;base64," + in64(drawing)},
+			{name: "page as a URI", content: "data:text/html;base64," + in64(page)},
+			{name: "page as an address", metadata: m{"content_type": "url", "url": "data:text/html;base64," + in64(page)}},
+			{name: "page named", metadata: m{"content_type": "file", "media_type": "text/html", "url": url("board.html")}},
+			{name: "page as a PDF", metadata: m{"content_type": "document", "media_type": "application/pdf", "url": url("board.html")}},
+			{name: "drawing named", metadata: m{"content_type": "image", "media_type": "image/svg+xml", "url": url("drawing.svg")}},
+			{name: "drawing as a film", metadata: m{"content_type": "video", "media_type": "video/mp4", "url": url("drawing.svg")}},
+			{name: "picture elsewhere", metadata: m{"content_type": "image", "url": e.URL + "/picture.png"}},
+			{name: "script", metadata: m{"content_type": "url", "url": "javascript:alert(1)"}, content: "javascript:alert(1)"},
+			{name: "names", metadata: m{"content_type": markup, "media_type": markup, "filename": markup, "file_path": markup, "size": 1e300}},
+			{name: "error", content: markup, failed: true},
+		}
+		for _, kind := range []string{"markdown", "code", "table", "json", "list", "diff", "text", "error", "image", "hologram", ""} {
+			all = append(all, shown{name: "text as " + kind, metadata: m{"content_type": kind}, content: markup})
+		}
+		return all
+	})
+	b := openTab(t, 1280, 860)
+	b.forgive("sandboxed", "Blocked script execution", "Unsafe attempt", "ERR_BLOCKED_BY_CSP", "violates", "Content Security Policy")
+	dialogs := b.dialogs()
+	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages .call"))
+	b.script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; }); document.querySelectorAll("[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
+	b.until(`[...document.querySelectorAll("#messages img")].every((i) => i.complete)`)
+	b.until(`[...document.querySelectorAll("#messages iframe")].every((f) => { try { return f.contentDocument === null; } catch { return true; } })`)
+	for _, wrong := range eval[[]string](b, unhurt) {
+		t.Error(wrong)
+	}
+	if n := eval[int](b, `document.querySelectorAll(".call").length`); n != len(list) {
+		t.Errorf("%d cards are shown, want %d", n, len(list))
+	}
+	// A picture looked at closer, and every file in a window of its own.
+	b.script(`document.querySelector('a[data-zoom]').click()`)
+	b.until(`document.querySelector("#zoom").open && document.querySelector(".stage img").complete`)
+	links := eval[[]string](b, `[...new Set([...document.querySelectorAll("#messages a[href^='/api/'], #messages iframe, #messages img[src^='/api/']")].map((e) => e.href ?? e.src))]`)
+	if len(links) < 3 {
+		t.Errorf("there are only the links %q", links)
+	}
+	for _, link := range links {
+		a := s.ask(t, "GET", strings.TrimPrefix(link, s.URL), "", nil)
+		if p := a.Header.Get("Content-Security-Policy"); !strings.Contains(p, "sandbox") || !strings.Contains(p, "default-src 'none'") {
+			t.Errorf("%s: policy %q", link, p)
+		}
+		if strings.HasPrefix(a.Header.Get("Content-Disposition"), "inline") {
+			b.do(chromedp.Navigate(link))
+			b.until(`document.readyState === "complete"`)
+			if at := eval[string](b, "location.href"); !strings.HasPrefix(at, s.URL+"/api/") {
+				t.Errorf("%s leads to %s", link, at)
+			}
+		}
+	}
+	if n := dialogs(); n > 0 {
+		t.Errorf("%d dialogs opened", n)
+	}
+	if got := written(); len(got) > 1 {
+		t.Errorf("something wrote to the server: %q", got)
 	}
 }

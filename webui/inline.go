@@ -103,6 +103,7 @@ func (v view) held(data, declared, name string) Value {
 		Download: template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(raw)), //nolint:gosec // the bytes are encoded here
 	}
 	out := v.fileValue(info, template.URL("data:"+info.MediaType+";base64,"+base64.StdEncoding.EncodeToString(raw)), f) //nolint:gosec // the type is one of those that were found in the bytes
+	out.Held = true
 	if out.Kind != valueImage && out.Kind != valueAudio && out.Kind != valueVideo {
 		out = Value{Kind: valueFile, Name: name, File: f}
 	}

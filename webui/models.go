@@ -4,6 +4,7 @@ package webui
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,13 @@ type Choice struct {
 	Chosen    bool
 	Abilities []Ability
 	Facts     []Fact
+	Unknown   []phrase.Key // the facts that nobody has stated
+	Marks     []Mark       // what was tried out and learned, the newest first
+	Probed    *Probed      // what has just come of trying it out; nil: it was not
 }
+
+// Key is the id of the service as a part of ids and addresses.
+func (c Choice) Key() string { return url.PathEscape(string(c.ID)) }
 
 // An Ability is one thing that a model may take in.
 type Ability struct {
@@ -46,7 +53,7 @@ func (ui *face) models(r *http.Request) Models {
 	m := Models{Default: ui.app.Models.Default(r.Context())}
 	for _, s := range ui.app.Models.Services(r.Context()) {
 		if s.Callable() {
-			m.Choices = append(m.Choices, choice(s, locale(r)))
+			m.Choices = append(m.Choices, choice(s, ui.app.Models.Marks(r.Context(), s.ID), locale(r)))
 		} else if s.Problem != "" {
 			m.Problems = append(m.Problems, s)
 		}
@@ -79,19 +86,50 @@ func (m Models) Chosen() Choice {
 	return Choice{Service: m.Default}
 }
 
-func choice(s app.Service, l phrase.Locale) Choice {
-	c := Choice{Service: s, Abilities: abilities(s.OnWire())}
+func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
+	c := Choice{Service: s, Abilities: abilities(s.OnWire()), Marks: marksOf(marks, l)}
 	known := s.Capabilities
-	add := func(name phrase.Key, value string, from app.Provenance) {
-		if from != "" {
-			c.Facts = append(c.Facts, Fact{name, value, provenanceName(from)})
+	add := func(name phrase.Key, from app.Provenance, value string) {
+		if from == "" {
+			c.Unknown = append(c.Unknown, name)
+			return
 		}
+		c.Facts = append(c.Facts, Fact{name, value, provenanceName(from)})
 	}
-	add(phrase.PageFactInput, words(known.Input.Value, l), known.Input.Source)
-	add(phrase.PageFactAccepts, strings.Join(known.Accepts.Value, ", "), known.Accepts.Source)
-	add(phrase.PageFactWindow, tokens(known.ContextWindow.Value), known.ContextWindow.Source)
-	add(phrase.PageFactOutput, tokens(known.MaxOutput.Value), known.MaxOutput.Source)
-	add(phrase.PageFactItem, phrase.Size(known.MaxItemBytes.Value), known.MaxItemBytes.Source)
+	say := func(k phrase.Key) string { return l.Say(k, nil) }
+	types := func(all []string) string {
+		if len(all) == 0 {
+			return say(phrase.PageNothing)
+		}
+		return strings.Join(all, ", ")
+	}
+	yes := func(b bool) string {
+		if b {
+			return say(phrase.PageYes)
+		}
+		return say(phrase.PageNo)
+	}
+	ways := make([]string, len(known.Transport.Value))
+	for i, t := range known.Transport.Value {
+		ways[i] = say(phrase.Key("page.transport_" + string(t)))
+	}
+	add(phrase.PageFactInput, known.Input.Source, words(known.Input.Value, l))
+	add(phrase.PageFactAccepts, known.Accepts.Source, types(known.Accepts.Value))
+	if known.Refuses.Source != "" {
+		add(phrase.PageFactRefuses, known.Refuses.Source, types(known.Refuses.Value))
+	}
+	add(phrase.PageFactWindow, known.ContextWindow.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.ContextWindow.Value)}))
+	add(phrase.PageFactOutput, known.MaxOutput.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.MaxOutput.Value)}))
+	add(phrase.PageFactTokenizer, known.Tokenizer.Source, known.Tokenizer.Value)
+	add(phrase.PageFactItem, known.MaxItemBytes.Source, phrase.Size(known.MaxItemBytes.Value))
+	add(phrase.PageFactRequest, known.MaxRequestBytes.Source, phrase.Size(known.MaxRequestBytes.Value))
+	add(phrase.PageFactSide, known.MaxSide.Source, l.Say(phrase.PagePixels, map[string]any{"Number": thousands(known.MaxSide.Value)}))
+	add(phrase.PageFactImages, known.MaxImages.Source, thousands(known.MaxImages.Value))
+	add(phrase.PageFactPages, known.MaxPages.Source, thousands(known.MaxPages.Value))
+	add(phrase.PageFactToolImage, known.ToolImage.Source, yes(known.ToolImage.Value))
+	add(phrase.PageFactToolFile, known.ToolFile.Source, yes(known.ToolFile.Value))
+	add(phrase.PageFactAfterTool, known.UserAfterTool.Source, yes(known.UserAfterTool.Value))
+	add(phrase.PageFactTransport, known.Transport.Source, strings.Join(ways, ", "))
 	return c
 }
 

@@ -4,6 +4,7 @@ package webui_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -107,4 +108,44 @@ func TestBrokenService(t *testing.T) {
 	b.says("main", "Reader", "there is no key")
 	b.do(click("#model"), see("#picker"))
 	b.says("#picker", "Reader", "there is no key")
+}
+
+// A model is tried out from the settings: what came of each place is said at
+// once, the facts change, and what was seen is still there later. One that says
+// nothing leaves no mark.
+func TestTryOut(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{services: []model.Service{sharp}, sees: true})
+	silent := newSiteOf(t, setup{services: []model.Service{sharp}, model: speech(func(context.Context, *model.Request, func(model.Delta) bool) {})})
+	b := openTab(t, 1280, 900)
+	prefer(b, "light", true)
+	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"))
+	b.says("#s-sharp", "Text, Pictures, Files", "you configured it", "Not known", "Sends up to six small calls")
+	b.do(click("#s-sharp form button"), see("#s-sharp .probed"))
+	b.says("#s-sharp", "Tried out with", "PNG image in a message: read", "PDF document in a message: read", "PNG image in a tool result: read", "The letters are", "it was tried out")
+	if !eval[bool](b, `document.activeElement.closest("#s-sharp") !== null`) {
+		t.Error("the focus is lost")
+	}
+	newChecker(t, b).check("#s-sharp", allRules, "tried out")
+	b.do(chromedp.Reload(), see("#s-sharp details"), click("#s-sharp summary"))
+	b.says("#s-sharp details", "Tried out and learned", "Pictures in a message: taken", "until 2")
+	b.picture("tried-out")
+	newChecker(t, b).check("#s-sharp", allRules, "marks")
+
+	b.do(chromedp.Navigate(silent.URL+"/settings"), click("#s-sharp form button"), see("#s-sharp .probed"))
+	b.says("#s-sharp .probed", "no clear answer", "not tried")
+	b.do(chromedp.Reload(), see("#s-sharp"))
+	if got := b.text("#s-sharp"); strings.Contains(got, "Tried out and learned") {
+		t.Errorf("a mark came of nothing: %s", got)
+	}
+
+	// Without script; and where there is nothing to try out.
+	if a := s.ask(t, "POST", "/models/sharp/probe", "", nil); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/settings#models" {
+		t.Errorf("status %d to %q", a.StatusCode, a.Header.Get("Location"))
+	}
+	for id, says := range map[string]string{"demo": "scripted", "nobody": "no such service"} {
+		if a := s.ask(t, "POST", "/models/"+id+"/probe", "", nil, "HX-Request", "true"); a.StatusCode != 422 || !strings.Contains(a.body, says) {
+			t.Errorf("%s: status %d: %s", id, a.StatusCode, a.body)
+		}
+	}
 }

@@ -110,14 +110,20 @@ func everyKind(t *testing.T, c artel.ConversationID) []shown {
 	}
 }
 
-// results seeds a conversation with files and the given results, each of a
-// call of its own: c0, c1 and so on.
-func (s *site) results(t *testing.T, all func(artel.ConversationID) []shown) (artel.ConversationID, []shown) {
+// named are the files that everyKind names.
+func named(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range []string{"photo.jpg", "red.png", "pic.tiff", "tone.mp3", "clip.mp4", "report.pdf", "letter.docx", "archive.zip", "table.csv", "doc.svg"} {
 		files[name] = contents(t, name)
 	}
+	return files
+}
+
+// results seeds a conversation with files and the given results, each of a
+// call of its own: c0, c1 and so on.
+func (s *site) results(t *testing.T, files map[string]string, all func(artel.ConversationID) []shown) (artel.ConversationID, []shown) {
+	t.Helper()
 	id := s.send(t, "Show me everything.", files)
 	list := all(id)
 	at := time.Now().UTC().Truncate(time.Microsecond)
@@ -202,7 +208,7 @@ func element(t *testing.T, page, id string) string {
 func TestResultsOfEveryKind(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, script(t, "-- turn 1 --\nI have them.\n"))
-	id, list := s.results(t, func(c artel.ConversationID) []shown { return everyKind(t, c) })
+	id, list := s.results(t, named(t), func(c artel.ConversationID) []shown { return everyKind(t, c) })
 	page := s.ask(t, "GET", "/c/"+string(id), "", nil).body
 	for i, k := range list {
 		got := card(t, page, fmt.Sprintf("c%d", i))
@@ -226,7 +232,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 func TestTourOfResults(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, script(t, "-- turn 1 --\nI have them.\n"))
-	id, _ := s.results(t, func(c artel.ConversationID) (good []shown) {
+	id, _ := s.results(t, named(t), func(c artel.ConversationID) (good []shown) {
 		for _, k := range everyKind(t, c) {
 			if k.name != "path before data" { // that file is nowhere
 				good = append(good, k)

@@ -19,6 +19,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
@@ -43,6 +44,7 @@ type site struct {
 type setup struct {
 	demo     demo.Options
 	model    model.Provider                  // answers in the place of the demo; nil: the demo
+	sees     bool                            // the demo sees what package probe sends
 	services []model.Service                 // besides the demo
 	findings []model.Finding                 // where they were looked for
 	dir      string                          // of database and blobs; "": in memory
@@ -75,6 +77,9 @@ func newSiteOf(t *testing.T, c setup) *site {
 	services.Replace(c.services, c.findings, "")
 	if c.model == nil {
 		c.model = demo.New(blobs, c.demo)
+	}
+	if c.sees {
+		c.model = responder(fake.Sees(blobs, c.model.Generate))
 	}
 	a, err := app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services,
@@ -113,6 +118,14 @@ func newSiteOf(t *testing.T, c setup) *site {
 	})
 	t.Cleanup(s.close)
 	return s
+}
+
+// A responder answers in the place of a model.
+type responder fake.Responder
+
+// Generate implements [model.Provider].
+func (f responder) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	return f(ctx, r)
 }
 
 // A speech is a model whose answers a test writes: say returns false once

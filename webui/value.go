@@ -23,6 +23,7 @@ type Value struct {
 	HTML          template.HTML // of kind html, and nothing else
 	URL           template.URL  // of the bytes, or where a link leads
 	Thumb         template.URL  // of a picture: a smaller one; "": the picture itself
+	Held          bool          // URL holds the bytes, so that nothing leads there
 	Width, Height int           // of a picture or film, in pixels; 0: not known
 	Name          string
 	File          File // what is written about it

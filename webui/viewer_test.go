@@ -123,7 +123,7 @@ func TestViewersOfEveryKind(t *testing.T) {
 		"page.html": `<!doctype html><title>x</title><p>a page</p><script>parent.document.title = "owned"; document.title = "owned"</script>`,
 		"plain.txt": "plain\n  text", "long.txt": strings.Repeat("many lines of the same\n", 20_000),
 	}
-	for _, name := range []string{"notes.md", "table.csv", "data.json", "photo.jpg", "doc.svg", "tone.mp3", "clip.mp4", "report.pdf", "letter.docx", "archive.zip", "make.sh"} {
+	for _, name := range []string{"notes.md", "table.csv", "data.json", "photo.jpg", "doc.svg", "tone.mp3", "clip.mp4", "report.pdf", "letter.docx", "archive.zip", "config.yaml"} {
 		b, err := os.ReadFile(sample(t, name))
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestViewersOfEveryKind(t *testing.T) {
 		{"letter.docx", `document.querySelector("#viewer .block") !== null && document.querySelector("#viewer .note").innerText.includes("text in the document")`, ""},
 		{"archive.zip", `document.querySelector("#viewer .file") !== null && document.querySelector("#viewer").innerText.includes("There is no preview")`, ""},
 		{"page.html", `document.querySelector("#viewer iframe[sandbox]") !== null`, "Preview Source Plain"},
-		{"make.sh", `document.querySelector("#viewer pre") !== null`, "Source Plain"},
+		{"config.yaml", `document.querySelector("#viewer pre") !== null`, "Source Plain"},
 		{"plain.txt", `document.querySelector("#viewer pre").innerText.includes("plain\n  text")`, "Plain Source"},
 		{"long.txt", `document.querySelector("#viewer").innerText.includes("many lines") && document.querySelector("#viewer .note") !== null`, "Plain Source"},
 	} {

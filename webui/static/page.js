@@ -5,6 +5,7 @@
 import "./place.js";
 import "./copy.js";
 import "./keys.js";
+import "./models.js";
 import { composer } from "./composer.js";
 import { importing } from "./import.js";
 import { follow } from "./live.js";

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// A Mark is something that an exchange with a service has shown.
+type Mark struct {
+	Text     string
+	OK       bool
+	Source   phrase.Key
+	At       time.Time
+	Until    string // the day
+	Evidence string // the API's or the model's words; "": there are none
+}
+
+// Probed is what came of trying out a service.
+type Probed struct {
+	Calls   int
+	Results []Probe
+}
+
+// A Probe is one thing that was tried out.
+type Probe struct {
+	Text     string
+	Icon     string
+	Outcome  string // good, bad, or "" where nothing was learned
+	Says     phrase.Key
+	Evidence string
+}
+
+func marksOf(marks []app.Mark, l phrase.Locale) []Mark {
+	out := make([]Mark, 0, len(marks))
+	for _, m := range slices.Backward(marks) {
+		shown := Mark{OK: m.OK, Source: provenanceName(m.Source), At: m.At, Until: m.Until.Local().Format(time.DateOnly), Evidence: m.Evidence}
+		switch {
+		case m.Limit == "item_bytes" || m.Limit == "request_bytes":
+			shown.Text = l.Say(limitName(string(m.Limit)), nil) + ": " + phrase.Size(m.Value)
+		case m.Limit != "":
+			shown.Text = l.Say(limitName(string(m.Limit)), nil) + ": " + thousands(int(m.Value))
+		default:
+			shown.Text = placed(m.Place, m.MediaType, l)
+			if m.Digest != "" {
+				shown.Text += " (" + l.Say(phrase.PageMarkOneFile, nil) + ")"
+			}
+			k := phrase.PageMarkNotTaken
+			if m.OK {
+				k = phrase.PageMarkTaken
+			}
+			shown.Text += ": " + l.Say(k, nil)
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// limitName is the fact that a limit is about.
+func limitName(limit string) phrase.Key {
+	switch limit {
+	case "item_bytes":
+		return phrase.PageFactItem
+	case "request_bytes":
+		return phrase.PageFactRequest
+	}
+	return phrase.Key("page.fact_" + limit)
+}
+
+// placed says what stands where: "Pictures in a tool result".
+func placed(p app.Place, mediaType string, l phrase.Locale) string {
+	kind := l.TypeName(mediaType)
+	switch mediaType {
+	case "image/*":
+		kind = l.Say(phrase.PagePictures, nil)
+	case "", "*/*":
+		kind = l.Say(phrase.PageText, nil) // the message itself
+	}
+	return l.Say(phrase.Key("page.place_"+string(p)), map[string]any{"Kind": kind})
+}
+
+// probe tries out a service and shows what came of it. Without script the
+// settings show what was kept of that.
+func (ui *face) probe(w http.ResponseWriter, r *http.Request) {
+	id := artel.ServiceID(r.PathValue("id"))
+	report, err := ui.app.Models.Probe(r.Context(), id)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	if !wantsFragment(r) {
+		http.Redirect(w, r, "/settings#models", http.StatusSeeOther)
+		return
+	}
+	for _, c := range ui.models(r).Choices {
+		if c.ID == id {
+			c.Probed = probed(report, locale(r))
+			ui.fragments(w, r, http.StatusOK, part{"service", c})
+			return
+		}
+	}
+	ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", string(id), "it was taken away meanwhile"))
+}
+
+func probed(report app.Probed, l phrase.Locale) *Probed {
+	out := &Probed{Calls: report.Calls}
+	for _, t := range report.Results {
+		p := Probe{
+			Text: placed(t.Place, t.MediaType, l), Icon: "info", Says: phrase.Key("page.outcome_" + string(t.Outcome)),
+			Evidence: strings.TrimSpace(artel.Visible(t.Evidence)),
+		}
+		switch t.Outcome {
+		case "seen":
+			p.Icon, p.Outcome = "circle-check", "good"
+		case "blind", "refused":
+			p.Icon, p.Outcome = "circle-x", "bad"
+		}
+		out.Results = append(out.Results, p)
+	}
+	return out
+}

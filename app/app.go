@@ -103,7 +103,7 @@ func New(c Config) (*App, error) {
 		},
 		Answers: &Answers{k},
 		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
-		Storage: &Storage{core: k, alone: c.Files.Alone},
+		Storage: &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
 	}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/sweep"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -63,8 +62,6 @@ type (
 	ToolResult = tool.Result
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
-	// Collected says what a collection of garbage has found and done.
-	Collected = sweep.Report
 )
 
 // The scopes.

@@ -30,6 +30,10 @@ type FileOptions struct {
 	// [tool.ToolResultsURL] of this server; "": there is none. See [Files.Elsewhere].
 	PublicBase string
 
+	// Retention is how long the results of tools stay that nothing refers to;
+	// 0: DefaultRetention, negative: for ever.
+	Retention time.Duration
+
 	// Alone says why the bytes may belong to somebody whose rows are elsewhere,
 	// in which case none are removed; nil: they never do.
 	Alone func() error

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -176,4 +177,83 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestResultsExpire wants what a tool has left outside any run to go after a
+// week, its bytes soon after, and what somebody refers to never.
+func TestResultsExpire(t *testing.T) {
+	var later atomic.Int64
+	b := newBench(t, nil, func(c *app.Config) {
+		c.Options.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	ctx := t.Context()
+	c := b.conversation()
+	source := func(id artel.ArtifactID, content string) artel.Digest {
+		t.Helper()
+		info, err := b.config.Blobs.Put(ctx, strings.NewReader(content), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := artel.Version{
+			Number: 1, Digest: info.Digest, InBlob: true, Provenance: artel.SourceToolResult, Update: artel.UpdateCreate, CreatedAt: time.Now(),
+			MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage, Size: info.Size},
+		}
+		err = b.config.Store.Update(ctx, artel.Local, func(tx store.Tx) error {
+			if _, err := tx.Versions.Append(c, id, v, nil); err != nil {
+				return err
+			}
+			return tx.Versions.Fold(c, id, v, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Digest
+	}
+	source("kept.png", "kept")
+	goes := source("gone.png", "gone!")
+	b.ended(b.send(c, app.Input{Text: "What is on kept.png?"}))
+	collect := func(o app.CollectOptions, results, blobs int64) {
+		t.Helper()
+		o.Grace = app.DefaultGrace
+		if r, err := b.Storage.Collect(ctx, o); err != nil || r.Results.Count != results || r.Removed.Count != blobs || len(r.Refs) != int(results) {
+			t.Errorf("got %+v, %v, want %d results and %d blobs", r, err, results, blobs)
+		}
+	}
+	later.Store(int64(6 * 24 * time.Hour))
+	collect(app.CollectOptions{}, 0, 0)
+	later.Store(int64(8 * 24 * time.Hour))
+	collect(app.CollectOptions{DryRun: true}, 1, 0)
+	collect(app.CollectOptions{}, 1, 0)
+	if _, err := b.Files.Open(ctx, "artifact:"+string(c)+"/gone.png@1"); !errors.Is(err, artel.NotFound) || !strings.Contains(err.Error(), "was removed") {
+		t.Errorf("what was removed: %v", err)
+	}
+	if _, err := b.Files.Open(ctx, "blob:"+string(goes)); !errors.Is(err, artel.NotFound) {
+		t.Errorf("its bytes: %v", err)
+	}
+	collect(app.CollectOptions{}, 0, 1)
+	for _, ref := range []string{"artifact:" + string(c) + "/kept.png", "artifact:" + string(c) + "/kept.png@1"} {
+		f, err := b.Files.Open(ctx, ref)
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+			continue
+		}
+		_ = f.Content.Close()
+	}
+	if list, err := b.Artifacts.List(ctx, c, ""); err != nil || slices.ContainsFunc(list, func(a artel.Artifact) bool { return a.ID == "gone.png" }) {
+		t.Errorf("got %+v, %v", list, err)
+	}
+}
+
+func TestResultsForEver(t *testing.T) {
+	b := newBench(t, nil, func(c *app.Config) { c.Files.Retention = -1; c.Store = noLeftovers{c.Store} })
+	if _, err := b.Storage.Collect(t.Context(), app.CollectOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+type noLeftovers struct{ store.Store }
+
+// Leftovers implements [store.Upkeep].
+func (noLeftovers) Leftovers(context.Context, time.Time, bool) ([]store.Leftover, error) {
+	return nil, errors.New("asked for leftovers")
 }

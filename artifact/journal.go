@@ -42,6 +42,8 @@ func journalled(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n i
 		return store.Edit{}, missing("there is no such artifact here")
 	case err != nil:
 		return store.Edit{}, err
+	case len(edits) == 1 && edits[0].Digest == "":
+		return store.Edit{}, missing("version %d was removed: a tool had left it, and nothing referred to it", n)
 	case len(edits) == 1:
 		return edits[0], nil
 	}

@@ -37,6 +37,15 @@ type Store interface {
 	// outside effects; it must not call View or Update.
 	Update(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 
+	Upkeep
+
+	// Close waits for running calls and closes the database. Calls after
+	// Close are of kind Unavailable.
+	Close() error
+}
+
+// Upkeep is what is done for all owners at once.
+type Upkeep interface {
 	// Overdue lists the unfinished runs of every owner whose lease ended
 	// before now, oldest first.
 	Overdue(ctx context.Context, now time.Time) ([]Lease, error)
@@ -56,9 +65,23 @@ type Store interface {
 	// rows. The loop must not call the store. An error is the last thing told.
 	Digests(ctx context.Context) iter.Seq2[Use, error]
 
-	// Close waits for running calls and closes the database. Calls after
-	// Close are of kind Unavailable.
-	Close() error
+	// Leftovers returns, the oldest first and at most so many that they fit into
+	// memory, what tools have left outside any run before a time and nothing
+	// names: artifacts of source tool_result with one version and no other
+	// edit. A message, an event that does not tell of an artifact itself, or a
+	// text of another artifact of its owner names it: in its conversation by
+	// its id, elsewhere by the ids of both, and everywhere by its digest. What
+	// may be a name counts as one. With remove, they are gone: missing as
+	// artifact, version and text; but their ids stay taken and their numbers
+	// too, so that no ref ever means something else, and the journal has an
+	// edit without digest in their place.
+	Leftovers(ctx context.Context, before time.Time, remove bool) ([]Leftover, error)
+}
+
+// A Leftover is an artifact that nothing names.
+type Leftover struct {
+	Owner artel.Owner
+	Place
 }
 
 // A Use is one place where a digest stands.
@@ -71,7 +94,8 @@ type Use struct {
 	// [Renditions.Delete].
 	Of artel.Digest
 	// Bytes says that these are the bytes of a version, or of an edit in the
-	// journal. Else it is written in a message, an event, an answer or the
+	// journal. Else it is written in a message, an answer, an event that does
+	// not tell of an artifact itself (which has rows of its own), or the
 	// text of an artifact, as in "blob:sha256-…" or in the address of a file:
 	// any 64 lower-case hexadecimal digits count, whatever they mean.
 	Bytes bool

@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -39,6 +41,7 @@ type config struct {
 	} `yaml:"blobs"`
 	Files struct {
 		PublicBase string `yaml:"public_base"` // address of a CDN in front of /api/v1/files/tool_results; default: none
+		Retention  string `yaml:"retention"`   // of what tools have left outside any run and nothing refers to, as 7d or 36h; default 7d; 0: for ever
 	} `yaml:"files"`
 	Artifacts struct {
 		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload; default 200 MB
@@ -158,6 +161,9 @@ func (c *config) check() error {
 			return fmt.Errorf("edit.%s is %d: want a number from 0", key, *n)
 		}
 	}
+	if _, err := parseAge(c.Files.Retention); err != nil {
+		return fmt.Errorf("files.retention is %q: want days or hours, as in 7d or 36h", artel.Shorten(c.Files.Retention, 40))
+	}
 	if base := c.Files.PublicBase; base != "" {
 		u, err := url.Parse(base)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -168,6 +174,32 @@ func (c *config) check() error {
 		return fmt.Errorf("artifacts.upload_limit is %d: want a number of bytes, or none for the default", n)
 	}
 	return nil
+}
+
+// parseAge reads a time that may be in days.
+func parseAge(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errors.New("before now")
+	}
+	return d, err
+}
+
+// retention is how long results of tools stay that nothing refers to, as
+// app.FileOptions has it.
+func (c *config) retention() time.Duration {
+	d, _ := parseAge(c.Files.Retention) // was checked
+	if d == 0 && c.Files.Retention != "" {
+		return -1
+	}
+	return d
 }
 
 // limits are those of approximate matches.

@@ -32,8 +32,10 @@ func gcCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "gc", Short: "Remove the bytes that nothing refers to", Args: usage(cobra.NoArgs),
 		Long: `Removes the bytes that no version, message or event refers to: uploads that were
-never used, and what deleted conversations and broken imports have left. A server
-does so by itself, once a day and after something was deleted.
+never used, and what deleted conversations and broken imports have left. Results
+of tools that were left outside any run go after a week (files.retention), where
+nothing refers to them. A server does all this by itself, once a day and after
+something was deleted.
 
 Where no server uses the data directory, it works on that; else, and with
 --server, it asks the server. What was put within --grace stays, because somebody
@@ -65,11 +67,17 @@ func (c collecting) run(cmd *cobra.Command, g *globals) error {
 			for _, d := range report.Digests {
 				w.line(string(d))
 			}
-			if n := report.Removed.Count - int64(len(report.Digests)); n > 0 {
+			for _, r := range report.Refs {
+				w.line(r.String())
+			}
+			if n := report.Removed.Count + report.Results.Count - int64(len(report.Digests)+len(report.Refs)); n > 0 {
 				w.linef("… and %d more", n)
 			}
 		}
 		amount(gone, report.Removed)
+		if report.Results.Count > 0 {
+			amount("results of tools, "+gone, report.Results)
+		}
 		amount("wanted", report.Wanted)
 		amount("put within "+c.grace.String(), report.Young)
 		if report.Staged.Count > 0 {
@@ -113,7 +121,7 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 	}
 	a, err := app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: model.NewRegistry(nil, ""),
-		Files: app.FileOptions{Alone: o.alone}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
+		Files: app.FileOptions{Alone: o.alone, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
 	})
 	if err != nil {
 		return app.Collected{}, err

@@ -96,7 +96,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
-		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase, Alone: o.alone},
+		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone},
 		Web:   fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
@@ -341,8 +341,11 @@ func (s *server) collect(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("garbage could not be collected", "err", err)
 		}
-		if r.Removed.Count > 0 || r.Staged.Count > 0 {
-			s.log.Info("bytes that nothing refers to were removed", "blobs", r.Removed.Count, "bytes", r.Removed.Bytes, "staged", r.Staged.Count)
+		if r.Results.Count > 0 {
+			s.purged.Store(true)
+		}
+		if r.Removed.Count+r.Staged.Count+r.Results.Count > 0 {
+			s.log.Info("what nothing refers to was removed", "blobs", r.Removed.Count, "bytes", r.Removed.Bytes, "staged", r.Staged.Count, "results", r.Results.Count)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func textsQueries() []string {
 	}
 	return []string{
 		query("owner, conversation", "parts", "messages"),
-		query("owner, conversation", "data", "events"),
+		query("owner, conversation", "data", "events") + otherEvents,
 		query("owner, conversation", "text", "versions"), query("owner, conversation", "changes", "versions"),
 		query("owner, conversation", "text", "edits"), query("owner, conversation", "changes", "edits"),
 		query("owner, ''", "body", "answers"),

@@ -25,6 +25,7 @@ type twin struct {
 	overdue      func(ctx context.Context, now time.Time) ([]store.Lease, error)
 	purge        func(ctx context.Context, before time.Time) (int, error)
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
+	leftovers    func(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error)
 	closing      func() error
 }
 
@@ -46,10 +47,14 @@ func (t *twin) Purge(ctx context.Context, before time.Time) (int, error) {
 
 func (t *twin) Digests(ctx context.Context) iter.Seq2[store.Use, error] { return t.digests(ctx) }
 
+func (t *twin) Leftovers(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error) {
+	return t.leftovers(ctx, before, remove)
+}
+
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -347,6 +352,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, artifactTwins())
 	maps.Copy(broken, importTwins())
 	maps.Copy(broken, digestTwins())
+	maps.Copy(broken, leftoverTwins())
 	maps.Copy(broken, renditionTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]

@@ -113,6 +113,8 @@ func clauses() []clause {
 		{"store/digests", digestsEverywhere},
 		{"store/digests until the loop ends", digestsEnd},
 		{"store/digests of one state", digestsOfOneState},
+		{"store/leftovers", leftoversOfTools},
+		{"store/leftovers that are named", leftoversNamed},
 		{"store/closed", closedIsUnavailable},
 	}
 }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// mostLeftovers is how many are looked for at a time: each time reads all texts
+// once.
+const mostLeftovers = 10_000
+
+// leftoversQuery finds artifacts that could be leftovers, if nothing names them:
+// with one version and no other edit, in a conversation that is there and where
+// no run is at work.
+const leftoversQuery = `SELECT v.rowid, v.created_at, v.owner, v.conversation, v.artifact, v.number, v.digest, v.media
+	FROM versions v JOIN conversations c ON c.owner = v.owner AND c.id = v.conversation
+	WHERE v.source = 'tool_result' AND v.run = '' AND v.created_at < ?1 AND (v.created_at, v.rowid) > (?2, ?3) AND c.deleted_at IS NULL
+	AND NOT EXISTS (SELECT 1 FROM versions o WHERE o.owner = v.owner AND o.conversation = v.conversation AND o.artifact = v.artifact AND o.number <> v.number)
+	AND NOT EXISTS (SELECT 1 FROM edits e WHERE e.owner = v.owner AND e.conversation = v.conversation AND e.folded IN (0, 1) AND e.artifact = v.artifact AND e.number <> v.number)
+	AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.owner = v.owner AND r.conversation = v.conversation AND r.state IN ('queued', 'running', 'waiting'))
+	ORDER BY v.created_at, v.rowid LIMIT ?4`
+
+// namingQueries find the texts that may name an artifact, with the artifact that
+// they belong to. Events that tell of an artifact's own life name it and say
+// nothing of who wants it.
+func namingQueries() []string {
+	query := func(artifact, text, table, where string) string {
+		return "SELECT owner, conversation, " + artifact + ", CAST(" + text + " AS BLOB) FROM " + table + " WHERE " + text + " IS NOT NULL" + where
+	}
+	return []string{
+		query("''", "parts", "messages", ""),
+		query("''", "data", "events", otherEvents),
+		query("artifact", "text", "versions", ""), query("artifact", "changes", "versions", ""),
+		query("artifact", "text", "edits", ""), query("artifact", "changes", "edits", ""),
+	}
+}
+
+const otherEvents = " AND type NOT LIKE 'artifact%'"
+
+// An orphan is a leftover if nothing names it.
+type orphan struct {
+	store.Leftover
+	row, created int64
+	key          []byte // of its id, as every way of writing it has it
+	named        bool
+}
+
+// A place says whose conversation it is.
+type place struct {
+	owner artel.Owner
+	conv  artel.ConversationID
+}
+
+// A mention says whose bytes are meant.
+type mention struct {
+	owner artel.Owner
+	hex   string
+}
+
+// Leftovers implements [store.Upkeep].
+func (s *Store) Leftovers(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error) {
+	const op = "store.Leftovers"
+	var last orphan
+	for {
+		var page, left []*orphan
+		// Beside the writer first: most of the time all are named.
+		err := s.read(ctx, op, func(c *session) (err error) {
+			t := &tx{session: c, ctx: ctx}
+			defer t.end()
+			if page, err = t.orphans(op, before, last); err == nil {
+				left, err = t.unnamed(op, page)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(left) == 0 && len(page) == mostLeftovers {
+			last = *page[len(page)-1]
+			continue
+		}
+		if remove && len(left) > 0 {
+			left, err = s.removeLeftovers(ctx, op, before, left)
+		}
+		out := make([]store.Leftover, len(left))
+		for i, c := range left {
+			out[i] = c.Leftover
+		}
+		return out, err
+	}
+}
+
+// removeLeftovers looks once more, while nobody writes, and removes what still
+// is none else's.
+func (s *Store) removeLeftovers(ctx context.Context, op string, before time.Time, found []*orphan) (gone []*orphan, err error) {
+	if err := s.begin(ctx, op); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	first := *found[0]
+	first.row-- // what comes after it, it included
+	meant := map[int64]bool{}
+	for _, c := range found {
+		meant[c.row] = true
+	}
+	err = s.writer.update(ctx, "", func(t *tx) error {
+		page, err := t.orphans(op, before, first)
+		if err != nil {
+			return err
+		}
+		again := page[:0]
+		for _, c := range page {
+			if meant[c.row] {
+				again = append(again, c)
+			}
+		}
+		if gone, err = t.unnamed(op, again); err != nil {
+			return err
+		}
+		for _, c := range gone {
+			if err := t.removeLeftover(op, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return gone, err
+}
+
+// removeLeftover leaves the row of the artifact, so that its id stays taken, and
+// an edit without content, so that its numbers go on.
+func (t *tx) removeLeftover(op string, c *orphan) error {
+	for _, query := range []string{
+		"DELETE FROM versions WHERE owner = ? AND conversation = ? AND artifact = ?",
+		"UPDATE edits SET digest = '', in_blob = 0, text = NULL, changes = NULL WHERE owner = ? AND conversation = ? AND folded IN (0, 1) AND artifact = ?",
+		"UPDATE artifacts SET newest = '' WHERE owner = ? AND conversation = ? AND id = ?",
+	} {
+		if _, err := t.change(op, string(c.Artifact), query, c.Owner, c.Conversation, c.Artifact); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) orphans(op string, before time.Time, after orphan) (page []*orphan, err error) {
+	err = t.rows(op, "", leftoversQuery, []any{micros(before), after.created, after.row, mostLeftovers}, func(rows *sql.Rows) error {
+		c := &orphan{}
+		var media string
+		if err := rows.Scan(&c.row, &c.created, &c.Owner, &c.Conversation, &c.Artifact, &c.Number, &c.Digest, &media); err != nil {
+			return err
+		}
+		r := versionRow{media: media}
+		v, err := r.version()
+		c.Size, c.MediaType, c.key = v.Size, v.MediaType, keyOf(c.Artifact)
+		page = append(page, c)
+		return err
+	})
+	return page, err
+}
+
+// keyOf is the longest run of ASCII in an id: what else is in it may be written
+// as an escape.
+func keyOf(id artel.ArtifactID) []byte {
+	key := ""
+	for run := range strings.FieldsFuncSeq(string(id), func(r rune) bool { return r >= 0x80 }) {
+		if len(run) > len(key) {
+			key = run
+		}
+	}
+	return []byte(key)
+}
+
+// shortestKey is how long a key has to be to say anything.
+const shortestKey = 3
+
+// unnamed reads every text and returns those of a page that none names.
+func (t *tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
+	if len(page) == 0 {
+		return nil, nil
+	}
+	here, meant := map[place][]*orphan{}, map[mention][]*orphan{}
+	for _, c := range page {
+		c.named = len(c.key) < shortestKey
+		p, m := place{c.Owner, c.Conversation}, mention{c.Owner, c.Digest.Hex()}
+		here[p], meant[m] = append(here[p], c), append(meant[m], c)
+	}
+	for _, query := range namingQueries() {
+		err := t.rows(op, "", query, nil, func(rows *sql.Rows) error {
+			var p place
+			var of artel.ArtifactID
+			var text sql.RawBytes
+			if err := rows.Scan(&p.owner, &p.conv, &of, &text); err != nil {
+				return err
+			}
+			for hex := range sums(text) {
+				for _, c := range meant[mention{p.owner, string(hex)}] {
+					c.named = c.named || of != c.Artifact || p.conv != c.Conversation
+				}
+			}
+			nameIDs(here[p], text, of)
+			for conv := range conversationsIn(text) {
+				if conv != string(p.conv) {
+					nameIDs(here[place{p.owner, artel.ConversationID(conv)}], text, "")
+				}
+			}
+			return t.ctx.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range page {
+		if !c.named {
+			left = append(left, c)
+		}
+	}
+	return left, nil
+}
+
+// nameIDs notes which orphans a text may name by their ids. What it says of
+// the artifact that it belongs to does not count.
+func nameIDs(list []*orphan, text []byte, of artel.ArtifactID) {
+	for _, c := range list {
+		c.named = c.named || of != c.Artifact && bytes.Contains(text, c.key)
+	}
+}
+
+// conversationsIn yields what looks like the id of a conversation.
+func conversationsIn(text []byte) func(yield func(string) bool) {
+	const begin, length = "cnv_", 30
+	return func(yield func(string) bool) {
+		for {
+			i := bytes.Index(text, []byte(begin))
+			if i < 0 || len(text) < i+length {
+				return
+			}
+			if text = text[i:]; !yield(string(text[:length])) {
+				return
+			}
+			text = text[len(begin):]
+		}
+	}
+}

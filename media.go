@@ -100,6 +100,8 @@ const (
 	ReasonUnreadable        Reason = "unreadable"         // the bytes are missing or damaged
 	ReasonEmpty             Reason = "empty"              // there are no bytes
 	ReasonRefused           Reason = "refused"            // the service has refused these bytes
+	ReasonRequestFull       Reason = "request_full"       // newer media fill what the service takes in one request
+	ReasonNotMade           Reason = "not_made"           // another form would have done, and could not be made
 )
 
 // A Route is the decision about one part for one service: which step, and why.

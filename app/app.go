@@ -23,6 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
@@ -64,8 +66,10 @@ type Options struct {
 
 // Context is how the deployment wants contexts built.
 type Context struct {
-	Placement pipeline.Placement          // of plan and inventory; "": at the tail
-	Settings  map[string]pipeline.Setting // of processors by id; nil: their defaults
+	Placement     pipeline.Placement          // of plan and inventory; "": at the tail
+	Settings      map[string]pipeline.Setting // of processors by id; nil: their defaults
+	Transcription rendition.Transcription     // who writes recordings down; zero: nobody
+	Caption       rendition.Caption           // who puts pictures into words; zero: nobody
 }
 
 // An App is the application core. Its parts are safe for concurrent use.
@@ -100,6 +104,7 @@ func New(c Config) (*App, error) {
 		Models:        &Models{core: k},
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
+			semaphore.NewWeighted(maxWork),
 		},
 		Answers: &Answers{k},
 		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
@@ -190,6 +195,10 @@ func newCore(c Config) (*core, error) {
 		return nil, err
 	}
 	k.caller = model.NewCaller(c.Providers, c.Options.Caller)
+	k.renditions = rendition.New(rendition.Config{
+		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
+		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},
+	})
 	k.engine = agent.New(registry, k.box, k.caller, k.now)
 	return k, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/picture"
+	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
 )
@@ -137,18 +139,39 @@ func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id ar
 }
 
 // Route says what a model would get of an artifact. The result opens the bytes
-// when it is encoded, and only if it needs them.
+// when it is encoded, and only if it needs them; a text that has to be taken
+// out or written down first is made at once.
 func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID, t Target) (*route.Result, error) {
 	a, text, err := as.Find(ctx, c, id, at)
 	if err != nil {
 		return nil, err
 	}
-	ref := a.MediaPart().Ref
+	ref, owner := a.MediaPart().Ref, ownerOf(ctx)
+	makers := as.makers(ctx, rendition.Source{Digest: a.Digest, MediaInfo: a.MediaInfo})
+	makers.Extract = func() (string, error) {
+		d, err := as.artifacts.Derived(ctx, owner, ref, at)
+		return d.Text, err
+	}
 	return route.New(route.Source{
-		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: FileURL(ref),
+		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: FileURL(ref), ReadAs: string(a.ID), Makers: makers,
 		Text: func() (string, error) { return *text, nil },
-		Open: func() (io.ReadCloser, error) { return as.artifacts.Open(ctx, ownerOf(ctx), ref, at) },
+		Open: func() (io.ReadCloser, error) { return as.artifacts.Open(ctx, owner, ref, at) },
 	}, as.target(t), as.locale), nil
+}
+
+// makers makes other forms of bytes that are kept; they are remembered.
+func (k *core) makers(ctx context.Context, s rendition.Source) route.Makers {
+	owner := ownerOf(ctx)
+	return route.Makers{
+		Transcribe: func() (string, error) {
+			words, err := k.renditions.Words(ctx, owner, s)
+			return words.Text, err
+		},
+		Convert: func(f picture.Form) (route.Converted, error) {
+			r, err := k.renditions.Picture(ctx, owner, s, f)
+			return route.Converted{Info: r.MediaInfo, Open: func() (io.ReadCloser, error) { return k.renditions.Open(ctx, r.Digest) }}, err
+		},
+	}
 }
 
 // branch checks that c is there and returns the leaf that at means.

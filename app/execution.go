@@ -82,7 +82,7 @@ func (x *execution) input(history []artel.Message) agent.Input {
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
 		Context: pipeline.Input{
 			Owner: x.owner, Conversation: x.run.Conversation, Locale: x.locale,
-			Sources: x.artifacts, Suggest: x.services.Suggest,
+			Sources: x.artifacts, Renditions: x.renditions, Suggest: x.services.Suggest,
 			Placement: x.context.Placement, Settings: x.context.Settings,
 			Refused: func(d artel.Digest) bool { return x.services.Refuses(x.service.ID, d) },
 		},

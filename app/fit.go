@@ -28,10 +28,11 @@ const MaxHead = 64 << 10
 type Fit struct {
 	Filename  string            `json:"filename"`
 	Info      artel.MediaInfo   `json:"info"`
-	Native    bool              `json:"native"`              // the file itself, or its text
+	Native    bool              `json:"native"` // its content goes: the file itself, its text, or the form that Step names
+	Step      artel.Step        `json:"step"`
 	Reason    artel.Reason      `json:"reason"`              // why not; of text, that it is text
 	Need      artel.Capability  `json:"need,omitempty"`      // the capability that is missing
-	Text      string            `json:"text,omitempty"`      // what the model gets in its place; empty: it gets the file
+	Text      string            `json:"text,omitempty"`      // the description that the model gets; empty: it gets the content
 	Suggested []artel.ServiceID `json:"suggested,omitempty"` // services that take it
 }
 
@@ -41,7 +42,8 @@ type Fit struct {
 // bytes, are of kind Invalid.
 //
 // A run decides by the same rule. It knows all of the bytes, though: a file
-// that is text as far as [MaxHead] and binary after it turns out as binary.
+// that is text as far as [MaxHead] and binary after it turns out as binary, and
+// one that is damaged, so that no other form of it can be made, is described.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candidate) ([]Fit, error) {
 	s := m.services.Default()
 	if service != "" {
@@ -52,6 +54,8 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 		s = found
 	}
 	target := m.onWire(s)
+	target.Forms = target.Forms.With(artel.StepExtracted, artel.StepTranscribed) // as the context is built
+	target.Forms.Captioner = ""
 	fits := make([]Fit, 0, len(files))
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
@@ -70,19 +74,31 @@ func (m *Models) fit(f Candidate, t route.Target) Fit {
 	info.Size = max(f.Size, int64(len(f.Head)))
 	r := route.Decide(info, t)
 	out := Fit{
-		Filename: f.Filename, Info: info, Native: r.Step == artel.StepNative,
+		Filename: f.Filename, Info: info, Native: r.Step == artel.StepNative, Step: r.Step,
 		Reason: r.Reason, Need: r.Need, Suggested: r.Suggested,
 	}
-	if !out.Native {
+	if r.Step == artel.StepDescribed {
 		out.Text = route.Describe(artel.Media{
 			Ref: artel.Ref{Artifact: artifact.UploadID(f.Filename)}, MediaType: info.MediaType, Kind: info.Kind,
 			Filename: f.Filename, Size: info.Size,
-		}, m.locale)
+		}, r, m.locale)
 	}
 	return out
 }
 
-// onWire is what a run on s routes to.
+// onWire is what a run on s routes to, and what tools in it do.
 func (k *core) onWire(s model.Service) route.Target {
-	return route.Target{Service: s.ID, Capabilities: s.OnWire().Capabilities, Suggest: k.services.Suggest}
+	return route.Target{Service: s.ID, Capabilities: s.OnWire().Capabilities, Suggest: k.services.Suggest, Forms: k.forms()}
+}
+
+// forms is what is made without being asked for, and who could make more.
+func (k *core) forms() route.Forms {
+	f := route.Forms{Converted: true}
+	if id, most, ok := k.renditions.Transcriber(); ok {
+		f.Transcriber, f.MaxRecording = id, most
+	}
+	if id, ok := k.renditions.Captioner(); ok {
+		f.Captioner = id
+	}
+	return f
 }

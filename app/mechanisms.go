@@ -3,25 +3,46 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/extract"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/picture"
+	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 )
 
 // Mechanisms are the use cases without state: bytes or text come in, an answer
-// goes out, nothing is kept.
+// goes out, nothing is kept. What a service was asked to put into words is
+// remembered for a while all the same, so that nobody pays for it twice.
 type Mechanisms struct {
 	*core
 	spoolDir string
 	maxBytes int64 // that are looked at in one call
 	limits   *edit.Limits
+	work     *semaphore.Weighted // bodies that are taken apart or decoded at once
+}
+
+// maxWork is how many bodies are taken apart or decoded at once, each within
+// the bounds of the packages extract and picture.
+const maxWork = 2
+
+// one waits for its turn and does a piece of work.
+func one[T any](ctx context.Context, m *Mechanisms, do func() (T, error)) (t T, err error) {
+	if err := m.work.Acquire(ctx, 1); err != nil {
+		return t, err
+	}
+	defer m.work.Release(1)
+	return do()
 }
 
 // Detect says what bytes are.
@@ -50,8 +71,9 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 		return err
 	}
 	defer s.remove()
+	info := media.Measure(ctx, s.info, s.file)
 	return encode(route.New(route.Source{
-		Filename: u.Filename, Info: media.Measure(ctx, s.info, s.file), CreatedAt: m.now(),
+		Filename: u.Filename, Info: info, CreatedAt: m.now(), Makers: m.spooled(ctx, s, info),
 		Text: func() (string, error) {
 			r, err := s.reader()
 			if err != nil {
@@ -73,6 +95,40 @@ func (m *Mechanisms) Limits() edit.Limits {
 		return edit.DefaultLimits()
 	}
 	return *m.limits
+}
+
+// spooled makes other forms of a request body.
+func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo) route.Makers {
+	return route.Makers{
+		Extract: func() (string, error) {
+			x, err := one(ctx, m, func() (extract.Extracted, error) {
+				return extract.Text(ctx, s.file, info.Size, info, extract.Options{})
+			})
+			return x.Text, err
+		},
+		Transcribe: func() (string, error) {
+			r, err := s.reader()
+			if err != nil {
+				return "", err
+			}
+			kept, err := m.blobs.Put(ctx, r, 0)
+			if err != nil {
+				return "", err
+			}
+			text, err := m.renditions.Words(ctx, ownerOf(ctx), rendition.Source{Digest: kept.Digest, MediaInfo: info})
+			return text.Text, err
+		},
+		Convert: func(f picture.Form) (route.Converted, error) {
+			p, err := one(ctx, m, func() (picture.Picture, error) { return picture.Convert(ctx, s.file, info.Size, f) })
+			if err != nil {
+				return route.Converted{}, err
+			}
+			return route.Converted{
+				Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
+				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
+			}, nil
+		},
+	}
 }
 
 // Edit applies edits to a text; see [edit.Apply]. Limits that are not given are

@@ -76,11 +76,12 @@ func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, e
 type Target struct {
 	Service      artel.ServiceID
 	Capabilities []artel.Capability
+	Forms        []artel.Step // beside native and converted: extracted and transcribed are made where they are asked for
 }
 
 // target resolves t. It cannot fail: what is not known takes text only.
 func (k *core) target(t Target) route.Target {
-	out := route.Target{Service: t.Service, Capabilities: model.TextOnly(), Suggest: k.services.Suggest}
+	out := route.Target{Service: t.Service, Capabilities: model.TextOnly(), Suggest: k.services.Suggest, Forms: k.forms().With(t.Forms...)}
 	if s, ok := k.services.Lookup(t.Service); ok && t.Service != "" {
 		out.Capabilities = s.Capabilities
 	} else if t.Service != "" {

@@ -58,7 +58,8 @@ func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.Messag
 // env is what a tool may use there.
 func (k *core) env(owner artel.Owner, c artel.ConversationID, at artel.MessageID, w *artifact.Workspace, t route.Target) tool.Env {
 	e := tool.Env{
-		Owner: owner, Conversation: c, At: at, Artifacts: k.artifacts, Workspace: w, Target: t, Locale: k.locale,
+		Owner: owner, Conversation: c, At: at, Artifacts: k.artifacts, Renditions: k.renditions,
+		Workspace: w, Target: t, Locale: k.locale,
 	}
 	if k.web != nil {
 		e.Fetch = k.fetch

@@ -153,12 +153,16 @@ func declaredType(header string) string {
 type TargetQuery struct {
 	Service      string   `query:"service" maxLength:"256" doc:"a service id"`
 	Capabilities []string `query:"capabilities" doc:"capability words instead of a service: text, vision, file, audio, video"`
+	Forms        []string `query:"forms" enum:"extracted,transcribed" doc:"what may stand in the place of bytes that the model cannot take, beside a converted picture and a description: the text taken out of a document; the words of a recording or of a picture, which a configured service is asked for"`
 }
 
 func (q TargetQuery) target() app.Target {
 	t := app.Target{Service: artel.ServiceID(q.Service)}
 	for _, c := range q.Capabilities {
 		t.Capabilities = append(t.Capabilities, artel.Capability(c))
+	}
+	for _, f := range q.Forms {
+		t.Forms = append(t.Forms, artel.Step(f))
 	}
 	return t
 }
@@ -172,7 +176,7 @@ func bytesOp(op huma.Operation) huma.Operation {
 
 func routeOp(op huma.Operation) huma.Operation {
 	op.Responses["200"] = &huma.Response{
-		Description: "contentType, routing, content, imageUrl?, file?, metadata, isBinary, step, reason, need, suggestedServices",
+		Description: "contentType, routing, content, imageUrl?, file?, metadata, isBinary, step, reason, need, suggestedServices, and sent where step is converted",
 		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}},
 	}
 	return op

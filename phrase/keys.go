@@ -12,6 +12,8 @@ type Key string
 // one that it can.
 const (
 	RouteDescribed  Key = "route.described"  // Name, Ref, Type, Size
+	RouteCrowded    Key = "route.crowded"    // Name, Ref, Type, Size
+	RouteReadable   Key = "route.readable"   // ID
 	RouteUnreadable Key = "route.unreadable" // Name
 	RouteContent    Key = "route.content"    // Name
 	RouteNoName     Key = "route.no_name"

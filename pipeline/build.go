@@ -54,9 +54,10 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	list := r.Processors()
 	d := &Draft{
 		Input:  in,
-		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest},
+		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
 		meter:  newMeter(r.counter, in.Service),
 		found:  make(map[artel.Ref]source),
+		sent:   make(map[artel.Ref]artel.Digest),
 	}
 	var rec Record
 	d.warnUnknown(list)

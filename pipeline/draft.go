@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 )
 
@@ -41,6 +42,10 @@ type Input struct {
 	Placement Placement // "": PlaceTail
 	Sources   Sources   // nil: there are no artifacts, and no part can be read
 
+	// Renditions makes other forms of media; nil: no picture is converted and
+	// no recording written down.
+	Renditions *rendition.Maker
+
 	// Settings configures processors by id; what is not named has its default.
 	Settings map[string]Setting
 
@@ -68,6 +73,8 @@ type Sources interface {
 	Inventory(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) ([]artel.Artifact, error)
 	// Open returns the bytes of a ref; the caller closes it.
 	Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error)
+	// Derived returns the text that is taken out of the bytes of a ref.
+	Derived(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Derived, error)
 }
 
 // A Placement says where the reminder of plan, inventory and time goes.
@@ -94,7 +101,8 @@ type Draft struct {
 	target    route.Target
 	board     map[reflect.Type]any
 	meter     *meter
-	found     map[artel.Ref]source // what refs lead to, by the ref as it stands in a part
+	found     map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
+	sent      map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
 	decisions []Decision
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor

@@ -60,11 +60,11 @@ func (d *Draft) pin(ps artel.Parts) (artel.Parts, error) {
 	for i, p := range out {
 		switch p := p.(type) {
 		case artel.Media:
-			s, ok := d.found[p.Ref]
-			if !ok || s.digest == "" {
+			digest := d.sent[p.Ref]
+			if digest == "" {
 				return nil, artel.Errorf(artel.Internal, "pipeline.Build", p.Ref.String(), "the part has no decision")
 			}
-			p.Ref.Digest = s.digest // beside it the artifact stays, for the codec's labels
+			p.Ref.Digest = digest // beside it the artifact stays, for the codec's labels
 			out[i] = p
 		case artel.ToolResult:
 			inner, err := d.pin(p.Parts)

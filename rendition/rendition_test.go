@@ -232,7 +232,7 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("got %s, %d, %v", id, limit, ok)
 	}
 	s := b.file("tone.mp3")
-	want := rendition.Words{Text: fake.Transcript(s.Digest, s.Size), Service: "ear"}
+	want := rendition.Text{Text: fake.Transcript(s.Digest, s.Size), Service: "ear"}
 	for range 2 {
 		if got, err := b.Transcript(t.Context(), me, s); got != want || err != nil {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
@@ -302,7 +302,7 @@ func TestCaption(t *testing.T) {
 	native, bitmap, large := b.file("red.png"), b.file("pic.bmp"), b.put("wide.png", data.Bytes())
 	for name, s := range map[string]rendition.Source{"as it is": native, "converted": bitmap, "scaled": large} {
 		before := len(b.server.Requests())
-		var first rendition.Words
+		var first rendition.Text
 		for range 2 {
 			got, err := b.Caption(t.Context(), me, s)
 			if err != nil || got.Service != "eye" || got.Text == "" || first.Text != "" && got != first {

@@ -19,13 +19,13 @@ import (
 	"github.com/artelhq/artel/picture"
 )
 
-// Words are a text that a service made of bytes.
-type Words struct {
+// A Text is what a service made of bytes, in words.
+type Text struct {
 	Text    string
 	Service artel.ServiceID // that made it
 }
 
-// plain is the media type of words.
+// plain is the media type of a text.
 const plain = "text/plain"
 
 // Transcriber returns who writes recordings down and how many bytes one may
@@ -51,20 +51,28 @@ func (m *Maker) service(id artel.ServiceID) (model.Service, bool) {
 	return s, ok && s.Callable()
 }
 
+// Words returns the caption of a picture, and the transcript of anything else.
+func (m *Maker) Words(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
+	if s.Kind == artel.KindImage {
+		return m.Caption(ctx, owner, s)
+	}
+	return m.Transcript(ctx, owner, s)
+}
+
 // Transcript returns what is said in a recording. It is of kind Unsupported
 // where nobody writes down media of its type, TooLarge where it has too many
 // bytes for whoever does; further errors are those of [model.Caller.Transcribe].
-func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Words, error) {
+func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
 	const op = "rendition.Transcript"
 	t := m.cfg.Options.Transcription
 	id, limit, ok := m.Transcriber()
 	switch {
 	case !ok:
-		return Words{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that writes recordings down is configured (transcription.service)")
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that writes recordings down is configured (transcription.service)")
 	case !model.Transcribable(s.MediaType):
-		return Words{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are not written down", artel.Shorten(s.MediaType, 80))
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are not written down", artel.Shorten(s.MediaType, 80))
 	case s.Size > limit:
-		return Words{}, artel.Errorf(artel.TooLarge, op, string(s.Digest), "it has %d bytes; a recording that is written down has at most %d", s.Size, limit)
+		return Text{}, artel.Errorf(artel.TooLarge, op, string(s.Digest), "it has %d bytes; a recording that is written down has at most %d", s.Size, limit)
 	}
 	service, _ := m.service(id)
 	service.Model = cmp.Or(t.Model, service.Model)
@@ -87,14 +95,14 @@ const captionOutput = 1500
 // Caption returns what a picture shows. It is of kind Unsupported where nobody
 // puts pictures into words, or nobody this one; further errors are those of
 // [Maker.Picture] and [model.Caller.Call].
-func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Words, error) {
+func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
 	const op = "rendition.Caption"
 	id, ok := m.Captioner()
 	if !ok {
-		return Words{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that puts pictures into words is configured (caption.service)")
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that puts pictures into words is configured (caption.service)")
 	}
 	if s.Kind != artel.KindImage {
-		return Words{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are no pictures", artel.Shorten(s.MediaType, 80))
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are no pictures", artel.Shorten(s.MediaType, 80))
 	}
 	service, _ := m.service(id)
 	service = service.OnWire()
@@ -155,7 +163,7 @@ func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
 // words returns a text that was made before, or that say makes now.
 func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form string, id artel.ServiceID,
 	say func(context.Context, blob.Reader) (string, error),
-) (w Words, err error) {
+) (w Text, err error) {
 	r, err := m.made(ctx, owner, s, form, func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
 		if err := m.speaking.Acquire(ctx, 1); err != nil {
 			return nil, artel.MediaInfo{}, err
@@ -178,5 +186,5 @@ func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form str
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	text, err := io.ReadAll(src)
-	return Words{string(text), id}, err
+	return Text{string(text), id}, err
 }

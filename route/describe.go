@@ -18,16 +18,26 @@ const (
 	maxRef  = 128
 )
 
-// Describe returns the text that stands in the place of m for a model that
-// cannot take it, in four lines: name and id, type, size, and what to do about
+// Describe returns the text that stands in the place of m, which has the route
+// r to a model, in four lines: name and id, type, size, and what to do about
 // it. It has at most 1,000 characters and as many lines whatever the names.
-func Describe(m artel.Media, l phrase.Locale) string {
-	return l.Say(phrase.RouteDescribed, map[string]any{
+func Describe(m artel.Media, r artel.Route, l phrase.Locale) string {
+	key := phrase.RouteDescribed
+	if r.Reason == artel.ReasonRequestFull {
+		key = phrase.RouteCrowded
+	}
+	return l.Say(key, map[string]any{
 		"Name": nameOf(m, l),
 		"Ref":  refOf(m.Ref, l),
 		"Type": flatten(l.TypeName(m.MediaType), maxType),
 		"Size": phrase.Size(m.Size),
 	})
+}
+
+// HowToRead returns the line that follows the description of what has text to
+// read: the call of the tool read_artifact for an id or ref.
+func HowToRead(id string, l phrase.Locale) string {
+	return l.Say(phrase.RouteReadable, map[string]any{"ID": flatten(id, 2*maxRef)})
 }
 
 // Unreadable returns the text that stands in the place of m when its bytes are

@@ -55,10 +55,10 @@ func TestDescribe(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := route.Describe(c.m, phrase.English); got != c.en {
+			if got := route.Describe(c.m, artel.Route{}, phrase.English); got != c.en {
 				t.Errorf("en: got\n%s\nwant\n%s", got, c.en)
 			}
-			if got := route.Describe(c.m, phrase.Chinese); got != c.zh {
+			if got := route.Describe(c.m, artel.Route{}, phrase.Chinese); got != c.zh {
 				t.Errorf("zh: got\n%s\nwant\n%s", got, c.zh)
 			}
 		})
@@ -92,7 +92,7 @@ func TestTextsStayShortAndFlatWhateverTheNames(t *testing.T) {
 		}
 		for _, l := range phrase.Locales() {
 			for lines, s := range map[int]string{
-				4: route.Describe(m, l), 3: route.Unreadable(m, l),
+				4: route.Describe(m, artel.Route{}, l), 3: route.Unreadable(m, l),
 			} {
 				if n := utf8.RuneCountInString(s); n > 1000 {
 					t.Fatalf("%d characters: %q", n, s)
@@ -116,6 +116,6 @@ func TestTextsStayShortAndFlatWhateverTheNames(t *testing.T) {
 func BenchmarkDescribe(b *testing.B) {
 	m := media("abc123", "screenshot.png", "image/png", 1_258_291)
 	for b.Loop() {
-		route.Describe(m, phrase.English)
+		route.Describe(m, artel.Route{}, phrase.English)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/picture"
 )
 
 // InlineLimit is the largest payload, in bytes, that a [Result] carries when
@@ -35,7 +36,28 @@ type Source struct {
 	// URL is where the bytes can be fetched. It stands in the place of a
 	// payload over [InlineLimit]; empty: payloads of any size are carried.
 	URL string
+	// ReadAs is what the tool read_artifact knows the source by; empty: a
+	// description does not say how to read the text in it.
+	ReadAs string
+	Makers Makers
 }
+
+// Makers make other forms of the bytes of a [Source]. Each is called only where
+// the route asks for its form; one that is nil or fails makes the result a
+// description.
+type Makers struct {
+	Extract    func() (string, error) // the text taken out of a document
+	Transcribe func() (string, error) // the words of a recording, or of a picture
+	Convert    func(picture.Form) (Converted, error)
+}
+
+// Converted is a picture in another form.
+type Converted struct {
+	Info artel.MediaInfo
+	Open func() (io.ReadCloser, error)
+}
+
+var errNoMaker = errors.New("nobody makes this form")
 
 // A Result is the answer about one [Source] for one [Target]: its text, its bytes,
 // or its description. It holds no bytes; [Result.Encode] streams them.
@@ -53,6 +75,7 @@ type Source struct {
 //	isBinary           whether the bytes are anything but text
 //	step, reason       the rung of the ladder, and why; see [artel.Step] and [artel.Reason]
 //	need               the capability that is missing, or null
+//	sent               {mimeType, size, width, height} of the payload, where step is converted
 //	suggestedServices  ids of services that could take it
 //
 // A payload over [InlineLimit] is named by its URL, where there is one: as
@@ -63,9 +86,11 @@ type Result struct {
 	Metadata Metadata
 	IsBinary bool
 
-	source Source
-	media  artel.Media // the source in the words of descriptions
-	locale phrase.Locale
+	source   Source
+	media    artel.Media // the source in the words of descriptions
+	locale   phrase.Locale
+	readable bool          // read_artifact gives a text of it
+	form     *picture.Form // to convert it to
 }
 
 // Metadata says what a [Result] is about. Type is the media kind; BinaryType
@@ -81,8 +106,9 @@ type Metadata struct {
 }
 
 // New decides the route of s for t and writes its text in l. Of the bytes it
-// opens nothing; text is read at once. It never fails: text that cannot be
-// read makes the result unreadable.
+// opens nothing itself; text is read at once, and taken out or written down
+// where that is the route. It never fails: text that cannot be read makes the
+// result unreadable, and what cannot be made a description.
 func New(s Source, t Target, l phrase.Locale) *Result {
 	m := artel.Media{
 		Ref: artel.Ref{Artifact: artel.ArtifactID(s.ID)}, Filename: s.Filename,
@@ -92,19 +118,58 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 		Route: Decide(s.Info, t), IsBinary: s.Info.IsBinary(),
 		Metadata: metadata(s), source: s, media: m, locale: l,
 	}
-	switch {
-	case r.Route.Reason == artel.ReasonText:
+	r.readable = s.ReadAs != "" && t.Forms.Readable(s.Info)
+	switch r.Route.Step {
+	case artel.StepExtracted:
+		return r.made(s.Makers.Extract)
+	case artel.StepTranscribed:
+		return r.made(s.Makers.Transcribe)
+	case artel.StepDescribed:
+		r.describe()
+	default:
+		if r.Route.Reason != artel.ReasonText {
+			if r.Route.Step == artel.StepConverted {
+				form := t.Capabilities.PictureForm()
+				r.form = &form
+			}
+			r.Content = l.Say(phrase.RouteContent, map[string]any{"Name": nameOf(m, l)})
+			break
+		}
 		text, err := s.text()
 		if err != nil {
 			return r.unreadable()
 		}
 		r.Content = text
-	case r.Route.Step == artel.StepDescribed:
-		r.Content = Describe(m, l)
-	default:
-		r.Content = l.Say(phrase.RouteContent, map[string]any{"Name": nameOf(m, l)})
 	}
 	return r
+}
+
+// made fills in a text that maker makes, or else describes the source.
+func (r *Result) made(maker func() (string, error)) *Result {
+	err := errNoMaker
+	if maker != nil {
+		r.Content, err = maker()
+	}
+	if err != nil {
+		r.failed()
+	}
+	return r
+}
+
+// failed describes what could not be given its form.
+func (r *Result) failed() {
+	if r.Route.Step == artel.StepExtracted {
+		r.readable = false // nobody else reads it either
+	}
+	r.Route = Fallback(r.Route)
+	r.describe()
+}
+
+func (r *Result) describe() {
+	r.Content = Describe(r.media, r.Route, r.locale)
+	if r.readable {
+		r.Content += "\n" + HowToRead(r.source.ReadAs, r.locale)
+	}
 }
 
 func metadata(s Source) Metadata {
@@ -183,23 +248,53 @@ func (r *Result) encode(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if r.form != nil {
+		return r.encodeConverted(ctx, w)
+	}
 	if !r.Native() {
-		return writeAll(w, r.head(), []byte("}\n"))
+		return writeAll(w, r.head(nil), []byte("}\n"))
 	}
 	if r.source.URL != "" && r.media.Size > InlineLimit {
-		before, after := r.payload(r.source.URL)
-		return writeAll(w, r.head(), before, after)
+		before, after := r.payload(r.media.MediaType, r.source.URL)
+		return writeAll(w, r.head(nil), before, after)
 	}
 	body, err := r.source.open()
 	if err != nil {
-		return writeAll(w, r.unreadable().head(), []byte("}\n"))
+		return writeAll(w, r.unreadable().head(nil), []byte("}\n"))
 	}
+	return r.stream(ctx, w, body, r.source.Info, nil)
+}
+
+// encodeConverted has the picture converted, and describes it where that fails.
+func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
+	err := errNoMaker
+	var c Converted
+	if r.source.Makers.Convert != nil {
+		c, err = r.source.Makers.Convert(*r.form)
+	}
+	var body io.ReadCloser
+	if err == nil {
+		body, err = c.Open()
+	}
+	if err != nil {
+		if e := ctx.Err(); e != nil {
+			return e
+		}
+		d := *r
+		d.failed()
+		return writeAll(w, d.head(nil), []byte("}\n"))
+	}
+	return r.stream(ctx, w, body, c.Info, &sent{c.Info.MediaType, c.Info.Size, c.Info.Width, c.Info.Height})
+}
+
+// stream writes a result with the payload that body holds, and closes it.
+func (r *Result) stream(ctx context.Context, w io.Writer, body io.ReadCloser, info artel.MediaInfo, s *sent) error {
 	defer body.Close()
-	before, after := r.payload("")
-	if err := writeAll(w, r.head(), before); err != nil {
+	before, after := r.payload(info.MediaType, "")
+	if err := writeAll(w, r.head(s), before); err != nil {
 		return err
 	}
-	if err := encodeBase64(ctx, w, body, r.media.Size); err != nil {
+	if err := encodeBase64(ctx, w, body, info.Size); err != nil {
 		return err
 	}
 	return writeAll(w, after)
@@ -216,8 +311,16 @@ func (r *Result) unreadable() *Result {
 	return &u
 }
 
+// sent describes a payload that is not the source's own bytes.
+type sent struct {
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"` // bytes
+	Width    int    `json:"width,omitempty"`
+	Height   int    `json:"height,omitempty"`
+}
+
 // head is the JSON of r without its payload and without the closing brace.
-func (r *Result) head() []byte {
+func (r *Result) head(s *sent) []byte {
 	var need *artel.Capability
 	if r.Route.Need != "" {
 		need = &r.Route.Need
@@ -236,19 +339,20 @@ func (r *Result) head() []byte {
 		Reason      artel.Reason      `json:"reason"`
 		Need        *artel.Capability `json:"need"`
 		Suggested   []artel.ServiceID `json:"suggestedServices"`
+		Sent        *sent             `json:"sent,omitempty"`
 	}{
 		r.Route.ContentType, r.Route.Routing, r.Content, r.Metadata, r.IsBinary,
-		r.Route.Step, r.Route.Reason, need, suggested,
+		r.Route.Step, r.Route.Reason, need, suggested, s,
 	})
 	return b[:len(b)-1]
 }
 
 // payload returns the JSON around the payload, up to the end of the object.
 // With a URL it is complete; without, the base64 of the bytes goes between.
-func (r *Result) payload(url string) (before, after []byte) {
+func (r *Result) payload(mediaType, url string) (before, after []byte) {
 	if r.Route.Routing == artel.RoutingImage {
 		if url == "" {
-			url = "data:" + r.media.MediaType + ";base64,"
+			url = "data:" + mediaType + ";base64,"
 		}
 		b := append([]byte(`,"imageUrl":{"type":"image_url","image_url":{"url":`), marshal(url)...)
 		return b[:len(b)-1], []byte("\"}}}\n")
@@ -258,7 +362,7 @@ func (r *Result) payload(url string) (before, after []byte) {
 		key = `,"url":`
 	}
 	b := append([]byte(`,"file":{"type":"file","file":{"filename":`), marshal(nameOf(r.media, r.locale))...)
-	b = append(append(b, `,"mimeType":`...), marshal(r.media.MediaType)...)
+	b = append(append(b, `,"mimeType":`...), marshal(mediaType)...)
 	b = append(append(b, key...), marshal(url)...)
 	return b[:len(b)-1], []byte("\"}}}\n")
 }

@@ -6,7 +6,9 @@
 // Begin with [Decide], a pure function from what is known about some bytes and
 // what a service can take to an [artel.Route]. [Describe] writes the text that
 // stands in the place of bytes which the service cannot take. [New] makes
-// the answer that programs and tools get about one artifact.
+// the answer that programs and tools get about one artifact. Other forms of
+// bytes are made by those who are asked for them ([Source.Makers]), and only
+// when they are the answer.
 //
 // It promises, whatever the bytes, names, declarations and capabilities:
 //
@@ -27,7 +29,9 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/extract"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/picture"
 )
 
 // A Target is the service that content is routed to. The zero Target takes
@@ -38,18 +42,46 @@ type Target struct {
 	// Suggest names the configured services that have a capability and accept
 	// a media type; nil: none are suggested.
 	Suggest func(need artel.Capability, mediaType string) []artel.ServiceID
+	Forms   Forms
 }
 
-// Decide says how content known by m reaches t: as it is where the service
-// takes it, else as a description with the reason. Text always goes as it is.
+// Forms says what may be made in the place of what a service cannot take, and
+// by whom. The zero Forms is nothing: what does not go as it is is described.
+type Forms struct {
+	Converted   bool // pictures may be made smaller or of another type
+	Extracted   bool // text may be taken out of documents
+	Transcribed bool // recordings may be written down, and pictures captioned
+
+	Transcriber  artel.ServiceID // writes recordings down; "": nobody does
+	MaxRecording int64           // bytes of one recording that it takes; 0: not limited
+	Captioner    artel.ServiceID // puts pictures into words; "": nobody does
+}
+
+// With returns f with the rungs that somebody asked for. Others than extracted
+// and transcribed are for the router to choose, and change nothing.
+func (f Forms) With(steps ...artel.Step) Forms {
+	f.Extracted = f.Extracted || slices.Contains(steps, artel.StepExtracted)
+	f.Transcribed = f.Transcribed || slices.Contains(steps, artel.StepTranscribed)
+	return f
+}
+
+// Decide says how content known by m reaches t, by the first rung of the ladder
+// that holds: as it is; converted; as the text taken out of it; written down by
+// a service; as a description. Text always goes as it is.
 //
 // An image needs the capability vision. Audio and video need their own
 // capability, or file. Everything else that is not text needs file, also where
-// its type is merely unknown. A service's accepts list and its limit per item
-// hold on top of that. Content without bytes, and content that nobody could
-// identify, is described whatever the service can do.
+// its type is merely unknown. A service's accepts list and its limits on bytes,
+// sides and pages hold on top of that. The reason is why the content does not
+// go as it is. Content without bytes, and content that nobody could identify,
+// is described whatever the service can do.
 //
-// Decide is pure as long as t.Suggest is, and safe for concurrent use.
+// A picture is converted only where the service sees, and its lists or limits
+// exclude the original. The rungs below need t.Forms to allow them.
+//
+// Decide is pure as long as t.Suggest is, and safe for concurrent use. Whether
+// a form can really be made shows when it is; who makes it turns to
+// [Fallback] where not.
 func Decide(m artel.MediaInfo, t Target) artel.Route {
 	if m.Kind == artel.KindText {
 		return artel.Route{
@@ -62,6 +94,7 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 		r.ContentType = contentImage
 	}
 	need := m.Kind.Needs()
+	able := able(t.Capabilities, need)
 	switch {
 	case m.Size <= 0:
 		r.Reason = artel.ReasonEmpty
@@ -69,11 +102,11 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 	case undetected(m):
 		r.ContentType, r.Reason = contentBinary, artel.ReasonUndetected
 		return r
-	case !able(t.Capabilities, need):
+	case !able:
 		r.Reason, r.Need = artel.ReasonCapabilityMissing, need
 	case !t.Capabilities.Admits(m.MediaType):
 		r.Reason = artel.ReasonNotAccepted
-	case overLimit(t.Capabilities, m.Size):
+	case overLimit(m, t.Capabilities):
 		r.Reason = artel.ReasonOverLimit
 	default:
 		r.Step, r.Routing = artel.StepNative, artel.RoutingFile
@@ -82,8 +115,53 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 		}
 		return r
 	}
+	if able && convertible(m, t) {
+		r.Step, r.Routing = artel.StepConverted, artel.RoutingImage
+		return r
+	}
 	r.Suggested = suggestions(t, need, m.MediaType)
+	switch {
+	case t.Forms.Extracted && extract.Supports(m.MediaType):
+		r.Step = artel.StepExtracted
+	case t.Forms.Transcribed && m.Kind == artel.KindImage && t.Forms.Captioner != "":
+		r.Step = artel.StepTranscribed
+	case t.Forms.Transcribed && t.Forms.writes(m) && t.Forms.MaxRecording > 0 && m.Size > t.Forms.MaxRecording:
+		r.Reason, r.Need = artel.ReasonOverLimit, ""
+	case t.Forms.Transcribed && t.Forms.writes(m):
+		r.Step = artel.StepTranscribed
+	}
 	return r
+}
+
+// Fallback is the route of what has r, where the bytes could not be given the
+// form that it says.
+func Fallback(r artel.Route) artel.Route {
+	r.Step, r.Routing, r.Reason = artel.StepDescribed, artel.RoutingText, artel.ReasonNotMade
+	return r
+}
+
+// Crowded is the route of what has r, where the service takes no more of its
+// kind in one request.
+func Crowded(r artel.Route) artel.Route {
+	r.Step, r.Routing, r.Reason, r.Suggested = artel.StepDescribed, artel.RoutingText, artel.ReasonRequestFull, nil
+	return r
+}
+
+// writes reports whether somebody writes media like m down.
+func (f Forms) writes(m artel.MediaInfo) bool {
+	return f.Transcriber != "" && (m.Kind == artel.KindAudio || m.Kind == artel.KindVideo) && model.Transcribable(m.MediaType)
+}
+
+// Readable reports whether there is text in content like m to read, which is
+// not in its bytes as they are.
+func (f Forms) Readable(m artel.MediaInfo) bool {
+	return m.IsBinary() && m.Size > 0 && (extract.Supports(m.MediaType) || f.writes(m))
+}
+
+// convertible reports whether a picture can be made that t takes.
+func convertible(m artel.MediaInfo, t Target) bool {
+	return t.Forms.Converted && m.Kind == artel.KindImage && picture.Supports(m.MediaType) &&
+		int64(m.Width)*int64(m.Height) <= picture.MaxPixels && t.Capabilities.PictureForm().Possible()
 }
 
 // The values of [artel.Route.ContentType].
@@ -102,9 +180,16 @@ func able(c model.Capabilities, need artel.Capability) bool {
 	return (need == artel.CanAudio || need == artel.CanVideo) && c.Has(artel.CanFile)
 }
 
-func overLimit(c model.Capabilities, size int64) bool {
-	limit := c.MaxItemBytes.Value
-	return limit > 0 && size > limit
+func overLimit(m artel.MediaInfo, c model.Capabilities) bool {
+	switch limit := c.ItemLimit(); {
+	case limit > 0 && m.Size > limit:
+		return true
+	case m.Kind == artel.KindImage:
+		return !c.Fits(m)
+	case m.MediaType == "application/pdf":
+		return c.MaxPages.Value > 0 && m.Pages > c.MaxPages.Value
+	}
+	return false
 }
 
 // undetected reports whether m says nothing that could be relied on: the kind

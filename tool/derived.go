@@ -10,16 +10,26 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/rendition"
 )
 
 // readable returns what a ref points to with text to read: of a document, what
-// was taken out of it, and derived says so.
+// was taken out of it, and derived says so; of a recording, what is said in it,
+// and words says so.
 func readable(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 	f, err := look(ctx, e, ref)
 	if err != nil || !f.Binary {
 		return f, err
 	}
 	if !artifact.Derivable(f.MediaInfo) && f.Kind != artel.KindDocument {
+		switch {
+		case e.Target.Forms.Readable(f.MediaInfo):
+			err := f.hear(ctx, e)
+			return f, err
+		case f.Kind == artel.KindImage && e.Target.Forms.Captioner != "":
+			return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(),
+				"it is a picture (%s) and has no lines; use get_artifact, with forms=[\"transcribed\"] to have it put into words", f.MediaType)
+		}
 		return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it is binary (%s) and has no lines; use get_artifact", f.MediaType)
 	}
 	d, err := derive(ctx, e, f)
@@ -44,6 +54,23 @@ func derive(ctx context.Context, e *Env, f found) (d artifact.Derived, err error
 	return d, err
 }
 
+// hear has a service put f into words. A service that fails is a failure that
+// the model is told of: its run goes on.
+func (f *found) hear(ctx context.Context, e *Env) error {
+	if e.Renditions == nil {
+		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "nobody puts it into words")
+	}
+	words, err := e.Renditions.Words(ctx, e.Owner, rendition.Source{Digest: f.Digest, MediaInfo: f.MediaInfo})
+	if err != nil {
+		if ctx.Err() == nil {
+			err = artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it could not be put into words: %v", err)
+		}
+		return err
+	}
+	f.text, f.words = words.Text, &words
+	return nil
+}
+
 // unreadableDocument reports an error that comes of the document and not of
 // where it lies.
 func unreadableDocument(err error) bool {
@@ -52,7 +79,10 @@ func unreadableDocument(err error) bool {
 
 // origin is what the head of a page says of where its text comes from.
 func (f found) origin() string {
-	if f.derived == nil {
+	switch {
+	case f.words != nil:
+		return fmt.Sprintf(` derived="text/plain, put into words by %s"`, attribute(string(f.words.Service)))
+	case f.derived == nil:
 		return ""
 	}
 	s := fmt.Sprintf(` derived="%s, taken out of %s"`, f.derived.MediaType, attribute(f.MediaType))
@@ -74,6 +104,9 @@ func readFacts(f found) map[string]any {
 			derived["left_out"] = d.LeftOut
 		}
 		m["derived"] = derived
+	}
+	if f.words != nil {
+		m["derived"] = map[string]any{"media_type": "text/plain", "service": f.words.Service}
 	}
 	return m
 }

@@ -20,32 +20,61 @@ import (
 var getDoc string
 
 type getArgs struct {
-	Ref string `json:"ref" jsonschema:"the artifact: its id, artifact:id, artifact:id@version, or a blob: ref"`
+	Ref   string   `json:"ref" jsonschema:"the artifact: its id, artifact:id, artifact:id@version, or a blob: ref"`
+	Forms []string `json:"forms,omitempty" jsonschema:"forms to get where you cannot take the file itself: extracted for the text of a document, transcribed for the words of a recording or a description of a picture"`
 }
 
 func getArtifact() Tool {
 	t := Func("get_artifact", getDoc, func(ctx context.Context, e *Env, in getArgs) (Result, error) {
+		target := e.Target
+		for _, s := range in.Forms {
+			if step := artel.Step(s); step != artel.StepExtracted && step != artel.StepTranscribed {
+				return Failed("get_artifact: there is no form %q; there are extracted and transcribed", artel.Shorten(s, 40)), nil
+			}
+			target.Forms = target.Forms.With(artel.Step(s))
+		}
 		f, err := find(ctx, e, strings.TrimSpace(in.Ref))
 		if err != nil {
 			return unreadable(ctx, e, in.Ref, err)
 		}
 		m := f.media()
 		r := route.New(route.Source{
-			ID: string(f.ID), Filename: m.Filename, Info: f.MediaInfo, CreatedAt: f.CreatedAt,
+			ID: string(f.ID), Filename: m.Filename, Info: f.MediaInfo, CreatedAt: f.CreatedAt, ReadAs: f.readAs(e, in.Ref),
 			Text: func() (string, error) { return f.text, nil },
-		}, e.Target, e.Locale)
-		res := Result{Content: r.ToolContent(), Metadata: facts(f)}
+			Makers: route.Makers{
+				Extract: func() (string, error) {
+					d, err := derive(ctx, e, f)
+					if err == nil {
+						f.derived = &d
+					}
+					return d.Text, err
+				},
+				Transcribe: func() (string, error) { err := f.hear(ctx, e); return f.text, err },
+			},
+		}, target, e.Locale)
+		if err := ctx.Err(); err != nil {
+			return Result{}, artel.Errorf(artel.Canceled, "tool.Call", "get_artifact", "%w", context.Cause(ctx))
+		}
+		res := Result{Content: r.ToolContent(), Metadata: readFacts(f)}
 		switch {
-		case !f.Binary:
+		case !f.Binary, r.Route.Step == artel.StepExtracted, r.Route.Step == artel.StepTranscribed:
 			res.Content = f.firstPage(e, res.Content)
 		case r.Native():
-			res.Parts = artel.Parts{m} // the wings label what has to travel elsewhere
+			res.Parts = artel.Parts{m} // the pipeline converts it where the route says so, and the wings label what has to travel elsewhere
 		}
 		res.Metadata["step"], res.Metadata["reason"] = r.Route.Step, r.Route.Reason
 		return res, nil
 	})
 	t.Parallel = true
 	return t
+}
+
+// readAs is what read_artifact finds f by: its id where that is enough.
+func (f found) readAs(e *Env, asked string) string {
+	if f.ID != "" && f.Conversation == e.Conversation && !strings.Contains(asked, "@") {
+		return string(f.ID)
+	}
+	return f.media().Ref.String()
 }
 
 func find(ctx context.Context, e *Env, s string) (found, error) {

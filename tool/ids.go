@@ -13,6 +13,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/rendition"
 )
 
 // own reads an id that a model wrote: space around it and the scheme
@@ -40,6 +41,7 @@ type found struct {
 	artel.Artifact
 	text    string
 	derived *artifact.Derived // where text was taken out of a document
+	words   *rendition.Text   // where a service put a recording or a picture into words
 }
 
 // media returns the part that stands for f.

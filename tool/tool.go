@@ -28,6 +28,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 )
 
@@ -55,6 +56,7 @@ type Env struct {
 	Workspace    *artifact.Workspace  // the conversation's artifacts as this run has made them
 	Artifacts    *artifact.Collection // for what the workspace does not show: other conversations and blobs; nil: out of reach
 	Target       route.Target         // what the model that asks can take
+	Renditions   *rendition.Maker     // puts recordings and pictures into words; nil: nobody does
 
 	// Fetch takes in the bytes behind an http or https address. Its errors are
 	// for the model. Nil: nothing is fetched.

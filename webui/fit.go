@@ -51,7 +51,7 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, fit := range fits {
-		if !fit.Native {
+		if fit.Step == artel.StepDescribed {
 			f.Misfits = append(f.Misfits, Misfit{fit, iconOf(fit.Info.Kind, fit.Info.MediaType)})
 		}
 	}

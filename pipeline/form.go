@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/rendition"
+	"github.com/artelhq/artel/route"
+)
+
+// forms is the whole ladder, as far as in has the means.
+func forms(in Input) route.Forms {
+	f := route.Forms{Extracted: in.Sources != nil}
+	if in.Renditions == nil || in.Sources == nil {
+		return f
+	}
+	f.Converted, f.Transcribed = true, true
+	f.Transcriber, f.MaxRecording, f.Transcribed = in.Renditions.Transcriber()
+	return f
+}
+
+// settle decides how m is sent, and makes the form of it that is. room is what
+// the request still takes; nil: all. Only the end of ctx is an error.
+func (d *Draft) settle(ctx context.Context, id string, m artel.Media, inline int, room *room) (settlement, error) {
+	s, err := d.find(ctx, m)
+	if err != nil {
+		return settlement{}, err
+	}
+	m = s.media
+	form := made{route: d.spared(s, route.Decide(s.info, d.target))}
+	switch {
+	case s.err != nil:
+		d.Log(Warn, "the bytes of an attachment cannot be read", map[string]any{"message_id": id, "ref": m.Ref.String(), "error": s.err.Error()})
+		form.route = artel.Route{ContentType: "binary", Routing: artel.RoutingText, Step: artel.StepDescribed, Reason: artel.ReasonUnreadable}
+		form.text = route.Unreadable(m, d.Locale)
+	case form.route.Routing != artel.RoutingText && !room.holds(s.info.Kind, s.digest, 0):
+		form.route = route.Crowded(form.route)
+	default:
+		form, err = d.make(ctx, s, form.route, inline)
+		if err != nil && ctx.Err() != nil {
+			return settlement{}, context.Cause(ctx)
+		}
+		if err != nil {
+			d.Log(Warn, "an attachment could not be given another form", map[string]any{
+				"message_id": id, "ref": m.Ref.String(), "form": string(form.route.Step), "error": err.Error(),
+			})
+			form = made{route: route.Fallback(form.route)}
+		}
+	}
+	if form.media != nil && d.refused(form.digest) {
+		form = made{route: describedAs(form.route, artel.ReasonRefused)}
+	}
+	if form.media != nil && !room.take(s.info.Kind, s.digest, form.media.Size) {
+		form = made{route: route.Crowded(form.route)}
+	}
+	var parts artel.Parts
+	switch {
+	case form.media != nil:
+		parts = artel.Parts{artel.Text{Text: label(m, form.sent)}, *form.media}
+		d.sent[m.Ref] = form.digest
+	default:
+		if form.text == "" {
+			form.text = route.Describe(m, form.route, d.Locale)
+		}
+		parts = artel.Parts{artel.Text{Text: form.text}}
+		room.write(form.text)
+	}
+	return settlement{parts, Decision{Digest: s.digest, AttachmentRoute: artel.AttachmentRoute{
+		Message: artel.MessageID(id), Ref: m.Ref, Filename: m.Filename, Kind: s.info.Kind, MediaType: s.info.MediaType, Size: s.info.Size,
+		Route: form.route, Sent: form.sent, Tokens: d.meter.parts(parts),
+	}}}, nil
+}
+
+// spared is the route of bytes that the service refused before: their text
+// where they have some, else their description.
+func (d *Draft) spared(s source, r artel.Route) artel.Route {
+	if r.Routing == artel.RoutingText || !d.refused(s.digest) {
+		return r
+	}
+	r = describedAs(r, artel.ReasonRefused)
+	if d.target.Forms.Extracted && extract.Supports(s.info.MediaType) {
+		r.Step = artel.StepExtracted
+	}
+	return r
+}
+
+func (d *Draft) refused(digest artel.Digest) bool { return d.Refused != nil && d.Refused(digest) }
+
+func describedAs(r artel.Route, why artel.Reason) artel.Route {
+	r.Step, r.Routing, r.Reason = artel.StepDescribed, artel.RoutingText, why
+	return r
+}
+
+// made is a form of a media part: media, or a text, or nothing where it is to
+// be described.
+type made struct {
+	route  artel.Route
+	media  *artel.Media
+	digest artel.Digest // of media's bytes
+	text   string
+	sent   *artel.SentForm
+}
+
+// make makes the form that r says. Where it fails, the route is still r.
+func (d *Draft) make(ctx context.Context, s source, r artel.Route, inline int) (made, error) {
+	out := made{route: r}
+	m := s.media
+	written := func(origin, text string) {
+		form := artel.SentForm{}
+		out.text, form = inlined(m, origin, text, inline)
+		out.sent = &form
+	}
+	switch {
+	case r.Step == artel.StepNative && r.Reason == artel.ReasonText:
+		written("", s.text)
+	case r.Step == artel.StepNative:
+		out.media, out.digest = &m, s.digest
+	case r.Step == artel.StepConverted:
+		p, err := d.Renditions.Picture(ctx, d.Owner, rendition.Source{Digest: s.digest, MediaInfo: s.info}, d.target.Capabilities.PictureForm())
+		if err != nil {
+			return out, err
+		}
+		small := m
+		small.MediaType, small.Size, small.Width, small.Height = p.MediaType, p.Size, p.Width, p.Height
+		out.media, out.digest = &small, p.Digest
+		out.sent = &artel.SentForm{MediaType: p.MediaType, Size: p.Size, Width: p.Width, Height: p.Height}
+	case r.Step == artel.StepExtracted:
+		ref, at := d.where(m.Ref)
+		x, err := d.Sources.Derived(ctx, d.Owner, ref, at)
+		if err != nil {
+			return out, err
+		}
+		written(", the text that was taken out of it", x.Text)
+		out.sent.Cut = out.sent.Cut || x.Cut
+	case r.Step == artel.StepTranscribed:
+		w, err := d.transcript(ctx, s)
+		if err != nil {
+			return out, err
+		}
+		written(fmt.Sprintf(", written down by %s", w.Service), w.Text)
+		out.sent.Service = w.Service
+	}
+	return out, nil
+}
+
+// transcript has a recording written down, in the time that there is for it.
+func (d *Draft) transcript(ctx context.Context, s source) (rendition.Text, error) {
+	limited, stop := context.WithTimeoutCause(ctx, transcriptionTime,
+		artel.Errorf(artel.Unavailable, "pipeline.Build", "", "it was not written down within %v", transcriptionTime))
+	defer stop()
+	w, err := d.Renditions.Transcript(limited, d.Owner, rendition.Source{Digest: s.digest, MediaInfo: s.info})
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	return w, err
+}
+
+// writeDown has all recordings among parts written down side by side, which is
+// remembered. What fails shows when each is settled.
+func (d *Draft) writeDown(ctx context.Context, parts []artel.Media) error {
+	if !d.target.Forms.Transcribed {
+		return nil
+	}
+	var all []source
+	for _, m := range parts {
+		s, err := d.find(ctx, m)
+		if err != nil {
+			return err
+		}
+		if s.err == nil && route.Decide(s.info, d.target).Step == artel.StepTranscribed {
+			all = append(all, s)
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	var g errgroup.Group
+	g.SetLimit(4)
+	for _, s := range all {
+		g.Go(func() error {
+			_, _ = d.transcript(ctx, s)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// A room is what a request still takes of media. A nil room takes all.
+type room struct {
+	images  int   // that it takes; < 0: any number
+	bytes   int64 // of its body that are free
+	limited bool  // there is a limit on bytes
+	in      map[artel.Digest]bool
+}
+
+// newRoom is the room beside the text of a draft.
+func newRoom(d *Draft) *room {
+	c := d.Service.Capabilities
+	r := &room{images: -1, in: map[artel.Digest]bool{}}
+	if n := c.MaxImages.Value; n > 0 {
+		r.images = n
+	}
+	if n := c.MaxRequestBytes.Value; n > 0 {
+		r.limited, r.bytes = true, n
+		for _, m := range d.Messages {
+			for _, p := range m.Parts {
+				r.bytes -= partBytes(p)
+			}
+		}
+		for _, t := range d.Tools {
+			r.bytes -= written(len(t.Name) + len(t.Description) + len(t.Schema))
+		}
+	}
+	return r
+}
+
+// partBytes is about what a part that is no media takes in a request.
+func partBytes(p artel.Part) int64 {
+	switch p := p.(type) {
+	case artel.Text:
+		return written(len(p.Text))
+	case artel.ToolCall:
+		return written(len(p.Name) + len(p.Arguments) + len(p.Opaque))
+	case artel.ToolResult:
+		return written(len(p.Content))
+	case artel.Reasoning:
+		return written(len(p.Text) + len(p.Opaque))
+	}
+	return 0
+}
+
+// written is about what n bytes of text take in JSON, with what stands around
+// them.
+func written(n int) int64 { return int64(n) + int64(n)/10 + 200 }
+
+// holds reports whether media of a kind fit. What is sent already is sent once.
+func (r *room) holds(kind artel.MediaKind, d artel.Digest, size int64) bool {
+	if r == nil || r.in[d] {
+		return true
+	}
+	return (kind != artel.KindImage || r.images != 0) && (!r.limited || written(0)+(size+2)/3*4 <= r.bytes)
+}
+
+// take makes room for media, and reports whether there is.
+func (r *room) take(kind artel.MediaKind, d artel.Digest, size int64) bool {
+	if !r.holds(kind, d, size) {
+		return false
+	}
+	if r == nil || r.in[d] {
+		return true
+	}
+	r.in[d] = true
+	r.bytes -= written(0) + (size+2)/3*4
+	if kind == artel.KindImage && r.images > 0 {
+		r.images--
+	}
+	return true
+}
+
+// write makes room for a text.
+func (r *room) write(text string) {
+	if r != nil {
+		r.bytes -= written(len(text))
+	}
+}

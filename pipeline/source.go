@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media"
+)
+
+// A source is what a media part leads to.
+type source struct {
+	media  artel.Media // pinned to a version
+	info   artel.MediaInfo
+	digest artel.Digest
+	text   string // where info says that it is text
+	err    error  // the bytes are missing or damaged
+}
+
+// settledAs reports whether the part of this message has its decision.
+func (d *Draft) settledAs(message string, ref artel.Ref) bool {
+	return slices.ContainsFunc(d.decisions, func(x Decision) bool {
+		return string(x.Message) == message && x.Ref == ref && x.Routing != artel.RoutingText
+	})
+}
+
+// find looks m up, once for each ref in a build. Only the end of ctx is an
+// error; what cannot be read is a source that says so.
+func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
+	if s, ok := d.found[m.Ref]; ok {
+		return s, nil
+	}
+	s := source{media: m, info: infoOf(m)}
+	if err := d.open(ctx, &s); err != nil {
+		if ctx.Err() != nil {
+			return s, context.Cause(ctx)
+		}
+		s.err = err
+	}
+	d.found[m.Ref] = s
+	d.found[s.media.Ref] = s
+	return s, nil
+}
+
+var errNoSources = errors.New("there is nothing to read attachments from")
+
+func (d *Draft) open(ctx context.Context, s *source) (err error) {
+	if d.Sources == nil {
+		return errNoSources
+	}
+	ref, at := d.where(s.media.Ref)
+	c, err := d.Sources.Open(ctx, d.Owner, ref, at)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	v := c.Version
+	s.digest = v.Digest
+	if v.MediaType != "" {
+		s.info = v.MediaInfo
+		s.media = restate(s.media, v)
+	}
+	if !s.media.Ref.IsBlob() {
+		s.media.Ref.Version = v.Number
+	}
+	if c.Size() != s.info.Size {
+		return fmt.Errorf("%d bytes are there, %d were kept", c.Size(), s.info.Size)
+	}
+	if !s.info.IsBinary() {
+		s.text, err = media.DecodeText(c, s.info.Charset)
+	}
+	return err
+}
+
+// where returns ref as Sources knows it, and the branch to read it on.
+func (d *Draft) where(ref artel.Ref) (artel.Ref, artel.MessageID) {
+	switch ref.Conversation {
+	case "":
+		if !ref.IsBlob() {
+			ref.Conversation = d.Conversation
+		}
+	case d.Conversation:
+	default:
+		return ref, "" // the branch is none of that conversation
+	}
+	return ref, d.At
+}
+
+// restate gives m the facts of the version that it leads to.
+func restate(m artel.Media, v artel.Version) artel.Media {
+	m.MediaType, m.Kind, m.Size = v.MediaType, v.Kind, v.Size
+	m.Width, m.Height, m.Pages, m.Duration = v.Width, v.Height, v.Pages, v.Duration
+	if m.Filename == "" {
+		m.Filename = v.Filename
+	}
+	return m
+}
+
+func infoOf(m artel.Media) artel.MediaInfo {
+	return artel.MediaInfo{
+		MediaType: m.MediaType, Kind: m.Kind, Size: m.Size,
+		Width: m.Width, Height: m.Height, Pages: m.Pages, Duration: m.Duration,
+	}
+}
+
+// label is the text before media of a message. Of a converted picture it says
+// how large the original is, for those who reckon in its pixels.
+func label(m artel.Media, sent *artel.SentForm) string {
+	if sent == nil || sent.Width == m.Width && sent.Height == m.Height {
+		return fmt.Sprintf("attachment %s (%s)", name(m), oneLine(m.Filename))
+	}
+	return fmt.Sprintf("attachment %s (%s, %d × %d pixels, shown as %d × %d)", name(m), oneLine(m.Filename), m.Width, m.Height, sent.Width, sent.Height)
+}
+
+// inlined writes a text attachment, or the text of one: a line that names it,
+// and says how the text came about where it is not its own, then the text in a
+// fence that it cannot break out of. A cut says how to read on.
+func inlined(m artel.Media, origin, text string, limit int) (string, artel.SentForm) {
+	shown, rest := cut(text, limit)
+	sent := artel.SentForm{Characters: utf8.RuneCountInString(shown), Cut: rest != ""}
+	fence := strings.Repeat("`", max(3, longestRun(shown, '`')+1))
+	var b strings.Builder
+	fmt.Fprintf(&b, "attachment %s (%s, %s)%s:\n%s\n%s", name(m), oneLine(m.Filename), m.MediaType, origin, fence, shown)
+	if !strings.HasSuffix(shown, "\n") {
+		b.WriteByte('\n')
+	}
+	b.WriteString(fence)
+	if rest != "" {
+		b.WriteString("\n" + rest)
+		b.WriteString(readOn(m, shown))
+	}
+	return b.String(), sent
+}
+
+// cut returns the first characters of text, up to a line's end where one is
+// among them, and what to say about the rest; "" where there is none.
+func cut(text string, limit int) (shown, rest string) {
+	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
+		return text, ""
+	}
+	end := 0
+	for range limit {
+		_, n := utf8.DecodeRuneInString(text[end:])
+		end += n
+	}
+	if i := strings.LastIndexByte(text[:end], '\n'); i >= 0 {
+		end = i + 1
+	}
+	return text[:end], fmt.Sprintf("[%d of %d characters are shown", utf8.RuneCountInString(text[:end]), utf8.RuneCountInString(text))
+}
+
+// readOn says how to read what follows the shown text.
+func readOn(m artel.Media, shown string) string {
+	if m.Ref.IsBlob() {
+		return "]"
+	}
+	line := strings.Count(shown, "\n") + 1
+	column := utf8.RuneCountInString(shown[strings.LastIndexByte(shown, '\n')+1:]) + 1
+	at := fmt.Sprintf("offset=%d", line)
+	if column > 1 {
+		at += fmt.Sprintf(", column=%d", column)
+	}
+	return fmt.Sprintf("; to continue: read_artifact(id='%s', %s, version=%d)]", m.Ref.Artifact, at, m.Ref.Version)
+}
+
+// name writes the artifact and version that m leads to, or the blob.
+func name(m artel.Media) string {
+	if m.Ref.IsBlob() {
+		return m.Ref.String()
+	}
+	return fmt.Sprintf("%s v%d", m.Ref.Artifact, m.Ref.Version)
+}
+
+func oneLine(s string) string { return artel.Shorten(s, 255) }
+
+func longestRun(s string, c byte) int {
+	longest, n := 0, 0
+	for i := range len(s) {
+		if s[i] != c {
+			n = 0
+			continue
+		}
+		n++
+		longest = max(longest, n)
+	}
+	return longest
+}

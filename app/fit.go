@@ -97,8 +97,6 @@ func (k *core) forms() route.Forms {
 	if id, most, ok := k.renditions.Transcriber(); ok {
 		f.Transcriber, f.MaxRecording = id, most
 	}
-	if id, ok := k.renditions.Captioner(); ok {
-		f.Captioner = id
-	}
+	f.Captioner, _ = k.renditions.Captioner()
 	return f
 }

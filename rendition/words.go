@@ -36,10 +36,14 @@ func (m *Maker) Transcriber() (service artel.ServiceID, maxBytes int64, ok bool)
 	return s.ID, cmp.Or(m.cfg.Options.Transcription.MaxBytes, model.MaxRecording), ok
 }
 
-// Captioner returns who puts pictures into words; false where nobody does.
+// Captioner returns who puts pictures into words; "" and false where nobody
+// does.
 func (m *Maker) Captioner() (artel.ServiceID, bool) {
 	s, ok := m.service(m.cfg.Options.Caption.Service)
-	return s.ID, ok && s.OnWire().Capabilities.Has(artel.CanVision)
+	if !ok || !s.OnWire().Capabilities.Has(artel.CanVision) {
+		return "", false
+	}
+	return s.ID, true
 }
 
 // service finds one that can be called.

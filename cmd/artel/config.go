@@ -24,10 +24,12 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/rendition"
 )
 
 // config is the configuration file. Every key is optional.
@@ -55,6 +57,16 @@ type config struct {
 		MinLength   *int     `yaml:"min_length"`   // shorter old texts are not matched so; default 12
 		Margin      *int     `yaml:"margin"`       // edits by which every other place has to be worse; default: a tenth of the old text, and at least 2
 	} `yaml:"edit"`
+	Transcription struct { // who writes recordings down for models that take none; default: nobody
+		Service     artel.ServiceID `yaml:"service"`      // one with an endpoint /audio/transcriptions, as OpenAI has it
+		Model       string          `yaml:"model"`        // default: that of the service
+		Language    string          `yaml:"language"`     // of what is said, in two letters; default: the service finds out
+		UploadLimit int64           `yaml:"upload_limit"` // bytes of one recording; default 25 MB
+	} `yaml:"transcription"`
+	Caption struct { // who puts pictures into words when an agent asks for it; default: nobody
+		Service artel.ServiceID `yaml:"service"` // one that sees
+		Prompt  string          `yaml:"prompt"`  // what it is asked about each picture
+	} `yaml:"caption"`
 	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
 	Log    struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
@@ -169,6 +181,17 @@ func (c *config) check() error {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("files.public_base: want an address like https://cdn.example/files, without a query")
 		}
+	}
+	t := c.Transcription
+	switch {
+	case t.Service == "" && (t.Model != "" || t.Language != "" || t.UploadLimit != 0):
+		return errors.New("transcription.service is missing: it names the service that writes recordings down")
+	case t.Language != "" && (len(t.Language) != 2 || strings.Trim(t.Language, "abcdefghijklmnopqrstuvwxyz") != ""):
+		return fmt.Errorf("transcription.language is %q: want two lower-case letters, as ISO 639-1 has them", artel.Shorten(t.Language, 40))
+	case t.UploadLimit < 0:
+		return fmt.Errorf("transcription.upload_limit is %d: want a number of bytes, or none for the default", t.UploadLimit)
+	case c.Caption.Service == "" && c.Caption.Prompt != "":
+		return errors.New("caption.service is missing: it names the service that puts pictures into words")
 	}
 	if n := c.Artifacts.UploadLimit; n < 0 {
 		return fmt.Errorf("artifacts.upload_limit is %d: want a number of bytes, or none for the default", n)
@@ -318,6 +341,17 @@ func (c config) agents() ([]agent.Definition, error) {
 		all = slices.DeleteFunc(all, func(o agent.Definition) bool { return o.Name == d.Name })
 	}
 	return append(all, own...), nil
+}
+
+// context is how contexts are built.
+func (c config) context() (app.Context, error) {
+	settings, err := c.settings()
+	t := c.Transcription
+	return app.Context{
+		Placement: c.Artifacts.Placement, Settings: settings,
+		Transcription: rendition.Transcription{Service: t.Service, Model: t.Model, Language: t.Language, MaxBytes: t.UploadLimit},
+		Caption:       rendition.Caption{Service: c.Caption.Service, Prompt: c.Caption.Prompt},
+	}, err
 }
 
 // settings are the processors' settings of the whole deployment.

@@ -78,11 +78,13 @@ func examine(ctx context.Context, path, declared string) (*os.File, artel.MediaI
 
 func routeCommand(g *globals) *cobra.Command {
 	var declared, service, locale string
-	var capabilities []string
+	var capabilities, forms []string
 	cmd := &cobra.Command{
 		Use: "route FILE", Short: "Say what a model would get of a file", Args: usage(cobra.ExactArgs(1)),
 		Long: `Says what the model of a --service, or one with the bare --capabilities, would
-get of a file, and why. With --json it is the whole result with its payload.`,
+get of a file, and why. With --json it is the whole result with its payload.
+With --forms, what the model cannot take may stand there as text: extracted from
+documents, or transcribed, for which a configured service is asked.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if service != "" && len(capabilities) > 0 {
 				return usageError{errors.New("--service and --capabilities exclude each other: a service says what its model takes")}
@@ -98,17 +100,31 @@ get of a file, and why. With --json it is the whole result with its payload.`,
 			if err != nil {
 				return err
 			}
+			steps, err := stepsOf(forms)
+			if err != nil {
+				return err
+			}
 			f, info, err := examine(cmd.Context(), args[0], declared)
 			if err != nil {
 				return err
 			}
 			defer f.Close()
+			var maker maker
+			if slices.Contains(steps, artel.StepTranscribed) {
+				m, shut, err := target.maker(cmd.Context(), conf)
+				if err != nil {
+					return err
+				}
+				defer shut()
+				maker = m
+			}
+			target.Forms = maker.forms().With(steps...)
 			open := func() (io.ReadCloser, error) {
 				_, err := f.Seek(0, io.SeekStart)
 				return io.NopCloser(f), err
 			}
 			result := route.New(route.Source{
-				Filename: filepath.Base(args[0]), Info: info, Open: open,
+				Filename: filepath.Base(args[0]), Info: info, Open: open, Makers: maker.makers(cmd.Context(), f, info),
 				Text: func() (string, error) {
 					r, err := open()
 					if err != nil {
@@ -116,14 +132,14 @@ get of a file, and why. With --json it is the whole result with its payload.`,
 					}
 					return media.DecodeText(r, info.Charset)
 				},
-			}, target, phrase.ParseLocale(locale))
+			}, target.Target, phrase.ParseLocale(locale))
 			if g.json {
 				return result.Encode(cmd.Context(), cmd.OutOrStdout())
 			}
 			return g.print(cmd, nil, func(w printer) {
 				r := result.Route
 				w.linef("%s\t%s\t%s\t%s", r.ContentType, r.Routing, r.Step, r.Reason)
-				if r.Step == artel.StepDescribed {
+				if r.Step == artel.StepDescribed || r.Step == artel.StepExtracted || r.Step == artel.StepTranscribed {
 					w.line(result.Content)
 				}
 			})
@@ -133,13 +149,14 @@ get of a file, and why. With --json it is the whole result with its payload.`,
 	flags.StringVar(&declared, "type", "", "declared media type")
 	flags.StringVar(&service, "service", "", "a service of the configuration or the environment")
 	flags.StringSliceVar(&capabilities, "capabilities", nil, "what the model takes, in place of a service: text,vision,file,audio,video")
+	flags.StringSliceVar(&forms, "forms", nil, "forms that may be made where the model takes no bytes: extracted,transcribed")
 	flags.StringVar(&locale, "locale", "", "language of descriptions: en or zh; default: that of the configuration")
 	return cmd
 }
 
 // target is what the flags mean; an unknown service takes text only.
-func target(conf config, service string, capabilities []string) (route.Target, error) {
-	t := route.Target{Service: artel.ServiceID(service), Capabilities: model.TextOnly()}
+func target(conf config, service string, capabilities []string) (routing, error) {
+	t := routing{Target: route.Target{Service: artel.ServiceID(service), Capabilities: model.TextOnly()}}
 	if len(capabilities) > 0 {
 		t.Capabilities.Input = model.Fact[[]artel.Capability]{Source: model.FromOperator}
 	}
@@ -154,7 +171,7 @@ func target(conf config, service string, capabilities []string) (route.Target, e
 	if err := s.findServices(); err != nil {
 		return t, err
 	}
-	t.Suggest = s.services.Suggest
+	t.services, t.Suggest = s.services, s.services.Suggest
 	if found, ok := s.services.Lookup(t.Service); ok {
 		t.Capabilities = found.Capabilities
 	}

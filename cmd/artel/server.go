@@ -75,7 +75,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	settings, err := o.config.settings()
+	building, err := o.config.context()
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
 			Caller:    model.CallerOptions{Log: s.log},
-			Context:   app.Context{Placement: o.config.Artifacts.Placement, Settings: settings},
+			Context:   building,
 			Locale:    phrase.ParseLocale(o.config.Locale),
 			SpoolDir:  o.spoolDir(),
 			Log:       s.log,
@@ -224,6 +224,21 @@ func (s *server) askServices(parent context.Context) {
 	s.replaceServices(append(found, local...), append(findings, neighbors...))
 	if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
 		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
+	}
+	s.checkWords()
+}
+
+// checkWords warns of services that are to put media into words and cannot.
+func (s *server) checkWords() {
+	if id := s.config.Transcription.Service; id != "" {
+		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.Dialect.Transcribes() {
+			s.log.Warn("configuration: transcription.service names none that can write recordings down; they are described", "service", id)
+		}
+	}
+	if id := s.config.Caption.Service; id != "" {
+		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.OnWire().Capabilities.Has(artel.CanVision) {
+			s.log.Warn("configuration: caption.service names none that sees; pictures are not put into words", "service", id)
+		}
 	}
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/picture"
+	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/rendition"
+	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+// routing is a target without a server, and the services that it comes from.
+type routing struct {
+	route.Target
+	services *model.Registry
+}
+
+// stepsOf are the forms that a flag names.
+func stepsOf(forms []string) ([]artel.Step, error) {
+	known := []string{string(artel.StepExtracted), string(artel.StepTranscribed)}
+	steps := make([]artel.Step, 0, len(forms))
+	for _, f := range forms {
+		if !slices.Contains(known, f) {
+			return nil, usageError{fmt.Errorf("--forms: there is no %q; the nearest is %q (there are: %s)", f, model.Nearest(f, known), strings.Join(known, ", "))}
+		}
+		steps = append(steps, artel.Step(f))
+	}
+	return steps, nil
+}
+
+// A maker makes other forms of one file, in memory. The zero maker asks no
+// service.
+type maker struct {
+	*rendition.Maker
+	blobs blob.Store
+}
+
+// maker returns one over the services; the caller shuts it.
+func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), err error) {
+	building, err := conf.context()
+	if err != nil {
+		return m, nil, err
+	}
+	db, err := sqlite.Open(ctx, ":memory:", sqlite.Options{})
+	if err != nil {
+		return m, nil, err
+	}
+	m.blobs = blob.NewMemory()
+	m.Maker = rendition.New(rendition.Config{
+		Store: db, Blobs: m.blobs, Services: t.services,
+		Caller: model.NewCaller(map[model.Dialect]model.Provider{
+			model.OpenAI: openai.New(openai.Options{Client: modelClient(), Blobs: m.blobs}),
+		}, model.CallerOptions{}),
+		Options: rendition.Options{Transcription: building.Transcription, Caption: building.Caption},
+	})
+	return m, func() { _ = db.Close() }, nil
+}
+
+func (m maker) forms() route.Forms {
+	f := route.Forms{Converted: true}
+	if m.Maker == nil {
+		return f
+	}
+	if id, most, ok := m.Transcriber(); ok {
+		f.Transcriber, f.MaxRecording = id, most
+	}
+	f.Captioner, _ = m.Captioner()
+	return f
+}
+
+func (m maker) makers(ctx context.Context, f *os.File, info artel.MediaInfo) route.Makers {
+	return route.Makers{
+		Extract: func() (string, error) {
+			x, err := extract.Text(ctx, f, info.Size, info, extract.Options{})
+			return x.Text, err
+		},
+		Transcribe: func() (string, error) {
+			// What may be sent to a service is small enough for memory.
+			kept, err := m.blobs.Put(ctx, io.NewSectionReader(f, 0, info.Size), 0)
+			if err != nil {
+				return "", err
+			}
+			text, err := m.Words(ctx, "local", rendition.Source{Digest: kept.Digest, MediaInfo: info})
+			return text.Text, err
+		},
+		Convert: func(form picture.Form) (route.Converted, error) {
+			p, err := picture.Convert(ctx, f, info.Size, form)
+			if err != nil {
+				return route.Converted{}, err
+			}
+			return route.Converted{
+				Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
+				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
+			}, nil
+		},
+	}
+}

@@ -173,7 +173,6 @@ func newCore(c Config) (*core, error) {
 		c.Options.Artifacts.Now = k.now
 	}
 	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
-	k.renditions = rendition.New(rendition.Config{Store: c.Store, Blobs: c.Blobs, Options: rendition.Options{Log: k.logger, Now: k.now}})
 	var err error
 	if k.agents == nil {
 		if k.agents, err = agent.Shipped(); err != nil {

@@ -23,7 +23,7 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	out.Value = v.fileValue(out.Media, f.Download, f) // with the card where there is nothing to see
 	shown := out.Value.Kind != valueFile
 	if shown {
-		out.Value.File = File{} // the panel says it already
+		out.Value.File, out.Value.Thumb = File{}, "" // the panel says it already, and is where one looks closely
 	}
 	if out.Media.Kind != artel.KindDocument {
 		return nil

@@ -216,16 +216,19 @@ func (v view) file(m artel.Media) File {
 	if m.Ref.Artifact != "" {
 		f.URL = artifactURL(v.conversation, m.Ref)
 	}
-	f.Thumb = thumb(m.Ref, m.Kind, m.MediaType)
+	f.Thumb = thumb(m.Ref, m.MediaType)
 	return f
 }
 
 // thumb is the address of a small picture of a picture; "": there is none.
-func thumb(ref artel.Ref, kind artel.MediaKind, mediaType string) string {
-	if kind != artel.KindImage || !slices.Contains(pictures, mediaType) {
-		return ""
+func thumb(ref artel.Ref, mediaType string) string {
+	switch {
+	case slices.Contains(reduced, mediaType):
+		return app.FileURL(ref) + "?width=128" // twice what is shown, for fine screens
+	case slices.Contains(pictures, mediaType) && mediaType != "image/svg+xml":
+		return app.FileURL(ref)
 	}
-	return app.FileURL(ref)
+	return ""
 }
 
 // iconOf is the icon of a kind of file.

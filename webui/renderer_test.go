@@ -55,7 +55,10 @@ func everyKind(t *testing.T, c artel.ConversationID) []shown {
 	return []shown{
 		// By what it is.
 		{name: "image", metadata: m{"content_type": "image", "media_type": "image/jpeg", "url": url("photo.jpg"), "filename": "photo.jpg", "size": 1397.0}, has: []string{`<img class="media" src="` + url("photo.jpg"), `data-zoom="photo.jpg"`, "1.4 KB", `download="photo.jpg"`}},
-		{name: "image that browsers do not draw", metadata: m{"content_type": "image", "media_type": "image/tiff", "url": url("pic.tiff"), "filename": "pic.tiff"}, has: []string{`class="file"`, "pic.tiff"}, not: []string{"<img"}},
+		{name: "image that browsers do not draw", metadata: m{"content_type": "image", "media_type": "image/tiff", "url": url("pic.tiff"), "filename": "pic.tiff"}, has: []string{`src="` + url("pic.tiff") + `?width=1024"`, `download="pic.tiff" href="` + url("pic.tiff") + `"`}},
+		{name: "image that nobody draws", metadata: m{"content_type": "image", "media_type": "image/heic", "url": url("archive.zip"), "filename": "pic.heic"}, has: []string{`class="file"`, "pic.heic"}, not: []string{"<img"}},
+		{name: "large image", metadata: m{"content_type": "image", "media_type": "image/jpeg", "url": url("photo.jpg"), "filename": "big.jpg", "size": 5e6}, has: []string{`src="` + url("photo.jpg") + `?width=1024"`, `href="` + url("photo.jpg") + `"`}},
+		{name: "large animation", metadata: m{"content_type": "image", "media_type": "image/gif", "url": url("red.png"), "size": 5e6}, has: []string{`src="` + url("red.png") + `"`}},
 		{name: "part", parts: artel.Parts{artel.Media{Ref: artel.Ref{Conversation: c, Artifact: "photo.jpg", Version: 1}, MediaType: "image/jpeg", Kind: artel.KindImage, Filename: "photo.jpg", Size: 1397, Width: 64, Height: 48}}, content: `{"step":"native"}`, has: []string{`width="64" height="48"`, "64 × 48", `id="w-`, "native"}},
 		{name: "audio", metadata: m{"content_type": "audio", "media_type": "audio/mpeg", "url": url("tone.mp3"), "filename": "tone.mp3"}, has: []string{"<audio", "controls", "tone.mp3"}, not: []string{"autoplay"}},
 		{name: "audio part", parts: artel.Parts{artel.Media{Ref: artel.Ref{Conversation: c, Artifact: "tone.mp3", Version: 1}, MediaType: "audio/mpeg", Kind: artel.KindAudio, Filename: "tone.mp3", Size: 2385, Duration: 65.2}}, has: []string{"1:05"}},

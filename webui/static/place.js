@@ -107,3 +107,10 @@ export function words() {
 // Failures of what htmx asked for. Those that the server explains it has
 // placed already.
 document.addEventListener("htmx:error", () => tell(words().lost));
+
+// A picture that cannot be drawn gives its place to what is written about it.
+function broken(picture) {
+  if (picture.matches(".thumb, .shown .media")) picture.classList.add("broken");
+}
+document.addEventListener("error", (event) => { if (event.target instanceof HTMLImageElement) broken(event.target); }, true);
+for (const picture of document.images) if (picture.complete && picture.getAttribute("src") && !picture.naturalWidth) broken(picture);

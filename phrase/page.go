@@ -317,5 +317,8 @@ const (
 	PageMarkTaken           Key = "page.mark_taken"
 	PageMarkNotTaken        Key = "page.mark_not_taken"
 	PageMarkOneFile         Key = "page.mark_one_file"
-	PageMarkUntil           Key = "page.mark_until" // Date
+	PageMarkUntil           Key = "page.mark_until"          // Date
+	PageReasonRefused       Key = "page.reason_refused"      // Model
+	PageReasonRequestFull   Key = "page.reason_request_full" // Model
+	PageReasonNotMade       Key = "page.reason_not_made"
 )

@@ -5,6 +5,7 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"mime"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -117,6 +118,10 @@ func TestUploadedCorpusComesBack(t *testing.T) {
 		raw := b.do("GET", at+"/raw", nil)
 		if raw.StatusCode != 200 || string(raw.body) != string(data) {
 			t.Errorf("%s: %d, %d bytes came back of %d", f.File, raw.StatusCode, len(raw.body), len(data))
+		}
+		_, params, err := mime.ParseMediaType(raw.Header.Get("Content-Type"))
+		if err != nil || params["charset"] != f.Charset {
+			t.Errorf("%s came back as %q, %v; its charset is %q", f.File, raw.Header.Get("Content-Type"), err, f.Charset)
 		}
 		m := b.object(b.do("GET", at, nil), 200)
 		if m["media_type"] != f.TypeNamed() || m["is_binary"] != (f.Kind != artel.KindText) {

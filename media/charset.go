@@ -40,8 +40,7 @@ const (
 // A legacyCheck collects a sample, guesses charsets from it, and decodes the
 // rest of the stream in each of them to see which holds.
 type legacyCheck struct {
-	buffer  [sampleSize]byte
-	n       int // bytes of it
+	sample  []byte
 	guessed bool
 	trials  []trial
 }
@@ -68,34 +67,34 @@ func (c *legacyCheck) feed(p []byte, high int, s *Sniffer) {
 		}
 		return
 	}
-	if c.n == 0 {
+	if c.sample == nil {
 		if high < 0 {
 			return
 		}
 		p = p[high:]
+		c.sample = make([]byte, 0, sampleSize)
 	}
-	n := copy(c.buffer[c.n:], p)
-	if c.n += n; c.n < sampleSize {
+	n := min(len(p), sampleSize-len(c.sample))
+	c.sample = append(c.sample, p[:n]...)
+	if len(c.sample) < sampleSize {
 		return
 	}
 	c.guessed = true
-	if utf8.Valid(c.sample()[:c.n-cutRune(c.sample())]) {
+	if utf8.Valid(c.sample[:len(c.sample)-cutRune(c.sample)]) {
 		return // so much valid UTF-8 is nothing else, even if it breaks later
 	}
 	_, declared := cleanType(s.hint.DeclaredType)
-	c.trials = startTrials(c.sample(), s.head, declared)
+	c.trials = startTrials(c.sample, s.head, declared)
 	for i := range c.trials {
 		c.trials[i].feed(p[n:])
 	}
 }
 
-func (c *legacyCheck) sample() []byte { return c.buffer[:c.n] }
-
 // verdict ends the stream. It works on copies, as the stream may go on.
 func (c *legacyCheck) verdict(s *Sniffer, declared string, claimed bool) textVerdict {
 	trials := c.trials
 	if !c.guessed {
-		trials = startTrials(c.sample(), s.head, declared)
+		trials = startTrials(c.sample, s.head, declared)
 	}
 	least := leastGuess
 	switch {

@@ -8,11 +8,14 @@
 // stored bytes, and [DecodeText] turns text of any charset into UTF-8.
 //
 // Bytes are text if, as a whole, they are valid UTF-8 without NUL, or valid
-// UTF-16, or decode without a flaw in a charset that they were declared to
-// have or look like. Whatever a declaration or a signature says about such
-// bytes, they are text, be it prose that begins with "BM" or "MZ". The
-// exceptions have a structure of their own that happens to be ASCII: PDF and
-// RTF. SVG, XML, JSON and source code are text with their own media type.
+// UTF-16 or UTF-32, or decode without a flaw in a charset that they were
+// declared to have, name themselves (XML, HTML, ISO-2022-JP) or look like.
+// UTF-8 that broke off inside of its last character is text, too. Whatever a
+// declaration or a signature says about such bytes, they are text, be it prose
+// that begins with "BM" or "MZ". The exceptions have a structure of their own
+// that happens to be ASCII: PDF and RTF; and bytes whose charset was only
+// guessed, when they begin with a mark that no text begins with. SVG, XML,
+// JSON and source code are text with their own media type.
 //
 // All other bytes are named by the first of these that speaks: a known
 // signature that contradicts the declared type, the declared type, the name's
@@ -23,7 +26,8 @@
 // No bytes at all are text, unless the declaration or the name promises
 // something else; then they are of kind other, so that nobody takes an empty
 // file for a picture. Bytes that nobody can name are application/octet-stream
-// of kind other with confidence 0.
+// of kind other with confidence 0, and so are those over which a foreign
+// detector broke.
 //
 // The package is pure: it opens nothing, and the same bytes with the same hint
 // always give the same answer, however they were cut into pieces.
@@ -129,6 +133,8 @@ func (s *Sniffer) watch(p []byte) {
 func (s *Sniffer) startUTF16(passed int64) {
 	s.wide = true
 	s.utf16[1].bigEndian = true
+	marked := hasUTF16BOM(s.head)
+	s.utf16[0].marked, s.utf16[1].marked = marked, marked
 	s.utf16[0].feed(s.head[:passed])
 	s.utf16[1].feed(s.head[:passed])
 }

@@ -71,6 +71,7 @@ func cutRune(p []byte) int {
 // many characters are of the kind that people write.
 type utf16Check struct {
 	bigEndian bool
+	marked    bool // the bytes begin with a mark, so that the characters may be unusual
 	bad       bool
 	half      int // a single byte waiting for its partner, plus one
 	high      bool
@@ -98,7 +99,9 @@ func (c *utf16Check) feed(p []byte) {
 func (c *utf16Check) take(unit rune) {
 	c.units++
 	for _, b := range [...]rune{unit & 0xFF, unit >> 8} {
-		if b >= 0x20 && b < 0x7F || b == '\t' || b == '\n' || b == '\r' {
+		switch {
+		case b >= 0x7F:
+		case b >= 0x20, b == '\t', b == '\n', b == '\r':
 			c.bytes++
 		}
 	}
@@ -117,6 +120,9 @@ func (c *utf16Check) take(unit rune) {
 		c.plausible++
 	case usual(unit):
 		c.plausible++
+	}
+	if c.units == 16 && !c.marked && c.plausible < 12 { // no text, as soon as that is clear
+		c.bad = true
 	}
 }
 

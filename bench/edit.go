@@ -24,7 +24,7 @@ import (
 const editAbout = "`edit.Apply` on a document that it has not seen: the exact and the normalised layer find nothing, and the approximate one has to. " +
 	"Old texts of 200 and 2,000 characters are passages of the document with 5 % random edits, or, for a miss, shuffled characters of it. " +
 	"With the margin, every other place has to be worse by a tenth of the old text; without, only worse. English is the comments of Go's library, Chinese that of token counting. " +
-	"The anchor is edlib's infix mode with location and a limit of 30 % (`bench/edlib`, built with `c++ -ledlib`), which counts bytes and asks for no other place; where it cannot be built there is no anchor. " +
+	"The anchor is edlib's infix mode with location and a limit of 30 % (`bench/edlib`, built with `c++ -ledlib`), which counts bytes and asks for no other place; where it cannot be built there is no anchor. Speeds are by processor time, which others on the machine hardly change. " +
 	"The normalised rows find a passage with other quotes and blanks, at first, and again in a document that is kept; memory is what a call allocates."
 
 func measureEdit(ctx context.Context, l *lab) ([]result, error) {
@@ -125,7 +125,7 @@ func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, 
 	no := edit.DefaultLimits()
 	no.Margin = 0
 	try := func(olds []string, limits *edit.Limits, found bool) sample {
-		return perSecond(float64(len(text)*len(olds)), while, func() error {
+		return perBusySecond(float64(len(text)*len(olds)), while, func() error {
 			for _, old := range olds {
 				_, err := approximate(ctx, text, old, limits)
 				if err == nil != found {

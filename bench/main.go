@@ -48,6 +48,7 @@ func benchmarks() []benchmark {
 		{"detect", "Saying what bytes are", detectAbout, measureDetect},
 		{"route", "Routing", routeAbout, measureRoute},
 		{"journal", "The edit journal", journalAbout, measureJournal},
+		{"artifacts", "Artifacts and their versions", artifactsAbout, measureArtifacts},
 		{"tokens", "Token counting", tokensAbout, measureTokens},
 		{"edit", "Matching old text", editAbout, measureEdit},
 		{"context", "Building a context", contextAbout, measureContext},

@@ -5,6 +5,7 @@ package main
 import (
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -46,6 +47,37 @@ func seconds(work func() error) sample {
 		err := work()
 		return time.Since(began).Seconds(), err
 	}
+}
+
+// perBusySecond measures how much of amount is done in a second of processor
+// time of this process, by repeating work for at least a while: what else the
+// machine does falls out.
+func perBusySecond(amount float64, while time.Duration, work func() error) sample {
+	return func() (float64, error) {
+		began, err := busy()
+		if err != nil {
+			return 0, err
+		}
+		for n := 1; ; n++ {
+			if err := work(); err != nil {
+				return 0, err
+			}
+			now, err := busy()
+			if err != nil {
+				return 0, err
+			}
+			if d := now - began; d >= while {
+				return amount * float64(n) / d.Seconds(), nil
+			}
+		}
+	}
+}
+
+// busy returns how long this process has been at work, on all processors.
+func busy() (time.Duration, error) {
+	var u syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
 // perSecond measures how much of amount is done in a second by repeating work

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+const artifactsAbout = "The inventory of a conversation, with the first 200 characters of each artifact, as every model call asks for it: " +
+	"from a database that was just opened, and from one in use. The anchor is the same driver reading two columns of as many rows. " +
+	"Opening reads the newest text of an artifact of 100 KB by its id; the anchor is the same with one version. " +
+	"Storage is the size of the database file after small edits to one text, in one run and as a version each; the anchor is as many copies of the text."
+
+func measureArtifacts(ctx context.Context, l *lab) ([]result, error) {
+	var results []result
+	for _, n := range []int{100, 1000, 10_000} {
+		rows, err := measureInventory(ctx, l, n)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, rows...)
+	}
+	opened, err := measureOpening(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	results = append(results, opened...)
+	for _, edits := range []int{10, 100, 1000} {
+		rows, err := measureStorage(ctx, l, edits)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, rows...)
+	}
+	return results, nil
+}
+
+// A shelf is a conversation in a database file, with a message that artifacts
+// belong to.
+type shelf struct {
+	path         string
+	store        *sqlite.Store
+	artifacts    *artifact.Collection
+	conversation artel.ConversationID
+	message      artel.MessageID
+}
+
+func newShelf(ctx context.Context, l *lab) (*shelf, error) {
+	dir, err := l.folder()
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{path: filepath.Join(dir, "artel.db")}
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	c := artel.Conversation{ID: artel.NewConversationID(now), Title: "Shelf", CreatedAt: now, UpdatedAt: now}
+	m := artel.Message{ID: artel.NewMessageID(now), Conversation: c.ID, Role: artel.RoleUser, CreatedAt: now, Parts: artel.Parts{artel.Text{Text: "Go on."}}}
+	s.conversation, s.message = c.ID, m.ID
+	return s, s.store.Update(ctx, artel.Local, func(tx store.Tx) error {
+		if err := tx.Conversations.Create(c); err != nil {
+			return err
+		}
+		return tx.Messages.Create(m)
+	})
+}
+
+func (s *shelf) open(ctx context.Context) (err error) {
+	if s.store, err = sqlite.Open(ctx, s.path, sqlite.Options{Synchronous: sqlite.Normal}); err == nil {
+		s.artifacts = artifact.New(s.store, blob.NewMemory(), artifact.Options{})
+	}
+	return err
+}
+
+// reopen returns a shelf of what is on disk.
+func (s *shelf) reopen(ctx context.Context) (*shelf, error) {
+	again := *s
+	return &again, again.open(ctx)
+}
+
+func (s *shelf) workspace(run artel.RunID) *artifact.Workspace {
+	return s.artifacts.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: s.conversation, Run: run, Message: s.message, Author: "agent"})
+}
+
+// inventory lists the artifacts, of which there have to be n.
+func (s *shelf) inventory(ctx context.Context, n int) error {
+	all, err := s.artifacts.Inventory(ctx, artel.Local, s.conversation, s.message, artel.PreviewChars)
+	if err == nil && len(all) != n {
+		err = fmt.Errorf("the inventory has %d artifacts, want %d", len(all), n)
+	}
+	return err
+}
+
+func measureInventory(ctx context.Context, l *lab, n int) (_ []result, err error) {
+	s, err := newShelf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.store.Close()) }()
+	text := strings.Repeat("Some words of a report on something. ", 550)
+	now := time.Now()
+	err = s.store.Update(ctx, artel.Local, func(tx store.Tx) error {
+		for i := range n {
+			id := artel.ArtifactID(fmt.Sprintf("report_%05d", i))
+			v := artel.Version{
+				Message: s.message, Author: "agent", Update: artel.UpdateCreate, Title: "A report on something", Provenance: artel.SourceAgent,
+				MediaInfo: artel.MediaInfo{MediaType: "text/markdown", Kind: artel.KindText, Charset: "utf-8", Confidence: 1, Size: int64(len(text))},
+				Digest:    artel.NewDigest([32]byte{byte(i), byte(i >> 8)}), Preview: artel.Beginning(text, artel.PreviewChars), CreatedAt: now,
+			}
+			var err error
+			if v.Number, err = tx.Versions.Append(s.conversation, id, v, nil); err != nil {
+				return err
+			}
+			if err := tx.Versions.Fold(s.conversation, id, v, &text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	anchor, closer, err := plainList(ctx, l, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	cold := func() (float64, error) {
+		again, err := s.reopen(ctx)
+		if err != nil {
+			return 0, err
+		}
+		took, err := seconds(func() error { return again.inventory(ctx, n) })()
+		return took, errors.Join(err, again.store.Close())
+	}
+	m, err := interleave(l.rounds(7), cold, seconds(func() error { return s.inventory(ctx, n) }), seconds(anchor))
+	if err != nil {
+		return nil, err
+	}
+	want := target{}
+	if n == 10_000 {
+		want = target{limit: 0.020}
+	}
+	size := count(n, "artifacts of 20 KB")
+	return []result{
+		{work: "inventory, just opened", size: size, unit: millis(), artel: m[0], anchor: m[2], target: want},
+		{work: "inventory, in use", size: size, unit: millis(), artel: m[1], anchor: m[2], target: want},
+	}, nil
+}
+
+func measureOpening(ctx context.Context, l *lab) (_ []result, err error) {
+	text := strings.Repeat("0123456789abcde\n", 100_000/16)
+	var works []sample
+	sizes := []int{1, 10, 100, 1000}
+	for _, versions := range sizes {
+		s, err := newShelf(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = s.store.Close() }()
+		if err := s.write(ctx, "", text, versions-1); err != nil {
+			return nil, err
+		}
+		works = append(works, seconds(func() error {
+			got, _, err := s.artifacts.Text(ctx, artel.Local, s.conversation, "doc", 0, s.message)
+			if err == nil && len(got) < len(text) {
+				err = fmt.Errorf("read %d bytes of %d", len(got), len(text))
+			}
+			return err
+		}))
+	}
+	m, err := interleave(l.rounds(50), works...)
+	if err != nil {
+		return nil, err
+	}
+	var results []result
+	for i, n := range sizes[1:] {
+		r := result{work: "opening the newest text", size: count(n, "versions"), unit: millis(), artel: m[i+1], anchor: m[0]}
+		if n == 1000 {
+			r.target = target{ratio: 2}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// write creates a text and edits it that often, in a run or each edit a version
+// of its own.
+func (s *shelf) write(ctx context.Context, run artel.RunID, text string, edits int) error {
+	w := s.workspace(run)
+	if _, err := w.Create(ctx, "doc", "", text+"<0>", ""); err != nil {
+		return err
+	}
+	for i := range edits {
+		e := edit.Edit{Old: fmt.Sprintf("<%d>", i), New: fmt.Sprintf("<%d>", i+1)}
+		if _, _, err := w.Update(ctx, "doc", []edit.Edit{e}, artifact.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measureStorage(ctx context.Context, l *lab, edits int) ([]result, error) {
+	text := strings.Repeat("0123456789abcde\n", 1<<20/16)
+	var results []result
+	for _, how := range []struct {
+		name string
+		run  artel.RunID
+	}{{"in one run", "run_1"}, {"each a version", ""}} {
+		s, err := newShelf(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		err = s.write(ctx, how.run, text, edits)
+		if err := errors.Join(err, s.store.Close()); err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(s.path)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Remove(s.path); err != nil {
+			return nil, err
+		}
+		r := result{
+			work: "storage of edits to 1 MB, " + how.name, size: count(edits, "edits"), unit: megabytes(),
+			artel: float64(info.Size()), anchor: float64((edits + 1) * len(text)),
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// plainList is the anchor of the inventory: an id and as many characters of as
+// many rows.
+func plainList(ctx context.Context, l *lab, n int) (func() error, io.Closer, error) {
+	dir, err := l.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "plain.db")+"?_pragma=journal_mode(WAL)&_txlock=immediate")
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = db.ExecContext(ctx, `CREATE TABLE artifacts (id TEXT PRIMARY KEY, beginning TEXT NOT NULL) STRICT;
+		WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
+		INSERT INTO artifacts SELECT printf('report_%05d', i), printf('%.200c', 'x') FROM n`, n)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return func() error {
+		rows, err := db.QueryContext(ctx, "SELECT id, beginning FROM artifacts ORDER BY id")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		found := 0
+		for ; rows.Next(); found++ {
+			var id, beginning string
+			if err := rows.Scan(&id, &beginning); err != nil {
+				return err
+			}
+		}
+		if err := rows.Err(); err != nil || found != n {
+			return fmt.Errorf("%d rows of %d: %w", found, n, err)
+		}
+		return nil
+	}, db, nil
+}

@@ -100,8 +100,10 @@ func (s *sample) places(i int, yield func(at int)) {
 func (s *sample) count(i int) int { return int(s.seeds[s.which[i]].count) }
 
 // pieces cuts the old text into pieces that the sample sees wherever they
-// stand: one gram in the first stride of their bytes. It returns the rarest.
-func (s *sample) pieces(most int) []piece {
+// stand: one gram in the first stride of their bytes. It returns the rarest,
+// some more of them than there may be edits: those that no edit spoils are to
+// be found together.
+func (s *sample) pieces(edits int) []piece {
 	type counted struct {
 		piece
 		count int
@@ -124,7 +126,7 @@ func (s *sample) pieces(most int) []piece {
 		all = append(all, counted{piece{from, till}, sum})
 		from = till
 	}
-	if len(all) > most {
+	if most := edits + edits/4 + 1; len(all) > most {
 		slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.count, b.count) })
 		all = all[:most]
 	}

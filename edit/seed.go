@@ -47,11 +47,20 @@ func (a *approximate) areaOf(ctx context.Context, limit int) (area, error) {
 	if s.sample == nil {
 		return all, nil
 	}
+	var ends []int
+	// Mostly few edits are enough, and pieces that stand as they are tell where.
+	s.limit = min(limit, s.size/16) + a.margin
+	if found, ok := s.bySample(); ok && len(found) > 0 {
+		var d int
+		var err error
+		if d, ends, err = a.closest(ctx, found, s.limit-a.margin); err != nil || ends != nil {
+			return area{found, d, ends}, err
+		}
+	}
 	at, ok := s.sample.guess()
 	if !ok {
 		return all, nil
 	}
-	var ends []int
 	var guess region
 	slack := len(a.old)/32 + 1<<voteShift
 	for _, most := range []int{limit / 4, limit} { // a narrow band is a fast one
@@ -130,7 +139,7 @@ type piece struct{ from, till int }
 // regions is false where seeds do not tell enough.
 func (s sieve) regions(ctx context.Context, m *meter) ([]region, bool, error) {
 	if found, ok := s.byOne(); ok {
-		if found, covered := merge(found); covered <= max(len(s.text)/16, 4*len(s.old)) {
+		if found, ok = s.few(found); ok {
 			return found, true, nil
 		}
 	}
@@ -140,6 +149,26 @@ func (s sieve) regions(ctx context.Context, m *meter) ([]region, bool, error) {
 	}
 	found, covered := merge(found)
 	return found, covered <= len(s.text)/2, nil
+}
+
+// few merges the regions, and reports whether they are a small part of the text.
+func (s sieve) few(found []region) ([]region, bool) {
+	found, covered := merge(found)
+	return found, covered <= max(len(s.text)/16, 4*len(s.old))
+}
+
+// bySample does what byOne does with the sample that was taken, if that is
+// enough, and the regions are few.
+func (s sieve) bySample() ([]region, bool) {
+	pieces := s.sample.pieces(s.limit)
+	if len(pieces) <= s.limit {
+		return nil, false
+	}
+	found, ok := s.unchanged(pieces)
+	if ok {
+		found, ok = s.few(found)
+	}
+	return found, ok
 }
 
 // merge returns the regions in order, those that touch as one, and how many
@@ -188,7 +217,7 @@ func (s sieve) byOne() ([]region, bool) {
 				return nil, false
 			}
 		}
-		if pieces := s.sample.pieces(s.limit + s.limit/4 + 1); len(pieces) > s.limit {
+		if pieces := s.sample.pieces(s.limit); len(pieces) > s.limit {
 			return s.unchanged(pieces)
 		}
 	}

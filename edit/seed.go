@@ -229,7 +229,7 @@ func (s sieve) byOne() ([]region, bool) {
 // left when each edit has spoiled one.
 func (s sieve) unchanged(pieces []piece) ([]region, bool) {
 	var begins []int // where the old text would begin
-	patience := len(s.text)
+	patience := len(s.text) / 4
 	for _, p := range pieces {
 		for i := p.from; i < p.from+s.sample.stride; i++ {
 			if patience -= s.sample.count(i); patience < 0 {

@@ -10,7 +10,8 @@
 // transaction, in the goroutine of its caller, and whoever finds nobody behind
 // it commits for all. So one update alone is on disk after one sync, and many
 // at once are on disk after one sync too. A panic in an update stays with its
-// caller.
+// caller. What is in the log goes into the file beside the writer, see
+// checkpoint.go.
 //
 // The schema is in migrations/, applied forward only when the file is opened;
 // steps that SQL cannot do are in search.go and newest.go. Searches use an index of the parts

@@ -5,9 +5,11 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"net/http"
@@ -123,9 +125,21 @@ func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, decl
 	return out, c.do(req, &out)
 }
 
-// Open reads the bytes that a ref points to; the caller closes them.
+// Open reads the bytes that a ref points to; the caller closes them. At their
+// end they are compared with the digest that the server named, whichever way
+// they took: bytes that are others end with an error.
 func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error) {
-	req, err := c.request(ctx, http.MethodGet, "/files/"+url.PathEscape(ref.String()), nil)
+	return c.open(ctx, "/files/"+url.PathEscape(ref.String()))
+}
+
+// Thumbnail reads a small picture of what a ref points to, at least so many
+// pixels wide where it has them; see Open.
+func (c *Client) Thumbnail(ctx context.Context, ref artel.Ref, width int) (io.ReadCloser, error) {
+	return c.open(ctx, "/files/"+url.PathEscape(ref.String())+"?width="+strconv.Itoa(width))
+}
+
+func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +147,32 @@ func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	return resp.Body, nil
+	want, err := artel.ParseDigest(strings.Trim(resp.Header.Get("ETag"), `"`))
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, c.unreachable("it sent a file without its digest")
+	}
+	return &verified{ReadCloser: resp.Body, want: want, sum: sha256.New()}, nil
+}
+
+// A verified reader compares what it has read with a digest.
+type verified struct {
+	io.ReadCloser
+	want artel.Digest
+	sum  hash.Hash
+}
+
+// Read implements [io.Reader].
+func (v *verified) Read(p []byte) (int, error) {
+	n, err := v.ReadCloser.Read(p)
+	v.sum.Write(p[:n])
+	if err != io.EOF {
+		return n, err
+	}
+	if got := artel.NewDigest([32]byte(v.sum.Sum(nil))); got != v.want {
+		return n, artel.Errorf(artel.Unavailable, "httpapi.Client.Open", string(v.want), "other bytes came, with the digest %s; try again", got)
+	}
+	return n, err
 }
 
 // Sign makes an address of a file, with its host, that opens it for whoever has

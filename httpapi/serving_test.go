@@ -3,6 +3,7 @@
 package httpapi_test
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -13,6 +14,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -310,6 +312,41 @@ func TestClientSigns(t *testing.T) {
 	defer resp.Body.Close()
 	if got, _ := io.ReadAll(resp.Body); string(got) != "hello" {
 		t.Errorf("got %d %s", resp.StatusCode, fmt.Sprint(string(got)))
+	}
+}
+
+// TestClientVerifies wants bytes that came wrong to be told from those that were
+// meant.
+func TestClientVerifies(t *testing.T) {
+	body, digest := "hello", artel.NewDigest(sha256.Sum256([]byte("hello")))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if digest != "" {
+			w.Header().Set("ETag", `"`+string(digest)+`"`)
+		}
+		_, _ = io.WriteString(w, body)
+	}))
+	defer server.Close()
+	c := httpapi.NewClient(server.URL, server.Client())
+	read := func() (string, error) {
+		r, err := c.Open(t.Context(), artel.BlobRef(artel.NewDigest([32]byte{})))
+		if err != nil {
+			return "", err
+		}
+		defer r.Close()
+		got, err := io.ReadAll(r)
+		return string(got), err
+	}
+	if got, err := read(); got != "hello" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, body = range []string{"hell0", "hell", "hello!", ""} {
+		if got, err := read(); artel.KindOf(err) != artel.Unavailable {
+			t.Errorf("%q: got %q, %v", body, got, err)
+		}
+	}
+	digest = ""
+	if _, err := read(); artel.CodeOf(err) != httpapi.CodeUnreachable {
+		t.Errorf("without a digest: %v", err)
 	}
 }
 

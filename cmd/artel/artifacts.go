@@ -3,13 +3,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/phrase"
 )
@@ -60,29 +63,68 @@ func putCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
+// A getting is what artel get is asked to do.
+type getting struct {
+	to    string
+	width int
+	sign  time.Duration
+}
+
 func getCommand(g *globals) *cobra.Command {
-	var to string
+	var get getting
 	cmd := &cobra.Command{
 		Use: "get REF", Short: "Download the bytes of an artifact or blob", Args: usage(cobra.ExactArgs(1)),
+		Long: `Downloads the bytes that a ref points to, and compares them with their digest.
+With --width it is a small picture of a picture. With --sign it prints an address
+instead, which opens the file as it is now for whoever has it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := artel.ParseRef(args[0])
 			if err != nil {
 				return err
 			}
-			body, err := g.client().Open(cmd.Context(), ref)
-			if err != nil {
-				return err
+			if get.sign != 0 {
+				return get.address(cmd, g, ref)
 			}
-			defer body.Close()
-			if to == "" {
-				_, err = io.Copy(cmd.OutOrStdout(), body)
-				return err
-			}
-			return writeFile("get", to, body)
+			return get.run(cmd, g, ref)
 		},
 	}
-	cmd.Flags().StringVarP(&to, "output", "o", "", "write to this file, which must not exist; default: the standard output")
+	flags := cmd.Flags()
+	flags.StringVarP(&get.to, "output", "o", "", "write to this file, which must not exist; default: the standard output")
+	flags.IntVar(&get.width, "width", 0, "of a picture: a small one, at least so many pixels wide")
+	flags.DurationVar(&get.sign, "sign", 0, "print an address that opens the file for this long, 168h at most")
 	return cmd
+}
+
+func (get getting) run(cmd *cobra.Command, g *globals, ref artel.Ref) (err error) {
+	var body io.ReadCloser
+	if get.width != 0 {
+		body, err = g.client().Thumbnail(cmd.Context(), ref, get.width)
+	} else {
+		body, err = g.client().Open(cmd.Context(), ref)
+	}
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if get.to == "" {
+		_, err = io.Copy(cmd.OutOrStdout(), body)
+		return err
+	}
+	return writeFile("get", get.to, body)
+}
+
+func (get getting) address(cmd *cobra.Command, g *globals, ref artel.Ref) error {
+	if get.to != "" || get.width != 0 {
+		return usageError{errors.New("--sign prints an address, and goes with neither --output nor --width")}
+	}
+	if get.sign < app.MinSigned || get.sign > app.MaxSigned {
+		return usageError{fmt.Errorf("--sign %s: want %s to %s", get.sign, app.MinSigned, app.MaxSigned)}
+	}
+	signed, err := g.client().Sign(cmd.Context(), ref, get.sign)
+	if err != nil {
+		return err
+	}
+	return g.print(cmd, signed, func(w printer) { w.line(signed.URL) })
 }
 
 // writeFile writes a new file for a verb, and leaves none behind when that

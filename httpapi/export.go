@@ -4,7 +4,6 @@ package httpapi
 
 import (
 	"context"
-	"mime"
 	"net/http"
 	"strconv"
 
@@ -76,7 +75,7 @@ func (f *face) serveExport(e app.Exported, err error) (*huma.StreamResponse, err
 			h.Set("Content-Type", e.MediaType)
 			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
-			h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": e.Filename}))
+			h.Set("Content-Disposition", dispositionOf("attachment", e.Filename))
 			h.Set("Cache-Control", "private, no-cache")
 			if e.Version > 0 {
 				h.Set(versionHeader, strconv.Itoa(e.Version))

@@ -17,6 +17,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"reflect"
@@ -74,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, err
 	return func(yield func(artel.Payload, error) bool) {
 		r := &run{
 			Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
-			history: slices.Clip(in.History), seen: map[artel.CallID]bool{},
+			history: slices.Clip(in.History), seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
 		}
 		for _, m := range in.History {
 			for _, c := range callsOf(m) {
@@ -96,10 +97,11 @@ type run struct {
 	tools   *tool.Box // the agent's own
 	yield   func(artel.Payload, error) bool
 	history []artel.Message
-	seen    map[artel.CallID]bool   // ids of calls on the branch
-	called  int                     // tool calls so far
-	refused map[artel.Digest]bool   // bytes that this run sends no more
-	sent    []artel.AttachmentRoute // what the last model call was told of attachments
+	seen    map[artel.CallID]bool            // ids of calls on the branch
+	given   map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
+	called  int                              // tool calls so far
+	refused map[artel.Digest]bool            // bytes that this run sends no more
+	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
 }
 
 func (r *run) tell(p artel.Payload) error {
@@ -224,10 +226,14 @@ type answer struct {
 	failed  error // it broke off, or never began
 }
 
-// call makes one call and tells its deltas. The error is that of the consumer.
+// call makes one call and tells its deltas. The error is that of the consumer,
+// or of what was to be kept.
 func (r *run) call(ctx context.Context, request *model.Request) (answer, error) {
 	a := answer{message: r.newMessage(artel.RoleAssistant)}
-	var text, reasoning strings.Builder
+	text := r.voice(ctx, func(s string) artel.MessageDelta { return artel.MessageDelta{Message: a.message.ID, Text: s} })
+	reasoning := r.voice(ctx, func(s string) artel.MessageDelta { return artel.MessageDelta{Message: a.message.ID, Reasoning: s} })
+	defer text.stream.Stop()
+	defer reasoning.stream.Stop()
 	for delta, err := range r.caller.Call(ctx, request) {
 		if err != nil {
 			a.failed = err
@@ -236,14 +242,12 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 		a.begun = true
 		switch d := delta.(type) {
 		case model.TextDelta:
-			text.WriteString(string(d))
-			if err := r.tell(artel.MessageDelta{Message: a.message.ID, Text: string(d)}); err != nil {
-				return a, err
+			if err := text.say(string(d)); err != nil {
+				return a, errors.Join(err, text.end(), reasoning.end())
 			}
 		case model.ReasoningDelta:
-			reasoning.WriteString(string(d))
-			if err := r.tell(artel.MessageDelta{Message: a.message.ID, Reasoning: string(d)}); err != nil {
-				return a, err
+			if err := reasoning.say(string(d)); err != nil {
+				return a, errors.Join(err, text.end(), reasoning.end())
 			}
 		case model.CallDelta:
 			a.calls = append(a.calls, r.named(artel.ToolCall(d)))
@@ -251,15 +255,22 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 			a.finish = d
 		}
 	}
-	if reasoning.Len() > 0 {
-		a.message.Parts = append(a.message.Parts, artel.Reasoning{Text: reasoning.String(), Service: r.in.Service.ID})
+	if err := errors.Join(reasoning.end(), text.end()); err != nil {
+		return a, err
 	}
-	if a.spoken = text.Len() > 0; a.spoken {
-		a.message.Parts = append(a.message.Parts, artel.Text{Text: text.String()})
+	if reasoning.text.Len() > 0 {
+		a.message.Parts = append(a.message.Parts, artel.Reasoning{Text: reasoning.text.String(), Service: r.in.Service.ID})
+	}
+	if a.spoken = text.text.Len() > 0; a.spoken {
+		a.message.Parts = append(a.message.Parts, artel.Text{Text: text.text.String()})
 	}
 	if a.failed == nil { // calls of a broken answer are dropped: nobody knows whether they were whole
-		for _, c := range a.calls {
-			a.message.Parts = append(a.message.Parts, c)
+		for i, c := range a.calls {
+			var err error
+			if a.calls[i], err = r.told(ctx, c); err != nil {
+				return a, err
+			}
+			a.message.Parts = append(a.message.Parts, a.calls[i])
 		}
 	}
 	return a, nil
@@ -358,7 +369,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		wg.Go(func() {
 			env := r.in.Env
 			began := r.now()
-			result, err := r.tools.Call(ctx, &env, c.Name, c.Arguments)
+			result, err := r.tools.Call(ctx, &env, c.Name, r.arguments(c))
 			outcomes[i] = outcome{result, err, r.now().Sub(began)}
 		})
 	}

@@ -276,7 +276,7 @@ func TestResultsTellPeople(t *testing.T) {
 		}
 		types = append(types, r.Metadata["n"], r.Metadata["content_type"])
 	}
-	if diff := cmp.Diff([]any{1, nil, nil, "error"}, types); diff != "" {
+	if diff := cmp.Diff([]any{1, "text", nil, "error"}, types); diff != "" {
 		t.Error(diff)
 	}
 	for _, m := range b.requests[1].Messages {

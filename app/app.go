@@ -147,6 +147,8 @@ type core struct {
 	caller     *model.Caller
 	engine     *agent.Engine
 	web        *http.Client
+	shown      tool.Shown
+	maxText    int // bytes of the text of an artifact
 	context    Context
 	locale     phrase.Locale
 	logger     *slog.Logger
@@ -156,7 +158,7 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, web: c.Web, context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, web: c.Web, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()

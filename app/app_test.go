@@ -409,7 +409,7 @@ func TestOneRunAtATime(t *testing.T) {
 }
 
 func TestCancelInsideTheStream(t *testing.T) {
-	b := newBench(t, play(t, strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf a\n@hang\n-- turn 5 --", 1)))
+	b := newBench(t, play(t, strings.Replace(writes, "-- turn 4 --", "-- turn 4 --\nHalf an answer\n@hang\n-- turn 5 --", 1)))
 	c := b.conversation()
 	r := b.send(c, app.Input{Text: "Go."})
 	text := ""
@@ -418,7 +418,7 @@ func TestCancelInsideTheStream(t *testing.T) {
 			return false
 		}
 		text += decode[artel.MessageDelta](t, e).Text
-		return strings.HasSuffix(text, "Half a")
+		return strings.HasSuffix(text, "Half an answer")
 	})
 	if a, err := b.Artifacts.List(t.Context(), c, ""); err != nil || len(a) != 1 || !a[0].Live || a[0].Version != 3 {
 		t.Errorf("while it runs: got %+v, %v", a, err)
@@ -429,7 +429,7 @@ func TestCancelInsideTheStream(t *testing.T) {
 	}
 	all := b.events(c)
 	last := decode[artel.MessageCompleted](t, all[len(all)-2])
-	if !last.Partial || artel.TextOf(last.Message.Parts) != "Half a" || last.Message.ID != r.Reply {
+	if !last.Partial || artel.TextOf(last.Message.Parts) != "Half an answer" || last.Message.ID != r.Reply {
 		t.Errorf("got %+v", last)
 	}
 	if v, _ := b.Artifacts.Versions(t.Context(), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 
@@ -31,6 +32,7 @@ const maxTitle = 256
 // Create makes an empty conversation. An unknown agent or service is of kind
 // Invalid.
 func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.Conversation, error) {
+	n.Title = scrub.Line(n.Title)
 	if utf8.RuneCountInString(n.Title) > maxTitle {
 		return artel.Conversation{}, artel.Errorf(artel.TooLarge, "app.Conversations.Create", "title", "longer than %d characters", maxTitle)
 	}
@@ -79,7 +81,7 @@ func (cs *Conversations) List(ctx context.Context, q ConversationQuery) (items [
 // top.
 func (cs *Conversations) Rename(ctx context.Context, id artel.ConversationID, title string) (c artel.Conversation, err error) {
 	const op = "app.Conversations.Rename"
-	title = strings.TrimSpace(title)
+	title = strings.TrimSpace(scrub.Line(title))
 	switch n := utf8.RuneCountInString(title); {
 	case strings.ContainsFunc(title, breaksLine):
 		return c, artel.Errorf(artel.Invalid, op, "title", "has control characters; a title is one line of text")

@@ -160,7 +160,7 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 func appendEvents(k *core, tx store.Tx, c artel.ConversationID, run artel.RunID, agent artel.AgentName, payloads ...artel.Payload) error {
 	events := make([]artel.Event, len(payloads))
 	for i, p := range payloads {
-		e, err := artel.NewEvent(run, agent, k.now(), p)
+		e, err := artel.NewEvent(run, agent, k.now(), k.shownInEvents(p))
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 
@@ -289,5 +290,5 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 		x.logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
 		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
 	}
-	return &artel.RunError{Kind: kind, Message: cause.Error()}
+	return &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // others' errors may quote what they were sent
 }

@@ -19,8 +19,8 @@ type Files struct {
 	publicBase string
 }
 
-// FileOptions are how files leave by other ways than the API itself, and how
-// long they stay.
+// FileOptions are how files leave by other ways than the API itself, how long
+// they stay, and when texts become files.
 type FileOptions struct {
 	// Key signs addresses. Who has it can make addresses that open every file.
 	// nil: one of this process, so that no address outlives it.
@@ -37,6 +37,10 @@ type FileOptions struct {
 	// Alone says why the bytes may belong to somebody whose rows are elsewhere,
 	// in which case none are removed; nil: they never do.
 	Alone func() error
+
+	// Shown is how much of a tool's result events and models are shown; the
+	// whole of a longer one is kept as an artifact.
+	Shown tool.Shown
 }
 
 // A File is some bytes and what a face needs to serve them. The caller closes

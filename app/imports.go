@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel/export"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 
@@ -107,11 +108,11 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	old := s.archive.Conversation
 	in := &importing{
 		Imports: is, archive: s.archive, batch: batch{core: is.core, id: artel.NewConversationID(now)},
-		messages: map[artel.MessageID]artel.MessageID{"": ""},
+		messages: map[artel.MessageID]artel.MessageID{"": ""}, kept: map[artel.Digest]artel.Artifact{},
 	}
 	in.led = strings.NewReplacer(string(old.ID), string(in.batch.id))
 	c := artel.Conversation{
-		ID: in.batch.id, Title: tidy(in.led.Replace(old.Title)), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
+		ID: in.batch.id, Title: tidy(scrub.Line(in.led.Replace(old.Title))), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
 	}
 	out := Imported{Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}
 	if _, err := is.agent(c.Agent); err != nil {
@@ -142,6 +143,7 @@ type importing struct {
 	led      *strings.Replacer // from the old conversation to the new one
 	batch    batch
 	messages map[artel.MessageID]artel.MessageID // new ids by old ones
+	kept     map[artel.Digest]artel.Artifact     // made of media that stood in messages as text
 }
 
 // message returns the new id of a message.
@@ -165,6 +167,9 @@ func (in *importing) everything(ctx context.Context) error {
 		if m.Parts, size, err = relead(m.Parts, in.led); err != nil {
 			return err
 		}
+		if m.Parts, err = in.withoutMedia(ctx, m); err != nil {
+			return err
+		}
 		if err := in.batch.add(ctx, size, func(tx store.Tx) error { return tx.Messages.Create(m) }); err != nil {
 			return err
 		}
@@ -180,7 +185,7 @@ func (in *importing) everything(ctx context.Context) error {
 			}
 			known[v.Number] = true
 			v.Message, v.Run = in.message(v.Message), ""
-			v.Title, v.Author = tidy(v.Title), tidy(v.Author)
+			v.Title, v.Author = tidy(scrub.Line(v.Title)), tidy(v.Author)
 			text, err := in.content(ctx, a.ID, &v)
 			if err != nil {
 				return err
@@ -197,6 +202,40 @@ func (in *importing) everything(ctx context.Context) error {
 		}
 	}
 	return in.batch.flush(ctx)
+}
+
+// withoutMedia returns the parts of a message without what stands in them as
+// text and is media. Each becomes an artifact that belongs to the message.
+func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.Parts, error) {
+	b, err := m.Parts.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	f := &found{core: in.core}
+	text, err := scrub.Text(ctx, string(b), f.keep)
+	if err != nil || text == string(b) {
+		return m.Parts, err
+	}
+	kept := make([]artel.Artifact, len(f.staged))
+	for i, s := range f.staged {
+		a, ok := in.kept[s.Digest]
+		if !ok {
+			// Artifacts come after messages; these ids are not those of any.
+			id := artel.ArtifactID(string(s.Info.Kind) + "_" + s.Digest.Hex()[:16] + media.Extension(s.Info.MediaType))
+			v := s.Version(artifact.AuthorUser, m.CreatedAt)
+			v.Number, v.Message, v.Title = 1, m.ID, cmp.Or(v.Title, string(id))
+			err := in.batch.add(ctx, int(s.Info.Size), func(tx store.Tx) error { return tx.Imports.Version(in.batch.id, id, v, s.Text()) })
+			if err != nil {
+				return nil, err
+			}
+			a = v.Artifact(in.batch.id, id, v.CreatedAt)
+			in.kept[s.Digest] = a
+		}
+		kept[i] = a
+	}
+	var parts artel.Parts
+	err = parts.UnmarshalJSON([]byte(f.led(kept).Replace(text)))
+	return parts, err
 }
 
 // content takes the bytes of a version in, decides anew what they are, and

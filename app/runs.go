@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -65,6 +66,8 @@ type Input struct {
 	Parent      *artel.MessageID // nil: the newest message of the active branch; "": a new root
 	Agent       artel.AgentName  // "": the conversation's
 	Service     artel.ServiceID  // "": the conversation's, else the agent's, else the default
+
+	title string // that a new conversation gets; "": from Text
 }
 
 // Limits of one message.
@@ -78,6 +81,10 @@ const (
 // works on the conversation.
 func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
 	if err := in.check(); err != nil {
+		return artel.Run{}, err
+	}
+	in, media, err := rs.scrubbed(ctx, in)
+	if err != nil {
 		return artel.Run{}, err
 	}
 	now := rs.now()
@@ -96,7 +103,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 			if err != nil {
 				return err
 			}
-			return job.open(tx, conversation, message, in)
+			return job.open(tx, conversation, message, in, media)
 		})
 	}
 	err = begin()
@@ -252,7 +259,7 @@ func (rs *Runs) isActive(id artel.RunID) bool {
 }
 
 // open fills in the job and writes the first rows of a run.
-func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input) error {
+func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *found) error {
 	name := in.Agent
 	if name == "" {
 		name = c.Agent
@@ -278,6 +285,11 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 			return err
 		}
 	}
+	kept, _, err := x.artifacts.KeepTx(tx, c.ID, parent, media.staged)
+	if err != nil {
+		return err
+	}
+	in.Text = media.led(kept).Replace(in.Text)
 	m := artel.Message{
 		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: x.run.StartedAt,
 	}
@@ -292,7 +304,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	attached = append(attached, brought...)
+	attached = append(append(attached, brought...), kept...)
 	ids := make([]artel.ArtifactID, len(attached))
 	for i, a := range attached {
 		ids[i] = a.ID
@@ -311,7 +323,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	}
 	c.Leaf, c.UpdatedAt = m.ID, x.run.StartedAt
 	if c.Title == "" {
-		if c.Title = titleOf(in.Text); c.Title == "" && len(attached) > 0 {
+		if c.Title = cmp.Or(in.title, titleOf(in.Text)); c.Title == "" && len(attached) > 0 {
 			c.Title = attached[0].Title
 		}
 	}

@@ -34,7 +34,11 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 		return tool.Result{}, err
 	}
 	env := ts.env(ownerOf(ctx), c, at, ts.workspace(ctx, c, at), ts.target(t))
-	result, err := ts.box.Call(ctx, &env, name, args)
+	_, given, err := ts.box.Arguments(ctx, &env, name, args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	result, err := ts.box.Call(ctx, &env, name, given)
 	ts.log.Bell().Ring(c)
 	return result, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/tool"
 )
@@ -59,7 +60,7 @@ func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.Messag
 func (k *core) env(owner artel.Owner, c artel.ConversationID, at artel.MessageID, w *artifact.Workspace, t route.Target) tool.Env {
 	e := tool.Env{
 		Owner: owner, Conversation: c, At: at, Artifacts: k.artifacts, Renditions: k.renditions,
-		Workspace: w, Target: t, Locale: k.locale,
+		Workspace: w, Target: t, Locale: k.locale, Shown: k.shown,
 	}
 	if k.web != nil {
 		e.Fetch = k.fetch
@@ -96,6 +97,10 @@ func (as *Artifacts) write(ctx context.Context, p ArtifactAt, do func(*artifact.
 // Save makes the next version of what a person changed in p.IfVersion; see
 // [artifact.Workspace.Save] for what happens when that is not the newest.
 func (as *Artifacts) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
+	if d.Title != nil {
+		title := scrub.Line(*d.Title)
+		d.Title = &title
+	}
 	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
 }
 
@@ -118,7 +123,9 @@ func (as *Artifacts) StageNext(ctx context.Context, p ArtifactAt, u Upload) (Sta
 // Rename gives an artifact another title. The title that it has makes no
 // version.
 func (as *Artifacts) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
-	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Rename(ctx, p.ID, title, p.IfVersion) })
+	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
+		return w.Rename(ctx, p.ID, scrub.Line(title), p.IfVersion)
+	})
 }
 
 // Delete makes an artifact disappear from its branch; its versions stay.

@@ -175,6 +175,17 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// TakeResult hands in the result of a tool, {"tool","content"} with any content,
+// and returns it without media.
+func (c *Client) TakeResult(ctx context.Context, id artel.ConversationID, body io.Reader) (out app.ScrubbedResult, err error) {
+	req, err := c.request(ctx, http.MethodPost, "/conversations/"+string(id)+"/tool_results", body)
+	if err != nil {
+		return out, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return out, c.do(req, &out)
+}
+
 // Sign makes an address of a file, with its host, that opens it for whoever has
 // it for about d; 0 is an hour. Its ref is pinned.
 func (c *Client) Sign(ctx context.Context, ref artel.Ref, d time.Duration) (out SignedFile, err error) {

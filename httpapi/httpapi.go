@@ -67,6 +67,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.files()
 	f.storage()
 	f.tools()
+	f.toolResults()
 	f.models()
 	f.mechanisms()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -48,6 +48,7 @@ POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/messages
 POST   /conversations/{cid}/restore
+POST   /conversations/{cid}/tool_results
 POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /files/{ref}/sign

@@ -39,6 +39,13 @@ const (
 	ToolNotFound     Key = "tool.not_found"
 	ToolUnknown      Key = "tool.unknown"       // Name, Names
 	ToolBadArguments Key = "tool.bad_arguments" // Name, Problem
+	ToolTooLong      Key = "tool.too_long"      // Count, Problem
+)
+
+// What a model gets of a result that is too long to be shown.
+const (
+	ToolOffloaded    Key = "tool.offloaded"     // Count, Lines, Shape, ID, Ref, Next, Grep
+	ToolOffloadedGap Key = "tool.offloaded_gap" // Count
 )
 
 // The sentences of the demo model.

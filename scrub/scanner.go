@@ -136,7 +136,8 @@ func (s *scanner) dull(b []byte) int {
 // the scanner looks for.
 func (s *scanner) mayBegin(word []byte) bool {
 	if len(word) < 2 {
-		return true
+		x := sextets[word[0]] - 1
+		return x < 64 && (s.t.pairs[x]|s.t.hex[x] != 0 || x >= 62)
 	}
 	x, y := sextets[word[0]]-1, sextets[word[1]]-1
 	if x >= 64 || y >= 64 {
@@ -179,9 +180,11 @@ func wordOf(b []byte) string {
 // read before anything goes out.
 func (s *scanner) cutWord() {
 	word := s.w.ahead()
-	wait := len(word) < 2 || s.mayBegin(word) && len(word) < maxWord
-	for _, known := range words {
-		wait = wait || len(word) <= len(known) && known[:len(word)] == string(word)
+	wait := s.mayBegin(word) && len(word) < maxWord
+	before := s.w.before(1)
+	key := len(before) > 0 && before[0] == '"' // else only "data:" is meant
+	for i, known := range words {
+		wait = wait || len(word) <= len(known) && known[:len(word)] == string(word) && (key || i < 3)
 	}
 	switch {
 	case len(word) >= 2 && s.mayBegin(word):

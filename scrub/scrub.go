@@ -146,7 +146,7 @@ func Describe(_ context.Context, r io.Reader, h Hint) (string, error) {
 }
 
 // A Stream scrubs text that comes in pieces. It is used by one goroutine, and
-// closed.
+// closed or stopped.
 type Stream struct {
 	s    *scanner
 	out  bytes.Buffer

@@ -115,6 +115,9 @@ func (t *tables) signature(head []byte) string {
 	if len(head) == 0 {
 		return ""
 	}
+	if c := head[0]; c <= ' ' && bytes.HasPrefix(bytes.TrimLeft(head, "\x00 \t\r\n"), []byte("%PDF-")) {
+		return "application/pdf"
+	}
 	for _, i := range t.byFirst[head[0]] {
 		f := &t.formats[i]
 		if f.fits(head) && (f.check == nil || f.check(head)) {

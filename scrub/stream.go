@@ -21,8 +21,11 @@ func NewStream(ctx context.Context, keep Keep) *Stream {
 	st.next, st.stop = iter.Pull(func(wait func(struct{}) bool) {
 		st.s.w.read = func(p []byte) (int, error) {
 			for st.in == "" {
-				if st.last || !wait(struct{}{}) {
+				if st.last {
 					return 0, io.EOF
+				}
+				if !wait(struct{}{}) {
+					return 0, io.ErrClosedPipe // stopped
 				}
 			}
 			n := copy(p, st.in)
@@ -57,6 +60,13 @@ func (st *Stream) Close() (string, error) {
 		st.done = true
 	}
 	return st.take(), st.err
+}
+
+// Stop ends the text where it is not closed, and drops what was held back. Of
+// a stream that was closed it changes nothing.
+func (st *Stream) Stop() {
+	st.stop()
+	st.done = true
 }
 
 func (st *Stream) take() string {

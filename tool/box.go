@@ -14,6 +14,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/scrub"
 )
 
 // A Box is a set of tools, in the order in which they were put in. It does not
@@ -142,7 +143,32 @@ func (b *Box) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 		problem := e.Locale.Say(phrase.ToolBadArguments, map[string]any{"Name": name, "Problem": artel.Shorten(err.Error(), 1000)})
 		return Failed("%s\nJSON Schema: %s", problem, t.Schema), nil
 	}
-	return t.call(ctx, e, raw)
+	r, err := t.call(ctx, e, raw)
+	if err != nil {
+		return r, err
+	}
+	return e.settle(ctx, t.Tool, r)
+}
+
+// Arguments takes media out of the arguments of a call, before anybody is told
+// of it. told is what may be stored, shown and given to a model again, given is
+// what the tool is to get: the same, unless the tool takes contents, which it
+// gets as they are, and of which told says where media stood.
+func (b *Box) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
+	keep := e.keeper().Keep
+	takes := b.tools[name].Tool.TakesContent
+	if takes {
+		keep = scrub.Describe
+	}
+	text, err := scrub.Text(ctx, string(args), keep)
+	if err != nil {
+		return nil, nil, artel.Errorf(artel.KindOf(err), "tool.Arguments", artel.Shorten(name, MaxName), "%w", err)
+	}
+	told = json.RawMessage(text)
+	if takes {
+		return told, args, nil
+	}
+	return told, told, nil
 }
 
 func (t boxed) call(ctx context.Context, e *Env, args json.RawMessage) (r Result, err error) {

@@ -7,6 +7,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+
+	"github.com/artelhq/artel/scrub"
 )
 
 //go:embed create_artifact.md
@@ -24,15 +26,17 @@ type createArgs struct {
 }
 
 func createArtifact() Tool {
-	return Func("create_artifact", createDoc, func(ctx context.Context, e *Env, in createArgs) (Result, error) {
+	t := Func("create_artifact", createDoc, func(ctx context.Context, e *Env, in createArgs) (Result, error) {
 		id, err := own(e, in.ID)
 		if err != nil {
 			return mend(err)
 		}
-		a, err := e.Workspace.Create(ctx, id, in.Title, in.Content, cmp.Or(in.MediaType, in.ContentType, defaultType))
+		a, err := e.Workspace.Create(ctx, id, scrub.Line(in.Title), in.Content, cmp.Or(in.MediaType, in.ContentType, defaultType))
 		if err != nil {
 			return mend(err)
 		}
 		return done(a, "", fmt.Sprintf("Created artifact '%s'", a.ID)), nil
 	})
+	t.TakesContent = true
+	return t
 }

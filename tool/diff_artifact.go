@@ -40,7 +40,7 @@ func diffArtifact() Tool {
 			"content_type": "diff", "from": in.From, "to": d.To.Number, "added": d.Stats.Added, "removed": d.Stats.Removed,
 		}}, nil
 	})
-	t.Parallel = true
+	t.Parallel, t.ShowsContent = true, true
 	return t
 }
 

@@ -65,7 +65,7 @@ func getArtifact() Tool {
 		res.Metadata["step"], res.Metadata["reason"] = r.Route.Step, r.Route.Reason
 		return res, nil
 	})
-	t.Parallel = true
+	t.Parallel, t.ShowsContent = true, true
 	return t
 }
 

@@ -52,7 +52,7 @@ func grepArtifacts() Tool {
 			"content_type": "list", "count": g.matches, "complete": len(g.caps) == 0,
 		}}, nil
 	})
-	t.Parallel = true
+	t.Parallel, t.ShowsContent = true, true
 	return t
 }
 

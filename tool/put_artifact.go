@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/scrub"
 )
 
 //go:embed put_artifact.md
@@ -43,7 +44,7 @@ func putArtifact() Tool {
 		if here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation); !here && e.Artifacts == nil {
 			return mend(outOfReach(ref))
 		}
-		a, err := e.Workspace.Put(ctx, id, in.Title, ref)
+		a, err := e.Workspace.Put(ctx, id, scrub.Line(in.Title), ref)
 		if err != nil {
 			return mend(err)
 		}
@@ -61,7 +62,7 @@ func putFetched(ctx context.Context, e *Env, in putArgs, id artel.ArtifactID) (R
 	if err != nil {
 		return mend(err)
 	}
-	a, err := e.Workspace.Add(ctx, id, in.Title, staged)
+	a, err := e.Workspace.Add(ctx, id, scrub.Line(in.Title), staged)
 	if err != nil {
 		return mend(err)
 	}

@@ -48,7 +48,7 @@ func readArtifact() Tool {
 		p := turn(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
 		return Result{Content: f.slice(in, p), Metadata: readFacts(f)}, nil
 	})
-	t.Parallel = true
+	t.Parallel, t.ShowsContent = true, true
 	return t
 }
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+
+	"github.com/artelhq/artel/scrub"
 )
 
 //go:embed rename_artifact.md
@@ -23,7 +25,7 @@ func renameArtifact() Tool {
 		if err != nil {
 			return mend(err)
 		}
-		a, err := e.Workspace.Rename(ctx, id, in.Title, in.IfVersion)
+		a, err := e.Workspace.Rename(ctx, id, scrub.Line(in.Title), in.IfVersion)
 		if err != nil {
 			return mend(err)
 		}

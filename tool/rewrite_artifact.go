@@ -18,7 +18,7 @@ type rewriteArgs struct {
 }
 
 func rewriteArtifact() Tool {
-	return Func("rewrite_artifact", rewriteDoc, func(ctx context.Context, e *Env, in rewriteArgs) (Result, error) {
+	t := Func("rewrite_artifact", rewriteDoc, func(ctx context.Context, e *Env, in rewriteArgs) (Result, error) {
 		id, err := own(e, in.ID)
 		if err != nil {
 			return mend(err)
@@ -29,4 +29,6 @@ func rewriteArtifact() Tool {
 		}
 		return done(a, "", fmt.Sprintf("Successfully rewrote artifact '%s' (v%d)", a.ID, a.Version)), nil
 	})
+	t.TakesContent = true
+	return t
 }

@@ -40,6 +40,11 @@ type Tool struct {
 	Schema   json.RawMessage // JSON Schema (draft 2020-12) of the arguments, of type object
 	Parallel bool            // calls of one turn may run at the same time
 
+	// Its arguments hold what an artifact's text is to be, and its result shows
+	// what one is. Both are passed on as they are: a text that holds media as
+	// text is still text, and is written, read and matched letter by letter.
+	TakesContent, ShowsContent bool
+
 	// Call runs the tool. The arguments fit Schema. A failure that the model
 	// can mend is a Result with IsError; an error ends the run.
 	Call func(ctx context.Context, e *Env, args json.RawMessage) (Result, error)
@@ -63,6 +68,7 @@ type Env struct {
 	Fetch func(ctx context.Context, address string) (artifact.Staged, error)
 
 	Locale phrase.Locale
+	Shown  Shown // how much of a result is shown
 }
 
 // Result is what comes of a call.

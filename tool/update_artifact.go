@@ -32,7 +32,7 @@ type editArgs struct {
 }
 
 func updateArtifact() Tool {
-	return Func("update_artifact", updateDoc, func(ctx context.Context, e *Env, in updateArgs) (Result, error) {
+	t := Func("update_artifact", updateDoc, func(ctx context.Context, e *Env, in updateArgs) (Result, error) {
 		id, err := own(e, in.ID)
 		if err != nil {
 			return mend(err)
@@ -49,6 +49,8 @@ func updateArtifact() Tool {
 		r.Metadata["edits"] = hits(applied.Hits)
 		return r, nil
 	})
+	t.TakesContent = true
+	return t
 }
 
 func (in updateArgs) edits() ([]edit.Edit, error) {

@@ -42,8 +42,10 @@ type config struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`
 	Files struct {
-		PublicBase string `yaml:"public_base"` // address of a CDN in front of /api/v1/files/tool_results; default: none
-		Retention  string `yaml:"retention"`   // of what tools have left outside any run and nothing refers to, as 7d or 36h; default 7d; 0: for ever
+		PublicBase  string `yaml:"public_base"`  // address of a CDN in front of /api/v1/files/tool_results; default: none
+		Retention   string `yaml:"retention"`    // of what tools have left outside any run and nothing refers to, as 7d or 36h; default 7d; 0: for ever
+		InlineLimit int    `yaml:"inline_limit"` // bytes of a tool's result that events and answers show; default 102,400
+		ModelLimit  int    `yaml:"model_limit"`  // characters of it that a model is shown; default 20,000
 	} `yaml:"files"`
 	Artifacts struct {
 		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload; default 200 MB
@@ -75,6 +77,10 @@ type config struct {
 	path  string // "" where there is no file
 	lines []int  // on which the entries of services begin, where they are known
 }
+
+// minShown is the least that may be shown of a long result: what says that it
+// is one needs room too.
+const minShown = 1000
 
 const defaultConfig = "artel.yaml"
 
@@ -175,6 +181,11 @@ func (c *config) check() error {
 	}
 	if _, err := parseAge(c.Files.Retention); err != nil {
 		return fmt.Errorf("files.retention is %q: want days or hours, as in 7d or 36h", artel.Shorten(c.Files.Retention, 40))
+	}
+	for key, n := range map[string]int{"inline_limit": c.Files.InlineLimit, "model_limit": c.Files.ModelLimit} {
+		if n < 0 || n > 0 && n < minShown {
+			return fmt.Errorf("files.%s is %d: want at least %d, or none for the default", key, n, minShown)
+		}
 	}
 	if base := c.Files.PublicBase; base != "" {
 		u, err := url.Parse(base)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/scrub"
 )
 
 const (
@@ -91,7 +92,21 @@ func loopbackOnly(addr string) error {
 }
 
 func newLog(c config) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Log.Level}))
+	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Log.Level, ReplaceAttr: withoutMedia}))
+}
+
+// withoutMedia keeps bytes that travel as text out of the log: an error may
+// quote what somebody was sent.
+func withoutMedia(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(scrub.Line(v.String()))
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			a.Value = slog.StringValue(scrub.Line(err.Error()))
+		}
+	}
+	return a
 }
 
 func readScenario(path string) (*demo.Scenario, error) {

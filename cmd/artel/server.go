@@ -27,6 +27,7 @@ import (
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/tool"
 	"github.com/artelhq/artel/webui"
 )
 
@@ -96,8 +97,11 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
-		Files: app.FileOptions{Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone},
-		Web:   fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
+		Files: app.FileOptions{
+			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone,
+			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
+		},
+		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
 		Options: app.Options{
 			Artifacts: artifact.Options{MaxBytes: o.config.Artifacts.UploadLimit, Limits: o.config.limits()},
 			Caller:    model.CallerOptions{Log: s.log},

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"os"
 	"strings"
@@ -31,14 +32,20 @@ type Imports struct {
 	maxText  int64 // bytes of the text of one version, in UTF-8
 }
 
-// maxImport is the most bytes of a ZIP that is taken in.
-const maxImport = 4 << 30
+// zipOfVersions says how many of the largest versions may be in a ZIP that is
+// taken in: whoever allows for longer ones gets room for their export.
+const zipOfVersions = 20
 
 // newImports takes its limits from those of artifacts.
 func newImports(k *core, spoolDir string, o artifact.Options) *Imports {
+	maxBytes := cmp.Or(o.MaxBytes, artifact.DefaultMaxBytes)
+	maxZIP := int64(math.MaxInt64 - 1) // one more is read than is taken
+	if maxBytes < maxZIP/zipOfVersions {
+		maxZIP = zipOfVersions * maxBytes
+	}
 	return &Imports{
-		core: k, spoolDir: spoolDir, maxZIP: maxImport,
-		maxBytes: cmp.Or(o.MaxBytes, artifact.DefaultMaxBytes), maxText: int64(cmp.Or(o.MaxText, artifact.DefaultMaxText)),
+		core: k, spoolDir: spoolDir, maxZIP: maxZIP,
+		maxBytes: maxBytes, maxText: int64(cmp.Or(o.MaxText, artifact.DefaultMaxText)),
 	}
 }
 
@@ -87,7 +94,7 @@ func (is *Imports) Stage(ctx context.Context, body io.Reader) (_ *StagedImport, 
 		return nil, spoolError(err)
 	}
 	if n > is.maxZIP {
-		return nil, artel.Errorf(artel.TooLarge, op, "body", "more than the limit of %s", phrase.Size(is.maxZIP))
+		return nil, artel.Errorf(artel.TooLarge, op, "body", "more than the limit of %s, which is %d times that of one upload", phrase.Size(is.maxZIP), zipOfVersions)
 	}
 	s.Digest = artel.NewDigest([32]byte(sum.Sum(nil)))
 	s.archive, err = export.ReadZIP(ctx, f, n, export.ReadOptions{File: is.maxBytes})

@@ -3,11 +3,13 @@
 package app
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
 )
 
 // TestStageBounds: a ZIP over the limit is refused and leaves nothing on the
@@ -22,5 +24,17 @@ func TestStageBounds(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("%d files are left, %v", len(left), err)
+	}
+}
+
+// TestImportLimit: a ZIP of what may be uploaded can be taken in, whatever the
+// limit of an upload.
+func TestImportLimit(t *testing.T) {
+	for upload, want := range map[int64]int64{
+		0: 20 * artifact.DefaultMaxBytes, 5 << 30: 100 << 30, math.MaxInt64: math.MaxInt64 - 1, math.MaxInt64 / 2: math.MaxInt64 - 1,
+	} {
+		if got := newImports(nil, "", artifact.Options{MaxBytes: upload}).maxZIP; got != want {
+			t.Errorf("uploads of %d: got %d, want %d", upload, got, want)
+		}
 	}
 }

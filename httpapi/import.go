@@ -28,6 +28,7 @@ func (in *importInput) Resolve(ctx huma.Context) []error {
 
 func (f *face) imports() {
 	op := f.op(http.MethodPost, "/conversations/import", "import-conversation", "Make a new conversation of a ZIP that was exported", http.StatusCreated)
+	op.Description = "All of it appears at once, or nothing. The ZIP may have twenty times the bytes of the largest upload (`artifacts.upload_limit`)."
 	register(f, op, func(ctx context.Context, in *importInput) (*body[app.Imported], error) {
 		staged, err := f.app.Imports.Stage(ctx, form.Sent(in.request.Body))
 		if err != nil {

@@ -48,7 +48,7 @@ type config struct {
 		ModelLimit  int    `yaml:"model_limit"`  // characters of it that a model is shown; default 20,000
 	} `yaml:"files"`
 	Artifacts struct {
-		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload; default 200 MB
+		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload, and a twentieth of an imported ZIP; default 200 MB
 		InventoryPreview *int               `yaml:"inventory_preview"` // characters; default 200
 		TaskPlanCap      *int               `yaml:"task_plan_cap"`     // characters; default 16,000; 0: none
 		Placement        pipeline.Placement `yaml:"placement"`         // of plan and inventory: tail (default) or system

@@ -19,7 +19,7 @@ import (
 const formatZIP = "zip"
 
 // An exporting is what artel export is asked to do.
-type exporting struct{ format, out string }
+type exporting struct{ format, output string }
 
 func exportCommand(g *globals) *cobra.Command {
 	var e exporting
@@ -32,29 +32,29 @@ conversation it makes a ZIP with all messages, all files and all their versions.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&e.format, "format", "", "docx, html or md for a text (default docx), zip for a conversation")
-	flags.StringVarP(&e.out, "out", "o", "", "write to this file, which must not exist; default: the standard output")
+	flags.StringVarP(&e.output, "output", "o", "", "write to this file, which must not exist; default: the standard output")
 	return cmd
 }
 
 func (e exporting) run(cmd *cobra.Command, g *globals, of string) error {
-	if g.json && e.out == "" {
-		return usageError{errors.New("--json says what was written to a file: give --out FILE")}
+	if g.json && e.output == "" {
+		return usageError{errors.New("--json says what was written to a file: give --output FILE")}
 	}
 	d, err := e.open(cmd, g.client(), of)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if e.out == "" {
+	if e.output == "" {
 		_, err = io.Copy(cmd.OutOrStdout(), d)
 		return err
 	}
 	count := &counter{r: d}
-	if err := writeFile("export", e.out, count); err != nil {
+	if err := writeFile("export", e.output, count); err != nil {
 		return err
 	}
-	return g.print(cmd, exported{File: e.out, Filename: d.Filename, MediaType: d.MediaType, Version: d.Version, Size: count.n}, func(w printer) {
-		w.line(e.out)
+	return g.print(cmd, exported{File: e.output, Filename: d.Filename, MediaType: d.MediaType, Version: d.Version, Size: count.n}, func(w printer) {
+		w.line(e.output)
 	})
 }
 

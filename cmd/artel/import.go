@@ -17,6 +17,8 @@ func importCommand(g *globals) *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "zip FILE", Short: "Make a new conversation of a ZIP that artel export made", Args: usage(cobra.ExactArgs(1)),
+		Long: `Makes a new conversation of a ZIP that artel export made, all of it or nothing.
+The ZIP may have twenty times the server's artifacts.upload_limit.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {

@@ -18,6 +18,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -127,6 +128,37 @@ func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
 func (a *App) Purge(ctx context.Context) (int, error) {
 	k := a.Conversations.core
 	return k.store.Purge(ctx, k.now().Add(-keptDeleted))
+}
+
+// condenseAtOnce is how many artifacts are looked at in one step.
+const condenseAtOnce = 500
+
+// Condense takes edits out of the journals of every owner that were made longer
+// ago than age, and returns how many; see [artifact.Collection.Condense]. An
+// artifact that cannot be condensed does not keep the others.
+func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
+	k := a.Artifacts.core
+	before := k.now().Add(-age)
+	total := 0
+	var after store.Journal
+	var errs []error
+	for {
+		found, last, err := k.store.Journals(ctx, before, after, condenseAtOnce)
+		if err != nil {
+			return total, errors.Join(append(errs, err)...)
+		}
+		for _, j := range found {
+			n, err := k.artifacts.Condense(ctx, j, before)
+			total += n
+			if errs = append(errs, err); ctx.Err() != nil {
+				return total, errors.Join(errs...)
+			}
+		}
+		if last == (store.Journal{}) {
+			return total, errors.Join(errs...)
+		}
+		after = last
+	}
 }
 
 // Close stops the runs of this process, which end as interrupted with all that

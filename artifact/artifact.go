@@ -30,6 +30,10 @@
 // of a few copies of it, and the newest version opens as fast as if it were
 // the only one.
 //
+// The edits between versions stay in the journal until somebody asks for them
+// to go ([Collection.Condense]): what is visible then follows from what is
+// left, byte for byte, and the numbers between are not found any more.
+//
 // # Deleting
 //
 // A deletion is a version like any other, at which the artifact is not shown

@@ -35,6 +35,7 @@ type row struct {
 	strongest      artel.UpdateType // of what was folded into it
 	first          int              // parent of the first of them
 	order          int              // when it was made
+	gone           bool             // the journal has let go of it
 }
 
 func (r row) deleted() bool { return r.update == artel.UpdateDelete }
@@ -135,6 +136,19 @@ func spans(before, after string) int {
 
 func TestHistories(t *testing.T) {
 	t.Parallel()
+	// Most of the time, one text is edited in turns.
+	histories(t, 5, 20, "update", "update", "update", "create", "restore")
+}
+
+// TestCondensedHistories holds what is left of a journal to the same reference:
+// its runs make many edits, and every version reads as before.
+func TestCondensedHistories(t *testing.T) {
+	t.Parallel()
+	histories(t, 10, 30, "create", "create", "burst", "burst", "burst", "burst", "burst", "burst", "update", "update", "fold", "fold", "fold", "condense", "condense")
+}
+
+// histories takes random actions of all kinds, some of them more often.
+func histories(t *testing.T, shortest, longest int, often ...string) {
 	b := newBench(t, sqlite.Memory)
 	clock := start
 	b.options.Now = func() time.Time {
@@ -151,11 +165,12 @@ func TestHistories(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"create": h.create, "update": h.update, "rewrite": h.rewrite, "rename": h.rename, "delete": h.remove,
 			"restore": h.restore, "save": h.save, "read": h.read, "upload": h.upload, "fold": h.fold, "crash": h.crash,
+			"condense": h.condense, "burst": h.burst,
 			"look": func(t *rapid.T) { h.sameHeads(t, rapid.SampledFrom([]artel.MessageID{b.root, b.a, b.b}).Draw(t, "at")) },
 		}
-		// Most of the time, one text is edited in turns.
-		names := append(slices.Sorted(maps.Keys(actions)), "update", "update", "update", "create", "restore")
-		for range rapid.IntRange(5, 20).Draw(t, "length") {
+		names := append(slices.Sorted(maps.Keys(actions)), often...)
+		for range rapid.IntRange(shortest, longest).Draw(t, "length") {
+			h.moments = append(h.moments, moment{clock, h.ref.time})
 			actions[rapid.SampledFrom(names).Draw(t, "action")](t)
 		}
 		for _, at := range []artel.MessageID{b.root, b.a, b.b} {
@@ -171,6 +186,7 @@ type history struct {
 	ref     *reference
 	c       *artifact.Collection
 	writers []*writer
+	moments []moment
 }
 
 // crash loses what is only in memory.
@@ -229,9 +245,12 @@ func (h *history) create(t *rapid.T) {
 
 func (h *history) update(t *rapid.T) {
 	w, id, head, there := h.draw(t)
-	edits := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) edit.Edit {
+	h.updateBy(t, w, id, head, there, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) edit.Edit {
 		return edit.Edit{Old: passage(t, head.text), New: someText(t, "new")}
-	}), 1, 2).Draw(t, "edits")
+	}), 1, 2).Draw(t, "edits"))
+}
+
+func (h *history) updateBy(t *rapid.T, w *writer, id artel.ArtifactID, head row, there bool, edits []edit.Edit) {
 	n := ifVersion(t, head)
 	a, result, err := w.Update(background, id, edits, artifact.UpdateOptions{IfVersion: n})
 	if kind := refusedFor(head, there, false, n, true); kind != "" {
@@ -316,7 +335,7 @@ func (h *history) restore(t *rapid.T) {
 	case kind != "":
 	case to == 0, to == head.number && !head.deleted():
 		kind = artel.Invalid
-	case to > len(h.ref.rows[id]):
+	case to > len(h.ref.rows[id]), h.ref.rows[id][to-1].gone:
 		kind = artel.NotFound
 	case h.ref.rows[id][to-1].deleted():
 		kind = artel.Invalid
@@ -349,8 +368,11 @@ func (h *history) save(t *rapid.T) {
 		agree(t, a, err, head)
 	case base != head.number:
 		stale, ok := errors.AsType[*artifact.Stale](err)
-		if !ok || artel.CodeOf(err) != artifact.CodeStale || stale.Current.Version != head.number || stale.Merged == nil {
+		if !ok || artel.CodeOf(err) != artifact.CodeStale || stale.Current.Version != head.number || (stale.Merged == nil) != h.ref.rows[id][base-1].gone {
 			t.Fatalf("saved over version %d what was made from %d: %+v", head.number, base, err)
+		}
+		if stale.Merged == nil {
+			return
 		}
 		want := must[diff.Merged](t)(diff.Merge(background, h.ref.rows[id][base-1].text, content, head.text, diff.MergeOptions{
 			Mine: "yours", Base: fmt.Sprintf("version %d", base), Theirs: fmt.Sprintf("version %d", head.number),
@@ -373,7 +395,7 @@ func (h *history) read(t *rapid.T) {
 	w, id, head, there := h.draw(t)
 	number := max(0, rapid.IntRange(-2, len(h.ref.rows[id])+1).Draw(t, "number"))
 	text, a, err := w.Text(background, id, number)
-	if !there || number == 0 && head.deleted() || number > len(h.ref.rows[id]) {
+	if !there || number == 0 && head.deleted() || number > len(h.ref.rows[id]) || number > 0 && h.ref.rows[id][number-1].gone {
 		wantKind(t, err, artel.NotFound)
 		return
 	}
@@ -471,6 +493,11 @@ func (h *history) sameVersions(t *rapid.T) {
 	for id, rows := range h.ref.rows {
 		var want [3][]artifact.Entry // by scope; the fields that are compared
 		for _, s := range rows {
+			if s.gone {
+				_, err := h.c.TextAt(background, artel.Local, h.conv, id, s.number)
+				wantKind(t, err, artel.NotFound)
+				continue
+			}
 			e := artifact.Entry{Visible: s.visible, Live: s.live, Version: artel.Version{
 				Number: s.number, Parent: s.parent, Run: s.run, Message: s.at, Update: s.update, Title: s.title,
 			}}

@@ -76,6 +76,20 @@ type Upkeep interface {
 	// too, so that no ref ever means something else, and the journal has an
 	// edit without digest in their place.
 	Leftovers(ctx context.Context, before time.Time, remove bool) ([]Leftover, error)
+
+	// Journals looks at the next limit artifacts after one, in an order of its
+	// own, and returns those that may have edits to condense: folded ones,
+	// made before a time, which are not visible themselves. last is the last
+	// that it looked at, to go on after; it is zero when there are no more.
+	Journals(ctx context.Context, before time.Time, after Journal, limit int) (found []Journal, last Journal, err error)
+}
+
+// A Journal names the journal of one artifact. The zero Journal comes before
+// all.
+type Journal struct {
+	Owner        artel.Owner
+	Conversation artel.ConversationID
+	Artifact     artel.ArtifactID
 }
 
 // A Leftover is an artifact that nothing names.
@@ -210,6 +224,13 @@ type Versions interface {
 	// where it is binary. To thin what is thin changes nothing.
 	Thin(c artel.ConversationID, id artel.ArtifactID, number int) error
 
+	// Condense takes folded edits out of the journal, and gives others that are
+	// folded the Parent, Changes and Text by which they follow from what is
+	// left. Of kind Conflict, and nothing changes, where one of them is not
+	// there or not folded, or where the newest of all would go, whose number
+	// the next one follows.
+	Condense(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []Edit) error
+
 	// List returns the visible versions of every branch, oldest first.
 	List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error)
 
@@ -242,6 +263,7 @@ type EditQuery struct {
 	Number   int  // this one alone
 	After    int  // numbers above this one
 	Unfolded bool // only those that no visible version holds yet
+	Outline  bool // without Changes and Text
 }
 
 // An Edit is one row of the journal.

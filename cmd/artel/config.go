@@ -52,6 +52,7 @@ type config struct {
 		InventoryPreview *int               `yaml:"inventory_preview"` // characters; default 200
 		TaskPlanCap      *int               `yaml:"task_plan_cap"`     // characters; default 16,000; 0: none
 		Placement        pipeline.Placement `yaml:"placement"`         // of plan and inventory: tail (default) or system
+		EditRetention    string             `yaml:"edit_retention"`    // how long the edits between versions are kept, as 90d or 36h; default and 0: for ever
 	} `yaml:"artifacts"`
 	Edit struct { // how far an approximate match of old text may go
 		MaxRatio    *float64 `yaml:"max_ratio"`    // the part of the old text that may differ, 0 to 1; default 0.3
@@ -203,6 +204,9 @@ func (c *config) check() error {
 		return fmt.Errorf("transcription.upload_limit is %d: want a number of bytes, or none for the default", t.UploadLimit)
 	case c.Caption.Service == "" && c.Caption.Prompt != "":
 		return errors.New("caption.service is missing: it names the service that puts pictures into words")
+	}
+	if _, err := parseAge(c.Artifacts.EditRetention); err != nil {
+		return fmt.Errorf("artifacts.edit_retention is %q: want days or hours, as in 90d or 36h", artel.Shorten(c.Artifacts.EditRetention, 40))
 	}
 	if n := c.Artifacts.UploadLimit; n < 0 {
 		return fmt.Errorf("artifacts.upload_limit is %d: want a number of bytes, or none for the default", n)

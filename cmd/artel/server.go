@@ -264,6 +264,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.askServices(background) })
 	wg.Go(func() { s.tidy(background) })
 	wg.Go(func() { s.collect(background) })
+	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // else all stay
+		wg.Go(func() { s.condense(background, keep) })
+	}
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)

@@ -190,7 +190,11 @@ func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit
 	if err := t.known(op, c); err != nil {
 		return nil, err
 	}
-	query := "SELECT v.artifact, v.folded, v.text, " + versionColumns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
+	columns := "v.text, " + versionColumns
+	if q.Outline {
+		columns = "NULL, " + headColumns + ", NULL"
+	}
+	query := "SELECT v.artifact, v.folded, " + columns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
 	args := []any{t.owner, c}
 	if q.Unfolded {
 		query += " AND v.folded = 0"

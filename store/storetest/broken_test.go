@@ -26,6 +26,7 @@ type twin struct {
 	purge        func(ctx context.Context, before time.Time) (int, error)
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
 	leftovers    func(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error)
+	journals     func(ctx context.Context, before time.Time, after store.Journal, limit int) ([]store.Journal, store.Journal, error)
 	closing      func() error
 }
 
@@ -51,10 +52,14 @@ func (t *twin) Leftovers(ctx context.Context, before time.Time, remove bool) ([]
 	return t.leftovers(ctx, before, remove)
 }
 
+func (t *twin) Journals(ctx context.Context, before time.Time, after store.Journal, limit int) ([]store.Journal, store.Journal, error) {
+	return t.journals(ctx, before, after, limit)
+}
+
 func (t *twin) Close() error { return t.closing() }
 
 func newTwin(s store.Store) *twin {
-	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, closing: s.Close}
+	return &twin{Store: s, update: s.Update, view: s.View, overdue: s.Overdue, purge: s.Purge, digests: s.Digests, leftovers: s.Leftovers, journals: s.Journals, closing: s.Close}
 }
 
 // nouns breaks what a transaction hands out.
@@ -108,6 +113,8 @@ type (
 		get   func(artel.ConversationID, artel.ArtifactID, int) (artel.Version, error)
 		thin  func(artel.ConversationID, artel.ArtifactID, int) error
 		ids   func(artel.ConversationID) ([]artel.ArtifactID, error)
+
+		condense func(artel.ConversationID, artel.ArtifactID, []int, []store.Edit) error
 	}
 	brokenRuns struct {
 		store.Runs
@@ -240,6 +247,13 @@ func (b brokenVersions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, e
 	return b.ids(c)
 }
 
+func (b brokenVersions) Condense(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
+	if b.condense == nil {
+		return b.Versions.Condense(c, id, gone, kept)
+	}
+	return b.condense(c, id, gone, kept)
+}
+
 func (b brokenVersions) Thin(c artel.ConversationID, id artel.ArtifactID, n int) error {
 	if b.thin == nil {
 		return b.Versions.Thin(c, id, n)
@@ -353,6 +367,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, importTwins())
 	maps.Copy(broken, digestTwins())
 	maps.Copy(broken, leftoverTwins())
+	maps.Copy(broken, journalTwins())
 	maps.Copy(broken, renditionTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]

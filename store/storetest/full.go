@@ -82,6 +82,7 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Versions.Fold": func(tx store.Tx) error {
 			return tx.Versions.Fold(f.id, "doc", artel.Version{Number: f.unfolded}, &text)
 		},
+		"Versions.Condense":  func(tx store.Tx) error { return tx.Versions.Condense(f.id, "doc", nil, nil) },
 		"Versions.Artifacts": func(tx store.Tx) error { _, err := tx.Versions.Artifacts(f.id); return err },
 		"Versions.List":      func(tx store.Tx) error { _, err := tx.Versions.List(f.id, "doc"); return err },
 		"Versions.Edits":     func(tx store.Tx) error { _, err := tx.Versions.Edits(f.id, store.EditQuery{}); return err },

@@ -79,6 +79,8 @@ func clauses() []clause {
 		{"versions/text", versionsText},
 		{"versions/large text", versionsLargeText},
 		{"versions/utf-8", versionsUTF8},
+		{"versions/outline", versionsOutline},
+		{"versions/condense", versionsCondense},
 		{"versions/claim", versionsClaim},
 		{"versions/find", versionsFind},
 		{"runs/round trip", runsRoundTrip},
@@ -115,6 +117,7 @@ func clauses() []clause {
 		{"store/digests of one state", digestsOfOneState},
 		{"store/leftovers", leftoversOfTools},
 		{"store/leftovers that are named", leftoversNamed},
+		{"store/journals", journalsPages},
 		{"store/closed", closedIsUnavailable},
 	}
 }

@@ -355,4 +355,6 @@ func closedIsUnavailable(c *check) {
 		c.kind("Digests after Close", err, artel.Unavailable)
 	}
 	c.kind("the last of Digests after Close", err, artel.Unavailable)
+	_, _, err = c.s.Journals(c.ctx, c.now, store.Journal{}, 1)
+	c.kind("Journals after Close", err, artel.Unavailable)
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// When journals are condensed: not while the server has just begun to work.
+const (
+	firstCondensing = 15 * time.Minute
+	condensingEvery = 6 * time.Hour
+)
+
+// condense lets go of the edits that are older than the configuration keeps
+// them, from time to time.
+func (s *server) condense(ctx context.Context, keep time.Duration) {
+	next := time.NewTimer(firstCondensing)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		n, err := s.app.Condense(ctx, keep)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("edits between versions could not be removed", "err", err)
+		}
+		if n > 0 {
+			s.log.Info("edits between versions were removed", "edits", n, "older_than", keep.String())
+		}
+		next.Reset(condensingEvery)
+	}
+}

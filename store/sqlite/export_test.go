@@ -105,6 +105,3 @@ func Checkpoint(s *Store) error {
 	_, err := s.db.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
-
-// Carried waits for a checkpoint that is under way.
-func Carried(s *Store) { s.calls.Wait() }

@@ -10,8 +10,7 @@
 // transaction, in the goroutine of its caller, and whoever finds nobody behind
 // it commits for all. So one update alone is on disk after one sync, and many
 // at once are on disk after one sync too. A panic in an update stays with its
-// caller. What is in the log goes into the file beside the writer, see
-// checkpoint.go.
+// caller.
 //
 // The schema is in migrations/, applied forward only when the file is opened;
 // steps that SQL cannot do are in search.go and newest.go. Searches use an index of the parts
@@ -66,7 +65,6 @@ type Store struct {
 	options Options
 	db      *sql.DB
 	writer  *writer
-	carry   checkpointer
 	readers chan *session // nil elements stand for sessions not yet opened; nil in memory
 
 	mu     sync.Mutex // guards closed, and adding to calls
@@ -96,7 +94,6 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		o.Readers = 8
 	}
 	s := &Store{path: path, options: o}
-	s.carry.store = s
 	if path != Memory {
 		if err := makeFile(path); err != nil {
 			return nil, artel.Errorf(artel.Unavailable, op, path, "cannot open the database: %w", err)
@@ -148,7 +145,6 @@ func (s *Store) dsn() string {
 		"foreign_keys(1)",
 		"journal_mode(WAL)",
 		"synchronous(" + string(s.options.Synchronous) + ")",
-		fmt.Sprintf("wal_autocheckpoint(%d)", mostPages),
 	} {
 		q.Add("_pragma", p)
 	}
@@ -215,9 +211,6 @@ func (s *Store) Close() error {
 		if c := <-s.readers; c != nil {
 			_ = c.close()
 		}
-	}
-	if c := s.carry.session; c != nil {
-		_ = c.close()
 	}
 	var err error
 	if c := s.writer.session; c != nil {

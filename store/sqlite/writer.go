@@ -168,7 +168,6 @@ func (w *writer) commit() {
 		w.abort(&artel.Error{Op: "store.Update", Subject: w.store.path, Kind: artel.Unavailable, Err: err})
 		return
 	}
-	w.store.carry.committed(w.batch.updates)
 	close(w.batch.done)
 	w.batch = nil
 }

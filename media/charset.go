@@ -155,8 +155,7 @@ func startTrials(sample, head []byte, declared string) []trial {
 		if strings.HasPrefix(name, "utf-") || slices.ContainsFunc(trials, same) || len(trials) == maxTrials {
 			return
 		}
-		t := startTrial(name, confidence)
-		t.scratch = buffers
+		t := startTrial(name, confidence, buffers)
 		if t.feed(sample); !t.bad {
 			trials = append(trials, *t)
 		}
@@ -247,14 +246,14 @@ func documentCharset(head []byte) string {
 
 // startTrial returns a trial of a charset whose name [charsetName] made; it
 // has failed already when nobody knows the charset.
-func startTrial(charset string, confidence float64) *trial {
-	t := &trial{textVerdict: textVerdict{charset: charset, confidence: confidence, guessed: true}}
+func startTrial(charset string, confidence float64, buffers *scratch) *trial {
+	t := &trial{textVerdict: textVerdict{charset: charset, confidence: confidence, guessed: true}, scratch: buffers}
 	enc, err := lookup(charset)
 	if err != nil {
 		t.bad = true
 		return t
 	}
-	t.decoder, t.scratch = enc.NewDecoder(), new(scratch)
+	t.decoder = enc.NewDecoder()
 	return t
 }
 
@@ -349,7 +348,8 @@ func lookup(name string) (encoding.Encoding, error) {
 // DecodeText reads r to its end and returns it as UTF-8. The charset is one
 // that [Detect] gave, or any name of the WHATWG Encoding Standard; "" is
 // "utf-8". UTF-8 is returned as it is, a byte order mark included; the mark of
-// UTF-16 and UTF-32 is dropped. What does not decode becomes U+FFFD. The caller bounds r.
+// UTF-16 and UTF-32 is dropped. What does not decode becomes U+FFFD. The caller
+// bounds r.
 //
 // The error is of kind [artel.Unsupported] for an unknown charset and for one
 // whose decoder broke over the bytes, else what r failed with.

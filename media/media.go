@@ -123,7 +123,7 @@ func (s *Sniffer) watch(p []byte) {
 	case s.jis != nil:
 		s.jis.feed(p)
 	case before < headSize && !s.nul && hasShift(s.head[max(0, before-2):]):
-		s.jis = startTrial("iso-2022-jp", 0.95)
+		s.jis = startTrial("iso-2022-jp", 0.95, new(scratch))
 		s.jis.feed(s.head[:before])
 		s.jis.feed(p)
 	}
@@ -166,7 +166,8 @@ func (s *Sniffer) Info() artel.MediaInfo {
 
 // text decides whether the stream is text, and in which charset.
 func (s *Sniffer) text(declaredCharset string, claimed bool) textVerdict {
-	if s.jis != nil && !s.nul && s.jis.holds() {
+	// All of it is ASCII, so there has to be the way back, too.
+	if s.jis != nil && !s.nul && declaredCharset != "utf-8" && bytes.Contains(s.head, []byte("\x1B(")) && s.jis.holds() {
 		return s.jis.textVerdict
 	}
 	if s.utf8.valid() && !s.nul {

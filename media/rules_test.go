@@ -226,6 +226,22 @@ func TestTextThatBrokeOff(t *testing.T) {
 	}
 }
 
+// The escapes of ISO-2022-JP are believed only where they lead there and back,
+// and nobody says that the text is UTF-8.
+func TestEscapesAreNotAlwaysJapanese(t *testing.T) {
+	japanese := sample(t, "ja_iso2022jp.txt")
+	for text, want := range map[string]string{
+		string(japanese): "iso-2022-jp", "\x1b$B is how this log line begins\n": "utf-8", "\x1b$B\x1b(B\x1b[1m\xe4\xbb\x8a\n": "utf-8", "\x1b[31mred\x1b(B\n": "utf-8",
+	} {
+		if got := media.Detect([]byte(text), media.Hint{}); got.Kind != artel.KindText || got.Charset != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if got := media.Detect(japanese, media.Hint{DeclaredType: "text/plain; charset=utf-8"}); got.Charset != "utf-8" {
+		t.Errorf("declared as UTF-8: %+v", got)
+	}
+}
+
 // A document's own word about its charset counts, when the bytes agree.
 func TestDocumentsNameTheirCharset(t *testing.T) {
 	encode := func(s string) string {

@@ -125,10 +125,8 @@ func isText(mediaType string) bool {
 	switch {
 	case minor == "rtf":
 		return false
-	case major == "text", major == "message" && minor != "rfc822",
+	case major == "text", major == "message",
 		strings.HasSuffix(minor, "+xml"), strings.HasSuffix(minor, "+json"), strings.HasSuffix(minor, "+yaml"):
-		return true
-	case major == "message":
 		return true
 	case major != "application":
 		return false

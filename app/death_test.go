@@ -61,9 +61,11 @@ func (c *coroner) at(step string) error {
 	// What a commit appends to the log may have been written in part.
 	if n := len(c.deaths); n > 0 && step == "commit after" {
 		if before := len(c.deaths[n-1].log); before < len(log) {
-			for _, cut := range []int{before + (len(log)-before)/2, len(log) - 1} {
-				c.keep(death{"in the commit", db, log[:cut], c.told})
+			cut := before + (len(log)-before)/2
+			if n%2 == 0 {
+				cut = len(log) - 1
 			}
+			c.keep(death{"in the commit", db, log[:cut], c.told})
 		}
 	}
 	c.keep(d)

@@ -144,7 +144,7 @@ func TestHistories(t *testing.T) {
 // its runs make many edits, and every version reads as before.
 func TestCondensedHistories(t *testing.T) {
 	t.Parallel()
-	histories(t, 10, 30, "create", "create", "burst", "burst", "burst", "burst", "burst", "burst", "update", "update", "fold", "fold", "fold", "condense", "condense")
+	histories(t, 6, 16, "create", "create", "burst", "burst", "burst", "burst", "burst", "burst", "update", "update", "fold", "fold", "fold", "condense", "condense")
 }
 
 // histories takes random actions of all kinds, some of them more often.

@@ -20,85 +20,61 @@ import (
 	"github.com/artelhq/artel/store/storetest"
 )
 
-// An unlucky is a store of which one step fails, and the step.
-type unlucky struct {
-	steps *storetest.Steps
-	left  int // steps until then
-	step  string
-}
-
-// mostSteps are more than any write has.
-const mostSteps = 60
-
 var errStep = errors.New("the disk has failed")
 
-// fail makes the store of b fail at step k.
-func fail(b *bench, k int) *unlucky {
-	f := &unlucky{left: k}
-	f.steps = &storetest.Steps{Store: b.store, At: func(step string) error {
-		if f.left--; f.left == -1 {
-			f.step = step
+// TestEveryStepFails lets every step of every write fail, one after the other:
+// before and after each call of the transaction, before the commit and after
+// it. What failed has left nothing, what was committed is there whole, and the
+// same workspaces go on to the end that there is without failures.
+func TestEveryStepFails(t *testing.T) {
+	b := newBench(t, sqlite.Memory)
+	clock := start
+	b.options.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
+	rows := b.store
+	for _, op := range stepOperations(b) {
+		if err := op.run(); err != nil {
+			t.Fatalf("%s: %v", op.name, err)
+		}
+	}
+	whole := outline(t, b)
+
+	b.begin(t)
+	left, failed := 0, "" // steps until one fails; the one that did
+	b.store = &storetest.Steps{Store: rows, At: func(step string) error {
+		if left--; left == -1 {
+			failed = step
 			return errStep
 		}
 		return nil
 	}}
-	b.store = f.steps
-	return f
-}
-
-// TestEveryStepFails lets every step of every write fail, once each: before and
-// after each call of the transaction, before the commit and after it. What
-// failed has left nothing, what was committed is there whole, and the same
-// workspaces go on to the same end.
-func TestEveryStepFails(t *testing.T) {
-	whole := ""
 	names := map[string]bool{}
-	for k := -1; ; k++ {
-		b := newBench(t, sqlite.Memory)
-		clock := start
-		b.options.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
-		rows := b.store
-		f := fail(b, k)
-		for _, op := range stepOperations(b) {
-			before := ""
-			if f.left < mostSteps && f.step == "" { // it may be this one
-				before = dump(t, b, rows)
-			}
+	for _, op := range stepOperations(b) {
+		before := dump(t, b, rows)
+		for k := 0; ; k++ {
+			left, failed = k, ""
 			err := op.run()
-			if err == nil {
-				continue
+			if failed == "" && err == nil {
+				break // it has no more steps
 			}
 			if !errors.Is(err, errStep) {
-				t.Fatalf("step %d, %s: %s: %v", k, f.step, op.name, err)
+				t.Fatalf("%s, step %d, %s: %v", op.name, k, failed, err)
 			}
-			if before == "" {
-				t.Fatalf("%s takes more than %d steps", op.name, mostSteps)
-			}
-			names[f.step] = true
+			names[failed] = true
 			after := dump(t, b, rows)
-			if f.step == "commit after" {
+			if failed == "commit after" { // nobody was told, and it is done
 				if after == before {
-					t.Errorf("step %d: %s was committed and is not there", k, op.name)
+					t.Errorf("%s was committed and is not there", op.name)
 				}
-				continue // nobody was told, and it is done
+				break
 			}
 			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("step %d, %s: %s left something (-before +after):\n%s", k, f.step, op.name, diff)
-			}
-			if err := op.run(); err != nil {
-				t.Fatalf("step %d, %s: %s, again: %v", k, f.step, op.name, err)
+				t.Fatalf("%s, step %d, %s: it left something (-before +after):\n%s", op.name, k, failed, diff)
 			}
 		}
-		end := outline(t, b)
-		if k < 0 {
-			whole = end
-		}
-		if end != whole {
-			t.Errorf("step %d, %s: the end is\n%s\nand without a failure\n%s", k, f.step, end, whole)
-		}
-		if k >= 0 && f.step == "" { // there is no such step any more
-			break
-		}
+	}
+	left = -1
+	if end := outline(t, b); end != whole {
+		t.Errorf("the end is\n%s\nand without failures\n%s", end, whole)
 	}
 	for _, name := range []string{"Versions.Append", "Versions.Fold", "Versions.Thin", "Versions.Claim", "Versions.Condense", "Events.Append", "Artifacts.Head", "commit"} {
 		if !names[name+" before"] || !names[name+" after"] {

@@ -111,6 +111,7 @@ const (
 	TypeGIF        Key = "type.gif"
 	TypeWebP       Key = "type.webp"
 	TypeBMP        Key = "type.bmp"
+	TypeTIFF       Key = "type.tiff"
 	TypeSVG        Key = "type.svg"
 	TypePDF        Key = "type.pdf"
 	TypeWord       Key = "type.word"
@@ -167,6 +168,8 @@ func typeKey(mediaType string) Key {
 		return TypeWebP
 	case "image/bmp":
 		return TypeBMP
+	case "image/tiff":
+		return TypeTIFF
 	case "image/svg+xml":
 		return TypeSVG
 	case "application/pdf":

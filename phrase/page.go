@@ -321,4 +321,8 @@ const (
 	PageReasonRefused       Key = "page.reason_refused"      // Model
 	PageReasonRequestFull   Key = "page.reason_request_full" // Model
 	PageReasonNotMade       Key = "page.reason_not_made"
+	PageFitForms            Key = "page.fit_forms" // Model
+	PageFormConverted       Key = "page.form_converted"
+	PageFormExtracted       Key = "page.form_extracted"
+	PageFormTranscribed     Key = "page.form_transcribed"
 )

@@ -236,6 +236,7 @@ func TestTypeName(t *testing.T) {
 		{"image/gif", "GIF image", "GIF 图片"},
 		{"image/webp", "WebP image", "WebP 图片"},
 		{"image/bmp", "BMP image", "BMP 图片"},
+		{"image/tiff", "TIFF image", "TIFF 图片"},
 		{"image/svg+xml", "SVG image", "SVG 图片"},
 		{"application/pdf", "PDF document", "PDF 文档"},
 		{"application/msword", "Word document", "Word 文档"},

@@ -11,20 +11,25 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/phrase"
 )
 
 // A Fitting tells what the chosen model would get of the chosen files.
 type Fitting struct {
 	Service app.Service
-	Misfits []Misfit
+	Misfits []Misfit      // of which the model gets a description
+	Forms   []Misfit      // of which it gets the content in another form
 	Better  []app.Service // those that take all of them as they are
 }
 
-// A Misfit is a file that the model cannot take, and what it gets instead.
+// A Misfit is a file that the model cannot take as it is.
 type Misfit struct {
 	app.Fit
 	Icon string
 }
+
+// Says is the form in which the model gets the file.
+func (m Misfit) Says() phrase.Key { return phrase.Key("page.form_" + string(m.Step)) }
 
 // fit answers what a model would get of files, by their beginnings: a form of
 // "service", and for each file a part "head" with its name, followed by its
@@ -51,8 +56,13 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, fit := range fits {
-		if fit.Step == artel.StepDescribed {
-			f.Misfits = append(f.Misfits, Misfit{fit, iconOf(fit.Info.Kind, fit.Info.MediaType)})
+		m := Misfit{fit, iconOf(fit.Info.Kind, fit.Info.MediaType)}
+		switch fit.Step {
+		case artel.StepNative:
+		case artel.StepDescribed:
+			f.Misfits = append(f.Misfits, m)
+		default:
+			f.Forms = append(f.Forms, m)
 		}
 	}
 	for _, s := range ui.app.Models.Services(r.Context()) {

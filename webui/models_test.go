@@ -75,6 +75,12 @@ func TestModels(t *testing.T) {
 	b.do(click("#model"), see("#picker"), click(`#picker label:has([value="reader"])`))
 	b.until(`document.querySelector("#fit .note.warn") !== null`)
 	b.do(chromedp.KeyEvent(kb.Escape))
+	b.do(choose(sample(t, "brief.pdf")))
+	b.until(`document.querySelector("#fit .forms") !== null`)
+	b.says("#fit .forms", "brief.pdf", "the text in it")
+	b.picture("forms")
+	b.do(click(`#chosen button[aria-label="Remove brief.pdf"]`))
+	b.until(`document.querySelector("#fit .forms") === null`)
 	b.do(click(`#chosen button[aria-label="Remove photo.jpg"]`))
 	b.until(`!document.querySelector("#fit .note")`)
 

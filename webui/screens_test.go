@@ -45,13 +45,13 @@ var (
 	}
 )
 
-// Pictures of the page in nine states, light and dark, wide and narrow: each
+// Pictures of the page in eleven states, light and dark, wide and narrow: each
 // can be taken and shows something. ARTEL_SCREENS names the folder in which they
 // are kept, none of them large.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	fresh := newSiteOf(t, setup{})
-	s := newSiteOf(t, setup{demo: script(t, gallery), services: []model.Service{textOnly, sharp}})
+	s := newSiteOf(t, setup{demo: script(t, gallery), sees: true, services: []model.Service{textOnly, sharp}})
 	id := s.visited(t)
 	c := s.URL + "/c/" + string(id)
 	sheet := steps(click(`main [popovertarget="sidebar"]`), see("#sidebar"))
@@ -60,10 +60,13 @@ func TestScreens(t *testing.T) {
 		{name: "warning", url: s.URL, then: steps(write("What does the picture show?"), choose(sample(t, "photo.jpg")), see("#fit .note"))},
 		{name: "picker", url: s.URL, then: steps(click("#model"), see("#picker"))},
 		{name: "conversation", url: c, then: steps(see("#messages .call"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".call")[1].open = true; document.querySelectorAll(".call")[1].scrollIntoView()`))},
+		{name: "ways", url: c, then: steps(see(".message.user .way summary"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".message.user .way details")[0].open = true; document.getElementById("scroller").scrollTop = 0`))},
 		{name: "report", url: c + "/a/report", then: steps(see("#viewer"))},
 		{name: "table", url: c + "/a/prices.csv", then: steps(see("#viewer table"))},
 		{name: "list", url: c + "?search=files", wide: steps(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent("report"), see(".excerpt")), slim: sheet},
 		{name: "settings", url: s.URL + "/settings"},
+		{name: "models", url: s.URL + "/settings", then: steps(see("#s-sharp"), chromedp.Evaluate[chromedp.Void](`if (!document.querySelector("#s-sharp .probed")) document.querySelector("#s-sharp form button").click()`),
+			see("#s-sharp .probed"), chromedp.Evaluate[chromedp.Void](`document.querySelector("#s-sharp details")?.setAttribute("open", ""); document.getElementById("s-sharp").scrollIntoView()`))},
 		{name: "running", url: c, then: steps(see("#messages"), write("Now compare the two suppliers, and keep the table up to date."), click("#composer .send"), see(".message.writing"))},
 	}
 	b := openTab(t, 1440, 900)

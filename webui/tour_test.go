@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/demo"
+)
+
+// One conversation with a picture in two formats, a PDF, a Word document, a
+// recording and a film is answered under four sets of capabilities, and the way
+// of each attachment can be seen and is right.
+func TestTourOfAttachments(t *testing.T) {
+	t.Parallel()
+	var entries []any
+	sets := []struct {
+		id    string
+		input []any
+		ways  map[string]string // what is said of each file
+	}{
+		{"reader", []any{"text"}, map[string]string{
+			"alpha.png": "only its name and kind", "pic.tiff": "only its name and kind", "brief.pdf": "its text was sent",
+			"brief.docx": "its text was sent", "tone.mp3": "only its name and kind", "clip.mp4": "only its name and kind",
+		}},
+		{"seer", []any{"text", "vision"}, map[string]string{
+			"alpha.png": "sent as it is", "pic.tiff": "converted to", "brief.pdf": "its text was sent",
+			"brief.docx": "its text was sent", "tone.mp3": "only its name and kind", "clip.mp4": "only its name and kind",
+		}},
+		{"filer", []any{"text", "file"}, map[string]string{
+			"alpha.png": "only its name and kind", "pic.tiff": "only its name and kind", "brief.pdf": "sent as it is",
+			"brief.docx": "sent as it is", "tone.mp3": "sent as it is", "clip.mp4": "sent as it is",
+		}},
+		{"polymath", []any{"text", "vision", "file", "audio", "video"}, map[string]string{
+			"alpha.png": "sent as it is", "pic.tiff": "sent as it is", "brief.pdf": "sent as it is",
+			"brief.docx": "sent as it is", "tone.mp3": "sent as it is", "clip.mp4": "sent as it is",
+		}},
+	}
+	for _, set := range sets {
+		e := map[string]any{"id": set.id, "name": strings.ToUpper(set.id[:1]) + set.id[1:], "dialect": "demo", "model": "demo-" + set.id, "capabilities": map[string]any{"input": set.input}}
+		if set.id == "seer" {
+			e["accepts"] = []any{"image/png", "image/jpeg"}
+		}
+		entries = append(entries, e)
+	}
+	services, findings := model.ParseServices(entries, "test.json", func(string) string { return "" })
+	for _, f := range findings {
+		for _, w := range f.Warnings() {
+			t.Error(w)
+		}
+	}
+	s := newSiteOf(t, setup{services: services, demo: demo.Options{}})
+	b := openTab(t, 1280, 900)
+	prefer(b, "light", true)
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(sets[0].ways)) {
+		files = append(files, sample(t, name))
+	}
+	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(files...))
+	for i, set := range sets {
+		b.do(click("#model"), see("#picker"), click(fmt.Sprintf(`#picker label:has([value=%q])`, set.id)), press("\x1b"))
+		b.send(fmt.Sprintf("Look at these, %d.", i+1))
+		b.rest()
+		b.script(`document.querySelectorAll(".message.user .way details").forEach((d) => { d.open = true; })`)
+		for name, want := range set.ways {
+			got := eval[string](b, fmt.Sprintf(`[...document.querySelectorAll(".message.user li")].find((li) => li.querySelector("bdi")?.innerText === %q)?.innerText ?? ""`, name))
+			said, _, _ := strings.Cut(got, "Before")
+			if !strings.Contains(said, want) || !strings.Contains(said, services[i].Name) || !strings.Contains(said, "Tokens") {
+				t.Errorf("%s, %s: the page does not say %q:\n%s", set.id, name, want, got)
+			}
+			if changed := i > 0 && sets[i-1].ways[name] != want; changed && !strings.Contains(got, sets[i-1].ways[name]) {
+				t.Errorf("%s, %s: nothing is said of the call before:\n%s", set.id, name, got)
+			}
+		}
+		b.script(`document.getElementById("scroller").scrollTop = 0`)
+		b.picture("tour-" + set.id)
+	}
+	// A page that is loaded anew says the same.
+	const ways = `[...document.querySelectorAll(".message.user .files li")].map((li) => li.textContent.replace(/\s+/g, " "))`
+	live := eval[[]string](b, ways)
+	b.do(chromedp.Reload(), see("#messages"))
+	b.script(`document.getElementById("scroller").scrollTop = 0`)
+	b.until(`document.getElementById("older") === null`)
+	if diff := cmp.Diff(live, eval[[]string](b, ways)); diff != "" {
+		t.Errorf("loaded anew the ways differ (- live, + loaded):\n%s", diff)
+	}
+}

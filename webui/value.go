@@ -165,9 +165,19 @@ func (v view) named(s facts, content string) (out Value, all bool) {
 	return Value{}, false
 }
 
+// media is the kind of bytes that a result is about: its content type, or text
+// where that says how a text is shown.
+func (s facts) media() artel.MediaKind {
+	switch s.kind {
+	case "json", "table", "list", "diff", "markdown", "code", "text":
+		return artel.KindText
+	}
+	return artel.MediaKind(s.kind)
+}
+
 // addressed is a file of this server.
 func (v view) addressed(s facts, address string) Value {
-	info := artel.MediaInfo{MediaType: s.mediaType, Kind: artel.MediaKind(s.kind), Size: s.size}
+	info := artel.MediaInfo{MediaType: s.mediaType, Kind: s.media(), Size: s.size}
 	switch major, _, _ := strings.Cut(s.mediaType, "/"); major {
 	case "image", "audio", "video":
 		info.Kind = artel.MediaKind(major)
@@ -194,7 +204,7 @@ func (v view) card(s facts, address string) File {
 		view = artifactURL(v.conversation, s.ref)
 	}
 	return File{
-		Name: s.name, Icon: iconOf(artel.MediaKind(s.kind), s.mediaType), URL: view, About: strings.Join(about, " · "),
+		Name: s.name, Icon: iconOf(s.media(), s.mediaType), URL: view, About: strings.Join(about, " · "),
 		Download: template.URL(address), //nolint:gosec // "" or an address of this server's files
 	}
 }

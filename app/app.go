@@ -51,7 +51,10 @@ type Config struct {
 	Agents    []agent.Definition // nil: the shipped ones
 	Files     FileOptions
 	Web       *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
-	Options   Options
+	// Reload reads anew which services there are and replaces them in
+	// Services; nil: they cannot be reloaded.
+	Reload  func(context.Context) error
+	Options Options
 }
 
 // Options are what may be left out.
@@ -177,6 +180,7 @@ type core struct {
 	agents     []agent.Definition
 	box        *tool.Box
 	caller     *model.Caller
+	reload     func(context.Context) error
 	engine     *agent.Engine
 	web        *http.Client
 	shown      tool.Shown
@@ -190,7 +194,7 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, web: c.Web, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, web: c.Web, reload: c.Reload, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()

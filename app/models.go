@@ -38,6 +38,15 @@ func (m *Models) Marks(_ context.Context, id artel.ServiceID) []model.Mark {
 	return m.services.Marks(id)
 }
 
+// Reload reads the services anew from where they are configured. When that
+// fails, which is of kind Invalid, they stay as they are.
+func (m *Models) Reload(ctx context.Context) error {
+	if m.reload == nil {
+		return artel.Errorf(artel.Unsupported, "app.Models.Reload", "", "the services of this server cannot be read anew; start it again")
+	}
+	return m.reload(ctx)
+}
+
 // probeTime is the longest that trying out a service may take.
 const probeTime = 5 * time.Minute
 

@@ -139,10 +139,27 @@ type serviceInput struct {
 	ID artel.ServiceID `path:"id" maxLength:"256"`
 }
 
+func (f *face) serviceViews(ctx context.Context) []ServiceView {
+	def := f.app.Models.Default(ctx).ID
+	var items []ServiceView
+	for _, s := range f.app.Models.Services(ctx) {
+		items = append(items, ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), def))
+	}
+	return items
+}
+
 func (f *face) models() {
 	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[app.Finding]], error) {
 			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)
+		})
+	register(f, f.op(http.MethodPost, "/services/reload", "reload-services",
+		"Read anew which services are configured; when that fails, they stay as they were", http.StatusOK),
+		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {
+			if err := f.app.Models.Reload(ctx); err != nil {
+				return nil, err
+			}
+			return answer(listOf(f.serviceViews(ctx), ""), nil)
 		})
 	register(f, f.op(http.MethodPost, "/services/{id}/probe", "probe-service",
 		"Try out what a service takes: up to 6 small model calls, at its price, whose results are kept", http.StatusOK),
@@ -161,11 +178,6 @@ func (f *face) models() {
 		})
 	register(f, f.op(http.MethodGet, "/services", "list-services", "List the services with what is known of them and from where", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[ServiceView]], error) {
-			def := f.app.Models.Default(ctx).ID
-			var items []ServiceView
-			for _, s := range f.app.Models.Services(ctx) {
-				items = append(items, ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), def))
-			}
-			return answer(listOf(items, ""), nil)
+			return answer(listOf(f.serviceViews(ctx), ""), nil)
 		})
 }

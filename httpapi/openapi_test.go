@@ -56,6 +56,7 @@ POST   /gc
 POST   /media/detect
 POST   /route
 POST   /runs/{rid}/cancel
+POST   /services/reload
 POST   /services/{id}/probe
 PUT    /conversations/{cid}/artifacts/{id}
 `

@@ -72,6 +72,7 @@ const (
 	NotAllowed       Problem = "not_allowed"        // the key is refused; Detail: the status
 	BadAnswer        Problem = "bad_answer"         // not what such a server says; Detail: the status, where it is no success
 	OtherServer      Problem = "other_server"       // somebody else is at the address
+	Unreadable       Problem = "unreadable"         // the file, as it is now: what it held before still counts; Detail: why
 	NoAnswer         Problem = "no_answer"          // not in time, or the connection failed; Detail: how
 )
 

@@ -121,6 +121,17 @@ func (r *Registry) Replace(services []Service, findings []Finding, defaultID art
 	r.look()
 }
 
+// Tell replaces the findings alone.
+func (r *Registry) Tell(findings []Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = make([]Finding, len(findings))
+	for i, f := range findings {
+		r.found[i] = f.clone()
+	}
+	r.look()
+}
+
 // look makes a snapshot of what is there; r.mu is held.
 func (r *Registry) look() {
 	s := &snapshot{byID: make(map[artel.ServiceID]int, len(r.given)+1), clock: r.ledger.opts.Now}

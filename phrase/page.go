@@ -194,7 +194,8 @@ const (
 	PageWhyNotAllowed       Key = "page.why_not_allowed" // Detail
 	PageWhyBadAnswer        Key = "page.why_bad_answer"  // Detail
 	PageWhyOtherServer      Key = "page.why_other_server"
-	PageWhyNoAnswer         Key = "page.why_no_answer" // Detail
+	PageWhyUnreadable       Key = "page.why_unreadable" // Detail
+	PageWhyNoAnswer         Key = "page.why_no_answer"  // Detail
 	PageKeySend             Key = "page.key_send"
 	PageKeyLine             Key = "page.key_line"
 	PageKeySearch           Key = "page.key_search"

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type config struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
 	} `yaml:"log"`
 
+	asked string // what --config names; "": the default
 	path  string // "" where there is no file
 	lines []int  // on which the entries of services begin, where they are known
 }
@@ -88,7 +90,7 @@ const defaultConfig = "artel.yaml"
 // loadConfig reads the file at path, or ./artel.yaml where that exists. The
 // error names file and line, and for an unknown key the nearest known one.
 func loadConfig(path string) (config, error) {
-	var c config
+	c := config{asked: path}
 	chosen := path != ""
 	if !chosen {
 		path = defaultConfig
@@ -313,6 +315,18 @@ func checkKeys(n ast.Node, t reflect.Type, under string) error {
 	}
 	return nil
 }
+
+// file is where the configuration is, or would be.
+func (c config) file() string { return cmp.Or(c.path, c.asked, defaultConfig) }
+
+// withServices returns c with the services of next.
+func (c config) withServices(next config) config {
+	c.Services, c.ServicesFile, c.DefaultService, c.path, c.lines = next.Services, next.ServicesFile, next.DefaultService, next.path, next.lines
+	return c
+}
+
+// others returns c without what a reload takes over.
+func (c config) others() config { return c.withServices(config{}) }
 
 // relative makes a path of the configuration file relative to that file.
 func (c config) relative(path string) string {

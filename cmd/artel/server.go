@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +38,7 @@ type server struct {
 	opened   os.FileInfo // the file that was opened there
 	purged   atomic.Bool // something was, since garbage was collected last
 	services *model.Registry
+	looking  sync.Mutex      // for the next two, and what is configured
 	found    []model.Service // configured and from the environment
 	findings []model.Finding // where they were looked for
 	config   config
@@ -97,6 +97,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
 			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
 		},
+		Reload: s.reload,
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
@@ -142,110 +143,6 @@ func faces(api, page http.Handler) http.Handler {
 	})
 }
 
-// modelClient may reach this machine and private networks, because the
-// operator names the services.
-func modelClient() *http.Client {
-	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment})
-}
-
-// spoken are the dialects that there are providers for.
-func spoken() []model.Dialect { return []model.Dialect{model.OpenAI, model.Demo} }
-
-// findServices takes services from the configuration, then the environment.
-func (s *server) findServices() error {
-	configured, findings, err := s.config.configured()
-	if err != nil {
-		return err
-	}
-	model.Reach(configured, findings, spoken()...)
-	for _, f := range findings {
-		for _, w := range f.Warnings() {
-			s.log.Warn("configuration: " + w)
-		}
-	}
-	opened, doors := model.Discover(os.Getenv, spoken()...)
-	s.found, s.findings = append(configured, opened...), append(findings, doors...)
-	s.services = model.NewRegistry(nil, "")
-	s.replaceServices(s.found, append(slices.Clip(s.findings), model.LocalServersIn(os.Getenv).Findings()...))
-	return nil
-}
-
-func (s *server) replaceServices(services []model.Service, findings []model.Finding) {
-	s.services.Replace(services, findings, s.config.DefaultService)
-}
-
-// nameModels asks the endpoints that were given without a model which one they
-// have, before anybody can send a message that would go to the demo instead.
-func (s *server) nameModels(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
-	defer stop()
-	findings := slices.Clone(s.findings)
-	for i, service := range s.found {
-		if service.Model != "" || service.BaseURL == "" {
-			continue
-		}
-		named, err := model.Complete(ctx, s.http, service)
-		if err != nil {
-			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
-			named.Problem = artel.Shorten(err.Error(), 300)
-			blame(findings, service.ID, err)
-		}
-		s.found[i] = named
-	}
-	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
-}
-
-// blame notes where a service was found that it could not be asked.
-func blame(findings []model.Finding, id artel.ServiceID, err error) {
-	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
-		findings[i].Blame(err)
-	}
-}
-
-// askServices completes what only the services themselves know, and looks for
-// model servers on this machine. It takes a few seconds at most; who has not
-// answered by then is left as it was.
-func (s *server) askServices(parent context.Context) {
-	ctx, stop := context.WithTimeout(parent, 10*time.Second)
-	defer stop()
-	local, neighbors, err := model.DiscoverLocal(ctx, s.http, model.LocalServersIn(os.Getenv))
-	if err != nil && parent.Err() == nil {
-		s.log.Warn("a model server on this machine answered badly", "err", err)
-	}
-	found, findings := slices.Clone(s.found), slices.Clone(s.findings)
-	for i, service := range found {
-		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
-			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
-			blame(findings, service.ID, err)
-		}
-		if service.Model == "" && found[i].Model != "" {
-			found[i].Problem = "" // it was that nobody had named one
-		}
-	}
-	if parent.Err() != nil {
-		return
-	}
-	s.replaceServices(append(found, local...), append(findings, neighbors...))
-	if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
-		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
-	}
-	s.checkWords()
-}
-
-// checkWords warns of services that are to put media into words and cannot.
-func (s *server) checkWords() {
-	if id := s.config.Transcription.Service; id != "" {
-		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.Dialect.Transcribes() {
-			s.log.Warn("configuration: transcription.service names none that can write recordings down; they are described", "service", id)
-		}
-	}
-	if id := s.config.Caption.Service; id != "" {
-		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.OnWire().Capabilities.Has(artel.CanVision) {
-			s.log.Warn("configuration: caption.service names none that sees; pictures are not put into words", "service", id)
-		}
-	}
-}
-
 // serve answers on l until ctx ends, then stops in good order: no new
 // requests, runs ended with all they acknowledged kept, streams closed.
 func (s *server) serve(ctx context.Context, l net.Listener) error {
@@ -261,12 +158,12 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.askServices(background) })
 	wg.Go(func() { s.tidy(background) })
 	wg.Go(func() { s.collect(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // else all stay
 		wg.Go(func() { s.condense(background, keep) })
 	}
+	wg.Go(func() { s.keepServices(background) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/model"
+)
+
+// modelClient may reach this machine and private networks, because the
+// operator names the services.
+func modelClient() *http.Client {
+	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment})
+}
+
+// spoken are the dialects that there are providers for.
+func spoken() []model.Dialect { return []model.Dialect{model.OpenAI, model.Demo} }
+
+// findServices takes services from the configuration, then the environment.
+func (s *server) findServices() error {
+	if err := s.lookForServices(s.config); err != nil {
+		return err
+	}
+	s.services = model.NewRegistry(nil, "")
+	s.replaceServices(s.found, append(slices.Clip(s.findings), model.LocalServersIn(os.Getenv).Findings()...))
+	return nil
+}
+
+// lookForServices notes what is in the configuration and the environment. When
+// it fails, nothing has changed.
+func (s *server) lookForServices(c config) error {
+	configured, findings, err := c.configured()
+	if err != nil {
+		return err
+	}
+	model.Reach(configured, findings, spoken()...)
+	for _, f := range findings {
+		for _, w := range f.Warnings() {
+			s.log.Warn("configuration: " + w)
+		}
+	}
+	opened, doors := model.Discover(os.Getenv, spoken()...)
+	s.config, s.found, s.findings = c, append(configured, opened...), append(findings, doors...)
+	return nil
+}
+
+func (s *server) replaceServices(services []model.Service, findings []model.Finding) {
+	s.services.Replace(services, findings, s.config.DefaultService)
+}
+
+// nameModels asks the endpoints that were given without a model which one they
+// have, before anybody can send a message that would go to the demo instead.
+func (s *server) nameModels(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	findings := slices.Clone(s.findings)
+	for i, service := range s.found {
+		if service.Model != "" || service.BaseURL == "" {
+			continue
+		}
+		named, err := model.Complete(ctx, s.http, service)
+		if err != nil {
+			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
+			named.Problem = artel.Shorten(err.Error(), 300)
+			blame(findings, service.ID, err)
+		}
+		s.found[i] = named
+	}
+	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
+}
+
+// blame notes where a service was found that it could not be asked.
+func blame(findings []model.Finding, id artel.ServiceID, err error) {
+	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
+		findings[i].Blame(err)
+	}
+}
+
+// askServices completes what only the services themselves know, and looks for
+// model servers on this machine. It takes a few seconds at most; who has not
+// answered by then is left as it was.
+func (s *server) askServices(parent context.Context) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	s.ask(parent)
+}
+
+func (s *server) ask(parent context.Context) {
+	ctx, stop := context.WithTimeout(parent, 10*time.Second)
+	defer stop()
+	local, neighbors, err := model.DiscoverLocal(ctx, s.http, model.LocalServersIn(os.Getenv))
+	if err != nil && parent.Err() == nil {
+		s.log.Warn("a model server on this machine answered badly", "err", err)
+	}
+	found, findings := slices.Clone(s.found), slices.Clone(s.findings)
+	for i, service := range found {
+		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
+			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
+			blame(findings, service.ID, err)
+		}
+		if service.Model == "" && found[i].Model != "" {
+			found[i].Problem = "" // it was that nobody had named one
+		}
+	}
+	if parent.Err() != nil {
+		return
+	}
+	s.replaceServices(append(found, local...), append(findings, neighbors...))
+	if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
+		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
+	}
+	s.checkWords()
+}
+
+// checkWords warns of services that are to put media into words and cannot.
+func (s *server) checkWords() {
+	if id := s.config.Transcription.Service; id != "" {
+		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.Dialect.Transcribes() {
+			s.log.Warn("configuration: transcription.service names none that can write recordings down; they are described", "service", id)
+		}
+	}
+	if id := s.config.Caption.Service; id != "" {
+		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.OnWire().Capabilities.Has(artel.CanVision) {
+			s.log.Warn("configuration: caption.service names none that sees; pictures are not put into words", "service", id)
+		}
+	}
+}
+
+// keepServices asks the services what they have, and looks for them anew when
+// a file that names them changes and on SIGHUP, until ctx ends.
+func (s *server) keepServices(ctx context.Context) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGHUP)
+	defer signal.Stop(told)
+	seen := s.serviceFiles()
+	s.askServices(ctx)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-told:
+		case <-tick.C:
+			if slices.Equal(s.serviceFiles(), seen) {
+				continue
+			}
+		}
+		seen = s.serviceFiles()
+		_ = s.reload(ctx) // it says so in the log and in the findings
+	}
+}
+
+// A fileState is what changes when a file does.
+type fileState struct {
+	path string
+	size int64
+	time time.Time
+}
+
+// serviceFiles are the files that name services, as they are now.
+func (s *server) serviceFiles() []fileState {
+	s.looking.Lock()
+	paths := []string{s.config.file(), s.config.relative(s.config.ServicesFile)}
+	s.looking.Unlock()
+	var out []fileState
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			out = append(out, fileState{path, info.Size(), info.ModTime()})
+		} else {
+			out = append(out, fileState{path: path})
+		}
+	}
+	return out
+}
+
+// reload reads the configuration again and takes the services that it names
+// now; its other settings hold from the next start. When it cannot be read, the
+// services stay as they are, and the log and a finding say why.
+func (s *server) reload(ctx context.Context) error {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	next, err := loadConfig(s.config.asked)
+	if err == nil {
+		if !reflect.DeepEqual(next.others(), s.config.others()) {
+			s.log.Warn("configuration: what is no service has changed too; it takes effect at the next start")
+		}
+		err = s.lookForServices(s.config.withServices(next))
+	}
+	if err != nil {
+		s.log.Error("configuration: it cannot be read again; the services stay as they were", "err", err)
+		broken := model.Finding{Source: model.InConfiguration, Place: s.config.file(), Found: model.FoundNothing, Problem: model.Unreadable, Detail: artel.Shorten(err.Error(), 300)}
+		old := slices.DeleteFunc(s.services.Findings(), func(f model.Finding) bool { return f.Problem == model.Unreadable || f.Source == model.BuiltIn })
+		s.services.Tell(append([]model.Finding{broken}, old...))
+		return err
+	}
+	s.ask(ctx)
+	s.log.Info("configuration: the services were read again", "services", len(s.services.All()))
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -27,20 +28,31 @@ const (
 	askAtOnce  = 4
 	ollamaAt   = "http://127.0.0.1:11434"
 	llamaCPPAt = "http://127.0.0.1:8080"
+	lmStudioAt = "http://127.0.0.1:1234"
+	vllmAt     = "http://127.0.0.1:8000"
 	quoted     = 300 // bytes of an error's body
 )
 
 // Complete asks the endpoint of s what is not known about it: the model, where
-// none is named (the first of GET {base}/models), and what the list says of
-// the model (max_model_len of vLLM; context_length, architecture and
-// top_provider of OpenRouter). What the operator stated stays, and so does
-// what the endpoint cannot carry. Services of other dialects than [OpenAI]
-// come back as they are; so do those with a model whose endpoint is a vendor's
-// second one: its list is that of the vendor's own API, with other rules.
+// none is named (the first of GET {base}/models), what the list says of the
+// model (max_model_len of vLLM; context_length, architecture and top_provider of
+// OpenRouter), and what the server says in its own way; see [Server]. What the
+// operator stated stays, and so does what the endpoint cannot carry. Services
+// of other dialects than [OpenAI] and [Anthropic] come back as they are; so do
+// those with a model whose endpoint is a vendor's second one: its list is that
+// of the vendor's own API, with other rules.
 //
-// When the query fails, s comes back as it was, with the error.
+// When a query fails, s comes back with what the others said, and the error.
 func Complete(ctx context.Context, client *http.Client, s Service) (Service, error) {
-	if s.Dialect != OpenAI || s.BaseURL == "" || s.Carries != nil && s.Model != "" {
+	own := s.Server == AnthropicServer || s.Dialect == Anthropic
+	switch {
+	case s.BaseURL == "", s.Server == NoServer, s.Carries != nil && s.Model != "":
+		return s, nil
+	case own && s.Model != "":
+		facts, err := askServer(ctx, client, s, AnthropicServer)
+		s.Capabilities = combine(s.Capabilities.stated(), facts, s.builtIn())
+		return s.narrowed(), err
+	case s.Dialect != OpenAI:
 		return s, nil
 	}
 	var list struct {
@@ -55,12 +67,18 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 		}
 		s.Model = list.Data[0].ID
 	}
-	facts := TextOnly()
+	facts, kind := TextOnly(), s.Server
 	if i := slices.IndexFunc(list.Data, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
-		facts = list.Data[i].capabilities()
+		facts, kind = list.Data[i].capabilities(), cmp.Or(kind, list.Data[i].server())
 	}
-	s.Capabilities = combine(s.Capabilities.stated(), facts, s.builtIn())
-	return s.narrowed(), nil
+	more, err := askServer(ctx, client, s, kind)
+	if err != nil {
+		more = TextOnly()
+		err = fmt.Errorf("asked as %s: %w", kind, err)
+		err = &artel.Error{Op: "model.Complete", Subject: string(s.ID), Kind: artel.KindOf(err), Err: err}
+	}
+	s.Capabilities = combine(s.Capabilities.stated(), more, facts, s.builtIn())
+	return s.narrowed(), err
 }
 
 // errNoModels says that a server is well and has nothing to offer.
@@ -69,21 +87,25 @@ var errNoModels = errors.New("lists no model")
 // listedModel is an element of GET /models, with what some servers add to it.
 type listedModel struct {
 	ID            string `json:"id"`
+	OwnedBy       string `json:"owned_by"`
 	MaxModelLen   int    `json:"max_model_len"`  // vLLM
 	ContextLength int    `json:"context_length"` // OpenRouter
 	Architecture  struct {
 		Input []string `json:"input_modalities"`
 	} `json:"architecture"`
 	TopProvider struct {
+		Window    int `json:"context_length"`
 		MaxOutput int `json:"max_completion_tokens"`
 	} `json:"top_provider"`
 }
 
 func (m listedModel) capabilities() Capabilities {
 	c := TextOnly()
-	if n := max(m.MaxModelLen, m.ContextLength); n > 0 {
-		c.ContextWindow = known(FromEndpoint, n)
+	window := max(m.MaxModelLen, m.ContextLength)
+	if n := m.TopProvider.Window; n > 0 && n < window {
+		window = n // who serves it gives less than the model could
 	}
+	stated(&c.ContextWindow, FromEndpoint, int64(window))
 	if n := m.TopProvider.MaxOutput; n > 0 {
 		c.MaxOutput = known(FromEndpoint, n)
 	}
@@ -112,14 +134,18 @@ func inputsOf(can map[artel.Capability]bool) []artel.Capability {
 type LocalServers struct {
 	Ollama   string // base URL; "": http://127.0.0.1:11434
 	LlamaCPP string // base URL; "": http://127.0.0.1:8080
+	LMStudio string // base URL; "": http://127.0.0.1:1234
+	VLLM     string // base URL; "": http://127.0.0.1:8000
 }
 
-// LocalServersIn reads the addresses from the environment: OLLAMA_BASE_URL and
-// LLAMACPP_BASE_URL.
+// LocalServersIn reads the addresses from the environment: OLLAMA_BASE_URL,
+// LLAMACPP_BASE_URL, LMSTUDIO_BASE_URL and VLLM_BASE_URL.
 func LocalServersIn(getenv func(string) string) LocalServers {
 	return LocalServers{
 		Ollama:   strings.TrimSpace(getenv("OLLAMA_BASE_URL")),
 		LlamaCPP: strings.TrimSpace(getenv("LLAMACPP_BASE_URL")),
+		LMStudio: strings.TrimSpace(getenv("LMSTUDIO_BASE_URL")),
+		VLLM:     strings.TrimSpace(getenv("VLLM_BASE_URL")),
 	}
 }
 
@@ -128,13 +154,16 @@ type neighbor struct {
 	name, variable string
 	set            bool
 	base           string // without a slash at the end
+	quiet          bool   // nothing is said of it unless it is there, or was named
 	find           func(ctx context.Context, client *http.Client, base string) ([]Service, error)
 }
 
 func (at LocalServers) neighbors() []neighbor {
 	return []neighbor{
-		{"Ollama", "OLLAMA_BASE_URL", at.Ollama != "", strings.TrimRight(cmp.Or(at.Ollama, ollamaAt), "/"), findOllama},
-		{"llama.cpp", "LLAMACPP_BASE_URL", at.LlamaCPP != "", strings.TrimRight(cmp.Or(at.LlamaCPP, llamaCPPAt), "/"), findLlamaCPP},
+		{"Ollama", "OLLAMA_BASE_URL", at.Ollama != "", strings.TrimRight(cmp.Or(at.Ollama, ollamaAt), "/"), false, findOllama},
+		{"llama.cpp", "LLAMACPP_BASE_URL", at.LlamaCPP != "", strings.TrimRight(cmp.Or(at.LlamaCPP, llamaCPPAt), "/"), false, findLlamaCPP},
+		{"LM Studio", "LMSTUDIO_BASE_URL", at.LMStudio != "", strings.TrimRight(cmp.Or(at.LMStudio, lmStudioAt), "/"), at.LMStudio == "", findLMStudio},
+		{"vLLM", "VLLM_BASE_URL", at.VLLM != "", strings.TrimRight(cmp.Or(at.VLLM, vllmAt), "/"), at.VLLM == "", findVLLM},
 	}
 }
 
@@ -150,13 +179,16 @@ func (n neighbor) finding() Finding {
 func (at LocalServers) Findings() []Finding {
 	var out []Finding
 	for _, n := range at.neighbors() {
-		out = append(out, n.finding())
+		if !n.quiet {
+			out = append(out, n.finding())
+		}
 	}
 	return out
 }
 
-// DiscoverLocal asks an Ollama and a llama.cpp server on this machine for
-// their models; there is one finding for each. Nobody listening is no error; a
+// DiscoverLocal asks an Ollama, a llama.cpp, an LM Studio and a vLLM server on
+// this machine for their models; there is one finding for each, for the last
+// two where they are there or were named: their ports are popular. Nobody listening is no error; a
 // server that answers badly is, and what others answered comes with it. The
 // client must allow loopback addresses; bound the search by ctx.
 func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, []Finding, error) {
@@ -174,6 +206,10 @@ func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([
 	var found []Service
 	var findings []Finding
 	for i, n := range neighbors {
+		if n.quiet && len(answers[i]) == 0 {
+			errs[i] = nil
+			continue
+		}
 		f := n.finding()
 		f.Found = FoundNothing
 		switch err := errs[i]; {
@@ -235,10 +271,18 @@ func findOllama(ctx context.Context, client *http.Client, base string) ([]Servic
 		found = append(found, Service{
 			ID: artel.ServiceID("ollama-" + slug(m.Name)), Name: m.Name + " (Ollama)", Dialect: OpenAI,
 			BaseURL: base + "/v1", Model: m.Name, Origin: "Ollama at " + base,
-			Capabilities: combine(shown[i].facts(), Catalog(m.Name)),
+			Capabilities: combine(shown[i].facts(), unserved(m.Name)),
 		})
 	}
 	return found, errors.Join(errs...)
+}
+
+// unserved is what the catalog says of a model without its window and output,
+// which are settings of the server that runs it.
+func unserved(name string) Capabilities {
+	c := Catalog(name)
+	c.ContextWindow, c.MaxOutput = Fact[int]{}, Fact[int]{}
+	return c
 }
 
 type ollamaModel struct {
@@ -271,15 +315,7 @@ func (m ollamaModel) facts() Capabilities {
 // findLlamaCPP reads GET /props and GET /v1/models.
 // Source: tools/server/README.md of github.com/ggml-org/llama.cpp.
 func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Service, error) {
-	var props struct {
-		Modalities *struct {
-			Vision bool `json:"vision"`
-			Audio  bool `json:"audio"`
-		} `json:"modalities"`
-		Settings *struct {
-			Window int `json:"n_ctx"`
-		} `json:"default_generation_settings"`
-	}
+	var props llamaProps
 	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
 	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
 		return nil, errElse // the port is popular
@@ -293,15 +329,8 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	if err != nil {
 		return nil, err
 	}
-	facts := TextOnly()
-	if m := props.Modalities; m != nil {
-		facts.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: m.Vision, artel.CanAudio: m.Audio}))
-	}
-	if props.Settings != nil && props.Settings.Window > 0 {
-		facts.ContextWindow = known(FromEndpoint, props.Settings.Window)
-	}
 	s.Name = s.Model + " (llama.cpp)"
-	s.Capabilities = combine(facts, s.Capabilities)
+	s.Capabilities = combine(props.facts(), s.Capabilities)
 	return []Service{s}, nil
 }
 
@@ -329,6 +358,15 @@ func (e *statusError) Unwrap() error { return errOther }
 
 // ask gets a JSON document, or posts one and gets another.
 func ask(ctx context.Context, client *http.Client, key Secret, address string, body, into any) error {
+	headers := map[string]string{}
+	if key != "" {
+		headers["Authorization"] = "Bearer " + key.Reveal()
+	}
+	return askWith(ctx, client, address, body, into, headers)
+}
+
+// askWith is ask with headers of the caller's.
+func askWith(ctx context.Context, client *http.Client, address string, body, into any, headers map[string]string) error {
 	method, payload := http.MethodGet, io.Reader(nil)
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -345,8 +383,8 @@ func ask(ctx context.Context, client *http.Client, key Secret, address string, b
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key.Reveal())
+	for name, value := range headers {
+		req.Header.Set(name, value)
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -101,8 +101,8 @@ func entryLines(data []byte) []int {
 // otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
 // results may carry images and other media, and a user message may follow
 // them), transport (bytes, url, file_id), context_window, max_output (maxTokens
-// is the same), tokenizer, maxConcurrentRequests, timeout (milliseconds of
-// silence).
+// is the same), tokenizer, discovery (a [Server], which says how the endpoint is
+// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence).
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
 	var findings []Finding
@@ -168,6 +168,11 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	}
 	if s.Name == "" {
 		s.Name = id
+	}
+	if kind := Server(e.text("discovery")); kind == AnyServer || slices.Contains(Servers(), kind) {
+		s.Server = kind
+	} else {
+		e.flaw(UnknownWord, "discovery", string(kind))
 	}
 	if d := Dialect(e.text("dialect")); slices.Contains(Dialects(), d) {
 		s.Dialect = d

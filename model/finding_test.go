@@ -173,7 +173,7 @@ func TestMachineIsTold(t *testing.T) {
 		}
 	}
 	hides := model.LocalServersIn(func(string) string { return "http://me:sk-secret@127.0.0.1:1/" }).Findings()
-	if len(hides) != 2 || hides[0].Found != model.FoundLater || strings.Contains(fmt.Sprint(hides), "secret") {
+	if len(hides) != 4 || hides[0].Found != model.FoundLater || strings.Contains(fmt.Sprint(hides), "secret") {
 		t.Errorf("before anybody is asked: %+v", hides)
 	}
 	if usual := (model.LocalServers{}).Findings(); usual[0].Place != "http://127.0.0.1:11434" || usual[0].Variables[0].Set {

@@ -35,6 +35,7 @@ type Service struct {
 	Model         string // empty: the service serves for routing only
 	APIKey        Secret
 	Capabilities  Capabilities
+	Server        Server        // how it is asked what its model takes
 	Carries       []string      // media types that its endpoint takes, where these are fewer than its dialect's; nil: they are not
 	Output        []string      // what it can produce, as declared: "text", "tool_calling", …; for people
 	Tags          []string      // capabilityTags: words for people and for selection

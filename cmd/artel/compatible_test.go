@@ -160,6 +160,8 @@ services_file: more.json
 		`environment OPENROUTER_API_KEY:0 OpenRouter nothing not_set []`,
 		`machine http://127.0.0.1:1:0 Ollama nothing not_listening []`,
 		`machine http://127.0.0.1:1:0 llama.cpp nothing not_listening []`,
+		`machine http://127.0.0.1:1:0 LM Studio nothing not_listening []`,
+		`machine http://127.0.0.1:1:0 vLLM nothing not_listening []`,
 		`built_in :0  ready  [demo]`,
 	}
 	var got []string

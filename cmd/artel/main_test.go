@@ -43,6 +43,7 @@ func bareEnvironment(home string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0",
 		"OLLAMA_BASE_URL=http://127.0.0.1:1", "LLAMACPP_BASE_URL=http://127.0.0.1:1",
+		"LMSTUDIO_BASE_URL=http://127.0.0.1:1", "VLLM_BASE_URL=http://127.0.0.1:1",
 	}
 }
 

@@ -73,7 +73,7 @@ func want(ts *testscript.TestScript, neg bool, args []string, least int, usage s
 func scriptEnvironment(ts *testscript.TestScript) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
 	for _, name := range []string{
-		"HOME", "GORACE", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL", "ARTEL_SERVER", "ARTEL_CONFIG", "ARTEL_DATA",
+		"HOME", "GORACE", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL", "LMSTUDIO_BASE_URL", "VLLM_BASE_URL", "ARTEL_SERVER", "ARTEL_CONFIG", "ARTEL_DATA",
 		"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "ANTHROPIC_API_KEY", "SECRET_KEY",
 	} {
 		if v := ts.Getenv(name); v != "" {

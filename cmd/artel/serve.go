@@ -34,9 +34,10 @@ func serveCommand(g *globals) *cobra.Command {
 		Long: `Serves the page, the API and everything behind them on one address, with a
 SQLite database and a folder of blobs in the data directory. Models are found
 by themselves: OPENAI_API_KEY (with OPENAI_BASE_URL for any compatible server),
-ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, an Ollama or llama.cpp
-server on its usual port (or at OLLAMA_BASE_URL, LLAMACPP_BASE_URL), and the
-services of the configuration. Without any, the built-in demo answers.`,
+ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, an Ollama, llama.cpp, LM
+Studio or vLLM server on its usual port (or at OLLAMA_BASE_URL,
+LLAMACPP_BASE_URL, LMSTUDIO_BASE_URL, VLLM_BASE_URL), and the services of the
+configuration. Without any, the built-in demo answers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := loopbackOnly(addr); err != nil {
 				return err

@@ -71,7 +71,9 @@ func (s *server) nameModels(ctx context.Context) {
 		named, err := model.Complete(ctx, s.http, service)
 		if err != nil {
 			s.log.Warn("a model service did not say which model it has; set its model", "service", service.ID, "err", err)
-			named.Problem = artel.Shorten(err.Error(), 300)
+			if named.Model == "" {
+				named.Problem = artel.Shorten(err.Error(), 300)
+			}
 			blame(findings, service.ID, err)
 		}
 		s.found[i] = named

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// A Server is a kind of program or vendor that says what its models take, each
+// in its own way.
+type Server string
+
+// The servers. Those behind an OpenAI-compatible list of models are recognized
+// by it, except for LiteLLM, which has to be named.
+const (
+	AnyServer       Server = ""           // find out by the list of models
+	NoServer        Server = "none"       // do not ask
+	OpenRouterAPI   Server = "openrouter" // GET {base}/models says all
+	VLLMServer      Server = "vllm"       // GET {base}/models says the window
+	OllamaServer    Server = "ollama"     // POST /api/show
+	LlamaCPPServer  Server = "llamacpp"   // GET /props
+	LMStudioServer  Server = "lmstudio"   // GET /api/v1/models, or /api/v0/models of older ones
+	LiteLLMServer   Server = "litellm"    // GET /model/info
+	AnthropicServer Server = "anthropic"  // GET /v1/models/{id}
+)
+
+// Servers returns all servers that can be named.
+func Servers() []Server {
+	return []Server{NoServer, OpenRouterAPI, VLLMServer, OllamaServer, LlamaCPPServer, LMStudioServer, LiteLLMServer, AnthropicServer}
+}
+
+// server recognizes who wrote an element of a list of models.
+func (m listedModel) server() Server {
+	switch strings.ToLower(m.OwnedBy) {
+	case "vllm":
+		return VLLMServer
+	case "library":
+		return OllamaServer
+	case "llamacpp":
+		return LlamaCPPServer
+	case "organization_owner":
+		return LMStudioServer
+	}
+	return AnyServer
+}
+
+// askServer asks a server in its own way what the model of s takes: nothing,
+// where it has no way of its own, or does not know the model.
+func askServer(ctx context.Context, client *http.Client, s Service, kind Server) (Capabilities, error) {
+	root := strings.TrimSuffix(s.BaseURL, "/v1")
+	switch kind {
+	case OllamaServer:
+		var m ollamaModel
+		err := ask(ctx, client, s.APIKey, root+"/api/show", map[string]string{"model": s.Model}, &m)
+		return m.facts(), err
+	case LlamaCPPServer:
+		var p llamaProps
+		err := ask(ctx, client, s.APIKey, root+"/props", nil, &p)
+		return p.facts(), err
+	case LMStudioServer:
+		models, err := askLMStudio(ctx, client, s.APIKey, root)
+		if i := slices.IndexFunc(models, func(m studioModel) bool { return m.is(s.Model) }); err == nil && i >= 0 {
+			return models[i].facts(), nil
+		}
+		return TextOnly(), err
+	case LiteLLMServer:
+		return askLiteLLM(ctx, client, s, root)
+	case AnthropicServer:
+		return askAnthropic(ctx, client, s, root)
+	}
+	return TextOnly(), nil
+}
+
+// llamaProps is the answer of llama.cpp's GET /props.
+type llamaProps struct {
+	Modalities *struct {
+		Vision bool `json:"vision"`
+		Audio  bool `json:"audio"`
+	} `json:"modalities"`
+	Settings *struct {
+		Window int `json:"n_ctx"`
+	} `json:"default_generation_settings"`
+}
+
+func (p llamaProps) facts() Capabilities {
+	c := TextOnly()
+	if m := p.Modalities; m != nil {
+		c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: m.Vision, artel.CanAudio: m.Audio}))
+	}
+	if p.Settings != nil {
+		stated(&c.ContextWindow, FromEndpoint, int64(p.Settings.Window))
+	}
+	return c
+}
+
+// A studioModel is an element of LM Studio's lists, in the form of version 1 or
+// of version 0.
+type studioModel struct {
+	Key  string `json:"key"` // 1
+	ID   string `json:"id"`  // 0
+	Type string `json:"type"`
+
+	MaxWindow    int `json:"max_context_length"`
+	LoadedWindow int `json:"loaded_context_length"` // 0
+	Loaded       []struct {
+		ID     string `json:"id"`
+		Config struct {
+			Window int `json:"context_length"`
+		} `json:"config"`
+	} `json:"loaded_instances"` // 1
+	Capabilities any `json:"capabilities"` // 1: an object with vision; 0: a list of words
+}
+
+func (m studioModel) is(name string) bool {
+	for _, l := range m.Loaded {
+		if l.ID == name {
+			return true
+		}
+	}
+	return name == m.Key || name == m.ID
+}
+
+func (m studioModel) facts() Capabilities {
+	c := TextOnly()
+	said, _ := m.Capabilities.(map[string]any)
+	vision, _ := said["vision"].(bool)
+	c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: vision || m.Type == "vlm"}))
+	window := m.LoadedWindow
+	for _, l := range m.Loaded {
+		window = l.Config.Window
+	}
+	if window == 0 {
+		window = m.MaxWindow
+	}
+	stated(&c.ContextWindow, FromEndpoint, int64(window))
+	// Lists in tool messages are refused as a payload that is not valid.
+	c.ToolImage, c.ToolFile = known(FromEndpoint, false), known(FromEndpoint, false)
+	return c
+}
+
+// askLMStudio returns the models that answer, by the newer list where there is one.
+func askLMStudio(ctx context.Context, client *http.Client, key Secret, root string) ([]studioModel, error) {
+	var now struct {
+		Models []studioModel `json:"models"`
+	}
+	err := ask(ctx, client, key, root+"/api/v1/models", nil, &now)
+	models := now.Models
+	if err != nil || models == nil {
+		var before struct {
+			Data []studioModel `json:"data"`
+		}
+		if err = ask(ctx, client, key, root+"/api/v0/models", nil, &before); err != nil {
+			return nil, err
+		}
+		models = before.Data
+	}
+	return slices.DeleteFunc(models, func(m studioModel) bool { return m.Type != "llm" && m.Type != "vlm" }), nil
+}
+
+// askLiteLLM reads the proxy's own list. Flags that are not stated are not
+// known; group info is not asked, as it leaves some out.
+func askLiteLLM(ctx context.Context, client *http.Client, s Service, root string) (Capabilities, error) {
+	var list struct {
+		Data []struct {
+			Name string `json:"model_name"`
+			Info struct {
+				Vision *bool `json:"supports_vision"`
+				PDF    *bool `json:"supports_pdf_input"`
+				Audio  *bool `json:"supports_audio_input"`
+				Window int   `json:"max_input_tokens"`
+				Output int   `json:"max_output_tokens"`
+			} `json:"model_info"`
+		} `json:"data"`
+	}
+	c := TextOnly()
+	if err := ask(ctx, client, s.APIKey, root+"/model/info", nil, &list); err != nil {
+		return c, err
+	}
+	for _, m := range list.Data {
+		if m.Name != s.Model {
+			continue
+		}
+		said := func(b *bool) bool { return b != nil && *b }
+		if i := m.Info; i.Vision != nil || i.PDF != nil || i.Audio != nil {
+			c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{
+				artel.CanVision: said(i.Vision), artel.CanFile: said(i.PDF), artel.CanAudio: said(i.Audio),
+			}))
+			if said(i.PDF) {
+				c.Accepts = known(FromEndpoint, []string{"image/*", "audio/*", "application/pdf"})
+			}
+		}
+		stated(&c.ContextWindow, FromEndpoint, int64(m.Info.Window))
+		stated(&c.MaxOutput, FromEndpoint, int64(m.Info.Output))
+		break
+	}
+	return c, nil
+}
+
+// askAnthropic reads what the vendor says of one model.
+func askAnthropic(ctx context.Context, client *http.Client, s Service, root string) (Capabilities, error) {
+	type flag struct {
+		Supported *bool `json:"supported"`
+	}
+	var m struct {
+		Window       int `json:"max_input_tokens"`
+		Output       int `json:"max_tokens"`
+		Capabilities struct {
+			Image flag `json:"image_input"`
+			PDF   flag `json:"pdf_input"`
+		} `json:"capabilities"`
+	}
+	c := TextOnly()
+	err := askWith(ctx, client, root+"/v1/models/"+url.PathEscape(s.Model), nil, &m, map[string]string{
+		"X-Api-Key": s.APIKey.Reveal(), "Anthropic-Version": "2023-06-01",
+	})
+	if err != nil {
+		return c, err
+	}
+	if image, pdf := m.Capabilities.Image.Supported, m.Capabilities.PDF.Supported; image != nil && pdf != nil {
+		c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: *image, artel.CanFile: *pdf}))
+		// The API lists what it takes of each; the catalog knows the list.
+		c.Accepts = Catalog("claude-").Accepts
+		c.Accepts.Source = FromEndpoint
+	}
+	stated(&c.ContextWindow, FromEndpoint, int64(m.Window))
+	stated(&c.MaxOutput, FromEndpoint, int64(m.Output))
+	return c, nil
+}
+
+// findLMStudio offers the models of an LM Studio, which loads them on demand.
+// Its own lists have a form that no other server writes.
+func findLMStudio(ctx context.Context, client *http.Client, base string) ([]Service, error) {
+	models, err := askLMStudio(ctx, client, "", base)
+	if errors.Is(err, errOther) {
+		return nil, errElse
+	}
+	var found []Service
+	for _, m := range models[:min(len(models), maxOllama)] {
+		name := cmp.Or(m.Key, m.ID)
+		found = append(found, Service{
+			ID: artel.ServiceID("lmstudio-" + slug(name)), Name: name + " (LM Studio)", Dialect: OpenAI,
+			BaseURL: base + "/v1", Model: name, Server: LMStudioServer, Origin: "LM Studio at " + base,
+			Capabilities: combine(m.facts(), unserved(name)),
+		})
+	}
+	return found, err
+}
+
+// findVLLM offers the models of a vLLM, whose list says whose it is.
+func findVLLM(ctx context.Context, client *http.Client, base string) ([]Service, error) {
+	var list struct {
+		Data []listedModel `json:"data"`
+	}
+	if err := ask(ctx, client, "", base+"/v1/models", nil, &list); errors.Is(err, errOther) {
+		return nil, errElse
+	} else if err != nil {
+		return nil, err
+	}
+	var found []Service
+	for _, m := range list.Data[:min(len(list.Data), maxOllama)] {
+		if m.server() != VLLMServer {
+			return nil, errElse
+		}
+		found = append(found, Service{
+			ID: artel.ServiceID("vllm-" + slug(m.ID)), Name: m.ID + " (vLLM)", Dialect: OpenAI,
+			BaseURL: base + "/v1", Model: m.ID, Server: VLLMServer, Origin: "vLLM at " + base,
+			Capabilities: combine(m.capabilities(), unserved(m.ID)),
+		})
+	}
+	return found, nil
+}

@@ -157,7 +157,8 @@ func (c *Collection) list(ctx context.Context, op string, owner artel.Owner, con
 	return list, failed(op, string(conv), err)
 }
 
-// Get returns the head of an artifact, live edits included.
+// Get returns the head of an artifact, live edits included. Where the row that
+// says what it is was damaged, its bytes say it.
 func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
 	var a artel.Artifact
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
@@ -165,6 +166,9 @@ func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.Conv
 		a, err = head(tx, conv, id, at)
 		return err
 	})
+	if err == nil && a.InBlob {
+		a.MediaInfo = c.mended(ctx, a.MediaInfo, a.Digest, a.Filename)
+	}
 	return a, failed("artifact.Get", string(id), err)
 }
 

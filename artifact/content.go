@@ -49,7 +49,9 @@ func (c *Collection) Open(ctx context.Context, owner artel.Owner, ref artel.Ref,
 		content.Reader = textReader{strings.NewReader(text)}
 		return content, nil
 	}
-	content.Reader, err = c.blobs.Open(ctx, content.Version.Digest)
+	v := &content.Version
+	v.MediaInfo = c.mended(ctx, v.MediaInfo, v.Digest, v.Filename)
+	content.Reader, err = c.blobs.Open(ctx, v.Digest)
 	if err != nil {
 		return Content{}, failed("artifact.Open", ref.String(), err)
 	}

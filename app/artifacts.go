@@ -152,8 +152,12 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 		d, err := as.artifacts.Derived(ctx, owner, ref, at)
 		return d.Text, err
 	}
+	url := FileURL(ref)
+	if t.Inline {
+		url = ""
+	}
 	return route.New(route.Source{
-		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: FileURL(ref), ReadAs: string(a.ID), Makers: makers,
+		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: url, ReadAs: string(a.ID), Makers: makers,
 		Text: func() (string, error) { return *text, nil },
 		Open: func() (io.ReadCloser, error) { return as.artifacts.Open(ctx, owner, ref, at) },
 	}, as.target(t), as.locale), nil

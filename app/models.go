@@ -86,6 +86,7 @@ type Target struct {
 	Service      artel.ServiceID
 	Capabilities []artel.Capability
 	Forms        []artel.Step // beside native and converted: extracted and transcribed are made where they are asked for
+	Inline       bool         // payloads of any size are carried, and none is named by its URL
 }
 
 // target resolves t. It cannot fail: what is not known takes text only.

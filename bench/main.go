@@ -47,6 +47,7 @@ func benchmarks() []benchmark {
 		{"image", "An image on its way to a model", imageAbout, measureImage},
 		{"detect", "Saying what bytes are", detectAbout, measureDetect},
 		{"route", "Routing", routeAbout, measureRoute},
+		{"wire", "Routed pictures on the wire", wireAbout, measureWire},
 		{"journal", "The edit journal", journalAbout, measureJournal},
 		{"artifacts", "Artifacts and their versions", artifactsAbout, measureArtifacts},
 		{"tokens", "Token counting", tokensAbout, measureTokens},

@@ -28,6 +28,7 @@ func roles() map[string]role {
 		"fake":     serveFake,   // a model
 		"sink":     serveSink,   // a model that looks at nothing
 		"plain":    servePlain,  // a handler that answers with ready JSON: the anchor
+		"inline":   serveInline, // a handler that has everything in memory: the anchor
 		"events":   serveEvents, // Artel's event streams, and a way to append events
 		"fanout":   serveFanout, // plain event streams: the anchor
 	}

@@ -380,3 +380,20 @@ func TestFormsOverHTTP(t *testing.T) {
 		t.Errorf("a form that there is not: got %v", tool)
 	}
 }
+
+// TestInline names a large payload by its URL, unless the bytes are asked for.
+func TestInline(t *testing.T) {
+	const size = 33 << 20
+	b := newBench(t, writes, func(c *app.Config) { c.Options.Artifacts.MaxBytes = size })
+	c := b.conversation()
+	large := "\xff\xd8\xff\xe0" + strings.Repeat("\x00", size-4)
+	b.upload(c, "large.jpg", "image/jpeg", large)
+	path := "/conversations/" + c + "/artifacts/large.jpg/route?capabilities=vision"
+	url := b.object(b.do("GET", path, nil), 200)["imageUrl"].(map[string]any)["image_url"].(map[string]any)["url"].(string)
+	if !strings.HasPrefix(url, "/api/v1/files/") {
+		t.Errorf("got %.80s", url)
+	}
+	if _, data := payload(t, b.object(b.do("GET", path+"&inline=true", nil), 200)); data != large {
+		t.Errorf("got %d bytes", len(data))
+	}
+}

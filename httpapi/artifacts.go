@@ -133,13 +133,16 @@ func (f *face) artifacts() {
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			TargetQuery
+			Inline bool `query:"inline" doc:"carry a payload of any size; else one over 32 MB is named by its URL"`
 		},
 		) (*huma.StreamResponse, error) {
 			c, id, at, err := in.where()
 			if err != nil {
 				return nil, err
 			}
-			result, err := f.app.Artifacts.Route(ctx, c, id, at, in.target())
+			target := in.target()
+			target.Inline = in.Inline
+			result, err := f.app.Artifacts.Route(ctx, c, id, at, target)
 			if err != nil {
 				return nil, err
 			}

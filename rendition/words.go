@@ -128,7 +128,7 @@ func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Text,
 // shown is a picture as a service takes it: converted where it can be, so that
 // no more is sent than is looked at.
 func (m *Maker) shown(ctx context.Context, owner artel.Owner, s Source, c model.Capabilities) (artel.Media, error) {
-	r := Rendition{s.Digest, s.MediaInfo}
+	r := Rendition(s)
 	native := c.Admits(s.MediaType) && c.Fits(s.MediaInfo)
 	if picture.Supports(s.MediaType) && (!native || max(s.Width, s.Height) > captionSide) {
 		form := c.PictureForm()

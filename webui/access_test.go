@@ -126,6 +126,7 @@ func TestAccessibleOthers(t *testing.T) {
 		{name: "search", url: s.URL + "/c?search=files"},
 		{name: "title", url: s.URL + "/c/" + string(id) + "/title"},
 		{name: "error", url: s.URL + "/nowhere"},
+		{name: "import", url: s.URL + "/import"},
 		{name: "style", url: s.URL + "/ui/style"},
 	}, 1440, 390)
 }

@@ -127,7 +127,7 @@ func TestFocus(t *testing.T) {
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1440, 900)
 	prefer(b, "light", true)
-	for _, url := range []string{s.URL, c + "/a/report", s.URL + "/settings"} {
+	for _, url := range []string{s.URL, c + "/a/report", s.URL + "/settings", s.URL + "/import"} {
 		b.do(chromedp.Navigate(url), see("#main"))
 		b.script(`document.querySelectorAll("#messages details").forEach(d => d.open = true); document.querySelector(".skip").focus()`)
 		forth := append([]string{b.at()}, b.walk()...)

@@ -50,7 +50,7 @@ func TestLanguage(t *testing.T) {
 	b.forgive("404")
 	latin, han := regexp.MustCompile(`[A-Za-z]{2,}`), regexp.MustCompile(`\p{Han}`)
 	for _, url := range []string{
-		s.URL, bad.URL, c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/c?search=nothing+at+all",
+		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
 	} {
 		for _, language := range []string{"en", "zh"} {

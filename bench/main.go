@@ -46,6 +46,7 @@ func benchmarks() []benchmark {
 		{"upload", "Uploads", uploadAbout, measureUpload},
 		{"image", "An image on its way to a model", imageAbout, measureImage},
 		{"detect", "Saying what bytes are", detectAbout, measureDetect},
+		{"scrub", "Taking media out of text", scrubAbout, measureScrub},
 		{"route", "Routing", routeAbout, measureRoute},
 		{"wire", "Routed pictures on the wire", wireAbout, measureWire},
 		{"journal", "The edit journal", journalAbout, measureJournal},

@@ -4,6 +4,7 @@ package scrub
 
 import (
 	stdbase64 "encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 
@@ -292,17 +293,17 @@ func (p *payload) decode() {
 	p.clean = p.clean[:copy(p.clean, p.clean[n:])]
 }
 
-// Read implements io.Reader. What is no payload yields an error with
-// [ErrInvalid].
-func (p *payload) Read(dst []byte) (int, error) {
+// more has bytes in out, or says why there are none: io.EOF at the end, and an
+// error with [ErrInvalid] where it is no payload.
+func (p *payload) more() error {
 	for len(p.out) == 0 {
 		switch {
 		case p.w.err != nil:
-			return 0, p.w.err
+			return p.w.err
 		case p.why != "":
-			return 0, fmt.Errorf("%w: %s", ErrInvalid, p.why)
+			return fmt.Errorf("%w: %s", ErrInvalid, p.why)
 		case p.ended && len(p.clean) == 0:
-			return 0, io.EOF
+			return io.EOF
 		}
 		if p.clean == nil {
 			p.clean = p.w.letters[:0]
@@ -314,9 +315,34 @@ func (p *payload) Read(dst []byte) (int, error) {
 			p.decode()
 		}
 	}
+	return nil
+}
+
+// Read implements io.Reader.
+func (p *payload) Read(dst []byte) (int, error) {
+	if err := p.more(); err != nil {
+		return 0, err
+	}
 	n := copy(dst, p.out)
 	p.out = p.out[n:]
 	return n, nil
+}
+
+// WriteTo implements io.WriterTo, so that copying needs no buffer of its own.
+func (p *payload) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		if err := p.more(); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return written, err
+		}
+		n, err := w.Write(p.out)
+		written += int64(n)
+		if p.out = p.out[n:]; err != nil {
+			return written, err
+		}
+	}
 }
 
 // finish reads over the rest, and takes all of it out of the window.

@@ -24,6 +24,8 @@ func (w *Workspace) Keep(ctx context.Context, s Staged) (artel.Artifact, error) 
 }
 
 func (w *Workspace) keepResult(ctx context.Context, s Staged) (artel.Artifact, error) {
+	w.keeping.Lock()
+	defer w.keeping.Unlock()
 	heads, err := w.List(ctx)
 	if err != nil {
 		return artel.Artifact{}, err

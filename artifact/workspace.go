@@ -57,6 +57,8 @@ type Workspace struct {
 
 	opened time.Time
 
+	keeping sync.Mutex // held by Keep, so that two calls do not keep the same bytes twice
+
 	mu    sync.Mutex
 	texts map[artel.ArtifactID]numbered
 	held  int                      // bytes of texts

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,6 +84,31 @@ func TestResultsLoseTheirMedia(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Source != artel.SourceToolResult {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
+	}
+}
+
+func TestTheSameBytesAreKeptOnce(t *testing.T) {
+	b := newBench(t)
+	_, encoded := encodedFile(t, "red.png")
+	returning(t, b, tool.Result{Content: "see " + encoded})
+	var wg sync.WaitGroup
+	said := make([]string, 8)
+	for i := range said {
+		wg.Go(func() {
+			env := b.env
+			r, err := b.box.Call(t.Context(), &env, "say", nil)
+			if err != nil {
+				t.Error(err)
+			}
+			said[i] = r.Content
+		})
+	}
+	wg.Wait()
+	if slices.Sort(said); said[0] != said[7] || !strings.Contains(said[0], "image_1.png@1") {
+		t.Errorf("said %q", said)
+	}
+	if list, err := b.env.Workspace.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("%d artifacts, %v", len(list), err)
 	}
 }
 

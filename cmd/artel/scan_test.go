@@ -3,6 +3,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -312,6 +313,16 @@ func TestNoBytesInText(t *testing.T) {
 		replies.WriteString(body(t, p.url+"/api/v1/conversations/"+string(c.ID)+path))
 	}
 	replies.WriteString(body(t, p.url+"/c/"+string(c.ID)))
+	text := "other words, of a person"
+	page, err := client.Artifact(ctx, artel.Ref{Conversation: c.ID, Artifact: "page"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Ref.Version = page.Version
+	if _, err := client.Save(ctx, page.Ref, httpapi.SavedArtifact{Content: &text}); err != nil {
+		t.Error(err)
+	}
+	replies.Write(exportSays(ctx, t, client, c.ID))
 	quiet()
 
 	h := newHaystack(files)
@@ -365,4 +376,31 @@ func TestNoBytesInText(t *testing.T) {
 			t.Errorf("what was planted as %s is not found", name)
 		}
 	}
+}
+
+// exportSays is what an export says of a conversation, beside the files in it.
+func exportSays(ctx context.Context, t *testing.T, client *httpapi.Client, id artel.ConversationID) []byte {
+	t.Helper()
+	d, err := client.ExportConversation(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	b, err := io.ReadAll(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := z.Open("conversation.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if b, err = io.ReadAll(f); err != nil || len(b) < 10_000 {
+		t.Errorf("the export says %d bytes, %v", len(b), err)
+	}
+	return b
 }

@@ -301,6 +301,8 @@ const (
 	PageTransportURL        Key = "page.transport_url"
 	PageTransportFileID     Key = "page.transport_file_id"
 	PageTokens              Key = "page.tokens" // Number
+	PageReload              Key = "page.reload"
+	PageReloadAbout         Key = "page.reload_about"
 	PageProbe               Key = "page.probe"
 	PageProbeAbout          Key = "page.probe_about"
 	PageProbing             Key = "page.probing"

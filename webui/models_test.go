@@ -6,11 +6,13 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 )
 
@@ -114,6 +116,27 @@ func TestBrokenService(t *testing.T) {
 	b.says("main", "Reader", "there is no key")
 	b.do(click("#model"), see("#picker"))
 	b.says("#picker", "Reader", "there is no key")
+}
+
+// The services are read again from the settings. What cannot be read is said,
+// and nothing changes.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	s := newSiteOf(t, setup{services: []model.Service{sharp}, reload: func(r *model.Registry) error {
+		if broken.Load() {
+			return artel.Errorf(artel.Invalid, "test", "artel.yaml", "line 3: want a list")
+		}
+		r.Replace([]model.Service{services(t)[0], sharp}, nil, "")
+		return nil
+	}})
+	b := openTab(t, 1280, 900)
+	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"), click("#found button"), see("#s-reader"))
+	broken.Store(true)
+	if a := s.ask(t, "POST", "/models/reload", "", nil); a.StatusCode != 422 || !strings.Contains(a.body, "line 3: want a list") {
+		t.Errorf("status %d: %s", a.StatusCode, a.body)
+	}
+	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-reader"))
 }
 
 // A model is tried out from the settings: what came of each place is said at

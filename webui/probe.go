@@ -86,6 +86,15 @@ func placed(p app.Place, mediaType string, l phrase.Locale) string {
 	return l.Say(phrase.Key("page.place_"+string(p)), map[string]any{"Kind": kind})
 }
 
+// reload reads anew which services there are, and shows them.
+func (ui *face) reload(w http.ResponseWriter, r *http.Request) {
+	if err := ui.app.Models.Reload(r.Context()); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/settings#found", http.StatusSeeOther)
+}
+
 // probe tries out a service and shows what came of it. Without script the
 // settings show what was kept of that.
 func (ui *face) probe(w http.ResponseWriter, r *http.Request) {

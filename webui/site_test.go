@@ -48,6 +48,7 @@ type setup struct {
 	services []model.Service                 // besides the demo
 	findings []model.Finding                 // where they were looked for
 	dir      string                          // of database and blobs; "": in memory
+	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 }
@@ -81,11 +82,15 @@ func newSiteOf(t *testing.T, c setup) *site {
 	if c.sees {
 		c.model = responder(fake.Sees(blobs, c.model.Generate))
 	}
-	a, err := app.New(app.Config{
+	config := app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services,
 		Providers: map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Options:   app.Options{SpoolDir: t.TempDir()},
-	})
+	}
+	if c.reload != nil {
+		config.Reload = func(context.Context) error { return c.reload(services) }
+	}
+	a, err := app.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

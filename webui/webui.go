@@ -93,6 +93,7 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /import", ui.bringIn)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
+	mux.HandleFunc("POST /models/reload", ui.reload)
 	mux.HandleFunc("POST /models/{id}/probe", ui.probe)
 	mux.HandleFunc("GET /sample/{name}", ui.sample)
 	mux.Handle("GET /static/", ui.assets)

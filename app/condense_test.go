@@ -10,7 +10,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/store"
 )
 
@@ -20,47 +19,36 @@ func TestCondense(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	b := newBench(t, nil, func(c *app.Config) { c.Options.Now = func() time.Time { return now } })
 	list := artifact.New(b.config.Store, b.config.Blobs, artifact.Options{Now: func() time.Time { return now }})
-	work := func(c artel.ConversationID, id artel.ArtifactID) {
-		w := list.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: c, Run: "run_1", Author: "lead_agent"})
-		_, err := w.Create(t.Context(), id, "", "one two", "")
-		for _, e := range []edit.Edit{{Old: "one", New: "1"}, {Old: "two", New: "2"}} {
-			if err == nil {
-				_, _, err = w.Update(t.Context(), id, []edit.Edit{e}, artifact.UpdateOptions{})
+	// work makes documents that one run edits twice each.
+	work := func(c artel.ConversationID, documents int) {
+		err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+			for i := range documents {
+				for n, text := range []string{"one two", "1 two", "1 2"} {
+					v := artel.Version{Parent: n, Run: "run_1", Digest: artel.NewDigest([32]byte{1}), MediaInfo: artel.MediaInfo{Kind: artel.KindText, Size: int64(len(text))}, CreatedAt: now}
+					if _, err := tx.Versions.Append(c, artel.ArtifactID(fmt.Sprintf("doc_%d", i)), v, &text); err != nil {
+						return err
+					}
+				}
 			}
-		}
+			return artifact.FoldRun(tx, c, "run_1")
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	fold := func(c artel.ConversationID) {
-		if err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return artifact.FoldRun(tx, c, "run_1") }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const many = 300 // three artifacts each, so that there is a second step
-	var all []artel.ConversationID
-	for range many {
-		c := b.conversation()
-		for i := range 3 {
-			work(c, artel.ArtifactID(fmt.Sprintf("doc_%d", i)))
-		}
-		fold(c)
-		all = append(all, c)
-	}
+	const many = 260 // in each of two conversations, so that there is a second step
+	first, second := b.conversation(), b.conversation()
+	work(first, many)
+	work(second, many)
 	now = now.Add(24 * time.Hour)
 	young := b.conversation()
-	work(young, "doc")
-	fold(young)
-	for _, want := range []int{many * 3 * 2, 0} {
+	work(young, 1)
+	for _, want := range []int{many * 2 * 2, 0} {
 		if n, err := b.Condense(t.Context(), 23*time.Hour); err != nil || n != want {
 			t.Fatalf("%d edits are gone, %v; want %d", n, err, want)
 		}
 	}
-	for _, c := range []artel.ConversationID{all[0], all[many-1], young} {
-		id := artel.ArtifactID("doc_2")
-		if c == young {
-			id = "doc"
-		}
+	for c, id := range map[artel.ConversationID]artel.ArtifactID{first: "doc_0", second: "doc_259", young: "doc_0"} {
 		if got := b.text(c, id, ""); got != "1 2" {
 			t.Errorf("the text is %q", got)
 		}

@@ -198,7 +198,7 @@ type part struct {
 func somePart(n int) *rapid.Generator[part] {
 	return rapid.Custom(func(t *rapid.T) part {
 		p := part{from: rapid.IntRange(0, n).Draw(t, "from"), hands: map[int]deed{}}
-		p.turns = rapid.SliceOfN(someDeed("create", "create", "update", "update", "update", "rewrite", "rename", "delete", "restore", "read"), 1, 7).Draw(t, "turns")
+		p.turns = rapid.SliceOfN(someDeed("create", "create", "update", "update", "update", "rewrite", "rename", "delete", "restore", "read"), 1, 4).Draw(t, "turns")
 		for i := range len(p.turns) + 1 {
 			if rapid.IntRange(0, 3).Draw(t, "a person") == 0 {
 				p.hands[i] = someDeed("save", "update", "update", "rename", "delete").Draw(t, "does")
@@ -290,7 +290,7 @@ func TestEventsLeadToTheStore(t *testing.T) {
 		losses := rapid.SliceOfN(rapid.IntRange(1, 12), 0, 5).Draw(t, "connections are lost after")
 		live := b.follow(c, 0, losses)
 		defer live.stop()
-		for i := range rapid.IntRange(1, 3).Draw(t, "runs") {
+		for i := range rapid.IntRange(1, 2).Draw(t, "runs") {
 			p := somePart(i).Draw(t, "run")
 			n := 0
 			var failed error

@@ -169,7 +169,7 @@ func (in *importing) everything(ctx context.Context) error {
 			return err
 		}
 		m.ID, m.Parent, m.Conversation, m.Run = in.message(m.ID), in.message(m.Parent), in.batch.id, ""
-		m.Agent = artel.AgentName(tidy(string(m.Agent)))
+		m.Agent = artel.AgentName(tidy(scrub.Line(string(m.Agent))))
 		size := 0
 		if m.Parts, size, err = relead(m.Parts, in.led); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (in *importing) everything(ctx context.Context) error {
 			}
 			known[v.Number] = true
 			v.Message, v.Run = in.message(v.Message), ""
-			v.Title, v.Author = tidy(scrub.Line(v.Title)), tidy(v.Author)
+			v.Title, v.Author = tidy(scrub.Line(v.Title)), tidy(scrub.Line(v.Author))
 			text, err := in.content(ctx, a.ID, &v)
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -14,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/tool"
 )
 
 func sampleFile(t *testing.T, name string) (b []byte, encoded string) {
@@ -49,10 +51,14 @@ func TestToolResults(t *testing.T) {
 	whole := `{"tool":"shot","content":"data:image/png;base64,` + encoded + `"}`
 	for range 2 {
 		got := b.takeResult(c.ID, whole)
-		url, _ := got.Metadata["url"].(string)
-		if string(got.Content) != `"`+url+`"` || !strings.HasPrefix(url, tool.ToolResultsURL) || got.Metadata["content_type"] != "image" || got.Metadata["saved_to_file"] != true ||
-			got.Metadata["file_path"] != "tool_results/"+strings.TrimPrefix(url, tool.ToolResultsURL) || got.Metadata["data"] != nil || got.Metadata["encoding"] != nil || got.Metadata["ref"] != ref {
-			t.Fatalf("got %s, %v", got.Content, got.Metadata)
+		digest := artel.NewDigest(sha256.Sum256(png))
+		url := "/api/v1/files/tool_results/" + digest.Hex() + ".png"
+		want := map[string]any{
+			"content_type": "image", "media_type": "image/png", "file_path": "tool_results/" + digest.Hex() + ".png", "url": url,
+			"size": float64(len(png)), "digest": string(digest), "saved_to_file": true, "ref": ref, "filename": "image_1.png", "tool": "shot",
+		}
+		if diff := cmp.Diff(want, got.Metadata); diff != "" || string(got.Content) != `"`+url+`"` {
+			t.Fatalf("got %s, %s", got.Content, diff)
 		}
 		resp := b.do("GET", strings.TrimPrefix(url, httpapi.Base), nil)
 		if resp.StatusCode != http.StatusOK || !bytes.Equal(resp.body, png) || resp.Header.Get("Content-Type") != "image/png" {

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -135,9 +137,24 @@ func TestTextsOfArtifactsStayAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %.200s", name, r.Content)
 		}
 	}
+	b.env.Fetch = func(ctx context.Context, _ string) (artifact.Staged, error) {
+		return b.files.Stage(ctx, strings.NewReader("a,b\n"), media.Hint{Filename: "a.csv"})
+	}
+	for name, args := range map[string]map[string]any{
+		"rename_artifact": {"id": "page"}, "put_artifact": {"ref": "page", "id": "copy"}, "put_artifact of an address": {"url": "https://example.org/a.csv", "id": "fetched"},
+	} {
+		args["title"] = "B " + encoded
+		name, _, _ = strings.Cut(name, " ")
+		b.ok(name, args)
+	}
 	list, err := b.env.Workspace.List(t.Context())
-	if err != nil || len(list) != 1 {
+	if err != nil || len(list) != 3 {
 		t.Errorf("there are %d artifacts, %v", len(list), err)
+	}
+	for _, a := range list {
+		if a.Title != "B [image/png, 96 bytes]" {
+			t.Errorf("the title of %s is %q", a.ID, a.Title)
+		}
 	}
 	// Other tools get what is told.
 	args, _ = json.Marshal(map[string]any{"pattern": encoded})

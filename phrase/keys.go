@@ -71,6 +71,8 @@ const (
 	DemoPDF           Key = "demo.pdf"          // Count, Bytes
 	DemoPDFNoPages    Key = "demo.pdf_no_pages" // Bytes
 	DemoFile          Key = "demo.file"         // Type, Size
+	DemoExtracted     Key = "demo.extracted"    // Found
+	DemoWritten       Key = "demo.written"      // Found
 	DemoHeading       Key = "demo.heading"      // Heading, Lines
 	DemoNoHeading     Key = "demo.no_heading"   // Lines
 	DemoCannotRead    Key = "demo.cannot_read"

@@ -267,6 +267,65 @@ func TestARunWithAttachments(t *testing.T) {
 	}
 }
 
+func TestOtherFormsOfAttachments(t *testing.T) {
+	blobs := blob.NewMemory()
+	d := newDesk()
+	shown := picture(t, blobs)
+	shown.Filename = "" // as from the wire
+	_, answers := run(t, demo.New(blobs, demo.Options{}), d, allTools, user(
+		says("What are these?"),
+		says("attachment wide v1 (wide.png, 640 × 480 pixels, shown as 64 × 48)"), shown,
+		says("attachment letter v1 (letter.docx, application/x-letter), the text that was taken out of it:\n```\n# Dear all\n```"),
+		says("attachment talk v1 (talk (1).mp3, audio/mpeg), written down by scribe:\n```\nHello.\n```\n[6 of 9 characters are shown; to continue: read_artifact(id='talk')]"),
+	))
+	last := answers[len(answers)-1].text
+	for _, want := range []string{
+		"- `wide.png`: PNG picture, 64 × 48 pixels, ",
+		"- `letter.docx`: the text in it, not the file: text, first heading “Dear all”, lines: 1",
+		"- `talk (1).mp3`: what another service wrote down of it: text without a heading, lines: 1",
+	} {
+		if !strings.Contains(last, want) {
+			t.Errorf("lacks %q:\n%s", want, last)
+		}
+	}
+	if got := d.texts["report"]; !strings.Contains(got, "> What are these?\n\n") {
+		t.Errorf("the report takes an attachment for words of the user:\n%s", got)
+	}
+}
+
+// A service gets the same bytes once; a message that has them again names what
+// they were called.
+func TestAttachmentsThatWereShownBefore(t *testing.T) {
+	blobs := blob.NewMemory()
+	d := newDesk()
+	paper := keep(t, blobs, []byte(pdfBytes), artel.Media{MediaType: "application/pdf", Kind: artel.KindDocument, Filename: "paper.pdf"})
+	first := user(
+		says("What are these?"),
+		says("attachment photo v1 (photo.png)"), picture(t, blobs),
+		paper,
+		says("artifact logo v2 (logo.png), from tool call c1"), picture(t, blobs),
+	)
+	again := says("And now?\n\nattachment photo v1 (photo.png)\n\nartifact photo v1 (photo.png): the same as artifact photo v1 (photo.png), already shown" +
+		"\n\nfile (paper.pdf): the same as file (paper.pdf), already shown" +
+		"\n\nattachment copy v1 (copy.png)\n\nartifact copy v1 (copy.png): the same as artifact logo v2 (logo.png), already shown" +
+		"\n\nartifact lost v1 (lost.png): the same as artifact gone v1 (gone.png), already shown")
+	_, answers := run(t, demo.New(blobs, demo.Options{}), d, allTools, first, model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{says("Pictures.")}}, user(again))
+	last := answers[len(answers)-1].text
+	for _, want := range []string{
+		"- `photo.png`: PNG picture, 64 × 48 pixels, ",
+		fmt.Sprintf("- `paper.pdf`: PDF document, 2 pages, %d bytes", len(pdfBytes)),
+		"- `copy.png`: PNG picture, 64 × 48 pixels, ",
+		"- `lost.png`: I cannot read it.",
+	} {
+		if !strings.Contains(last, want) {
+			t.Errorf("lacks %q:\n%s", want, last)
+		}
+	}
+	if got := d.texts["report"]; !strings.Contains(got, "> And now?\n\n") {
+		t.Errorf("the report takes an attachment for words of the user:\n%s", got)
+	}
+}
+
 func TestChinese(t *testing.T) {
 	blobs := blob.NewMemory()
 	d := newDesk()

@@ -46,26 +46,37 @@ type attachment struct {
 	name      string
 	mediaType string
 	text      *string
+	origin    origin // of text
 	media     *artel.Media
 	carried   bool // it belongs to a message that could not hold it
 }
 
+// An origin says how the text of an attachment came about.
+type origin int
+
+const (
+	own origin = iota
+	extracted
+	written // down, by another service
+)
+
 // What the context pipeline writes around the things that it places in a
 // message: the name of a text attachment before its fence, the label of media,
 // a description in the place of media, and the reminder at the end. And the
-// label that package provider puts before media which another message could
-// not hold.
+// labels that package provider puts before media which another message could
+// not hold, and in the place of media that was sent before.
 var marks = sync.OnceValue(func() (m struct {
-	textHead, mediaLabel, described, unreadable, cutHint, fenceLine, carriedLabel *regexp.Regexp
+	textHead, mediaLabel, described, unreadable, cutHint, fenceLine, carriedLabel, repeated *regexp.Regexp
 },
 ) {
-	m.textHead = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\):$`)
-	m.mediaLabel = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*)\)$`)
+	m.textHead = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\)(, the text that was taken out of it|, written down by \S+)?:$`)
+	m.mediaLabel = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*?)(?:, \d+ × \d+ pixels, shown as \d+ × \d+)?\)$`)
+	m.repeated = regexp.MustCompile(`^(?:artifact (\S+)(?: v\d+)?|file)(?: \((.*)\))?: the same as (.*), already shown$`)
 	m.described = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
 	m.unreadable = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
 	m.cutHint = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
 	m.fenceLine = regexp.MustCompile("^(`{3,})$")
-	m.carriedLabel = regexp.MustCompile(`^(?:artifact \S+(?: v\d+)?|file)(?: \(.*\))?, from (?:tool call \S+|the assistant|the instructions)(?:: the same as .*, already shown)?$`)
+	m.carriedLabel = regexp.MustCompile(`^(?:artifact (\S+)(?: v\d+)?|file)(?: \((.*)\))?, from (?:tool call \S+|the assistant|the instructions)(?:: the same as .*, already shown)?$`)
 	return m
 })
 
@@ -79,6 +90,7 @@ func read(r *model.Request) *history {
 	}
 	hash := fnv.New32a()
 	results := map[artel.CallID]*artel.ToolResult{}
+	shown := map[string]*artel.Media{}
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
 			switch p := p.(type) {
@@ -92,7 +104,7 @@ func read(r *model.Request) *history {
 	for _, m := range r.Messages {
 		switch m.Role {
 		case artel.RoleUser:
-			text, attachments := userMessage(m.Parts)
+			text, attachments := userMessage(m.Parts, shown)
 			if text == "" && len(attachments) == 0 {
 				continue // nothing but the reminder, or the media of tool results
 			}
@@ -114,17 +126,20 @@ func read(r *model.Request) *history {
 	return h
 }
 
-// userMessage separates what the user wrote from what was attached.
-func userMessage(parts artel.Parts) (string, []attachment) {
+// userMessage separates what the user wrote from what was attached. shown is
+// the media of the messages so far by the name that later ones call it by.
+func userMessage(parts artel.Parts, shown map[string]*artel.Media) (string, []attachment) {
 	var (
-		own   []string
+		words []string
 		found []attachment
 		label *attachment
 	)
+	parts = joined(parts)
 	for i, p := range parts {
 		switch p := p.(type) {
 		case artel.Media:
 			if label != nil && label.carried {
+				show(shown, label.id, label.name, &p)
 				label = nil
 				continue
 			}
@@ -135,6 +150,7 @@ func userMessage(parts artel.Parts) (string, []attachment) {
 					a.name = label.name
 				}
 			}
+			show(shown, a.id, a.name, &p)
 			found, label = append(found, a), nil
 		case artel.Text:
 			media := i+1 < len(parts)
@@ -143,32 +159,74 @@ func userMessage(parts artel.Parts) (string, []attachment) {
 			}
 			var text string
 			var more []attachment
-			text, more, label = userText(p.Text, media)
+			text, more, label = userText(p.Text, media, shown)
 			found = append(found, more...)
 			if text != "" {
-				own = append(own, text)
+				words = append(words, text)
 			}
 		}
 	}
-	return strings.Join(own, "\n\n"), found
+	return strings.Join(words, "\n\n"), found
+}
+
+// joined returns parts with texts in a row as one, as APIs have them that take
+// a message without media as one text.
+func joined(parts artel.Parts) artel.Parts {
+	var out artel.Parts
+	for _, p := range parts {
+		text, ok := p.(artel.Text)
+		if n := len(out); ok && n > 0 {
+			if before, ok := out[n-1].(artel.Text); ok {
+				out[n-1] = artel.Text{Text: before.Text + "\n\n" + text.Text}
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// show remembers what a message calls m. The version is left out, since only
+// labels tell it.
+func show(shown map[string]*artel.Media, id, name string, m *artel.Media) {
+	if id != "" {
+		shown["artifact "+id] = m
+	} else {
+		shown["file ("+name+")"] = m
+	}
+}
+
+// before returns the media that a text calls by its label.
+func before(shown map[string]*artel.Media, label string) *artel.Media {
+	if f := strings.Fields(label); len(f) > 1 && f[0] == "artifact" {
+		return shown["artifact "+f[1]]
+	}
+	return shown[label]
 }
 
 // userText takes the attachments, descriptions and the reminder out of a text.
 // Where media follows, its last line may be the label of that.
-func userText(text string, mediaFollows bool) (own string, found []attachment, label *attachment) {
+func userText(text string, mediaFollows bool, shown map[string]*artel.Media) (words string, found []attachment, label *attachment) {
 	lines := strings.Split(text, "\n")
 	if n := len(lines) - 1; mediaFollows {
 		if m := marks().mediaLabel.FindStringSubmatch(lines[n]); m != nil {
 			label, lines = &attachment{id: known(m[1]), name: m[2]}, lines[:n]
-		} else if marks().carriedLabel.MatchString(lines[n]) {
-			label = &attachment{carried: true}
+		} else if m := marks().carriedLabel.FindStringSubmatch(lines[n]); m != nil {
+			label = &attachment{carried: true, id: known(m[1]), name: m[2]}
 		}
 	}
 	var rest []string
 	for i := 0; i < len(lines); i++ {
 		if m := marks().textHead.FindStringSubmatch(lines[i]); m != nil {
 			if body, length, ok := fenced(lines[i+1:]); ok {
-				found = append(found, attachment{id: known(m[1]), name: m[2], mediaType: m[3], text: &body})
+				a := attachment{id: known(m[1]), name: m[2], mediaType: m[3], text: &body}
+				switch {
+				case strings.HasPrefix(m[4], ", written"):
+					a.origin = written
+				case m[4] != "":
+					a.origin = extracted
+				}
+				found = append(found, a)
 				if i += length; i+1 < len(lines) && marks().cutHint.MatchString(lines[i+1]) {
 					i++
 				}
@@ -188,13 +246,26 @@ func userText(text string, mediaFollows bool) (own string, found []attachment, l
 		if marks().carriedLabel.MatchString(lines[i]) {
 			continue
 		}
+		if m := marks().repeated.FindStringSubmatch(lines[i]); m != nil {
+			a := attachment{id: known(m[1]), name: m[2], media: before(shown, m[3])}
+			for n := len(rest); n > 0 && rest[n-1] == ""; n-- {
+				rest = rest[:n-1]
+			}
+			if n := len(rest); n > 0 {
+				if l := marks().mediaLabel.FindStringSubmatch(rest[n-1]); l != nil {
+					a.id, a.name, rest = known(l[1]), l[2], rest[:n-1]
+				}
+			}
+			found = append(found, a)
+			continue
+		}
 		rest = append(rest, lines[i])
 	}
-	own = strings.Join(rest, "\n")
-	if i, j := strings.Index(own, reminderTag[0]), strings.LastIndex(own, reminderTag[1]); i >= 0 && j > i {
-		own = own[:i] + own[j+len(reminderTag[1]):]
+	words = strings.Join(rest, "\n")
+	if i, j := strings.Index(words, reminderTag[0]), strings.LastIndex(words, reminderTag[1]); i >= 0 && j > i {
+		words = words[:i] + words[j+len(reminderTag[1]):]
 	}
-	return strings.TrimSpace(own), found, label
+	return strings.TrimSpace(words), found, label
 }
 
 // fenced returns what the fence at the beginning of lines holds, and how many

@@ -48,7 +48,14 @@ func (p *Provider) finding(ctx context.Context, h *history, i int) (string, erro
 	a := h.attachments[i]
 	switch {
 	case a.text != nil:
-		return textFinding(*a.text, h.locale), nil
+		found := textFinding(*a.text, h.locale)
+		switch a.origin {
+		case extracted:
+			return h.locale.Say(phrase.DemoExtracted, map[string]any{"Found": found}), nil
+		case written:
+			return h.locale.Say(phrase.DemoWritten, map[string]any{"Found": found}), nil
+		}
+		return found, nil
 	case a.media != nil:
 		return p.look(ctx, *a.media, h.locale)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/picture"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -114,6 +116,19 @@ func namedDigest(name string) (artel.Digest, error) {
 // ref always has the same one, byte for byte, so that what a model is shown
 // does not change from call to call.
 func FileURL(ref artel.Ref) string { return tool.FileURL(ref) }
+
+// FilesURL is what every [FileURL] begins with.
+const FilesURL = tool.FilesURL
+
+// ContentType says how a page shows bytes; see [tool.ContentType].
+func ContentType(m artel.MediaInfo) string { return tool.ContentType(m) }
+
+// Extension is the usual one of a media type, with its dot; "": it has none.
+func Extension(mediaType string) string { return media.Extension(mediaType) }
+
+// Reducible reports whether smaller pictures are made of those of a type; see
+// [Files.Thumbnail].
+func Reducible(mediaType string) bool { return picture.Supports(mediaType) }
 
 func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) File {
 	v := c.Version

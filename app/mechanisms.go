@@ -3,7 +3,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -119,14 +118,7 @@ func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo
 			return text.Text, err
 		},
 		Convert: func(f picture.Form) (route.Converted, error) {
-			p, err := one(ctx, m, func() (picture.Picture, error) { return picture.Convert(ctx, s.file, info.Size, f) })
-			if err != nil {
-				return route.Converted{}, err
-			}
-			return route.Converted{
-				Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
-				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
-			}, nil
+			return route.InMemory(one(ctx, m, func() (picture.Picture, error) { return picture.Convert(ctx, s.file, info.Size, f) }))
 		},
 	}
 }

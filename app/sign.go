@@ -25,9 +25,8 @@ const (
 
 // How long a signature may open a file.
 const (
-	MinSigned     = time.Second
-	DefaultSigned = time.Hour
-	MaxSigned     = 7 * 24 * time.Hour
+	MinSigned = time.Second
+	MaxSigned = 7 * 24 * time.Hour
 )
 
 // publicGrid is the step in which signatures for a CDN end: an address stays

@@ -158,6 +158,7 @@ func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
 		h.Set("Content-Disposition", disposition(file, q.Preview))
 		h.Set("ETag", `"`+string(file.Digest)+`"`)
 		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Vary", "Sec-Fetch-Dest") // a cache gives a script nothing that was fetched as a picture
 		remember(h, file)
 		http.ServeContent(w, r, "", file.Modified, file.Content)
 	}}, nil

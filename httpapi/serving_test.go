@@ -185,7 +185,7 @@ func TestFilesDoNotAct(t *testing.T) {
 		kind, _, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 		sent, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 		if a.StatusCode != 200 || err != nil || sent != m["media_type"] || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != "sandbox; default-src 'none'; style-src 'unsafe-inline'" ||
-			h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Referrer-Policy") != "no-referrer" || tt.kind != "" && kind != tt.kind {
+			h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Vary") != "Sec-Fetch-Dest" || tt.kind != "" && kind != tt.kind {
 			t.Errorf("%q: got %v of %v", name, h, m["media_type"])
 		}
 		if strings.Contains(sent, "html") && kind != "attachment" {

@@ -158,14 +158,6 @@ func (m Mark) holds() time.Duration {
 	return LearnedHolds
 }
 
-// Forget drops what is known of an endpoint's model and how it was learned.
-func (l *Ledger) Forget(endpoint, model string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.marks = slices.DeleteFunc(l.marks, func(m Mark) bool { return m.Endpoint == endpoint && m.Model == model })
-	l.save()
-}
-
 func (l *Ledger) save() {
 	if l.opts.Save == nil {
 		return

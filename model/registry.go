@@ -65,14 +65,6 @@ func (r *Registry) Learn(marks ...Mark) {
 	r.look()
 }
 
-// Unlearn forgets what was tried out with a service and learned from it.
-func (r *Registry) Unlearn(s Service) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ledger.Forget(s.BaseURL, s.Model)
-	r.look()
-}
-
 // Marks returns what is known of a service by trial and refusal, oldest first.
 func (r *Registry) Marks(id artel.ServiceID) []Mark {
 	s := r.now()

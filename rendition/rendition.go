@@ -18,6 +18,7 @@
 package rendition
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -133,7 +134,7 @@ func (m *Maker) convert(ctx context.Context, src blob.Reader, f picture.Form) (_
 	if err != nil {
 		return nil, artel.MediaInfo{}, err
 	}
-	return &buffer{data: p.Data}, artel.MediaInfo{
+	return bytes.NewReader(p.Data), artel.MediaInfo{
 		MediaType: p.MediaType, Kind: artel.KindImage, DetectedBy: artel.FromSignature, Confidence: 1,
 		Size: int64(len(p.Data)), Width: p.Width, Height: p.Height,
 	}, nil
@@ -195,16 +196,4 @@ func (m *Maker) make(ctx context.Context, owner artel.Owner, s Source, form stri
 			Source: s.Digest, Form: form, Digest: r.Digest, MediaInfo: info, CreatedAt: m.cfg.Options.Now().UTC().Truncate(time.Microsecond),
 		})
 	})
-}
-
-// buffer reads bytes once.
-type buffer struct{ data []byte }
-
-func (b *buffer) Read(p []byte) (int, error) {
-	if len(b.data) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.data)
-	b.data = b.data[n:]
-	return n, nil
 }

@@ -57,6 +57,17 @@ type Converted struct {
 	Open func() (io.ReadCloser, error)
 }
 
+// InMemory makes of what [picture.Convert] returns what [Makers] return.
+func InMemory(p picture.Picture, err error) (Converted, error) {
+	if err != nil {
+		return Converted{}, err
+	}
+	return Converted{
+		Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
+	}, nil
+}
+
 var errNoMaker = errors.New("nobody makes this form")
 
 // A Result is the answer about one [Source] for one [Target]: its text, its bytes,

@@ -265,7 +265,6 @@ type percents struct {
 	w    *window
 	at   int
 	look bool
-	why  string
 }
 
 // byte reads the next one; -1 at the end.
@@ -323,4 +322,4 @@ func (p *percents) finish() {
 	p.at = 0
 }
 
-func (p *percents) flawed() string { return p.why }
+func (p *percents) flawed() string { return "" }

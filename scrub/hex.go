@@ -4,7 +4,6 @@ package scrub
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -84,7 +83,6 @@ type hexes struct {
 	form hexForm
 	at   int
 	look bool
-	why  string
 
 	sep     string // between two bytes
 	started bool
@@ -387,9 +385,6 @@ func (p hexes) peek(most int) []byte {
 
 // Read implements io.Reader.
 func (p *hexes) Read(dst []byte) (int, error) {
-	if p.why != "" {
-		return 0, fmt.Errorf("%w: %s", ErrInvalid, p.why)
-	}
 	return readBytes(dst, p.w, p.byte)
 }
 
@@ -401,7 +396,7 @@ func (p *hexes) finish() {
 	p.at = 0
 }
 
-func (p *hexes) flawed() string { return p.why }
+func (p *hexes) flawed() string { return "" }
 
 // readBytes fills dst with what next yields until it is below zero.
 func readBytes(dst []byte, w *window, next func() int) (int, error) {

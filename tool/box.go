@@ -155,7 +155,7 @@ func (b *Box) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 // what the tool is to get: the same, unless the tool takes contents, which it
 // gets as they are, and of which told says where media stood.
 func (b *Box) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
-	keep := e.keeper().Keep
+	keep := NewKeeper(e).Keep
 	takes := b.tools[name].Tool.TakesContent
 	if takes {
 		keep = scrub.Describe

@@ -65,7 +65,7 @@ func withMedia(r Result, kept []artel.Artifact) map[string]any {
 func fileFacts(a artel.Artifact) map[string]any {
 	name := FileName(a.Digest, a.MediaType)
 	return map[string]any{
-		"content_type": contentType(a.MediaInfo), "media_type": a.MediaType, "file_path": "tool_results/" + name, "url": ToolResultsURL + name,
+		"content_type": ContentType(a.MediaInfo), "media_type": a.MediaType, "file_path": "tool_results/" + name, "url": ToolResultsURL + name,
 		"size": a.Size, "digest": a.Digest, "saved_to_file": true, "ref": a.MediaPart().Ref.String(), "filename": a.MediaPart().Filename,
 	}
 }
@@ -166,7 +166,7 @@ func kindOf(text string) (contentType, mediaType string) {
 }
 
 func contentTypeOfText(mediaType string) string {
-	return contentType(artel.MediaInfo{MediaType: mediaType, Kind: media.KindOf(mediaType)})
+	return ContentType(artel.MediaInfo{MediaType: mediaType, Kind: media.KindOf(mediaType)})
 }
 
 // typeOfText is the media type that a text is kept under; "" where nothing but
@@ -185,7 +185,7 @@ func typeOfText(text string) string {
 
 // kindOfAddress is for a text that is one address, and nothing else.
 func kindOfAddress(s string) (contentType, mediaType string) {
-	here := strings.HasPrefix(s, "/api/v1/files/") || strings.HasPrefix(s, "tool_results/")
+	here := strings.HasPrefix(s, FilesURL) || strings.HasPrefix(s, "tool_results/")
 	if !here && !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
 		return "", ""
 	}

@@ -144,12 +144,15 @@ func done(a artel.Artifact, attributes, body string) Result {
 	}
 }
 
+// FilesURL is what the paths of files under the public API begin with.
+const FilesURL = "/api/v1/files/"
+
 // FileURL is the path under which the public API serves what ref points to.
-func FileURL(ref artel.Ref) string { return "/api/v1/files/" + url.PathEscape(ref.String()) }
+func FileURL(ref artel.Ref) string { return FilesURL + url.PathEscape(ref.String()) }
 
 // ToolResultsURL is the path under which the public API serves bytes by the
 // name that [FileName] makes of their digest.
-const ToolResultsURL = "/api/v1/files/tool_results/"
+const ToolResultsURL = FilesURL + "tool_results/"
 
 // FileName is the name of some bytes that is made of nothing but their digest
 // and their type: 64 hexadecimal digits and an extension with its dot, or none.
@@ -159,7 +162,7 @@ func FileName(d artel.Digest, mediaType string) string { return d.Hex() + media.
 func facts(f found) map[string]any {
 	part := f.media()
 	m := map[string]any{
-		"content_type": contentType(f.MediaInfo), "media_type": f.MediaType, "filename": part.Filename,
+		"content_type": ContentType(f.MediaInfo), "media_type": f.MediaType, "filename": part.Filename,
 		"url": FileURL(part.Ref), "ref": part.Ref.String(), "size": f.Size, "digest": f.Digest,
 	}
 	if f.ID != "" {
@@ -174,8 +177,9 @@ func facts(f found) map[string]any {
 	return m
 }
 
-// contentType is the class by which pages choose how to show a result.
-func contentType(m artel.MediaInfo) string {
+// ContentType is the class by which pages choose how to show a result: see the
+// metadata of results.
+func ContentType(m artel.MediaInfo) string {
 	switch m.Kind {
 	case artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument, artel.KindArchive:
 		return string(m.Kind)

@@ -24,9 +24,7 @@ type Keeper struct {
 
 // NewKeeper returns a Keeper that makes artifacts in the workspace of e. Where
 // there is none, or nothing to keep bytes in, it describes them.
-func NewKeeper(e *Env) *Keeper { return e.keeper() }
-
-func (e *Env) keeper() *Keeper { return &Keeper{env: e} }
+func NewKeeper(e *Env) *Keeper { return &Keeper{env: e} }
 
 // Keep is a [scrub.Keep].
 func (k *Keeper) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
@@ -88,7 +86,7 @@ func (e *Env) settle(ctx context.Context, t Tool, r Result) (Result, error) {
 		r.Metadata = typed(r)
 		return r, nil
 	}
-	k := e.keeper()
+	k := NewKeeper(e)
 	text, err := k.Text(ctx, r.Content)
 	if err != nil {
 		return r, artel.Errorf(artel.KindOf(err), "tool.Call", t.Name, "%w", err)

@@ -22,13 +22,11 @@ import (
 // maxInline is how many characters of base64 a page shows as what they are.
 const maxInline = 140_000
 
-const filesPath = "/api/v1/files/"
-
 // fileAddress returns an address under which this server serves files as a
 // path that is clean, or "".
 func fileAddress(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, filesPath) || strings.Contains(u.Path, "..") || strings.ContainsAny(s, "\\ \t\r\n") {
+	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, app.FilesURL) || strings.Contains(u.Path, "..") || strings.ContainsAny(s, "\\ \t\r\n") {
 		return ""
 	}
 	return u.EscapedPath()
@@ -40,7 +38,7 @@ var storedResult = regexp.MustCompile(`^/?tool_results/[0-9a-f]{64}(\.[A-Za-z0-9
 // path, or "" for a path that only its maker knows.
 func addressOfPath(p string) string {
 	if storedResult.MatchString(p) {
-		return filesPath + strings.TrimPrefix(p, "/")
+		return app.FilesURL + strings.TrimPrefix(p, "/")
 	}
 	if strings.HasPrefix(p, "blob:") || strings.HasPrefix(p, "artifact:") || strings.HasPrefix(p, "artel:") {
 		if ref, err := artel.ParseRef(p); err == nil && (ref.IsBlob() || ref.Conversation != "") {
@@ -90,12 +88,10 @@ func (v view) held(data, declared, name string) Value {
 	}
 	info := v.app.Mechanisms.Sniff(raw, app.Upload{DeclaredType: declared, Filename: name})
 	if info.Kind == artel.KindText && info.MediaType != "image/svg+xml" {
-		return v.text(string(raw), contentTypeOf(info.MediaType), info.MediaType, name)
+		return v.text(string(raw), app.ContentType(info), info.MediaType, name)
 	}
 	if name == "" {
-		_, kind, _ := strings.Cut(info.MediaType, "/")
-		kind, _, _ = strings.Cut(kind, "+")
-		name = "result." + kind
+		name = "result" + app.Extension(info.MediaType)
 	}
 	f := File{
 		Name: name, Icon: iconOf(info.Kind, info.MediaType), About: v.locale.TypeName(info.MediaType) + " · " + phrase.Size(info.Size),
@@ -129,21 +125,4 @@ func decode64(s string) ([]byte, bool) {
 	s = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(s), "")), "=")
 	raw, err := base64.RawStdEncoding.DecodeString(s)
 	return raw, err == nil
-}
-
-// contentTypeOf is how a text of a media type is shown.
-func contentTypeOf(mediaType string) string {
-	switch mediaType {
-	case "text/markdown":
-		return "markdown"
-	case "application/json":
-		return "json"
-	case "text/csv", "text/tab-separated-values":
-		return "table"
-	case "text/x-diff", "text/x-patch":
-		return "diff"
-	case "text/plain":
-		return "text"
-	}
-	return "code"
 }

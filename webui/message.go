@@ -223,7 +223,7 @@ func (v view) file(m artel.Media) File {
 // thumb is the address of a small picture of a picture; "": there is none.
 func thumb(ref artel.Ref, mediaType string) string {
 	switch {
-	case slices.Contains(reduced, mediaType):
+	case app.Reducible(mediaType):
 		return app.FileURL(ref) + "?width=128" // twice what is shown, for fine screens
 	case slices.Contains(pictures, mediaType) && mediaType != "image/svg+xml":
 		return app.FileURL(ref)

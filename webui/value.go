@@ -233,10 +233,6 @@ func (v view) media(m artel.Media) Value {
 // pictures are the types that every browser draws.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif", "image/svg+xml", "image/x-icon", "image/vnd.microsoft.icon"}
 
-// reduced are the types of which the server makes smaller pictures that every
-// browser draws.
-var reduced = []string{"image/png", "image/jpeg", "image/webp", "image/bmp", "image/tiff", "image/gif"}
-
 // What is larger, in pixels of width or in bytes, is shown as a smaller picture,
 // except where its size is asked for. Of an animation that would be one frame.
 const (
@@ -248,11 +244,11 @@ const (
 func (v view) fileValue(info artel.MediaInfo, address template.URL, f File) Value {
 	out := Value{Kind: valueFile, URL: address, Name: f.Name, File: f, Width: info.Width, Height: info.Height}
 	switch {
-	case info.MediaType == "image/tiff" && strings.HasPrefix(string(address), filesPath):
+	case info.MediaType == "image/tiff" && strings.HasPrefix(string(address), app.FilesURL):
 		out.Kind, out.URL = valueImage, address+"?width=1024" // browsers do not draw the file
 	case info.MediaType == "image/svg+xml", info.Kind == artel.KindImage && (info.MediaType == "" || slices.Contains(pictures, info.MediaType)):
 		out.Kind = valueImage
-		if (info.Width > shownWidth || info.Size > shownBytes) && info.MediaType != "image/gif" && slices.Contains(reduced, info.MediaType) && strings.HasPrefix(string(address), filesPath) {
+		if (info.Width > shownWidth || info.Size > shownBytes) && info.MediaType != "image/gif" && app.Reducible(info.MediaType) && strings.HasPrefix(string(address), app.FilesURL) {
 			out.Thumb = address + "?width=1024"
 		}
 	case info.Kind == artel.KindAudio:

@@ -3,9 +3,16 @@
 package main
 
 import (
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/tool"
 )
 
 func TestRetention(t *testing.T) {
@@ -25,5 +32,38 @@ func TestRetention(t *testing.T) {
 		if err := c.parse("artel.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "files.") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v", text, err)
 		}
+	}
+}
+
+// TestConfigurationIsDocumented holds the document to the keys that there are,
+// and to what holds where nothing is said.
+func TestConfigurationIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	var c, nothing config
+	if err := c.parse("docs/configuration.md", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	var look func(of reflect.Type, indent string)
+	look = func(of reflect.Type, indent string) {
+		for f := range of.Fields() {
+			key := f.Tag.Get("yaml")
+			if key != "" && !strings.Contains("\n"+text, "\n"+indent+key+":") {
+				t.Errorf("%s%s is not in it", indent, key)
+			}
+			if f.Type.Kind() == reflect.Struct && key != "" {
+				look(f.Type, indent+"  ")
+			}
+		}
+	}
+	look(reflect.TypeFor[config](), "")
+	a, f := c.Artifacts, c.Files
+	if *c.limits() != *nothing.limits() || a.UploadLimit != artifact.DefaultMaxBytes || c.retention() != app.DefaultRetention ||
+		f.InlineLimit != tool.DefaultShownBytes || f.ModelLimit != tool.DefaultShownCharacters || c.Transcription.UploadLimit != model.MaxRecording {
+		t.Errorf("other defaults than there are: %+v", c)
 	}
 }

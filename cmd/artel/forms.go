@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -97,14 +96,7 @@ func (m maker) makers(ctx context.Context, f *os.File, info artel.MediaInfo) rou
 			return text.Text, err
 		},
 		Convert: func(form picture.Form) (route.Converted, error) {
-			p, err := picture.Convert(ctx, f, info.Size, form)
-			if err != nil {
-				return route.Converted{}, err
-			}
-			return route.Converted{
-				Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
-				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
-			}, nil
+			return route.InMemory(picture.Convert(ctx, f, info.Size, form))
 		},
 	}
 }

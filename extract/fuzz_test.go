@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,7 +20,14 @@ var small = Options{MaxText: 1 << 20, MaxExpanded: 8 << 20, MaxPages: 20, MaxCel
 // check holds what comes out of any bytes to what is promised of it.
 func check(t *testing.T, b []byte, mediaType string) {
 	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	x, err := read(t.Context(), bytes.NewReader(b), int64(len(b)), asType(mediaType), small)
+	runtime.ReadMemStats(&after)
+	// All told, with what was garbage at once; TestUnfoldingKeepsSmall has the heap.
+	if n := after.TotalAlloc - before.TotalAlloc; n > 256*(uint64(small.MaxExpanded)+uint64(len(b))) {
+		t.Fatalf("%s: %d bytes were allocated for %d", mediaType, n, len(b))
+	}
 	if err != nil {
 		switch artel.KindOf(err) {
 		case artel.Invalid, artel.TooLarge, artel.Unsupported:

@@ -70,6 +70,15 @@ func costly(ctx context.Context, b []byte, mediaType string) (fault string, got 
 	return fault, got
 }
 
+// allocated is how many bytes work allocates.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 // Whatever bytes claim to be, measuring them is survived and costs little.
 func FuzzMeasure(f *testing.F) {
 	types := measured(f)
@@ -80,8 +89,13 @@ func FuzzMeasure(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, kind uint8) {
 		mediaType := types[int(kind)%len(types)]
-		if fault, got := costly(t.Context(), b, mediaType); fault != "" {
-			t.Errorf("%s: %s: %+v", mediaType, fault, got)
+		n := allocated(func() {
+			if fault, got := costly(t.Context(), b, mediaType); fault != "" {
+				t.Errorf("%s: %s: %+v", mediaType, fault, got)
+			}
+		})
+		if n > 16<<20+32*uint64(len(b)) {
+			t.Errorf("%s: %d bytes were allocated for %d", mediaType, n, len(b))
 		}
 	})
 }
@@ -96,7 +110,12 @@ func FuzzDecodeText(f *testing.F) {
 	}
 	f.Add([]byte("\x1b$B\x00\x1b(J~"), "hz-gb-2312")
 	f.Fuzz(func(t *testing.T, b []byte, charset string) {
-		text, err := media.DecodeText(bytes.NewReader(b), charset)
+		var text string
+		var err error
+		n := allocated(func() { text, err = media.DecodeText(bytes.NewReader(b), charset) })
+		if n > 1<<20+32*uint64(len(b)) {
+			t.Errorf("%s: %d bytes were allocated for %d", charset, n, len(b))
+		}
 		if err != nil {
 			if artel.KindOf(err) != artel.Unsupported {
 				t.Error(err)
@@ -146,16 +165,15 @@ func TestHostileFilesAreCheap(t *testing.T) {
 	types := measured(t)
 	for name, content := range hostile {
 		b := []byte(content)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		media.Detect(b, media.Hint{})
-		for _, mediaType := range types {
-			if fault, got := costly(t.Context(), b, mediaType); fault != "" {
-				t.Errorf("%s as %s: %s: %+v", name, mediaType, fault, got)
+		got := allocated(func() {
+			media.Detect(b, media.Hint{})
+			for _, mediaType := range types {
+				if fault, got := costly(t.Context(), b, mediaType); fault != "" {
+					t.Errorf("%s as %s: %s: %+v", name, mediaType, fault, got)
+				}
 			}
-		}
-		runtime.ReadMemStats(&after)
-		if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
+		})
+		if got > 64<<20 {
 			t.Errorf("%s: %d bytes were allocated", name, got)
 		}
 	}

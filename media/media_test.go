@@ -322,7 +322,11 @@ func FuzzSniffer(f *testing.F) {
 		}
 		h := media.Hint{DeclaredType: declared, Filename: filename}
 		before := bytes.Clone(b)
-		whole := media.Detect(b, h)
+		var whole artel.MediaInfo
+		n := allocated(func() { whole = media.Detect(b, h) })
+		if n > 4<<20+16*uint64(len(b)) {
+			t.Errorf("%d bytes were allocated for %d", n, len(b))
+		}
 		s := media.NewSniffer(h)
 		for p := range splits(b, int(step%4099)+1) {
 			if n, err := s.Write(p); n != len(p) || err != nil {

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -502,6 +503,64 @@ func TestFlat(t *testing.T) {
 	}
 }
 
+// again repeats a text for as long as it is read.
+type again struct {
+	text string
+	left int // how often
+	at   int
+}
+
+func (a *again) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		if a.left == 0 {
+			return n, io.EOF
+		}
+		c := copy(p[n:], a.text[a.at:])
+		n += c
+		if a.at += c; a.at == len(a.text) {
+			a.at = 0
+			a.left--
+		}
+	}
+	return n, nil
+}
+
+// TestFlatNested takes 50 MB of nested JSON with a picture here and there
+// through as small a window.
+func TestFlatNested(t *testing.T) {
+	png := read(t, "red.png")
+	chunk := nested(100_000, 50, png)
+	const times = 500
+	want := sha256.New()
+	_, err := io.Copy(want, &again{text: strings.ReplaceAll(string(chunk), base64.StdEncoding.EncodeToString(png), "blob:x"), left: times})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sha256.New()
+	hits := 0
+	n := allocated(func() {
+		err = scrub.Copy(t.Context(), got, &again{text: string(chunk), left: times}, func(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
+			hits++
+			return ref(ctx, r, h)
+		})
+	})
+	if err != nil || !bytes.Equal(got.Sum(nil), want.Sum(nil)) || hits < 2*times {
+		t.Errorf("%v, %d hits", err, hits)
+	}
+	if n > 2<<20+uint64(hits)<<10 {
+		t.Errorf("%d bytes were allocated", n)
+	}
+}
+
+// allocated is how many bytes work allocates.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
 func FuzzText(f *testing.F) {
 	png := base64.StdEncoding.EncodeToString(read(f, "red.png"))
 	for _, block := range blocks {
@@ -513,9 +572,14 @@ func FuzzText(f *testing.F) {
 	f.Add("data:image/png;base64,"+png[:20]+"...", uint8(2))
 	f.Fuzz(func(t *testing.T, s string, piece uint8) {
 		var whole, parts sink
-		out, err := scrub.Text(t.Context(), s, whole.keep)
+		var out string
+		var err error
+		n := allocated(func() { out, err = scrub.Text(t.Context(), s, whole.keep) })
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n > 2<<20+64*uint64(len(s)) {
+			t.Fatalf("%d bytes were allocated for %d", n, len(s))
 		}
 		st := scrub.NewStream(t.Context(), parts.keep)
 		var b strings.Builder

@@ -228,7 +228,7 @@ func TestOneBadPictureIsOneDescription(t *testing.T) {
 }
 
 // TestRefusedForGood: a service that refuses everything fails the run with its
-// own words after three calls, and nothing is learned.
+// own words after the second call, and nothing is learned.
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	r := refuses(t, fake.Behavior{}, false)

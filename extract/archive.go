@@ -21,7 +21,8 @@ type archive struct {
 }
 
 func openArchive(src *source) (*archive, error) {
-	at := &meteredAt{r: src.at, b: src.budget, limit: maxDirectory}
+	// A damaged entry may lie before the beginning, which is no failure of the storage.
+	at := &meteredAt{r: io.NewSectionReader(src.at, 0, src.size), b: src.budget, limit: maxDirectory}
 	z, err := zip.NewReader(at, src.size)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,14 @@ type Media struct {
 	Duration  float64   `json:"duration,omitempty"` // seconds
 }
 
+// Info is what m says of its bytes.
+func (m Media) Info() MediaInfo {
+	return MediaInfo{
+		MediaType: m.MediaType, Kind: m.Kind, Size: m.Size,
+		Width: m.Width, Height: m.Height, Pages: m.Pages, Duration: m.Duration,
+	}
+}
+
 // A ToolCall is a model's wish to have a tool run. Opaque state belongs to the
 // service that made the call and is passed back to it unchanged.
 type ToolCall struct {
@@ -79,6 +87,20 @@ func TextOf(ps Parts) string {
 		}
 	}
 	return strings.Join(texts, "\n\n")
+}
+
+// MediaOf returns the media in ps, those of tool results too, in order.
+func MediaOf(ps Parts) []Media {
+	var out []Media
+	for _, p := range ps {
+		switch p := p.(type) {
+		case Media:
+			out = append(out, p)
+		case ToolResult:
+			out = append(out, MediaOf(p.Parts)...)
+		}
+	}
+	return out
 }
 
 // MarshalJSON writes each part with its "type"; nil is [].

@@ -118,18 +118,7 @@ func (s *OpenAIServer) refuses(ctx context.Context, b Behavior, r *model.Request
 func everything(r *model.Request) []artel.Media {
 	var out []artel.Media
 	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case artel.Media:
-				out = append(out, p)
-			case artel.ToolResult:
-				for _, inner := range p.Parts {
-					if media, ok := inner.(artel.Media); ok {
-						out = append(out, media)
-					}
-				}
-			}
-		}
+		out = append(out, artel.MediaOf(m.Parts)...)
 	}
 	return out
 }

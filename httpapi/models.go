@@ -38,7 +38,8 @@ type ServiceView struct {
 	Marks         []ServiceMark             `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
 }
 
-// ServiceLimits are the limits of a service; 0: none is known.
+// ServiceLimits are the limits of a service; 0: none is known, or, where the
+// limit has a source, there is none.
 type ServiceLimits struct {
 	ItemBytes    int64 `json:"item_bytes,omitempty"`    // of a media part, before it is encoded
 	RequestBytes int64 `json:"request_bytes,omitempty"` // of a whole request

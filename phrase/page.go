@@ -296,6 +296,7 @@ const (
 	PageFactTokenizer       Key = "page.fact_tokenizer"
 	PageFactUnknown         Key = "page.fact_unknown"
 	PageNothing             Key = "page.nothing"
+	PageNoLimit             Key = "page.no_limit"
 	PagePixels              Key = "page.pixels" // Number
 	PageTransportBytes      Key = "page.transport_bytes"
 	PageTransportURL        Key = "page.transport_url"

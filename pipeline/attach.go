@@ -90,7 +90,7 @@ func (a *attacher) settleAll(ctx context.Context) error {
 	}
 	var all []place
 	for _, m := range a.d.Messages {
-		for n, part := range mediaOf(m.Parts) {
+		for n, part := range artel.MediaOf(m.Parts) {
 			all = append(all, place{slot{m.ID, n}, part})
 		}
 	}
@@ -114,24 +114,6 @@ func (a *attacher) settleAll(ctx context.Context) error {
 		a.settled[x.slot] = s
 	}
 	return nil
-}
-
-// mediaOf returns the media in ps, those of tool results too.
-func mediaOf(ps artel.Parts) []artel.Media {
-	var out []artel.Media
-	for _, p := range ps {
-		switch p := p.(type) {
-		case artel.Media:
-			out = append(out, p)
-		case artel.ToolResult:
-			for _, inner := range p.Parts {
-				if m, ok := inner.(artel.Media); ok {
-					out = append(out, m)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // message returns the parts to send; m.Parts itself where no media is in it.

@@ -36,7 +36,7 @@ func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
 	if s, ok := d.found[m.Ref]; ok {
 		return s, nil
 	}
-	s := source{media: m, info: infoOf(m)}
+	s := source{media: m, info: m.Info()}
 	if err := d.open(ctx, &s); err != nil {
 		if ctx.Err() != nil {
 			return s, context.Cause(ctx)
@@ -100,13 +100,6 @@ func restate(m artel.Media, v artel.Version) artel.Media {
 		m.Filename = v.Filename
 	}
 	return m
-}
-
-func infoOf(m artel.Media) artel.MediaInfo {
-	return artel.MediaInfo{
-		MediaType: m.MediaType, Kind: m.Kind, Size: m.Size,
-		Width: m.Width, Height: m.Height, Pages: m.Pages, Duration: m.Duration,
-	}
 }
 
 // label is the text before media of a message. Of a converted picture it says

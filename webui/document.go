@@ -7,6 +7,7 @@ import (
 	"errors"
 	"html/template"
 	"regexp"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
@@ -30,7 +31,7 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	}
 	if shown {
 		tabs := []string{tabPreview, tabText}
-		out.Tabs = v.tabs(out.ID, number, tabs, max(0, index(tabs, tab)))
+		out.Tabs = v.tabs(out.ID, number, tabs, max(0, slices.Index(tabs, tab)))
 		if tab != tabText {
 			return nil
 		}
@@ -54,15 +55,6 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 // remark is a line of an extracted text that says where in the document one
 // is, or what was left out, and is not of the document.
 var remark = regexp.MustCompile(`(?m)^<!-- (.+?) -->$`)
-
-func index(tabs []string, tab string) int {
-	for i, t := range tabs {
-		if t == tab {
-			return i
-		}
-	}
-	return -1
-}
 
 // tabs are the ways to look at a version.
 func (v view) tabs(id artel.ArtifactID, number int, all []string, current int) []Tab {

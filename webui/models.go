@@ -121,11 +121,20 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 	add(phrase.PageFactWindow, known.ContextWindow.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.ContextWindow.Value)}))
 	add(phrase.PageFactOutput, known.MaxOutput.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.MaxOutput.Value)}))
 	add(phrase.PageFactTokenizer, known.Tokenizer.Source, known.Tokenizer.Value)
-	add(phrase.PageFactItem, known.MaxItemBytes.Source, phrase.Size(known.MaxItemBytes.Value))
-	add(phrase.PageFactRequest, known.MaxRequestBytes.Source, phrase.Size(known.MaxRequestBytes.Value))
-	add(phrase.PageFactSide, known.MaxSide.Source, l.Say(phrase.PagePixels, map[string]any{"Number": thousands(known.MaxSide.Value)}))
-	add(phrase.PageFactImages, known.MaxImages.Source, thousands(known.MaxImages.Value))
-	add(phrase.PageFactPages, known.MaxPages.Source, thousands(known.MaxPages.Value))
+	limit := func(n int64, text string) string {
+		if n == 0 { // somebody says that there is none
+			return say(phrase.PageNoLimit)
+		}
+		return text
+	}
+	count := func(n int) string { return limit(int64(n), thousands(n)) }
+	size := func(n int64) string { return limit(n, phrase.Size(n)) }
+	add(phrase.PageFactItem, known.MaxItemBytes.Source, size(known.MaxItemBytes.Value))
+	add(phrase.PageFactRequest, known.MaxRequestBytes.Source, size(known.MaxRequestBytes.Value))
+	side := l.Say(phrase.PagePixels, map[string]any{"Number": thousands(known.MaxSide.Value)})
+	add(phrase.PageFactSide, known.MaxSide.Source, limit(int64(known.MaxSide.Value), side))
+	add(phrase.PageFactImages, known.MaxImages.Source, count(known.MaxImages.Value))
+	add(phrase.PageFactPages, known.MaxPages.Source, count(known.MaxPages.Value))
 	add(phrase.PageFactToolImage, known.ToolImage.Source, yes(known.ToolImage.Value))
 	add(phrase.PageFactToolFile, known.ToolFile.Source, yes(known.ToolFile.Value))
 	add(phrase.PageFactAfterTool, known.UserAfterTool.Source, yes(known.UserAfterTool.Value))

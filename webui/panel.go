@@ -324,7 +324,7 @@ func (v view) showText(out *Viewer, text string, number int, tab string) {
 	if len(out.Versions) > 1 || out.Live {
 		tabs = append(tabs, tabDiff)
 	}
-	current := max(0, index(tabs, tab))
+	current := max(0, slices.Index(tabs, tab))
 	out.Tabs = v.tabs(out.ID, number, tabs, current)
 	if out.Compare != nil || out.Editing != nil {
 		return

@@ -226,8 +226,7 @@ func (v view) link(address, name string) Value {
 func (v view) media(m artel.Media) Value {
 	f := v.file(m)
 	f.Download = template.URL(app.FileURL(m.Ref)) //nolint:gosec // made of a ref
-	info := artel.MediaInfo{MediaType: m.MediaType, Kind: m.Kind, Size: m.Size, Width: m.Width, Height: m.Height, Pages: m.Pages, Duration: m.Duration}
-	return v.fileValue(info, f.Download, f)
+	return v.fileValue(m.Info(), f.Download, f)
 }
 
 // pictures are the types that every browser draws.

@@ -68,11 +68,11 @@ func showService(w printer, v httpapi.ServiceView) {
 		{"context_window", itoa(v.ContextWindow)},
 		{"max_output", itoa(v.MaxOutput)},
 		{"tokenizer", v.Tokenizer},
-		{"limits.item_bytes", phrase.Size(v.Limits.ItemBytes)},
-		{"limits.request_bytes", phrase.Size(v.Limits.RequestBytes)},
-		{"limits.side", itoa(v.Limits.Side)},
-		{"limits.images", itoa(v.Limits.Images)},
-		{"limits.pages", itoa(v.Limits.Pages)},
+		{"limits.item_bytes", bound(v.Limits.ItemBytes, phrase.Size)},
+		{"limits.request_bytes", bound(v.Limits.RequestBytes, phrase.Size)},
+		{"limits.side", bound(v.Limits.Side, itoa)},
+		{"limits.images", bound(v.Limits.Images, itoa)},
+		{"limits.pages", bound(v.Limits.Pages, itoa)},
 		{"placement.tool_image", yesNo(v.Placement.ToolImage)},
 		{"placement.tool_file", yesNo(v.Placement.ToolFile)},
 		{"placement.user_after_tool", yesNo(v.Placement.UserAfterTool)},
@@ -90,6 +90,14 @@ func showService(w printer, v httpapi.ServiceView) {
 	if v.Problem != "" {
 		line("problem", artel.Shorten(v.Problem, 120), "")
 	}
+}
+
+// bound writes a limit, of which somebody may say that there is none.
+func bound[T int | int64](n T, text func(T) string) string {
+	if n == 0 {
+		return "none"
+	}
+	return text(n)
 }
 
 func yesNo(b *bool) string {

@@ -272,8 +272,16 @@ func TestOtherFormsOfAttachments(t *testing.T) {
 	d := newDesk()
 	shown := picture(t, blobs)
 	shown.Filename = "" // as from the wire
+	d.media["crowded"] = picture(t, blobs)
+	described := func(l phrase.Locale, k phrase.Key, name string) string {
+		return l.Say(k, map[string]any{"Name": name, "Ref": "artifact:" + name, "Type": "x", "Size": "1 KB"})
+	}
 	_, answers := run(t, demo.New(blobs, demo.Options{}), d, allTools, user(
 		says("What are these?"),
+		says(described(phrase.English, phrase.RouteCrowded, "crowded")),
+		says(described(phrase.Chinese, phrase.RouteCrowded, "crowded2")),
+		says(described(phrase.Chinese, phrase.RouteDescribed, "locked")+"\n"+phrase.Chinese.Say(phrase.RouteReadable, map[string]any{"ID": "locked"})),
+		says(described(phrase.English, phrase.RouteDescribed, "locked2")+"\n"+phrase.English.Say(phrase.RouteReadable, map[string]any{"ID": "locked2"})),
 		says("attachment wide v1 (wide.png, 640 × 480 pixels, shown as 64 × 48)"), shown,
 		says("attachment letter v1 (letter.docx, application/x-letter), the text that was taken out of it:\n```\n# Dear all\n```"),
 		says("attachment talk v1 (talk (1).mp3, audio/mpeg), written down by scribe:\n```\nHello.\n```\n[6 of 9 characters are shown; to continue: read_artifact(id='talk')]"),
@@ -281,6 +289,7 @@ func TestOtherFormsOfAttachments(t *testing.T) {
 	last := answers[len(answers)-1].text
 	for _, want := range []string{
 		"- `wide.png`: PNG picture, 64 × 48 pixels, ",
+		"- `crowded`: PNG picture, 64 × 48 pixels, ", "- `crowded2`: I cannot read it.", "- `locked`: I cannot read it.", "- `locked2`: I cannot read it.",
 		"- `letter.docx`: the text in it, not the file: text, first heading “Dear all”, lines: 1",
 		"- `talk (1).mp3`: what another service wrote down of it: text without a heading, lines: 1",
 	} {

@@ -66,13 +66,14 @@ const (
 // labels that package provider puts before media which another message could
 // not hold, and in the place of media that was sent before.
 var marks = sync.OnceValue(func() (m struct {
-	textHead, mediaLabel, described, unreadable, cutHint, fenceLine, carriedLabel, repeated *regexp.Regexp
+	textHead, mediaLabel, described, unreadable, cutHint, readable, fenceLine, carriedLabel, repeated *regexp.Regexp
 },
 ) {
 	m.textHead = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*), ([^\s,()]+)\)(, the text that was taken out of it|, written down by \S+)?:$`)
 	m.mediaLabel = regexp.MustCompile(`^attachment (\S+)(?: v\d+)? \((.*?)(?:, \d+ × \d+ pixels, shown as \d+ × \d+)?\)$`)
 	m.repeated = regexp.MustCompile(`^(?:artifact (\S+)(?: v\d+)?|file)(?: \((.*)\))?: the same as (.*), already shown$`)
-	m.described = regexp.MustCompile(`^\[(?:cannot read|无法读取)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
+	m.described = regexp.MustCompile(`^\[(?:cannot read|not shown|无法读取|未显示)\] (.*) \((?:artifact:([^()]*)|blob:[^()]*)\)$`)
+	m.readable = regexp.MustCompile(`^(?:It holds text: |其中有文本：用 )read_artifact\(id='.*'\)`)
 	m.unreadable = regexp.MustCompile(`^\[(?:file failed|文件处理失败): (.*)\]$`)
 	m.cutHint = regexp.MustCompile(`^\[\d+ of \d+ characters are shown.*\]$`)
 	m.fenceLine = regexp.MustCompile("^(`{3,})$")
@@ -236,6 +237,9 @@ func userText(text string, mediaFollows bool, shown map[string]*artel.Media) (wo
 		if m := marks().described.FindStringSubmatch(lines[i]); m != nil {
 			found = append(found, attachment{id: known(m[2]), name: m[1]})
 			i = min(i+3, len(lines)-1) // type, size, advice
+			if i+1 < len(lines) && marks().readable.MatchString(lines[i+1]) {
+				i++
+			}
 			continue
 		}
 		if m := marks().unreadable.FindStringSubmatch(lines[i]); m != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/tool"
 )
@@ -83,18 +84,18 @@ func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*Taken
 // Scrub reads JSON, as a stream, and writes it to dst without media. What is
 // left may be as long as the text of an artifact.
 func (t *TakenResult) Scrub(ctx context.Context, dst io.Writer, src io.Reader) error {
-	return scrub.Copy(ctx, &limited{dst, t.limit}, src, t.keep)
+	return scrub.Copy(ctx, &limited{dst, t.limit, t.limit}, src, t.keep)
 }
 
 // limited refuses to write more than so many bytes.
 type limited struct {
 	io.Writer
-	left int64
+	left, limit int64
 }
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.left -= int64(len(p)); l.left < 0 {
-		return 0, artel.Errorf(artel.TooLarge, "app.Tools.TakeResult", "body", "without media it is longer than the text of an artifact may be; send less of it")
+		return 0, artel.Errorf(artel.TooLarge, "app.Tools.TakeResult", "body", "without media it has more than %s, which the text of an artifact may have; send less of it", phrase.Size(l.limit))
 	}
 	return l.Writer.Write(p)
 }

@@ -146,6 +146,18 @@ func TestLargeToolResultsAreStreamed(t *testing.T) {
 	}
 }
 
+func TestToolResultsWithTooMuchText(t *testing.T) {
+	b := newBench(t, "", func(c *app.Config) { c.Options.Artifacts.MaxText = 2048 })
+	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.client.TakeResult(t.Context(), c.ID, strings.NewReader(`{"tool":"large","content":"`+strings.Repeat("word ", 500)+`"}`))
+	if artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "2.0 KB") {
+		t.Errorf("got %v, want a refusal that says the limit", err)
+	}
+}
+
 func TestMessagesLoseTheirMedia(t *testing.T) {
 	b := newBench(t, "")
 	c, err := b.client.CreateConversation(t.Context(), httpapi.NewConversation{})

@@ -119,7 +119,7 @@ function chosen(form, changed) {
       picture.alt = "";
       picture.src = URL.createObjectURL(file);
       picture.addEventListener("load", () => URL.revokeObjectURL(picture.src), { once: true });
-      picture.addEventListener("error", () => picture.remove(), { once: true });
+      picture.addEventListener("error", () => picture.replaceWith(icon("file")), { once: true });
       item.append(picture);
     } else {
       item.append(icon("file"));

@@ -130,6 +130,9 @@ func Extension(mediaType string) string { return media.Extension(mediaType) }
 // [Files.Thumbnail].
 func Reducible(mediaType string) bool { return picture.Supports(mediaType) }
 
+// MaxPixels is how many pixels a picture may have of which smaller ones are made.
+const MaxPixels = picture.MaxPixels
+
 func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) File {
 	v := c.Version
 	name := v.Filename

@@ -153,7 +153,7 @@ func TestToolResultsWithTooMuchText(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.client.TakeResult(t.Context(), c.ID, strings.NewReader(`{"tool":"large","content":"`+strings.Repeat("word ", 500)+`"}`))
-	if artel.KindOf(err) != artel.TooLarge || !strings.Contains(err.Error(), "2.0 KB") {
+	if p, ok := asProblem(err); !ok || p.Status != http.StatusRequestEntityTooLarge || !strings.Contains(err.Error(), "2.0 KB") {
 		t.Errorf("got %v, want a refusal that says the limit", err)
 	}
 }

@@ -216,17 +216,18 @@ func (v view) file(m artel.Media) File {
 	if m.Ref.Artifact != "" {
 		f.URL = artifactURL(v.conversation, m.Ref)
 	}
-	f.Thumb = thumb(m.Ref, m.MediaType)
+	f.Thumb = thumb(m)
 	return f
 }
 
 // thumb is the address of a small picture of a picture; "": there is none.
-func thumb(ref artel.Ref, mediaType string) string {
+func thumb(m artel.Media) string {
 	switch {
-	case app.Reducible(mediaType):
-		return app.FileURL(ref) + "?width=128" // twice what is shown, for fine screens
-	case slices.Contains(pictures, mediaType) && mediaType != "image/svg+xml":
-		return app.FileURL(ref)
+	case tooLarge(m.Width, m.Height):
+	case app.Reducible(m.MediaType):
+		return app.FileURL(m.Ref) + "?width=128" // twice what is shown, for fine screens
+	case slices.Contains(pictures, m.MediaType) && m.MediaType != "image/svg+xml":
+		return app.FileURL(m.Ref)
 	}
 	return ""
 }

@@ -118,7 +118,7 @@ func (v view) artifacts(ctx context.Context) (Artifacts, error) {
 			Artifact: a, URL: artifactURL(v.conversation, artel.Ref{Artifact: a.ID}), Icon: iconOf(a.Kind, a.MediaType),
 			SizeText: phrase.Size(a.Size), By: v.madeBy(a.Source, a.LastEditor),
 		}
-		item.Thumb = thumb(a.MediaPart().Ref, a.MediaType)
+		item.Thumb = thumb(a.MediaPart())
 		out.Items = append(out.Items, item)
 	}
 	deleted, err := v.app.Artifacts.Deleted(ctx, v.conversation, "")

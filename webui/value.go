@@ -239,10 +239,15 @@ const (
 	shownBytes = 256 << 10
 )
 
+// tooLarge reports whether a picture has more pixels than smaller ones are made
+// of. A browser that draws it takes gigabytes for it, or gives up.
+func tooLarge(width, height int) bool { return int64(width)*int64(height) > app.MaxPixels }
+
 // fileValue shows bytes at an address by what they are.
 func (v view) fileValue(info artel.MediaInfo, address template.URL, f File) Value {
 	out := Value{Kind: valueFile, URL: address, Name: f.Name, File: f, Width: info.Width, Height: info.Height}
 	switch {
+	case info.Kind == artel.KindImage && tooLarge(info.Width, info.Height):
 	case info.MediaType == "image/tiff" && strings.HasPrefix(string(address), app.FilesURL):
 		out.Kind, out.URL = valueImage, address+"?width=1024" // browsers do not draw the file
 	case info.MediaType == "image/svg+xml", info.Kind == artel.KindImage && (info.MediaType == "" || slices.Contains(pictures, info.MediaType)):

@@ -60,6 +60,7 @@ type talk struct {
 
 	id   artel.ConversationID
 	last artel.Seq
+	said string // of the answer that is being written
 }
 
 func (t *talk) begin(ctx context.Context, conversation string) error {
@@ -166,10 +167,13 @@ func (t *talk) print(e artel.Event) error {
 	case artel.EventMessageDelta:
 		var p artel.MessageDelta
 		if json.Unmarshal(e.Data, &p) == nil {
-			fmt.Fprint(t.out, p.Text)
+			t.tell(p)
 		}
 	case artel.EventMessageCompleted:
-		fmt.Fprintln(t.out)
+		var p artel.MessageCompleted
+		if json.Unmarshal(e.Data, &p) == nil {
+			t.complete(artel.TextOf(p.Message.Parts))
+		}
 	case artel.EventToolStarted:
 		var p artel.ToolStarted
 		if json.Unmarshal(e.Data, &p) == nil {
@@ -182,6 +186,30 @@ func (t *talk) print(e artel.Event) error {
 		}
 	}
 	return nil
+}
+
+func (t *talk) tell(d artel.MessageDelta) {
+	if d.Reset && t.said != "" {
+		fmt.Fprintln(t.out)
+		t.said = ""
+	}
+	fmt.Fprint(t.out, d.Text)
+	t.said += d.Text
+}
+
+// complete writes what is lacking of an answer. The pieces of one that is being
+// written may be lost on their way, which the whole answer makes good.
+func (t *talk) complete(whole string) {
+	rest, ok := strings.CutPrefix(whole, t.said)
+	switch {
+	case ok:
+	case strings.TrimSpace(whole) == strings.TrimSpace(t.said):
+		rest = ""
+	default: // a piece is lost in its midst
+		rest = "\n" + whole
+	}
+	fmt.Fprintln(t.out, rest)
+	t.said = ""
 }
 
 // subject picks what a tool call is about out of its arguments.

@@ -190,7 +190,7 @@ func TestAcceptance(t *testing.T) {
 		m := r.route(document, "T")
 		want(t, m, "binary", "text")
 		content := m["content"].(string)
-		for _, s := range []string{"report.pdf", "PDF", " B", "This model cannot read this kind of file."} {
+		for _, s := range []string{"report.pdf", "PDF", "size: 931 B", "This model cannot read this kind of file."} {
 			if !strings.Contains(content, s) {
 				t.Errorf("%q lacks %q", content, s)
 			}

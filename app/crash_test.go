@@ -21,7 +21,6 @@ type moment string
 
 // The moments.
 const (
-	beforeUpdate moment = "before"
 	insideUpdate moment = "inside" // all was written, nothing committed
 	afterUpdate  moment = "after"  // committed, and nobody was told
 )
@@ -48,7 +47,7 @@ func (s *mortal) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) er
 		defer close(s.died)
 	}
 	switch {
-	case dead, last && s.when == beforeUpdate:
+	case dead:
 		return errDead
 	case last && s.when == insideUpdate:
 		return s.Store.Update(ctx, o, func(tx store.Tx) error {
@@ -84,11 +83,11 @@ func crashSteps() []step {
 	}
 }
 
-// TestCrashAtEveryUpdate kills a process at every update of a run, before it,
-// inside it and after it. What the model was told of is there afterwards, in
+// TestCrashAtEveryUpdate kills a process at every update of a run, inside it
+// and after it. What the model was told of is there afterwards, in
 // one version of the run, and the log tells of every edit.
 func TestCrashAtEveryUpdate(t *testing.T) {
-	for _, when := range []moment{beforeUpdate, insideUpdate, afterUpdate} {
+	for _, when := range []moment{insideUpdate, afterUpdate} {
 		survived := false
 		for k := 0; !survived; k++ {
 			t.Run(fmt.Sprintf("%s %d", when, k), func(t *testing.T) { survived = crashAt(t, when, k) })

@@ -67,6 +67,7 @@ const (
 	DemoMessageSize   Key = "demo.message_size" // Count
 	DemoNoMessage     Key = "demo.no_message"
 	DemoFindings      Key = "demo.findings"
+	DemoEarlier       Key = "demo.earlier"
 	DemoImage         Key = "demo.image"        // Format, Width, Height, Size
 	DemoPDF           Key = "demo.pdf"          // Count, Bytes
 	DemoPDFNoPages    Key = "demo.pdf_no_pages" // Bytes

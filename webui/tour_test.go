@@ -71,14 +71,12 @@ func TestTourOfAttachments(t *testing.T) {
 		b.do(click("#model"), see("#picker"), click(fmt.Sprintf(`#picker label:has([value=%q])`, set.id)), press("\x1b"))
 		b.send(fmt.Sprintf("Look at these, %d.", i+1))
 		b.rest()
-		if i == 0 { // the message that has the files
-			answer := eval[string](b, `[...document.querySelectorAll(".message.assistant")].at(-1)?.innerText ?? ""`)
-			for name, way := range set.ways {
-				_, told, ok := strings.Cut(answer, name+": ")
-				told, _, _ = strings.Cut(told, "\n")
-				if unread := strings.Contains(told, "I cannot read it"); !ok || unread != (way == "only its name and kind") {
-					t.Errorf("%s, %s: %s, and the answer says of it %q", set.id, name, way, told)
-				}
+		answer := eval[string](b, `[...document.querySelectorAll(".message.assistant")].at(-1)?.innerText ?? ""`)
+		for name, way := range set.ways {
+			_, told, ok := strings.Cut(answer, name+": ")
+			told, _, _ = strings.Cut(told, "\n")
+			if unread := strings.Contains(told, "I cannot read it"); !ok || unread != (way == "only its name and kind") {
+				t.Errorf("%s, %s: %s, and the answer says of it %q", set.id, name, way, told)
 			}
 		}
 		b.script(`document.querySelectorAll(".message.user .way details").forEach((d) => { d.open = true; })`)

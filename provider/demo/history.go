@@ -23,6 +23,7 @@ type history struct {
 	ordinal     int          // of the newest message of the user, from 1
 	text        string       // of that message, without its attachments
 	attachments []attachment // of that message
+	earlier     []attachment // of the newest message before it that had some
 	answers     int          // of the model, since that message
 	calls       []done       // of the whole conversation, in order
 	began       int          // the index in calls where the run begins
@@ -110,6 +111,9 @@ func read(r *model.Request) *history {
 				continue // nothing but the reminder, or the media of tool results
 			}
 			h.ordinal++
+			if len(h.attachments) > 0 {
+				h.earlier = h.attachments
+			}
 			h.text, h.attachments = text, attachments
 			h.answers, h.began = 0, len(h.calls)
 			h.locale = languageOf(text, h.locale)

@@ -24,18 +24,27 @@ import (
 	"github.com/artelhq/artel/phrase"
 )
 
-// findings is a Markdown list of what the attachments are, or a sentence about
-// the message where there are none. It fails only when ctx ends.
+// findings is a Markdown list of what the attachments are. Where there are
+// none, it is a sentence about the message, and the list of those that came
+// before it, as they reach the model now. It fails only when ctx ends.
 func (p *Provider) findings(ctx context.Context, h *history) (string, error) {
-	if len(h.attachments) == 0 {
-		if h.text == "" {
-			return h.locale.Say(phrase.DemoNoMessage, nil), nil
-		}
+	if len(h.attachments) > 0 {
+		return p.list(ctx, h, h.attachments)
+	}
+	if h.text == "" {
+		return h.locale.Say(phrase.DemoNoMessage, nil), nil
+	}
+	if len(h.earlier) == 0 {
 		return h.messageSize(), nil
 	}
+	found, err := p.list(ctx, h, h.earlier)
+	return h.messageSize() + " " + h.locale.Say(phrase.DemoEarlier, nil) + "\n\n" + found, err
+}
+
+func (p *Provider) list(ctx context.Context, h *history, attachments []attachment) (string, error) {
 	var lines []string
-	for i, a := range h.attachments {
-		found, err := p.finding(ctx, h, i)
+	for i, a := range attachments {
+		found, err := p.finding(ctx, h, i, a)
 		if err != nil {
 			return "", err
 		}
@@ -44,8 +53,7 @@ func (p *Provider) findings(ctx context.Context, h *history) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-func (p *Provider) finding(ctx context.Context, h *history, i int) (string, error) {
-	a := h.attachments[i]
+func (p *Provider) finding(ctx context.Context, h *history, i int, a attachment) (string, error) {
 	switch {
 	case a.text != nil:
 		found := textFinding(*a.text, h.locale)

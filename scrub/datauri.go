@@ -300,15 +300,7 @@ func (p *percents) byte() int {
 
 func (p percents) peek(most int) []byte {
 	p.look = true
-	var head []byte
-	for len(head) < most {
-		c := p.byte()
-		if c < 0 {
-			break
-		}
-		head = append(head, byte(c))
-	}
-	return head
+	return firstBytes(most, p.byte)
 }
 
 // Read implements io.Reader.

@@ -372,15 +372,7 @@ func (p *hexes) nextLine(at int) bool {
 
 func (p hexes) peek(most int) []byte {
 	p.look = true
-	var head []byte
-	for len(head) < most {
-		c := p.byte()
-		if c < 0 {
-			break
-		}
-		head = append(head, byte(c))
-	}
-	return head
+	return firstBytes(most, p.byte)
 }
 
 // Read implements io.Reader.
@@ -397,6 +389,20 @@ func (p *hexes) finish() {
 }
 
 func (p *hexes) flawed() string { return "" }
+
+// firstBytes returns what next yields until it is below zero, and at most so
+// many.
+func firstBytes(most int, next func() int) []byte {
+	var head []byte
+	for len(head) < most {
+		c := next()
+		if c < 0 {
+			break
+		}
+		head = append(head, byte(c))
+	}
+	return head
+}
 
 // readBytes fills dst with what next yields until it is below zero.
 func readBytes(dst []byte, w *window, next func() int) (int, error) {

@@ -88,13 +88,18 @@ type RunError struct {
 
 // Usage counts what model calls took, in tokens as the provider reports them.
 type Usage struct {
-	Calls        int   `json:"calls"`
-	InputTokens  int64 `json:"input_tokens"`
-	OutputTokens int64 `json:"output_tokens"`
-	CachedTokens int64 `json:"cached_tokens,omitempty"` // of InputTokens, served from the provider's cache
+	Calls         int   `json:"calls"`
+	InputTokens   int64 `json:"input_tokens"`
+	OutputTokens  int64 `json:"output_tokens"`
+	CachedTokens  int64 `json:"cached_tokens,omitempty"`  // of InputTokens, served from the provider's cache
+	StoredTokens  int64 `json:"stored_tokens,omitempty"`  // of InputTokens, written to the provider's cache
+	ThoughtTokens int64 `json:"thought_tokens,omitempty"` // of OutputTokens, reasoning
 }
 
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Calls + v.Calls, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
+	return Usage{
+		u.Calls + v.Calls, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens,
+		u.CachedTokens + v.CachedTokens, u.StoredTokens + v.StoredTokens, u.ThoughtTokens + v.ThoughtTokens,
+	}
 }

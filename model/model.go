@@ -48,6 +48,45 @@ type Request struct {
 	Messages  []Message
 	Tools     []ToolSpec
 	MaxOutput int // tokens; 0: the API's default
+	Choice    ToolChoice
+	Format    Format
+	Sampling  Sampling
+}
+
+// A ToolChoice says which tools an answer may or must call. The zero value
+// leaves it to the model.
+type ToolChoice struct {
+	Mode     ChoiceMode
+	Name     string // of ChooseNamed
+	OneByOne bool   // at most one call in an answer
+}
+
+// A ChoiceMode is a kind of ToolChoice.
+type ChoiceMode string
+
+// The modes.
+const (
+	ChooseAuto  ChoiceMode = ""      // the model decides
+	ChooseNone  ChoiceMode = "none"  // no tool
+	ChooseAny   ChoiceMode = "any"   // at least one, whichever
+	ChooseNamed ChoiceMode = "named" // the one of that name
+)
+
+// A Format is the form that an answer must have. The zero value is any text.
+// An API that cannot promise it is asked without.
+type Format struct {
+	JSON   bool            // a JSON object, at least
+	Schema json.RawMessage // a JSON Schema that it fulfils; implies JSON; absent: any object
+	Name   string          // of the schema; may be empty
+	Strict bool            // the API is to enforce the schema
+}
+
+// Sampling are the settings of a model's dice. What is absent has the API's
+// default.
+type Sampling struct {
+	Temperature *float64
+	TopP        *float64
+	Stop        []string // texts that end the answer
 }
 
 // A Message is one entry of a request. Its media parts are to be sent as they
@@ -67,7 +106,7 @@ type ToolSpec struct {
 }
 
 // A Delta is one piece of a streamed answer: [TextDelta], [ReasoningDelta],
-// [CallDelta] or [Finish].
+// [ReasoningDone], [CallDelta] or [Finish].
 type Delta interface{ delta() }
 
 // TextDelta is text to append to the answer.
@@ -75,6 +114,13 @@ type TextDelta string
 
 // ReasoningDelta is text to append to the reasoning.
 type ReasoningDelta string
+
+// ReasoningDone closes a block of reasoning: the ReasoningDeltas since the last
+// one, of which there may be none. Opaque is the service's own state of it, such
+// as a signature or encrypted content, to be sent back to the service unchanged
+// and in its place among the parts; nil: there is none. A wing whose dialect has
+// no such state does not need to send it.
+type ReasoningDone struct{ Opaque json.RawMessage }
 
 // CallDelta is one whole tool call. Its arguments are valid JSON, or a JSON
 // string of what the model wrote where that was none.
@@ -88,6 +134,7 @@ type Finish struct {
 
 func (TextDelta) delta()      {}
 func (ReasoningDelta) delta() {}
+func (ReasoningDone) delta()  {}
 func (CallDelta) delta()      {}
 func (Finish) delta()         {}
 

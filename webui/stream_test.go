@@ -50,10 +50,13 @@ const prose = "## A heading\n\nThe first paragraph has **weight** and a [link](h
 const blocks = "```go\nfunc main() {\n\tfmt.Println(\"hello\")\n}\n```\n\n" +
 	"| name | size |\n|---|---:|\n| photo.jpg | 12 |\n| notes.md | 3 |\n\nA last paragraph that is somewhat longer than the others, so that it takes more than one line of the thread.\n\n"
 
-// watchShifts notes each thing that moved without the reader's doing.
+// watchShifts notes each thing that moved without the reader's doing. Code is
+// colored anew while its last line grows, so that a text node in it may begin
+// further to the right on the line that it was on: nobody sees that move.
 const watchShifts = `window.shifts = []; new PerformanceObserver((list) => {
-	for (const entry of list.getEntries()) if (entry.value > 0) window.shifts.push(entry.value.toFixed(5) + " " + entry.sources.map((s) =>
-		(s.node?.nodeName ?? "?") + "." + (s.node?.className ?? s.node?.parentNode?.className ?? "") + " " + Math.round(s.previousRect.top) + "→" + Math.round(s.currentRect.top)).join(", "));
+	const colored = (s) => s.node?.nodeType === Node.TEXT_NODE && s.node.parentNode?.closest("pre code") && Math.round(s.previousRect.top) === Math.round(s.currentRect.top);
+	for (const entry of list.getEntries()) if (entry.value > 0 && !entry.sources.every(colored)) window.shifts.push(entry.value.toFixed(5) + " " + entry.sources.map((s) =>
+		(s.node?.nodeName ?? "?") + "." + (s.node?.className ?? s.node?.parentNode?.className ?? "") + " " + [s.previousRect.left, s.previousRect.top, s.currentRect.left, s.currentRect.top].map(Math.round)).join(", "));
 }).observe({ type: "layout-shift", buffered: false });`
 
 // Text is on the page while the rest of it is still being written. What is

@@ -18,6 +18,9 @@ const NoResult = "no result: the call was interrupted before it answered"
 // message, for APIs that refuse one after the other.
 const Bridge = "(I have read the results.)"
 
+// Opening is what the user says first where an API wants that, and nobody did.
+const Opening = "(The conversation begins here.)"
+
 // Place makes messages legal for APIs of the chat family, whatever the history
 // was made with, and leaves the input untouched. In what it returns:
 //
@@ -30,6 +33,7 @@ const Bridge = "(I have read the results.)"
 //     whole group, each behind a label that says where it comes from; a user
 //     message that follows directly takes them in;
 //   - the same media is sent once, and named by a text afterwards;
+//   - there is no reasoning, which the family has no place for;
 //   - no message is empty.
 //
 // Where to says that tool results take media of a type, they keep them; what
@@ -37,10 +41,56 @@ const Bridge = "(I have read the results.)"
 // [Bridge] stands between them.
 //
 // The label names the artifact where the ref holds it beside the digest.
+//
+// Dialects that want more than that have a [Form].
 func Place(messages []model.Message, to model.Capabilities) []model.Message {
-	p := placer{stays: to.ToolTakes, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
+	return Form{}.Place(messages, to)
+}
+
+// A Form is what a dialect asks of a conversation beyond what [Place] says. The
+// zero Form is the chat family's.
+type Form struct {
+	// Results says how the results of a group stand.
+	Results ResultForm
+	// Alternate joins neighbors of one role, so that no two are left.
+	Alternate bool
+	// UserFirst lets the user speak first, by [Opening] where nobody did; what
+	// the system says comes before.
+	UserFirst bool
+	// SystemFirst turns system messages after any other into user text, set in
+	// <system-reminder>.
+	SystemFirst bool
+	// UniqueIDs gives calls whose id another one had before, or that have none,
+	// an id of their own, and their results too; always the same one.
+	UniqueIDs bool
+	// Own is the service that is called, where it wants its opaque state back:
+	// its reasoning stays as far as it has such state, and its calls keep
+	// theirs; the calls of others lose it. Empty: no reasoning stays, and calls
+	// are left as they are.
+	Own artel.ServiceID
+}
+
+// A ResultForm says how the results of a group of calls stand. They are always
+// in the order of the calls.
+type ResultForm int
+
+// The forms of results.
+const (
+	OneByOne ResultForm = iota // each in a tool message of its own
+	Together                   // all in one tool message
+	WithUser                   // all at the head of a user message, which takes in what the user says next
+)
+
+// Place is [Place] for the form.
+func (f Form) Place(messages []model.Message, to model.Capabilities) []model.Message {
+	p := placer{form: f, stays: to.ToolTakes, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
+	if f.UniqueIDs {
+		p.ids = idsOf(messages)
+	}
+	begun := false
 	for i := 0; i < len(messages); i++ {
 		m := messages[i]
+		begun = begun || m.Role != artel.RoleSystem
 		switch m.Role {
 		case artel.RoleAssistant:
 			end := i + 1
@@ -51,16 +101,23 @@ func Place(messages []model.Message, to model.Capabilities) []model.Message {
 		case artel.RoleTool:
 			p.orphans(m)
 		case artel.RoleSystem:
+			if f.SystemFirst && begun {
+				m = remind(m)
+				p.user(m)
+				continue
+			}
 			p.system(m)
 		default:
 			p.user(m)
 		}
 	}
 	p.flush()
-	return p.out
+	return f.join(p.out)
 }
 
 type placer struct {
+	form    Form
+	ids     map[artel.CallID]bool       // all there are; true: one is taken
 	stays   func(mediaType string) bool // in tool results
 	bridge  bool
 	out     []model.Message
@@ -75,7 +132,8 @@ func (p *placer) assistant(m model.Message, after []model.Message) {
 	p.flush()
 	p.taken = map[artel.CallID]int{}
 	var kept artel.Parts
-	var calls []artel.ToolCall
+	var calls []artel.ToolCall // as they are in the history
+	var sent []artel.CallID    // as they are sent
 	var media artel.Parts
 	for _, part := range m.Parts {
 		switch v := part.(type) {
@@ -84,6 +142,11 @@ func (p *placer) assistant(m model.Message, after []model.Message) {
 			continue
 		case artel.ToolCall:
 			calls = append(calls, v)
+			part = p.call(v, &sent)
+		case artel.Reasoning:
+			if !p.form.keeps(v) {
+				continue
+			}
 		case artel.Text:
 			if v.Text == "" {
 				continue
@@ -102,12 +165,13 @@ func (p *placer) assistant(m model.Message, after []model.Message) {
 			}
 		}
 	}
-	for _, c := range calls {
-		r := artel.ToolResult{CallID: c.ID, Content: NoResult, IsError: true}
+	for i, c := range calls {
+		r := artel.ToolResult{Content: NoResult, IsError: true}
 		if n := p.taken[c.ID]; n < len(results[c.ID]) {
 			r = results[c.ID][n]
 			p.taken[c.ID]++
 		}
+		r.CallID = sent[i]
 		p.out = append(p.out, model.Message{Role: artel.RoleTool, Parts: artel.Parts{p.result(r)}})
 	}
 	p.carrier = append(media, p.carrier...)

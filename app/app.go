@@ -70,10 +70,10 @@ type Options struct {
 
 // Context is how the deployment wants contexts built.
 type Context struct {
-	Placement     pipeline.Placement          // of plan and inventory; "": at the tail
-	Settings      map[string]pipeline.Setting // of processors by id; nil: their defaults
-	Transcription rendition.Transcription     // who writes recordings down; zero: nobody
-	Caption       rendition.Caption           // who puts pictures into words; zero: nobody
+	Placement     pipeline.Placement      // of plan and inventory; "": at the tail
+	Settings      pipeline.Settings       // of the whole deployment; zero: the processors' defaults
+	Transcription rendition.Transcription // who writes recordings down; zero: nobody
+	Caption       rendition.Caption       // who puts pictures into words; zero: nobody
 }
 
 // An App is the application core. Its parts are safe for concurrent use.

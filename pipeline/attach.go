@@ -23,11 +23,13 @@ func transcriptionProcessor() Processor {
 		Name:        "Transcription",
 		Description: "Decides the form of every attachment: as it is where the model takes it, else as another picture, as its text, or as a description.",
 		Priority:    PriorityTranscription,
+		Icon:        "📎",
 		Core:        true, Required: true,
 		Timeout: transcriptionTime + time.Minute,
 		Fields: []Field{{
-			Key: "inline_limit", Label: "Longest text attachment, in characters", Type: "number", Default: defaultInline,
+			Key: "inline_limit", Label: "Longest text attachment, in characters", Type: FieldNumber, Default: defaultInline, Range: From(1),
 		}},
+		Adds:    Session,
 		Process: transcribe,
 	}
 }
@@ -40,9 +42,6 @@ func transcribe(ctx context.Context, d *Draft) error {
 	}{defaultInline}
 	if err := d.Config(&conf); err != nil {
 		return err
-	}
-	if conf.InlineLimit < 1 {
-		return artel.Errorf(artel.Invalid, "pipeline.Build", "inline_limit", "want a number of characters from 1")
 	}
 	a := attacher{d: d, inline: conf.InlineLimit}
 	if err := a.settleAll(ctx); err != nil {

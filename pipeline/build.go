@@ -22,7 +22,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -40,18 +39,15 @@ type Result struct {
 	Record   Record
 }
 
-// A Setting configures one processor for one build.
-type Setting struct {
-	Enabled *bool           `json:"enabled,omitempty"` // nil: the processor's default
-	Config  json.RawMessage `json:"config,omitempty"`  // an object of the processor's fields; absent: their defaults
-}
-
 // Build makes the request for in. The error names the processor in its
 // Subject: of kind TooLarge where the budget cannot be kept, Invalid where the
 // input or a setting is wrong, Canceled where ctx ended, Internal where a
 // processor panicked, else of the kind that the processor gave.
 func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
-	list := r.Processors()
+	list, err := r.plan(in)
+	if err != nil {
+		return Result{}, err
+	}
 	d := &Draft{
 		Input:  in,
 		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
@@ -60,15 +56,8 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
 	var rec Record
-	d.warnUnknown(list)
+	d.warnUnknown(r.Processors())
 	for _, p := range list {
-		on, err := in.enabled(p)
-		if err != nil {
-			return Result{Record: rec}, failed(p.ID, err)
-		}
-		if !on {
-			continue
-		}
 		step, err := d.run(ctx, p)
 		rec.Processors = append(rec.Processors, step)
 		rec.Tokens = d.tokens()
@@ -86,34 +75,88 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	return Result{Request: req, Messages: d.Messages, Record: rec}, nil
 }
 
-// enabled says whether p runs in this build.
-func (in Input) enabled(p Processor) (bool, error) {
-	s, ok := in.Settings[p.ID]
-	if !ok || s.Enabled == nil {
-		return !p.DefaultOff, nil
+// plan is what a build does: the processors in the order in which they run, and
+// how each is configured.
+func (r *Registry) plan(in Input) ([]planned, error) {
+	list := ordered(r.Processors(), in.Settings.Order)
+	until := len(list)
+	if in.Until != "" {
+		i := slices.IndexFunc(list, func(p Processor) bool { return p.ID == in.Until })
+		if i < 0 {
+			return nil, artel.Errorf(artel.Invalid, "pipeline.Build", "until", "there is no processor %q", artel.Shorten(in.Until, maxProcessorID))
+		}
+		until = i + 1
 	}
-	if !*s.Enabled && p.Always {
-		return false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled")
+	var out []planned
+	for _, p := range list[:until] {
+		s := in.Settings.Resolve(p)
+		if p.Always && !s.Enabled {
+			return nil, failed(p.ID, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled"))
+		}
+		if s.Enabled || p.ID == in.Until {
+			out = append(out, planned{p, s, unknownKeys(s.said, append(groupFields(list, p), p.Fields...))})
+		}
 	}
-	return *s.Enabled, nil
+	return out, nil
+}
+
+type planned struct {
+	Processor
+	setting Resolved
+	unknown []string // keys that its configuration has and none of the fields
+}
+
+func unknownKeys(configs []json.RawMessage, fields []Field) []string {
+	var out []string
+	for _, c := range configs {
+		keys, _ := keysOf(c) // the processor says what is wrong with it
+		for _, k := range keys {
+			if !slices.ContainsFunc(fields, func(f Field) bool { return f.Key == k.key }) {
+				out = append(out, artel.Shorten(k.key, 60))
+			}
+		}
+	}
+	return out
 }
 
 // warnUnknown notes settings that name no processor; the first step carries it.
 func (d *Draft) warnUnknown(list []Processor) {
-	for _, id := range slices.Sorted(maps.Keys(d.Settings)) {
-		if !slices.ContainsFunc(list, func(p Processor) bool { return p.ID == id }) {
-			d.Log(Warn, "a setting names no processor", map[string]any{"id": artel.Shorten(id, 80)})
+	var ids []string
+	for _, l := range []SettingLevel{ByDeployment, ByModel, ByAgent} {
+		for _, s := range d.Settings.at(l) {
+			known := slices.ContainsFunc(list, func(p Processor) bool { return p.ID == s.ID || p.Group == s.ID })
+			if !known && !slices.Contains(ids, s.ID) {
+				ids = append(ids, s.ID)
+				d.Log(Warn, "a setting names no processor", map[string]any{"id": artel.Shorten(s.ID, 80), "level": string(l)})
+			}
 		}
 	}
 }
 
 // Config reads the running processor's configuration into dst, a pointer to a
-// struct that holds the defaults. An unknown key is of kind Invalid.
-func (d *Draft) Config(dst any) error {
-	if len(d.config) == 0 {
+// struct that holds the defaults. A value of the wrong type is of kind Invalid.
+func (d *Draft) Config(dst any) error { return readConfig(d.config, dst) }
+
+// ConfigAt reads what one level alone says about the running processor into
+// dst, and reports whether it says anything. It is for processors that add up
+// what the levels say; at [ByModel] and [ByAgent] only the one that holds says
+// anything.
+func (d *Draft) ConfigAt(l SettingLevel, dst any) (bool, error) {
+	s, ok := find(d.Settings.at(l), d.running)
+	if _, agents := find(d.Settings.Agent, d.running); l == ByModel && agents {
+		ok = false
+	}
+	if !ok {
+		return false, nil
+	}
+	return true, readConfig(overlaid([]json.RawMessage{s.Config}, d.running.Fields), dst)
+}
+
+func readConfig(config json.RawMessage, dst any) error {
+	if len(config) == 0 {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(d.config))
+	dec := json.NewDecoder(bytes.NewReader(config))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(dst); err != nil {
 		return artel.Errorf(artel.Invalid, "pipeline.Config", "config", "%w", err)
@@ -123,12 +166,21 @@ func (d *Draft) Config(dst any) error {
 
 // run runs one processor and says what it did. Only an error that ends the
 // build is returned.
-func (d *Draft) run(ctx context.Context, p Processor) (Step, error) {
+func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	before := slices.Clone(d.Messages)
-	step := Step{ID: p.ID, TokensBefore: d.meter.all(before)}
-	d.config = d.Settings[p.ID].Config
+	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.meter.all(before)}
+	d.config, d.running = p.setting.Config, p.Processor
 	start := time.Now()
-	err := d.process(ctx, p)
+	if len(p.unknown) > 0 {
+		d.Log(Warn, "the configuration has fields that the processor does not know; they do nothing", map[string]any{"fields": p.unknown})
+	}
+	err := checkConfig(d.config, p.Fields, nil)
+	if err == nil {
+		err = d.process(ctx, p.Processor)
+	}
+	if err == nil {
+		err = declared(p.Processor, before, d.Messages)
+	}
 	step.Millis = float64(time.Since(start).Microseconds()) / 1000
 	if err != nil && !p.Required && ctx.Err() == nil {
 		d.Messages = before
@@ -181,6 +233,42 @@ func unique(ms []Message) error {
 	return nil
 }
 
+// declared refuses what is less stable than the processor has said that it
+// would be, and a reminder before the history: the provider's cache of what
+// was sent before would end there.
+func declared(p Processor, before, after []Message) error {
+	limit := p.Adds.rank()
+	if p.Adds == Turn || p.Adds == "" {
+		return reminded(after)
+	}
+	old := make(map[string]Message, len(before))
+	for _, m := range before {
+		old[m.ID] = m
+	}
+	for _, m := range after {
+		o, known := old[m.ID]
+		if m.Stability.rank() > limit && !(known && m.Stability.rank() <= o.Stability.rank()) && len(m.MergedFrom) == 0 {
+			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the message %q is for this call only, and the processor says that what it adds stays: %s", artel.Shorten(m.ID, 80), p.Adds)
+		}
+	}
+	return reminded(after)
+}
+
+func reminded(ms []Message) error {
+	last := -1
+	for i, m := range ms {
+		if m.Origin == OriginHistory {
+			last = i
+		}
+	}
+	for _, m := range ms[:last+1] {
+		if m.Origin == OriginReminder {
+			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the reminder %q, which changes with every call, stands before the history", artel.Shorten(m.ID, 80))
+		}
+	}
+	return nil
+}
+
 // diff compares two states of a draft by message id.
 func diff(before, after []Message) (added, removed, changed []string) {
 	n := 0
@@ -215,7 +303,7 @@ func diff(before, after []Message) (added, removed, changed []string) {
 
 // same relies on parts being replaced and never written into.
 func same(a, b Message) bool {
-	return a.Role == b.Role && a.Origin == b.Origin && sameParts(a.Parts, b.Parts)
+	return a.Role == b.Role && a.Origin == b.Origin && sameParts(a.Parts, b.Parts) && slices.Equal(a.MergedFrom, b.MergedFrom)
 }
 
 func sameParts(a, b artel.Parts) bool {

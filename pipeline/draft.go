@@ -37,7 +37,10 @@ type Input struct {
 	At artel.MessageID
 
 	Tools     []model.ToolSpec
-	Now       time.Time // what the model is told about the time; zero: nothing
+	Now       time.Time // what the model is told about the time, in the zone that it is told in; zero: nothing
+	Seed      uint64    // of all that is random in the build
+	User      Profile
+	Variables map[string]string // that macros read, and set for this build alone
 	Locale    phrase.Locale
 	Placement Placement // "": PlaceTail
 	Sources   Sources   // nil: there are no artifacts, and no part can be read
@@ -46,8 +49,12 @@ type Input struct {
 	// no recording written down.
 	Renditions *rendition.Maker
 
-	// Settings configures processors by id; what is not named has its default.
-	Settings map[string]Setting
+	// Settings configure the processors; what they do not name has its default.
+	Settings Settings
+
+	// Until names the processor that is the last to run, whether it is enabled
+	// or not, so that the draft behind it can be looked at. "": all run.
+	Until string
 
 	// Suggest names configured services that could take what Service cannot;
 	// nil: none are named. It is asked with a capability and a media type.
@@ -60,9 +67,97 @@ type Input struct {
 
 // An Agent is what a build needs to know about who is going to answer.
 type Agent struct {
-	Name   artel.AgentName
-	Prompt string // the role prompt; blank: none
+	Name        artel.AgentName
+	Description string
+	Prompt      string   // the role prompt, which stands before all presets; blank: none
+	Presets     []Preset // in the order of the skeleton
+	Context     Limits
 }
+
+// Limits say how much of a conversation an agent is sent. What the token
+// limiter is configured with goes before them.
+type Limits struct {
+	MaxTokens    int  `json:"max_tokens,omitempty" yaml:"max_tokens"`       // of the window; 0: the service's alone limits
+	ReplyReserve *int `json:"reply_reserve,omitempty" yaml:"reply_reserve"` // tokens kept free for the reply; nil: the model's longest reply, at most a quarter of the window
+	KeepChars    int  `json:"keep_chars,omitempty" yaml:"keep_chars"`       // code points that are kept of the first message that does not fit; 0: none
+}
+
+// A Profile is what people say about themselves, for all of their
+// conversations. Every field may be empty.
+type Profile struct {
+	Name     string          `json:"name,omitempty"`
+	Persona  string          `json:"persona,omitempty"`
+	Language string          `json:"language,omitempty"` // a BCP 47 tag
+	Rules    json.RawMessage `json:"rules,omitempty"`    // a configuration of the regex-processor
+}
+
+// A Preset is a message that an agent's author has written.
+type Preset struct {
+	ID      string     `json:"id" yaml:"id"`
+	Role    artel.Role `json:"role,omitempty" yaml:"role"` // "": system
+	Text    string     `json:"text,omitempty" yaml:"text"`
+	Place   Place      `json:"place,omitzero" yaml:"place"`
+	Slot    Slot       `json:"slot,omitempty" yaml:"slot"`
+	Enabled *bool      `json:"enabled,omitempty" yaml:"enabled"` // nil: yes
+	When    *Condition `json:"when,omitempty" yaml:"when"`       // nil: for every model
+}
+
+// A Place says where a preset stands. Every field may be empty: the kind is
+// then depth where Depth says something, else anchor where Anchor does, else
+// list.
+type Place struct {
+	Kind   PlaceKind `json:"kind,omitempty" yaml:"kind"`
+	Depth  string    `json:"depth,omitempty" yaml:"depth"`   // of a depth: "3", "1,5", or "10~5" for 10, 15, 20, …
+	Anchor string    `json:"anchor,omitempty" yaml:"anchor"` // of an anchor: the name of a slot
+	Side   Side      `json:"side,omitempty" yaml:"side"`     // of an anchor; "": after
+	Order  *int      `json:"order,omitempty" yaml:"order"`   // among presets at one place, ascending; nil: 100
+}
+
+// A PlaceKind is a way to say where a preset stands.
+type PlaceKind string
+
+// The kinds of places.
+const (
+	InList   PlaceKind = "list"   // in the skeleton, in the order of the list
+	AtDepth  PlaceKind = "depth"  // among the history, counted from the newest message
+	AtAnchor PlaceKind = "anchor" // beside a slot
+)
+
+// A Side is one of an anchor.
+type Side string
+
+// The sides.
+const (
+	Before Side = "before"
+	After  Side = "after"
+)
+
+// A Slot is what a preset makes room for.
+type Slot string
+
+// The slots, which are anchors too.
+const (
+	SlotHistory Slot = "chat_history"
+	SlotUser    Slot = "user_profile"
+)
+
+// A Condition says for which models a preset is meant. A list that is empty
+// matches nothing by itself; an empty Condition holds for every model.
+type Condition struct {
+	Models    []string `json:"models,omitempty" yaml:"models"`       // patterns on the model and its name, whatever the case
+	Providers []string `json:"providers,omitempty" yaml:"providers"` // patterns on the service's id, name and dialect
+	Match     Match    `json:"match,omitempty" yaml:"match"`         // of both lists; "": any
+	Exclude   bool     `json:"exclude,omitempty" yaml:"exclude"`     // for all models but these
+}
+
+// A Match says how many lists have to agree.
+type Match string
+
+// The matches.
+const (
+	MatchAny Match = "any"
+	MatchAll Match = "all"
+)
 
 // Sources reads what the conversation refers to. [artifact.Collection]
 // fulfils it.
@@ -104,18 +199,20 @@ type Draft struct {
 	found     map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
 	sent      map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
 	decisions []Decision
+	running   Processor
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
 }
 
 // A Message is one entry of a draft. Its media are refs, never bytes.
 type Message struct {
-	ID        string // of the stored message, or a name of what made it; unique in a draft
-	Role      artel.Role
-	Parts     artel.Parts
-	Agent     artel.AgentName
-	Origin    Origin
-	Stability Stability
+	ID         string // of the stored message, or a name of what made it; unique in a draft
+	Role       artel.Role
+	Parts      artel.Parts
+	Agent      artel.AgentName
+	Origin     Origin
+	MergedFrom []string // ids of the messages that were joined in it; replaced, never written into
+	Stability  Stability
 }
 
 // Origin says where a message of a draft comes from.
@@ -123,10 +220,15 @@ type Origin string
 
 // The origins. Only history is ever dropped to save room.
 const (
-	OriginHistory  Origin = "history"
-	OriginSummary  Origin = "summary" // stands for the history before it
-	OriginPreset   Origin = "preset"
-	OriginReminder Origin = "reminder"
+	OriginHistory       Origin = "history"
+	OriginSummary       Origin = "summary" // stands for the history before it
+	OriginPreset        Origin = "preset"  // in the skeleton
+	OriginDepth         Origin = "depth"   // a preset among the history
+	OriginAnchor        Origin = "anchor"  // a preset beside a slot
+	OriginReminder      Origin = "reminder"
+	OriginTranscription Origin = "transcription" // a text that stands for a recording, in a message of its own
+	OriginMerged        Origin = "merged"        // several messages, which MergedFrom names
+	OriginFiller        Origin = "filler"        // says nothing, for APIs that want somebody to speak
 )
 
 // Stability says how long a message stays the same.
@@ -138,6 +240,28 @@ const (
 	Session Stability = "session" // as long as the conversation's past is not edited
 	Turn    Stability = "turn"    // for this call only
 )
+
+// rank orders stabilities; what nobody has said anything about is for this
+// call only.
+func (s Stability) rank() int {
+	switch s {
+	case Static:
+		return 0
+	case Session:
+		return 1
+	}
+	return 2
+}
+
+// Least returns the stability of something that is made of both.
+func (s Stability) Least(o Stability) Stability {
+	for _, x := range []Stability{Static, Session} {
+		if s.rank() <= x.rank() && o.rank() <= x.rank() {
+			return x
+		}
+	}
+	return Turn
+}
 
 // Set puts v on the draft's blackboard, in the place of an earlier value of
 // the same type. A processor declares a type for what it has to tell.

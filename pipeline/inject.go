@@ -34,10 +34,11 @@ func injectionAssembler() Processor {
 		Name:        "Injection assembler",
 		Description: "Adds the role prompt, and the reminder of plan, artifacts and time.",
 		Priority:    PriorityInjection,
+		Icon:        "📌",
 		Core:        true, Required: true, Always: true,
 		Fields: []Field{
-			{Key: "plan_limit", Label: "Longest task plan, in characters; 0: no limit", Type: "number", Default: defaultPlan},
-			{Key: "preview", Label: "Characters of each artifact in the inventory", Type: "number", Default: defaultPreview},
+			{Key: "plan_limit", Label: "Longest task plan, in characters; 0: no limit", Type: FieldNumber, Default: defaultPlan, Range: From(0)},
+			{Key: "preview", Label: "Characters of each artifact in the inventory", Type: FieldNumber, Default: defaultPreview, Range: From(0)},
 		},
 		Process: inject,
 	}
@@ -52,9 +53,6 @@ func inject(ctx context.Context, d *Draft) error {
 	conf := injection{defaultPlan, defaultPreview}
 	if err := d.Config(&conf); err != nil {
 		return err
-	}
-	if conf.PlanLimit < 0 || conf.Preview < 0 {
-		return artel.Errorf(artel.Invalid, "pipeline.Build", "plan_limit, preview", "want numbers of characters from 0")
 	}
 	reminder, err := d.reminder(ctx, conf)
 	if err != nil {

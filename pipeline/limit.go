@@ -15,9 +15,10 @@ func tokenLimiter() Processor {
 		Name:        "Token limiter",
 		Description: "Drops the oldest messages so that the request and the reply fit into the model's context window.",
 		Priority:    PriorityTokenLimiter,
+		Icon:        "✂",
 		Core:        true, Required: true,
 		Fields: []Field{{
-			Key: "reply_reserve", Label: "Tokens kept free for the reply", Type: "number",
+			Key: "reply_reserve", Label: "Tokens kept free for the reply", Type: FieldNumber, Range: From(0),
 			Placeholder: "the model's longest reply, at most a quarter of its window",
 		}},
 		Process: limit,

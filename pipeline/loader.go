@@ -16,7 +16,9 @@ func sessionLoader() Processor {
 		Name:        "Session loader",
 		Description: "Loads the branch from the newest summary on: what is not muted, not blank, and for this agent.",
 		Priority:    PrioritySessionLoader,
+		Icon:        "📜",
 		Core:        true, Required: true, Always: true,
+		Adds:    Session,
 		Process: load,
 	}
 }

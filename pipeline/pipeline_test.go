@@ -351,7 +351,7 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := input(service(c.window), c.history...)
-			in.Settings = map[string]pipeline.Setting{pipeline.TokenLimiter: {Config: json.RawMessage(`{"reply_reserve":0}`)}}
+			in.Settings.Agent = []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"reply_reserve":0}`)}}
 			r := build(t, in)
 			if diff := cmp.Diff(c.want, ids(r)); diff != "" {
 				t.Errorf("sent (-want +got):\n%s", diff)
@@ -466,8 +466,8 @@ func TestSettings(t *testing.T) {
 	w := newWorld(t)
 	in := input(service(0, artel.CanVision), artel.Message{ID: "1", Role: artel.RoleUser, Parts: artel.Parts{w.upload("a.png", picture(t)).MediaPart()}})
 	in.Sources = w.files
-	in.Settings = map[string]pipeline.Setting{
-		pipeline.TranscriptionProcessor: {Enabled: &off}, "extra": {Enabled: &on}, "typo": {},
+	in.Settings.Model = []pipeline.Setting{
+		{ID: pipeline.TranscriptionProcessor, Enabled: &off}, {ID: "extra", Enabled: &on}, {ID: "typo"},
 	}
 	extra := pipeline.Processor{ID: "extra", Priority: pipeline.PriorityPlugin, DefaultOff: true, Process: func(_ context.Context, d *pipeline.Draft) error {
 		d.Messages = append(d.Messages, pipeline.Message{ID: "x", Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "x"}}})
@@ -489,11 +489,12 @@ func TestSettings(t *testing.T) {
 	}
 	for id, s := range map[string]pipeline.Setting{
 		pipeline.SessionLoader:          {Enabled: &off},
-		pipeline.TokenLimiter:           {Config: json.RawMessage(`{"window":1}`)},
+		pipeline.TokenLimiter:           {Config: json.RawMessage(`{"reply_reserve":1.5}`)},
 		pipeline.TranscriptionProcessor: {Config: json.RawMessage(`{"inline_limit":0}`)},
 		pipeline.InjectionAssembler:     {Config: json.RawMessage(`[]`)},
 	} {
-		in.Settings = map[string]pipeline.Setting{id: s}
+		s.ID = id
+		in.Settings = pipeline.Settings{Agent: []pipeline.Setting{s}}
 		_, err := builtIn(t).Build(t.Context(), in)
 		var e *artel.Error
 		if !errors.As(err, &e) || e.Kind != artel.Invalid || e.Subject != id {

@@ -28,14 +28,15 @@ type Record struct {
 
 // A Step is what one processor did.
 type Step struct {
-	ID           string   `json:"id"`
-	Added        []string `json:"added,omitempty"` // ids of messages, in the order of the draft
-	Removed      []string `json:"removed,omitempty"`
-	Changed      []string `json:"changed,omitempty"`
-	TokensBefore int      `json:"tokens_before"` // of all messages, without tools
-	TokensAfter  int      `json:"tokens_after"`
-	Millis       float64  `json:"ms"`
-	Logs         []Log    `json:"logs,omitempty"`
+	ID           string       `json:"id"`
+	Settings     SettingLevel `json:"settings,omitempty"` // the level that configured it
+	Added        []string     `json:"added,omitempty"`    // ids of messages, in the order of the draft
+	Removed      []string     `json:"removed,omitempty"`
+	Changed      []string     `json:"changed,omitempty"`
+	TokensBefore int          `json:"tokens_before"` // of all messages, without tools
+	TokensAfter  int          `json:"tokens_after"`
+	Millis       float64      `json:"ms"`
+	Logs         []Log        `json:"logs,omitempty"`
 }
 
 // A Log is a note of a processor.

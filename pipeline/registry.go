@@ -21,12 +21,19 @@ type Processor struct {
 	Name        string // for people
 	Description string // for people: one sentence
 	Priority    int    // ascending; processors of one priority run in the order of registration
+	Icon        string // for people: one character; "": none
 	Core        bool   // part of the product: cannot be unregistered
 	Required    bool   // its failure fails the build; else the build goes on without it
 	Always      bool   // cannot be disabled
 	DefaultOff  bool   // runs only where it is asked for
+	Group       string // an id by which settings name it together with others; "": none
 	Fields      []Field
 	Timeout     time.Duration // of one run; 0: DefaultTimeout
+
+	// Adds is the least stable class of what it adds to a draft or changes in
+	// it, beside the class that this had before; "": Turn. A processor that
+	// adds something less stable fails.
+	Adds Stability
 
 	// Process does the step. It honours ctx, which ends after Timeout. What
 	// it did to Draft.Messages is undone where it fails and is not required.
@@ -36,36 +43,41 @@ type Processor struct {
 // DefaultTimeout is how long a processor may take that sets no other limit.
 const DefaultTimeout = 30 * time.Second
 
-// A Field describes one value of a processor's configuration. Pages draw a
-// form from it.
-type Field struct {
-	Key         string   `json:"key"`
-	Label       string   `json:"label"`
-	Type        string   `json:"type"` // text, number, boolean, select, textarea, json or list
-	Placeholder string   `json:"placeholder,omitempty"`
-	Default     any      `json:"default,omitempty"`
-	Options     []string `json:"options,omitempty"` // of a select
-}
-
 // The priorities of the built-in processors. Plugins stand between
 // PriorityTokenLimiter and PriorityAssetResolver, after which nothing comes.
 const (
-	PrioritySessionLoader = 100
-	PriorityTranscription = 250
-	PriorityInjection     = 300
-	PriorityTokenLimiter  = 400
-	PriorityPlugin        = 900
-	PriorityAssetResolver = 10000
+	PrioritySessionLoader     = 100
+	PriorityRegex             = 200
+	PriorityTranscription     = 250
+	PriorityInjection         = 300
+	PriorityTokenLimiter      = 400
+	PriorityMergeSystem       = 500
+	PriorityMergeRoles        = 600
+	PriorityConvertSystem     = 700
+	PriorityEnsureAlternation = 750
+	PriorityFirstUser         = 800
+	PriorityPlugin            = 900
+	PriorityAssetResolver     = 10000
 )
 
 // The ids of the built-in processors.
 const (
 	SessionLoader          = "session-loader"
+	RegexProcessor         = "regex-processor"
 	TranscriptionProcessor = "transcription-processor"
 	InjectionAssembler     = "injection-assembler"
 	TokenLimiter           = "token-limiter"
+	MergeSystem            = "merge-system"
+	MergeRoles             = "merge-roles"
+	ConvertSystem          = "convert-system"
+	EnsureAlternation      = "ensure-alternation"
+	FirstUser              = "first-user"
 	AssetResolver          = "asset-resolver"
 )
+
+// MessageFormatters is the group of the processors that shape a draft for
+// APIs that are particular about who speaks when.
+const MessageFormatters = "message-formatters"
 
 const maxProcessorID = 64
 
@@ -102,8 +114,8 @@ func NewRegistry(counter *token.Counter, processors ...Processor) (*Registry, er
 }
 
 // Register adds a processor. It refuses (kind Invalid) one without an id or a
-// function and one that would come after asset-resolver, and (kind Conflict)
-// an id that is taken.
+// function, one that would come after asset-resolver, and fields that no form
+// could be drawn from; and (kind Conflict) an id that is taken, be it by a group.
 func (r *Registry) Register(p Processor) error {
 	const op = "pipeline.Register"
 	if p.ID == "" || len(p.ID) > maxProcessorID || strings.Trim(p.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -113,19 +125,37 @@ func (r *Registry) Register(p Processor) error {
 	if p.Process == nil {
 		return artel.Errorf(artel.Invalid, op, p.ID, "the processor has no function")
 	}
+	if err := checkFields(p.Fields); err != nil {
+		return artel.Errorf(artel.Invalid, op, p.ID, "%w", err)
+	}
+	if p.Always && p.DefaultOff {
+		return artel.Errorf(artel.Invalid, op, p.ID, "a processor that cannot be disabled cannot be off by default")
+	}
 	if p.Priority >= PriorityAssetResolver && p.ID != AssetResolver {
 		return artel.Errorf(artel.Invalid, op, p.ID, "priority %d is not before %s: want less than %d",
 			p.Priority, AssetResolver, PriorityAssetResolver)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.ContainsFunc(r.list, func(q Processor) bool { return q.ID == p.ID }) {
+	if slices.ContainsFunc(r.list, func(q Processor) bool { return q.ID == p.ID || q.Group == p.ID || q.ID == p.Group }) {
 		return artel.Errorf(artel.Conflict, op, p.ID, "a processor with this id is registered")
 	}
 	list := append(slices.Clone(r.list), p)
 	slices.SortStableFunc(list, func(a, b Processor) int { return cmp.Compare(a.Priority, b.Priority) })
 	r.list = list
 	return nil
+}
+
+// Find returns the processor with an id.
+func (r *Registry) Find(id string) (Processor, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.list {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Processor{}, false
 }
 
 // Unregister removes a processor. It is of kind NotFound where there is none

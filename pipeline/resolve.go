@@ -15,6 +15,7 @@ func assetResolver() Processor {
 		Name:        "Asset resolver",
 		Description: "Puts the digests of the bytes in the place of refs, for the codec of the model's API.",
 		Priority:    PriorityAssetResolver,
+		Icon:        "🔗",
 		Core:        true, Required: true, Always: true,
 		Process: resolve,
 	}

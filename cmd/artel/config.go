@@ -384,7 +384,7 @@ func (c config) context() (app.Context, error) {
 }
 
 // settings are the processors' settings of the whole deployment.
-func (c config) settings() (map[string]pipeline.Setting, error) {
+func (c config) settings() (pipeline.Settings, error) {
 	injection := map[string]int{}
 	if n := c.Artifacts.InventoryPreview; n != nil {
 		injection["preview"] = *n
@@ -393,8 +393,8 @@ func (c config) settings() (map[string]pipeline.Setting, error) {
 		injection["plan_limit"] = *n
 	}
 	if len(injection) == 0 {
-		return nil, nil
+		return pipeline.Settings{}, nil
 	}
 	b, err := json.Marshal(injection)
-	return map[string]pipeline.Setting{pipeline.InjectionAssembler: {Config: b}}, err
+	return pipeline.Settings{Deployment: []pipeline.Setting{{ID: pipeline.InjectionAssembler, Config: b}}}, err
 }

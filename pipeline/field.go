@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// A FieldType says what a Field holds, and how a form shows it.
+type FieldType string
+
+// The types of fields, and what they are in JSON.
+const (
+	FieldText     FieldType = "text"     // a string, on one line
+	FieldTextarea FieldType = "textarea" // a string
+	FieldNumber   FieldType = "number"
+	FieldBoolean  FieldType = "boolean"
+	FieldSelect   FieldType = "select" // a string, one of Options
+	FieldList     FieldType = "list"   // an array of strings
+	FieldJSON     FieldType = "json"   // any value; Check says which
+)
+
+// A Field describes one value of a processor's configuration. Pages draw a
+// form from it, and a configuration is checked against it.
+type Field struct {
+	Key         string    `json:"key"`
+	Label       string    `json:"label"` // for people
+	Type        FieldType `json:"type"`
+	Placeholder string    `json:"placeholder,omitempty"` // for people: what an empty field means
+	Default     any       `json:"default,omitempty"`
+	Options     []string  `json:"options,omitempty"` // of a select
+	Range       *Range    `json:"range,omitempty"`   // of a number; nil: any
+
+	// Check looks closer at a value that has the right type; nil: any will do.
+	// Its error says what is wanted.
+	Check func(value json.RawMessage) error `json:"-"`
+}
+
+// A Range is what a number may be.
+type Range struct {
+	Min   float64  `json:"min"`
+	Max   *float64 `json:"max,omitempty"`   // nil: no limit
+	Whole bool     `json:"whole,omitempty"` // no fractions
+}
+
+// From is the range of the whole numbers from least on.
+func From(least int) *Range { return &Range{Min: float64(least), Whole: true} }
+
+// maxConfig is the longest configuration of one processor in bytes: a large
+// set of rules.
+const maxConfig = 1 << 20
+
+// checkConfig holds a configuration against fields. Keys that only others of
+// the processor's group know are let pass; an unknown key and a value that the
+// field does not take are of kind Invalid, with the field in the subject.
+func checkConfig(config json.RawMessage, fields, group []Field) error {
+	const op = "pipeline.Check"
+	if len(config) > maxConfig {
+		return artel.Errorf(artel.TooLarge, op, "config", "%d bytes, and at most %d are taken", len(config), maxConfig)
+	}
+	values, err := keysOf(config)
+	if err != nil {
+		return artel.Errorf(artel.Invalid, op, "config", "%w", err)
+	}
+	for _, v := range values {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == v.key })
+		if i < 0 {
+			if slices.ContainsFunc(group, func(f Field) bool { return f.Key == v.key }) {
+				continue
+			}
+			return artel.Errorf(artel.Invalid, op, "config."+artel.Shorten(v.key, 60), "there is no such field; %s", keyList(fields))
+		}
+		if err := fields[i].check(v.value); err != nil {
+			return artel.Errorf(artel.Invalid, op, "config."+v.key, "%w", err)
+		}
+	}
+	return nil
+}
+
+func keyList(fields []Field) string {
+	if len(fields) == 0 {
+		return "the processor has nothing to configure"
+	}
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.Key
+	}
+	return "there are: " + strings.Join(keys, ", ")
+}
+
+// A keyed value of an object. Their order is kept, so that the first mistake
+// is the one that is told.
+type keyed struct {
+	key   string
+	value json.RawMessage
+}
+
+func keysOf(config json.RawMessage) ([]keyed, error) {
+	if len(bytes.TrimSpace(config)) == 0 {
+		return nil, nil
+	}
+	errObject := errors.New("want a JSON object")
+	dec := json.NewDecoder(bytes.NewReader(config))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errObject
+	}
+	var out []keyed
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return nil, errObject
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(k keyed) bool { return k.key == key }) {
+			return nil, fmt.Errorf("the key %q stands there twice", artel.Shorten(key, 60))
+		}
+		out = append(out, keyed{key, value})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON object")
+	}
+	return out, nil
+}
+
+func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
+
+// check says what is wrong with a value; null is the default.
+func (f Field) check(v json.RawMessage) error {
+	if isNull(v) {
+		return nil
+	}
+	if err := f.checkType(v); err != nil {
+		return err
+	}
+	if f.Check != nil {
+		return f.Check(v)
+	}
+	return nil
+}
+
+func (f Field) checkType(v json.RawMessage) error {
+	switch f.Type {
+	case FieldText, FieldTextarea, FieldSelect:
+		var s string
+		if json.Unmarshal(v, &s) != nil {
+			return errors.New("want a string")
+		}
+		if f.Type == FieldSelect && !slices.Contains(f.Options, s) {
+			return fmt.Errorf("%q is none of the choices: want one of %s", artel.Shorten(s, 60), strings.Join(f.Options, ", "))
+		}
+	case FieldBoolean:
+		var b bool
+		if json.Unmarshal(v, &b) != nil {
+			return errors.New("want true or false")
+		}
+	case FieldList:
+		var l []*string
+		if json.Unmarshal(v, &l) != nil || slices.Contains(l, nil) {
+			return errors.New("want a list of strings")
+		}
+	case FieldNumber:
+		var n float64
+		if json.Unmarshal(v, &n) != nil {
+			return errors.New("want a number")
+		}
+		return f.Range.check(n)
+	}
+	return nil
+}
+
+func (r *Range) check(n float64) error {
+	switch {
+	case r == nil:
+	case r.Whole && (n != math.Trunc(n) || math.Abs(n) > 1<<53):
+		return fmt.Errorf("%v is no whole number", n)
+	case n < r.Min && r.Max == nil:
+		return fmt.Errorf("%v is too little: want %v or more", n, r.Min)
+	case n < r.Min, r.Max != nil && n > *r.Max:
+		return fmt.Errorf("%v is out of range: want %v to %v", n, r.Min, *r.Max)
+	}
+	return nil
+}
+
+// checkFields refuses fields that no form could be drawn from.
+func checkFields(fields []Field) error {
+	types := []FieldType{FieldText, FieldTextarea, FieldNumber, FieldBoolean, FieldSelect, FieldList, FieldJSON}
+	for i, f := range fields {
+		switch {
+		case f.Key == "" || f.Label == "":
+			return fmt.Errorf("field %d has no key or no label", i)
+		case slices.ContainsFunc(fields[:i], func(o Field) bool { return o.Key == f.Key }):
+			return fmt.Errorf("two fields have the key %q", f.Key)
+		case !slices.Contains(types, f.Type):
+			return fmt.Errorf("the field %q is of type %q: want one of %q", f.Key, f.Type, types)
+		case f.Type == FieldSelect && len(f.Options) == 0:
+			return fmt.Errorf("the field %q has no options to select from", f.Key)
+		}
+		if f.Default == nil {
+			continue
+		}
+		v, err := json.Marshal(f.Default)
+		if err == nil {
+			err = f.check(v)
+		}
+		if err != nil {
+			return fmt.Errorf("the default of the field %q does not fit it: %w", f.Key, err)
+		}
+	}
+	return nil
+}

@@ -230,50 +230,31 @@ type answer struct {
 // or of what was to be kept.
 func (r *run) call(ctx context.Context, request *model.Request) (answer, error) {
 	a := answer{message: r.newMessage(artel.RoleAssistant)}
-	text := r.voice(ctx, func(s string) artel.MessageDelta { return artel.MessageDelta{Message: a.message.ID, Text: s} })
-	reasoning := r.voice(ctx, func(s string) artel.MessageDelta { return artel.MessageDelta{Message: a.message.ID, Reasoning: s} })
-	defer text.stream.Stop()
-	defer reasoning.stream.Stop()
+	c := composer{r: r, ctx: ctx, message: a.message.ID}
+	defer c.stop()
 	for delta, err := range r.caller.Call(ctx, request) {
 		if err != nil {
 			a.failed = err
 			break
 		}
 		a.begun = true
-		switch d := delta.(type) {
-		case model.TextDelta:
-			if err := text.say(string(d)); err != nil {
-				return a, errors.Join(err, text.end(), reasoning.end())
-			}
-		case model.ReasoningDelta:
-			if err := reasoning.say(string(d)); err != nil {
-				return a, errors.Join(err, text.end(), reasoning.end())
-			}
-		case model.CallDelta:
-			a.calls = append(a.calls, r.named(artel.ToolCall(d)))
-		case model.Finish:
-			a.finish = d
+		if f, ok := delta.(model.Finish); ok {
+			a.finish = f
+			continue
+		}
+		if err := c.take(delta); err != nil {
+			return a, errors.Join(err, c.end(nil))
 		}
 	}
-	if err := errors.Join(reasoning.end(), text.end()); err != nil {
+	if err := c.end(nil); err != nil {
 		return a, err
 	}
-	if reasoning.text.Len() > 0 {
-		a.message.Parts = append(a.message.Parts, artel.Reasoning{Text: reasoning.text.String(), Service: r.in.Service.ID})
+	if a.failed != nil {
+		c.broken()
 	}
-	if a.spoken = text.text.Len() > 0; a.spoken {
-		a.message.Parts = append(a.message.Parts, artel.Text{Text: text.text.String()})
-	}
-	if a.failed == nil { // calls of a broken answer are dropped: nobody knows whether they were whole
-		for i, c := range a.calls {
-			var err error
-			if a.calls[i], err = r.told(ctx, c); err != nil {
-				return a, err
-			}
-			a.message.Parts = append(a.message.Parts, a.calls[i])
-		}
-	}
-	return a, nil
+	calls, err := c.told()
+	a.message.Parts, a.calls, a.spoken = c.parts, calls, c.texts > 0
+	return a, err
 }
 
 // settle tells the end of an answer, and keeps what came of a broken one.

@@ -396,7 +396,7 @@ func brokenStream() error {
 func TestBrokenStreamKeepsItsText(t *testing.T) {
 	b := newBench(t, []turn{{say("Half an "), call("c", "echo", `{"text":"x"}`), say("ans"), brokenStream()}})
 	all, err := b.run(t.Context())
-	want := []string{"agent_started", "delta Half an ", "delta ans", "message Half an ans (partial)"}
+	want := []string{"agent_started", "delta Half an ", "delta \n\nans", "message Half an \n\nans (partial)"}
 	if diff := cmp.Diff(want, lines(all)); diff != "" || !errors.Is(err, artel.Unavailable) {
 		t.Errorf("%v\n%s", err, diff)
 	}

@@ -19,7 +19,9 @@ type voice struct {
 	r      *run
 	stream *scrub.Stream
 	delta  func(string) artel.MessageDelta
-	text   strings.Builder
+	text   strings.Builder // what was told
+	came   strings.Builder // what the model wrote
+	gap    string          // told before the first piece
 }
 
 func (r *run) voice(ctx context.Context, delta func(string) artel.MessageDelta) *voice {
@@ -30,6 +32,7 @@ func (r *run) voice(ctx context.Context, delta func(string) artel.MessageDelta) 
 
 // say takes the next piece.
 func (v *voice) say(piece string) error {
+	v.came.WriteString(piece)
 	s, err := v.stream.Write(piece)
 	return v.tell(s, err)
 }
@@ -43,12 +46,17 @@ func (v *voice) end() error {
 func (v *voice) tell(s string, err error) error {
 	if s != "" {
 		v.text.WriteString(s)
-		if told := v.r.tell(v.delta(s)); told != nil {
+		gap := v.gap
+		v.gap = ""
+		if told := v.r.tell(v.delta(gap + s)); told != nil {
 			return told
 		}
 	}
 	return err
 }
+
+// changed reports whether what was told is not what the model wrote.
+func (v *voice) changed() bool { return v.text.String() != v.came.String() }
 
 // told returns a call as it may be told of. What its tool is to get is kept
 // beside it, where that is something else.

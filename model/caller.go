@@ -175,6 +175,8 @@ func length(d Delta) int {
 		return len(d)
 	case ReasoningDelta:
 		return len(d)
+	case ReasoningDone:
+		return len(d.Opaque)
 	}
 	return 0 // of calls: the dialects limit them, as they join the fragments
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/openai"
 )
 
 // A Mode is a way to behave.
@@ -21,16 +20,18 @@ const (
 	Well        Mode = ""             // answer
 	RateLimit   Mode = "rate_limit"   // 429 with Retry-After
 	ServerError Mode = "server_error" // 500
+	Overloaded  Mode = "overloaded"   // 529 or 503, as the dialect says it
 	BadRequest  Mode = "bad_request"  // 400 without a reason
 	Hang        Mode = "hang"         // take the request and never answer, until the client goes
 	HalfStream  Mode = "half_stream"  // begin to answer, then break the connection off
+	StreamError Mode = "stream_error" // begin to answer, then tell an error inside the answer
 	Garbage     Mode = "garbage"      // 200 with events that are no JSON
 	WebPage     Mode = "web_page"     // 200 with HTML, as a wrong base URL gives
 )
 
 // Modes returns all modes.
 func Modes() []Mode {
-	return []Mode{Well, RateLimit, ServerError, BadRequest, Hang, HalfStream, Garbage, WebPage}
+	return []Mode{Well, RateLimit, ServerError, Overloaded, BadRequest, Hang, HalfStream, StreamError, Garbage, WebPage}
 }
 
 // A Behavior says how a server answers requests that are valid. Its JSON is
@@ -40,7 +41,7 @@ type Behavior struct {
 	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: no such header
 	Times      int  `json:"times,omitempty"`       // requests that it holds for, then Well; 0: all
 
-	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what OpenAI's API refuses
+	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
 	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in tool messages
 	Blind     bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
@@ -64,12 +65,14 @@ func (b Behavior) check() error {
 }
 
 // status is that of the head of the answer; 0: there is none.
-func (b Behavior) status() int {
+func (s *Server) status(b Behavior) int {
 	switch b.Mode {
 	case RateLimit:
-		return http.StatusTooManyRequests
+		return s.dialect.problem(rateLimited, "").status
 	case ServerError:
-		return http.StatusInternalServerError
+		return s.dialect.problem(broken, "").status
+	case Overloaded:
+		return s.dialect.problem(overloaded, "").status
 	case BadRequest:
 		return http.StatusBadRequest
 	case Hang:
@@ -79,19 +82,19 @@ func (b Behavior) status() int {
 }
 
 // before answers in the model's place, and reports whether it did.
-func (b Behavior) before(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool {
 	switch b.Mode {
 	case RateLimit:
 		if b.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(b.RetryAfter))
 		}
-		e := openai.Bad("", "rate_limit_exceeded", "Rate limit reached for requests. Please try again later.")
-		e.Status, e.Type = http.StatusTooManyRequests, "requests"
-		refuse(w, e)
+		refuse(w, s.dialect.problem(rateLimited, ""))
 	case ServerError:
-		refuse(w, serverError("The server had an error while processing your request. Sorry about that!"))
+		refuse(w, s.dialect.problem(broken, ""))
+	case Overloaded:
+		refuse(w, s.dialect.problem(overloaded, ""))
 	case BadRequest:
-		refuse(w, openai.Bad("", "", "Bad request."))
+		refuse(w, s.dialect.problem(trouble{status: http.StatusBadRequest}, "Bad request."))
 	case Hang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler) // no answer, not even an empty one
@@ -105,6 +108,24 @@ func (b Behavior) before(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// alter changes what the model says.
+func (b Behavior) alter(deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
+	switch {
+	case b.Mode == HalfStream && stream:
+		return firstHalf(deltas)
+	case b.Mode == StreamError:
+		return func(yield func(model.Delta, error) bool) {
+			for d, err := range firstHalf(deltas) {
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+			yield(nil, errOverloaded)
+		}
+	}
+	return deltas
 }
 
 // firstHalf yields what comes before the end of an answer, texts by half.

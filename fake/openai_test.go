@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type bench struct {
 	*httptest.Server
-	fake *fake.OpenAIServer
+	fake *fake.Server
 }
 
 func serve(t *testing.T, o fake.Options) bench {
@@ -129,14 +129,15 @@ func TestRecords(t *testing.T) {
 	payload := []byte("not really a picture")
 	enc := base64.StdEncoding.EncodeToString(payload)
 	for range 102 {
-		b.do(t, "POST", "/v1/chat/completions", "", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+enc+`"}}]}]}`)
+		b.do(t, "POST", "/v1/chat/completions", "secret", `{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`+enc+`"}}]}]}`)
 	}
 	_, body, _ := b.do(t, "GET", "/_fake/requests", "", "")
 	var list []fake.Request
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 100 || len(b.fake.Requests()) != 100 || list[1].Media[0].Size != int64(len(payload)) || list[1].Status != 200 {
+	if len(list) != 100 || len(b.fake.Requests()) != 100 || list[1].Media[0].Size != int64(len(payload)) || list[1].Status != 200 ||
+		list[1].Path != "/v1/chat/completions" || list[1].Header.Get("User-Agent") == "" || strings.Contains(body, "secret") {
 		t.Errorf("got %+v", list)
 	}
 	if strings.Contains(body, enc) || !strings.Contains(body, string(list[0].Media[0].Digest)+", 20 bytes") {
@@ -171,7 +172,7 @@ func TestMisbehaves(t *testing.T) {
 		t.Errorf("after one time: %v", err)
 	}
 	for mode, want := range map[fake.Mode]string{
-		fake.ServerError: "had an error", fake.HalfStream: "broke off", fake.Garbage: "not valid JSON", fake.WebPage: "web page",
+		fake.ServerError: "had an error", fake.Overloaded: "overloaded", fake.HalfStream: "broke off", fake.StreamError: "Overloaded", fake.Garbage: "not valid JSON", fake.WebPage: "web page",
 	} {
 		if status, body, _ := b.do(t, "POST", "/_fake/behave", "", fmt.Sprintf(`{"mode":%q}`, mode)); status != 200 {
 			t.Fatal(body)
@@ -180,8 +181,8 @@ func TestMisbehaves(t *testing.T) {
 		if artel.KindOf(err) != artel.Unavailable || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", mode, err)
 		}
-		if mode == fake.HalfStream && text == "" {
-			t.Error("half a stream said nothing")
+		if (mode == fake.HalfStream || mode == fake.StreamError) && text == "" {
+			t.Errorf("%s said nothing", mode)
 		}
 		if status, _, _ := b.do(t, "POST", "/v1/chat/completions", "k", hello); mode == fake.HalfStream && status != 0 {
 			t.Errorf("half an answer without a stream: status %d", status)

@@ -4,6 +4,7 @@ package fake
 
 import (
 	"context"
+	"fmt"
 	"image"
 	_ "image/gif" // the formats that are looked at
 	_ "image/jpeg"
@@ -13,10 +14,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/openai"
 )
 
-// A Refusal is something that a server refuses although OpenAI's API takes it,
+// A Refusal is something that a server refuses although the real API takes it,
 // in the words of a real server that does.
 type Refusal string
 
@@ -54,13 +54,11 @@ const (
 )
 
 // refuses returns the error with which a valid request is refused; nil: it is not.
-func (s *OpenAIServer) refuses(ctx context.Context, b Behavior, r *model.Request) *openai.APIError {
+func (s *Server) refuses(ctx context.Context, b Behavior, r *model.Request) *problem {
 	media := everything(r)
 	images := slices.DeleteFunc(slices.Clone(media), func(m artel.Media) bool { return m.Kind != artel.KindImage })
-	fail := func(status int, format string, args ...any) *openai.APIError {
-		e := openai.Bad("", "", format, args...)
-		e.Status = status
-		return e
+	fail := func(status int, format string, args ...any) *problem {
+		return s.dialect.problem(trouble{status: status}, fmt.Sprintf(format, args...))
 	}
 	for _, x := range b.Refuses {
 		switch x {
@@ -152,7 +150,7 @@ func blind(r *model.Request, everywhere bool) *model.Request {
 	return &out
 }
 
-func (s *OpenAIServer) measure(ctx context.Context, m artel.Media) (conf image.Config, ok bool) {
+func (s *Server) measure(ctx context.Context, m artel.Media) (conf image.Config, ok bool) {
 	if s.options.Blobs == nil {
 		return conf, false
 	}
@@ -166,7 +164,7 @@ func (s *OpenAIServer) measure(ctx context.Context, m artel.Media) (conf image.C
 }
 
 // decodes reports whether an image can be decoded; one too large to try can.
-func (s *OpenAIServer) decodes(ctx context.Context, m artel.Media) bool {
+func (s *Server) decodes(ctx context.Context, m artel.Media) bool {
 	conf, ok := s.measure(ctx, m)
 	if !ok || conf.Width*conf.Height > 50e6 {
 		return ok || s.options.Blobs == nil

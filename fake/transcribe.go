@@ -33,22 +33,20 @@ func recordings() []string {
 
 // transcriptions serves POST /v1/audio/transcriptions. The bytes are hashed
 // while they come in.
-func (s *OpenAIServer) transcriptions(w http.ResponseWriter, r *http.Request) {
-	rec := Request{Time: s.options.Now().UTC(), Status: http.StatusOK}
+func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
+	rec := s.begin(r)
 	in, e := s.hear(r)
 	if in.media.Size > 0 {
 		rec.Media = []Media{in.media}
 	}
 	if e != nil {
-		rec.Status, rec.Error = e.Status, e.Message
-		s.record(rec)
-		refuse(w, e)
+		s.fail(w, rec, e)
 		return
 	}
 	b := s.take()
-	rec.Status = b.status()
+	rec.Status = s.status(b)
 	s.record(rec)
-	if b.before(w, r) {
+	if s.before(b, w, r) {
 		return
 	}
 	text := Transcript(in.media.Digest, in.media.Size)
@@ -62,7 +60,7 @@ func (s *OpenAIServer) transcriptions(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, text+"\n") // a client that has gone is no concern
 		return
 	}
-	reply(w, http.StatusOK, map[string]any{"text": text})
+	s.reply(w, map[string]any{"text": text})
 }
 
 // heard is a form that has been read.
@@ -73,18 +71,18 @@ type heard struct {
 }
 
 // hear reads and checks a form, in the words of the real API.
-func (s *OpenAIServer) hear(r *http.Request) (in heard, refused *openai.APIError) {
+func (s *Server) hear(r *http.Request) (in heard, refused *problem) {
 	in.fields = map[string]string{}
 	if e := s.authorize(r); e != nil {
 		return in, e
 	}
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err != nil {
-			return in, openai.Bad("", "", "Could not parse multipart form: %v", err)
+			return in, badForm("", "", "Could not parse multipart form: %v", err)
 		}
 		if part.Name == "file" {
 			if in.file {
-				return in, openai.Bad("file", "", "Only one file may be sent.")
+				return in, badForm("file", "", "Only one file may be sent.")
 			}
 			in.file = true
 			if e := in.listen(part); e != nil {
@@ -94,51 +92,55 @@ func (s *OpenAIServer) hear(r *http.Request) (in heard, refused *openai.APIError
 		}
 		value, err := io.ReadAll(io.LimitReader(part, 64<<10))
 		if err != nil {
-			return in, openai.Bad("", "", "Could not parse multipart form: %v", err)
+			return in, badForm("", "", "Could not parse multipart form: %v", err)
 		}
 		known := []string{"model", "language", "prompt", "response_format", "temperature"}
 		if _, twice := in.fields[part.Name]; twice || !slices.Contains(known, part.Name) {
-			return in, openai.Bad(part.Name, "unknown_parameter", "Unknown parameter: '%s'.", artel.Shorten(part.Name, 40))
+			return in, badForm(part.Name, "unknown_parameter", "Unknown parameter: '%s'.", artel.Shorten(part.Name, 40))
 		}
 		in.fields[part.Name] = string(value)
 	}
 	switch {
 	case in.fields["model"] == "":
-		return in, openai.Bad("model", "", "you must provide a model parameter")
-	case len(s.options.Models) > 0 && !slices.Contains(s.options.Models, in.fields["model"]):
-		return in, noModel(in.fields["model"])
+		return in, badForm("model", "", "you must provide a model parameter")
+	case s.hasModel(in.fields["model"]) != nil:
+		return in, s.hasModel(in.fields["model"])
 	case !in.file:
-		return in, openai.Bad("file", "", "you must provide a file parameter")
+		return in, badForm("file", "", "you must provide a file parameter")
 	}
 	if f := in.fields["response_format"]; f != "" && f != "json" && f != "text" {
-		return in, openai.Bad("response_format", "", "This fake answers in 'json' and 'text', not '%s'.", artel.Shorten(f, 40))
+		return in, badForm("response_format", "", "This fake answers in 'json' and 'text', not '%s'.", artel.Shorten(f, 40))
 	}
 	if l := in.fields["language"]; l != "" && (len(l) != 2 || strings.Trim(l, "abcdefghijklmnopqrstuvwxyz") != "") {
-		return in, openai.Bad("language", "", "Invalid language '%s'. Language parameter must be specified in ISO-639-1 format.", artel.Shorten(l, 40))
+		return in, badForm("language", "", "Invalid language '%s'. Language parameter must be specified in ISO-639-1 format.", artel.Shorten(l, 40))
 	}
 	return in, nil
 }
 
 // listen takes in the file.
-func (in *heard) listen(part form.Part) *openai.APIError {
+func (in *heard) listen(part form.Part) *problem {
 	ext := strings.TrimPrefix(strings.ToLower(path.Ext(part.Filename)), ".")
 	if !slices.Contains(recordings(), ext) {
-		return openai.Bad("file", "", "Invalid file format. Supported formats: ['%s']", strings.Join(recordings(), "', '"))
+		return badForm("file", "", "Invalid file format. Supported formats: ['%s']", strings.Join(recordings(), "', '"))
 	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(part, maxRecording+1))
 	switch {
 	case err != nil && errors.Is(err, artel.Invalid):
-		return openai.Bad("file", "", "Could not parse multipart form: %v", err)
+		return badForm("file", "", "Could not parse multipart form: %v", err)
 	case err != nil:
-		return serverError(err.Error())
+		return openAIProblem(trouble{status: http.StatusInternalServerError}, err.Error())
 	case n > maxRecording:
 		e := openai.Bad("file", "", "Maximum content size limit (%d) exceeded", maxRecording)
 		e.Status = http.StatusRequestEntityTooLarge
-		return e
+		return ofOpenAI(e)
 	case n == 0:
-		return openai.Bad("file", "", "The audio file could not be decoded or its format is not supported.")
+		return badForm("file", "", "The audio file could not be decoded or its format is not supported.")
 	}
 	in.media = Media{Digest: artel.NewDigest([32]byte(h.Sum(nil))), Size: n}
 	return nil
+}
+
+func badForm(param, code, format string, args ...any) *problem {
+	return ofOpenAI(openai.Bad(param, code, format, args...))
 }

@@ -54,7 +54,7 @@ func sample(t *testing.T, name string) []byte {
 }
 
 // maker makes renditions with a service that writes recordings down.
-func (w *world) maker() (*rendition.Maker, *fake.OpenAIServer) {
+func (w *world) maker() (*rendition.Maker, *fake.Server) {
 	server := fake.OpenAI(fake.Options{})
 	web := httptest.NewServer(server)
 	w.t.Cleanup(web.Close)

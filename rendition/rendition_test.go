@@ -62,7 +62,7 @@ type bench struct {
 	*rendition.Maker
 	t      *testing.T
 	blobs  *watched
-	server *fake.OpenAIServer
+	server *fake.Server
 	config rendition.Config
 	now    time.Time
 }

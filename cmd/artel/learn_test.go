@@ -28,7 +28,7 @@ type refuser struct {
 	t        *testing.T
 	dir      string
 	env      []string
-	upstream *fake.OpenAIServer
+	upstream *fake.Server
 	process  *process
 	client   *httpapi.Client
 }

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+)
+
+// A Responder answers a request. It has the form of [model.Provider]'s
+// Generate, and the same promises. Media of the request have the digest, type
+// and size of what was sent; their bytes are in Options.Blobs, if anywhere.
+type Responder func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error]
+
+// Options are what a fake server works with.
+type Options struct {
+	// Key is the key that requests must carry, as the dialect carries it; empty:
+	// any key, but one must be there.
+	Key string
+	// Open lets requests without a key in.
+	Open bool
+	// Models are the ids that the server lists and answers for; none: "fake-1",
+	// and any other is answered for too.
+	Models []string
+	// Responder makes the answers; nil: [Echo].
+	Responder Responder
+	// Blobs keeps the bytes of media, so that the responder can open them; nil:
+	// they are dropped.
+	Blobs blob.Store
+	// Behavior is how the server behaves at first; zero: well.
+	Behavior Behavior
+	// Now is the clock; nil: [time.Now].
+	Now func() time.Time
+}
+
+// keepRequests is how many requests are recorded: the newest.
+const keepRequests = 100
+
+// A Request is one recorded call of an endpoint that models answer.
+type Request struct {
+	Time   time.Time       `json:"time"`
+	Path   string          `json:"path"`
+	Header http.Header     `json:"header,omitempty"` // without keys
+	Status int             `json:"status"`           // of the answer's head
+	Error  string          `json:"error,omitempty"`  // what the answer refused
+	Body   json.RawMessage `json:"body,omitempty"`   // with payloads replaced by digest and size; absent if it was no JSON
+	Media  []Media         `json:"media,omitempty"`
+}
+
+// Media is one payload of a request.
+type Media struct {
+	Digest artel.Digest `json:"digest"`
+	Size   int64        `json:"size"` // bytes
+}
+
+// A Server is a fake of a model API. Beside the endpoints of its dialect it
+// serves
+//
+//	GET  /_fake/requests     what was asked: a list of [Request], oldest first
+//	POST /_fake/behave       a [Behavior], which holds from now on
+//
+// It is safe for concurrent use and has no goroutines of its own.
+type Server struct {
+	options Options
+	dialect dialect
+	mux     *http.ServeMux
+
+	mu       sync.Mutex
+	behavior Behavior
+	requests []Request
+	answers  int
+}
+
+// A dialect is what a server needs to know of the API that it stands for. Its
+// endpoints are routes that the constructor adds; those that models answer are
+// served by [Server.converse].
+type dialect struct {
+	// key is the key that a request carries; empty: none.
+	key func(*http.Request) string
+	// problem writes what went wrong as the API does. The message is for those
+	// kinds that the API has no words of its own for.
+	problem func(t trouble, message string) *problem
+	// models are the answers of GET /models, and of GET /models/{id} for each id.
+	models func(ids []string) (list any, each map[string]any)
+}
+
+// A trouble is a kind of error that a server meets in any dialect.
+type trouble struct {
+	status int
+	what   string
+}
+
+// The troubles that an API may have words of its own for. Others have a status
+// alone.
+var (
+	noKey       = trouble{http.StatusUnauthorized, "no key"}
+	wrongKey    = trouble{http.StatusUnauthorized, "wrong key"}
+	noModel     = trouble{http.StatusNotFound, "no such model"}     // the message is its id
+	noPath      = trouble{http.StatusNotFound, "no such path"}      // the message is method and path
+	rateLimited = trouble{http.StatusTooManyRequests, "rate limit"} // the behavior
+	broken      = trouble{http.StatusInternalServerError, "broken"} // the behavior
+	overloaded  = trouble{http.StatusServiceUnavailable, "overload"}
+)
+
+// A problem is an answer that refuses.
+type problem struct {
+	status  int
+	message string // for the record
+	body    []byte // JSON
+}
+
+// A call is a request that models answer, read and found valid.
+type call struct {
+	request *model.Request
+	stream  bool
+	// whole is the answer that is not streamed, as JSON.
+	whole func(iter.Seq2[model.Delta, error]) ([]byte, error)
+	// write streams the answer; an error among the deltas is written too.
+	write func(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
+	// header is what the answer carries beside its type.
+	header http.Header
+}
+
+// newServer returns a server without endpoints but its own.
+func newServer(o Options, d dialect) *Server {
+	if o.Responder == nil {
+		o.Responder = Echo
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{options: o, dialect: d, mux: http.NewServeMux(), behavior: o.Behavior}
+	s.mux.HandleFunc("GET /_fake/requests", s.listRequests)
+	s.mux.HandleFunc("POST /_fake/behave", s.behave)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, d.problem(noPath, r.Method+" "+r.URL.Path))
+	})
+	return s
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Requests returns what was asked, oldest first.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Behave changes how the server behaves from the next request on.
+func (s *Server) Behave(b Behavior) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behavior = b
+	return nil
+}
+
+// now returns the behavior without counting a request.
+func (s *Server) now() Behavior {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.behavior
+}
+
+// take returns the behavior for one request and counts it.
+func (s *Server) take() Behavior {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.behavior
+	if b.Times > 0 {
+		if s.behavior.Times--; s.behavior.Times == 0 {
+			s.behavior = Behavior{}
+		}
+	}
+	return b
+}
+
+// begin makes the record of r.
+func (s *Server) begin(r *http.Request) Request {
+	header := r.Header.Clone()
+	for _, secret := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
+		header.Del(secret)
+	}
+	return Request{Time: s.options.Now().UTC(), Path: r.URL.Path, Header: header, Status: http.StatusOK}
+}
+
+func (s *Server) record(r Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests = append(s.requests, r); len(s.requests) > keepRequests {
+		s.requests = slices.Delete(s.requests, 0, len(s.requests)-keepRequests)
+	}
+}
+
+// fail answers with p, and records that.
+func (s *Server) fail(w http.ResponseWriter, rec Request, p *problem) {
+	rec.Status, rec.Error = p.status, p.message
+	s.record(rec)
+	refuse(w, p)
+}
+
+// nextID numbers the answers.
+func (s *Server) nextID(prefix string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers++
+	return fmt.Sprintf("%sfake%06d", prefix, s.answers)
+}
+
+// authorize checks the key of r; nil: it may come in.
+func (s *Server) authorize(r *http.Request) *problem {
+	key := s.dialect.key(r)
+	switch {
+	case key != "" && (s.options.Key == "" || key == s.options.Key), s.options.Open && s.options.Key == "":
+		return nil
+	case key == "":
+		return s.dialect.problem(noKey, "")
+	}
+	return s.dialect.problem(wrongKey, "")
+}
+
+// hasModel checks that the server answers for a model.
+func (s *Server) hasModel(id string) *problem {
+	if len(s.options.Models) > 0 && !slices.Contains(s.options.Models, id) {
+		return s.dialect.problem(noModel, id)
+	}
+	return nil
+}
+
+// sink says where the media of a request go; nil: they are hashed and dropped.
+func (s *Server) sink() func(context.Context, io.Reader) (artel.Digest, int64, error) {
+	if s.options.Blobs == nil {
+		return nil
+	}
+	return func(ctx context.Context, r io.Reader) (artel.Digest, int64, error) {
+		info, err := s.options.Blobs.Put(ctx, r, 0)
+		return info.Digest, info.Size, err
+	}
+}
+
+// converse serves an endpoint that models answer. read checks the request
+// beyond its key, and notes its body and media in the record.
+func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (*call, *problem)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		rec := s.begin(r)
+		p := s.authorize(r)
+		var c *call
+		if p == nil {
+			c, p = read(r, &rec, s.now())
+		}
+		if p != nil {
+			s.fail(w, rec, p)
+			return
+		}
+		b := s.take()
+		if p := s.refuses(r.Context(), b, c.request); p != nil {
+			s.fail(w, rec, p)
+			return
+		}
+		if b.Blind || b.ToolMedia == ToolMediaLost {
+			c.request = blind(c.request, b.Blind)
+		}
+		rec.Status = s.status(b)
+		s.record(rec)
+		if s.before(b, w, r) {
+			return
+		}
+		deltas := b.alter(s.options.Responder(r.Context(), c.request), c.stream)
+		for name, values := range c.header {
+			w.Header()[name] = values
+		}
+		if c.stream {
+			s.stream(w, c, b, deltas)
+			return
+		}
+		body, err := c.whole(deltas)
+		if err != nil {
+			refuse(w, s.dialect.problem(trouble{status: http.StatusInternalServerError}, err.Error()))
+			return
+		}
+		if b.Mode == HalfStream {
+			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+			body = body[:len(body)/2]
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // a client that has gone is no concern
+	}
+}
+
+func (s *Server) stream(w http.ResponseWriter, c *call, b Behavior, deltas iter.Seq2[model.Delta, error]) {
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	rc := http.NewResponseController(w)
+	_ = c.write(w, rc.Flush, deltas) // an error has been written to the stream, or nobody reads it
+	if b.Mode == HalfStream {
+		_ = rc.Flush()
+		panic(http.ErrAbortHandler) // net/http's way to break a connection off
+	}
+}
+
+// listing serves GET /models.
+func (s *Server) listing(w http.ResponseWriter, r *http.Request) {
+	if p := s.authorize(r); p != nil {
+		refuse(w, p)
+		return
+	}
+	list, _ := s.dialect.models(s.ids())
+	s.reply(w, list)
+}
+
+// entry serves GET /models/{id}.
+func (s *Server) entry(w http.ResponseWriter, r *http.Request) {
+	if p := s.authorize(r); p != nil {
+		refuse(w, p)
+		return
+	}
+	_, each := s.dialect.models(s.ids())
+	one, ok := each[r.PathValue("id")]
+	if !ok {
+		refuse(w, s.dialect.problem(noModel, r.PathValue("id")))
+		return
+	}
+	s.reply(w, one)
+}
+
+func (s *Server) ids() []string {
+	if len(s.options.Models) == 0 {
+		return []string{"fake-1"}
+	}
+	return s.options.Models
+}
+
+func (s *Server) listRequests(w http.ResponseWriter, _ *http.Request) {
+	list := s.Requests()
+	if list == nil {
+		list = []Request{}
+	}
+	s.reply(w, list)
+}
+
+func (s *Server) behave(w http.ResponseWriter, r *http.Request) {
+	var b Behavior
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10))
+	d.DisallowUnknownFields()
+	err := d.Decode(&b)
+	if err == nil {
+		err = s.Behave(b)
+	}
+	if err != nil {
+		refuse(w, s.dialect.problem(trouble{status: http.StatusBadRequest}, err.Error()))
+		return
+	}
+	s.reply(w, b)
+}
+
+// refuse writes p.
+func refuse(w http.ResponseWriter, p *problem) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(p.status)
+	_, _ = w.Write(p.body) // a client that has gone is no concern
+}
+
+// reply writes v as JSON.
+func (s *Server) reply(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		refuse(w, s.dialect.problem(trouble{status: http.StatusInternalServerError}, err.Error()))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // a client that has gone is no concern
+}
+
+// errOverloaded is what a model says that fails in mid-answer.
+var errOverloaded = errors.New("Overloaded")

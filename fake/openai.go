@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 	"github.com/artelhq/artel/provider/openai"
 )
 
@@ -42,15 +43,15 @@ func OpenAI(o Options) *Server {
 
 // completions reads and checks a request.
 func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, *problem) {
-	req, err := openai.Decode(r.Context(), r.Body, openai.DecodeOptions{Sink: s.sink()})
+	req, err := openai.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: s.sink()})
 	if err != nil {
 		if e, ok := errors.AsType[*openai.APIError](err); ok {
 			return nil, ofOpenAI(e)
 		}
 		return nil, ofOpenAI(openai.Bad("", "", "The body could not be read: %v", err))
 	}
-	rec.Body = req.Elided()
-	for _, m := range req.Payloads() {
+	rec.Body = req.Lifting().Elided()
+	for _, m := range req.Lifting().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused}); err != nil {

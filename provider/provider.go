@@ -7,7 +7,9 @@
 // A wing begins with [Place], which decides where media go that an API does
 // not take where they are; writes its request as a [Body], whose blobs are
 // base64-encoded while they are sent; leaves the reading of streams to package sse;
-// and turns what goes wrong into errors with [Failures].
+// and turns what goes wrong into errors with [Failures]. As a server it reads a
+// request with [Lift], which takes the media out while it is read. What was
+// written in the dialect already, it sends on as a [Forwarder].
 //
 // The package promises that memory does not grow with the size of the media,
 // that a body is never silently short, and that a key never shows in an error.

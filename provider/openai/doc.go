@@ -5,7 +5,8 @@
 // As a client, begin with [New]. As a server, begin with [Decode], which reads
 // a request while it lifts its media out, [Request.Validate], [Request.Neutral],
 // and [Answer], which writes what a model says as a response or a stream. The
-// wire types are shared by both.
+// wire types are shared by both. [Provider.Forward] sends on what a client wrote
+// in the dialect itself.
 //
 // The client is lenient in what it reads, because OpenAI-compatible servers
 // differ, and strict in what it sends: text as plain strings, media in user

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
@@ -26,56 +25,47 @@ type Options struct {
 }
 
 // New returns the provider of the dialect. It is safe for concurrent use.
-func New(o Options) model.Provider {
+func New(o Options) *Provider {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
-	return &client{http: o.Client, blobs: o.Blobs}
+	return &Provider{http: o.Client, blobs: o.Blobs}
 }
 
-type client struct {
+// A Provider calls servers of the dialect.
+type Provider struct {
 	http  *http.Client
 	blobs blob.Store
 }
 
+var (
+	_ model.Provider     = (*Provider)(nil)
+	_ model.Transcriber  = (*Provider)(nil)
+	_ provider.Forwarder = (*Provider)(nil)
+)
+
 // Generate implements [model.Provider].
-func (c *client) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
-		if err := c.call(ctx, r, yield); err != nil && !errors.Is(err, errStopped) {
+		if err := p.call(ctx, r, yield); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
 	}
 }
 
-func (c *client) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
+func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
 	f := provider.Failures{Op: "openai.Generate", Service: r.Service}
-	if r.Service.BaseURL == "" || r.Service.Model == "" {
-		return f.Refuse(artel.Invalid, "the service has no base URL or no model, so it serves for routing only")
-	}
-	body, err := Encode(r, c.blobs)
+	body, err := Encode(r, p.blobs)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
 	defer cancel()
-	req, err := body.Request(ctx, http.MethodPost, strings.TrimSuffix(r.Service.BaseURL, "/")+"/chat/completions")
+	resp, err := p.post(ctx, f, "/chat/completions", body, "text/event-stream, application/json", nil)
 	if err != nil {
-		return f.Refuse(artel.Invalid, "the base URL is not usable")
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream, application/json")
-	req.Header.Set("User-Agent", "artel")
-	if key := r.Service.APIKey.Reveal(); key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return f.Transport(ctx, err)
+		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return f.Response(resp, time.Now())
-	}
 	answer := reader{failures: f, yield: yield}
 	err = answer.read(resp.Body)
 	if err == nil || errors.Is(err, errStopped) {
@@ -85,4 +75,26 @@ func (c *client) call(ctx context.Context, r *model.Request, yield func(model.De
 		return err
 	}
 	return f.Transport(ctx, err)
+}
+
+// Forward implements [provider.Forwarder].
+func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
+	accept := "application/json"
+	if stream {
+		accept = "text/event-stream"
+	}
+	return p.post(ctx, provider.Failures{Op: "openai.Forward", Service: service}, "/chat/completions", body, accept, header)
+}
+
+// post sends body to an endpoint below the service's base URL.
+func (p *Provider) post(ctx context.Context, f provider.Failures, path string, body *provider.Body, accept string, header http.Header) (*http.Response, error) {
+	h := provider.ForwardHeader(header)
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Accept", accept)
+	if key := f.Service.APIKey.Reveal(); key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return provider.Post(ctx, p.http, f, strings.TrimSuffix(f.Service.BaseURL, "/")+path, body, h)
 }

@@ -67,21 +67,21 @@ func (r *Request) parts(c Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != nil:
-			m, mediaType, ok := r.dataURL(p.ImageURL.URL)
+			m, mediaType, ok := r.Lifting().DataURL(p.ImageURL.URL)
 			if !ok {
 				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL.URL, 500) + "]"})
 				continue
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
 		case p.InputAudio != nil:
-			m := r.plainBase64(p.InputAudio.Data)
+			m := r.Lifting().Base64(p.InputAudio.Data)
 			mediaType := "audio/wav"
 			if p.InputAudio.Format == "mp3" {
 				mediaType = "audio/mpeg"
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
 		case p.File != nil:
-			m, mediaType, ok := r.dataURL(p.File.FileData)
+			m, mediaType, ok := r.Lifting().DataURL(p.File.FileData)
 			if !ok {
 				out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.File.FileID, 100) + "]"})
 				continue

@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -21,39 +20,23 @@ import (
 // Transcribe implements [model.Transcriber] over the endpoint
 // /audio/transcriptions. The recording is read from the blob store while it is
 // sent.
-func (c *client) Transcribe(ctx context.Context, r *model.Recording) (string, error) {
+func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, error) {
 	f := provider.Failures{Op: "openai.Transcribe", Service: r.Service}
-	if r.Service.BaseURL == "" || r.Service.Model == "" {
-		return "", f.Refuse(artel.Invalid, "the service has no base URL or no model, so it serves for routing only")
-	}
 	extension := model.RecordingExtension(r.Media.MediaType)
 	if extension == "" || !r.Media.Ref.IsBlob() {
 		return "", f.Refuse(artel.Unsupported, "it writes down no media of type %s", r.Media.MediaType)
 	}
-	body, contentType, err := c.form(r, extension)
+	body, contentType, err := p.form(r, extension)
 	if err != nil {
 		return "", f.Refuse(artel.Invalid, "the form cannot be written")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := body.Request(ctx, http.MethodPost, strings.TrimSuffix(r.Service.BaseURL, "/")+"/audio/transcriptions")
+	resp, err := p.post(ctx, f, "/audio/transcriptions", body, "application/json", http.Header{"Content-Type": {contentType}})
 	if err != nil {
-		return "", f.Refuse(artel.Invalid, "the base URL is not usable")
-	}
-	req.Header.Set("Content-Type", contentType)
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "artel")
-	if key := r.Service.APIKey.Reveal(); key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return "", f.Transport(ctx, err)
+		return "", err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return "", f.Response(resp, time.Now())
-	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, model.MaxAnswer+1))
 	if err != nil {
 		return "", f.Transport(ctx, err)
@@ -86,7 +69,7 @@ func transcript(f provider.Failures, answer []byte) (string, error) {
 
 // form writes the multipart form, in which the file comes last: a server that
 // streams has read the rest by then.
-func (c *client) form(r *model.Recording, extension string) (*provider.Body, string, error) {
+func (p *Provider) form(r *model.Recording, extension string) (*provider.Body, string, error) {
 	var around bytes.Buffer
 	w := multipart.NewWriter(&around)
 	if err := w.SetBoundary("artel-" + r.Media.Ref.Digest.Hex()[:32]); err != nil { // the same request twice is the same
@@ -109,7 +92,7 @@ func (c *client) form(r *model.Recording, extension string) (*provider.Body, str
 	if err := w.Close(); err != nil {
 		return nil, "", err
 	}
-	body := provider.NewBody(c.blobs)
+	body := provider.NewBody(p.blobs)
 	_, _ = body.Write(around.Bytes()[:head])
 	body.WriteRaw(r.Media.Ref.Digest, r.Media.Size)
 	_, _ = body.Write(around.Bytes()[head:])

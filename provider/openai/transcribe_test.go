@@ -88,7 +88,7 @@ func TestTranscribeAnswers(t *testing.T) {
 	}))
 	defer web.Close()
 	blobs := blob.NewMemory()
-	p := openai.New(openai.Options{Client: web.Client(), Blobs: blobs}).(model.Transcriber)
+	p := openai.New(openai.Options{Client: web.Client(), Blobs: blobs})
 	r := recording(t, blobs, web.URL, "audio/wav", strings.NewReader("RIFF"))
 	for text, want := range map[string]struct {
 		text string
@@ -132,7 +132,7 @@ func TestTranscribeStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer blobs.Close()
-	p := openai.New(openai.Options{Client: web.Client(), Blobs: blobs}).(model.Transcriber)
+	p := openai.New(openai.Options{Client: web.Client(), Blobs: blobs})
 	r := recording(t, blobs, web.URL, "audio/wav", io.LimitReader(zeros{}, size))
 	runtime.GC()
 	var before runtime.MemStats

@@ -7,10 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/artelhq/artel/provider"
 )
 
 // The API's limits.
@@ -25,7 +26,7 @@ const (
 // Validate holds the JSON of a request to the rules of the real API. The
 // error is an [*APIError] as the API would answer.
 func Validate(body []byte) error {
-	r, err := Decode(context.Background(), bytes.NewReader(body), DecodeOptions{MaxText: len(body) + 1<<20})
+	r, err := Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{MaxText: len(body) + 1<<20})
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func known(object string) []string {
 // fields finds what the API does not know.
 func (v *validator) fields() *APIError {
 	var top map[string]json.RawMessage
-	if json.Unmarshal(v.request.lifted.text, &top) != nil {
+	if json.Unmarshal(v.request.Lifting().JSON(), &top) != nil {
 		return nil // not decoded from JSON
 	}
 	if k := unknown(top, "request"); k != "" {
@@ -341,7 +342,7 @@ func (v *validator) image(at string, p *ImageURL) *APIError {
 	if strings.HasPrefix(p.URL, "https://") || strings.HasPrefix(p.URL, "http://") {
 		return nil
 	}
-	m, mediaType, ok := v.request.dataURL(p.URL)
+	m, mediaType, ok := v.request.Lifting().DataURL(p.URL)
 	if !ok {
 		return Bad(at+".url", "invalid_value", "Invalid '%s.url'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=') or an http(s) URL.", at)
 	}
@@ -364,7 +365,7 @@ func (v *validator) audio(at string, p *InputAudio) *APIError {
 	if p.Format != "wav" && p.Format != "mp3" {
 		return Bad(at+".format", "invalid_value", "Invalid value: '%s'. Supported values are: 'wav' and 'mp3'.", p.Format)
 	}
-	if m := v.request.plainBase64(p.Data); m.Bad || m.Size == 0 {
+	if m := v.request.Lifting().Base64(p.Data); m.Bad || m.Size == 0 {
 		return Bad(at+".data", "invalid_base64", "Invalid '%s.data': expected base64 without a 'data:' prefix.", at)
 	}
 	return nil
@@ -386,7 +387,7 @@ func (v *validator) file(at string, p *File) *APIError {
 	if p.Filename == "" {
 		return missing(at + ".filename")
 	}
-	m, mediaType, ok := v.request.dataURL(p.FileData)
+	m, mediaType, ok := v.request.Lifting().DataURL(p.FileData)
 	if !ok {
 		return Bad(at+".file_data", "invalid_value", "Invalid '%s.file_data'. Expected a base64-encoded data URL with an application/pdf MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
 	}
@@ -400,32 +401,4 @@ func (v *validator) file(at string, p *File) *APIError {
 		return large(at, "The files of the request are larger than the limit of 50 MB.")
 	}
 	return nil
-}
-
-func large(at, message string) *APIError {
-	e := Bad(at, "request_too_large", "%s", message)
-	e.Status = http.StatusRequestEntityTooLarge
-	return e
-}
-
-// dataURL returns what the data URL s holds, lifted or not.
-func (r *Request) dataURL(s string) (m Lifted, mediaType string, ok bool) {
-	m, ok = r.lifted.find(s)
-	if !ok {
-		head, rest, found := strings.Cut(s, ",")
-		if !found {
-			return Lifted{}, "", false
-		}
-		m = liftText(head+",", rest)
-	}
-	mediaType, ok = base64Type(m.head)
-	return m, mediaType, ok
-}
-
-// plainBase64 returns what the base64 s holds, lifted or not.
-func (r *Request) plainBase64(s string) Lifted {
-	if m, ok := r.lifted.find(s); ok {
-		return m
-	}
-	return liftText("", s)
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/artelhq/artel/provider"
 )
 
 // A Request is the body of POST /chat/completions, as far as Artel reads it.
@@ -20,7 +22,7 @@ type Request struct {
 	Stream              bool           `json:"stream,omitempty"`
 	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
 
-	lifted lifted // what Decode took out of the body
+	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
 }
 
 // StreamOptions are the options of a streamed answer.

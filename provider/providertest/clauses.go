@@ -46,6 +46,8 @@ func Clauses() []Clause {
 		{"empty answer", nonsense("text/event-stream", "")},
 		{"slow drip", drip},
 		{"huge line", hugeLine},
+		{"forward", forward},
+		{"forward what is refused", forwardRefused},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/provider/providertest"
 )
@@ -190,6 +191,31 @@ func eager(p model.Provider) model.Provider {
 	})
 }
 
+// forwarder breaks what is forwarded.
+type forwarder struct {
+	*openai.Provider
+	header func(http.Header) http.Header
+	fail   func(error) error
+}
+
+func (f forwarder) Forward(ctx context.Context, s model.Service, b *provider.Body, stream bool, h http.Header) (*http.Response, error) {
+	if f.header != nil {
+		h = f.header(h)
+	}
+	resp, err := f.Provider.Forward(ctx, s, b, stream, h)
+	if err != nil && f.fail != nil {
+		err = f.fail(err)
+		resp = &http.Response{Body: http.NoBody}
+	}
+	return resp, err
+}
+
+func forwards(header func(http.Header) http.Header, fail func(error) error) func(model.Provider) model.Provider {
+	return func(p model.Provider) model.Provider {
+		return forwarder{p.(*openai.Provider), header, fail}
+	}
+}
+
 // halved keeps the first half of every text, as a decoder that drops what
 // comes in pieces.
 func halved(d model.Delta) model.Delta {
@@ -228,33 +254,35 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 	final := fails(change(func(_ *artel.Error, c *model.CallError) { c.Transient = false }))
 	leaky := fails(change(func(_ *artel.Error, c *model.CallError) { c.Message += providertest.Key }))
 	twins := map[string]func(model.Provider) model.Provider{
-		"text":                 deltas(halved),
-		"lazy":                 eager,
-		"tool call":            deltas(noArguments),
-		"parallel tool calls":  deltas(onlyFirst),
-		"history with tools":   asks(without[artel.ToolResult]),
-		"not for models":       asks(talkative),
-		"image":                asks(without[artel.Media]),
-		"PDF":                  asks(without[artel.Media]),
-		"image from a tool":    asks(withoutToolMedia),
-		"unsupported media":    asks(without[artel.Media]),
-		"damaged media":        fails(swallow),
-		"refusal":              deltas(noRefusal),
-		"stream breaks off":    fails(swallow),
-		"cancel in mid-stream": deaf,
-		"leave in mid-stream":  patient,
-		"rate limit":           hurried,
-		"server error":         final,
-		"bad request":          kind(artel.Unavailable),
-		"context too long":     kind(artel.Invalid),
-		"wrong key":            leaky,
-		"nobody there":         kind(artel.Internal),
-		"garbage":              fails(swallow),
-		"half JSON":            fails(swallow),
-		"web page":             fails(swallow),
-		"empty answer":         fails(swallow),
-		"slow drip":            deltas(halved),
-		"huge line":            fails(swallow),
+		"text":                    deltas(halved),
+		"lazy":                    eager,
+		"tool call":               deltas(noArguments),
+		"parallel tool calls":     deltas(onlyFirst),
+		"history with tools":      asks(without[artel.ToolResult]),
+		"not for models":          asks(talkative),
+		"image":                   asks(without[artel.Media]),
+		"PDF":                     asks(without[artel.Media]),
+		"image from a tool":       asks(withoutToolMedia),
+		"unsupported media":       asks(without[artel.Media]),
+		"damaged media":           fails(swallow),
+		"refusal":                 deltas(noRefusal),
+		"stream breaks off":       fails(swallow),
+		"cancel in mid-stream":    deaf,
+		"leave in mid-stream":     patient,
+		"rate limit":              hurried,
+		"server error":            final,
+		"bad request":             kind(artel.Unavailable),
+		"context too long":        kind(artel.Invalid),
+		"wrong key":               leaky,
+		"nobody there":            kind(artel.Internal),
+		"garbage":                 fails(swallow),
+		"half JSON":               fails(swallow),
+		"web page":                fails(swallow),
+		"empty answer":            fails(swallow),
+		"slow drip":               deltas(halved),
+		"huge line":               fails(swallow),
+		"forward":                 forwards(func(h http.Header) http.Header { return nil }, nil),
+		"forward what is refused": forwards(nil, swallow),
 	}
 	for _, c := range providertest.Clauses() {
 		t.Run(c.Name, func(t *testing.T) {

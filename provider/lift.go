@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/segmentio/asm/base64"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+)
+
+// DecodeOptions bound and direct the Decode of a wing.
+type DecodeOptions struct {
+	// MaxText is the largest request without its payloads, in bytes; 0: 32 MiB.
+	MaxText int
+	// Sink takes the bytes of one payload and says their digest and size. It
+	// reads r to its end, or fails the request. Nil: they are hashed and
+	// dropped.
+	Sink func(ctx context.Context, r io.Reader) (artel.Digest, int64, error)
+}
+
+// The error codes of requests that [Lift] refuses; their kinds are TooLarge
+// and Invalid.
+const (
+	CodeTextTooLarge = "text_too_large" // beside its payloads
+	CodeTooDeep      = "nested_too_deep"
+)
+
+// A Payload says how a string of a request holds bytes.
+type Payload int
+
+// The forms of payloads.
+const (
+	NoPayload   Payload = iota
+	PlainBase64         // base64; whatever is none is a bad payload
+	DataURL             // a data URL with base64 (RFC 2397); any other string is no payload
+	AnyBase64           // one of the two
+	TypedBase64         // PlainBase64 if the string's object says "type": "base64", before it or after; else none
+)
+
+// A Rule is where a dialect has payloads: it says what a string is that stands
+// under the path of keys, from the outermost to the string's own. The elements
+// of a list have the key "". The slice is valid during the call.
+type Rule func(path []string) Payload
+
+// A Lifted is a payload that was taken out of a request.
+type Lifted struct {
+	Digest artel.Digest
+	Size   int64 // bytes, decoded
+	Bad    bool  // it was no base64; Digest and Size mean nothing
+
+	head string // what came before the base64: "data:image/png;base64,", or nothing
+}
+
+// MediaType returns the type that a data URL stated, in lower case and without
+// parameters; "" for a payload that was none.
+func (m Lifted) MediaType() string {
+	t, _ := base64Type(m.head)
+	return t
+}
+
+// A Lifting is a request without its payloads. The zero Lifting has none, and
+// stands for a request that was never read from JSON.
+type Lifting struct {
+	text  []byte
+	mark  string // begins each mark; its number follows
+	items []Lifted
+}
+
+// Lift reads JSON from r. The payloads that rule finds are decoded and handed
+// to the sink while they are read, so that memory holds the rest of the JSON
+// and about 150 KB, whatever the size of the payloads. In the place of each
+// stands a mark, which [Lifting.Find] knows.
+//
+// Whether it is JSON at all is found out by whoever parses it. The error is an
+// [*artel.Error] with one of the codes of this package, or that of r or of the
+// sink.
+func Lift(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Lifting, error) {
+	if o.MaxText <= 0 {
+		o.MaxText = 32 << 20
+	}
+	if o.Sink == nil {
+		o.Sink = hash
+	}
+	var nonce [8]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	l := lifter{
+		ctx: ctx, in: bufio.NewReaderSize(r, lookAhead), rule: rule, options: o,
+		lifting: Lifting{mark: "lifted:" + hex.EncodeToString(nonce[:]) + ":"},
+	}
+	if err := l.run(); err != nil {
+		return nil, err
+	}
+	l.lifting.text = l.out.Bytes()
+	return &l.lifting, nil
+}
+
+func hash(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	return artel.NewDigest([32]byte(h.Sum(nil))), n, err
+}
+
+// JSON returns the text with a mark in the place of each payload. It is not to
+// be changed.
+func (l *Lifting) JSON() []byte { return l.text }
+
+// Payloads returns what was lifted, in the order of the request.
+func (l *Lifting) Payloads() []Lifted { return slices.Clone(l.items) }
+
+// Find returns the payload that s, a string of the JSON, stands for.
+func (l *Lifting) Find(s string) (Lifted, bool) {
+	rest, ok := strings.CutPrefix(s, l.mark)
+	if n, err := strconv.Atoi(rest); ok && l.mark != "" && err == nil && n >= 0 && n < len(l.items) {
+		return l.items[n], true
+	}
+	return Lifted{}, false
+}
+
+// DataURL returns what the data URL s holds, lifted or not. It is false where
+// s is no data URL with base64.
+func (l *Lifting) DataURL(s string) (m Lifted, mediaType string, ok bool) {
+	m, ok = l.Find(s)
+	if !ok {
+		head, rest, found := strings.Cut(s, ",")
+		if _, isType := base64Type(head + ","); !found || !isType {
+			return Lifted{}, "", false
+		}
+		m = liftText(head+",", rest)
+	}
+	mediaType, ok = base64Type(m.head)
+	return m, mediaType, ok
+}
+
+// Base64 returns what the base64 s holds, lifted or not.
+func (l *Lifting) Base64(s string) Lifted {
+	if m, ok := l.Find(s); ok {
+		return m
+	}
+	return liftText("", s)
+}
+
+// liftText does for a string in memory what Lift does on the way.
+func liftText(head, encoded string) Lifted {
+	b, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || strings.ContainsAny(encoded, "\r\n") {
+		return Lifted{Bad: true, head: head}
+	}
+	return Lifted{Digest: artel.NewDigest(sha256.Sum256(b)), Size: int64(len(b)), head: head}
+}
+
+// Elided returns the JSON with each payload replaced by its digest and size.
+func (l *Lifting) Elided() json.RawMessage {
+	out := l.text
+	for i, m := range l.items {
+		label := fmt.Sprintf(`%s<%s, %d bytes>"`, m.head, m.Digest, m.Size)
+		if m.Bad {
+			label = m.head + `<not base64>"`
+		}
+		out = bytes.ReplaceAll(out, fmt.Appendf(nil, `%s%d"`, l.mark, i), []byte(label))
+	}
+	return slices.Clone(out)
+}
+
+// Body returns text, which is the JSON of l or was made of it, as a body whose
+// marks are payloads again, from the store that the sink kept them in. Where
+// the base64 was written as everybody writes it, nothing shows that they were
+// away. A bad payload comes back empty.
+func (l *Lifting) Body(text []byte, blobs blob.Store) *Body {
+	b := NewBody(blobs)
+	for l.mark != "" {
+		at := bytes.Index(text, []byte(l.mark))
+		if at < 0 {
+			break
+		}
+		_, _ = b.Write(text[:at])
+		text = text[at:]
+		end := bytes.IndexByte(text, '"')
+		if end < 0 {
+			break
+		}
+		if m, ok := l.Find(string(text[:end])); ok {
+			b.WriteString(m.head)
+			if !m.Bad {
+				b.WriteBlob(m.Digest, m.Size)
+			}
+		} else {
+			_, _ = b.Write(text[:end])
+		}
+		text = text[end:]
+	}
+	_, _ = b.Write(text)
+	return b
+}
+
+const (
+	maxDepth  = 256
+	maxKey    = 64       // longer keys and types are no dialect's
+	maxHead   = 256      // of a data URL
+	lookAhead = 64 << 10 // of the reader
+	tellTale  = 48 << 10 // base64 in one piece that no text is
+)
+
+// lifter copies JSON from in to out and takes payloads out of it. It looks
+// only at strings and brackets; whether it is JSON is found out later.
+type lifter struct {
+	ctx     context.Context // of the one Lift
+	in      *bufio.Reader
+	out     bytes.Buffer
+	rule    Rule
+	options DecodeOptions
+	path    []string // the key that each open bracket stands under
+	objects []object // what is known of each
+	last    string   // the last string, if it was short
+	value   bool     // a colon came before what is next
+	lifting Lifting
+}
+
+// object is what the lifter remembers of an open bracket.
+type object struct {
+	kind       string // the string under "type"
+	start, end int    // in out, of a string that is a payload if kind says so; 0: there is none
+}
+
+func (l *lifter) run() error {
+	for {
+		span, err := l.in.ReadSlice('"')
+		if err := l.emit(span); err != nil {
+			return err
+		}
+		for _, c := range span {
+			if err := l.structure(c); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return err
+		}
+		if err := l.str(); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *lifter) structure(c byte) error {
+	switch c {
+	case '{', '[':
+		key := ""
+		if l.value {
+			key = l.last
+		}
+		if l.path = append(l.path, key); len(l.path) > maxDepth {
+			return &artel.Error{Op: "provider.Lift", Kind: artel.Invalid, Code: CodeTooDeep, Err: fmt.Errorf("the JSON is nested more than %d deep", maxDepth)}
+		}
+		l.objects = append(l.objects, object{})
+		l.value = false
+	case '}', ']':
+		l.value = false
+		if n := len(l.path) - 1; n >= 0 {
+			o := l.objects[n]
+			l.path, l.objects = l.path[:n], l.objects[:n]
+			if o.end > 0 && o.kind == "base64" {
+				return l.liftHeld(o)
+			}
+		}
+	case ':':
+		l.value = true
+	case ',':
+		l.value = false
+	}
+	return nil
+}
+
+// str handles a string whose opening quote has been read.
+func (l *lifter) str() error {
+	form := NoPayload
+	if l.value && len(l.path) > 0 {
+		form = l.rule(append(slices.Clip(l.path[1:]), l.last))
+	}
+	held := false
+	switch form {
+	case PlainBase64:
+		return l.lift("")
+	case DataURL, AnyBase64:
+		head, ok, err := l.dataHead()
+		if err != nil {
+			return err
+		}
+		if ok || form == AnyBase64 {
+			return l.lift(head)
+		}
+	case TypedBase64:
+		o := &l.objects[len(l.objects)-1]
+		ok := o.kind == "base64"
+		if o.kind == "" {
+			var err error
+			if ok, err = l.surely(); err != nil {
+				return err
+			}
+			held = !ok
+		}
+		if ok {
+			return l.lift("")
+		}
+	}
+	return l.text(held)
+}
+
+// text copies a string that is none of the payloads, or may turn out to be one
+// when its object is known.
+func (l *lifter) text(held bool) error {
+	key := l.last
+	l.last = ""
+	start := l.out.Len()
+	for {
+		span, err := l.in.ReadSlice('"')
+		if err := l.emit(span); err != nil {
+			return err
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil // what is wrong is found when the JSON is parsed
+			}
+			return err
+		}
+		text := l.out.Bytes()[start : l.out.Len()-1]
+		if escaped(text) {
+			continue
+		}
+		if len(text) <= maxKey {
+			l.last = unquote(text)
+		}
+		if n := len(l.objects) - 1; n >= 0 && l.value {
+			if key == "type" {
+				l.objects[n].kind = l.last
+			}
+			if held {
+				l.objects[n].start, l.objects[n].end = start, l.out.Len()-1
+			}
+		}
+		return nil
+	}
+}
+
+// unquote returns the text of a JSON string without its quotes.
+func unquote(s []byte) string {
+	if bytes.IndexByte(s, '\\') < 0 {
+		return string(s)
+	}
+	var out string
+	if json.Unmarshal(slices.Concat([]byte{'"'}, s, []byte{'"'}), &out) != nil {
+		return string(s)
+	}
+	return out
+}
+
+// escaped reports whether the character after s is escaped.
+func escaped(s []byte) bool {
+	n := 0
+	for n < len(s) && s[len(s)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// peek returns what comes next in the string at hand, n bytes at most, and
+// whether the string goes on after it.
+func (l *lifter) peek(n int) (b []byte, more bool, err error) {
+	b, err = l.in.Peek(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	if end := bytes.IndexByte(b, '"'); end >= 0 {
+		return b[:end], false, nil
+	}
+	return b, len(b) == n, nil
+}
+
+// surely reports whether the string at hand is so long and so plain that it
+// can be nothing but base64.
+func (l *lifter) surely() (bool, error) {
+	b, more, err := l.peek(tellTale)
+	if err != nil || !more {
+		return false, err
+	}
+	for i, c := range b {
+		letter := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		slash := c == '\\' && i+1 < len(b) && (b[i+1] == '/' || b[i+1] == 'u')
+		if !letter && c != '+' && c != '/' && !slash {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// dataHead consumes what comes before the base64 of a data URL, if the string
+// at hand is one.
+func (l *lifter) dataHead() (string, bool, error) {
+	b, _, err := l.peek(maxHead)
+	if err != nil {
+		return "", false, err
+	}
+	n := bytes.IndexByte(b, ',')
+	if n < 0 {
+		return "", false, nil
+	}
+	head := strings.ReplaceAll(string(b[:n+1]), `\/`, `/`)
+	if _, ok := base64Type(head); !ok || strings.Contains(head, `\`) {
+		return "", false, nil
+	}
+	_, err = l.in.Discard(n + 1)
+	return head, true, err
+}
+
+// base64Type returns the media type of the data URL that begins with head,
+// which ends in its comma.
+func base64Type(head string) (string, bool) {
+	rest, ok := strings.CutPrefix(head, "data:")
+	rest, ok2 := strings.CutSuffix(rest, ";base64,")
+	if !ok || !ok2 {
+		return "", false
+	}
+	mediaType, _, err := mime.ParseMediaType(rest)
+	return mediaType, err == nil
+}
+
+// lift takes the payload at hand out.
+func (l *lifter) lift(head string) error {
+	p := payload{in: l.in}
+	digest, size, err := l.options.Sink(l.ctx, &p)
+	if p.readErr != nil && !errors.Is(p.readErr, io.ErrUnexpectedEOF) {
+		return p.readErr
+	}
+	if err != nil && p.bad == nil {
+		return err
+	}
+	if err := p.drain(); err != nil {
+		return err
+	}
+	l.last = ""
+	return l.emit([]byte(l.note(Lifted{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
+}
+
+// note keeps a payload and returns its mark.
+func (l *lifter) note(m Lifted) string {
+	l.lifting.items = append(l.lifting.items, m)
+	return l.lifting.mark + strconv.Itoa(len(l.lifting.items)-1)
+}
+
+// liftHeld takes out what was copied before it was known for a payload.
+func (l *lifter) liftHeld(o object) error {
+	all := l.out.Bytes()
+	m := Lifted{Bad: true}
+	encoded := unquote(all[o.start:o.end])
+	if data, err := base64.StdEncoding.DecodeString(encoded); err == nil && !strings.ContainsAny(encoded, "\r\n") {
+		digest, size, err := l.options.Sink(l.ctx, bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		m = Lifted{Digest: digest, Size: size}
+	}
+	tail := bytes.Clone(all[o.end:])
+	l.out.Truncate(o.start)
+	l.out.WriteString(l.note(m))
+	l.out.Write(tail)
+	return nil
+}
+
+func (l *lifter) emit(b []byte) error {
+	if l.out.Len()+len(b) > l.options.MaxText {
+		return &artel.Error{
+			Op: "provider.Lift", Kind: artel.TooLarge, Code: CodeTextTooLarge,
+			Err: fmt.Errorf("the request is larger than %d bytes beside its media", l.options.MaxText),
+		}
+	}
+	l.out.Write(b)
+	return nil
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/segmentio/asm/base64"
+)
+
+var errNotBase64 = errors.New("the payload is not base64")
+
+// A payload reads the base64 of a JSON string up to its closing quote, and
+// decodes it.
+type payload struct {
+	in      *bufio.Reader
+	encoded [32 << 10]byte
+	n       int // of encoded
+	decoded [24 << 10]byte
+	pending []byte // of decoded
+	closed  bool   // the quote has been read
+	padded  bool   // the base64 is over
+	bad     error
+	readErr error
+}
+
+// Read implements [io.Reader].
+func (p *payload) Read(b []byte) (int, error) {
+	for len(p.pending) == 0 {
+		if p.bad != nil {
+			return 0, p.bad
+		}
+		if p.closed {
+			return 0, io.EOF
+		}
+		if err := p.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, p.pending)
+	p.pending = p.pending[n:]
+	return n, nil
+}
+
+// fill decodes the next chunk.
+func (p *payload) fill() error {
+	for p.n = 0; p.n < len(p.encoded) && !p.closed; {
+		if err := p.more(); err != nil {
+			return err
+		}
+	}
+	chunk := p.encoded[:p.n]
+	over := p.padded && p.n > 0
+	padding := p.n - len(bytes.TrimRight(chunk, "="))
+	p.padded = p.padded || padding > 0
+	n, err := base64.StdEncoding.Decode(p.decoded[:], chunk)
+	// A decoder may skip line ends; base64 in JSON has none.
+	if err != nil || over || p.n%4 != 0 || n != p.n/4*3-padding {
+		p.bad = errNotBase64
+		return p.bad
+	}
+	p.pending = p.decoded[:n]
+	return nil
+}
+
+// more appends to encoded what is buffered, up to the quote or an escape.
+func (p *payload) more() error {
+	if _, err := p.in.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		p.bad, p.readErr, p.closed = err, err, true
+		return err
+	}
+	b, _ := p.in.Peek(min(p.in.Buffered(), len(p.encoded)-p.n))
+	if end := bytes.IndexByte(b, '"'); end >= 0 {
+		b = b[:end]
+		p.closed = true
+	}
+	if esc := bytes.IndexByte(b, '\\'); esc >= 0 {
+		b = b[:esc]
+		p.closed = false
+		p.n += copy(p.encoded[p.n:], b)
+		_, _ = p.in.Discard(len(b)) // of what is buffered
+		return p.escape()
+	}
+	p.n += copy(p.encoded[p.n:], b)
+	n := len(b)
+	if p.closed {
+		n++
+	}
+	_, err := p.in.Discard(n)
+	return err
+}
+
+// escape reads an escaped character of the base64 alphabet; some JSON writers
+// escape "/" and "+".
+func (p *payload) escape() error {
+	b, err := p.in.Peek(2)
+	if err == nil && b[1] == 'u' {
+		b, err = p.in.Peek(6)
+	}
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		p.bad, p.readErr, p.closed = err, err, true
+		return err
+	}
+	c := b[1]
+	if c == 'u' {
+		code, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+		if err != nil || code > 0x7f {
+			code = 0 // of no alphabet
+		}
+		c = byte(code)
+	} else if c != '/' {
+		c = 0
+	}
+	p.encoded[p.n] = c
+	p.n++
+	_, err = p.in.Discard(len(b))
+	return err
+}
+
+// drain reads on to the quote, so that the rest of the JSON can be read.
+func (p *payload) drain() error {
+	for !p.closed {
+		p.n = 0
+		if err := p.more(); err != nil {
+			break
+		}
+	}
+	if p.readErr != nil && !errors.Is(p.readErr, io.ErrUnexpectedEOF) {
+		return p.readErr
+	}
+	return nil
+}

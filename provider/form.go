@@ -5,6 +5,7 @@ package provider
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -13,6 +14,17 @@ import (
 // keeps reports whether reasoning is passed back.
 func (f Form) keeps(r artel.Reasoning) bool {
 	return f.Own != "" && r.Service == f.Own && len(r.Opaque) > 0
+}
+
+// holds reports whether media of a type stay in tool results.
+func (f Form) holds(mediaType string, to model.Capabilities) bool {
+	if f.ToolTypes != nil && !slices.ContainsFunc(f.ToolTypes, func(t string) bool {
+		major, all := strings.CutSuffix(t, "/*")
+		return t == mediaType || all && strings.HasPrefix(mediaType, major+"/")
+	}) {
+		return false
+	}
+	return to.ToolTakes(mediaType)
 }
 
 // call returns c as it is sent, and adds its id to those that are.

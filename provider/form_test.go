@@ -90,6 +90,24 @@ user: "u" "<system-reminder>\nnow\n</system-reminder>" <pic1>
 assistant: "a"
 `,
 		},
+		"types that results hold": {
+			provider.Form{ToolTypes: []string{"image/gif", "text/*"}}, group, `user: "u"
+assistant: a() b()
+tool: a="one"
+tool: b="two"
+user: "artifact pic1 v1 (p.png), from tool call b" <pic1> "so?"
+user: "well?"
+`,
+		},
+		"types that results hold, by their kind": {
+			provider.Form{ToolTypes: []string{"image/*"}}, group, `user: "u"
+assistant: a() b()
+tool: a="one"
+tool: b="two" +` + fmt.Sprint(picture(1)) + `
+user: "so?"
+user: "well?"
+`,
+		},
 		"ids of their own": {
 			provider.Form{UniqueIDs: true},
 			[]model.Message{
@@ -109,7 +127,8 @@ tool: a_2="five"
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(c.want, show(c.form.Place(c.in, model.Capabilities{}))); d != "" {
+			to := model.Capabilities{ToolImage: model.Fact[bool]{Value: c.form.ToolTypes != nil}}
+			if d := cmp.Diff(c.want, show(c.form.Place(c.in, to))); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})

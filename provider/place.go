@@ -68,6 +68,9 @@ type Form struct {
 	// theirs; the calls of others lose it. Empty: no reasoning stays, and calls
 	// are left as they are.
 	Own artel.ServiceID
+	// ToolTypes are the media types that tool results hold, "image/*" allowed,
+	// as far as the capabilities let them in; nil: whatever these do.
+	ToolTypes []string
 }
 
 // A ResultForm says how the results of a group of calls stand. They are always
@@ -83,7 +86,8 @@ const (
 
 // Place is [Place] for the form.
 func (f Form) Place(messages []model.Message, to model.Capabilities) []model.Message {
-	p := placer{form: f, stays: to.ToolTakes, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
+	stays := func(mediaType string) bool { return f.holds(mediaType, to) }
+	p := placer{form: f, stays: stays, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
 	if f.UniqueIDs {
 		p.ids = idsOf(messages)
 	}

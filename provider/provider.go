@@ -4,8 +4,8 @@
 // shares. The dialects themselves are its wings, such as provider/openai, and
 // the kit provider/providertest holds each of them to one matrix.
 //
-// A wing begins with [Place], which decides where media go that an API does
-// not take where they are; writes its request as a [Body], whose blobs are
+// A wing begins with [Place], or the [Form] that its dialect wants, which
+// decides where media go that an API does not take where they are; writes its request as a [Body], whose blobs are
 // base64-encoded while they are sent; leaves the reading of streams to package sse;
 // and turns what goes wrong into errors with [Failures]. As a server it reads a
 // request with [Lift], which takes the media out while it is read. What was

@@ -48,6 +48,9 @@ func Clauses() []Clause {
 		{"huge line", hugeLine},
 		{"forward", forward},
 		{"forward what is refused", forwardRefused},
+		{"media in a tool result", nativeMedia},
+		{"state of calls", callState},
+		{"state of reasoning", thoughtState},
 	}
 }
 

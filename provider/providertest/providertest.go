@@ -39,6 +39,8 @@ type Dialect struct {
 	Failure func(status int, message string) []byte
 	// Validate holds the body of a request to the API's rules.
 	Validate func(body []byte) error
+	// Native is what the dialect has beyond plain chat.
+	Native Native
 }
 
 // A Clause is one promise. Check returns what is wrong, or nil.
@@ -99,6 +101,9 @@ func open(d Dialect, script http.HandlerFunc) *stage {
 	s.service = model.Service{
 		ID: "kit", Dialect: d.Name, BaseURL: s.server.URL + "/v1", Model: "kit-1", APIKey: Key, Capabilities: caps,
 	}
+	if d.Native.Service != nil {
+		s.service = d.Native.Service(s.service)
+	}
 	return s
 }
 
@@ -131,6 +136,7 @@ func (s *stage) media(ctx context.Context, mediaType string, kind artel.MediaKin
 type answer struct {
 	text, thought string
 	calls         []artel.ToolCall
+	parts         artel.Parts // reasoning that was closed, text and calls, as they came
 	finish        *model.Finish
 	err           error
 }
@@ -139,6 +145,7 @@ type answer struct {
 // or one error, and nothing behind it.
 func (s *stage) ask(ctx context.Context, r *model.Request) (answer, error) {
 	var a answer
+	thought := "" // not closed yet
 	for d, err := range s.provider.Generate(ctx, r) {
 		if a.finish != nil || a.err != nil {
 			return a, errors.New("the sequence goes on after its end")
@@ -150,10 +157,22 @@ func (s *stage) ask(ctx context.Context, r *model.Request) (answer, error) {
 		switch d := d.(type) {
 		case model.TextDelta:
 			a.text += string(d)
+			if n := len(a.parts); n > 0 {
+				if before, ok := a.parts[n-1].(artel.Text); ok {
+					a.parts[n-1] = artel.Text{Text: before.Text + string(d)}
+					continue
+				}
+			}
+			a.parts = append(a.parts, artel.Text{Text: string(d)})
 		case model.ReasoningDelta:
 			a.thought += string(d)
+			thought += string(d)
+		case model.ReasoningDone:
+			a.parts = append(a.parts, artel.Reasoning{Text: thought, Opaque: d.Opaque, Service: r.Service.ID})
+			thought = ""
 		case model.CallDelta:
 			a.calls = append(a.calls, artel.ToolCall(d))
+			a.parts = append(a.parts, artel.ToolCall(d))
 		case model.Finish:
 			a.finish = &d
 		default:

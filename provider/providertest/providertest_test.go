@@ -41,8 +41,29 @@ func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
 		Failure: func(status int, message string) []byte {
 			return (&openai.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
 		},
-		Validate: openai.Validate,
+		Validate: func(body []byte) error {
+			r, err := decode(body)
+			if err != nil {
+				return err
+			}
+			return r.ValidateBy(openai.Rules{ToolMedia: true})
+		},
+		Native: providertest.Native{
+			Decode: func(body []byte) (*model.Request, error) {
+				r, err := decode(body)
+				if err != nil {
+					return nil, err
+				}
+				return r.Neutral(), nil
+			},
+			ToolTypes: []string{"image/png"},
+			CallState: json.RawMessage(`{"google":{"thought_signature":"c2lnbmVk"}}`),
+		},
 	}
+}
+
+func decode(body []byte) (*openai.Request, error) {
+	return openai.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{})
 }
 
 func each(deltas []model.Delta) sequence {
@@ -216,6 +237,27 @@ func forwards(header func(http.Header) http.Header, fail func(error) error) func
 	}
 }
 
+// stateless drops opaque state.
+func stateless(d model.Delta) model.Delta {
+	switch d := d.(type) {
+	case model.CallDelta:
+		d.Opaque, d.Service = nil, ""
+		return d
+	case model.ReasoningDone:
+		return model.ReasoningDone{}
+	}
+	return d
+}
+
+// carried lets no media stand in tool results.
+func carried(p model.Provider) model.Provider {
+	return twin(func(ctx context.Context, r *model.Request) sequence {
+		c := *r
+		c.Service.Capabilities.ToolImage.Value = false
+		return p.Generate(ctx, &c)
+	})
+}
+
 // halved keeps the first half of every text, as a decoder that drops what
 // comes in pieces.
 func halved(d model.Delta) model.Delta {
@@ -283,6 +325,10 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"huge line":               fails(swallow),
 		"forward":                 forwards(func(h http.Header) http.Header { return nil }, nil),
 		"forward what is refused": forwards(nil, swallow),
+
+		"media in a tool result": carried,
+		"state of calls":         deltas(stateless),
+		"state of reasoning":     deltas(stateless),
 	}
 	for _, c := range providertest.Clauses() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -291,7 +337,11 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 			if !ok {
 				t.Fatal("the clause has no broken twin")
 			}
-			if err := c.Check(t.Context(), dialect(wrap)); err == nil {
+			d := dialect
+			if c.Name == "state of reasoning" {
+				d = thinking
+			}
+			if err := c.Check(t.Context(), d(wrap)); err == nil {
 				t.Error("the clause is content with a provider that breaks it")
 			} else {
 				t.Log(err)
@@ -302,5 +352,13 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 
 func TestAGoodProviderPasses(t *testing.T) {
 	t.Parallel()
-	providertest.Run(t, dialect(func(p model.Provider) model.Provider { return p }))
+	good := func(p model.Provider) model.Provider { return p }
+	providertest.Run(t, dialect(good))
+	for _, c := range providertest.Clauses() {
+		if c.Name == "state of reasoning" {
+			if err := c.Check(t.Context(), thinking(good)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }

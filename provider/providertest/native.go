@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// A Native is what a dialect has beyond plain chat. The clauses about what it
+// has not are met by it.
+type Native struct {
+	// Service changes the service that the kit calls, whose base URL is the
+	// server's root with "/v1"; nil: it is right as it is.
+	Service func(s model.Service) model.Service
+	// Decode reads the body of a request back, as the server half does.
+	Decode func(body []byte) (*model.Request, error)
+	// ToolTypes are the media types that tool results hold natively.
+	ToolTypes []string
+	// CallState and ThoughtState are samples of the opaque state of a call and
+	// of reasoning; nil: the dialect has none.
+	CallState, ThoughtState json.RawMessage
+}
+
+// nativeMedia: what may stand in a tool result stands in it, and nowhere else.
+func nativeMedia(ctx context.Context, d Dialect) error {
+	for _, mediaType := range d.Native.ToolTypes {
+		s := open(d, play(d.Stream(model.TextDelta("nice"), end(model.StopEnd))))
+		err := s.nativeMedia(ctx, d, mediaType)
+		s.close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", mediaType, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) nativeMedia(ctx context.Context, d Dialect, mediaType string) error {
+	m, err := s.media(ctx, mediaType, artel.KindOther, "a.bin", picture(4))
+	if err != nil {
+		return err
+	}
+	yes := model.Fact[bool]{Value: true, Source: model.FromDialect}
+	s.service.Capabilities.ToolImage, s.service.Capabilities.ToolFile = yes, yes
+	a, err := s.ask(ctx, s.request(
+		hello(),
+		say(artel.RoleAssistant, artel.ToolCall{ID: "a", Name: "look"}, artel.ToolCall{ID: "b", Name: "look"}),
+		say(artel.RoleTool, artel.ToolResult{CallID: "b", Content: "second", Parts: artel.Parts{m}}),
+		say(artel.RoleTool, artel.ToolResult{CallID: "a", Content: "first"}),
+		say(artel.RoleUser, artel.Text{Text: "well?"}),
+	))
+	if err := errors.Join(err, wantAnswer(a, "nice", model.StopEnd), s.wantSent(d, picture(4))); err != nil {
+		return err
+	}
+	got, err := d.Native.Decode(s.requests()[0])
+	if err != nil {
+		return err
+	}
+	for _, message := range got.Messages {
+		for _, part := range message.Parts {
+			if r, ok := part.(artel.ToolResult); ok && r.CallID == "b" && len(artel.MediaOf(r.Parts)) == 1 {
+				return nil
+			}
+		}
+	}
+	return errors.New("the result of the call does not hold the media")
+}
+
+// foreign is a service whose state is none of the called one's business.
+const foreign = "another"
+
+// sameJSON compares two values without regard to spaces and order.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// callState: the state of a call comes with it, goes back with it, and goes to
+// nobody else.
+func callState(ctx context.Context, d Dialect) error {
+	if d.Native.CallState == nil {
+		return nil
+	}
+	call := artel.ToolCall{ID: "call_1", Name: "look", Arguments: json.RawMessage(`{"q":"x"}`), Opaque: d.Native.CallState}
+	s := open(d, play(d.Stream(model.CallDelta(call), end(model.StopTools))))
+	defer s.close()
+	a, err := s.ask(ctx, s.request(hello()))
+	if err = errors.Join(err, wantAnswer(a, "", model.StopTools)); err != nil {
+		return err
+	}
+	if len(a.calls) != 1 || !sameJSON(a.calls[0].Opaque, call.Opaque) || a.calls[0].Service != s.service.ID {
+		return fmt.Errorf("the call came as %+v, want it with its state and the service that it is of", a.calls)
+	}
+	theirs := call
+	theirs.ID, theirs.Service = "call_2", foreign
+	got, err := s.replay(ctx, d, hello(), say(artel.RoleAssistant, a.calls[0]), say(artel.RoleUser, artel.Text{Text: "and?"}), say(artel.RoleAssistant, theirs))
+	if err != nil {
+		return err
+	}
+	mine, others := 0, 0
+	for _, part := range got {
+		if c, ok := part.(artel.ToolCall); ok && sameJSON(c.Opaque, call.Opaque) {
+			if c.ID == call.ID {
+				mine++
+			} else {
+				others++
+			}
+		}
+	}
+	if mine != 1 || others != 0 {
+		return fmt.Errorf("the state goes back with %d of 1 calls of the service, and with %d of others", mine, others)
+	}
+	return nil
+}
+
+// thoughtState: the state of reasoning comes when the reasoning is over, and
+// goes back in its place.
+func thoughtState(ctx context.Context, d Dialect) error {
+	if d.Native.ThoughtState == nil {
+		return nil
+	}
+	state := d.Native.ThoughtState
+	s := open(d, play(d.Stream(
+		model.ReasoningDelta("I "), model.ReasoningDelta("think."), model.ReasoningDone{Opaque: state}, model.TextDelta("So: "), model.TextDelta("yes."), end(model.StopEnd),
+	)))
+	defer s.close()
+	a, err := s.ask(ctx, s.request(hello()))
+	if err = errors.Join(err, wantAnswer(a, "So: yes.", model.StopEnd)); err != nil {
+		return err
+	}
+	if a.thought != "I think." {
+		return fmt.Errorf("the thought is %q, want %q", a.thought, "I think.")
+	}
+	if at := place(a.parts, state); at < 0 || at+1 >= len(a.parts) {
+		return fmt.Errorf("the parts are %+v, want the state of the reasoning before the text", a.parts)
+	}
+	theirs := artel.Reasoning{Text: "elsewhere", Opaque: state, Service: foreign}
+	got, err := s.replay(
+		ctx, d, hello(), say(artel.RoleAssistant, a.parts...), say(artel.RoleUser, artel.Text{Text: "and?"}),
+		say(artel.RoleAssistant, theirs, artel.Text{Text: "no."}), say(artel.RoleUser, artel.Text{Text: "why?"}),
+	)
+	if err != nil {
+		return err
+	}
+	at := place(got, state)
+	text := slices.IndexFunc(got, func(p artel.Part) bool { return p == artel.Part(artel.Text{Text: "So: yes."}) })
+	if at < 0 || text != at+1 {
+		return fmt.Errorf("the state is part %d and the text part %d, want it right before", at, text)
+	}
+	if place(got[at+1:], state) >= 0 {
+		return errors.New("the state of another service's reasoning was sent")
+	}
+	return nil
+}
+
+// place returns the index of the reasoning with a state; -1: there is none.
+func place(parts artel.Parts, state json.RawMessage) int {
+	return slices.IndexFunc(parts, func(p artel.Part) bool {
+		r, ok := p.(artel.Reasoning)
+		return ok && sameJSON(r.Opaque, state)
+	})
+}
+
+// replay sends a history and returns all parts of the request as the server
+// reads it.
+func (s *stage) replay(ctx context.Context, d Dialect, messages ...model.Message) (artel.Parts, error) {
+	before := len(s.requests())
+	a, err := s.ask(ctx, s.request(messages...))
+	if err = errors.Join(err, a.err); err != nil {
+		return nil, err
+	}
+	body := slices.Concat(s.requests()[before:]...)
+	if err := d.Validate(body); err != nil {
+		return nil, fmt.Errorf("the API refuses the request: %w", err)
+	}
+	if bytes.Contains(body, []byte(foreign)) {
+		return nil, errors.New("the request names another service")
+	}
+	got, err := d.Native.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	var parts artel.Parts
+	for _, m := range got.Messages {
+		parts = append(parts, m.Parts...)
+	}
+	return parts, nil
+}

@@ -177,7 +177,7 @@ func (r *run) unanswered() []artel.ToolCall {
 // ask makes one model call and tells its answer. A call that is refused for
 // what it carries is made again with less; see [run.relent].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
-	var again relenting
+	again := model.Relenting{Most: mostRelents}
 	for {
 		built, err := r.build(ctx, &again)
 		if err != nil {
@@ -201,7 +201,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 }
 
 // build makes the request of a call.
-func (r *run) build(ctx context.Context, again *relenting) (pipeline.Result, error) {
+func (r *run) build(ctx context.Context, again *model.Relenting) (pipeline.Result, error) {
 	for {
 		in := r.in.Context
 		in.Service = r.in.Service
@@ -209,10 +209,10 @@ func (r *run) build(ctx context.Context, again *relenting) (pipeline.Result, err
 		in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.now()
 		in.Refused = r.isRefused
 		built, err := r.pipeline.Build(ctx, in)
-		if err != nil || again.changes(built.Request) {
+		if err != nil || again.Changes(built.Request) {
 			return built, err
 		}
-		r.refuseAll(again, built.Request)
+		r.refuse(again.All(built.Request)...)
 	}
 }
 

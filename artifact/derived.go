@@ -5,6 +5,7 @@ package artifact
 import (
 	"container/list"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/store"
 )
 
@@ -83,6 +85,41 @@ func (c *Collection) Derived(ctx context.Context, owner artel.Owner, ref artel.R
 		return Derived{}, failed("artifact.Derived", subject, unnamed(err))
 	}
 	return d, nil
+}
+
+// DerivedFrom returns the text in the bytes of a blob that is no version, as
+// [Collection.Derived] does in those of one. It asks nobody whose they are.
+func (c *Collection) DerivedFrom(ctx context.Context, d artel.Digest, info artel.MediaInfo) (Derived, error) {
+	v := artel.Version{Digest: d, MediaInfo: info, InBlob: true}
+	out := Derived{Version: v, Made: true}
+	var err error
+	out.Extracted, err = c.derived.get(ctx, v, func(ctx context.Context) (extract.Extracted, error) {
+		text, err := c.decoded(ctx, v)
+		if err != nil {
+			return extract.Extracted{}, err
+		}
+		return c.extract(ctx, v, text)
+	})
+	if err != nil {
+		return Derived{}, failed("artifact.DerivedFrom", string(d), unnamed(err))
+	}
+	return out, nil
+}
+
+// decoded reads the text of a blob that is text; "" for others.
+func (c *Collection) decoded(ctx context.Context, v artel.Version) (_ string, err error) {
+	if v.IsBinary() {
+		return "", nil
+	}
+	r, err := c.blobs.Open(ctx, v.Digest)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Size() > 4*int64(c.opt.MaxText) {
+		return "", c.textTooLarge(r.Size())
+	}
+	return media.DecodeText(r, v.Charset)
 }
 
 // extract takes the text out of a version: out of its bytes, or where it is

@@ -42,7 +42,7 @@ func anyEntry(depth int) *rapid.Generator[map[string]any] {
 	key := rapid.SampledFrom([]string{
 		"id", "name", "baseURL", "model", "apiKey", "dialect", "capabilities", "input", "output", "accepts", "limits", "item_bytes", "request_bytes", "side", "images",
 		"pages", "placement", "tool_image", "tool_file", "user_after_tool", "transport", "context_window", "max_output", "maxTokens", "tokenizer", "timeout",
-		"maxConcurrentRequests", "discovery", "capabilityTags", "nonsense", "",
+		"maxConcurrentRequests", "discovery", "capabilityTags", "fallbacks", "nonsense", "",
 	})
 	return rapid.MapOfN(key, anyValue(depth), 0, 12)
 }

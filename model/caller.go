@@ -26,9 +26,13 @@ import (
 type Caller struct {
 	providers map[Dialect]Provider
 	opts      CallerOptions
+	gates     *gates
+}
 
-	mu    sync.Mutex
-	gates map[artel.ServiceID]gate
+// gates are the limits on calls at once.
+type gates struct {
+	mu sync.Mutex
+	of map[artel.ServiceID]gate
 }
 
 type gate struct {
@@ -47,6 +51,16 @@ type CallerOptions struct {
 
 // NewCaller returns a caller that speaks the dialects of providers.
 func NewCaller(providers map[Dialect]Provider, o CallerOptions) *Caller {
+	return &Caller{providers: maps.Clone(providers), opts: o.orDefault(), gates: &gates{of: map[artel.ServiceID]gate{}}}
+}
+
+// Sharing returns a caller with other options, which counts the calls at once
+// of each service together with c.
+func (c *Caller) Sharing(o CallerOptions) *Caller {
+	return &Caller{providers: c.providers, opts: o.orDefault(), gates: c.gates}
+}
+
+func (o CallerOptions) orDefault() CallerOptions {
 	if o.Attempts <= 0 {
 		o.Attempts = 3
 	}
@@ -62,7 +76,7 @@ func NewCaller(providers map[Dialect]Provider, o CallerOptions) *Caller {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Caller{providers: maps.Clone(providers), opts: o, gates: map[artel.ServiceID]gate{}}
+	return o
 }
 
 // Dialects returns the dialects that c speaks, sorted.
@@ -132,10 +146,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	}
 	defer leave()
 
-	silence := c.opts.Silence
-	if r.Service.Timeout > 0 {
-		silence = r.Service.Timeout
-	}
+	silence := c.Silence(r.Service)
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
@@ -190,13 +201,13 @@ func (c *Caller) enter(ctx context.Context, s Service) (leave func(), err error)
 	if s.MaxConcurrent <= 0 {
 		return func() {}, nil
 	}
-	c.mu.Lock()
-	g, ok := c.gates[s.ID]
+	c.gates.mu.Lock()
+	g, ok := c.gates.of[s.ID]
 	if !ok || g.limit != s.MaxConcurrent {
 		g = gate{s.MaxConcurrent, semaphore.NewWeighted(int64(s.MaxConcurrent))}
-		c.gates[s.ID] = g
+		c.gates.of[s.ID] = g
 	}
-	c.mu.Unlock()
+	c.gates.mu.Unlock()
 	if err := g.sem.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}

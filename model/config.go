@@ -102,7 +102,8 @@ func entryLines(data []byte) []int {
 // results may carry images and other media, and a user message may follow
 // them), transport (bytes, url, file_id), context_window, max_output (maxTokens
 // is the same), tokenizer, discovery (a [Server], which says how the endpoint is
-// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence).
+// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence), fallbacks (ids of
+// services that the gateway asks where this one is not available).
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
 	var findings []Finding
@@ -165,6 +166,9 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 		MaxConcurrent: int(e.number("maxConcurrentRequests")),
 		Timeout:       time.Duration(min(e.number("timeout"), maxTimeout)) * time.Millisecond,
 		Origin:        origin,
+	}
+	for _, other := range e.texts("fallbacks") {
+		s.Fallbacks = append(s.Fallbacks, artel.ServiceID(other))
 	}
 	if s.Name == "" {
 		s.Name = id

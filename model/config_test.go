@@ -43,7 +43,7 @@ func TestParseServices(t *testing.T) {
 		"capabilities": {"input": ["vision", "text", "file"], "output": ["text", "tool_calling"]},
 		"capabilityTags": ["fast", "眼"], "maxConcurrentRequests": 3, "timeout": 90000, "maxTokens": 1000, "description": "sees",
 		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000, "request_bytes": 9000000, "side": 2000, "images": 20, "pages": 0},
-		"placement": {"tool_image": true, "user_after_tool": false}, "transport": ["url", "bytes"], "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base"
+		"placement": {"tool_image": true, "user_after_tool": false}, "transport": ["url", "bytes"], "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base", "fallbacks": ["v2", "v3"]
 	}]`, func(name string) string { return map[string]string{"KEY": "sk-1"}[name] })
 	caps := model.TextOnly()
 	caps.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
@@ -62,7 +62,7 @@ func TestParseServices(t *testing.T) {
 	want := []model.Service{{
 		ID: "v1", Name: "Eyes", Dialect: model.OpenAI, BaseURL: "https://api.example.com/v1", Model: "some-model", APIKey: "sk-1",
 		Capabilities: caps, Output: []string{"text", "tool_calling"}, Tags: []string{"fast", "眼"}, Description: "sees",
-		MaxConcurrent: 3, Timeout: 90 * time.Second, Origin: "artel.yaml",
+		MaxConcurrent: 3, Timeout: 90 * time.Second, Origin: "artel.yaml", Fallbacks: []artel.ServiceID{"v2", "v3"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

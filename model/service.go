@@ -35,15 +35,16 @@ type Service struct {
 	Model         string // empty: the service serves for routing only
 	APIKey        Secret
 	Capabilities  Capabilities
-	Server        Server        // how it is asked what its model takes
-	Carries       []string      // media types that its endpoint takes, where these are fewer than its dialect's; nil: they are not
-	Output        []string      // what it can produce, as declared: "text", "tool_calling", …; for people
-	Tags          []string      // capabilityTags: words for people and for selection
-	Description   string        // for people and for selection
-	MaxConcurrent int           // calls at once; 0: no limit
-	Timeout       time.Duration // longest silence of a call; 0: the Caller's
-	Problem       string        // why it cannot be called although it was meant to be, for people; "": nothing is wrong
-	Origin        string        // where it was found, for people: a file, an environment variable, "built in"
+	Server        Server            // how it is asked what its model takes
+	Carries       []string          // media types that its endpoint takes, where these are fewer than its dialect's; nil: they are not
+	Output        []string          // what it can produce, as declared: "text", "tool_calling", …; for people
+	Tags          []string          // capabilityTags: words for people and for selection
+	Description   string            // for people and for selection
+	MaxConcurrent int               // calls at once; 0: no limit
+	Fallbacks     []artel.ServiceID // asked in this order where it is not available, by those who may change the service
+	Timeout       time.Duration     // longest silence of a call; 0: the Caller's
+	Problem       string            // why it cannot be called although it was meant to be, for people; "": nothing is wrong
+	Origin        string            // where it was found, for people: a file, an environment variable, "built in"
 }
 
 // clone returns a copy that shares no memory with s.
@@ -51,6 +52,7 @@ func (s Service) clone() Service {
 	s.Output = slices.Clone(s.Output)
 	s.Tags = slices.Clone(s.Tags)
 	s.Carries = slices.Clone(s.Carries)
+	s.Fallbacks = slices.Clone(s.Fallbacks)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
 	s.Capabilities.Refuses.Value = slices.Clone(s.Capabilities.Refuses.Value)

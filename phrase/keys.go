@@ -46,6 +46,7 @@ const (
 const (
 	ToolOffloaded    Key = "tool.offloaded"     // Count, Lines, Shape, ID, Ref, Next, Grep
 	ToolOffloadedGap Key = "tool.offloaded_gap" // Count
+	GatewayOffloaded Key = "gateway.offloaded"  // Count, Lines, Shape, Ref, URL
 )
 
 // The sentences of the demo model.

@@ -12,6 +12,7 @@ type scanner struct {
 	keep  Keep
 	t     *tables
 	found bool
+	exact bool // of a text in memory: what is no media stays
 	rest  bool // the window begins inside of a word that has been decided
 }
 
@@ -315,8 +316,13 @@ func (s *scanner) hit(p reader, h Hint) {
 	w := &s.w
 	w.flush()
 	s.found = true
+	start := w.pos
 	text, err := s.keep(w.ctx, p, h)
 	p.finish()
+	if s.exact && w.err == nil && (p.flawed() != "" || err != nil && isRefusal(err)) {
+		w.out(w.buf[start:w.pos])
+		return
+	}
 	if why := p.flawed(); why != "" {
 		text, err = Invalid(why), nil
 	}
@@ -337,7 +343,12 @@ func (s *scanner) hit(p reader, h Hint) {
 func (s *scanner) refuse(p reader, why string) {
 	s.w.flush()
 	s.found = true
+	start := s.w.pos
 	p.finish()
+	if s.exact {
+		s.w.out(s.w.buf[start:s.w.pos])
+		return
+	}
 	s.w.put(Invalid(why))
 }
 

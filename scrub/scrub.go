@@ -107,8 +107,19 @@ func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Keep) error {
 
 // Text returns what is left of s: s itself where nothing was found.
 func Text(ctx context.Context, text string, keep Keep) (string, error) {
+	return whole(ctx, text, keep, false)
+}
+
+// Media is [Text], except that what turns out to be no media stays as it is: for
+// texts of others, of which nothing may be changed without need.
+func Media(ctx context.Context, text string, keep Keep) (string, error) {
+	return whole(ctx, text, keep, true)
+}
+
+func whole(ctx context.Context, text string, keep Keep, exact bool) (string, error) {
 	var out bytes.Buffer
 	s := newScanner(ctx, keep)
+	s.exact = exact
 	s.w.whole([]byte(text))
 	s.w.emit = func(p []byte) error {
 		_, err := out.Write(p)
@@ -171,8 +182,12 @@ func inert(s string) string {
 
 // refusal is the mark for an error of a Keep that is about the bytes.
 func refusal(err error) (string, bool) {
-	if errors.Is(err, artel.TooLarge) || errors.Is(err, artel.Invalid) {
+	if isRefusal(err) {
 		return Invalid(artel.Shorten(err.Error(), 200)), true
 	}
 	return "", false
+}
+
+func isRefusal(err error) bool {
+	return errors.Is(err, artel.TooLarge) || errors.Is(err, artel.Invalid)
 }

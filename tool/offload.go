@@ -88,20 +88,14 @@ func (e *Env) keepText(ctx context.Context, text string) (artel.Artifact, error)
 // preview is what a model gets of a text that is kept as a: its size and shape,
 // its beginning and end, and how to read on.
 func (e *Env) preview(text string, a artel.Artifact) string {
-	limit := e.Shown.orDefault()
-	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
-	head := upTo(text, room/4)
-	tail := text[len(text)-len(lastOf(text[len(head):], room/10)):]
-	lines := strings.Count(text, "\n") + 1
-	if strings.HasSuffix(text, "\n") {
-		lines--
-	}
+	x := e.Shown.Excerpt(text, a.MediaType)
+	head, lines := x.Head, x.Lines
 	line, column := strings.Count(head, "\n")+1, utf8.RuneCountInString(head[strings.LastIndexByte(head, '\n')+1:])+1
 	next := fmt.Sprintf("read_artifact(id='%s', offset=%d", a.ID, line)
 	if column > 1 {
 		next += fmt.Sprintf(", column=%d", column)
 	}
-	form := shape(text, a.MediaType)
+	form := x.Shape
 	if form != "" {
 		form = ": " + form
 	}
@@ -109,10 +103,44 @@ func (e *Env) preview(text string, a artel.Artifact) string {
 		"Count": utf8.RuneCountInString(text), "Lines": lines, "Shape": form, "ID": a.ID, "Ref": a.MediaPart().Ref.String(),
 		"Next": next + ")", "Grep": fmt.Sprintf("grep_artifacts(pattern='…', id='%s')", a.ID),
 	})
-	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
-	gap := e.Locale.Say(phrase.ToolOffloadedGap, map[string]any{"Count": left})
-	return intro + "\n\n" + strings.TrimSuffix(head, "\n") + "\n\n" + gap + "\n\n" + tail
+	return x.String(intro, e.Locale)
 }
+
+// An Excerpt is what is shown of a text that is too long.
+type Excerpt struct {
+	Head, Tail string // its beginning and its end
+	Left       int    // characters between them
+	Lines      int    // of the whole text
+	Shape      string // what is in it, in a few words; may be empty
+}
+
+// Exceeded reports whether text is over one of the limits.
+func (s Shown) Exceeded(text string) bool { return s.exceeded(text) }
+
+// Excerpt returns what is shown of a text of a media type that is over one of
+// the limits.
+func (s Shown) Excerpt(text, mediaType string) Excerpt {
+	limit := s.orDefault()
+	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
+	head := upTo(text, room/4)
+	tail := text[len(text)-len(lastOf(text[len(head):], room/10)):]
+	lines := strings.Count(text, "\n") + 1
+	if strings.HasSuffix(text, "\n") {
+		lines--
+	}
+	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
+	return Excerpt{Head: head, Tail: tail, Left: left, Lines: lines, Shape: shape(text, mediaType)}
+}
+
+// String is the excerpt behind what introduces it.
+func (x Excerpt) String(intro string, l phrase.Locale) string {
+	gap := l.Say(phrase.ToolOffloadedGap, map[string]any{"Count": x.Left})
+	return intro + "\n\n" + strings.TrimSuffix(x.Head, "\n") + "\n\n" + gap + "\n\n" + x.Tail
+}
+
+// TypeOfText names the media type that a tool's text seems to have, by which it
+// is kept.
+func TypeOfText(text string) string { return typeOfText(text) }
 
 // upTo is the beginning of a text: at most n characters, up to the end of a
 // line where one is in the second half of them.

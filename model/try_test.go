@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// TestTry tries again when the API asks for it, within the limits of the
+// caller, and keeps its place among the calls until the answer is read.
+func TestTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := model.NewCaller(nil, model.CallerOptions{})
+		c := slow.Sharing(model.CallerOptions{MaxWait: 5 * time.Second})
+		s := model.Service{ID: "s", MaxConcurrent: 1}
+		begun := time.Now()
+		errs := []error{overloaded(4 * time.Second), overloaded(0), nil}
+		leave, n, err := c.Try(t.Context(), s, func() error { err := errs[0]; errs = errs[1:]; return err })
+		if err != nil || n != 3 || time.Since(begun) < 4*time.Second {
+			t.Fatalf("%d attempts, %v, after %v", n, err, time.Since(begun))
+		}
+		if _, n, err := c.Try(t.Context(), model.Service{ID: "other"}, func() error { return overloaded(6 * time.Second) }); n != 1 || artel.KindOf(err) != artel.Unavailable {
+			t.Errorf("a service that asks for too much patience: %d attempts, %v", n, err)
+		}
+		final := errors.New("refused")
+		if _, n, err := c.Try(t.Context(), model.Service{ID: "other"}, func() error { return final }); n != 1 || !errors.Is(err, final) {
+			t.Errorf("a final error: %d attempts, %v", n, err)
+		}
+
+		var entered atomic.Bool
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l, _, err := slow.Try(t.Context(), s, func() error { entered.Store(true); return nil })
+			if err == nil {
+				l()
+			}
+		})
+		synctest.Wait()
+		if entered.Load() {
+			t.Error("two calls at once to a service that takes one")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			if _, _, err := c.Try(ctx, s, func() error { return nil }); artel.KindOf(err) != artel.Canceled {
+				t.Errorf("left while waiting: %v", err)
+			}
+		})
+		cancel()
+		leave()
+		wg.Wait()
+		if !entered.Load() {
+			t.Error("the place was not given on")
+		}
+	})
+}
+
+func TestRelenting(t *testing.T) {
+	service := model.Service{ID: "s", BaseURL: "http://x", Model: "m"}
+	service.Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromDialect}
+	media := artel.Media{Ref: artel.BlobRef(artel.NewDigest([32]byte{1})), MediaType: "image/png", Kind: artel.KindImage}
+	r := &model.Request{Service: service, Messages: []model.Message{{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "c", Parts: artel.Parts{media}}}}}}
+	refusal := &model.CallError{Status: 400, Message: "Image URLs are only allowed for messages with role 'user'"}
+	refusal.Refusal = model.Classify(400, "", refusal.Message)
+
+	var l model.Relenting
+	marks, describe, ok := l.Relent(r, refusal)
+	if !ok || len(marks) != 1 || len(describe) != 0 {
+		t.Fatalf("%v, %v, %v", marks, describe, ok)
+	}
+	next := *r
+	next.Service = service.Lowered(marks)
+	if !l.Changes(&next) {
+		t.Error("the picture moves out of the result, and that is no change")
+	}
+	if _, _, ok := l.Relent(&next, refusal); ok {
+		t.Error("the zero value relents twice")
+	}
+	if learned := l.Learned(service); len(learned) != 1 || learned[0].Place != model.InTool {
+		t.Errorf("learned %v", learned)
+	}
+
+	twice := model.Relenting{Most: 2}
+	twice.Relent(r, refusal)
+	if _, describe, ok := twice.Relent(&next, refusal); !ok || len(describe) != 1 {
+		t.Errorf("the last attempt describes %v, %v", describe, ok)
+	}
+	same := model.Relenting{}
+	same.Relent(r, refusal)
+	if same.Changes(r) {
+		t.Error("the same request again is a change")
+	}
+	if all := same.All(r); len(all) != 1 {
+		t.Errorf("all media are %v", all)
+	}
+}

@@ -24,8 +24,8 @@ import (
 )
 
 const tokensAbout = "o200k_base. English is the comments and code the source of Go's net/http; Chinese is the product's own texts in random order. " +
-	"Cold texts have not been seen before; a text seen before is looked up by its digest. The anchor is tiktoken-go/tokenizer, which also does the work inside. " +
-	"No budget of this release; the aim is 40, 8 and 40 MB/s cold."
+	"Cold texts have not been seen before; a text seen before is looked up by its digest. The anchor is tiktoken-go/tokenizer. " +
+	"The budgets are 40, 8 and 40 MB/s cold, and 13 of Chinese when its words have been seen."
 
 func measureTokens(ctx context.Context, l *lab) ([]result, error) {
 	english, code, err := goSource(ctx)

@@ -3,55 +3,72 @@
 package token
 
 import (
-	"container/list"
-	"crypto/sha256"
+	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
-// cache remembers counts, and forgets the least recently used beyond limit.
+// cache remembers the counts of texts. It holds two generations of at most
+// limit entries each: what is asked for moves to the younger one, and when that
+// is full the older is forgotten.
 type cache struct {
 	limit int
 
-	mu    sync.Mutex
-	byKey map[cacheKey]*list.Element
-	order list.List // of cacheEntry, newest in front
+	mu         sync.Mutex
+	young, old map[cacheKey]int
 }
 
+// cacheKey names a text in a vocabulary by two digests under keys of this
+// process that nobody sees. They are made at some ten times the speed of
+// SHA-256, and a count is all that another text of the same digest could get.
 type cacheKey struct {
 	vocabulary string
-	digest     [sha256.Size]byte
-}
-
-type cacheEntry struct {
-	key cacheKey
-	n   int
+	digest     [2]uint64
 }
 
 func (c *cache) get(k cacheKey) (int, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.byKey[k]
+	n, ok := c.young[k]
 	if !ok {
-		return 0, false
+		if n, ok = c.old[k]; ok {
+			c.keep(k, n)
+		}
 	}
-	c.order.MoveToFront(e)
-	return e.Value.(cacheEntry).n, true
+	return n, ok
 }
 
 func (c *cache) put(k cacheKey, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.byKey[k]; ok {
-		c.order.MoveToFront(e)
-		return
+	c.keep(k, n)
+}
+
+func (c *cache) keep(k cacheKey, n int) {
+	if len(c.young) >= c.limit {
+		c.old, c.young = c.young, nil
 	}
-	if c.byKey == nil {
-		c.byKey = make(map[cacheKey]*list.Element)
+	if c.young == nil {
+		c.young = make(map[cacheKey]int)
 	}
-	c.byKey[k] = c.order.PushFront(cacheEntry{k, n})
-	if c.order.Len() > c.limit {
-		oldest := c.order.Back()
-		c.order.Remove(oldest)
-		delete(c.byKey, oldest.Value.(cacheEntry).key)
-	}
+	c.young[k] = n
+}
+
+const (
+	pieceSlots   = 1 << 15
+	pieceLongest = 96 // bytes
+)
+
+// pieceCache remembers how many tokens pieces are that have to be merged:
+// words that come again and again, above all Chinese ones, which no space
+// parts. It is read without a lock, and a piece takes the place of another, so
+// it is never more than about five megabytes.
+type pieceCache struct {
+	seed  maphash.Seed
+	slots [pieceSlots]atomic.Pointer[pieceEntry]
+}
+
+type pieceEntry struct {
+	piece string
+	n     int
 }

@@ -8,23 +8,25 @@ import "testing"
 // from outside, where a forgotten count is only slower.
 func TestCacheForgetsTheOldest(t *testing.T) {
 	c := cache{limit: 2}
-	key := func(b byte) cacheKey { return cacheKey{O200k, [32]byte{b}} }
-	c.put(key(1), 10)
-	c.put(key(2), 20)
-	if n, ok := c.get(key(1)); !ok || n != 10 {
+	key := func(n uint64) cacheKey { return cacheKey{O200k, [2]uint64{n}} }
+	for n := range uint64(4) {
+		c.put(key(n), int(n)*10)
+	}
+	if n, ok := c.get(key(1)); !ok || n != 10 { // of the older generation, and young again
 		t.Fatalf("get(1) = %d, %v", n, ok)
 	}
-	c.put(key(3), 30) // 2 is now the least recently used
-	c.put(key(3), 30)
-	for b, want := range map[byte]bool{1: true, 2: false, 3: true} {
-		if _, ok := c.get(key(b)); ok != want {
-			t.Errorf("get(%d): found %v, want %v", b, ok, want)
+	c.put(key(4), 40)
+	for n, want := range map[uint64]bool{0: false, 1: true, 2: true, 3: true, 4: true} {
+		_, young := c.young[key(n)]
+		_, old := c.old[key(n)]
+		if (young || old) != want {
+			t.Errorf("%d is remembered: %v, want %v", n, !want, want)
 		}
 	}
-	if _, ok := c.get(cacheKey{Cl100k, key(1).digest}); ok {
-		t.Error("a count of one vocabulary was found under another")
+	if len(c.young) > 2 || len(c.old) > 2 {
+		t.Errorf("%d and %d entries", len(c.young), len(c.old))
 	}
-	if c.order.Len() != 2 || len(c.byKey) != 2 {
-		t.Errorf("%d and %d entries, want 2", c.order.Len(), len(c.byKey))
+	if _, ok := c.get(cacheKey{Cl100k, key(4).digest}); ok {
+		t.Error("a count of one vocabulary was found under another")
 	}
 }

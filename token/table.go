@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package token
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"strings"
+
+	"github.com/tiktoken-go/tokenizer"
+)
+
+const none = ^uint32(0) // no token has this rank
+
+// A table finds tokens by their bytes. It is built out of the library's, which
+// the program carries once, and never changes.
+type table struct {
+	split   splitter
+	classes *classes
+
+	slots   []slot   // a power of two of them, at most half of them taken
+	shift   int      // of a hash, to an index of slots
+	text    string   // all tokens
+	pairs   []uint32 // rank by two bytes
+	tokens  int
+	longest int
+
+	pieces pieceCache
+}
+
+// A slot holds a token. It is small, and whole for most of them, because a
+// count is as fast as slots come from memory.
+type slot struct {
+	head  uint64 // the first eight bytes, filled up with zeros
+	rank  uint32
+	where uint32 // of the bytes in text, above eight bits of length; 0: free
+}
+
+func newTable(e tokenizer.Encoding, split splitter) (*table, error) {
+	codec, err := tokenizer.Get(e)
+	if err != nil {
+		return nil, err
+	}
+	codec.SetErrorMode(tokenizer.ErrorModeNone) // tokens are parts of characters, too
+	var (
+		text strings.Builder
+		ends []int
+	)
+	for one := []uint{0}; ; one[0]++ { // the ranks have no gaps
+		t, err := codec.Decode(one)
+		if err != nil {
+			break
+		}
+		if len(t) > 255 || text.Len() >= 1<<24 {
+			return nil, fmt.Errorf("%s is too large: token %d has %d bytes after %d", e, one[0], len(t), text.Len())
+		}
+		text.WriteString(t)
+		ends = append(ends, text.Len())
+	}
+	if len(ends) < 1<<16 {
+		return nil, fmt.Errorf("%s has only %d tokens", e, len(ends))
+	}
+	width := bits.Len(uint(len(ends))) + 1
+	v := &table{
+		split: split, classes: classTable(),
+		slots: make([]slot, 1<<width), shift: 64 - width,
+		text:   text.String(),
+		pairs:  make([]uint32, 1<<16),
+		tokens: len(ends),
+		pieces: pieceCache{seed: maphash.MakeSeed()},
+	}
+	for i := range v.pairs {
+		v.pairs[i] = none
+	}
+	from := 0
+	for rank, to := range ends {
+		v.add(uint32(rank), from, to)
+		from = to
+	}
+	return v, nil
+}
+
+func (v *table) add(rank uint32, from, to int) {
+	n := to - from
+	v.longest = max(v.longest, n)
+	head := load(v.text, from, min(n, 8))
+	if n == 2 {
+		v.pairs[head] = rank
+	}
+	i := hash(v.text, from, n, head) >> v.shift
+	for v.slots[i].where != 0 {
+		i = (i + 1) & uint64(len(v.slots)-1)
+	}
+	v.slots[i] = slot{head, rank, uint32(from<<8 | n)}
+}
+
+// rank returns the rank of s[i:j], or none. It needs j > i.
+func (v *table) rank(s string, i, j int) uint32 {
+	n := j - i
+	if n > v.longest {
+		return none
+	}
+	head := load(s, i, min(n, 8))
+	slots := v.slots
+	for at := hash(s, i, n, head) >> v.shift; ; at++ {
+		t := &slots[at&uint64(len(slots)-1)]
+		switch {
+		case t.where == 0:
+			return none
+		case t.head != head || int(t.where&0xFF) != n:
+		case n <= 8 || v.text[t.where>>8:][8:n] == s[i+8:j]:
+			return t.rank
+		}
+	}
+}
+
+// load returns n <= 8 bytes of s as a number, the first the lowest.
+func load(s string, i, n int) uint64 {
+	if i+8 <= len(s) {
+		b := s[i : i+8]
+		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		return x & (^uint64(0) >> (64 - 8*uint(n)))
+	}
+	var x uint64
+	for k := n - 1; k >= 0; k-- {
+		x = x<<8 | uint64(s[i+k])
+	}
+	return x
+}
+
+// hash mixes the length and the bytes of s[i:i+n], of which head are the first
+// eight.
+func hash(s string, i, n int, head uint64) uint64 {
+	h := (head ^ uint64(n)*0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93
+	h ^= h >> 32
+	for k := 8; k < n; k += 8 {
+		h = (bits.RotateLeft64(h, 23) ^ load(s, i+k, min(8, n-k))) * 0xD6E8FEB86659FD93
+		h ^= h >> 32
+	}
+	return h * 0x9E3779B97F4A7C15
+}

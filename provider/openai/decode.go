@@ -150,9 +150,12 @@ func reported(raw json.RawMessage) bool {
 // counts.
 func (r *reader) take(c Response) error {
 	if u := c.Usage; u != nil {
-		r.usage = artel.Usage{Calls: 1, InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens}
+		r.usage = artel.Usage{Calls: 1, InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedTokens: u.PromptCacheHitTokens}
 		if d := u.PromptTokensDetails; d != nil {
-			r.usage.CachedTokens = d.CachedTokens
+			r.usage.CachedTokens, r.usage.StoredTokens = max(d.CachedTokens, r.usage.CachedTokens), d.CacheWriteTokens
+		}
+		if d := u.CompletionTokensDetails; d != nil {
+			r.usage.ThoughtTokens = d.ReasoningTokens
 		}
 	}
 	for _, choice := range c.Choices {

@@ -44,6 +44,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 		e.body.WriteString(`,"tools":`)
 		e.json(tools)
 	}
+	e.settings(r)
 	if r.MaxOutput > 0 {
 		e.body.WriteString(`,"` + outputLimitField(r.Service.BaseURL) + `":`)
 		e.json(r.MaxOutput)

@@ -87,6 +87,9 @@ func told(t *testing.T, mediaType, body string) string {
 			fmt.Fprintf(&out, "%s:%s%s ", d.ID, d.Name, d.Arguments)
 		case model.Finish:
 			fmt.Fprintf(&out, "%s %d/%d", d.Reason, d.Usage.InputTokens, d.Usage.OutputTokens)
+			if u := d.Usage; u.CachedTokens+u.StoredTokens+u.ThoughtTokens > 0 {
+				fmt.Fprintf(&out, " cached=%d stored=%d thought=%d", u.CachedTokens, u.StoredTokens, u.ThoughtTokens)
+			}
 		}
 	}
 	return out.String()

@@ -29,6 +29,9 @@ func (r *Request) Neutral() *model.Request {
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, model.ToolSpec{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
 	}
+	out.Choice, out.Tools = r.choice(out.Tools)
+	out.Format = r.format()
+	out.Sampling = model.Sampling{Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop}
 	for _, m := range r.Messages {
 		out.Messages = append(out.Messages, r.message(m))
 	}
@@ -257,7 +260,8 @@ func wireCall(d model.CallDelta) ToolCall {
 func wireUsage(u artel.Usage) *Usage {
 	return &Usage{
 		PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens,
-		PromptTokensDetails: &PromptDetails{CachedTokens: u.CachedTokens},
+		PromptTokensDetails:     &PromptDetails{CachedTokens: u.CachedTokens, CacheWriteTokens: u.StoredTokens},
+		CompletionTokensDetails: &CompletionDetails{ReasoningTokens: u.ThoughtTokens},
 	}
 }
 

@@ -225,7 +225,7 @@ func TestAnswerWhole(t *testing.T) {
 	r, err := a.Whole(each(
 		model.ReasoningDelta("hm"), model.TextDelta("a"), model.TextDelta("b"),
 		model.CallDelta{ID: "c", Name: "f", Arguments: json.RawMessage(`{"x":1}`)},
-		model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1}},
+		model.Finish{Reason: model.StopTools, Usage: artel.Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, ThoughtTokens: 2}},
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestAnswerWhole(t *testing.T) {
 	}
 	want := `{"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"ab",` +
 		`"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}],"reasoning_content":"hm"},"finish_reason":"tool_calls"}],` +
-		`"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1}}}`
+		`"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":2}}}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

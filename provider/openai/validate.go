@@ -45,7 +45,7 @@ type Rules struct {
 // ValidateBy is [Request.Validate] with the rules of another server.
 func (r *Request) ValidateBy(rules Rules) error {
 	v := validator{request: r, rules: rules}
-	for _, check := range []func() *APIError{v.fields, v.top, v.tools, v.messages} {
+	for _, check := range []func() *APIError{v.fields, v.top, v.tools, v.settings, v.messages} {
 		if err := check(); err != nil {
 			return err
 		}

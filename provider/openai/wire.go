@@ -22,6 +22,13 @@ type Request struct {
 	Stream              bool           `json:"stream,omitempty"`
 	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
 
+	ToolChoice        *ToolChoice     `json:"tool_choice,omitempty"`
+	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat    *ResponseFormat `json:"response_format,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"top_p,omitempty"`
+	Stop              Texts           `json:"stop,omitempty"`
+
 	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
 }
 
@@ -194,15 +201,25 @@ type Delta struct {
 
 // Usage counts tokens.
 type Usage struct {
-	PromptTokens        int64          `json:"prompt_tokens"`
-	CompletionTokens    int64          `json:"completion_tokens"`
-	TotalTokens         int64          `json:"total_tokens"`
-	PromptTokensDetails *PromptDetails `json:"prompt_tokens_details,omitempty"`
+	PromptTokens            int64              `json:"prompt_tokens"`
+	CompletionTokens        int64              `json:"completion_tokens"`
+	TotalTokens             int64              `json:"total_tokens"`
+	PromptTokensDetails     *PromptDetails     `json:"prompt_tokens_details,omitempty"`
+	CompletionTokensDetails *CompletionDetails `json:"completion_tokens_details,omitempty"`
+
+	// Not of OpenAI: how DeepSeek tells what came from its cache.
+	PromptCacheHitTokens int64 `json:"prompt_cache_hit_tokens,omitempty"`
 }
 
-// PromptDetails says how much of the prompt came from the cache.
+// PromptDetails says how much of the prompt came from the cache, and went there.
 type PromptDetails struct {
-	CachedTokens int64 `json:"cached_tokens"`
+	CachedTokens     int64 `json:"cached_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+}
+
+// CompletionDetails says how much of the answer was reasoning.
+type CompletionDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
 // An APIError is a refusal in the API's own form. As an error it reads as its

@@ -15,6 +15,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 
@@ -109,8 +110,8 @@ type Use struct {
 	Of artel.Digest
 	// Bytes says that these are the bytes of a version, or of an edit in the
 	// journal. Else it is written in a message, an answer, an event that does
-	// not tell of an artifact itself (which has rows of its own), or the
-	// text of an artifact, as in "blob:sha256-…" or in the address of a file:
+	// not tell of an artifact itself (which has rows of its own), a segment of
+	// a request, or the text of an artifact, as in "blob:sha256-…" or in the address of a file:
 	// any 64 lower-case hexadecimal digits count, whatever they mean.
 	Bytes bool
 }
@@ -127,6 +128,8 @@ type Tx struct {
 	Answers       Answers
 	Imports       Imports
 	Renditions    Renditions
+	Contexts      Contexts
+	Settings      Settings
 }
 
 // A Page asks for a part of a list.
@@ -379,4 +382,81 @@ type Rendition struct {
 	Digest artel.Digest // of its own bytes
 	artel.MediaInfo
 	CreatedAt time.Time
+}
+
+// Contexts keeps how the requests of model calls came to be.
+type Contexts interface {
+	// Add keeps a record under the next number of its run, from 1, which it
+	// returns; Number is ignored. With it come the segments that it names:
+	// those that the conversation has are not kept twice. Of kind NotFound
+	// where the run is not there.
+	Add(c Context, segments []Segment) (int, error)
+	// Get is of kind NotFound where there is no such record, or no longer.
+	Get(run artel.RunID, number int) (Context, error)
+	// List returns records without what is in them (Record is nil), the newest
+	// first.
+	List(q ContextQuery) ([]Context, error)
+	// Segments returns what is there of some segments of a conversation.
+	Segments(c artel.ConversationID, digests []artel.Digest) ([]Segment, error)
+	// Report adds what the call took, in the place of an earlier report.
+	Report(run artel.RunID, number int, u artel.Usage) error
+	// Keep removes all but the newest records of a conversation, and the
+	// segments that only they have named.
+	Keep(c artel.ConversationID, newest int) error
+}
+
+// A Context is the record of one model call.
+type Context struct {
+	Conversation artel.ConversationID
+	Run          artel.RunID
+	Number       int             // in the run, from 1
+	Summary      json.RawMessage // what lists show
+	Record       json.RawMessage // everything
+	Usage        *artel.Usage    // nil: the call has not ended well, or not yet
+	CreatedAt    time.Time
+}
+
+// A ContextQuery selects records.
+type ContextQuery struct {
+	Conversation artel.ConversationID // needed
+	Run          artel.RunID          // "": of all runs
+	Before       *ContextKey          // only those that came before this one
+	Limit        int                  // most records; 0: 50, at most 500
+}
+
+// A ContextKey names a record.
+type ContextKey struct {
+	Run    artel.RunID
+	Number int
+}
+
+// A Segment is a piece of requests.
+type Segment struct {
+	Digest artel.Digest
+	Body   []byte
+}
+
+// Settings keeps what people have set, by names that mean something to the
+// application.
+type Settings interface {
+	// Get is of kind NotFound where nothing of this name is set.
+	Get(name string) (Setting, error)
+	// List returns those whose names begin with prefix, by name.
+	List(prefix string) ([]Setting, error)
+	// Put keeps a value under its name and returns its revision, which is one
+	// more than that of the value before, also of one that was deleted; s.Revision
+	// is the one that it replaces, 0 where there is none. Of kind Conflict
+	// where another is there.
+	Put(s Setting) (int, error)
+	// Delete removes the value with this revision. Of kind Conflict as Put,
+	// NotFound where nothing is set.
+	Delete(name string, revision int, at time.Time) error
+}
+
+// A Setting is one value that people have set.
+type Setting struct {
+	Name      string
+	Value     json.RawMessage
+	Revision  int // from 1
+	UpdatedAt time.Time
 }

@@ -27,6 +27,7 @@ func textsQueries() []string {
 		query("owner, conversation", "data", "events") + otherEvents,
 		query("owner, conversation", "text", "versions"), query("owner, conversation", "changes", "versions"),
 		query("owner, conversation", "text", "edits"), query("owner, conversation", "changes", "edits"),
+		query("owner, conversation", "body", "segments"),
 		query("owner, ''", "body", "answers"),
 	}
 }

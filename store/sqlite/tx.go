@@ -46,6 +46,8 @@ func (t *tx) nouns() store.Tx {
 		Answers:       answers{t},
 		Imports:       imports{t},
 		Renditions:    renditions{t},
+		Contexts:      contexts{t},
+		Settings:      settings{t},
 	}
 }
 

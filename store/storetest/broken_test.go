@@ -369,6 +369,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, leftoverTwins())
 	maps.Copy(broken, journalTwins())
 	maps.Copy(broken, renditionTwins())
+	maps.Copy(broken, contextTwins())
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)

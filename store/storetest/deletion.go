@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -161,7 +162,10 @@ func purgeForGood(c *check) {
 			return err
 		}
 		found, err := listed(tx, "lost")
-		c.same("edits, events, artifacts and finds of the id made again", []any{len(edits), last, used, len(found)}, []any{0, artel.Seq(0), false, 0})
+		records, err2 := tx.Contexts.List(store.ContextQuery{Conversation: f.id})
+		segments, err3 := tx.Contexts.Segments(f.id, []artel.Digest{f.digest})
+		c.same("edits, events, artifacts, finds and contexts of the id made again", []any{len(edits), last, used, len(found), len(records) + len(segments)}, []any{0, artel.Seq(0), false, 0, 0})
+		err = errors.Join(err, err2, err3)
 		return err
 	})
 	after := c.seen(me, keep, "kept")

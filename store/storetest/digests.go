@@ -96,7 +96,14 @@ func (c *check) digestsIn(owner artel.Owner) (conv artel.ConversationID, want []
 		if err != nil {
 			return err
 		}
-		_, err = tx.Events.Append(conv, artel.Event{Type: "x", Time: c.now, Data: data})
+		if _, err = tx.Events.Append(conv, artel.Event{Type: "x", Time: c.now, Data: data}); err != nil {
+			return err
+		}
+		run := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: artel.RunDone}
+		if err := tx.Runs.Create(run, store.Lease{}); err != nil {
+			return err
+		}
+		_, err = tx.Contexts.Add(c.record(conv, run.ID, 1), []store.Segment{{Digest: numbered(254), Body: []byte(written())}})
 		return err
 	}))
 	return conv, want

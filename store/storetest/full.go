@@ -51,8 +51,13 @@ func (c *check) fill(owner artel.Owner, text string) full {
 		if _, err := tx.Events.Append(f.id, artel.Event{Type: "x", Time: now, Data: json.RawMessage(`1`)}); err != nil {
 			return err
 		}
-		return tx.Runs.Create(artel.Run{ID: f.run, Conversation: f.id, Message: f.message, State: artel.RunRunning, StartedAt: now},
+		err = tx.Runs.Create(artel.Run{ID: f.run, Conversation: f.id, Message: f.message, State: artel.RunRunning, StartedAt: now},
 			store.Lease{Holder: "p", Until: c.at(1)})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Contexts.Add(c.record(f.id, f.run, 1), []store.Segment{{Digest: f.digest, Body: []byte(text)}})
+		return err
 	}))
 	return f
 }
@@ -92,13 +97,25 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Runs.Create": func(tx store.Tx) error {
 			return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: f.id, State: artel.RunQueued}, store.Lease{})
 		},
-		"Runs.Get":      func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
-		"Runs.Update":   func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
-		"Runs.Active":   func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
-		"Runs.Renew":    func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t"}, c.at(99)) },
-		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
-		"Events.Read":   func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
-		"Events.Last":   func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
+		"Contexts.Add": func(tx store.Tx) error { _, err := tx.Contexts.Add(c.record(f.id, f.run, 2), nil); return err },
+		"Contexts.Get": func(tx store.Tx) error { _, err := tx.Contexts.Get(f.run, 1); return err },
+		"Contexts.List": func(tx store.Tx) error {
+			_, err := tx.Contexts.List(store.ContextQuery{Conversation: f.id})
+			return err
+		},
+		"Contexts.Segments": func(tx store.Tx) error {
+			_, err := tx.Contexts.Segments(f.id, []artel.Digest{f.digest})
+			return err
+		},
+		"Contexts.Report": func(tx store.Tx) error { return tx.Contexts.Report(f.run, 1, artel.Usage{}) },
+		"Contexts.Keep":   func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
+		"Runs.Get":        func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
+		"Runs.Update":     func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
+		"Runs.Active":     func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
+		"Runs.Renew":      func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t"}, c.at(99)) },
+		"Events.Append":   func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
+		"Events.Read":     func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
+		"Events.Last":     func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
 	}
 }
 
@@ -115,6 +132,8 @@ type seen struct {
 	Place        store.Place
 	Run, Active  artel.Run
 	Events       []artel.Event
+	Contexts     []store.Context
+	Segments     []store.Segment
 	Overdue      []store.Lease
 	Listed       []artel.ConversationID
 	Found        []artel.ConversationID // by a search
@@ -135,6 +154,8 @@ func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
 			func() { s.Run, err = tx.Runs.Get(f.run) },
 			func() { s.Active, err = tx.Runs.Active(f.id) },
 			func() { s.Events, err = tx.Events.Read(f.id, 0, 100) },
+			func() { s.Contexts, err = tx.Contexts.List(store.ContextQuery{Conversation: f.id}) },
+			func() { s.Segments, err = tx.Contexts.Segments(f.id, []artel.Digest{f.digest}) },
 			func() { s.Listed, err = listed(tx, "") },
 			func() { s.Found, err = listed(tx, search) },
 		}

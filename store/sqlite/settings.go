@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type settings struct{ *tx }
+
+// revision returns the newest revision of a name, and whether it has a value.
+func (t settings) revision(op, name string) (n int, set bool, err error) {
+	_, err = t.row(op, artel.Shorten(name, 80), "SELECT revision, value IS NOT NULL FROM settings WHERE owner = ? AND name = ?", []any{t.owner, name}, &n, &set)
+	return n, set, err
+}
+
+// expect refuses a revision that is not the newest, and returns the newest.
+func (t settings) expect(op, name string, revision int) (newest int, set bool, err error) {
+	newest, set, err = t.revision(op, name)
+	now := newest
+	if !set {
+		now = 0
+	}
+	if err == nil && revision != now {
+		err = artel.Errorf(artel.Conflict, op, artel.Shorten(name, 80), "revision %d is there, not %d", now, revision)
+	}
+	return newest, set, err
+}
+
+func (t settings) Get(name string) (store.Setting, error) {
+	const op = "store.Settings.Get"
+	s := store.Setting{Name: name}
+	var value string
+	var us int64
+	found, err := t.row(op, artel.Shorten(name, 80), "SELECT revision, value, updated_at FROM settings WHERE owner = ? AND name = ? AND value IS NOT NULL",
+		[]any{t.owner, name}, &s.Revision, &value, &us)
+	if err == nil && !found {
+		err = noSetting(op, name)
+	}
+	if err != nil {
+		return store.Setting{}, err
+	}
+	s.Value, s.UpdatedAt = json.RawMessage(value), moment(us)
+	return s, nil
+}
+
+func noSetting(op, name string) error {
+	return artel.Errorf(artel.NotFound, op, artel.Shorten(name, 80), "nothing is set under this name")
+}
+
+func (t settings) List(prefix string) ([]store.Setting, error) {
+	const op = "store.Settings.List"
+	var out []store.Setting
+	err := t.rows(op, artel.Shorten(prefix, 80), "SELECT name, revision, value, updated_at FROM settings WHERE owner = ? AND substr(name, 1, length(?)) = ? AND value IS NOT NULL ORDER BY name",
+		[]any{t.owner, prefix, prefix}, func(rows *sql.Rows) error {
+			var s store.Setting
+			var value string
+			var us int64
+			err := rows.Scan(&s.Name, &s.Revision, &value, &us)
+			s.Value, s.UpdatedAt = json.RawMessage(value), moment(us)
+			out = append(out, s)
+			return err
+		})
+	return out, err
+}
+
+func (t settings) Put(s store.Setting) (int, error) {
+	const op = "store.Settings.Put"
+	if err := checkText(op, s.Name, s.Name); err != nil {
+		return 0, err
+	}
+	if s.Value == nil {
+		return 0, artel.Errorf(artel.Invalid, op, artel.Shorten(s.Name, 80), "a setting without a value")
+	}
+	if err := checkJSON(op, artel.Shorten(s.Name, 80), s.Value); err != nil {
+		return 0, err
+	}
+	newest, _, err := t.expect(op, s.Name, s.Revision)
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.change(op, artel.Shorten(s.Name, 80), "INSERT OR REPLACE INTO settings (owner, name, revision, value, updated_at) VALUES (?, ?, ?, ?, ?)",
+		t.owner, s.Name, newest+1, string(s.Value), micros(s.UpdatedAt))
+	return newest + 1, err
+}
+
+func (t settings) Delete(name string, revision int, at time.Time) error {
+	const op = "store.Settings.Delete"
+	_, set, err := t.revision(op, name)
+	if err == nil && !set {
+		err = noSetting(op, name)
+	}
+	if err == nil {
+		_, _, err = t.expect(op, name, revision)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = t.change(op, artel.Shorten(name, 80), "UPDATE settings SET value = NULL, revision = revision + 1, updated_at = ? WHERE owner = ? AND name = ?", micros(at), t.owner, name)
+	return err
+}

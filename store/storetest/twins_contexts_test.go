@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type brokenContexts struct {
+	store.Contexts
+	report func(artel.RunID, int, artel.Usage) error
+	list   func(store.ContextQuery) ([]store.Context, error)
+	keep   func(artel.ConversationID, int) error
+}
+
+func (b brokenContexts) Report(run artel.RunID, n int, u artel.Usage) error {
+	if b.report == nil {
+		return b.Contexts.Report(run, n, u)
+	}
+	return b.report(run, n, u)
+}
+
+func (b brokenContexts) List(q store.ContextQuery) ([]store.Context, error) {
+	if b.list == nil {
+		return b.Contexts.List(q)
+	}
+	return b.list(q)
+}
+
+func (b brokenContexts) Keep(c artel.ConversationID, n int) error {
+	if b.keep == nil {
+		return b.Contexts.Keep(c, n)
+	}
+	return b.keep(c, n)
+}
+
+type brokenSettings struct {
+	store.Settings
+	list func(string) ([]store.Setting, error)
+	put  func(store.Setting) (int, error)
+}
+
+func (b brokenSettings) List(prefix string) ([]store.Setting, error) {
+	if b.list == nil {
+		return b.Settings.List(prefix)
+	}
+	return b.list(prefix)
+}
+
+func (b brokenSettings) Put(s store.Setting) (int, error) {
+	if b.put == nil {
+		return b.Settings.Put(s)
+	}
+	return b.put(s)
+}
+
+// contextTwins are those of the clauses about contexts and settings.
+func contextTwins() map[string]func(*twin) {
+	return map[string]func(*twin){
+		"contexts/round trip": nouns(func(tx *store.Tx) { // what a call took is forgotten
+			tx.Contexts = brokenContexts{Contexts: tx.Contexts, report: func(artel.RunID, int, artel.Usage) error { return nil }}
+		}),
+		"contexts/list": nouns(func(tx *store.Tx) { // the one itself counts as before it
+			real := tx.Contexts
+			tx.Contexts = brokenContexts{Contexts: real, list: func(q store.ContextQuery) ([]store.Context, error) {
+				q.Before = nil
+				return real.List(q)
+			}}
+		}),
+		"contexts/keep": nouns(func(tx *store.Tx) { // one too many goes
+			real := tx.Contexts
+			tx.Contexts = brokenContexts{Contexts: real, keep: func(c artel.ConversationID, n int) error { return real.Keep(c, n-1) }}
+		}),
+		"settings/round trip": nouns(func(tx *store.Tx) { // a prefix selects nothing
+			real := tx.Settings
+			tx.Settings = brokenSettings{Settings: real, list: func(string) ([]store.Setting, error) { return real.List("") }}
+		}),
+		"settings/revisions": nouns(func(tx *store.Tx) { // the last one to write wins
+			real := tx.Settings
+			tx.Settings = brokenSettings{Settings: real, put: func(s store.Setting) (int, error) {
+				old, err := real.Get(s.Name)
+				if err == nil {
+					s.Revision = old.Revision
+				}
+				return real.Put(s)
+			}}
+		}),
+	}
+}

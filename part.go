@@ -3,6 +3,7 @@
 package artel
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -113,7 +114,7 @@ func (ps Parts) MarshalJSON() ([]byte, error) {
 		}
 		out = append(out, b)
 	}
-	return json.Marshal(out)
+	return plainJSON(out)
 }
 
 // UnmarshalJSON accepts exactly the known types.
@@ -142,7 +143,7 @@ func marshalPart(p Part) ([]byte, error) {
 		c.Arguments = json.RawMessage("{}")
 		p = c
 	}
-	body, err := json.Marshal(p)
+	body, err := plainJSON(p)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +152,16 @@ func marshalPart(p Part) ([]byte, error) {
 		return []byte(head + "}"), nil
 	}
 	return append([]byte(head+","), body[1:]...), nil
+}
+
+// plainJSON leaves "<" and its like as they are, so that the arguments of calls
+// come out as they went in.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func unmarshalPart(data []byte) (Part, error) {

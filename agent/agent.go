@@ -303,8 +303,21 @@ func (r *run) nothing(reason model.StopReason) error {
 }
 
 func (r *run) complete(m artel.Message, partial bool) error {
+	m.Parts = asStored(m.Parts)
 	r.history = append(r.history, m)
 	return r.tell(artel.MessageCompleted{Message: m, Partial: partial})
+}
+
+// asStored returns parts as they come back from a store, which keeps JSON
+// without white space: so the requests of this run and of later ones are the
+// same byte for byte.
+func asStored(ps artel.Parts) artel.Parts {
+	b, err := ps.MarshalJSON()
+	var out artel.Parts
+	if err != nil || out.UnmarshalJSON(b) != nil {
+		return ps // telling it fails, and says why
+	}
+	return out
 }
 
 // named gives a call an id that is unique on its branch; some servers send

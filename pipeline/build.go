@@ -37,6 +37,8 @@ type Result struct {
 	Request  *model.Request
 	Messages []Message // as the last processor left them; one for each of Request
 	Record   Record
+	Recipe   Recipe    // of Request
+	Segments []Segment // that the recipe names
 }
 
 // Build makes the request for in. The error names the processor in its
@@ -67,12 +69,11 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 		}
 	}
 	req := d.request()
-	hash, err := hashRequest(req)
-	if err != nil {
+	out := Result{Request: req, Messages: d.Messages, Record: rec}
+	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}
-	rec.RequestHash = hash
-	return Result{Request: req, Messages: d.Messages, Record: rec}, nil
+	return out, nil
 }
 
 // plan is what a build does: the processors in the order in which they run, and

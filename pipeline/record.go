@@ -2,23 +2,13 @@
 
 package pipeline
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-
-	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/model"
-)
+import "github.com/artelhq/artel"
 
 // A Record tells how a request came to be. It names messages and digests and
 // holds no copy of what they say.
 //
-// RequestHash is the SHA-256, in hexadecimal digits, of these JSON values, each
-// followed by a line feed: an object with the service's id, dialect and model;
-// for each message {"role","parts"}, where parts is a number, and each of its
-// parts: text as an object, any other in a list of its own, with a digest in the place of bytes; each tool; the
-// output limit. It is empty where the build failed.
+// RequestHash is the SHA-256, in hexadecimal digits, of the canonical form that
+// [Recipe] describes. It is empty where the build failed.
 type Record struct {
 	Processors  []Step     `json:"processors"` // in the order in which they ran
 	Decisions   []Decision `json:"decisions,omitempty"`
@@ -70,56 +60,4 @@ type Tokens struct {
 	Budget  int      `json:"budget"`            // 0: the service's window is not known, nothing is cut
 	Dropped []string `json:"dropped,omitempty"` // ids of history messages, oldest first
 	Cut     []string `json:"cut,omitempty"`     // ids of messages of which a part is sent
-}
-
-// hashRequest implements the rule in the comment on [Record].
-func hashRequest(r *model.Request) (string, error) {
-	h := sha256.New()
-	e := json.NewEncoder(h)
-	e.SetEscapeHTML(false)
-	head := struct {
-		Service artel.ServiceID `json:"service"`
-		Dialect model.Dialect   `json:"dialect"`
-		Model   string          `json:"model"`
-	}{r.Service.ID, r.Service.Dialect, r.Service.Model}
-	if err := e.Encode(head); err != nil {
-		return "", err
-	}
-	for _, m := range r.Messages {
-		if err := hashMessage(e, m); err != nil {
-			return "", err
-		}
-	}
-	for _, t := range r.Tools {
-		if err := e.Encode(t); err != nil {
-			return "", err
-		}
-	}
-	if err := e.Encode(r.MaxOutput); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// hashMessage writes parts one by one, because text alone is written several
-// times faster than inside a list of parts.
-func hashMessage(e *json.Encoder, m model.Message) error {
-	err := e.Encode(struct {
-		Role  artel.Role `json:"role"`
-		Parts int        `json:"parts"`
-	}{m.Role, len(m.Parts)})
-	for _, p := range m.Parts {
-		if err != nil {
-			return err
-		}
-		if t, ok := p.(artel.Text); ok {
-			err = e.Encode(struct {
-				Type string `json:"type"`
-				artel.Text
-			}{"text", t})
-			continue
-		}
-		err = e.Encode(artel.Parts{p})
-	}
-	return err
 }

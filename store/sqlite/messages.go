@@ -50,7 +50,7 @@ func (t messages) Create(m artel.Message) error {
 	}
 	var parts *string
 	if m.Parts != nil {
-		s, err := encode(op, string(m.ID), m.Parts)
+		s, err := encodePlain(op, string(m.ID), m.Parts)
 		if err != nil {
 			return err
 		}

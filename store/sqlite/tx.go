@@ -251,6 +251,18 @@ func checkJSON(op, subject string, data json.RawMessage) error {
 	return nil
 }
 
+// encodePlain leaves "<" and its like as they are: what models wrote as JSON
+// comes back byte for byte, and so does what is sent to them again.
+func encodePlain(op, subject string, v any) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "", artel.Errorf(artel.Invalid, op, subject, "%w", err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
 func encode(op, subject string, v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

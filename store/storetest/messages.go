@@ -21,7 +21,7 @@ func messagesRoundTrip(c *check) {
 				Ref: artel.Ref{Conversation: conv, Artifact: "图", Version: 3}, MediaType: "image/png", Kind: artel.KindImage,
 				Filename: "图.png", Size: 5 << 30, Width: 1, Height: 2, Pages: 3, Duration: 0.1,
 			},
-			artel.ToolCall{ID: "call_1", Name: "f", Arguments: json.RawMessage(`{"a":1.0,"b":"\u0000"}`)},
+			artel.ToolCall{ID: "call_1", Name: "f", Arguments: json.RawMessage(`{"a":1.0,"b":"\u0000","<&>":"\u003c"}`)},
 			artel.ToolResult{CallID: "call_1", Content: awkward, Parts: artel.Parts{artel.Text{Text: "in"}}, IsError: true},
 			artel.Reasoning{Text: awkward, Opaque: json.RawMessage(`["x"]`), Service: "demo"},
 		},

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// A Recipe says what a request was made of, so that it can be made again byte
+// for byte. It holds no text: a message that was sent as it is stored is named,
+// all else is in segments of their own, under their digests.
+//
+// The canonical form of a request, of which [Record.RequestHash] is the hash,
+// is a sequence of lines of JSON: the Head; each tool; of each message
+// {"role":…} with the artifacts that its media belong to, and its parts, text as
+// an object, any other part in a list of its own, with digests in the place of
+// bytes. What a provider's cache has of a
+// request begins at its beginning, so what changes least stands first.
+type Recipe struct {
+	Head      Head         `json:"head"`
+	Tools     artel.Digest `json:"tools,omitempty"` // of the segment that holds all tools; empty: there are none
+	ToolBytes int          `json:"tool_bytes,omitempty"`
+	Messages  []Ingredient `json:"messages"`
+}
+
+// A Head says where a request goes.
+type Head struct {
+	Service   artel.ServiceID `json:"service"`
+	Dialect   model.Dialect   `json:"dialect"`
+	Model     string          `json:"model"`
+	MaxOutput int             `json:"max_output,omitempty"`
+}
+
+// An Ingredient is one message of a request.
+type Ingredient struct {
+	ID         string       `json:"id"`
+	Role       artel.Role   `json:"role"`
+	Origin     Origin       `json:"origin"`
+	MergedFrom []string     `json:"merged_from,omitempty"`
+	Stability  Stability    `json:"stability,omitempty"`
+	Stored     bool         `json:"stored,omitempty"` // it is the stored message of this id, as the service gets it
+	Digest     artel.Digest `json:"digest,omitempty"` // else: of its segment
+	Bytes      int          `json:"bytes"`            // of its lines
+	Tokens     int          `json:"tokens"`
+}
+
+// A Segment is some lines of a request.
+type Segment struct {
+	Digest artel.Digest
+	Body   []byte
+}
+
+// Bytes is the length of the canonical form.
+func (r Recipe) Bytes() int {
+	n := len(r.Head.line()) + r.ToolBytes
+	for _, m := range r.Messages {
+		n += m.Bytes
+	}
+	return n
+}
+
+func (h Head) line() []byte {
+	b, _ := json.Marshal(h) // strings and a number can always be written
+	return append(b, '\n')
+}
+
+// cook writes the canonical form of req, and says what it is made of. The
+// messages of d are those of req.
+func (d *Draft) cook(req *model.Request) (r Recipe, segments []Segment, hash string, err error) {
+	h := sha256.New()
+	r.Head = headOf(req)
+	_, _ = h.Write(r.Head.line())
+	if len(req.Tools) > 0 {
+		tools, err := toolLines(req.Tools)
+		if err != nil {
+			return r, nil, "", err
+		}
+		_, _ = h.Write(tools)
+		r.Tools, r.ToolBytes = digestOf(tools), len(tools)
+		segments = append(segments, Segment{r.Tools, tools})
+	}
+	r.Messages = make([]Ingredient, len(d.Messages))
+	stored := newFinder(d.History)
+	var b bytes.Buffer
+	e := newEncoder(&b)
+	for i, m := range d.Messages {
+		b.Reset()
+		if err := encodeMessage(e, model.Message{Role: m.Role, Parts: m.Parts}); err != nil {
+			return r, nil, "", err
+		}
+		_, _ = h.Write(b.Bytes())
+		x := Ingredient{
+			ID: m.ID, Role: m.Role, Origin: m.Origin, MergedFrom: m.MergedFrom, Stability: m.Stability,
+			Bytes: b.Len(), Tokens: d.meter.message(m),
+		}
+		if was, ok := stored.find(m); ok && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts) {
+			x.Stored = true
+		} else {
+			x.Digest = digestOf(b.Bytes())
+			segments = append(segments, Segment{x.Digest, bytes.Clone(b.Bytes())})
+		}
+		r.Messages[i] = x
+	}
+	return r, segments, hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func headOf(r *model.Request) Head {
+	return Head{r.Service.ID, r.Service.Dialect, r.Service.Model, r.MaxOutput}
+}
+
+func digestOf(b []byte) artel.Digest { return artel.NewDigest(sha256.Sum256(b)) }
+
+func sameValue(a, b artel.Parts) bool { return sameParts(a, b) || reflect.DeepEqual(a, b) }
+
+// A finder finds stored messages. Those of a draft are mostly in the order of
+// the history, so it goes on from the one before.
+type finder struct {
+	history []artel.Message
+	next    int
+}
+
+func newFinder(history []artel.Message) *finder { return &finder{history: history} }
+
+func (f *finder) find(m Message) (artel.Message, bool) {
+	if m.Origin != OriginHistory && m.Origin != OriginSummary {
+		return artel.Message{}, false
+	}
+	same := func(o artel.Message) bool { return string(o.ID) == m.ID }
+	i := slices.IndexFunc(f.history[f.next:], same)
+	if i < 0 {
+		f.next, i = 0, slices.IndexFunc(f.history, same)
+	}
+	if i < 0 {
+		return artel.Message{}, false
+	}
+	f.next += i + 1
+	return f.history[f.next-1], true
+}
+
+func newEncoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+func toolLines(tools []model.ToolSpec) ([]byte, error) {
+	var b bytes.Buffer
+	e := newEncoder(&b)
+	for _, t := range tools {
+		if err := e.Encode(t); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// The first line of a message. A part knows the digest of its media alone, and
+// codecs name the artifact to the model.
+type firstLine struct {
+	Role      artel.Role  `json:"role"`
+	Artifacts []artel.Ref `json:"artifacts,omitempty"` // of the media, in their order; empty ones where they are none
+}
+
+func firstLineOf(m model.Message) firstLine {
+	l := firstLine{Role: m.Role}
+	any := false
+	for _, media := range artel.MediaOf(m.Parts) {
+		ref := media.Ref
+		ref.Digest = ""
+		any = any || ref != artel.Ref{}
+		l.Artifacts = append(l.Artifacts, ref)
+	}
+	if !any {
+		l.Artifacts = nil
+	}
+	return l
+}
+
+// restore gives the media of parts the artifacts that they belong to.
+func restore(ps artel.Parts, refs []artel.Ref) []artel.Ref {
+	for i, p := range ps {
+		switch p := p.(type) {
+		case artel.Media:
+			if len(refs) > 0 {
+				digest := p.Ref.Digest
+				p.Ref, refs = refs[0], refs[1:]
+				p.Ref.Digest = digest
+				ps[i] = p
+			}
+		case artel.ToolResult:
+			refs = restore(p.Parts, refs)
+		}
+	}
+	return refs
+}
+
+// encodeMessage writes parts one by one, because text alone is written several
+// times faster than inside a list of parts.
+func encodeMessage(e *json.Encoder, m model.Message) error {
+	err := e.Encode(firstLineOf(m))
+	for _, p := range m.Parts {
+		if err != nil {
+			return err
+		}
+		if t, ok := p.(artel.Text); ok {
+			err = e.Encode(struct {
+				Type string `json:"type"`
+				artel.Text
+			}{"text", t})
+			continue
+		}
+		err = e.Encode(artel.Parts{p})
+	}
+	return err
+}
+
+// Lines returns the canonical form of a message.
+func Lines(m model.Message) ([]byte, error) {
+	var b bytes.Buffer
+	err := encodeMessage(newEncoder(&b), m)
+	return b.Bytes(), err
+}
+
+// decodeMessage reads what encodeMessage has written.
+func decodeMessage(lines []byte) (m model.Message, err error) {
+	dec := json.NewDecoder(bytes.NewReader(lines))
+	var head firstLine
+	if err := dec.Decode(&head); err != nil {
+		return m, err
+	}
+	m.Role = head.Role
+	for {
+		var line json.RawMessage
+		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
+			restore(m.Parts, head.Artifacts)
+			return m, nil
+		} else if err != nil {
+			return m, err
+		}
+		if line[0] != '[' {
+			line = slices.Concat([]byte{'['}, line, []byte{']'})
+		}
+		var ps artel.Parts
+		if err := json.Unmarshal(line, &ps); err != nil {
+			return m, err
+		}
+		m.Parts = append(m.Parts, ps...)
+	}
+}
+
+// A Pantry has what a recipe names. Its errors end a rebuild as they are.
+type Pantry struct {
+	Stored  func(artel.MessageID) (artel.Message, error)
+	Segment func(artel.Digest) ([]byte, error)
+}
+
+// Rebuild makes the request again, for a service that is the Head's, and
+// compares it with the hash that it had. Of kind Conflict where it has come
+// out as another one, because something it is made of is no longer the same.
+func (r Recipe) Rebuild(s model.Service, p Pantry, hash string) (*model.Request, error) {
+	const op = "pipeline.Rebuild"
+	s.ID, s.Dialect, s.Model = r.Head.Service, r.Head.Dialect, r.Head.Model
+	req := &model.Request{Service: s, MaxOutput: r.Head.MaxOutput, Messages: make([]model.Message, len(r.Messages))}
+	h := sha256.New()
+	_, _ = h.Write(r.Head.line())
+	if r.Tools != "" {
+		lines, err := p.Segment(r.Tools)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = h.Write(lines)
+		dec := json.NewDecoder(bytes.NewReader(lines))
+		for dec.More() {
+			var t model.ToolSpec
+			if err := dec.Decode(&t); err != nil {
+				return nil, artel.Errorf(artel.Internal, op, string(r.Tools), "the segment is damaged: %w", err)
+			}
+			req.Tools = append(req.Tools, t)
+		}
+	}
+	for i, x := range r.Messages {
+		m, lines, err := x.Message(s.ID, p)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = h.Write(lines)
+		req.Messages[i] = m
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != hash {
+		return nil, artel.Errorf(artel.Conflict, op, "", "the request that was sent cannot be made again: its hash was %s and is %s", hash, got)
+	}
+	return req, nil
+}
+
+// Message makes one message of a request again, and its lines.
+func (x Ingredient) Message(s artel.ServiceID, p Pantry) (m model.Message, lines []byte, err error) {
+	if !x.Stored {
+		if lines, err = p.Segment(x.Digest); err != nil {
+			return m, nil, err
+		}
+		if m, err = decodeMessage(lines); err != nil {
+			err = artel.Errorf(artel.Internal, "pipeline.Rebuild", string(x.Digest), "the segment is damaged: %w", err)
+		}
+		return m, lines, err
+	}
+	was, err := p.Stored(artel.MessageID(x.ID))
+	if err != nil {
+		return m, nil, err
+	}
+	d := Draft{Input: Input{Service: model.Service{ID: s}}}
+	m = model.Message{Role: x.Role, Parts: d.forModel(was.Parts)}
+	lines, err = Lines(m)
+	return m, lines, err
+}
+
+// same reports whether two ingredients of requests to one service have the
+// same lines.
+func (x Ingredient) same(o Ingredient) bool {
+	return x.Role == o.Role && x.Stored == o.Stored && x.Digest == o.Digest && (!x.Stored || x.ID == o.ID)
+}
+
+// A Prefix is what two requests have in common at their beginning.
+type Prefix struct {
+	Bytes    int `json:"bytes"`    // that are the same
+	Messages int `json:"messages"` // that are the same as a whole
+	Of       int `json:"of"`       // bytes of the later request
+	Before   int `json:"before"`   // bytes of the earlier one
+}
+
+// Ratio is the part of the earlier request that is the beginning of the later
+// one, 0 to 1: what a provider's cache can have kept is of use again.
+func (p Prefix) Ratio() float64 {
+	if p.Before == 0 {
+		return 0
+	}
+	return float64(p.Bytes) / float64(p.Before)
+}
+
+// Prefix compares r with the request before it. lines returns those of a
+// message of either; what it cannot give counts as different from its
+// beginning. Requests to different models have nothing in common.
+func (r Recipe) Prefix(before Recipe, lines func(earlier bool, x Ingredient) ([]byte, error)) (Prefix, error) {
+	out := Prefix{Of: r.Bytes(), Before: before.Bytes()}
+	if r.Head != before.Head {
+		return out, nil
+	}
+	out.Bytes = len(r.Head.line())
+	if r.Tools != before.Tools {
+		return out, nil
+	}
+	out.Bytes += r.ToolBytes
+	n := min(len(r.Messages), len(before.Messages))
+	for out.Messages < n && r.Messages[out.Messages].same(before.Messages[out.Messages]) {
+		out.Bytes += r.Messages[out.Messages].Bytes
+		out.Messages++
+	}
+	if out.Messages == n {
+		return out, nil
+	}
+	now, err := lines(false, r.Messages[out.Messages])
+	if err != nil {
+		return out, fmt.Errorf("the first message that differs: %w", err)
+	}
+	was, err := lines(true, before.Messages[out.Messages])
+	if err != nil {
+		return out, fmt.Errorf("the first message that differs: %w", err)
+	}
+	out.Bytes += common(now, was)
+	return out, nil
+}
+
+// common is the length of the beginning that a and b share.
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

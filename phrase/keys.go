@@ -5,7 +5,8 @@ package phrase
 // A Key names a text of the catalogue. The part before the first dot says who
 // reads it: type (names of media types), export (people who open an exported
 // file), route and tool (models), reminder
-// (models, on every call), demo (the built-in stand-in model), page (people).
+// (models, on every call), filler and limit (models, in the place of what is
+// missing), demo (the built-in stand-in model), page (people).
 type Key string
 
 // What a model reads in the place of a part that it cannot take, and beside
@@ -32,6 +33,14 @@ const (
 	ReminderMore        Key = "reminder.more" // Count
 	ReminderCut         Key = "reminder.cut"  // Count, ID
 	ReminderTime        Key = "reminder.time" // Time
+)
+
+// What is said where an API wants somebody to speak, and at the end of a
+// message of which only the beginning fits.
+const (
+	FillerUser      Key = "filler.user"
+	FillerAssistant Key = "filler.assistant"
+	LimitCut        Key = "limit.cut" // Shown, Total
 )
 
 // Failures of tools that a model can mend.

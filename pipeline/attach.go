@@ -61,9 +61,10 @@ func transcribe(ctx context.Context, d *Draft) error {
 // attacher settles the media parts of a draft.
 type attacher struct {
 	d       *Draft
-	inline  int  // characters of a text
-	again   bool // most parts are settled
-	late    int  // with again: parts that were not
+	inline  int      // characters of a text
+	again   bool     // most parts are settled
+	from    []string // the messages that the parts at hand come from
+	late    int      // with again: parts that were not
 	settled map[slot]settlement
 }
 
@@ -121,6 +122,9 @@ func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) 
 		return m.Parts, nil
 	}
 	next := slot{message: m.ID}
+	if a.from = m.MergedFrom; len(a.from) == 0 {
+		a.from = []string{m.ID}
+	}
 	out := make(artel.Parts, 0, len(m.Parts)+1)
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -188,7 +192,7 @@ func (a *attacher) take(ctx context.Context, next *slot, m artel.Media) (artel.P
 	next.n++
 	if !ok {
 		if a.again {
-			if a.d.settledAs(next.message, m.Ref) {
+			if a.d.settledAs(a.from, m.Ref) {
 				return artel.Parts{m}, nil
 			}
 			a.late++

@@ -46,20 +46,21 @@ type Result struct {
 // input or a setting is wrong, Canceled where ctx ended, Internal where a
 // processor panicked, else of the kind that the processor gave.
 func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
-	list, err := r.plan(in)
+	list, last, err := r.plan(in)
 	if err != nil {
 		return Result{}, err
 	}
 	d := &Draft{
 		Input:  in,
 		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
-		meter:  newMeter(r.counter, in.Service),
+		meter:  newMeter(r.counter, in.Service, vocabulary(list)),
+		steps:  list,
 		found:  make(map[artel.Ref]source),
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
 	var rec Record
 	d.warnUnknown(r.Processors())
-	for _, p := range list {
+	for _, p := range list[:last] {
 		step, err := d.run(ctx, p)
 		rec.Processors = append(rec.Processors, step)
 		rec.Tokens = d.tokens()
@@ -76,29 +77,39 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	return out, nil
 }
 
-// plan is what a build does: the processors in the order in which they run, and
-// how each is configured.
-func (r *Registry) plan(in Input) ([]planned, error) {
+// plan is what a build does: the processors in the order in which they run, how
+// each is configured, and how many of them run before it ends.
+func (r *Registry) plan(in Input) (out []planned, last int, err error) {
 	list := ordered(r.Processors(), in.Settings.Order)
-	until := len(list)
-	if in.Until != "" {
-		i := slices.IndexFunc(list, func(p Processor) bool { return p.ID == in.Until })
-		if i < 0 {
-			return nil, artel.Errorf(artel.Invalid, "pipeline.Build", "until", "there is no processor %q", artel.Shorten(in.Until, maxProcessorID))
-		}
-		until = i + 1
+	if in.Until != "" && !slices.ContainsFunc(list, func(p Processor) bool { return p.ID == in.Until }) {
+		return nil, 0, artel.Errorf(artel.Invalid, "pipeline.Build", "until", "there is no processor %q", artel.Shorten(in.Until, maxProcessorID))
 	}
-	var out []planned
-	for _, p := range list[:until] {
+	for _, p := range list {
 		s := in.Settings.Resolve(p)
 		if p.Always && !s.Enabled {
-			return nil, failed(p.ID, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled"))
+			return nil, 0, failed(p.ID, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled"))
 		}
 		if s.Enabled || p.ID == in.Until {
 			out = append(out, planned{p, s, unknownKeys(s.said, append(groupFields(list, p), p.Fields...))})
 		}
+		if p.ID == in.Until {
+			last = len(out)
+		}
 	}
-	return out, nil
+	if in.Until == "" {
+		last = len(out)
+	}
+	return out, last, nil
+}
+
+// vocabulary is what the token limiter is told to count in; "": nothing.
+func vocabulary(list []planned) string {
+	for _, p := range list {
+		if p.ID == TokenLimiter {
+			return vocabularyOf(p.setting.Config)
+		}
+	}
+	return ""
 }
 
 type planned struct {
@@ -223,9 +234,14 @@ func (d *Draft) process(ctx context.Context, p Processor) (err error) {
 	return err
 }
 
+// unique refuses two stored messages of one id. What comes from elsewhere keeps
+// the name of what made it, which may stand in several places.
 func unique(ms []Message) error {
 	seen := make(map[string]bool, len(ms))
 	for _, m := range ms {
+		if m.Origin != OriginHistory && m.Origin != OriginSummary {
+			continue
+		}
 		if seen[m.ID] {
 			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "two messages have the id %q", artel.Shorten(m.ID, 80))
 		}
@@ -270,7 +286,8 @@ func reminded(ms []Message) error {
 	return nil
 }
 
-// diff compares two states of a draft by message id.
+// diff compares two states of a draft by message id. Of messages that share
+// one, the first is compared with the first.
 func diff(before, after []Message) (added, removed, changed []string) {
 	n := 0
 	for n < len(before) && n < len(after) && before[n].ID == after[n].ID {
@@ -280,23 +297,25 @@ func diff(before, after []Message) (added, removed, changed []string) {
 		n++
 	}
 	before, after = before[n:], after[n:]
-	old := make(map[string]Message, len(before))
+	old := make(map[string][]Message, len(before))
 	for _, m := range before {
-		old[m.ID] = m
+		old[m.ID] = append(old[m.ID], m)
 	}
 	for _, m := range after {
-		o, ok := old[m.ID]
-		switch {
-		case !ok:
+		o := old[m.ID]
+		if len(o) == 0 {
 			added = append(added, m.ID)
-		case !same(o, m):
+			continue
+		}
+		if !same(o[0], m) {
 			changed = append(changed, m.ID)
 		}
-		delete(old, m.ID)
+		old[m.ID] = o[1:]
 	}
 	for _, m := range before {
-		if _, gone := old[m.ID]; gone {
+		if o := old[m.ID]; len(o) > 0 {
 			removed = append(removed, m.ID)
+			old[m.ID] = o[1:]
 		}
 	}
 	return added, removed, changed
@@ -313,18 +332,16 @@ func sameParts(a, b artel.Parts) bool {
 
 // tokens sums up the draft as it is.
 func (d *Draft) tokens() Tokens {
-	t := Tokens{Fixed: d.meter.tools(d.Tools)}
+	t := Tokens{Total: d.meter.tools(d.Tools)}
 	for _, m := range d.Messages {
-		if n := d.meter.message(m); m.Origin == OriginHistory {
-			t.History += n
-		} else {
-			t.Fixed += n
-		}
+		t.Total += d.meter.message(m)
+		t.History += d.historyTokens(m)
 	}
-	t.Total = t.Fixed + t.History
 	if cut, ok := Value[limited](d); ok {
-		t.Budget, t.Dropped = cut.budget, cut.dropped
+		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut
+		t.Total = max(t.Total, cut.needs)
 	}
+	t.Fixed = t.Total - t.History
 	return t
 }
 

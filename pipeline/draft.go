@@ -199,6 +199,7 @@ type Draft struct {
 	found     map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
 	sent      map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
 	decisions []Decision
+	steps     []planned // all that this build runs, and what it would run behind Until
 	running   Processor
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
@@ -206,13 +207,15 @@ type Draft struct {
 
 // A Message is one entry of a draft. Its media are refs, never bytes.
 type Message struct {
-	ID         string // of the stored message, or a name of what made it; unique in a draft
+	ID         string // of the stored message, and unique among these; else a name of what made it
 	Role       artel.Role
 	Parts      artel.Parts
 	Agent      artel.AgentName
 	Origin     Origin
 	MergedFrom []string // ids of the messages that were joined in it; replaced, never written into
 	Stability  Stability
+
+	history int // of a merged message: the tokens of the history in it
 }
 
 // Origin says where a message of a draft comes from.

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
 )
 
 // The ids of the messages that the injection assembler makes.
@@ -24,15 +21,13 @@ const (
 const (
 	defaultPlan    = 16_000 // characters of the task plan
 	defaultPreview = 200    // characters of each artifact in the inventory
-	maxInventory   = 50     // artifacts in the inventory
-	planTail       = 4      // the last quarter of what is shown of a long plan is its end
 )
 
 func injectionAssembler() Processor {
 	return Processor{
 		ID:          InjectionAssembler,
 		Name:        "Injection assembler",
-		Description: "Adds the role prompt, and the reminder of plan, artifacts and time.",
+		Description: "Adds what the agent's author wrote, around and among the history, and the reminder of plan, artifacts and time.",
 		Priority:    PriorityInjection,
 		Icon:        "📌",
 		Core:        true, Required: true, Always: true,
@@ -54,154 +49,68 @@ func inject(ctx context.Context, d *Draft) error {
 	if err := d.Config(&conf); err != nil {
 		return err
 	}
+	if err := CheckPresets(d.Agent.Presets); err != nil {
+		return err
+	}
 	reminder, err := d.reminder(ctx, conf)
 	if err != nil {
 		return err
 	}
+	role, prompts := d.prompts()
 	var system artel.Parts
-	stability := Static
-	if strings.TrimSpace(d.Agent.Prompt) != "" {
-		system = append(system, artel.Text{Text: d.Agent.Prompt})
+	if role.Text != "" {
+		system = append(system, artel.Text{Text: role.Text})
 	}
 	if reminder != "" && d.Placement == PlaceSystem {
 		system = append(system, artel.Text{Text: reminder})
-		stability, reminder = Turn, ""
+		role.stability, reminder = Turn, ""
 	}
+	d.Messages = assemble(d, prompts, d.Messages)
 	if len(system) > 0 {
 		d.Messages = slices.Insert(d.Messages, 0, Message{
 			ID: RolePromptID, Role: artel.RoleSystem, Parts: system, Agent: d.Agent.Name,
-			Origin: OriginPreset, Stability: stability,
+			Origin: OriginPreset, Stability: role.stability,
 		})
 	}
+	d.remind(reminder)
+	return nil
+}
+
+// remind puts a reminder last. It becomes a part of the newest message where
+// the user wrote that, as most APIs want user and assistant to take turns.
+func (d *Draft) remind(reminder string) {
 	if reminder == "" {
-		return nil
+		return
 	}
-	if n := len(d.Messages); n > 0 && d.Messages[n-1].Role == artel.RoleUser {
+	if n := len(d.Messages); n > 0 && d.Messages[n-1].Role == artel.RoleUser && d.Messages[n-1].Origin == OriginHistory {
 		m := &d.Messages[n-1]
 		m.Parts = append(slices.Clip(m.Parts), artel.Text{Text: reminder})
 		m.Stability = Turn
-		return nil
+		return
 	}
 	d.Messages = append(d.Messages, Message{
 		ID: ReminderID, Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: reminder}},
 		Origin: OriginReminder, Stability: Turn,
 	})
-	return nil
 }
 
-// reminder says the time, the plan and the inventory; "" where there is
-// nothing to say.
-func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
-	var sections []string
-	if !d.Now.IsZero() {
-		sections = append(sections, d.Locale.Say(phrase.ReminderTime, map[string]any{
-			"Time": d.Now.Format(time.RFC3339) + " (" + d.Now.Weekday().String() + ")",
-		}))
+// prompts returns the role prompt and the presets that take part, in the order
+// of the agent's list, which is also that in which their macros are expanded.
+func (d *Draft) prompts() (role prompt, all []prompt) {
+	role = prompt{Preset: Preset{ID: RolePromptID}, stability: Static}
+	if strings.TrimSpace(d.Agent.Prompt) != "" {
+		role.Text = d.Agent.Prompt
 	}
-	if d.Sources != nil {
-		plan, err := d.plan(ctx, conf.PlanLimit)
-		if err != nil {
-			return "", err
+	for i, p := range d.Agent.Presets {
+		if !p.enabled() || !p.When.holds(d.Service) {
+			continue
 		}
-		inventory, err := d.inventory(ctx, conf.Preview)
-		if err != nil {
-			return "", err
+		x := prompt{Preset: p, position: i, order: defaultOrder, stability: Static}
+		x.ID = cmp.Or(p.ID, fmt.Sprintf("preset-%d", i+1))
+		if p.Place.Order != nil {
+			x.order = *p.Place.Order
 		}
-		sections = append(sections, plan, inventory)
+		all = append(all, x)
 	}
-	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
-	if len(sections) == 0 {
-		return "", nil
-	}
-	return "<system-reminder>\n" + strings.Join(sections, "\n\n") + "\n</system-reminder>", nil
-}
-
-func (d *Draft) plan(ctx context.Context, limit int) (string, error) {
-	text, a, ok, err := d.Sources.Plan(ctx, d.Owner, d.Conversation, d.At)
-	if err != nil {
-		return "", stage("read the task plan", err)
-	}
-	if !ok {
-		if !d.has("create_artifact") {
-			return "", nil
-		}
-		return d.Locale.Say(phrase.ReminderNoPlan, nil), nil
-	}
-	done, total := artel.PlanProgress(text)
-	head := d.Locale.Say(phrase.ReminderPlan, map[string]any{"Version": a.Version, "Done": done, "Total": total})
-	return fmt.Sprintf("%s\n<team_task_plan version=\"%d\">\n%s\n</team_task_plan>", head, a.Version, d.middleCut(text, limit)), nil
-}
-
-// middleCut leaves the beginning and the end of a text that is too long.
-func (d *Draft) middleCut(text string, limit int) string {
-	n := utf8.RuneCountInString(text)
-	if limit == 0 || n <= limit {
-		return text
-	}
-	r := []rune(text)
-	tail := limit / planTail
-	hint := d.Locale.Say(phrase.ReminderCut, map[string]any{"Count": n - limit, "ID": string(artel.TaskPlan)})
-	return string(r[:limit-tail]) + "\n" + hint + "\n" + string(r[n-tail:])
-}
-
-func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
-	items, err := d.Sources.Inventory(ctx, d.Owner, d.Conversation, d.At, preview)
-	if err != nil {
-		return "", stage("list the artifacts", err)
-	}
-	if len(items) == 0 {
-		if !d.has("list_artifacts") {
-			return "", nil
-		}
-		return d.Locale.Say(phrase.ReminderNoArtifacts, nil), nil
-	}
-	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // what is in use comes first
-		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	var b strings.Builder
-	b.WriteString(d.Locale.Say(phrase.ReminderInventory, map[string]any{"Count": len(items)}))
-	b.WriteString("\n<artifacts_inventory>\n")
-	for _, a := range items[:min(len(items), maxInventory)] {
-		entry(&b, a, preview)
-	}
-	if more := len(items) - maxInventory; more > 0 {
-		b.WriteString(d.Locale.Say(phrase.ReminderMore, map[string]any{"Count": more}) + "\n")
-	}
-	b.WriteString("</artifacts_inventory>")
-	return b.String(), nil
-}
-
-// entry writes one artifact: its facts, and of text the beginning.
-func entry(b *strings.Builder, a artel.Artifact, preview int) {
-	fmt.Fprintf(b, `<artifact_slice id="%s" version="%d" type="%s" source="%s" size="%s"`,
-		attribute(string(a.ID)), a.Version, attribute(a.MediaType), a.Source, phrase.Size(a.Size))
-	if a.Binary {
-		fmt.Fprintf(b, ` kind="%s"`, a.Kind)
-	} else if preview > 0 {
-		by := "none"
-		if int64(len(a.Preview)) < a.Size && utf8.RuneCountInString(a.Preview) >= preview {
-			by = "preview"
-		}
-		fmt.Fprintf(b, ` truncated_by="%s"`, by)
-	}
-	fmt.Fprintf(b, ">\n<title>%s</title>\n", attribute(oneLine(a.Title)))
-	if a.Preview != "" {
-		b.WriteString(a.Preview + "\n")
-	}
-	b.WriteString("</artifact_slice>\n")
-}
-
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
-
-// attribute escapes s for an attribute or a title.
-func attribute(s string) string { return escaper.Replace(s) }
-
-// has reports whether the agent may call the tool.
-func (d *Draft) has(tool string) bool {
-	for _, t := range d.Tools {
-		if t.Name == tool {
-			return true
-		}
-	}
-	return false
+	return role, all
 }

@@ -4,9 +4,17 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/token"
 )
 
 func tokenLimiter() Processor {
@@ -17,82 +25,123 @@ func tokenLimiter() Processor {
 		Priority:    PriorityTokenLimiter,
 		Icon:        "✂",
 		Core:        true, Required: true,
-		Fields: []Field{{
-			Key: "reply_reserve", Label: "Tokens kept free for the reply", Type: FieldNumber, Range: From(0),
-			Placeholder: "the model's longest reply, at most a quarter of its window",
-		}},
+		Fields: []Field{
+			{
+				Key: "max_tokens", Label: "Most tokens of request and reply together", Type: FieldNumber, Range: From(0),
+				Placeholder: "what the agent says, else the model's window",
+			},
+			{
+				Key: "reply_reserve", Label: "Tokens kept free for the reply", Type: FieldNumber, Range: From(0),
+				Placeholder: "the model's longest reply, at most a quarter of its window",
+			},
+			{
+				Key: "keep_chars", Label: "Characters to keep of the first message that does not fit", Type: FieldNumber, Range: From(0),
+				Placeholder: "what the agent says, else none",
+			},
+			{
+				Key: "vocabulary", Label: "Vocabulary to count in", Type: FieldSelect, Options: token.Vocabularies(),
+				Placeholder: "the model's",
+			},
+		},
+		Adds:    Session,
 		Process: limit,
 	}
+}
+
+// limiting is the configuration of the token limiter.
+type limiting struct {
+	MaxTokens    *int   `json:"max_tokens"`
+	ReplyReserve *int   `json:"reply_reserve"`
+	KeepChars    *int   `json:"keep_chars"`
+	Vocabulary   string `json:"vocabulary"`
+}
+
+// vocabularyOf is the vocabulary that a configuration of the token limiter
+// names; "": none.
+func vocabularyOf(config json.RawMessage) string {
+	var conf limiting
+	if readConfig(config, &conf) != nil {
+		return "" // the processor says what is wrong with it
+	}
+	return conf.Vocabulary
+}
+
+// limits are those of the agent, where the configuration names no other.
+func (c limiting) limits(l Limits) Limits {
+	if c.MaxTokens != nil {
+		l.MaxTokens = *c.MaxTokens
+	}
+	if c.ReplyReserve != nil {
+		l.ReplyReserve = c.ReplyReserve
+	}
+	if c.KeepChars != nil {
+		l.KeepChars = *c.KeepChars
+	}
+	return l
 }
 
 // limited is what the limiter leaves on the blackboard.
 type limited struct {
 	budget  int
 	dropped []string
+	cut     []string
+	needs   int // tokens of the least that could be sent, where that is too much
 }
 
+// limit drops the oldest history that does not fit. What fits is found by the
+// tokens that the draft has once the formatters have run, so that separators
+// and fillers are in the budget.
 func limit(_ context.Context, d *Draft) error {
-	var conf struct {
-		ReplyReserve *int `json:"reply_reserve"`
-	}
+	var conf limiting
 	if err := d.Config(&conf); err != nil {
 		return err
 	}
-	window := d.Service.Capabilities.ContextWindow.Value
+	limits := conf.limits(d.Agent.Context)
+	window := smaller(limits.MaxTokens, d.Service.Capabilities.ContextWindow.Value)
 	if window <= 0 {
 		return nil
 	}
 	reserve := reserve(window, d.Service.Capabilities.MaxOutput.Value)
-	if conf.ReplyReserve != nil {
-		reserve = min(max(*conf.ReplyReserve, 0), window)
+	if limits.ReplyReserve != nil {
+		reserve = min(max(*limits.ReplyReserve, 0), window)
 	}
-	cut := limited{budget: window - reserve}
-	Set(d, cut)
-
-	first := protected(d.Messages)
-	fixed, tail := d.meter.tools(d.Tools), 0
-	for i, m := range d.Messages {
-		switch n := d.meter.message(m); {
-		case m.Origin != OriginHistory:
-			fixed += n
-		case i >= first:
-			tail += n
+	l := limiter{d: d, budget: window - reserve, tools: d.meter.tools(d.Tools)}
+	kept, out, err := l.walk(limits.KeepChars)
+	if err != nil {
+		return err
+	}
+	gone := len(d.Messages)
+	for _, m := range d.Messages[:kept] {
+		if m.Origin == OriginHistory && !slices.Contains(out.cut, m.ID) {
+			out.dropped = append(out.dropped, m.ID)
 		}
 	}
-	room := cut.budget - fixed - tail
-	if room < 0 {
+	d.Messages = l.messages
+	gone -= len(d.Messages)
+	total := l.tokens(d.Messages)
+	if total > l.budget {
+		out.needs = total
+	}
+	Set(d, out)
+	if total > l.budget {
 		return artel.Errorf(artel.TooLarge, "pipeline.Build", "",
-			"the request needs at least %d tokens (%d of the newest messages, %d of prompts, tools and summary), but %d fit: a window of %d less %d for the reply; shorten the message, attach less, or choose a service with a larger window",
-			fixed+tail, tail, fixed, cut.budget, window, reserve)
+			"the request needs at least %d tokens, but %d fit: a window of %d less %d for the reply; shorten the message, attach less, or choose a service with a larger window",
+			total, l.budget, window, reserve)
 	}
-	keep := first
-	for _, u := range slices.Backward(units(d.Messages[:first])) {
-		n := 0
-		for _, m := range d.Messages[u.start:u.end] {
-			if m.Origin == OriginHistory {
-				n += d.meter.message(m)
-			}
-		}
-		if n > room {
-			break
-		}
-		room -= n
-		keep = u.start
-	}
-	i := -1
-	d.Messages = slices.DeleteFunc(slices.Clone(d.Messages), func(m Message) bool {
-		i++
-		if i >= keep || m.Origin != OriginHistory {
-			return false
-		}
-		cut.dropped = append(cut.dropped, m.ID)
-		return true
-	})
-	if len(cut.dropped) > 0 {
-		d.Log(Info, "the oldest messages do not fit and are not sent", map[string]any{"count": len(cut.dropped), "budget": cut.budget})
-		Set(d, cut)
+	if gone > 0 || len(out.cut) > 0 {
+		d.Log(Info, "the oldest messages do not fit and are not sent", map[string]any{
+			"count": gone, "cut": len(out.cut), "budget": l.budget, "window": window, "reply_reserve": reserve,
+		})
 	}
 	return nil
+}
+
+// smaller returns the smaller of two numbers of which 0 and less mean none.
+func smaller(a, b int) int {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // reserve is what the reply gets of a window: the model's longest output where
@@ -102,6 +151,141 @@ func reserve(window, maxOutput int) int {
 		return min(maxOutput, window/4)
 	}
 	return window / 4
+}
+
+// A limiter finds what fits.
+type limiter struct {
+	d        *Draft
+	budget   int
+	tools    int
+	messages []Message // that are kept
+}
+
+// walk keeps as much of the history as fits, from its end. It returns the index
+// before which history is dropped.
+func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
+	ms := l.d.Messages
+	out.budget = l.budget
+	first := protected(ms)
+	room := l.budget - l.tools
+	for i, m := range ms {
+		if m.Origin != OriginHistory || i >= first {
+			room -= l.d.meter.message(m)
+		}
+	}
+	var starts []int // of the units that fit by themselves, the newest first
+	us := units(ms[:first])
+	for _, u := range slices.Backward(us) {
+		n := 0
+		for _, m := range ms[u.start:u.end] {
+			if m.Origin == OriginHistory {
+				n += l.d.meter.message(m)
+			}
+		}
+		if n > room {
+			break
+		}
+		room -= n
+		starts = append(starts, u.start)
+	}
+	// Separators and fillers may still be too much.
+	k := len(starts)
+	if k > 0 && !l.fits(ms, starts[k-1], nil) {
+		k = max(0, sort.Search(k, func(n int) bool { return !l.fits(ms, starts[n], nil) }))
+	}
+	kept = first
+	if k > 0 {
+		kept = starts[k-1]
+	}
+	l.messages = keep(ms, kept, nil)
+	if keepChars <= 0 || k == len(us) {
+		return kept, out, nil
+	}
+	u := us[len(us)-1-k]
+	if u.end-u.start > 1 || ms[u.start].Origin != OriginHistory {
+		return kept, out, nil
+	}
+	if short, ok := l.d.shorten(ms[u.start], keepChars); ok && l.fits(ms, kept, &short) {
+		l.messages = keep(ms, kept, &short)
+		out.cut = []string{short.ID}
+		if opaque(ms[u.start].Parts) {
+			l.d.Log(Warn, "a message is cut, and the state that its service keeps with it is not sent", map[string]any{"message_id": short.ID})
+		}
+	}
+	return kept, out, nil
+}
+
+// keep returns the messages without the history before kept, with short, where
+// there is one, in the place of its message.
+func keep(ms []Message, kept int, short *Message) []Message {
+	out := make([]Message, 0, len(ms))
+	for i, m := range ms {
+		switch {
+		case i >= kept || m.Origin != OriginHistory:
+			out = append(out, m)
+		case short != nil && m.ID == short.ID:
+			out = append(out, *short)
+		}
+	}
+	return out
+}
+
+func (l *limiter) fits(ms []Message, kept int, short *Message) bool {
+	return l.tokens(keep(ms, kept, short)) <= l.budget
+}
+
+// tokens are those of the request with these messages, as the formatters will
+// leave them.
+func (l *limiter) tokens(ms []Message) int {
+	return l.tools + l.d.meter.all(l.d.formatted(ms))
+}
+
+// formatted is what the formatters of this build will make of ms.
+func (d *Draft) formatted(ms []Message) []Message {
+	for _, p := range d.steps {
+		f := formatterOf(p.ID)
+		if f == nil || p.Group != MessageFormatters {
+			continue
+		}
+		var conf formatting
+		if readConfig(p.setting.Config, &conf) == nil { // else the processor says what is wrong with it
+			ms = f(d, conf, ms)
+		}
+	}
+	return ms
+}
+
+// shorten returns m with the first characters of its text and a word on what is
+// missing; false where that is not shorter. All other parts go.
+func (d *Draft) shorten(m Message, chars int) (Message, bool) {
+	if m.Role == artel.RoleTool || len(callsOf(m.Parts)) > 0 {
+		return m, false
+	}
+	text := artel.TextOf(m.Parts)
+	total := utf8.RuneCountInString(text)
+	if total <= chars {
+		return m, false
+	}
+	shown := graphemePrefix(text, chars)
+	short := shown + "\n" + d.Locale.Say(phrase.LimitCut, map[string]any{"Shown": utf8.RuneCountInString(shown), "Total": total})
+	if strings.TrimSpace(shown) == "" || utf8.RuneCountInString(short) >= total {
+		return m, false
+	}
+	m.Parts = artel.Parts{artel.Text{Text: short}}
+	return m, true
+}
+
+// graphemePrefix returns the longest beginning of s with at most n code points
+// that does not end within what people see as one character.
+func graphemePrefix(s string, n int) string {
+	end := 0
+	for g := graphemes.FromString(s); g.Next(); {
+		if n -= utf8.RuneCountInString(g.Value()); n < 0 {
+			break
+		}
+		end += len(g.Value())
+	}
+	return s[:end]
 }
 
 // protected returns the index from which on nothing is dropped: the last user

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -26,8 +27,9 @@ type metered struct {
 	n     int
 }
 
-func newMeter(c *token.Counter, s model.Service) *meter {
-	v := s.Capabilities.Tokenizer.Value
+// newMeter counts in a vocabulary; "": the service's.
+func newMeter(c *token.Counter, s model.Service, v string) *meter {
+	v = cmp.Or(v, s.Capabilities.Tokenizer.Value)
 	if !slices.Contains(token.Vocabularies(), v) {
 		v = token.O200k // an estimate for models whose vocabulary is not public
 	}

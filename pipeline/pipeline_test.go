@@ -187,7 +187,7 @@ func TestLoading(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := input(service(0), c.history...)
-			in.Head = c.head
+			in.Head, in.Until = c.head, pipeline.SessionLoader
 			if diff := cmp.Diff(c.want, ids(build(t, in))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -388,7 +388,11 @@ func TestRegistry(t *testing.T) {
 	for _, p := range r.Processors() {
 		got = append(got, p.ID)
 	}
-	want := []string{"early", pipeline.SessionLoader, pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.TokenLimiter, "late", "later", pipeline.AssetResolver}
+	want := []string{
+		"early", pipeline.SessionLoader, pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.TokenLimiter,
+		pipeline.MergeSystem, pipeline.MergeRoles, pipeline.ConvertSystem, pipeline.EnsureAlternation, pipeline.FirstUser,
+		"late", "later", pipeline.AssetResolver,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
@@ -442,7 +446,7 @@ func TestFailingProcessors(t *testing.T) {
 			if err != nil || len(r.Request.Messages) != 1 {
 				t.Fatalf("optional: %v, %v", r.Request, err)
 			}
-			step := r.Record.Processors[4]
+			step := r.Record.Processors[len(r.Record.Processors)-2]
 			if len(step.Logs) != 1 || step.Logs[0].Level != pipeline.Error || !strings.Contains(step.Logs[0].Details["error"].(string), c.says) {
 				t.Errorf("log: %+v", step)
 			}

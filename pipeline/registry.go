@@ -83,13 +83,11 @@ const maxProcessorID = 64
 
 // BuiltIn returns the processors of the product.
 func BuiltIn() []Processor {
-	return []Processor{
-		sessionLoader(),
-		transcriptionProcessor(),
-		injectionAssembler(),
-		tokenLimiter(),
-		assetResolver(),
-	}
+	return slices.Concat(
+		[]Processor{sessionLoader(), transcriptionProcessor(), injectionAssembler(), tokenLimiter()},
+		formatters(),
+		[]Processor{assetResolver()},
+	)
 }
 
 // A Registry is the list of processors that builds run through. It is safe for

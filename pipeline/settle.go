@@ -28,7 +28,7 @@ func (r *Registry) Settle(ctx context.Context, in Input, media []artel.Media, te
 	d := &Draft{
 		Input:  in,
 		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
-		meter:  newMeter(r.counter, in.Service),
+		meter:  newMeter(r.counter, in.Service, ""),
 		found:  make(map[artel.Ref]source),
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
@@ -58,7 +58,7 @@ func (r *Registry) Settle(ctx context.Context, in Input, media []artel.Media, te
 // Count estimates the tokens of a request in the vocabulary of its service:
 // text is counted, and media cost what the service's dialect reckons.
 func (r *Registry) Count(req *model.Request) (int, error) {
-	m := newMeter(r.counter, req.Service)
+	m := newMeter(r.counter, req.Service, "")
 	n := m.tools(req.Tools)
 	for _, x := range req.Messages {
 		n += m.parts(x.Parts)

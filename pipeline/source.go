@@ -23,10 +23,10 @@ type source struct {
 	err    error  // the bytes are missing or damaged
 }
 
-// settledAs reports whether the part of this message has its decision.
-func (d *Draft) settledAs(message string, ref artel.Ref) bool {
+// settledAs reports whether a part of one of these messages has its decision.
+func (d *Draft) settledAs(messages []string, ref artel.Ref) bool {
 	return slices.ContainsFunc(d.decisions, func(x Decision) bool {
-		return string(x.Message) == message && x.Ref == ref && x.Routing != artel.RoutingText
+		return x.Ref == ref && x.Routing != artel.RoutingText && slices.Contains(messages, string(x.Message))
 	})
 }
 

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+)
+
+// defaultSeparator stands between texts that are joined.
+const defaultSeparator = "\n\n"
+
+// A formatting is the configuration of the formatters. Each of them has the
+// keys that mean something to it.
+type formatting struct {
+	Separator *string `json:"separator"`
+	Fillers   struct {
+		User      *string `json:"user"`
+		Assistant *string `json:"assistant"`
+	} `json:"fillers"`
+}
+
+func (f formatting) separator() string {
+	if f.Separator == nil {
+		return defaultSeparator
+	}
+	return *f.Separator
+}
+
+// filler is what a role says where it has nothing to say.
+func (f formatting) filler(r artel.Role, l phrase.Locale) string {
+	given, key := f.Fillers.User, phrase.FillerUser
+	if r == artel.RoleAssistant {
+		given, key = f.Fillers.Assistant, phrase.FillerAssistant
+	}
+	if given != nil {
+		return *given
+	}
+	return l.Say(key, nil)
+}
+
+// A formatter reshapes a list of messages. It returns ms itself where it has
+// nothing to do, and never writes into it.
+type formatter func(d *Draft, f formatting, ms []Message) []Message
+
+// formatters are the processors of the group [MessageFormatters]. None of them
+// touches a message that carries opaque state of a service: the state is only
+// taken back as it was given.
+func formatters() []Processor {
+	separator := Field{Key: "separator", Label: "What stands between texts that are joined", Type: FieldTextarea, Default: defaultSeparator}
+	fillers := Field{
+		Key: "fillers", Label: "What is said where somebody has to speak", Type: FieldJSON,
+		Placeholder: `{"user": "Continue.", "assistant": "OK."}`, Check: checkFillers,
+	}
+	all := []Processor{
+		{
+			ID: MergeSystem, Name: "Merge system messages", Priority: PriorityMergeSystem, Icon: "⚙",
+			Description: "Joins the system messages at the beginning to one. Those further down stay where they are.",
+			Fields:      []Field{separator}, Process: format(mergeSystem),
+		},
+		{
+			ID: MergeRoles, Name: "Merge roles", Priority: PriorityMergeRoles, Icon: "⛓",
+			Description: "Joins neighboring messages of one role. Results of tools are never joined.",
+			Fields:      []Field{separator}, Process: format(mergeRoles),
+		},
+		{
+			ID: ConvertSystem, Name: "Convert system messages", Priority: PriorityConvertSystem, Icon: "🔁", DefaultOff: true,
+			Description: "Makes user messages of system messages, where they stand.",
+			Process:     format(convertSystem),
+		},
+		{
+			ID: EnsureAlternation, Name: "Ensure alternation", Priority: PriorityEnsureAlternation, Icon: "⇄", DefaultOff: true,
+			Description: "Puts a filler between two messages of the user, or of the assistant.",
+			Fields:      []Field{fillers}, Process: format(ensureAlternation),
+		},
+		{
+			ID: FirstUser, Name: "First message from the user", Priority: PriorityFirstUser, Icon: "①", DefaultOff: true,
+			Description: "Puts a filler of the user before the first message that is no system message.",
+			Fields:      []Field{fillers}, Process: format(firstUser),
+		},
+	}
+	for i := range all {
+		all[i].Group, all[i].Core, all[i].Required, all[i].Adds = MessageFormatters, true, true, Session
+	}
+	return all
+}
+
+func checkFillers(v json.RawMessage) error {
+	dec := json.NewDecoder(bytes.NewReader(v))
+	dec.DisallowUnknownFields()
+	var f struct{ User, Assistant *string }
+	if err := dec.Decode(&f); err != nil {
+		return fmt.Errorf(`want an object like {"user": "…", "assistant": "…"}: %w`, err)
+	}
+	for _, s := range []*string{f.User, f.Assistant} {
+		if s != nil && strings.TrimSpace(*s) == "" {
+			return errors.New("a filler that says nothing is refused by the APIs that need one: want a text")
+		}
+	}
+	return nil
+}
+
+// format makes the function of a processor.
+func format(f formatter) func(context.Context, *Draft) error {
+	return func(_ context.Context, d *Draft) error {
+		var conf formatting
+		if err := d.Config(&conf); err != nil {
+			return err
+		}
+		d.Messages = f(d, conf, d.Messages)
+		return nil
+	}
+}
+
+// formatterOf returns the function of a formatter by its id; nil where it is
+// none.
+func formatterOf(id string) formatter {
+	switch id {
+	case MergeSystem:
+		return mergeSystem
+	case MergeRoles:
+		return mergeRoles
+	case ConvertSystem:
+		return convertSystem
+	case EnsureAlternation:
+		return ensureAlternation
+	case FirstUser:
+		return firstUser
+	}
+	return nil
+}
+
+func mergeSystem(d *Draft, f formatting, ms []Message) []Message {
+	n := 0
+	for n < len(ms) && ms[n].Role == artel.RoleSystem {
+		n++
+	}
+	if head := d.merge(ms[:n], f.separator()); len(head) < n {
+		return slices.Concat(head, ms[n:])
+	}
+	return ms
+}
+
+func mergeRoles(d *Draft, f formatting, ms []Message) []Message { return d.merge(ms, f.separator()) }
+
+func convertSystem(_ *Draft, _ formatting, ms []Message) []Message {
+	system := func(m Message) bool { return m.Role == artel.RoleSystem && !opaque(m.Parts) }
+	if !slices.ContainsFunc(ms, system) {
+		return ms
+	}
+	ms = slices.Clone(ms)
+	for i := range ms {
+		if system(ms[i]) {
+			ms[i].Role = artel.RoleUser
+		}
+	}
+	return ms
+}
+
+func ensureAlternation(d *Draft, f formatting, ms []Message) []Message {
+	var out []Message
+	from := 0
+	for i := 1; i < len(ms); i++ {
+		a, b := ms[i-1], ms[i]
+		speaks := a.Role == artel.RoleUser || a.Role == artel.RoleAssistant
+		if !speaks || a.Role != b.Role || opaque(a.Parts) || opaque(b.Parts) {
+			continue
+		}
+		role := artel.RoleAssistant
+		if a.Role == role {
+			role = artel.RoleUser
+		}
+		out = append(append(out, ms[from:i]...), d.filler(f, role, EnsureAlternation, i))
+		from = i
+	}
+	if from == 0 {
+		return ms
+	}
+	return append(out, ms[from:]...)
+}
+
+func firstUser(d *Draft, f formatting, ms []Message) []Message {
+	i := slices.IndexFunc(ms, func(m Message) bool { return m.Role != artel.RoleSystem })
+	if i < 0 || ms[i].Role == artel.RoleUser || opaque(ms[i].Parts) {
+		return ms
+	}
+	return slices.Insert(slices.Clone(ms), i, d.filler(f, artel.RoleUser, FirstUser, i))
+}
+
+// filler is a message of a role that says nothing. by and i make its id.
+func (d *Draft) filler(f formatting, r artel.Role, by string, i int) Message {
+	return Message{
+		ID: fmt.Sprintf("artel:%s-%d", by, i), Role: r, Parts: artel.Parts{artel.Text{Text: f.filler(r, d.Locale)}},
+		Origin: OriginFiller, Stability: Session,
+	}
+}
+
+// merge joins neighbors of one role. It returns ms itself where there are none.
+func (d *Draft) merge(ms []Message, separator string) []Message {
+	first := 1
+	for first < len(ms) && !mergeable(ms[first-1], ms[first]) {
+		first++
+	}
+	if first >= len(ms) {
+		return ms
+	}
+	out := append(make([]Message, 0, len(ms)), ms[:first-1]...)
+	for i := first - 1; i < len(ms); {
+		end := i + 1
+		for end < len(ms) && mergeable(ms[i], ms[end]) {
+			end++
+		}
+		if end == i+1 {
+			out = append(out, ms[i])
+		} else {
+			out = append(out, d.joined(ms[i:end], separator))
+		}
+		i = end
+	}
+	return out
+}
+
+func mergeable(a, b Message) bool {
+	return a.Role == b.Role && a.Role != artel.RoleTool && !opaque(a.Parts) && !opaque(b.Parts)
+}
+
+// joined makes one message of several, under the id of the first. Texts that
+// meet become one, with the separator between them; all other parts stay as
+// they are.
+func (d *Draft) joined(ms []Message, separator string) Message {
+	out := ms[0]
+	out.Origin, out.Parts, out.MergedFrom, out.history = OriginMerged, nil, nil, 0
+	for _, m := range ms {
+		if out.Agent != m.Agent {
+			out.Agent = ""
+		}
+		out.Stability = out.Stability.Least(m.Stability)
+		out.Parts = joinParts(out.Parts, m.Parts, separator)
+		out.history += d.historyTokens(m)
+		if len(m.MergedFrom) > 0 {
+			out.MergedFrom = append(out.MergedFrom, m.MergedFrom...)
+		} else {
+			out.MergedFrom = append(out.MergedFrom, m.ID)
+		}
+	}
+	return out
+}
+
+// joinParts appends b to a. What has no text adds no separator.
+func joinParts(a, b artel.Parts, separator string) artel.Parts {
+	b = without(b, func(p artel.Part) bool { t, ok := p.(artel.Text); return ok && t.Text == "" })
+	if len(a) > 0 && len(b) > 0 {
+		last, ok1 := a[len(a)-1].(artel.Text)
+		first, ok2 := b[0].(artel.Text)
+		if ok1 && ok2 {
+			a[len(a)-1] = artel.Text{Text: last.Text + separator + first.Text}
+			b = b[1:]
+		}
+	}
+	return append(a, b...)
+}
+
+// opaque reports whether the parts carry state that only means something to
+// the service that made it.
+func opaque(ps artel.Parts) bool {
+	return slices.ContainsFunc(ps, func(p artel.Part) bool {
+		switch p := p.(type) {
+		case artel.Reasoning:
+			return p.Opaque != nil
+		case artel.ToolCall:
+			return p.Opaque != nil
+		}
+		return false
+	})
+}
+
+// historyTokens are those of a message that come from the history.
+func (d *Draft) historyTokens(m Message) int {
+	switch m.Origin {
+	case OriginHistory:
+		return d.meter.message(m)
+	case OriginMerged:
+		return m.history
+	}
+	return 0
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+)
+
+const (
+	maxInventory = 50 // artifacts in the inventory
+	planTail     = 4  // the last quarter of what is shown of a long plan is its end
+)
+
+// reminder says the time, the plan and the inventory; "" where there is
+// nothing to say.
+func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
+	var sections []string
+	if !d.Now.IsZero() {
+		sections = append(sections, d.Locale.Say(phrase.ReminderTime, map[string]any{
+			"Time": d.Now.Format(time.RFC3339) + " (" + d.Now.Weekday().String() + ")",
+		}))
+	}
+	if d.Sources != nil {
+		plan, err := d.plan(ctx, conf.PlanLimit)
+		if err != nil {
+			return "", err
+		}
+		inventory, err := d.inventory(ctx, conf.Preview)
+		if err != nil {
+			return "", err
+		}
+		sections = append(sections, plan, inventory)
+	}
+	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
+	if len(sections) == 0 {
+		return "", nil
+	}
+	return "<system-reminder>\n" + strings.Join(sections, "\n\n") + "\n</system-reminder>", nil
+}
+
+func (d *Draft) plan(ctx context.Context, limit int) (string, error) {
+	text, a, ok, err := d.Sources.Plan(ctx, d.Owner, d.Conversation, d.At)
+	if err != nil {
+		return "", stage("read the task plan", err)
+	}
+	if !ok {
+		if !d.has("create_artifact") {
+			return "", nil
+		}
+		return d.Locale.Say(phrase.ReminderNoPlan, nil), nil
+	}
+	done, total := artel.PlanProgress(text)
+	head := d.Locale.Say(phrase.ReminderPlan, map[string]any{"Version": a.Version, "Done": done, "Total": total})
+	return fmt.Sprintf("%s\n<team_task_plan version=\"%d\">\n%s\n</team_task_plan>", head, a.Version, d.middleCut(text, limit)), nil
+}
+
+// middleCut leaves the beginning and the end of a text that is too long.
+func (d *Draft) middleCut(text string, limit int) string {
+	n := utf8.RuneCountInString(text)
+	if limit == 0 || n <= limit {
+		return text
+	}
+	r := []rune(text)
+	tail := limit / planTail
+	hint := d.Locale.Say(phrase.ReminderCut, map[string]any{"Count": n - limit, "ID": string(artel.TaskPlan)})
+	return string(r[:limit-tail]) + "\n" + hint + "\n" + string(r[n-tail:])
+}
+
+func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
+	items, err := d.Sources.Inventory(ctx, d.Owner, d.Conversation, d.At, preview)
+	if err != nil {
+		return "", stage("list the artifacts", err)
+	}
+	if len(items) == 0 {
+		if !d.has("list_artifacts") {
+			return "", nil
+		}
+		return d.Locale.Say(phrase.ReminderNoArtifacts, nil), nil
+	}
+	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // what is in use comes first
+		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	var b strings.Builder
+	b.WriteString(d.Locale.Say(phrase.ReminderInventory, map[string]any{"Count": len(items)}))
+	b.WriteString("\n<artifacts_inventory>\n")
+	for _, a := range items[:min(len(items), maxInventory)] {
+		entry(&b, a, preview)
+	}
+	if more := len(items) - maxInventory; more > 0 {
+		b.WriteString(d.Locale.Say(phrase.ReminderMore, map[string]any{"Count": more}) + "\n")
+	}
+	b.WriteString("</artifacts_inventory>")
+	return b.String(), nil
+}
+
+// entry writes one artifact: its facts, and of text the beginning.
+func entry(b *strings.Builder, a artel.Artifact, preview int) {
+	fmt.Fprintf(b, `<artifact_slice id="%s" version="%d" type="%s" source="%s" size="%s"`,
+		attribute(string(a.ID)), a.Version, attribute(a.MediaType), a.Source, phrase.Size(a.Size))
+	if a.Binary {
+		fmt.Fprintf(b, ` kind="%s"`, a.Kind)
+	} else if preview > 0 {
+		by := "none"
+		if int64(len(a.Preview)) < a.Size && utf8.RuneCountInString(a.Preview) >= preview {
+			by = "preview"
+		}
+		fmt.Fprintf(b, ` truncated_by="%s"`, by)
+	}
+	fmt.Fprintf(b, ">\n<title>%s</title>\n", attribute(oneLine(a.Title)))
+	if a.Preview != "" {
+		b.WriteString(a.Preview + "\n")
+	}
+	b.WriteString("</artifact_slice>\n")
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// attribute escapes s for an attribute or a title.
+func attribute(s string) string { return escaper.Replace(s) }
+
+// has reports whether the agent may call the tool.
+func (d *Draft) has(tool string) bool {
+	for _, t := range d.Tools {
+		if t.Name == tool {
+			return true
+		}
+	}
+	return false
+}

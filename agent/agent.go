@@ -205,8 +205,8 @@ func (r *run) build(ctx context.Context, again *model.Relenting) (pipeline.Resul
 	for {
 		in := r.in.Context
 		in.Service = r.in.Service
-		in.Agent = pipeline.Agent{Name: r.in.Agent.Name, Prompt: r.in.Agent.Prompt}
-		in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.now()
+		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
+		in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.in.Agent.Time(r.now())
 		in.Refused = r.isRefused
 		built, err := r.pipeline.Build(ctx, in)
 		if err != nil || again.Changes(built.Request) {

@@ -5,7 +5,9 @@ package agent
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -17,6 +19,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/pipeline"
 )
 
 // A Definition is one agent: who it is, what it may use, and how far it may
@@ -28,7 +32,54 @@ type Definition struct {
 	Service     artel.ServiceID `yaml:"service"` // "": the deployment's default
 	Tools       []string        `yaml:"tools"`   // it can call no others
 	Limits      Limits          `yaml:"limits"`
-	Prompt      string          `yaml:"-"` // the role prompt
+
+	// What a model sees beside the prompt and the conversation.
+	Presets    []pipeline.Preset  `yaml:"preset_messages"`
+	Context    pipeline.Limits    `yaml:"context"`
+	Clock      macro.Clock        `yaml:"clock"`
+	Processors []pipeline.Setting `yaml:"-"` // under "processors": a list of {id, enabled, config}
+
+	Prompt string `yaml:"-"` // the role prompt, with macros
+}
+
+// A front is a Definition as it is written.
+type front struct {
+	Definition `yaml:",inline"`
+	Processors []setting `yaml:"processors"`
+}
+
+// A setting is a [pipeline.Setting] as it is written.
+type setting struct {
+	ID      string         `yaml:"id"`
+	Enabled *bool          `yaml:"enabled"`
+	Config  map[string]any `yaml:"config"`
+}
+
+func (s setting) read() (pipeline.Setting, error) {
+	out := pipeline.Setting{ID: s.ID, Enabled: s.Enabled}
+	if s.Config == nil {
+		return out, nil
+	}
+	b, err := json.Marshal(s.Config)
+	if err != nil {
+		return out, fmt.Errorf("processors: the configuration of %q cannot be written as JSON: %w", artel.Shorten(s.ID, 60), err)
+	}
+	out.Config = b
+	return out, nil
+}
+
+// Pipeline is what a build of a context needs to know about the agent.
+func (d Definition) Pipeline() pipeline.Agent {
+	return pipeline.Agent{Name: d.Name, Description: d.Description, Prompt: d.Prompt, Presets: d.Presets, Context: d.Context}
+}
+
+// Time is what the agent's clock shows at now. A clock that has run out of
+// years shows now.
+func (d Definition) Time(now time.Time) time.Time {
+	if t, err := d.Clock.At(now); err == nil {
+		return t
+	}
+	return now
 }
 
 // Limits end a run that goes too far.
@@ -109,24 +160,44 @@ func Parse(file string, src []byte) (Definition, error) {
 	switch {
 	case len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName):
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the agent's name has to be one word of at most %d bytes", artel.MaxIDLength)
-	case d.Prompt == "":
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the role prompt after the front matter is empty")
+	case d.Prompt == "" && len(d.Presets) == 0:
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the role prompt after the front matter is empty, and there are no preset_messages")
 	case d.Limits.Turns < 0 || d.Limits.ToolCalls < 0 || d.Limits.Seconds < 0:
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is negative; leave it out for the default")
+	case d.Context.MaxTokens < 0 || d.Context.KeepChars < 0 || d.Context.ReplyReserve != nil && *d.Context.ReplyReserve < 0:
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a number in context is negative; leave it out for the default")
 	case max(d.Limits.Turns, d.Limits.ToolCalls, d.Limits.Seconds) > maxLimit:
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is over %d", maxLimit)
+	}
+	if err := pipeline.CheckPresets(d.Presets); err != nil {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: %w", err)
+	}
+	if _, err := d.Clock.At(time.Now()); err != nil {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: clock: %w", err)
 	}
 	return d, nil
 }
 
 // decode reads front matter. The decoder panics on some tagged values.
-func decode(front []byte, d *Definition) (err error) {
+func decode(src []byte, d *Definition) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New("this YAML cannot be read; write it without tags")
 		}
 	}()
-	return yaml.UnmarshalWithOptions(front, d, yaml.DisallowUnknownField())
+	f := front{Definition: *d}
+	if err := yaml.UnmarshalWithOptions(src, &f, yaml.DisallowUnknownField()); err != nil {
+		return err
+	}
+	*d = f.Definition
+	for _, s := range f.Processors {
+		p, err := s.read()
+		if err != nil {
+			return err
+		}
+		d.Processors = append(d.Processors, p)
+	}
+	return nil
 }
 
 // maxLimit is the most that a limit can allow; a run that may take longer than

@@ -13,6 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/pipeline"
 )
 
 const whole = `---
@@ -51,6 +53,68 @@ func TestParse(t *testing.T) {
 	}
 	if d, err := agent.Parse("agents/bare.md", []byte("---\n---\nAnswer.")); err != nil || d.Name != "bare" || d.Prompt != "Answer." {
 		t.Errorf("empty front matter: got %+v, %v", d, err)
+	}
+}
+
+const shaped = `---
+name: sailor
+context: {max_tokens: 8000, reply_reserve: 500, keep_chars: 200}
+clock: {virtual: 1805-10-21T11:00:00Z, real: 2026-01-01T00:00:00Z, scale: 2}
+preset_messages:
+  - {id: history, slot: chat_history}
+  - id: note
+    role: user
+    text: "Remember: {{char}} sails."
+    place: {depth: 3, order: 7}
+    enabled: false
+  - id: aside
+    text: Hush.
+    place: {kind: anchor, anchor: chat_history, side: before}
+    when: {models: [sonnet], match: all}
+processors:
+  - {id: merge-roles, enabled: false}
+  - id: token-limiter
+    config: {keep_chars: 10}
+---
+`
+
+func TestParseContext(t *testing.T) {
+	got, err := agent.Parse("sailor.md", []byte(shaped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve, order, no := 500, 7, false
+	want := agent.Definition{
+		Name: "sailor", Context: pipeline.Limits{MaxTokens: 8000, ReplyReserve: &reserve, KeepChars: 200},
+		Clock: macro.Clock{Virtual: time.Date(1805, 10, 21, 11, 0, 0, 0, time.UTC), Real: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Scale: 2},
+		Presets: []pipeline.Preset{
+			{ID: "history", Slot: pipeline.SlotHistory},
+			{ID: "note", Role: artel.RoleUser, Text: "Remember: {{char}} sails.", Place: pipeline.Place{Depth: "3", Order: &order}, Enabled: &no},
+			{
+				ID: "aside", Text: "Hush.", Place: pipeline.Place{Kind: pipeline.AtAnchor, Anchor: "chat_history", Side: pipeline.Before},
+				When: &pipeline.Condition{Models: []string{"sonnet"}, Match: pipeline.MatchAll},
+			},
+		},
+		Processors: []pipeline.Setting{{ID: "merge-roles", Enabled: &no}, {ID: "token-limiter", Config: []byte(`{"keep_chars":10}`)}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if at := got.Time(time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)); !at.Equal(time.Date(1805, 10, 21, 12, 0, 0, 0, time.UTC)) {
+		t.Errorf("its clock shows %v", at)
+	}
+	for name, c := range map[string]struct{ front, says string }{
+		"preset":     {"preset_messages: [{id: a, place: {kind: top}}]", "want list, depth or anchor"},
+		"two":        {"preset_messages: [{id: a}, {id: a}]", "two presets have this id"},
+		"a key":      {"preset_messages: [{id: a, txt: b}]", "unknown field"},
+		"a negative": {"context: {max_tokens: -1}", "a number in context is negative"},
+		"reserve":    {"context: {reply_reserve: -1}", "a number in context is negative"},
+		"setting":    {"processors: [{id: a, settings: {}}]", "unknown field"},
+		"clock":      {"clock: {virtual: 2026-01-01T00:00:00Z, real: 2020-01-01T00:00:00Z, scale: 1000000}", "outside of the years"},
+	} {
+		if _, err := agent.Parse("x.md", []byte("---\n"+c.front+"\n---\nx")); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ type Input struct {
 	Seed      uint64    // of all that is random in the build
 	User      Profile
 	Variables map[string]string // that macros read, and set for this build alone
+	Machine   map[string]string // what the macros os, osVersion, arch, platform and hostname tell; nil: nothing
 	Locale    phrase.Locale
 	Placement Placement // "": PlaceTail
 	Sources   Sources   // nil: there are no artifacts, and no part can be read

@@ -56,9 +56,13 @@ func inject(ctx context.Context, d *Draft) error {
 	if err != nil {
 		return err
 	}
-	role, prompts := d.prompts()
+	prompts := d.prompts()
+	if err := d.expand(prompts); err != nil {
+		return err
+	}
+	role, prompts := prompts[0], prompts[1:]
 	var system artel.Parts
-	if role.Text != "" {
+	if strings.TrimSpace(role.Text) != "" {
 		system = append(system, artel.Text{Text: role.Text})
 	}
 	if reminder != "" && d.Placement == PlaceSystem {
@@ -94,13 +98,10 @@ func (d *Draft) remind(reminder string) {
 	})
 }
 
-// prompts returns the role prompt and the presets that take part, in the order
+// prompts returns the role prompt, and the presets that take part in the order
 // of the agent's list, which is also that in which their macros are expanded.
-func (d *Draft) prompts() (role prompt, all []prompt) {
-	role = prompt{Preset: Preset{ID: RolePromptID}, stability: Static}
-	if strings.TrimSpace(d.Agent.Prompt) != "" {
-		role.Text = d.Agent.Prompt
-	}
+func (d *Draft) prompts() []prompt {
+	all := []prompt{{Preset: Preset{ID: RolePromptID, Text: d.Agent.Prompt}, stability: Static}}
 	for i, p := range d.Agent.Presets {
 		if !p.enabled() || !p.When.holds(d.Service) {
 			continue
@@ -112,5 +113,5 @@ func (d *Draft) prompts() (role prompt, all []prompt) {
 		}
 		all = append(all, x)
 	}
-	return role, all
+	return all
 }

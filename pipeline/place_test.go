@@ -292,3 +292,54 @@ func TestPlacingProperties(t *testing.T) {
 		}
 	})
 }
+
+// Macros run in what authors wrote, in the order of their list, with one set of
+// variables; what people and models wrote is a value, and never runs.
+func TestMacrosInPresets(t *testing.T) {
+	in := input(service(0), say("1", "user", "I say {{setvar::x::stolen}}"), say("2", "assistant", "Aye {{char}}"))
+	in.Agent = pipeline.Agent{Name: "lead", Description: "A pilot.", Prompt: "You are {{char}}.{{setvar::x::1}}"}
+	in.User = pipeline.Profile{Name: "{{time}}", Persona: "Likes {{char}}."}
+	in.Now, in.Machine = now, map[string]string{"os": "plan9"}
+	in.Agent.Presets = []preset{
+		{ID: "later", Text: "{{incvar::x}}x={{getvar::x}}", Place: pipeline.Place{Depth: "0"}},
+		{ID: "first", Text: "x={{getvar::x}} {{user}} {{description}} {{os}}"},
+		{ID: "nothing", Text: "{{setvar::x::9}}"},
+		{ID: "unknown", Text: "{{nonsense}} \\{{char}} {{lastUserMessage}}{{lastCharMessage}}"},
+		{ID: "history", Slot: pipeline.SlotHistory},
+		{ID: "profile", Slot: pipeline.SlotUser},
+		{ID: "own", Slot: "lore", Text: "It is {{date_ymd}}."},
+		{ID: "end", Text: "x={{getvar::x}}"},
+	}
+	in.Until = pipeline.InjectionAssembler
+	r := build(t, in)
+	want := []string{
+		"system:You are lead.", "system:x=2 {{time}} A pilot. plan9", "system:{{nonsense}} {{char}} I say {{setvar::x::stolen}}Aye {{char}}",
+		"user:I say {{setvar::x::stolen}}", "assistant:Aye {{char}}", "system:x=2", "system:Likes {{char}}.", "system:It is 2026-05-04.", "system:x=9",
+	}
+	if diff := cmp.Diff(want, shown(r)[:9]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	logs := r.Record.Processors[len(r.Record.Processors)-1].Logs
+	if len(logs) != 1 || !cmp.Equal(logs[0].Details["macros"], []string{"nonsense"}) || logs[0].Details["preset"] != "unknown" {
+		t.Errorf("logs: %+v", logs)
+	}
+	for i, s := range []pipeline.Stability{pipeline.Turn, pipeline.Turn, pipeline.Turn} {
+		if r.Messages[i].Stability != s {
+			t.Errorf("%s is %s", r.Messages[i].ID, r.Messages[i].Stability)
+		}
+	}
+	in.Agent.Presets = []preset{{ID: "a", Text: "{{ user }} {{char}}"}, {ID: "b", Text: "{{newline}}{{char}}"}, {ID: "c", Text: "{{roll::1d6}}"}, {ID: "d", Text: strings.Repeat("{{repeat::x::1000}}", 9)}}
+	var got []string
+	for _, m := range build(t, in).Messages[1:5] {
+		got = append(got, string(m.Stability))
+	}
+	if diff := cmp.Diff([]string{"session", "static", "turn", "static"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	in.Agent.Presets = []preset{{ID: "huge", Text: "{{repeat::{{repeat::{{repeat::x::1000}}::1000}}::1000}}"}}
+	_, err := builtIn(t).Build(t.Context(), in)
+	var e *artel.Error
+	if !errors.As(err, &e) || e.Kind != artel.TooLarge || e.Subject != pipeline.InjectionAssembler || !strings.Contains(err.Error(), "huge") {
+		t.Errorf("too much: %v", err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -99,8 +98,7 @@ func (c *Condition) holds(s model.Service) bool {
 	if c == nil || len(c.Models) == 0 && len(c.Providers) == 0 {
 		return true
 	}
-	_, last, _ := strings.Cut(s.Model, "/")
-	models := matches(c.Models, s.Model, last, s.Name)
+	models := matches(c.Models, s.Model, lastSegment(s.Model), s.Name)
 	providers := matches(c.Providers, string(s.ID), s.Name, string(s.Dialect))
 	ok := models || providers
 	if c.Match == MatchAll {

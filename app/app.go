@@ -182,6 +182,7 @@ type core struct {
 	caller     *model.Caller
 	reload     func(context.Context) error
 	engine     *agent.Engine
+	counter    *token.Counter
 	web        *http.Client
 	shown      tool.Shown
 	maxText    int // bytes of the text of an artifact
@@ -227,7 +228,8 @@ func newCore(c Config) (*core, error) {
 			}
 		}
 	}
-	registry, err := pipeline.NewRegistry(token.NewCounter(), pipeline.BuiltIn()...)
+	k.counter = token.NewCounter()
+	registry, err := pipeline.NewRegistry(k.counter, pipeline.BuiltIn()...)
 	if err != nil {
 		return nil, err
 	}

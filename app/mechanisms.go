@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel/picture"
 	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/token"
 )
 
 // Mechanisms are the use cases without state: bytes or text come in, an answer
@@ -132,6 +133,18 @@ func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o
 	}
 	return edit.Apply(ctx, text, edits, o)
 }
+
+// CountTokens returns how many tokens a text has in a vocabulary; see
+// [token.Counter.Count].
+func (m *Mechanisms) CountTokens(vocabulary, text string) (int, error) {
+	return m.counter.Count(vocabulary, text)
+}
+
+// A Vocabulary says how well counts in it are known.
+type Vocabulary = token.Vocabulary
+
+// Vocabularies returns those that tokens are counted in, the exact ones first.
+func (m *Mechanisms) Vocabularies() []Vocabulary { return token.Known() }
 
 // A spool is a request body on disk, so that it is never whole in memory.
 type spool struct {

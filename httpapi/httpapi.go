@@ -70,6 +70,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.toolResults()
 	f.models()
 	f.mechanisms()
+	f.tokens()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")

@@ -39,6 +39,7 @@ GET    /findings
 GET    /gc
 GET    /runs/{rid}
 GET    /services
+GET    /tokens/vocabularies
 GET    /tools
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
@@ -58,6 +59,7 @@ POST   /route
 POST   /runs/{rid}/cancel
 POST   /services/reload
 POST   /services/{id}/probe
+POST   /tokens/count
 PUT    /conversations/{cid}/artifacts/{id}
 `
 
@@ -156,6 +158,8 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
 		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},
 		{"POST", "/media/detect", "/media/detect", png, "200"},
+		{"POST", "/tokens/count", "/tokens/count", `{"text":"a"}`, "200"},
+		{"GET", "/tokens/vocabularies", "/tokens/vocabularies", nil, "200"},
 		{"POST", "/route", "/route", png, "200"},
 		{"POST", "/edit", "/edit", `{"content":"a","edits":[{"old":"a","new":"b"}]}`, "200"},
 		{"POST", "/edit", "/edit", `{"content":"a","edits":[{"old":"zzz","new":"b"}]}`, "200"},

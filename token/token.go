@@ -6,8 +6,10 @@
 // and counts of longer texts are remembered by their digest, because a context
 // is built from the same messages again and again.
 //
-// Which vocabulary a model uses is not known here. For models whose vocabulary
-// is not public, o200k_base is an estimate.
+// Counts in the vocabularies of OpenAI are exact. Those of other families are
+// estimates, each with its source and its measured error; see [Known]. Which
+// vocabulary a model uses is said by the catalog of package model. What media
+// cost is said by [Media].
 package token
 
 import (
@@ -22,7 +24,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The vocabularies. Characters counts Unicode code points; the others are
+// The exact vocabularies. Characters counts Unicode code points; the others are
 // those of OpenAI's tiktoken.
 const (
 	O200k      = "o200k_base"
@@ -31,7 +33,34 @@ const (
 )
 
 // Vocabularies returns the names that [Counter.Count] knows.
-func Vocabularies() []string { return []string{O200k, Cl100k, Characters} }
+func Vocabularies() []string {
+	var names []string
+	for _, v := range Known() {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// A Vocabulary says how well counts in it are known.
+type Vocabulary struct {
+	Name   string
+	Exact  bool
+	Error  float64 // of an estimate: the mean over many texts of its amount, as a part of the count
+	Source string  // what it is counted by, or was measured against
+}
+
+// Known returns all vocabularies, those that are exact first.
+func Known() []Vocabulary {
+	known := []Vocabulary{
+		{O200k, true, 0, "OpenAI's tiktoken"},
+		{Cl100k, true, 0, "OpenAI's tiktoken"},
+		{Characters, true, 0, "Unicode code points"},
+	}
+	for _, e := range estimates() {
+		known = append(known, Vocabulary{e.name, false, e.err, e.source})
+	}
+	return known
+}
 
 const (
 	cacheMin     = 64    // bytes of text from which looking up beats counting
@@ -42,18 +71,25 @@ const (
 // process: a loaded vocabulary takes about twenty megabytes.
 type Counter struct {
 	o200k, cl100k func() (*table, error)
+	estimates     map[string]estimate
 	seeds         [2]maphash.Seed
 	seen          cache
 }
 
 // NewCounter returns a counter that has loaded nothing yet.
 func NewCounter() *Counter {
-	return &Counter{
+	c := &Counter{
 		o200k:  lazy(tokenizer.O200kBase, splitO200k),
 		cl100k: lazy(tokenizer.Cl100kBase, splitCl100k),
 		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		seen:   cache{limit: cacheEntries},
+
+		estimates: make(map[string]estimate),
 	}
+	for _, e := range estimates() {
+		c.estimates[e.name] = e
+	}
+	return c
 }
 
 func lazy(e tokenizer.Encoding, split splitter) func() (*table, error) {
@@ -66,12 +102,17 @@ func lazy(e tokenizer.Encoding, split splitter) func() (*table, error) {
 // that was counted lately the time to digest it. An unknown vocabulary is of
 // kind Invalid.
 func (c *Counter) Count(vocabulary, text string) (int, error) {
-	var load func() (*table, error)
-	switch vocabulary {
-	case Characters:
+	if vocabulary == Characters {
 		return utf8.RuneCountInString(text), nil
+	}
+	base := vocabulary
+	by, estimated := c.estimates[vocabulary]
+	if estimated {
+		base = by.base
+	}
+	load := c.o200k
+	switch base {
 	case O200k:
-		load = c.o200k
 	case Cl100k:
 		load = c.cl100k
 	default:
@@ -89,7 +130,12 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 	if err != nil {
 		return 0, &artel.Error{Op: "token.Count", Kind: artel.Internal, Err: fmt.Errorf("loading %s: %w", vocabulary, err)}
 	}
-	n := v.count(valid(text))
+	n := 0
+	if estimated {
+		n = by.of(v.byScript(valid(text)))
+	} else {
+		n = v.count(valid(text))
+	}
 	if len(text) >= cacheMin {
 		c.seen.put(key, n)
 	}

@@ -91,7 +91,7 @@ func newRoot() *cobra.Command {
 		serveCommand(&g), chatCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
-		detectCommand(&g), routeCommand(&g), modelsCommand(&g),
+		detectCommand(&g), routeCommand(&g), tokensCommand(&g), modelsCommand(&g),
 		gcCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root

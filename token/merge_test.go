@@ -5,10 +5,14 @@ package token
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// loaded returns the one counter of the tests that look inside.
+var loaded = sync.OnceValue(NewCounter)
 
 // naive merges as the algorithm is told: it returns the ends of the tokens.
 func naive(v *table, s string) []int {
@@ -35,7 +39,7 @@ func naive(v *table, s string) []int {
 // TestMerging holds the three ways of merging to the plain one. They cannot be
 // told apart from outside, where only a long piece takes another.
 func TestMerging(t *testing.T) {
-	v, err := NewCounter().o200k()
+	v, err := loaded().o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func TestMerging(t *testing.T) {
 // TestWindowsHold: the windows of production do not have to be made larger for
 // anything that is likely, which would take time and memory.
 func TestWindowsHold(t *testing.T) {
-	v, err := NewCounter().o200k()
+	v, err := loaded().o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +92,7 @@ func TestWindowsHold(t *testing.T) {
 
 // TestSeamsAreSeen: windows that are too small to merge rightly report it.
 func TestSeamsAreSeen(t *testing.T) {
-	v, err := NewCounter().o200k()
+	v, err := loaded().o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +103,7 @@ func TestSeamsAreSeen(t *testing.T) {
 }
 
 func TestTablesAreWhole(t *testing.T) {
-	c := NewCounter()
+	c := loaded()
 	for name, tt := range map[string]struct {
 		load func() (*table, error)
 		want int

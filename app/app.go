@@ -50,6 +50,7 @@ type Config struct {
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
 	Files     FileOptions
+	Gateway   GatewayOptions
 	Web       *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
 	// Services; nil: they cannot be reloaded.
@@ -89,6 +90,7 @@ type App struct {
 	Answers       *Answers
 	Imports       *Imports
 	Storage       *Storage
+	Gateway       *Gateway
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -113,6 +115,7 @@ func New(c Config) (*App, error) {
 		Answers: &Answers{k},
 		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage: &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
+		Gateway: newGateway(k, c),
 	}, nil
 }
 
@@ -183,6 +186,7 @@ type core struct {
 	reload     func(context.Context) error
 	engine     *agent.Engine
 	counter    *token.Counter
+	contexts   *pipeline.Registry
 	web        *http.Client
 	shown      tool.Shown
 	maxText    int // bytes of the text of an artifact
@@ -233,6 +237,7 @@ func newCore(c Config) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.contexts = registry
 	k.caller = model.NewCaller(c.Providers, c.Options.Caller)
 	k.renditions = rendition.New(rendition.Config{
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,

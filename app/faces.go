@@ -5,6 +5,7 @@ package app
 import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store"
@@ -56,6 +57,8 @@ type (
 	ProbeOf = probe.Result
 	// A Stated is a yes or no about a service, and who said it.
 	Stated = model.Fact[bool]
+	// Settled is what takes the place of a piece of media in a request.
+	Settled = pipeline.Settled
 	// A ToolSpec is what a tool says of itself.
 	ToolSpec = model.ToolSpec
 	// A ToolResult is the outcome of a tool call.

@@ -49,7 +49,7 @@ func textType(head []byte, charset string, cut bool) string {
 		return "text/plain"
 	}
 	name, _, _ := strings.Cut(found.String(), ";")
-	switch name = canonical(name); name {
+	switch name = Canonical(name); name {
 	case "text/csv", "text/tab-separated-values", "application/json":
 		return "text/plain" // the checks above know better
 	}

@@ -35,7 +35,7 @@ func TestMayBeNamedHidesNothing(t *testing.T) {
 			t.Fatal("the library broke")
 		}
 		name, _, _ := strings.Cut(found.String(), ";")
-		if !mayBeNamed(body) && isText(canonical(name)) && !strings.HasPrefix(name, "text/plain") && name != "text/csv" && name != "text/tab-separated-values" {
+		if !mayBeNamed(body) && isText(Canonical(name)) && !strings.HasPrefix(name, "text/plain") && name != "text/csv" && name != "text/tab-separated-values" {
 			t.Errorf("%.40q would be %s", b, name)
 		}
 	}

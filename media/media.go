@@ -206,7 +206,7 @@ func nameEmpty(info artel.MediaInfo, declared, filename string) artel.MediaInfo 
 func nameText(info artel.MediaInfo, declared, filename string, v textVerdict, head []byte) artel.MediaInfo {
 	info.Kind, info.Charset, info.Confidence = artel.KindText, v.charset, v.confidence
 	if isText(declared) {
-		info.MediaType, info.DetectedBy = canonical(declared), artel.FromDeclared
+		info.MediaType, info.DetectedBy = Canonical(declared), artel.FromDeclared
 		return info
 	}
 	if t := textExtension(filename); t != "" {
@@ -236,7 +236,7 @@ func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) art
 		by         artel.MediaSource
 		confidence float64
 	}{
-		{canonical(declared), artel.FromDeclared, told},
+		{Canonical(declared), artel.FromDeclared, told},
 		{binaryExtension(filename), artel.FromExtension, supposed},
 	}
 	for _, c := range claims {

@@ -67,7 +67,7 @@ func signature(head []byte, text textVerdict) signed {
 	case "video/x-ms-asf":
 		name, tracks = asf(head)
 	}
-	return signed{mediaType: canonical(name), strong: strong(name, head), tracks: tracks}
+	return signed{mediaType: Canonical(name), strong: strong(name, head), tracks: tracks}
 }
 
 // lookUp asks the library. It reads what anybody may have sent, and must not

@@ -49,9 +49,9 @@ func saysNothing(mediaType string) bool {
 	return false
 }
 
-// canonical maps the names that are about to name bytes to the registered or
+// Canonical maps the names that are about to name bytes to the registered or
 // most common one.
-func canonical(mediaType string) string {
+func Canonical(mediaType string) string {
 	switch mediaType {
 	case "image/jpg", "image/pjpeg":
 		return "image/jpeg"
@@ -191,7 +191,7 @@ var archives = [...]string{
 // dot, e.g. ".jpg"; "" where there is none.
 func Extension(mediaType string) string {
 	clean, _ := cleanType(mediaType)
-	return extensionOf(canonical(clean))
+	return extensionOf(Canonical(clean))
 }
 
 func extensionIn(filename string) string {

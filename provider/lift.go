@@ -91,6 +91,9 @@ type Lifting struct {
 // [*artel.Error] with one of the codes of this package, or that of r or of the
 // sink.
 func Lift(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Lifting, error) {
+	if again, ok := r.(*lifted); ok {
+		return &again.lifting, nil
+	}
 	if o.MaxText <= 0 {
 		o.MaxText = 32 << 20
 	}
@@ -99,8 +102,12 @@ func Lift(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Liftin
 	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
+	window := lookAhead
+	if m, ok := r.(interface{ Len() int }); ok {
+		window = min(window, m.Len()+1) // all of it is in memory, and needs little beside
+	}
 	l := lifter{
-		ctx: ctx, in: bufio.NewReaderSize(r, lookAhead), rule: rule, options: o,
+		ctx: ctx, in: bufio.NewReaderSize(r, window), rule: rule, options: o,
 		lifting: Lifting{mark: "lifted:" + hex.EncodeToString(nonce[:]) + ":"},
 	}
 	if err := l.run(); err != nil {
@@ -162,6 +169,26 @@ func liftText(head, encoded string) Lifted {
 		return Lifted{Bad: true, head: head}
 	}
 	return Lifted{Digest: artel.NewDigest(sha256.Sum256(b)), Size: int64(len(b)), head: head}
+}
+
+// Add puts bytes among the payloads and returns their mark, which stands in a
+// string of the JSON where they are meant. head is what comes before the base64:
+// a data URL up to its comma, or nothing.
+func (l *Lifting) Add(head string, d artel.Digest, size int64) string {
+	l.items = append(l.items, Lifted{Digest: d, Size: size, head: head})
+	return l.mark + strconv.Itoa(len(l.items)-1)
+}
+
+// Reader returns a reader of text, which was made of the JSON of l, for the
+// Decode of a wing: there the marks are known, and nothing is lifted again.
+func (l *Lifting) Reader(text []byte) io.Reader {
+	return &lifted{*bytes.NewReader(text), Lifting{text: text, mark: l.mark, items: l.items}}
+}
+
+// lifted is JSON that was lifted before.
+type lifted struct {
+	bytes.Reader
+	lifting Lifting
 }
 
 // Elided returns the JSON with each payload replaced by its digest and size.
@@ -389,7 +416,7 @@ func escaped(s []byte) bool {
 // peek returns what comes next in the string at hand, n bytes at most, and
 // whether the string goes on after it.
 func (l *lifter) peek(n int) (b []byte, more bool, err error) {
-	b, err = l.in.Peek(n)
+	b, err = l.in.Peek(min(n, l.in.Size()))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err
 	}

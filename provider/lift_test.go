@@ -180,3 +180,35 @@ func FuzzLift(f *testing.F) {
 		}
 	})
 }
+
+// TestLiftedAgain: a request that was lifted is decoded without its bytes, with
+// what was added to it.
+func TestLiftedAgain(t *testing.T) {
+	t.Parallel()
+	rule := func(path []string) provider.Payload {
+		if path[len(path)-1] == "url" {
+			return provider.DataURL
+		}
+		return provider.NoPayload
+	}
+	l, err := provider.Lift(t.Context(), strings.NewReader(`{"url":"data:image/png;base64,AAAA"}`), rule, provider.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := artel.NewDigest([32]byte{7})
+	text := bytes.Replace(l.JSON(), []byte("}"), []byte(`,"more":"`+l.Add("data:audio/wav;base64,", d, 3)+`"}`), 1)
+	again, err := provider.Lift(t.Context(), l.Reader(text), rule, provider.DecodeOptions{MaxText: 1})
+	if err != nil || !bytes.Equal(again.JSON(), text) || len(again.Payloads()) != 2 {
+		t.Fatalf("%s, %v", again.JSON(), err)
+	}
+	var got map[string]string
+	if err := json.Unmarshal(again.JSON(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if m, mediaType, ok := again.DataURL(got["more"]); !ok || m.Digest != d || m.Size != 3 || mediaType != "audio/wav" {
+		t.Errorf("%+v, %q, %v", m, mediaType, ok)
+	}
+	if n := again.Body(text, nil).Len(); n != int64(len(`{"url":"data:image/png;base64,AAAA","more":"data:audio/wav;base64,AAAA"}`)) {
+		t.Errorf("the body has %d bytes", n)
+	}
+}

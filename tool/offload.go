@@ -111,6 +111,7 @@ type Excerpt struct {
 	Head, Tail string // its beginning and its end
 	Left       int    // characters between them
 	Lines      int    // of the whole text
+	Characters int    // likewise
 	Shape      string // what is in it, in a few words; may be empty
 }
 
@@ -129,7 +130,7 @@ func (s Shown) Excerpt(text, mediaType string) Excerpt {
 		lines--
 	}
 	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
-	return Excerpt{Head: head, Tail: tail, Left: left, Lines: lines, Shape: shape(text, mediaType)}
+	return Excerpt{Head: head, Tail: tail, Left: left, Lines: lines, Characters: utf8.RuneCountInString(text), Shape: shape(text, mediaType)}
 }
 
 // String is the excerpt behind what introduces it.

@@ -71,8 +71,9 @@ type config struct {
 		Service artel.ServiceID `yaml:"service"` // one that sees
 		Prompt  string          `yaml:"prompt"`  // what it is asked about each picture
 	} `yaml:"caption"`
-	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
-	Log    struct {
+	Gateway gatewayConfig `yaml:"gateway"`
+	Locale  string        `yaml:"locale"` // of texts for models: en (default) or zh
+	Log     struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
 	} `yaml:"log"`
 
@@ -195,6 +196,9 @@ func (c *config) check() error {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("files.public_base: want an address like https://cdn.example/files, without a query")
 		}
+	}
+	if err := c.Gateway.check(); err != nil {
+		return err
 	}
 	t := c.Transcription
 	switch {

@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
@@ -80,6 +81,10 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	door, err := o.config.gateway()
+	if err != nil {
+		return err
+	}
 	db, blobs, err := s.openData(ctx, o)
 	if err != nil {
 		return err
@@ -91,13 +96,13 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.http = modelClient()
 	s.nameModels(ctx)
+	providers := map[model.Dialect]model.Provider{
+		model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
+		model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
+	}
 	s.app, err = app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents,
-		Providers: map[model.Dialect]model.Provider{
-			model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
-			model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
-		},
-		Reload: s.reload,
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Providers: providers,
+		Reload: s.reload, Gateway: door,
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
@@ -125,16 +130,21 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
 	s.handler = httpapi.Guard(faces(
+		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Log: s.log}),
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
 		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))
 	return nil
 }
 
-// faces divides the paths between the API and the page. It is no ServeMux,
+// faces divides the paths between the gateway, the API and the page. It is no ServeMux,
 // which would answer unclean paths itself, and not as a problem.
-func faces(api, page http.Handler) http.Handler {
+func faces(door, api, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gateway.Serves(r.URL.Path) {
+			door.ServeHTTP(w, r)
+			return
+		}
 		if strings.HasPrefix(r.URL.Path, httpapi.Base+"/") || r.URL.Path == "/healthz" {
 			api.ServeHTTP(w, r)
 			return

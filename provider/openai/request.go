@@ -19,7 +19,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, payloads, o)
+	lifting, err := provider.Lift(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, large("", "The request is too large: "+err.Error()+".")
@@ -43,8 +43,8 @@ func unparsed(err error) *APIError {
 	return Bad("", "", "We could not parse the JSON body of your request. (%v)", err)
 }
 
-// payloads is the dialect's [provider.Rule].
-func payloads(path []string) provider.Payload {
+// Payloads is the dialect's [provider.Rule].
+func Payloads(path []string) provider.Payload {
 	if len(path) != 6 || path[0] != "messages" || path[2] != "content" {
 		return provider.NoPayload
 	}

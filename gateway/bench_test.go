@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/fake"
+	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+// A bench is a gateway before two services: "chat", which speaks the Chat
+// Completions dialect and is played by upstream, and "other", which speaks
+// another and is played by a function.
+type bench struct {
+	t        *testing.T
+	url      string
+	app      *app.App
+	blobs    blob.Store
+	registry *model.Registry
+	upstream http.Handler
+	answer   func(context.Context, *model.Request) iter.Seq2[model.Delta, error]
+
+	mu       sync.Mutex
+	sent     [][]byte // bodies that the service got
+	headers  []http.Header
+	asked    []*model.Request // that the other got
+	entries  []gateway.Entry
+	finished chan struct{}
+}
+
+// Generate implements [model.Provider] for the other service.
+func (b *bench) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	b.mu.Lock()
+	b.asked = append(b.asked, r)
+	b.mu.Unlock()
+	return b.answer(ctx, r)
+}
+
+// sees is what a service takes whose model sees and reads PDF.
+func sees() model.Capabilities {
+	c := model.TextOnly()
+	c.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
+	return c
+}
+
+type setup struct {
+	options  app.GatewayOptions
+	services func([]model.Service) []model.Service
+	shown    int
+	caller   model.CallerOptions
+}
+
+func newBench(t *testing.T, setups ...setup) *bench {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	b := &bench{t: t, blobs: blob.NewMemory(), answer: fake.Echo, finished: make(chan struct{}, 10_000)}
+	b.upstream = fake.OpenAI(fake.Options{Open: true})
+	up := httptest.NewServer(http.HandlerFunc(b.tap))
+	t.Cleanup(up.Close)
+	services := []model.Service{
+		{ID: "chat", Dialect: model.OpenAI, BaseURL: up.URL + "/v1", Model: "upstream-model", APIKey: "sk-upstream-key", Capabilities: sees()},
+		{ID: "other", Dialect: model.Anthropic, BaseURL: up.URL, Model: "other-model", Capabilities: sees()},
+		{ID: "text", Dialect: model.OpenAI, BaseURL: up.URL + "/v1", Model: "text-model", Capabilities: model.TextOnly()},
+	}
+	services[1].Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromDialect}
+	var s setup
+	if len(setups) > 0 {
+		s = setups[0]
+	}
+	if s.services != nil {
+		services = s.services(services)
+	}
+	s.caller.Backoff = time.Millisecond
+	b.registry = model.NewRegistry(services, "chat")
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(client.CloseIdleConnections)
+	chat := openai.New(openai.Options{Client: client, Blobs: b.blobs})
+	log := slog.New(slog.DiscardHandler)
+	config := app.Config{
+		Store: db, Blobs: b.blobs, Bell: event.NewBell(), Services: b.registry,
+		Providers: map[model.Dialect]model.Provider{model.OpenAI: chat, model.Anthropic: b},
+		Gateway:   s.options,
+		Options:   app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
+	}
+	config.Files.Shown.Characters = s.shown
+	if b.app, err = app.New(config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.app.Close(context.Background()) })
+	g := httptest.NewServer(gateway.New(b.app, gateway.Options{
+		Forwarders: map[model.Dialect]provider.Forwarder{model.OpenAI: chat}, Log: log,
+		Tell: func(e gateway.Entry) {
+			b.mu.Lock()
+			b.entries = append(b.entries, e)
+			b.mu.Unlock()
+			b.finished <- struct{}{}
+		},
+	}))
+	t.Cleanup(g.Close)
+	b.url = g.URL
+	return b
+}
+
+func (b *bench) tap(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	b.mu.Lock()
+	b.sent, b.headers = append(b.sent, body), append(b.headers, r.Header)
+	up := b.upstream
+	b.mu.Unlock()
+	if r.ContentLength != int64(len(body)) || r.Header.Get("Content-Length") == "" && r.ContentLength < 0 {
+		b.t.Errorf("the request has Content-Length %d and %d bytes", r.ContentLength, len(body))
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	up.ServeHTTP(w, r)
+}
+
+// post sends a request and returns the answer's status and body.
+func (b *bench) post(path, body string, header ...string) (int, string) {
+	b.t.Helper()
+	resp := b.send(b.t.Context(), path, body, header...)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatalf("the answer broke off: %v after %q", err, got)
+	}
+	<-b.finished
+	return resp.StatusCode, string(got)
+}
+
+func (b *bench) send(ctx context.Context, path, body string, header ...string) *http.Response {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resp
+}
+
+// last is the body that the service got last.
+func (b *bench) last() string {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.sent) == 0 {
+		b.t.Fatal("the service was not asked")
+	}
+	return string(b.sent[len(b.sent)-1])
+}
+
+func (b *bench) calls() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.sent)
+}
+
+// entry is the last of the log.
+func (b *bench) entry() gateway.Entry {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.entries) == 0 {
+		b.t.Fatal("nothing was told")
+	}
+	return b.entries[len(b.entries)-1]
+}
+
+// did are the changes of the last entry.
+func (b *bench) did() []string {
+	var out []string
+	for _, c := range b.entry().Changes {
+		out = append(out, c.Did)
+	}
+	return out
+}
+
+// picture is a PNG of some size, other for each n.
+func picture(side int, n uint8) []byte {
+	img := image.NewGray(image.Rect(0, 0, side, side))
+	for i := range img.Pix {
+		img.Pix[i] = uint8(i) ^ n
+	}
+	img.SetGray(0, 0, color.Gray{n})
+	var out bytes.Buffer
+	_ = png.Encode(&out, img) // to memory
+	return out.Bytes()
+}
+
+func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+func dataURL(b []byte) string { return "data:image/png;base64," + encoded(b) }
+
+func quoted(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string
+	return strings.TrimSpace(b.String())
+}
+
+// asks is a request of one user message.
+func asks(service string, more string) string {
+	return `{"model":"` + service + `","messages":[{"role":"user","content":"hi"}]` + more + `}`
+}
+
+// toolTurn is a request in which a tool was called with some results.
+func toolTurn(service string, contents ...string) string {
+	var calls, results []string
+	for i, c := range contents {
+		id := "call_" + strconv.Itoa(i+1)
+		calls = append(calls, `{"id":"`+id+`","type":"function","function":{"name":"look","arguments":"{}"}}`)
+		results = append(results, `{"role":"tool","tool_call_id":"`+id+`","content":`+c+`}`)
+	}
+	return `{"model":"` + service + `","messages":[{"role":"user","content":"look"},{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]},` +
+		strings.Join(results, ",") + `]}`
+}
+
+func errorOf(t *testing.T, body string) (message, code string) {
+	t.Helper()
+	var e struct {
+		Error struct {
+			Message, Type string
+			Code          *string
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &e); err != nil || e.Error.Message == "" || e.Error.Type == "" {
+		t.Fatalf("no error of the dialect: %v: %s", err, body)
+	}
+	if e.Error.Code != nil {
+		code = *e.Error.Code
+	}
+	return e.Error.Message, code
+}
+
+// has reports whether all of want are in got, as often as they are in want.
+func has(got []string, want ...string) bool {
+	for _, w := range want {
+		i := slices.Index(got, w)
+		if i < 0 {
+			return false
+		}
+		got = slices.Delete(slices.Clone(got), i, i+1)
+	}
+	return true
+}
+
+// completion is an answer that is not streamed.
+const completion = `{"id":"x1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"ok","x":[1.0]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
+
+// says is a service that takes everything and answers with body.
+func says(body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, body)
+	})
+}

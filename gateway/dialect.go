@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"iter"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// A dialect is what the gateway knows of an API that clients speak. It has no
+// state.
+type dialect interface {
+	reading
+	speaking
+	form
+}
+
+// reading is how requests of a dialect are understood.
+type reading interface {
+	name() model.Dialect
+	// payloads is the dialect's [provider.Rule].
+	payloads(path []string) provider.Payload
+	// scan finds what the rules are about, in JSON that is valid.
+	scan(text string) layout
+	// decode reads a request that was lifted, whose payloads are no longer looked
+	// at. The error is a *fault for what the client did wrong.
+	decode(ctx context.Context, r io.Reader) (call, error)
+}
+
+// A call is a request that was decoded.
+type call interface {
+	// neutral is the request without its dialect, a new one each time.
+	neutral() *model.Request
+	// whole is the answer that is not streamed, of a model by the name that the
+	// client used.
+	whole(name string, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
+	// stream writes the answer as events; an error among the deltas is told as
+	// the dialect does, and returned.
+	stream(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
+}
+
+// speaking is how answers of a dialect are told and understood.
+type speaking interface {
+	// refuse is the body of an error.
+	refuse(f *fault) []byte
+	// broken is the event that ends a stream which cannot go on.
+	broken(f *fault) []byte
+	// sees looks at one event of a stream.
+	sees(event []byte) verdict
+	// whole looks at an answer that is not streamed. It is false where that is
+	// an error.
+	whole(body []byte) (artel.Usage, bool)
+	// usage reads the data of an event for which verdict said so.
+	usage(data []byte) artel.Usage
+}
+
+// A verdict is what an event of a stream means.
+type verdict struct {
+	ended  bool // it is the last of a stream that is whole
+	failed bool // it tells an error, and nothing follows
+	usage  bool // it says how many tokens there were
+}
+
+// dataOf is what the data lines of an event hold, mostly one.
+func dataOf(event []byte) []byte {
+	var all []byte
+	for line := range bytes.Lines(event) {
+		rest, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:"))
+		if !ok {
+			continue
+		}
+		rest = bytes.TrimPrefix(rest, []byte(" "))
+		if all == nil {
+			all = rest
+			continue
+		}
+		all = append(append(bytes.Clone(all), '\n'), rest...)
+	}
+	return bytes.TrimSpace(all)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// maxEvent is the largest event of a stream that is passed on, in bytes: one may
+// hold a picture.
+const maxEvent = 96 << 20
+
+// firstBuffer is what a stream's buffer begins with.
+const firstBuffer = 16 << 10
+
+var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
+
+// events cuts a stream of server-sent events into its events, whose bytes stay
+// as they are.
+type events struct {
+	r        io.Reader
+	buf      []byte
+	from, to int // what is read and not handed out
+	seen     int // of it, up to which no end of an event is
+	err      error
+}
+
+func newEvents(r io.Reader) *events { return &events{r: r, buf: make([]byte, firstBuffer)} }
+
+// next returns the next event with the blank line that ends it, good until next
+// is called again. At the end of r, what is no whole event is dropped.
+func (e *events) next() ([]byte, error) {
+	for {
+		if n := e.end(); n > 0 {
+			event := e.buf[e.from : e.from+n]
+			e.from += n
+			e.seen = 0
+			return event, nil
+		}
+		if e.err != nil {
+			return nil, e.err
+		}
+		if err := e.more(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ready reports whether next returns an event without reading.
+func (e *events) ready() bool { return e.end() > 0 }
+
+// end is the length of the first event that is there; 0: it is not whole.
+func (e *events) end() int {
+	b := e.buf[e.from:e.to]
+	i := e.seen
+	for {
+		n := bytes.IndexByte(b[i:], '\n')
+		if n < 0 {
+			break
+		}
+		i += n + 1
+		if more := lineEnd(b[i:]); more > 0 {
+			return i + more
+		}
+		if i == len(b) || b[i] == '\r' {
+			return 0 // what follows is not there yet
+		}
+		e.seen = i
+	}
+	if e.seen > 0 || bytes.IndexByte(b, '\r') < 0 {
+		return 0
+	}
+	return bareEnd(b)
+}
+
+// bareEnd is end for streams whose lines end in CR alone.
+func bareEnd(b []byte) int {
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '\r' && b[i+1] == '\r' && b[i+2] != '\n' {
+			return i + 2
+		}
+	}
+	return 0
+}
+
+// lineEnd is the length of the line end that b begins with; 0: there is none,
+// or it is not certain where it ends.
+func lineEnd(b []byte) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case b[0] == '\n':
+		return 1
+	case b[0] != '\r' || len(b) == 1:
+		return 0
+	case b[1] == '\n':
+		return 2
+	}
+	return 1
+}
+
+func (e *events) more() error {
+	if e.to == len(e.buf) {
+		switch {
+		case e.from > 0:
+			e.to = copy(e.buf, e.buf[e.from:e.to])
+			e.from = 0
+		case len(e.buf) >= maxEvent:
+			return errEventTooLarge
+		default:
+			grown := make([]byte, min(2*len(e.buf), maxEvent))
+			e.to = copy(grown, e.buf[:e.to])
+			e.buf = grown
+		}
+	}
+	n, err := e.r.Read(e.buf[e.to:])
+	e.to += n
+	e.err = err
+	return nil
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// smallBody is how long a request may be that is read before it is looked at.
+const smallBody = 64 << 10
+
+// An exchange is one request and its answer.
+type exchange struct {
+	*server
+	w     http.ResponseWriter
+	r     *http.Request
+	d     dialect
+	began time.Time
+	entry Entry
+
+	key     app.GatewayKey
+	passage *app.Passage
+	lifting *provider.Lifting
+	text    string // the request's JSON, mended
+	head    head
+	call    call // the request, where it was decoded
+	told    bool // the answer has begun
+	cut     bool // and cannot be brought to its end
+}
+
+func (s *server) begin(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
+	now := time.Now()
+	return &exchange{server: s, w: w, r: r, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.name(), Endpoint: r.URL.Path, Status: http.StatusOK}}
+}
+
+// finish tells the client of an error, if that is still possible, and the log of
+// everything.
+func (x *exchange) finish(err error) {
+	if err != nil {
+		f := faultOf(err)
+		if gone(x.r.Context()) {
+			f.status = statusClientGone
+		}
+		x.entry.Status, x.entry.Error = f.status, artel.Shorten(f.message, 500)
+		if artel.KindOf(err) == artel.Internal && f.status == http.StatusInternalServerError {
+			x.o.Log.Error("a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
+		}
+		if !x.told && f.status != statusClientGone {
+			x.fail(f)
+		}
+	}
+	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
+	x.o.Tell(x.entry)
+	if x.cut {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+}
+
+// fail answers with an error.
+func (x *exchange) fail(f *fault) {
+	x.told = true
+	body := x.d.refuse(f)
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if f.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((f.after+time.Second-1)/time.Second)))
+	}
+	x.entry.BytesOut = int64(len(body))
+	x.w.WriteHeader(f.status)
+	_, _ = x.w.Write(body) // a client that has gone is no concern
+}
+
+// secret is the key that a client sends, in whichever way its dialect does.
+func secret(r *http.Request) string {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return token
+	}
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
+		if key := r.Header.Get(name); key != "" {
+			return key
+		}
+	}
+	return r.URL.Query().Get("key")
+}
+
+// admit lets the request in.
+func (x *exchange) admit() (leave func(), err error) {
+	x.key, leave, err = x.app.Admit(x.r.Context(), secret(x.r))
+	x.entry.Key = x.key.Name
+	return leave, err
+}
+
+// run answers the request.
+func (x *exchange) run() error {
+	leave, err := x.admit()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx := x.r.Context()
+	if err := x.read(ctx); err != nil {
+		return err
+	}
+	s, err := x.app.Service(ctx, x.head.model, x.key)
+	if err != nil {
+		return noModel(x.head.model)
+	}
+	if err := x.mend(ctx); err != nil {
+		return err
+	}
+	err = x.ask(ctx, s)
+	for _, other := range x.fallbacks(ctx, s) {
+		if err == nil || x.told || gone(ctx) || artel.KindOf(err) != artel.Unavailable {
+			break
+		}
+		x.o.Log.Warn("a service is not available, its fallback is asked", "service", s.ID, "fallback", other.ID, "err", err)
+		err = x.ask(ctx, other)
+	}
+	return err
+}
+
+func (x *exchange) fallbacks(ctx context.Context, s model.Service) []model.Service {
+	if len(s.Fallbacks) == 0 {
+		return nil
+	}
+	return x.app.Fallbacks(ctx, s, x.key)
+}
+
+// read reads the request, and lifts its media out.
+func (x *exchange) read(ctx context.Context) error {
+	x.passage = x.app.Passage(ctx)
+	var body io.Reader = x.r.Body
+	if n := x.r.ContentLength; n > 0 && n <= smallBody {
+		b := make([]byte, n)
+		if _, err := io.ReadFull(body, b); err != nil {
+			return invalid("The body of the request could not be read: %v", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	l, err := provider.Lift(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.passage.Keep})
+	if err != nil {
+		if _, ok := errors.AsType[*artel.Error](err); !ok {
+			return invalid("The body of the request could not be read: %v", err)
+		}
+		return err
+	}
+	x.lifting = l
+	x.text = string(l.JSON())
+	x.entry.BytesIn = int64(len(x.text))
+	h, ok := head{}, gjson.Valid(x.text)
+	if ok {
+		h, ok = readHead(x.text)
+	}
+	if !ok {
+		return invalid("We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent was not valid JSON.")
+	}
+	for _, m := range l.Payloads() {
+		if m.Bad {
+			return invalid("Invalid base64 in the request: a payload could not be decoded.")
+		}
+	}
+	for _, m := range h.models {
+		if len(h.models) > 1 && textOf(x.text, m) != h.model {
+			return invalid("The request names more than one model.")
+		}
+	}
+	x.head = h
+	x.entry.Model, x.entry.Stream = artel.Shorten(h.model, 200), h.stream
+	return nil
+}
+
+// ask asks one service. A request that is refused for what it carries is made
+// once more with less.
+func (x *exchange) ask(ctx context.Context, s model.Service) error {
+	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
+	var again model.Relenting
+	refused := map[artel.Digest]bool{}
+	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() {
+		return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepare(ctx, f, s, refused) })
+	}
+	return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.translate(ctx, s, refused) })
+}
+
+// A prepared request is ready to be sent.
+type prepared struct {
+	request *model.Request // what an API sees of its media, at least
+	changes []Change
+	send    func() error
+}
+
+func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.Relenting, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
+	before := len(x.entry.Changes)
+	for {
+		p, err := prepare(s)
+		if err != nil {
+			return err
+		}
+		if !again.Changes(p.request) {
+			for _, d := range again.All(p.request) {
+				refused[d] = true
+			}
+			if p, err = prepare(s); err != nil {
+				return err
+			}
+		}
+		x.entry.Changes = append(x.entry.Changes[:before:before], p.changes...)
+		err = p.send()
+		if err == nil {
+			if marks := again.Learned(s); len(marks) > 0 {
+				x.app.Learn(marks)
+			}
+			return nil
+		}
+		if x.told || gone(ctx) {
+			return err
+		}
+		lower, describe, ok := again.Relent(p.request, err)
+		if !ok {
+			return err
+		}
+		x.entry.Relents++
+		s = s.Lowered(lower)
+		for _, d := range describe {
+			refused[d] = true
+		}
+		x.o.Log.Warn("a service refused a request, which is made again with less", "service", s.ID, "err", err)
+	}
+}
+
+// change notes what was done to a request before any service was asked.
+func (x *exchange) change(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
+
+// known is the media that a string of the request stands for, where it holds a
+// payload.
+func (x *exchange) known(ctx context.Context, m medium) (artel.Media, bool) {
+	p, ok := x.lifting.Find(m.value)
+	if !ok {
+		return artel.Media{}, false
+	}
+	declared := m.declared
+	if t := p.MediaType(); t != "" {
+		declared = t
+	}
+	return x.passage.Media(ctx, p.Digest, declared, m.filename), true
+}
+
+// add puts media among the payloads of the request.
+func (x *exchange) add(m artel.Media) func(head string) string {
+	return func(head string) string { return x.lifting.Add(head, m.Ref.Digest, m.Size) }
+}
+
+// mend makes a request one that any dialect has words for: refs are replaced by
+// what they mean, and the results of tools hold text that models can read.
+func (x *exchange) mend(ctx context.Context) error {
+	l := x.d.scan(x.text)
+	var edits []edit
+	for _, m := range l.media {
+		found, did, err := x.lookUp(ctx, m)
+		if err != nil {
+			return err
+		}
+		if did == "" {
+			continue
+		}
+		if m.image && found.Kind == artel.KindImage && !m.id {
+			edits = append(edits, edit{m.slot, `"` + x.add(found)(dataHead(found)) + `"`})
+		} else {
+			edits = append(edits, edit{m.part, x.d.media(found, m.result >= 0, x.add(found))})
+		}
+		x.change(Change{Did: did, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
+	}
+	more, err := x.mendResults(ctx, &l)
+	if err != nil {
+		return err
+	}
+	x.text = apply(x.text, append(edits, more...))
+	return nil
+}
+
+func callOf(l layout, m medium) artel.CallID {
+	if m.result < 0 {
+		return ""
+	}
+	return l.results[m.result].call
+}
+
+// lookUp finds what a ref means. did is empty where m is none.
+func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did string, err error) {
+	if !app.IsRef(m.value) {
+		return found, "", nil
+	}
+	found, err = x.passage.Resolve(ctx, m.value)
+	if err != nil {
+		f := faultOf(err)
+		if f.status == http.StatusNotFound {
+			f = invalid("%s was not found.", artel.Shorten(m.value, 200))
+			f.code = "file_not_found"
+		}
+		return found, "", f
+	}
+	return found, DidResolve, nil
+}
+
+// mendResults takes media and what is too long out of the texts of results.
+func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
+	var edits []edit
+	for _, r := range l.results {
+		var parts []string
+		var texts []edit
+		var whole *string
+		for _, s := range r.texts {
+			m, err := x.passage.Mend(ctx, textOf(x.text, s))
+			if err != nil {
+				return nil, fmt.Errorf("the result of tool call %s: %w", artel.Shorten(string(r.call), 80), err)
+			}
+			if len(m.Steps) == 0 {
+				continue
+			}
+			for _, step := range m.Steps {
+				x.change(Change{Did: string(step.Did), Ref: step.Ref, Call: r.call})
+			}
+			for _, found := range m.Media {
+				parts = append(parts, x.d.media(found, true, x.add(found)))
+			}
+			if s == r.content {
+				whole = &m.Text
+			} else {
+				texts = append(texts, edit{s, quote(m.Text)})
+			}
+		}
+		if whole != nil || len(parts) > 0 {
+			edits = append(edits, x.d.fill(x.text, r, whole, parts)...)
+		}
+		edits = append(edits, texts...)
+	}
+	return edits, nil
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/sse"
+)
+
+// prepare makes a request ready to be sent on in the client's own words.
+func (x *exchange) prepare(ctx context.Context, f provider.Forwarder, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+	text, p, err := x.place(ctx, s, refused)
+	if err != nil {
+		return prepared{}, err
+	}
+	body := x.lifting.Body([]byte(named(text, s)), x.passage.Blobs())
+	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, f, s, body) }}, nil
+}
+
+// forward sends a request on and passes the answer back.
+func (x *exchange) forward(ctx context.Context, f provider.Forwarder, s model.Service, body *provider.Body) error {
+	caller := x.app.Caller()
+	var a *answer
+	leave, tries, err := caller.Try(ctx, s, func() (err error) {
+		a, err = x.open(ctx, f, s, body, caller.Silence(s))
+		return err
+	})
+	x.entry.Tries += tries
+	if err != nil {
+		return err
+	}
+	defer leave()
+	defer a.close()
+	if x.head.stream {
+		return x.relay(a)
+	}
+	return x.pass(a)
+}
+
+// An answer is that of a service, up to where it shows whether it is one.
+type answer struct {
+	resp     *http.Response
+	failures provider.Failures
+	quiet    *quiet
+	events   *events
+	first    []byte // the first event, or the beginning of the body
+	all      bool   // first is all of it
+}
+
+func (a *answer) close() {
+	_ = a.resp.Body.Close() // it was read as far as it is wanted
+	a.quiet.stop()
+}
+
+// wholeLimit is how much of an answer is looked at before any of it is passed
+// on: most answers are shorter.
+const wholeLimit = 1 << 20
+
+// open makes one call, and reads as much of the answer as shows that it is one.
+func (x *exchange) open(ctx context.Context, f provider.Forwarder, s model.Service, body *provider.Body, silence time.Duration) (*answer, error) {
+	call, cancel := context.WithCancelCause(ctx)
+	a := &answer{failures: provider.Failures{Op: "gateway.Forward", Service: s}, quiet: newQuiet(silence, cancel)}
+	header := http.Header{}
+	for name, values := range x.r.Header {
+		if forwarded(name) {
+			header[name] = values
+		}
+	}
+	resp, err := f.Forward(call, s, body, x.head.stream, header)
+	if err != nil {
+		err = a.quiet.blame(ctx, a.failures, err)
+		a.quiet.stop()
+		return nil, err
+	}
+	a.resp = resp
+	if x.head.stream {
+		err = x.openStream(ctx, a)
+	} else {
+		err = x.openWhole(ctx, a)
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// forwarded reports whether a header of a client is the service's business.
+func forwarded(name string) bool {
+	switch name {
+	case "Anthropic-Beta", "Anthropic-Version", "Openai-Beta", "Idempotency-Key":
+		return true
+	}
+	return false
+}
+
+func (x *exchange) openStream(ctx context.Context, a *answer) error {
+	kind, _, _ := mime.ParseMediaType(a.resp.Header.Get("Content-Type"))
+	if kind == "text/html" {
+		return a.failures.Wrong("the answer is a web page, not the API's; check the base URL")
+	}
+	if kind == "application/json" {
+		data, err := io.ReadAll(io.LimitReader(a.quiet.reader(a.resp.Body), wholeLimit))
+		if err == nil && gjson.GetBytes(data, "error").Exists() {
+			return a.failures.Reported(data)
+		}
+		return a.failures.Wrong("the service answered a request for a stream without one")
+	}
+	a.events = newEvents(a.quiet.reader(a.resp.Body))
+	event, err := a.events.next()
+	if err != nil {
+		return x.torn(ctx, a, err)
+	}
+	if v := x.d.sees(event); v.failed {
+		return a.failures.Reported(dataOf(event))
+	}
+	if data := dataOf(event); len(data) > 0 && data[0] == '{' && !gjson.ValidBytes(data) {
+		return a.failures.Broken("the stream has an event that is not valid JSON")
+	}
+	a.first = event
+	return nil
+}
+
+// torn says why a stream or a body ended before its end.
+func (x *exchange) torn(ctx context.Context, a *answer, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return a.failures.Broken("the stream broke off")
+	}
+	return a.quiet.blame(ctx, a.failures, a.failures.Transport(ctx, err))
+}
+
+func (x *exchange) openWhole(ctx context.Context, a *answer) error {
+	body := a.quiet.reader(a.resp.Body)
+	size := int64(wholeLimit)
+	if n := a.resp.ContentLength; n >= 0 && n < size {
+		size = n
+	}
+	first, err := io.ReadAll(io.LimitReader(body, size))
+	if err == nil && int64(len(first)) == size && size < wholeLimit {
+		a.all = true
+	} else if err == nil && len(first) < wholeLimit {
+		a.all = a.resp.ContentLength < 0
+		if !a.all {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	if err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return a.failures.Broken("the answer broke off")
+		}
+		return x.torn(ctx, a, err)
+	}
+	a.first = first
+	if !a.all {
+		return nil
+	}
+	if strings.HasPrefix(strings.TrimSpace(string(first[:min(len(first), 64)])), "<") {
+		return a.failures.Wrong("the answer is a web page, not the API's; check the base URL")
+	}
+	if !gjson.ValidBytes(first) {
+		return a.failures.Broken("the answer is not valid JSON")
+	}
+	usage, ok := x.d.whole(first)
+	if !ok {
+		return a.failures.Reported(first)
+	}
+	x.entry.Usage = usage
+	return nil
+}
+
+// pass passes an answer on that is not streamed.
+func (x *exchange) pass(a *answer) error {
+	x.head200(a, "application/json")
+	if n := a.resp.ContentLength; n >= 0 {
+		x.w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+	} else if a.all {
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(a.first)))
+	}
+	x.w.WriteHeader(http.StatusOK)
+	x.told = true
+	n, err := x.w.Write(a.first)
+	x.entry.BytesOut += int64(n)
+	if err != nil || a.all {
+		return clientGone(err)
+	}
+	rest, err := io.Copy(x.w, a.quiet.reader(a.resp.Body))
+	x.entry.BytesOut += rest
+	if err != nil {
+		x.cut = true
+		return x.torn(x.r.Context(), a, err)
+	}
+	return nil
+}
+
+func clientGone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return artel.Errorf(artel.Canceled, "gateway", "", "the client did not take the answer: %w", err)
+}
+
+// head200 begins the header of a good answer.
+func (x *exchange) head200(a *answer, kind string) {
+	h := x.w.Header()
+	for name, values := range a.resp.Header {
+		if returned(name) {
+			h[name] = values
+		}
+	}
+	if t := a.resp.Header.Get("Content-Type"); t != "" {
+		kind = t
+	}
+	h.Set("Content-Type", kind)
+}
+
+// returned reports whether a header of a service is the client's business.
+func returned(name string) bool {
+	switch name {
+	case "X-Request-Id", "Request-Id":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
+}
+
+// relay passes a stream on, event by event, and flushes when no further one has
+// come yet. A stream that does not come to its end gets the dialect's error in
+// its place.
+func (x *exchange) relay(a *answer) error {
+	x.head200(a, "text/event-stream")
+	h := x.w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	x.w.WriteHeader(http.StatusOK)
+	x.told = true
+	rc := http.NewResponseController(x.w)
+	event, err := a.first, error(nil)
+	for {
+		v := x.d.sees(event)
+		if v.usage {
+			if u := x.d.usage(dataOf(event)); u != (artel.Usage{}) {
+				x.entry.Usage = u
+			}
+		}
+		n, werr := x.w.Write(event)
+		x.entry.BytesOut += int64(n)
+		if werr == nil && (v.ended || v.failed || !a.events.ready()) {
+			_ = rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
+			werr = rc.Flush()
+		}
+		switch {
+		case werr != nil:
+			return clientGone(werr)
+		case v.failed:
+			return a.failures.Reported(dataOf(event))
+		case v.ended:
+			a.quiet.limit(restTime)
+			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again
+			return nil
+		}
+		if event, err = a.events.next(); err != nil {
+			return x.breakOff(x.torn(x.r.Context(), a, err), rc)
+		}
+	}
+}
+
+// restTime is how long an answer may take to end after its last event.
+const restTime = 250 * time.Millisecond
+
+// breakOff ends a stream with an error.
+func (x *exchange) breakOff(err error, rc *http.ResponseController) error {
+	if gone(x.r.Context()) {
+		return err
+	}
+	n, _ := x.w.Write(x.d.broken(faultOf(err))) // a client that has gone is no concern
+	x.entry.BytesOut += int64(n)
+	_ = rc.Flush()
+	return err
+}
+
+// quiet ends a call that says nothing for too long.
+type quiet struct {
+	after  time.Duration
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+var errQuiet = errors.New("silence")
+
+func newQuiet(after time.Duration, cancel context.CancelCauseFunc) *quiet {
+	q := &quiet{after: after, cancel: cancel}
+	q.timer = time.AfterFunc(after, func() { cancel(errQuiet) })
+	return q
+}
+
+func (q *quiet) stop() {
+	q.timer.Stop()
+	q.cancel(nil)
+}
+
+// limit lets the call go on for so long at most.
+func (q *quiet) limit(d time.Duration) { q.timer.Reset(d) }
+
+// blame says whether silence was the reason of err.
+func (q *quiet) blame(ctx context.Context, f provider.Failures, err error) error {
+	if ctx.Err() == nil && artel.KindOf(err) == artel.Canceled {
+		return f.Broken(fmt.Sprintf("the service said nothing for %v", q.after))
+	}
+	return err
+}
+
+// reader reads r, and each time the silence begins anew.
+func (q *quiet) reader(r io.Reader) io.Reader { return heard{q, r} }
+
+type heard struct {
+	q *quiet
+	r io.Reader
+}
+
+// Read implements [io.Reader].
+func (h heard) Read(b []byte) (int, error) {
+	h.q.timer.Reset(h.q.after)
+	n, err := h.r.Read(b)
+	h.q.timer.Stop() // the client may take its time
+	return n, err
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway lets existing SDKs ask any model in the dialect that they
+// speak. It is plain net/http, because its errors are those of the dialects.
+//
+// Begin with [New]. A request goes one of two ways. Where the client and the
+// service speak one dialect, what the client wrote is sent on: the text of its
+// JSON is changed in single places where a rule demands it, and everything else,
+// unknown fields included, stays byte for byte; the answer is passed on as it
+// comes. Else the request is decoded, its media take the form that the service
+// takes, the call is made as those of runs are, and the answer is told in the
+// client's dialect.
+//
+// Before either, the request loses what no model is to read as text: refs are
+// replaced by what they mean, base64 in the results of tools becomes media, and
+// results that are too long are kept and shown in part. Both ways end in one
+// form for media, ask again where a service is busy, ask once more with less
+// where it refuses what the request carries, and go to the service's fallbacks
+// where it is not available.
+//
+// The same request gives the same bytes to the service. Memory does not grow
+// with media. An answer that breaks off ends with the dialect's error, never as
+// if it were whole. [Entry] tells the log what was done to a request and why; it
+// names bytes by refs and holds nothing of what was said.
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// Options are what a gateway works with beside the application.
+type Options struct {
+	// Forwarders send requests on as clients wrote them; a dialect that has none
+	// is always decoded.
+	Forwarders map[model.Dialect]provider.Forwarder
+	// Tell is told of every request when it is over; nil: nobody. It is called
+	// by many goroutines at once, and returns soon.
+	Tell func(Entry)
+	Log  *slog.Logger // nil: slog.Default
+}
+
+// An Entry is what the log keeps of one request. It holds no content.
+type Entry struct {
+	Time     time.Time       `json:"time"`
+	Key      string          `json:"key,omitempty"` // its name
+	Inbound  model.Dialect   `json:"inbound"`
+	Endpoint string          `json:"endpoint"`
+	Model    string          `json:"model,omitempty"`   // as the client named it
+	Service  artel.ServiceID `json:"service,omitempty"` // that was asked last
+	Outbound model.Dialect   `json:"outbound,omitempty"`
+	Stream   bool            `json:"stream,omitempty"`
+	Status   int             `json:"status"` // 499: the client did not wait
+	Millis   float64         `json:"ms"`
+	BytesIn  int64           `json:"bytes_in"`  // of the request's body, without its media
+	BytesOut int64           `json:"bytes_out"` // of the answer's
+	Usage    artel.Usage     `json:"usage"`
+	Changes  []Change        `json:"changes,omitempty"` // in the order of the request
+	Tries    int             `json:"tries,omitempty"`   // calls that were made, of all services
+	Relents  int             `json:"relents,omitempty"` // of them, with less than the client sent, after a refusal
+	Error    string          `json:"error,omitempty"`
+}
+
+// A Change is what the gateway did to one part of a request, and why.
+type Change struct {
+	Did       string          `json:"did"` // a step of the ladder, or what else was done
+	Reason    artel.Reason    `json:"reason,omitempty"`
+	Ref       artel.Ref       `json:"ref"`
+	MediaType string          `json:"media_type,omitempty"`
+	Place     model.Place     `json:"place,omitempty"`   // where it goes
+	Call      artel.CallID    `json:"call_id,omitempty"` // of the tool whose result it is
+	Service   artel.ServiceID `json:"service,omitempty"` // for which it was done; empty: for all
+}
+
+// What is done to parts beside the steps of the ladder.
+const (
+	DidResolve = "resolved" // a ref became the bytes that it means
+	DidFetch   = "fetched"  // an address became the bytes behind it
+	DidCarry   = "carried"  // media of a tool's result went into a message after it
+	DidMove    = "moved"    // a tool's result went to the others of its group
+)
+
+type server struct {
+	app *app.Gateway
+	o   Options
+}
+
+// New returns the handler of the endpoints of all dialects, which lie under /v1/
+// and /v1beta/.
+func New(a *app.App, o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Tell == nil {
+		o.Tell = func(Entry) {}
+	}
+	return &server{app: a.Gateway, o: o}
+}
+
+// Serves reports whether a path belongs to the gateway.
+func Serves(path string) bool {
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1beta/")
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case path == "/v1/chat/completions":
+		s.generate(w, r, chat{})
+	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
+		s.models(w, r, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
+	default:
+		x := s.begin(w, r, spoken(r))
+		x.finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(path, 200) + ")"})
+	}
+}
+
+// spoken is the dialect of a request whose path says nothing.
+func spoken(*http.Request) dialect { return chat{} }
+
+// generate answers a request for an answer of a model.
+func (s *server) generate(w http.ResponseWriter, r *http.Request, d dialect) {
+	x := s.begin(w, r, d)
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		x.finish(&fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path})
+		return
+	}
+	x.finish(x.run())
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// A layout is where the things stand in a request that the gateway's rules are
+// about. Its spans are of the text that was scanned.
+type layout struct {
+	elements []element // messages, or whatever the conversation is a list of
+	media    []medium  // in the order of the request
+	results  []result  // of tools, likewise
+}
+
+// An element is one of the conversation's list.
+type element struct {
+	span
+	role    artel.Role
+	calls   bool // an assistant's that calls tools
+	content span // the JSON of its content; empty: it has none
+	result  bool // it holds results of tools, and nothing else
+}
+
+// A medium is a place for media.
+type medium struct {
+	part     span   // the part, an object, in a list of parts
+	slot     span   // the string with the payload, the address or the id, with its quotes
+	value    string // what the string says
+	id       bool   // it is the id of a file
+	declared string // media type, as the request says it; may be empty
+	filename string
+	image    bool // the part takes pictures alone
+	result   int  // index of the result that it is in; -1: it stands in a message
+	element  int
+}
+
+// A result is the result of a tool's call.
+type result struct {
+	call    artel.CallID
+	content span   // the JSON value that models read
+	texts   []span // the strings of text in it
+	list    bool   // content is a list of parts
+	element int
+}
+
+// A form writes parts as a dialect has them. What it returns is JSON.
+type form interface {
+	// text is a part of text in a message.
+	text(s string) string
+	// media is a part in a message, or with inTool in the result of a tool. Its
+	// payload is the mark that add returns for what comes before the base64.
+	media(m artel.Media, inTool bool, add func(head string) string) string
+	// fill is the edit that gives a result its text, in the place of the one
+	// that it has, and parts behind it.
+	fill(text string, r result, with *string, parts []string) []edit
+	// carrier is an element with parts that stood in results of tools, or
+	// follow parts in front of the content of the next one.
+	carrier(parts []string) string
+	// join is the edit that puts parts before all else in an element.
+	join(text string, e element, parts []string) []edit
+	// bridge is what the assistant says between results of tools and a user.
+	bridge() string
+}
+
+// quote writes a string as JSON, and leaves what HTML would want escaped as it
+// is, as the wings do.
+func quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil { // of a string
+		return `""`
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// at is where a value stands in the text that was parsed.
+func at(r gjson.Result) span { return span{r.Index, r.Index + len(r.Raw)} }
+
+// A head is what the outer level of a request says.
+type head struct {
+	model  string
+	models []span // the values under that key: clients may repeat it
+	stream bool
+}
+
+// readHead reads the outer level. It is false where the text is no object.
+func readHead(text string) (head, bool) {
+	var h head
+	root := gjson.Parse(text)
+	if !root.IsObject() {
+		return h, false
+	}
+	root.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "model":
+			h.models = append(h.models, at(value))
+			h.model = ""
+			if value.Type == gjson.String {
+				h.model = value.String()
+			}
+		case "stream":
+			h.stream = value.Type == gjson.True
+		}
+		return true
+	})
+	return h, true
+}
+
+// named returns text with the model that a service goes by.
+func named(text string, s model.Service) string {
+	h, _ := readHead(text)
+	var edits []edit
+	for _, m := range h.models {
+		if m.of(text) != quote(s.Model) {
+			edits = append(edits, edit{m, quote(s.Model)})
+		}
+	}
+	return apply(text, edits)
+}
+
+// textOf returns what the JSON string at s says.
+func textOf(text string, s span) string {
+	var out string
+	if json.Unmarshal([]byte(s.of(text)), &out) != nil {
+		return ""
+	}
+	return out
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// A placing is how the media of a request reach a service that speaks the
+// client's dialect.
+type placing struct {
+	x       *exchange
+	s       model.Service
+	l       layout
+	edits   []edit
+	carried map[int][]string        // parts that go after the group of results that ends with an element
+	seen    map[artel.Digest]string // media that were carried, and how they were called
+	request *model.Request
+	changes []Change
+}
+
+// place returns the request's JSON for s: media take the form that it takes and
+// stand where it takes them. Where there is nothing to do it is what the client
+// wrote.
+func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *placing, error) {
+	p := &placing{
+		x: x, s: s, l: x.d.scan(x.text), carried: map[int][]string{}, seen: map[artel.Digest]string{},
+		request: &model.Request{Service: s},
+	}
+	order, moved := p.order()
+	if err := p.media(ctx, refused); err != nil {
+		return "", nil, err
+	}
+	after := p.carry(order)
+	l := list{elements: spansOf(p.l.elements), after: after}
+	if moved {
+		l.order = order
+	}
+	return arrange(x.text, l, p.edits), p, nil
+}
+
+func spansOf(es []element) []span {
+	out := make([]span, len(es))
+	for i, e := range es {
+		out[i] = e.span
+	}
+	return out
+}
+
+// order returns the elements in an order in which the results of a group follow
+// the calls, with nothing between them. moved says that it is another.
+func (p *placing) order() (order []int, moved bool) {
+	es := p.l.elements
+	for i := 0; i < len(es); i++ {
+		order = append(order, i)
+		if !es[i].calls {
+			continue
+		}
+		end := i + 1
+		for end < len(es) && es[end].role != artel.RoleAssistant {
+			end++
+		}
+		var rest []int
+		for j := i + 1; j < end; j++ {
+			if !es[j].result {
+				rest = append(rest, j)
+				continue
+			}
+			if len(rest) > 0 {
+				moved = true
+				for _, r := range p.l.results {
+					if r.element == j {
+						p.changes = append(p.changes, Change{Did: DidMove, Call: r.call, Service: p.s.ID})
+					}
+				}
+			}
+			order = append(order, j)
+		}
+		order = append(order, rest...)
+		i = end - 1
+	}
+	return order, moved
+}
+
+// media settles all media.
+func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) error {
+	x := p.x
+	var all []artel.Media
+	var places []medium
+	for _, m := range p.l.media {
+		if known, ok := x.known(ctx, m); ok {
+			all, places = append(all, known), append(places, m)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	settled, err := x.passage.Settle(ctx, p.s, all, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(places); {
+		end := i + 1
+		for end < len(places) && places[i].result >= 0 && places[end].result == places[i].result {
+			end++
+		}
+		if places[i].result >= 0 {
+			p.result(p.l.results[places[i].result], places[i:end], all[i:end], settled[i:end])
+		} else {
+			p.message(places[i], all[i], settled[i])
+		}
+		i = end
+	}
+	return nil
+}
+
+// message settles one piece of media in a message.
+func (p *placing) message(m medium, was artel.Media, s app.Settled) {
+	p.note(s, was, model.InUser, "")
+	switch {
+	case s.Media == nil:
+		p.edits = append(p.edits, edit{m.part, p.x.d.text(s.Text)})
+	case s.Media.Ref.Digest != was.Ref.Digest:
+		p.edits = append(p.edits, edit{m.part, p.x.d.media(*s.Media, false, p.x.add(*s.Media))})
+	}
+	if s.Media != nil {
+		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{*s.Media}})
+	}
+}
+
+// result settles the media of one result of a tool. Where it may not keep them,
+// they are carried, and what is left is a text.
+func (p *placing) result(r result, places []medium, all []artel.Media, settled []app.Settled) {
+	from := ", from tool call " + string(r.call)
+	inside := artel.ToolResult{CallID: r.call}
+	var texts, kept []string
+	var edits []edit
+	flat := true // no media stays
+	for i, s := range settled {
+		if s.Media != nil && p.s.Capabilities.ToolTakes(s.Media.MediaType) {
+			flat = false
+		}
+		_ = i
+	}
+	for i, s := range settled {
+		switch {
+		case s.Media == nil:
+			p.note(s, all[i], "", r.call)
+			texts = append(texts, s.Text)
+			edits = append(edits, edit{places[i].part, p.x.d.text(s.Text)})
+			continue
+		case p.s.Capabilities.ToolTakes(s.Media.MediaType):
+			p.note(s, all[i], model.InTool, r.call)
+			if s.Media.Ref.Digest != all[i].Ref.Digest {
+				edits = append(edits, edit{places[i].part, p.x.d.media(*s.Media, true, p.x.add(*s.Media))})
+			}
+		default:
+			p.note(s, all[i], model.AfterTool, r.call)
+			p.changes = append(p.changes, Change{Did: DidCarry, Ref: s.Media.Ref, MediaType: s.Media.MediaType, Place: model.AfterTool, Call: r.call, Service: p.s.ID})
+			label := provider.Label(*s.Media) + from
+			if before, ok := p.seen[s.Media.Ref.Digest]; ok {
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label+": the same as "+before+", already shown"))
+			} else {
+				p.seen[s.Media.Ref.Digest] = provider.Label(*s.Media)
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label), p.x.d.media(*s.Media, false, p.x.add(*s.Media)))
+			}
+			edits = append(edits, edit{places[i].part, p.x.d.text(label)})
+		}
+		kept = append(kept, "")
+		inside.Parts = append(inside.Parts, *s.Media)
+	}
+	if len(inside.Parts) > 0 {
+		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleTool, Parts: artel.Parts{inside}})
+	}
+	if !flat {
+		p.edits = append(p.edits, edits...)
+		return
+	}
+	// The text that is left is a string, which every service takes.
+	var said []string
+	for _, s := range r.texts {
+		if t := textOf(p.x.text, s); t != "" {
+			said = append(said, t)
+		}
+	}
+	said = append(said, texts...)
+	if len(said) == 0 && len(kept) > 0 {
+		said = append(said, resultFollows)
+	}
+	text := joinTexts(said)
+	p.edits = append(p.edits, p.x.d.fill(p.x.text, r, &text, nil)...)
+}
+
+// resultFollows is what is left of a result that was media alone, as
+// [provider.Place] says it.
+const resultFollows = "(the result is the media that follow)"
+
+func joinTexts(ss []string) string {
+	out := ""
+	for i, s := range ss {
+		if i > 0 {
+			out += "\n\n"
+		}
+		out += s
+	}
+	return out
+}
+
+func (p *placing) note(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
+	d := s.Decision
+	if d.Step == artel.StepNative && s.Media != nil {
+		return
+	}
+	p.changes = append(p.changes, Change{
+		Did: string(d.Step), Reason: d.Reason, Ref: was.Ref, MediaType: was.MediaType, Place: place, Call: call, Service: p.s.ID,
+	})
+}
+
+// carry puts what is carried after its group, and a bridge where no user may
+// follow a tool. It returns what comes after which element.
+func (p *placing) carry(order []int) map[int]string {
+	es := p.l.elements
+	bridge := p.s.Capabilities.Bridge()
+	if len(p.carried) == 0 && !bridge {
+		return nil
+	}
+	after := map[int]string{}
+	var waiting []string
+	for place, i := range order {
+		waiting = append(waiting, p.carried[i]...)
+		if !es[i].result || place+1 < len(order) && es[order[place+1]].result {
+			continue
+		}
+		// The group of results ends here.
+		next := element{}
+		if place+1 < len(order) {
+			next = es[order[place+1]]
+		}
+		user := next.role == artel.RoleUser
+		if bridge && (user || len(waiting) > 0) {
+			after[i] = p.x.d.bridge()
+		}
+		if len(waiting) == 0 {
+			continue
+		}
+		if joined := []edit(nil); user {
+			if joined = p.x.d.join(p.x.text, next, slices.Clone(waiting)); joined != nil {
+				p.edits = append(p.edits, joined...)
+				waiting = nil
+				continue
+			}
+		}
+		if after[i] != "" {
+			after[i] += ","
+		}
+		after[i] += p.x.d.carrier(waiting)
+		waiting = nil
+	}
+	return after
+}

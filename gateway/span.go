@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"slices"
+	"strings"
+)
+
+// A span is a stretch of a text, in bytes.
+type span struct{ from, to int }
+
+func (s span) of(text string) string { return text[s.from:s.to] }
+
+// An edit puts text in the place of a span; of an empty one, it inserts.
+type edit struct {
+	span
+	with string
+}
+
+// apply returns text with edits made, which must not overlap. Edits of one place
+// are made in their order.
+func apply(text string, edits []edit) string {
+	if len(edits) == 0 {
+		return text
+	}
+	var b strings.Builder
+	size := len(text)
+	for _, e := range edits {
+		size += len(e.with) - (e.to - e.from)
+	}
+	b.Grow(size)
+	at := 0
+	for _, e := range inOrder(edits) {
+		b.WriteString(text[at:e.from])
+		b.WriteString(e.with)
+		at = e.to
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+func inOrder(edits []edit) []edit {
+	out := slices.Clone(edits)
+	slices.SortStableFunc(out, func(a, b edit) int { return a.from - b.from })
+	return out
+}
+
+// A list is what becomes of the elements of a JSON array: their order, and what
+// is put after them.
+type list struct {
+	elements []span
+	order    []int          // of elements; nil: as they stand
+	after    map[int]string // elements that follow one, by its index, with commas between them
+}
+
+// arrange returns text with the elements of l in their order, edits made in
+// them, and what comes after them. What stands between elements stays where it
+// is. Edits outside of the elements are made too.
+func arrange(text string, l list, edits []edit) string {
+	if l.order == nil && len(l.after) == 0 {
+		return apply(text, edits)
+	}
+	inside := make([][]edit, len(l.elements))
+	var outside []edit
+	for _, e := range edits {
+		i := slices.IndexFunc(l.elements, func(s span) bool { return e.from >= s.from && e.to <= s.to })
+		if i < 0 {
+			outside = append(outside, e)
+			continue
+		}
+		e.from, e.to = e.from-l.elements[i].from, e.to-l.elements[i].from
+		inside[i] = append(inside[i], e)
+	}
+	order := l.order
+	if order == nil {
+		for i := range l.elements {
+			order = append(order, i)
+		}
+	}
+	for place, i := range order {
+		s := apply(l.elements[i].of(text), inside[i])
+		if more := l.after[i]; more != "" {
+			s += "," + more
+		}
+		outside = append(outside, edit{l.elements[place], s})
+	}
+	return apply(text, outside)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/sse"
+)
+
+// translate makes a request ready for a service of another dialect.
+func (x *exchange) translate(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+	if x.call == nil {
+		var err error
+		if x.call, err = x.d.decode(ctx, x.lifting.Reader([]byte(x.text))); err != nil {
+			return prepared{}, err
+		}
+	}
+	r := x.call.neutral()
+	r.Service = s
+	changes, err := x.settle(ctx, r, refused)
+	if err != nil {
+		return prepared{}, err
+	}
+	return prepared{request: r, changes: changes, send: func() error { return x.converse(ctx, r) }}, nil
+}
+
+// settle gives the media of a neutral request the forms that the service takes.
+func (x *exchange) settle(ctx context.Context, r *model.Request, refused map[artel.Digest]bool) ([]Change, error) {
+	var all []artel.Media
+	text := int64(0)
+	for _, m := range r.Messages {
+		all = x.restated(ctx, m.Parts, all)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	text += int64(len(x.text))
+	settled, err := x.passage.Settle(ctx, r.Service, all, text, func(d artel.Digest) bool { return refused[d] })
+	if err != nil {
+		return nil, err
+	}
+	p := &placing{s: r.Service}
+	for i, m := range r.Messages {
+		r.Messages[i].Parts, settled = p.settled(m.Parts, settled, "")
+	}
+	return p.changes, nil
+}
+
+// restated puts what is known of media into parts, and returns them behind all.
+func (x *exchange) restated(ctx context.Context, parts artel.Parts, all []artel.Media) []artel.Media {
+	for i, part := range parts {
+		switch v := part.(type) {
+		case artel.Media:
+			known := x.passage.Media(ctx, v.Ref.Digest, v.MediaType, v.Filename)
+			parts[i] = known
+			all = append(all, known)
+		case artel.ToolResult:
+			all = x.restated(ctx, v.Parts, all)
+		}
+	}
+	return all
+}
+
+// settled puts forms in the place of media, and returns those that are left.
+func (p *placing) settled(parts artel.Parts, forms []app.Settled, call artel.CallID) (artel.Parts, []app.Settled) {
+	out := make(artel.Parts, 0, len(parts))
+	for _, part := range parts {
+		switch v := part.(type) {
+		case artel.Media:
+			f := forms[0]
+			forms = forms[1:]
+			place := model.InUser
+			if call != "" && f.Media != nil {
+				place = model.AfterTool
+				if p.s.Capabilities.ToolTakes(f.Media.MediaType) {
+					place = model.InTool
+				} else {
+					p.changes = append(p.changes, Change{Did: DidCarry, Ref: f.Media.Ref, MediaType: f.Media.MediaType, Place: place, Call: call, Service: p.s.ID})
+				}
+			}
+			p.note(f, v, place, call)
+			if f.Media != nil {
+				out = append(out, *f.Media)
+			} else {
+				out = append(out, artel.Text{Text: f.Text})
+			}
+		case artel.ToolResult:
+			v.Parts, forms = p.settled(v.Parts, forms, v.CallID)
+			out = append(out, flattened(v))
+		default:
+			out = append(out, part)
+		}
+	}
+	return out, forms
+}
+
+// flattened moves the text of a result's parts into its content where no media
+// is left, since every API has a place for that.
+func flattened(r artel.ToolResult) artel.ToolResult {
+	for _, p := range r.Parts {
+		if _, ok := p.(artel.Media); ok {
+			return r
+		}
+	}
+	var texts []string
+	for _, s := range []string{r.Content, artel.TextOf(r.Parts)} {
+		if s != "" {
+			texts = append(texts, s)
+		}
+	}
+	r.Content, r.Parts = strings.Join(texts, "\n\n"), nil
+	return r
+}
+
+// converse makes the call and tells the answer in the client's dialect.
+func (x *exchange) converse(ctx context.Context, r *model.Request) error {
+	x.entry.Tries++
+	next, stop := iter.Pull2(x.app.Caller().Call(ctx, r))
+	defer stop()
+	first, err, ok := next()
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return artel.Errorf(artel.Unavailable, "gateway", string(r.Service.ID), "the service sent an empty answer")
+	}
+	var failed error
+	deltas := func(yield func(model.Delta, error) bool) {
+		d, err, ok := first, error(nil), true
+		for ok {
+			if err != nil {
+				failed = err
+				yield(nil, errors.New(faultOf(err).message))
+				return
+			}
+			if f, end := d.(model.Finish); end {
+				x.entry.Usage = f.Usage
+			}
+			if !yield(d, nil) {
+				return
+			}
+			d, err, ok = next()
+		}
+	}
+	if x.head.stream {
+		return x.tell(deltas, &failed)
+	}
+	body, err := x.call.whole(x.head.model, deltas)
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return artel.Errorf(artel.Unavailable, "gateway", string(r.Service.ID), "%w", err)
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.told = true
+	n, err := x.w.Write(body)
+	x.entry.BytesOut += int64(n)
+	return clientGone(err)
+}
+
+// tell streams an answer.
+func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) error {
+	h := x.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	x.w.WriteHeader(http.StatusOK)
+	x.told = true
+	out := &counted{w: x.w, n: &x.entry.BytesOut}
+	rc := http.NewResponseController(x.w)
+	err := x.call.stream(x.head.model, out, func() error {
+		_ = rc.SetWriteDeadline(deadline(sse.WriteTimeout)) // not every connection has one
+		return rc.Flush()
+	}, deltas)
+	switch {
+	case *failed != nil:
+		return *failed
+	case err != nil && out.err != nil:
+		return clientGone(out.err)
+	case err != nil:
+		// The answer ended without saying so; that is an error, and no end.
+		return x.breakOff(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc)
+	}
+	return nil
+}

@@ -102,6 +102,8 @@ const (
 	ReasonRefused           Reason = "refused"            // the service has refused these bytes
 	ReasonRequestFull       Reason = "request_full"       // newer media fill what the service takes in one request
 	ReasonNotMade           Reason = "not_made"           // another form would have done, and could not be made
+	ReasonPolicy            Reason = "policy"             // the settings want it in words
+	ReasonStale             Reason = "stale"              // it was shown a while ago, and the settings say that this is enough
 )
 
 // A Route is the decision about one part for one service: which step, and why.

@@ -55,7 +55,6 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 	}
 	target := m.onWire(s)
 	target.Forms = target.Forms.With(artel.StepExtracted, artel.StepTranscribed) // as the context is built
-	target.Forms.Captioner = ""
 	fits := make([]Fit, 0, len(files))
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {

@@ -14,6 +14,8 @@ type Key string
 const (
 	RouteDescribed  Key = "route.described"  // Name, Ref, Type, Size
 	RouteCrowded    Key = "route.crowded"    // Name, Ref, Type, Size
+	RouteStale      Key = "route.stale"      // Name, Ref, Type, Size
+	RouteSeeAgain   Key = "route.see_again"  // ID
 	RouteReadable   Key = "route.readable"   // ID
 	RouteUnreadable Key = "route.unreadable" // Name
 	RouteContent    Key = "route.content"    // Name

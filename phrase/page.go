@@ -325,6 +325,8 @@ const (
 	PageReasonRefused       Key = "page.reason_refused"      // Model
 	PageReasonRequestFull   Key = "page.reason_request_full" // Model
 	PageReasonNotMade       Key = "page.reason_not_made"
+	PageReasonPolicy        Key = "page.reason_policy"
+	PageReasonStale         Key = "page.reason_stale"
 	PageFitForms            Key = "page.fit_forms" // Model
 	PageFormConverted       Key = "page.form_converted"
 	PageFormExtracted       Key = "page.form_extracted"

@@ -5,6 +5,8 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,9 +28,12 @@ func transcriptionProcessor() Processor {
 		Icon:        "📎",
 		Core:        true, Required: true,
 		Timeout: transcriptionTime + time.Minute,
-		Fields: []Field{{
-			Key: "inline_limit", Label: "Longest text attachment, in characters", Type: FieldNumber, Default: defaultInline, Range: From(1),
-		}},
+		Fields: []Field{
+			{Key: "inline_limit", Label: "Longest text of an attachment, in characters", Type: FieldNumber, Default: defaultInline, Range: From(1)},
+			{Key: "always", Label: "Kinds that are put into words even where the model takes them: image, audio, video", Type: FieldList, Check: checkKinds},
+			{Key: "never", Label: "Kinds that no service is asked to put into words: image, audio, video", Type: FieldList, Check: checkKinds},
+			{Key: "stale_images", Label: "Messages of the user after which a picture is sent in words; 0: it stays", Type: FieldNumber, Default: 0, Range: From(0)},
+		},
 		Adds:    Session,
 		Process: transcribe,
 	}
@@ -37,13 +42,12 @@ func transcriptionProcessor() Processor {
 // transcribe replaces every media part by what is sent in its place. What
 // stays media has a decision and an entry in Draft.found.
 func transcribe(ctx context.Context, d *Draft) error {
-	conf := struct {
-		InlineLimit int `json:"inline_limit"`
-	}{defaultInline}
+	conf := attaching{InlineLimit: defaultInline}
 	if err := d.Config(&conf); err != nil {
 		return err
 	}
-	a := attacher{d: d, inline: conf.InlineLimit}
+	Set(d, conf)
+	a := attacher{d: d, conf: conf}
 	if err := a.settleAll(ctx); err != nil {
 		return err
 	}
@@ -58,13 +62,35 @@ func transcribe(ctx context.Context, d *Draft) error {
 	return nil
 }
 
+// attaching is the configuration of the transcription processor.
+type attaching struct {
+	InlineLimit int               `json:"inline_limit"`
+	Always      []artel.MediaKind `json:"always"`
+	Never       []artel.MediaKind `json:"never"`
+	StaleImages int               `json:"stale_images"`
+}
+
+func checkKinds(v json.RawMessage) error {
+	var kinds []artel.MediaKind
+	if err := json.Unmarshal(v, &kinds); err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		if k != artel.KindImage && k != artel.KindAudio && k != artel.KindVideo {
+			return fmt.Errorf("%q is no kind that is put into words: want image, audio or video", artel.Shorten(string(k), 40))
+		}
+	}
+	return nil
+}
+
 // attacher settles the media parts of a draft.
 type attacher struct {
 	d       *Draft
-	inline  int      // characters of a text
-	again   bool     // most parts are settled
-	from    []string // the messages that the parts at hand come from
-	late    int      // with again: parts that were not
+	conf    attaching
+	stale   map[string]bool // ids of messages whose pictures are old
+	again   bool            // most parts are settled
+	from    []string        // the messages that the parts at hand come from
+	late    int             // with again: parts that were not
 	settled map[slot]settlement
 }
 
@@ -101,13 +127,15 @@ func (a *attacher) settleAll(ctx context.Context) error {
 	for i, x := range all {
 		parts[i] = x.media
 	}
-	if err := a.d.writeDown(ctx, parts); err != nil {
+	a.stale = stale(a.d.Messages, a.conf.StaleImages)
+	old := func(i int) bool { return a.stale[all[i].message] }
+	if err := a.d.writeDown(ctx, parts, a.conf, old); err != nil {
 		return err
 	}
 	room := newRoom(a.d)
 	a.settled = make(map[slot]settlement, len(all))
 	for _, x := range slices.Backward(all) {
-		s, err := a.d.settle(ctx, x.message, x.media, a.inline, room)
+		s, err := a.d.settle(ctx, x.message, x.media, a.wish(x.message), room)
 		if err != nil {
 			return err
 		}
@@ -115,6 +143,28 @@ func (a *attacher) settleAll(ctx context.Context) error {
 	}
 	return nil
 }
+
+// stale returns the messages after which the user has said something at least
+// n times; 0: none.
+func stale(ms []Message, n int) map[string]bool {
+	if n == 0 {
+		return nil
+	}
+	old := map[string]bool{}
+	turns := 0
+	for _, m := range slices.Backward(ms) {
+		if turns >= n {
+			old[m.ID] = true
+		}
+		if m.Role == artel.RoleUser && m.Origin == OriginHistory {
+			turns++
+		}
+	}
+	return old
+}
+
+// wish is what is wanted of the media of a message.
+func (a *attacher) wish(message string) wish { return wish{a.conf, a.stale[message]} }
 
 // message returns the parts to send; m.Parts itself where no media is in it.
 func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) {
@@ -125,6 +175,7 @@ func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) 
 	if a.from = m.MergedFrom; len(a.from) == 0 {
 		a.from = []string{m.ID}
 	}
+	var names []weft
 	out := make(artel.Parts, 0, len(m.Parts)+1)
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -133,6 +184,7 @@ func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) 
 			if err != nil {
 				return nil, err
 			}
+			names = append(names, weft{media: p, parts: ps, at: len(out)})
 			out = append(out, ps...)
 		case artel.ToolResult:
 			r, err := a.result(ctx, &next, p)
@@ -144,7 +196,10 @@ func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) 
 			out = append(out, p)
 		}
 	}
-	return out, nil
+	if a.again {
+		return out, nil
+	}
+	return woven(out, names), nil
 }
 
 func carriesMedia(p artel.Part) bool {
@@ -198,7 +253,7 @@ func (a *attacher) take(ctx context.Context, next *slot, m artel.Media) (artel.P
 			a.late++
 		}
 		var err error
-		if s, err = a.d.settle(ctx, next.message, m, a.inline, nil); err != nil {
+		if s, err = a.d.settle(ctx, next.message, m, a.wish(next.message), nil); err != nil {
 			return nil, err
 		}
 	}

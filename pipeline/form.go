@@ -5,11 +5,13 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 )
@@ -20,20 +22,54 @@ func forms(in Input) route.Forms {
 	if in.Renditions == nil || in.Sources == nil {
 		return f
 	}
-	f.Converted, f.Transcribed = true, true
-	f.Transcriber, f.MaxRecording, f.Transcribed = in.Renditions.Transcriber()
+	var written, seen bool
+	f.Transcriber, f.MaxRecording, written = in.Renditions.Transcriber()
+	f.Captioner, seen = in.Renditions.Captioner()
+	f.Converted, f.Transcribed = true, written || seen
 	return f
+}
+
+// A wish is what is wanted of a media part beside what the service takes.
+type wish struct {
+	attaching
+	stale bool // it is old
+}
+
+// route decides how s is sent.
+func (d *Draft) route(s source, w wish) artel.Route {
+	target := d.target
+	kind := s.info.Kind
+	if slices.Contains(w.Never, kind) {
+		target.Forms.Transcribed = false
+	}
+	r := d.spared(s, route.Decide(s.info, target))
+	if r.Routing == artel.RoutingText {
+		return r
+	}
+	words := target.Forms.Transcribed && (kind == artel.KindImage && target.Forms.Captioner != "" || kind != artel.KindImage && target.Forms.Readable(s.info))
+	switch {
+	case w.stale && kind == artel.KindImage:
+		r = describedAs(r, artel.ReasonStale)
+	case slices.Contains(w.Always, kind) && words:
+		r = describedAs(r, artel.ReasonPolicy)
+	default:
+		return r
+	}
+	if words {
+		r.Step = artel.StepTranscribed
+	}
+	return r
 }
 
 // settle decides how m is sent, and makes the form of it that is. room is what
 // the request still takes; nil: all. Only the end of ctx is an error.
-func (d *Draft) settle(ctx context.Context, id string, m artel.Media, inline int, room *room) (settlement, error) {
+func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, room *room) (settlement, error) {
 	s, err := d.find(ctx, m)
 	if err != nil {
 		return settlement{}, err
 	}
 	m = s.media
-	form := made{route: d.spared(s, route.Decide(s.info, d.target))}
+	form := made{route: d.route(s, w)}
 	switch {
 	case s.err != nil:
 		d.Log(Warn, "the bytes of an attachment cannot be read", map[string]any{"message_id": id, "ref": m.Ref.String(), "error": s.err.Error()})
@@ -42,7 +78,7 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, inline int
 	case form.route.Routing != artel.RoutingText && !room.holds(s.info.Kind, s.digest, 0):
 		form.route = route.Crowded(form.route)
 	default:
-		form, err = d.make(ctx, s, form.route, inline)
+		form, err = d.make(ctx, s, form.route, w.InlineLimit)
 		if err != nil && ctx.Err() != nil {
 			return settlement{}, context.Cause(ctx)
 		}
@@ -50,7 +86,11 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, inline int
 			d.Log(Warn, "an attachment could not be given another form", map[string]any{
 				"message_id": id, "ref": m.Ref.String(), "form": string(form.route.Step), "error": err.Error(),
 			})
-			form = made{route: route.Fallback(form.route)}
+			if form.route.Reason == artel.ReasonStale {
+				form = made{route: describedAs(form.route, artel.ReasonStale)}
+			} else {
+				form = made{route: route.Fallback(form.route)}
+			}
 		}
 	}
 	if form.media != nil && d.refused(form.digest) {
@@ -143,37 +183,46 @@ func (d *Draft) make(ctx context.Context, s source, r artel.Route, inline int) (
 		if err != nil {
 			return out, err
 		}
-		written(fmt.Sprintf(", written down by %s", w.Service), w.Text)
+		how := "written down"
+		if s.info.Kind == artel.KindImage {
+			how = "put into words"
+		}
+		written(fmt.Sprintf(", %s by %s", how, w.Service), w.Text)
 		out.sent.Service = w.Service
+		if r.Reason == artel.ReasonStale && !m.Ref.IsBlob() && d.has("get_artifact") {
+			out.text += "\n" + d.Locale.Say(phrase.RouteSeeAgain, map[string]any{"ID": string(m.Ref.Artifact)})
+		}
 	}
 	return out, nil
 }
 
-// transcript has a recording written down, in the time that there is for it.
+// transcript has a recording written down, or a picture put into words, in the
+// time that there is for it.
 func (d *Draft) transcript(ctx context.Context, s source) (rendition.Text, error) {
 	limited, stop := context.WithTimeoutCause(ctx, transcriptionTime,
 		artel.Errorf(artel.Unavailable, "pipeline.Build", "", "it was not written down within %v", transcriptionTime))
 	defer stop()
-	w, err := d.Renditions.Transcript(limited, d.Owner, rendition.Source{Digest: s.digest, MediaInfo: s.info})
+	w, err := d.Renditions.Words(limited, d.Owner, rendition.Source{Digest: s.digest, MediaInfo: s.info})
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
 		err = context.Cause(limited)
 	}
 	return w, err
 }
 
-// writeDown has all recordings among parts written down side by side, which is
-// remembered. What fails shows when each is settled.
-func (d *Draft) writeDown(ctx context.Context, parts []artel.Media) error {
+// writeDown has all media among parts put into words side by side that are to
+// be, which is remembered. What fails shows when each is settled. stale says
+// which of them are old; nil: none.
+func (d *Draft) writeDown(ctx context.Context, parts []artel.Media, conf attaching, stale func(int) bool) error {
 	if !d.target.Forms.Transcribed {
 		return nil
 	}
 	var all []source
-	for _, m := range parts {
+	for i, m := range parts {
 		s, err := d.find(ctx, m)
 		if err != nil {
 			return err
 		}
-		if s.err == nil && route.Decide(s.info, d.target).Step == artel.StepTranscribed {
+		if s.err == nil && d.route(s, wish{conf, stale != nil && stale(i)}).Step == artel.StepTranscribed {
 			all = append(all, s)
 		}
 	}

@@ -55,6 +55,15 @@ func sample(t *testing.T, name string) []byte {
 
 // maker makes renditions with a service that writes recordings down.
 func (w *world) maker() (*rendition.Maker, *fake.Server) {
+	return w.makerWith(rendition.Options{Transcription: rendition.Transcription{Service: "ear"}})
+}
+
+// seeing makes captions too.
+func (w *world) seeing() (*rendition.Maker, *fake.Server) {
+	return w.makerWith(rendition.Options{Transcription: rendition.Transcription{Service: "ear"}, Caption: rendition.Caption{Service: "eye"}})
+}
+
+func (w *world) makerWith(o rendition.Options) (*rendition.Maker, *fake.Server) {
 	server := fake.OpenAI(fake.Options{})
 	web := httptest.NewServer(server)
 	w.t.Cleanup(web.Close)
@@ -63,8 +72,11 @@ func (w *world) maker() (*rendition.Maker, *fake.Server) {
 		Caller: model.NewCaller(map[model.Dialect]model.Provider{
 			model.OpenAI: openai.New(openai.Options{Client: web.Client(), Blobs: w.blobs}),
 		}, model.CallerOptions{Attempts: 1}),
-		Services: model.NewRegistry([]model.Service{{ID: "ear", Dialect: model.OpenAI, BaseURL: web.URL + "/v1", Model: "whisper-1", APIKey: "k"}}, ""),
-		Options:  rendition.Options{Transcription: rendition.Transcription{Service: "ear"}},
+		Services: model.NewRegistry([]model.Service{
+			{ID: "ear", Dialect: model.OpenAI, BaseURL: web.URL + "/v1", Model: "whisper-1", APIKey: "k"},
+			{ID: "eye", Dialect: model.OpenAI, BaseURL: web.URL + "/v1", Model: "m", APIKey: "k", Capabilities: service(0, artel.CanVision).Capabilities},
+		}, ""),
+		Options: o,
 	}), server
 }
 

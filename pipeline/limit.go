@@ -105,14 +105,14 @@ func limit(_ context.Context, d *Draft) error {
 	if limits.ReplyReserve != nil {
 		reserve = min(max(*limits.ReplyReserve, 0), window)
 	}
-	l := limiter{d: d, budget: window - reserve, tools: d.meter.tools(d.Tools)}
+	l := limiter{d: d, budget: window - reserve, tools: d.meter.tools(d.Tools), history: droppable(d.Messages)}
 	kept, out, err := l.walk(limits.KeepChars)
 	if err != nil {
 		return err
 	}
 	gone := len(d.Messages)
-	for _, m := range d.Messages[:kept] {
-		if m.Origin == OriginHistory && !slices.Contains(out.cut, m.ID) {
+	for i, m := range d.Messages[:kept] {
+		if l.history[i] && !slices.Contains(out.cut, m.ID) {
 			out.dropped = append(out.dropped, m.ID)
 		}
 	}
@@ -158,7 +158,20 @@ type limiter struct {
 	d        *Draft
 	budget   int
 	tools    int
+	history  []bool    // by message: it may be dropped
 	messages []Message // that are kept
+}
+
+// droppable says of each message whether it is history, and all of its unit is.
+func droppable(ms []Message) []bool {
+	out := make([]bool, len(ms))
+	for _, u := range units(ms) {
+		all := !slices.ContainsFunc(ms[u.start:u.end], func(m Message) bool { return m.Origin != OriginHistory })
+		for i := u.start; i < u.end; i++ {
+			out[i] = all
+		}
+	}
+	return out
 }
 
 // walk keeps as much of the history as fits, from its end. It returns the index
@@ -169,7 +182,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 	first := protected(ms)
 	room := l.budget - l.tools
 	for i, m := range ms {
-		if m.Origin != OriginHistory || i >= first {
+		if !l.history[i] || i >= first {
 			room -= l.d.meter.message(m)
 		}
 	}
@@ -177,10 +190,8 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 	us := units(ms[:first])
 	for _, u := range slices.Backward(us) {
 		n := 0
-		for _, m := range ms[u.start:u.end] {
-			if m.Origin == OriginHistory {
-				n += l.d.meter.message(m)
-			}
+		for i := u.start; i < u.end && l.history[i]; i++ {
+			n += l.d.meter.message(ms[i])
 		}
 		if n > room {
 			break
@@ -190,23 +201,23 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 	}
 	// Separators and fillers may still be too much.
 	k := len(starts)
-	if k > 0 && !l.fits(ms, starts[k-1], nil) {
-		k = max(0, sort.Search(k, func(n int) bool { return !l.fits(ms, starts[n], nil) }))
+	if k > 0 && !l.fits(starts[k-1], nil) {
+		k = max(0, sort.Search(k, func(n int) bool { return !l.fits(starts[n], nil) }))
 	}
 	kept = first
 	if k > 0 {
 		kept = starts[k-1]
 	}
-	l.messages = keep(ms, kept, nil)
+	l.messages = l.keep(kept, nil)
 	if keepChars <= 0 || k == len(us) {
 		return kept, out, nil
 	}
 	u := us[len(us)-1-k]
-	if u.end-u.start > 1 || ms[u.start].Origin != OriginHistory {
+	if u.end-u.start > 1 || !l.history[u.start] {
 		return kept, out, nil
 	}
-	if short, ok := l.d.shorten(ms[u.start], keepChars); ok && l.fits(ms, kept, &short) {
-		l.messages = keep(ms, kept, &short)
+	if short, ok := l.d.shorten(ms[u.start], keepChars); ok && l.fits(kept, &short) {
+		l.messages = l.keep(kept, &short)
 		out.cut = []string{short.ID}
 		if opaque(ms[u.start].Parts) {
 			l.d.Log(Warn, "a message is cut, and the state that its service keeps with it is not sent", map[string]any{"message_id": short.ID})
@@ -217,11 +228,11 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 
 // keep returns the messages without the history before kept, with short, where
 // there is one, in the place of its message.
-func keep(ms []Message, kept int, short *Message) []Message {
-	out := make([]Message, 0, len(ms))
-	for i, m := range ms {
+func (l *limiter) keep(kept int, short *Message) []Message {
+	out := make([]Message, 0, len(l.d.Messages))
+	for i, m := range l.d.Messages {
 		switch {
-		case i >= kept || m.Origin != OriginHistory:
+		case i >= kept || !l.history[i]:
 			out = append(out, m)
 		case short != nil && m.ID == short.ID:
 			out = append(out, *short)
@@ -230,8 +241,8 @@ func keep(ms []Message, kept int, short *Message) []Message {
 	return out
 }
 
-func (l *limiter) fits(ms []Message, kept int, short *Message) bool {
-	return l.tokens(keep(ms, kept, short)) <= l.budget
+func (l *limiter) fits(kept int, short *Message) bool {
+	return l.tokens(l.keep(kept, short)) <= l.budget
 }
 
 // tokens are those of the request with these messages, as the formatters will

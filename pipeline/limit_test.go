@@ -94,6 +94,19 @@ func TestLimitsCountFillers(t *testing.T) {
 	}
 }
 
+// A summary that is half of an exchange keeps the other half.
+func TestLimitsKeepHalvesOfSummaries(t *testing.T) {
+	in := input(service(0), with(calls("1", "a"), func(m *artel.Message) { m.Summary = true }), answers("2", "a", "0123456789"), ten("3", "assistant"))
+	in.Agent.Context = pipeline.Limits{MaxTokens: 15, ReplyReserve: number(0)}
+	if _, err := builtIn(t).Build(t.Context(), in); !errors.Is(err, artel.TooLarge) {
+		t.Errorf("got %v", err)
+	}
+	in.Agent.Context.MaxTokens = 25
+	if got := strings.Join(ids(build(t, in)), " "); got != "1 2 3" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	in := input(service(0), ten("1", "user"), ten("2", "assistant"), ten("3", "user"), ten("4", "assistant"))
 	in.Agent.Context = pipeline.Limits{MaxTokens: 19, ReplyReserve: number(0), KeepChars: 2}
@@ -186,7 +199,11 @@ func TestVocabularyOfLimiter(t *testing.T) {
 // unit more would not have fit.
 func TestLimiterInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		in := input(service(0), history(rt, nil)...)
+		branch := history(rt, nil)
+		for i, m := range branch {
+			branch[i].Summary = m.Summary && m.Role != artel.RoleAssistant // no summary calls a tool
+		}
+		in := input(service(0), branch...)
 		in.Agent.Prompt = rapid.SampledFrom([]string{"", "You lead."}).Draw(rt, "prompt")
 		in.Agent.Presets = []preset{deep("d", rapid.SampledFrom([]string{"1", "3", "0,20"}).Draw(rt, "depth"))}
 		in.Agent.Context = pipeline.Limits{ReplyReserve: number(rapid.IntRange(0, 20).Draw(rt, "reserve")), KeepChars: rapid.IntRange(0, 3).Draw(rt, "keep")}

@@ -25,7 +25,11 @@ func assetResolver() Processor {
 // decisions were made (a plugin may add some, or transcription may be off) are
 // decided here; the limiter has not counted them, and the record says so.
 func resolve(ctx context.Context, d *Draft) error {
-	late := attacher{d: d, inline: defaultInline, again: true}
+	conf, ok := Value[attaching](d)
+	if !ok {
+		conf.InlineLimit = defaultInline
+	}
+	late := attacher{d: d, conf: conf, again: true}
 	for i := range d.Messages {
 		parts, err := late.message(ctx, d.Messages[i])
 		if err != nil {
@@ -39,6 +43,10 @@ func resolve(ctx context.Context, d *Draft) error {
 		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
 	}
 	before := d.meter.all(d.Messages)
+	if cut, ok := Value[limited](d); ok && before+d.meter.tools(d.Tools) > cut.budget {
+		return artel.Errorf(artel.TooLarge, "pipeline.Build", "",
+			"the request has %d tokens, and %d fit: what was added after the token limiter had counted is too much", before+d.meter.tools(d.Tools), cut.budget)
+	}
 	for i := range d.Messages {
 		m := &d.Messages[i]
 		if !slices.ContainsFunc(m.Parts, carriesMedia) {

@@ -32,14 +32,14 @@ func (r *Registry) Settle(ctx context.Context, in Input, media []artel.Media, te
 		found:  make(map[artel.Ref]source),
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
-	if err := d.writeDown(ctx, media); err != nil {
+	if err := d.writeDown(ctx, media, attaching{}, nil); err != nil {
 		return nil, err
 	}
 	room := newRoom(d)
 	room.bytes -= text
 	out := make([]Settled, len(media))
 	for i := len(media) - 1; i >= 0; i-- {
-		s, err := d.settle(ctx, "", media[i], defaultInline, room)
+		s, err := d.settle(ctx, "", media[i], wish{attaching: attaching{InlineLimit: defaultInline}}, room)
 		if err != nil {
 			return nil, err
 		}

@@ -23,8 +23,11 @@ const (
 // it. It has at most 1,000 characters and as many lines whatever the names.
 func Describe(m artel.Media, r artel.Route, l phrase.Locale) string {
 	key := phrase.RouteDescribed
-	if r.Reason == artel.ReasonRequestFull {
+	switch r.Reason {
+	case artel.ReasonRequestFull:
 		key = phrase.RouteCrowded
+	case artel.ReasonStale:
+		key = phrase.RouteStale
 	}
 	return l.Say(key, map[string]any{
 		"Name": nameOf(m, l),

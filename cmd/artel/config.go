@@ -67,7 +67,7 @@ type config struct {
 		Language    string          `yaml:"language"`     // of what is said, in two letters; default: the service finds out
 		UploadLimit int64           `yaml:"upload_limit"` // bytes of one recording; default 25 MB
 	} `yaml:"transcription"`
-	Caption struct { // who puts pictures into words when an agent asks for it; default: nobody
+	Caption struct { // who puts pictures into words for models that do not see, and when an agent asks for it; default: nobody
 		Service artel.ServiceID `yaml:"service"` // one that sees
 		Prompt  string          `yaml:"prompt"`  // what it is asked about each picture
 	} `yaml:"caption"`

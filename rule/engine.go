@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// The times that the backtracking engine may take in one call of [Set.Apply].
+const (
+	ruleTime  = time.Second     // of one rule
+	buildTime = 3 * time.Second // of all rules
+)
+
+// An Engine keeps compiled patterns, and what rules have made of texts. It is
+// safe for concurrent use.
+type Engine struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	patterns generations[patternKey, compiled]
+	results  generations[resultKey, result]
+}
+
+type patternKey struct{ source, flags, groups string }
+
+type compiled struct {
+	*pattern
+	err error
+}
+
+// A resultKey is a text and the rules that it went through.
+type resultKey struct {
+	rules [sha256.Size]byte
+	text  string
+}
+
+// A result is what rules have made of a text. stopped is the place of the rule
+// that had to be stopped, plus one, and why says why.
+type result struct {
+	text    string
+	applied []int // places in the plan
+	stopped int
+	why     string
+}
+
+// The sizes of the caches.
+const (
+	maxPatterns = 2_000
+	maxResults  = 32 << 20 // bytes of texts, before and after
+)
+
+// New returns an engine.
+func New() *Engine {
+	e := &Engine{now: time.Now}
+	e.patterns.limit = maxPatterns
+	e.results.limit = maxResults
+	return e
+}
+
+// compile returns a pattern that is compiled once.
+func (e *Engine) compile(source, flags string, wanted map[int]bool, named bool) (*pattern, error) {
+	key := patternKey{source, flags, sortedGroups(wanted, named)}
+	e.mu.Lock()
+	c, ok := e.patterns.get(key)
+	e.mu.Unlock()
+	if !ok {
+		c.pattern, c.err = compile(source, flags, wanted, named)
+		e.mu.Lock()
+		e.patterns.put(key, c, 1)
+		e.mu.Unlock()
+	}
+	return c.pattern, c.err
+}
+
+// A Set is the rules of all layers, in their order. It can be used by many at
+// once.
+type Set struct {
+	engine   *Engine
+	rules    []placed
+	problems []Problem
+}
+
+// Compile reads the rules of layers, which are in the order deployment, agent,
+// user. Rules that cannot be used are problems of every [Set.Apply].
+func (e *Engine) Compile(layers ...Config) *Set {
+	s := &Set{engine: e}
+	for i, r := range arrange(layers) {
+		err := r.check()
+		if i >= MaxRules {
+			err = fmt.Errorf("there are more than %d rules", MaxRules)
+		}
+		if err == nil && (r.Expand == "" || r.Expand == ExpandNone) {
+			err = e.valid(r.Rule)
+		}
+		if err != nil {
+			s.problems = append(s.problems, Problem{r.name, err.Error()})
+			if i >= MaxRules {
+				break
+			}
+			continue
+		}
+		s.rules = append(s.rules, r)
+	}
+	return s
+}
+
+// valid compiles the pattern of a rule as it will be used.
+func (e *Engine) valid(r Rule) error {
+	source, flags := r.source(r.Find)
+	wanted, named := groupsIn(r.Replace)
+	_, err := e.compile(source, flags, wanted, named)
+	return err
+}
+
+// Empty reports whether there is nothing to do at a stage, and nothing to
+// tell.
+func (s *Set) Empty(stage Stage) bool {
+	return len(s.problems) == 0 && !slices.ContainsFunc(s.rules, func(r placed) bool { return r.at(stage) })
+}
+
+// Problems returns what is wrong with rules whatever the text.
+func (s *Set) Problems() []Problem { return slices.Clone(s.problems) }
+
+func (r Rule) at(stage Stage) bool { return len(r.Stages) == 0 || slices.Contains(r.Stages, stage) }
+
+// An Expander expands the macros in a text; each value passes through escape
+// first. [github.com/artelhq/artel/macro.Expander] is what it is for.
+type Expander func(text string, escape func(string) string) (string, error)
+
+// A Text is one text that rules work on.
+type Text struct {
+	Text  string
+	Role  artel.Role
+	Depth int // of its message, 0 is the newest; negative: bounds are not looked at
+}
+
+// Outcome is what rules have made of texts.
+type Outcome struct {
+	Texts    []string   // one for each; where Applied is empty, it is as it was
+	Applied  [][]string // names of the rules that have found something, in the order in which they ran
+	Problems []Problem  // rules that were left out, each once
+}
+
+// Apply runs the rules of a stage over texts. A nil expand leaves macros as
+// they are. The error is that of ctx.
+func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expander) (Outcome, error) {
+	p := &pass{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	p.problems = slices.Clone(s.problems)
+	p.bind()
+	for {
+		out, again, err := p.run(ctx, texts)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if !again {
+			out.Problems = p.problems
+			return out, nil
+		}
+	}
+}
+
+// A pass is one call of Apply.
+type pass struct {
+	*Set
+	stage    Stage
+	expand   Expander
+	bound    []bound
+	plans    map[planKey]*plan
+	problems []Problem
+	spent    map[int]time.Duration // of the backtracking engine, by place in bound
+	total    time.Duration
+}
+
+// A bound rule has its macros expanded. A dead one is left out from then on.
+type bound struct {
+	replacement
+	placed
+	digest [sha256.Size]byte
+	dead   bool
+}
+
+func (p *pass) bind() {
+	for _, r := range p.rules {
+		if !r.at(p.stage) {
+			continue
+		}
+		b, err := p.bindOne(r)
+		if err != nil {
+			p.problems = append(p.problems, Problem{r.name, err.Error()})
+			continue
+		}
+		p.bound = append(p.bound, b)
+	}
+}
+
+func (p *pass) bindOne(r placed) (bound, error) {
+	find, err := p.expanded(r)
+	if err != nil {
+		return bound{}, err
+	}
+	var values []string
+	replace, err := p.macros(r.Replace, func(v string) string {
+		values = append(values, v)
+		return valueBegin + strconv.Itoa(len(values)-1) + valueEnd
+	})
+	if err != nil {
+		return bound{}, err
+	}
+	var trim []string
+	for _, t := range r.Trim {
+		if t, err = p.macros(t, nil); err != nil {
+			return bound{}, err
+		}
+		trim = append(trim, t)
+	}
+	source, flags := r.source(find)
+	wanted, named := groupsIn(replace)
+	compiled, err := p.engine.compile(source, flags, wanted, named)
+	if err != nil {
+		return bound{}, err
+	}
+	key, err := json.Marshal([]any{source, flags, replace, values, trim})
+	return bound{
+		replacement: replacement{
+			pattern: compiled, trim: trim,
+			template: parseTemplate(replace, values, compiled.groups, len(compiled.names) > 0),
+		},
+		placed: r, digest: sha256.Sum256(key),
+	}, err
+}
+
+// expanded is the pattern with its macros.
+func (p *pass) expanded(r placed) (string, error) {
+	var escape func(string) string
+	switch r.Expand {
+	case ExpandEscaped:
+		escape = quoter.Replace
+	case ExpandRaw:
+	default:
+		return r.Find, nil
+	}
+	find, err := p.macros(r.Find, escape)
+	if err == nil && len(find) > MaxFind {
+		err = fmt.Errorf("find has %d bytes with its macros expanded; a pattern may have %d", len(find), MaxFind)
+	}
+	if err == nil && find == "" {
+		err = errors.New("find is empty with its macros expanded")
+	}
+	return find, err
+}
+
+var quoter = strings.NewReplacer(
+	`\`, `\\`, `^`, `\^`, `$`, `\$`, `.`, `\.`, `*`, `\*`, `+`, `\+`, `?`, `\?`, `(`, `\(`, `)`, `\)`,
+	`[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `|`, `\|`, `/`, `\/`,
+)
+
+func (p *pass) macros(text string, escape func(string) string) (string, error) {
+	if p.expand == nil || !strings.Contains(text, "{{") {
+		return text, nil
+	}
+	return p.expand(text, escape)
+}
+
+// A plan is the rules that are for one role at some depths.
+type plan struct {
+	rules  []int // places in bound
+	digest [sha256.Size]byte
+}
+
+// A planKey is a role with the rules that its depth is in the bounds of.
+type planKey struct {
+	role  artel.Role
+	depth int // how many bounds the depth is past; -1: it does not count
+}
+
+// run goes over all texts. again says that a rule had to be stopped: then it
+// is left out, and the texts begin anew, so that no text shows what the others
+// do not.
+func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, err error) {
+	out = Outcome{Texts: make([]string, len(texts)), Applied: make([][]string, len(texts))}
+	bounds := p.bounds()
+	p.plans = make(map[planKey]*plan)
+	for i, t := range texts {
+		key := planKey{t.Role, -1}
+		if t.Depth >= 0 {
+			key.depth, _ = slices.BinarySearch(bounds, t.Depth+1)
+		}
+		pl := p.plans[key]
+		if pl == nil {
+			pl = p.plan(t)
+			p.plans[key] = pl
+		}
+		r := p.one(ctx, pl, t.Text)
+		if ctx.Err() != nil {
+			return Outcome{}, false, ctx.Err()
+		}
+		if r.stopped > 0 {
+			b := &p.bound[pl.rules[r.stopped-1]]
+			b.dead = true
+			p.problems = append(p.problems, Problem{b.name, r.why})
+			return Outcome{}, true, nil
+		}
+		out.Texts[i] = r.text
+		for _, k := range r.applied {
+			out.Applied[i] = append(out.Applied[i], p.bound[pl.rules[k]].name)
+		}
+	}
+	return out, false, nil
+}
+
+// bounds are the depths at which another rule begins or ends to work.
+func (p *pass) bounds() []int {
+	var all []int
+	for _, b := range p.bound {
+		if b.Depth == nil {
+			continue
+		}
+		if b.Depth.Min != nil {
+			all = append(all, *b.Depth.Min)
+		}
+		if b.Depth.Max != nil && *b.Depth.Max < 1<<40 {
+			all = append(all, *b.Depth.Max+1)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (p *pass) plan(t Text) *plan {
+	pl := new(plan)
+	h := sha256.New()
+	for i, b := range p.bound {
+		if !b.dead && (len(b.Roles) == 0 || slices.Contains(b.Roles, t.Role)) && (t.Depth < 0 || b.Depth.holds(t.Depth)) {
+			pl.rules = append(pl.rules, i)
+			h.Write(b.digest[:])
+		}
+	}
+	h.Sum(pl.digest[:0])
+	return pl
+}
+
+func (d *Depth) holds(depth int) bool {
+	return d == nil || (d.Min == nil || depth >= *d.Min) && (d.Max == nil || depth <= *d.Max)
+}
+
+// one runs the rules of a plan over a text, or remembers what came of it.
+func (p *pass) one(ctx context.Context, pl *plan, text string) result {
+	// What the first rule that could do something needs stands in the text as
+	// it is, so most texts are done with here.
+	if !slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.met(text) }) {
+		return result{text: text}
+	}
+	key := resultKey{pl.digest, text}
+	e := p.engine
+	e.mu.Lock()
+	r, ok := e.results.get(key)
+	e.mu.Unlock()
+	if ok {
+		return r
+	}
+	r = p.work(ctx, pl, text)
+	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // those depend on the other texts
+		e.mu.Lock()
+		e.results.put(key, r, len(text)+len(r.text)+resultOverhead)
+		e.mu.Unlock()
+	}
+	return r
+}
+
+// resultOverhead is about what an entry of the cache takes beside its texts.
+const resultOverhead = 160
+
+// Why rules are stopped that are not too slow on any single text.
+const (
+	whyRule  = "its pattern took longer than 1s on all texts together and was stopped; make its repetitions less open"
+	whyBuild = "the patterns of all rules took longer than 3s together; this one was running and was stopped"
+)
+
+// work runs the rules of a plan over a text.
+func (p *pass) work(ctx context.Context, pl *plan, text string) result {
+	r := result{text: text}
+	for k, i := range pl.rules {
+		next, n, err := p.apply(ctx, i, r.text)
+		if err != nil {
+			return result{text: text, stopped: k + 1, why: err.Error()}
+		}
+		if n > 0 {
+			r.applied = append(r.applied, k)
+			r.text = next
+		}
+	}
+	return r
+}
+
+// apply runs one rule, and keeps count of the time that it takes where its
+// pattern could take any.
+func (p *pass) apply(ctx context.Context, i int, text string) (string, int, error) {
+	b := &p.bound[i]
+	if b.linear != nil && b.linear.takes(text) || !b.need.met(text) {
+		return b.replacement.apply(text, nil)
+	}
+	begin, counted := p.engine.now(), time.Duration(0)
+	spent := func() error {
+		d := p.engine.now().Sub(begin)
+		p.spent[i] += d - counted
+		p.total += d - counted
+		counted = d
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case p.spent[i] > ruleTime:
+			return errors.New(whyRule)
+		case p.total > buildTime:
+			return errors.New(whyBuild)
+		}
+		return nil
+	}
+	next, n, err := b.replacement.apply(text, spent)
+	return next, n, cmp.Or(err, spent())
+}
+
+// generations is a cache in two halves: what is asked for moves into the young
+// one, and when that is full, the old one is forgotten.
+type generations[K comparable, V any] struct {
+	limit      int // of the sizes in both halves
+	young, old map[K]sized[V]
+	size       int // of young
+}
+
+type sized[V any] struct {
+	v    V
+	size int
+}
+
+func (g *generations[K, V]) get(k K) (V, bool) {
+	if x, ok := g.young[k]; ok {
+		return x.v, true
+	}
+	x, ok := g.old[k]
+	if ok {
+		g.put(k, x.v, x.size)
+	}
+	return x.v, ok
+}
+
+func (g *generations[K, V]) put(k K, v V, size int) {
+	if size > g.limit/4 {
+		return
+	}
+	if g.size+size > g.limit/2 || g.young == nil {
+		g.old, g.young, g.size = g.young, make(map[K]sized[V]), 0
+	}
+	if old, ok := g.young[k]; ok {
+		g.size -= old.size
+	}
+	g.young[k] = sized[V]{v, size}
+	g.size += size
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A need is what a text has to hold so that a pattern can match in it: one of
+// the strings. Without strings nothing is known, and every text is searched.
+type need struct {
+	any  []string
+	fold bool // any in lower case; letters of ASCII stand for both cases
+}
+
+// The most strings of a need, and bytes of each; more would cost more than
+// they save.
+const (
+	maxNeeds    = 8
+	maxNeedSize = 40
+)
+
+// needOf finds out what a pattern needs.
+func needOf(t *syntaxTree, flags flagSet) need {
+	f := needs{flags}
+	return need{any: f.best(f.node(t.root)), fold: flags.ignoreCase}
+}
+
+// met reports whether text can have a match.
+func (n need) met(text string) bool {
+	if len(n.any) == 0 {
+		return true
+	}
+	for _, s := range n.any {
+		if n.fold && containsFold(text, s) || !n.fold && strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// containsFold is strings.Contains for s in lower case, where letters of ASCII
+// in text count as lower case.
+func containsFold(text, s string) bool {
+	first := s[0]
+	if first < 'a' || first > 'z' {
+		for {
+			i := strings.IndexByte(text, first)
+			if i < 0 || len(text)-i < len(s) {
+				return false
+			}
+			if hasPrefixFold(text[i:], s) {
+				return true
+			}
+			text = text[i+1:]
+		}
+	}
+	for i := 0; i+len(s) <= len(text); i++ {
+		if text[i]|0x20 == first && hasPrefixFold(text[i:], s) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPrefixFold(text, s string) bool {
+	for i := range len(s) {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != s[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// found is what is known of a node: all strings that it can match, where they
+// are few, and strings one of which is in all that it matches. nil is not
+// known.
+type found struct{ exact, some []string }
+
+type needs struct{ flags flagSet }
+
+// best returns the strings that a text should be searched for.
+func (f needs) best(x found) []string {
+	if better(x.exact, x.some) {
+		return x.exact
+	}
+	return x.some
+}
+
+// better reports whether a is worth more than b: the shortest string decides,
+// then how few there are.
+func better(a, b []string) bool {
+	if len(a) == 0 || slices.Contains(a, "") {
+		return false
+	}
+	if len(b) == 0 {
+		return true
+	}
+	if x, y := size(a), size(b); x != y {
+		return x > y
+	}
+	return len(a) < len(b)
+}
+
+func size(list []string) int {
+	n := len(list[0])
+	for _, s := range list {
+		n = min(n, len(s))
+	}
+	return n
+}
+
+func (f needs) node(n *node) found {
+	switch n.op {
+	case opChar:
+		return found{exact: f.char(n.char)}
+	case opSet:
+		return found{exact: f.set(n.set)}
+	case opBegin, opEnd, opWord, opNotWord, opNone:
+		return found{exact: []string{""}}
+	case opAhead, opBehind:
+		return found{exact: []string{""}, some: f.best(f.node(n.sub[0]))}
+	case opCat:
+		return f.cat(n.sub)
+	case opCapture:
+		return f.node(n.sub[0])
+	case opAlt:
+		return f.alt(n.sub)
+	case opRepeat:
+		if n.min == 0 {
+			return found{}
+		}
+		x := f.node(n.sub[0])
+		if n.min == 1 && n.max == 1 {
+			return x
+		}
+		return found{some: f.best(x)}
+	}
+	return found{}
+}
+
+// char returns the one string, in lower case where cases are ignored.
+func (f needs) char(c rune) []string {
+	if c >= 0xD800 && c <= 0xDFFF || c == unicode.ReplacementChar {
+		return nil // it may be half of another character, or what is invalid
+	}
+	if f.flags.ignoreCase {
+		if c >= utf8Self && unicode.SimpleFold(c) != c || f.flags.unicode && strings.ContainsRune("kKsS", c) {
+			return nil
+		}
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+	}
+	return []string{string(c)}
+}
+
+func (f needs) set(s runes) []string {
+	if s.count(0) > maxNeeds {
+		return nil
+	}
+	out := []string{}
+	for i := 0; i < len(s); i += 2 {
+		for c := s[i]; c <= s[i+1]; c++ {
+			one := f.char(c)
+			if one == nil {
+				return nil
+			}
+			if !slices.Contains(out, one[0]) {
+				out = append(out, one[0])
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil // it matches nothing at all
+	}
+	return out
+}
+
+func (f needs) alt(sub []*node) found {
+	out := found{exact: []string{}, some: []string{}}
+	for _, s := range sub {
+		x := f.node(s)
+		out.exact = union(out.exact, x.exact)
+		some := f.best(x)
+		if slices.Contains(some, "") {
+			some = nil
+		}
+		out.some = union(out.some, some)
+	}
+	return out
+}
+
+// union is nil where one of both is, or where it would be too long.
+func union(a, b []string) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	if len(a) > maxNeeds {
+		return nil
+	}
+	return a
+}
+
+func (f needs) cat(sub []*node) found {
+	run := []string{""} // what the nodes since the last unknown one can match
+	whole := true
+	var some []string
+	keep := func(list []string) {
+		if better(list, some) {
+			some = list
+		}
+	}
+	for _, s := range sub {
+		x := f.node(s)
+		keep(x.some)
+		joined := join(run, x.exact)
+		if joined == nil {
+			keep(run)
+			whole = false
+			if joined = x.exact; joined == nil {
+				joined = []string{""}
+			}
+		}
+		run = joined
+	}
+	keep(run)
+	if !whole {
+		return found{some: some}
+	}
+	return found{exact: run, some: some}
+}
+
+// join returns each of a with each of b behind it; nil where b is not known or
+// it would be too much.
+func join(a, b []string) []string {
+	if b == nil || len(a)*len(b) > maxNeeds {
+		return nil
+	}
+	var out []string
+	for _, x := range a {
+		for _, y := range b {
+			if len(x)+len(y) > maxNeedSize {
+				return nil
+			}
+			if !slices.Contains(out, x+y) {
+				out = append(out, x+y)
+			}
+		}
+	}
+	return out
+}

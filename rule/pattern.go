@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"github.com/artelhq/artel"
+)
+
+// matchTime is how long one search of the backtracking engine may take; its
+// clock adds up to 200 ms.
+const matchTime = 50 * time.Millisecond
+
+// maxBacktrack is how many numbers the backtracking engine may keep.
+const maxBacktrack = 4 << 20
+
+// A pattern is a compiled regular expression. It is safe for concurrent use.
+type pattern struct {
+	flags  flagSet
+	groups int
+	names  map[string]int
+	linear *linear // nil: only the backtracking engine takes it
+	need   need
+	back   func() (*regexp2.Regexp, error)
+}
+
+// compile reads a pattern. Groups that wanted does not have need not capture.
+func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, error) {
+	f, err := parseFlags(flags)
+	if err != nil {
+		return nil, err
+	}
+	p := &pattern{flags: f, back: sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f) })}
+	tree, err := parse(source, f)
+	switch {
+	case err == nil:
+		p.groups, p.names, p.need = tree.groups, tree.names, needOf(tree, f)
+		if named && len(p.names) > 0 {
+			wanted = maps.Clone(wanted)
+			for _, n := range p.names {
+				wanted[n] = true
+			}
+		}
+		if p.linear = linearOf(tree, f, wanted); p.linear != nil {
+			return p, nil
+		}
+	case refused(err):
+		return nil, err
+	}
+	if f.ignoreCase && wide(tree, source) > maxWide {
+		return nil, fmt.Errorf("with the flag i it has more than %d classes of many characters, which takes too long to prepare", maxWide)
+	}
+	re, err := p.back()
+	if err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		p.learn(re)
+	}
+	return p, nil
+}
+
+// maxWide is how many wide classes a pattern may have with the flag i: the
+// backtracking engine folds the case of each character in them, which takes
+// tens of milliseconds.
+const maxWide = 50
+
+// wide counts the classes of many characters; without a tree, what could be
+// one.
+func wide(t *syntaxTree, source string) int {
+	if t == nil {
+		n := 0
+		for _, s := range []string{"[", ".", `\W`, `\D`, `\S`, `\p`, `\P`} {
+			n += strings.Count(source, s)
+		}
+		return n
+	}
+	return t.root.wide()
+}
+
+func (n *node) wide() int {
+	sum := 0
+	if n.op == opForeign || n.op == opSet && n.set.count(0) > 1000 {
+		sum++
+	}
+	for _, s := range n.sub {
+		sum += s.wide()
+	}
+	return sum
+}
+
+// learn asks the engine for what the parser does not know.
+func (p *pattern) learn(re *regexp2.Regexp) {
+	numbers := re.GetGroupNumbers()
+	p.groups = len(numbers) - 1
+	for _, n := range numbers {
+		if name := re.GroupNameFromNumber(n); n > 0 && name != "" && name != strconv.Itoa(n) {
+			if p.names == nil {
+				p.names = make(map[string]int)
+			}
+			if p.names[name] == 0 {
+				p.names[name] = n
+			}
+		}
+	}
+}
+
+func backtracking(source string, f flagSet) (_ *regexp2.Regexp, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the pattern cannot be read: %v", v)
+		}
+	}()
+	options := regexp2.ECMAScript
+	if f.ignoreCase {
+		options |= regexp2.IgnoreCase
+	}
+	if f.multiline {
+		options |= regexp2.Multiline
+	}
+	if f.dotAll {
+		options |= regexp2.Singleline
+	}
+	if f.unicode {
+		options |= regexp2.Unicode
+	} else {
+		source = escapePairs(source)
+	}
+	re, err := regexp2.Compile(source, options, regexp2.OptionMaxBacktrackingStackSize(maxBacktrack), regexp2.OptionMaintainCaptureOrder())
+	if err != nil {
+		return nil, fmt.Errorf("the pattern is not valid: %s", artel.Shorten(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
+	}
+	re.MatchTimeout = matchTime
+	return re, nil
+}
+
+// outside are members of a class that are in no text that is taken apart into
+// UTF-16 units.
+const outside = "\U0010F000-\U0010FFFF"
+
+// escapePairs writes characters beyond U+FFFF as the two units that they are.
+// Classes get more members that are never found, since the engine does not
+// find what begins with a class of a few halves alone.
+func escapePairs(s string) string {
+	if !beyondBMP(s) && !strings.Contains(s, `\ud`) && !strings.Contains(s, `\uD`) {
+		return s
+	}
+	var b strings.Builder
+	class, escaped := false, false
+	for i, r := range s {
+		if r > 0xFFFF {
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04X\u%04X`, high, low)
+			escaped = false
+			continue
+		}
+		b.WriteRune(r)
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == ']':
+			class = false
+		case r == '[' && !class:
+			class = true
+			if !strings.HasPrefix(s[i+1:], "^") {
+				b.WriteString(outside)
+			}
+		case r == '^' && i > 0 && s[i-1] == '[' && class:
+			b.WriteString(outside)
+		}
+	}
+	return b.String()
+}
+
+// A replacement is what one rule does to texts.
+type replacement struct {
+	*pattern
+	template []piece
+	trim     []string
+}
+
+// errTooLong says that a rule makes too much of a text.
+func errTooLong() error {
+	return fmt.Errorf("the text would have more than %d bytes after it", MaxResult)
+}
+
+// apply replaces the matches in text and returns how many there were. The
+// error says why the rule has to be left out. spent is called now and then,
+// and ends the search with an error of its own.
+func (r *replacement) apply(text string, spent func() error) (string, int, error) {
+	if !r.need.met(text) {
+		return text, 0, nil
+	}
+	if r.linear != nil && r.linear.takes(text) {
+		return r.applyLinear(text)
+	}
+	return r.applyBack(text, spent)
+}
+
+func (r *replacement) applyLinear(text string) (string, int, error) {
+	limit := 1
+	if r.flags.global {
+		limit = -1
+	}
+	matches := search(r.linear.re, text, limit, len(r.linear.groups) > 0)
+	if len(matches) == 0 {
+		return text, 0, nil
+	}
+	var b strings.Builder
+	at := 0
+	for _, m := range matches {
+		b.WriteString(text[at:m[0]])
+		at = m[1]
+		for _, p := range r.template {
+			from, to := 0, 0
+			switch p.kind {
+			case literal:
+				b.WriteString(p.text)
+			case whole:
+				from, to = m[0], m[1]
+			case before:
+				to = m[0]
+			case after:
+				from, to = m[1], len(text)
+			case group, named:
+				if n := r.linear.groups[r.number(p)]; n > 0 && m[2*n] >= 0 {
+					b.WriteString(r.trimmed(text[m[2*n]:m[2*n+1]]))
+				}
+			}
+			if b.Len()+to-from > MaxResult {
+				return "", 0, errTooLong()
+			}
+			b.WriteString(text[from:to])
+		}
+		if b.Len() > MaxResult {
+			return "", 0, errTooLong()
+		}
+	}
+	b.WriteString(text[at:])
+	return b.String(), len(matches), nil
+}
+
+// search finds matches, with groups only where they are asked for.
+func search(re *regexp.Regexp, text string, limit int, groups bool) [][]int {
+	if groups {
+		return re.FindAllStringSubmatchIndex(text, limit)
+	}
+	return re.FindAllStringIndex(text, limit)
+}
+
+// number is the group of a piece, 0 where there is none of that name.
+func (r *replacement) number(p piece) int {
+	if p.kind == named {
+		return r.names[p.text]
+	}
+	return p.group
+}
+
+func (r *replacement) trimmed(s string) string {
+	for _, t := range r.trim {
+		if t != "" {
+			s = strings.ReplaceAll(s, t, "")
+		}
+	}
+	return s
+}
+
+// applyBack works on the characters that the pattern is about: code points
+// with the flag u, else UTF-16 units.
+func (r *replacement) applyBack(text string, spent func() error) (string, int, error) {
+	re, err := r.back()
+	if err != nil {
+		return "", 0, err
+	}
+	in := []rune(text)
+	if !r.flags.unicode {
+		in = units(text)
+	}
+	var out []rune
+	n, at, next := 0, 0, 0
+	var failed error
+	err = re.FindRunesMatches(in, 0, func(v regexp2.MatchView) bool {
+		begin, size, _ := v.GroupRange(0)
+		if r.flags.sticky && begin != next {
+			return false
+		}
+		n++
+		out = append(out, in[at:begin]...)
+		at = begin + size
+		if next = at; size == 0 {
+			next++
+		}
+		out, failed = r.fill(out, in, v)
+		if failed == nil {
+			failed = spent()
+		}
+		return failed == nil && r.flags.global
+	})
+	switch {
+	case failed != nil:
+		return "", 0, failed
+	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
+		return "", 0, errors.New("the pattern needs too much memory on a text; make its repetitions less open")
+	case err != nil:
+		return "", 0, fmt.Errorf("the pattern took longer than %v on a text and was stopped; make its repetitions less open", matchTime)
+	case n == 0:
+		return text, 0, nil
+	}
+	out = append(out, in[at:]...)
+	return joined(out), n, nil
+}
+
+// fill adds the replacement of one match.
+func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) {
+	begin, size, _ := v.GroupRange(0)
+	for _, p := range r.template {
+		var add []rune
+		switch p.kind {
+		case literal:
+			add = units(p.text)
+		case whole:
+			add = in[begin : begin+size]
+		case before:
+			add = in[:begin]
+		case after:
+			add = in[begin+size:]
+		case group, named:
+			from, length, ok := v.GroupRange(r.number(p))
+			if !ok || r.number(p) == 0 {
+				continue
+			}
+			if add = in[from : from+length]; len(r.trim) > 0 {
+				add = units(r.trimmed(joined(add)))
+			}
+		}
+		if len(out)+len(add) > MaxResult/utf8.UTFMax {
+			return nil, errTooLong()
+		}
+		out = append(out, add...)
+	}
+	return out, nil
+}
+
+// joined is the text of code points, or of UTF-16 units.
+func joined(s []rune) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); i++ {
+		if utf16.IsSurrogate(s[i]) && i+1 < len(s) {
+			if r := utf16.DecodeRune(s[i], s[i+1]); r != utf8.RuneError {
+				b.WriteRune(r)
+				i++
+				continue
+			}
+		}
+		b.WriteRune(s[i])
+	}
+	return b.String()
+}
+
+// groupsIn returns the numbers of groups that a replacement may ask for,
+// whatever macros make of it, and whether it may ask by name.
+func groupsIn(replace string) (wanted map[int]bool, named bool) {
+	wanted = make(map[int]bool)
+	for i := 0; i+1 < len(replace); i++ {
+		if replace[i] != '$' {
+			continue
+		}
+		if c := replace[i+1]; c >= '0' && c <= '9' {
+			wanted[int(c-'0')] = true
+			if i+2 < len(replace) && replace[i+2] >= '0' && replace[i+2] <= '9' {
+				wanted[int(c-'0')*10+int(replace[i+2]-'0')] = true
+			}
+		} else if c == '<' {
+			named = true
+		}
+	}
+	return wanted, named
+}
+
+// sortedGroups writes what [groupsIn] found, for a key.
+func sortedGroups(wanted map[int]bool, named bool) string {
+	var b strings.Builder
+	for _, n := range slices.Sorted(maps.Keys(wanted)) {
+		b.WriteString(strconv.Itoa(n) + ",")
+	}
+	return b.String() + strconv.FormatBool(named)
+}

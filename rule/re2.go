@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A linear is a pattern that means the same in RE2 as in JavaScript, on texts
+// that [linear.takes].
+type linear struct {
+	re     *regexp.Regexp
+	groups map[int]int // number in the pattern to number in re, of those that are asked for
+
+	// pairs: it could match half of a character beyond U+FFFF, which for
+	// JavaScript is two, and for RE2 one.
+	pairs bool
+
+	// lines: ^ or $ means the ends of lines, which for JavaScript are also
+	// "\r", U+2028 and U+2029.
+	lines bool
+}
+
+// linearOf returns nil where the pattern has no form in RE2 of the same
+// meaning. Groups that wanted does not have do not capture.
+//
+// What keeps a pattern from it: assertions about what is before or behind,
+// back references, and the letters beyond ASCII under the flag i, whose cases
+// fold by other rules; a pattern, or a repeated part of one, that can match
+// nothing, since RE2 tries its alternatives in another order then; a group in
+// a repeated part that not every repetition sets, since JavaScript forgets
+// what an earlier one has set; and the flag y.
+func linearOf(t *syntaxTree, flags flagSet, wanted map[int]bool) *linear {
+	if flags.sticky || flags.unicode && flags.ignoreCase || shortest(t.root) == 0 {
+		return nil
+	}
+	e := emitter{flags: flags, wanted: wanted, linear: linear{groups: make(map[int]int)}}
+	if !e.node(t.root, false, true) {
+		return nil
+	}
+	re, err := regexp.Compile(e.b.String())
+	if err != nil {
+		return nil // as where repetitions multiply beyond what RE2 takes
+	}
+	e.linear.re = re
+	return &e.linear
+}
+
+// takes reports whether the pattern means the same on this text.
+func (l *linear) takes(text string) bool {
+	if l.lines && (strings.IndexByte(text, '\r') >= 0 || strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029")) {
+		return false
+	}
+	return !l.pairs || !beyondBMP(text)
+}
+
+// beyondBMP reports whether text has a character that is two units of UTF-16.
+func beyondBMP(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] >= 0xF0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shortest returns how few characters a node can match.
+func shortest(n *node) int {
+	switch n.op {
+	case opChar, opSet, opForeign:
+		return 1
+	case opCat, opCapture:
+		sum := 0
+		for _, s := range n.sub {
+			sum += shortest(s)
+		}
+		return min(sum, 1)
+	case opAlt:
+		least := 1
+		for _, s := range n.sub {
+			least = min(least, shortest(s))
+		}
+		return least
+	case opRepeat:
+		if n.min > 0 {
+			return shortest(n.sub[0])
+		}
+	}
+	return 0
+}
+
+// An emitter writes a tree as RE2.
+type emitter struct {
+	b      strings.Builder
+	flags  flagSet
+	wanted map[int]bool
+	linear linear
+}
+
+// node writes n and reports whether it could. repeated says that n stands in
+// what is repeated, always that each repetition comes through n; outside of
+// repetitions always means nothing.
+func (e *emitter) node(n *node, repeated, always bool) bool {
+	switch n.op {
+	case opChar:
+		return e.char(n.char)
+	case opSet:
+		e.set(n.set)
+	case opBegin:
+		e.b.WriteString(e.anchor(`\A`, `(?m:^)`))
+	case opEnd:
+		e.b.WriteString(e.anchor(`\z`, `(?m:$)`))
+	case opWord:
+		e.b.WriteString(`\b`)
+	case opNotWord:
+		e.b.WriteString(`\B`)
+	case opCat:
+		e.b.WriteString("(?:")
+		for _, s := range n.sub {
+			if !e.node(s, repeated, always) {
+				return false
+			}
+		}
+		e.b.WriteString(")")
+	case opAlt:
+		e.b.WriteString("(?:")
+		for i, s := range n.sub {
+			if i > 0 {
+				e.b.WriteString("|")
+			}
+			if !e.node(s, repeated, false) {
+				return false
+			}
+		}
+		e.b.WriteString(")")
+	case opCapture:
+		return e.capture(n, repeated, always)
+	case opRepeat:
+		return e.repeat(n, repeated, always)
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *emitter) anchor(text, line string) string {
+	if e.flags.multiline {
+		e.linear.lines = true
+		return line
+	}
+	return text
+}
+
+func (e *emitter) char(c rune) bool {
+	if c >= 0xD800 && c <= 0xDFFF {
+		return false
+	}
+	if e.flags.ignoreCase {
+		set, ok := runes{c, c}.folded(false)
+		if !ok {
+			return false
+		}
+		e.ranges(set)
+		return true
+	}
+	e.b.WriteString(regexp.QuoteMeta(string(c)))
+	return true
+}
+
+func (e *emitter) set(s runes) {
+	if !e.flags.unicode && (s.has(0xD800, 0xDFFF) || s.has(0x10000, utf8.MaxRune)) {
+		e.linear.pairs = true
+	}
+	e.ranges(s)
+}
+
+func (e *emitter) ranges(s runes) {
+	if len(s) == 0 {
+		e.b.WriteString(`[^\x00-\x{10FFFF}]`)
+		return
+	}
+	e.b.WriteString("[")
+	for i := 0; i < len(s); i += 2 {
+		fmt.Fprintf(&e.b, `\x{%X}-\x{%X}`, s[i], s[i+1])
+	}
+	e.b.WriteString("]")
+}
+
+func (e *emitter) capture(n *node, repeated, always bool) bool {
+	if !e.wanted[n.group] {
+		e.b.WriteString("(?:")
+	} else {
+		if repeated && !always {
+			return false
+		}
+		e.linear.groups[n.group] = len(e.linear.groups) + 1
+		e.b.WriteString("(")
+	}
+	ok := e.node(n.sub[0], repeated, always)
+	e.b.WriteString(")")
+	return ok
+}
+
+func (e *emitter) repeat(n *node, repeated, always bool) bool {
+	if shortest(n.sub[0]) == 0 {
+		return false
+	}
+	again := n.max < 0 || n.max > 1
+	e.b.WriteString("(?:")
+	if !e.node(n.sub[0], repeated || again, !repeated || always && n.min > 0) {
+		return false
+	}
+	e.b.WriteString(")")
+	switch {
+	case n.min == 0 && n.max < 0:
+		e.b.WriteString("*")
+	case n.min == 1 && n.max < 0:
+		e.b.WriteString("+")
+	case n.min == 0 && n.max == 1:
+		e.b.WriteString("?")
+	case n.max < 0:
+		fmt.Fprintf(&e.b, "{%d,}", n.min)
+	default:
+		fmt.Fprintf(&e.b, "{%d,%d}", n.min, n.max)
+	}
+	if n.lazy {
+		e.b.WriteString("?")
+	}
+	return true
+}

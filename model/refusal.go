@@ -84,7 +84,8 @@ var refusals = sync.OnceValue(func() []refusalRule {
 	add(RefusedItem, "", `exceeds (\d+) ?(?:MB|MiB) maximum`)                                                                                                      // Anthropic
 	add(RefusedItem, "", `(?:image|file|audio|video|document|pdf).{0,60}(?:exceeds?|larger than|limit of|maximum(?: size)?(?: of| is)?).{0,30}?(\d+) ?(?:MB|MiB)`) // OpenAI, DashScope
 	add(RefusedItem, "", `(?:image|file|audio|video|document|pdf)(?: size)?(?: is)? too (?:large|big)`)
-	add(RefusedRequest, "", `request_too_large|(?:request|payload|body)(?: entity)?(?: size)?(?: is)? (?:too large|exceeds)`) // Anthropic, Gemini, proxies
+	add(RefusedRequest, "", `payload size exceeds the limit: (\d+) bytes`)                                                    // Gemini
+	add(RefusedRequest, "", `request_too_large|(?:request|payload|body)(?: entity)?(?: size)?(?: is)? (?:too large|exceeds)`) // Anthropic, proxies
 
 	add(RefusedContext, "", `context[ _]length|context[ _]window|context[ _]size|maximum context|prompt is too long|`+
 		`input is too long|too many (?:input |prompt )?tokens|input token count|reduce the length|maximum prompt length|request[ _]too[ _]large`)

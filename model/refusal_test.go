@@ -28,6 +28,7 @@ func TestClassify(t *testing.T) {
 		{"llama.cpp", 400, "unsupported content[].type", model.Refusal{Class: model.RefusedMedia}},
 		{"Gemini", 400, "`function_response.parts` is not supported for this model", model.Refusal{Class: model.RefusedInTool}},
 		{"Gemini", 400, "Unsupported MIME type: image/bmp", model.Refusal{Class: model.RefusedMedia, MediaType: "image/bmp"}},
+		{"Gemini", 400, "Request payload size exceeds the limit: 20971520 bytes.", model.Refusal{Class: model.RefusedRequest, Limit: 20971520}},
 		{"Gemini", 400, "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting", model.Refusal{Class: model.RefusedPart, MediaType: "image/*"}},
 		{"DashScope", 400, "Unexpected item type in content.", model.Refusal{Class: model.RefusedMedia}},
 		{"DashScope", 400, "Failed to download multimodal content", model.Refusal{Class: model.RefusedPart}},

@@ -4,6 +4,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ func (f Failures) Response(resp *http.Response, now time.Time) error {
 
 // Status classifies an answer that is no success:
 //
-//	401 402 403           Denied
+//	401 402 403           Denied; 400 too, where Google says it of a key
 //	413                   TooLarge
 //	400 404 422 500       TooLarge when the text speaks of the context's length or
 //	                      the request's, Unsupported when it speaks of media
@@ -50,12 +51,15 @@ func (f Failures) Response(resp *http.Response, now time.Time) error {
 //	other 4xx             Invalid
 //	the rest              Unavailable
 func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) error {
-	c := describe(body)
+	c, more := describe(body)
 	c.Status = status
-	c.RetryAfter = retryAfter(h, now)
+	c.RetryAfter = cmp.Or(retryAfter(h, now), more.retry)
 	c.Refusal = refusalOf(status, c)
 	kind := kindOf(status, c)
-	c.Transient = kind == artel.Unavailable && (status >= 400) && !exhausted().MatchString(c.Code+" "+c.Message)
+	if more.wrongKey {
+		kind = artel.Denied
+	}
+	c.Transient = kind == artel.Unavailable && status >= 400 && more.passes(c)
 	if c.Message == "" {
 		c.Message = strings.ToLower(strings.TrimSpace("status " + strconv.Itoa(status) + " " + http.StatusText(status)))
 	}
@@ -66,7 +70,7 @@ func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) 
 // was a success. Where it names no status, an error without a known meaning is
 // Unavailable and transient.
 func (f Failures) Reported(body []byte) error {
-	c := describe(body)
+	c, more := describe(body)
 	status, err := strconv.Atoi(c.Code)
 	if err != nil || status < 400 || status > 599 {
 		status = statusOf(c.Code)
@@ -77,9 +81,9 @@ func (f Failures) Reported(body []byte) error {
 			status = http.StatusBadRequest
 		}
 	}
-	c.Refusal = refusalOf(status, c)
+	c.Refusal, c.RetryAfter = refusalOf(status, c), more.retry
 	kind := kindOf(status, c)
-	c.Transient = kind == artel.Unavailable && !exhausted().MatchString(c.Code+" "+c.Message)
+	c.Transient = kind == artel.Unavailable && more.passes(c)
 	if c.Message == "" {
 		c.Message = "the service reported an error without a message"
 	}
@@ -156,6 +160,9 @@ var exhausted = sync.OnceValue(func() *regexp.Regexp {
 // statusOf gives the status of error codes and types that come without one;
 // 0 for those that are not known.
 func statusOf(word string) int {
+	if status := rpcStatus(word); status != 0 {
+		return status
+	}
 	switch word {
 	case "invalid_request_error", "invalid_prompt", "context_length_exceeded":
 		return http.StatusBadRequest
@@ -209,7 +216,7 @@ func refusalOf(status int, c *model.CallError) model.Refusal {
 // describe finds the message and the code in the error bodies that servers
 // write: {"error":{…}}, {"error":"…"}, {"message":…}, {"detail":…}, any of
 // them in a list, or plain text.
-func describe(body []byte) *model.CallError {
+func describe(body []byte) (*model.CallError, details) {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -218,9 +225,9 @@ func describe(body []byte) *model.CallError {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
 		if bytes.HasPrefix(body, []byte("<")) {
-			return &model.CallError{Message: "the answer is a web page, not the API's; check the base URL"}
+			return &model.CallError{Message: "the answer is a web page, not the API's; check the base URL"}, details{}
 		}
-		return &model.CallError{Message: strings.ToValidUTF8(string(body), "\uFFFD")}
+		return &model.CallError{Message: strings.ToValidUTF8(string(body), "\uFFFD")}, details{}
 	}
 	if inner := fields["error"]; len(inner) > 0 {
 		var nested map[string]json.RawMessage
@@ -239,7 +246,10 @@ func describe(body []byte) *model.CallError {
 			break
 		}
 	}
-	return c
+	if status := plain(fields["status"]); rpcStatus(status) != 0 {
+		c.Code = status // says more than its number
+	}
+	return c, readDetails(fields["details"])
 }
 
 // plain returns a JSON string's text, and other JSON as it is written.

@@ -50,6 +50,7 @@ const (
 	PlainBase64         // base64; whatever is none is a bad payload
 	DataURL             // a data URL with base64 (RFC 2397); any other string is no payload
 	AnyBase64           // one of the two
+	WebBase64           // PlainBase64 of either alphabet (RFC 4648, sections 4 and 5), its padding optional, as Google's APIs take it
 	TypedBase64         // PlainBase64 if the string's object says "type": "base64", before it or after; else none
 )
 
@@ -328,6 +329,8 @@ func (l *lifter) str() error {
 	switch form {
 	case PlainBase64:
 		return l.lift("")
+	case WebBase64:
+		return l.liftFrom(&payload{in: l.in, web: true}, "")
 	case DataURL, AnyBase64:
 		head, ok, err := l.dataHead()
 		if err != nil {
@@ -475,9 +478,10 @@ func base64Type(head string) (string, bool) {
 }
 
 // lift takes the payload at hand out.
-func (l *lifter) lift(head string) error {
-	p := payload{in: l.in}
-	digest, size, err := l.options.Sink(l.ctx, &p)
+func (l *lifter) lift(head string) error { return l.liftFrom(&payload{in: l.in}, head) }
+
+func (l *lifter) liftFrom(p *payload, head string) error {
+	digest, size, err := l.options.Sink(l.ctx, p)
 	if p.readErr != nil && !errors.Is(p.readErr, io.ErrUnexpectedEOF) {
 		return p.readErr
 	}

@@ -25,6 +25,8 @@ func somewhere(path []string) provider.Payload {
 	switch strings.Join(path, ".") {
 	case "a..plain":
 		return provider.PlainBase64
+	case "a..web":
+		return provider.WebBase64
 	case "a..url":
 		return provider.DataURL
 	case "a..any":
@@ -56,6 +58,9 @@ func TestLift(t *testing.T) {
 	}{
 		"plain":                  {`{"a":[{"plain":"aGVsbG8="}]}`, []string{"hello"}, ""},
 		"plain is bad":           {`{"a":[{"plain":"hello"}]}`, []string{"!"}, `{"a":[{"plain":""}]}`},
+		"web":                    {`{"a":[{"web":"aGVsbG8="},{"web":"aGVsbG8"},{"web":"_-8="},{"web":"\u005f\u002d8"},{"web":""},{"web":"dw"}]}`, []string{"hello", "hello", "\xff\xef", "\xff\xef", "", "w"}, `{"a":[{"web":"aGVsbG8="},{"web":"aGVsbG8="},{"web":"/+8="},{"web":"/+8="},{"web":""},{"web":"dw=="}]}`},
+		"web, long":              {`{"a":[{"web":"` + strings.TrimRight(long, "=") + `"}]}`, []string{strings.Repeat("an image", 9000)}, `{"a":[{"web":"` + long + `"}]}`},
+		"web is bad":             {`{"a":[{"web":"hello"},{"web":"h"},{"web":"a=G="},{"web":"a b="}]}`, []string{"!", "!", "!", "!"}, `{"a":[{"web":""},{"web":""},{"web":""},{"web":""}]}`},
 		"elsewhere":              {`{"b":[{"plain":"aGVsbG8="}],"plain":"aGVsbG8=","a":{"plain":"aGVsbG8="}}`, nil, ""},
 		"data URL":               {`{"a":[{"url":"data:image/png;base64,aGVsbG8="}, {"url" : "data:a/b;x=y;base64,aGVsbG8="}]}`, []string{"hello", "hello"}, ""},
 		"no data URL":            {`{"a":[{"url":"https://example.com/aGVsbG8="},{"url":"data:text/plain,aGVsbG8="}]}`, nil, ""},
@@ -140,6 +145,7 @@ func TestLiftRefuses(t *testing.T) {
 
 func FuzzLift(f *testing.F) {
 	f.Add([]byte(`{"a":[{"plain":"aGVsbG8=","url":"data:image/png;base64,aGVsbG8=","any":"aGVsbG8="},{"source":{"data":"aGVsbG8=","type":"base64"}}]}`))
+	f.Add([]byte(`{"a":[{"web":"_-8"},{"web":"aGVsbG8="}]}`))
 	f.Add([]byte(`{"a":[{"source":{"data":"\u0061GVsbG8=","x":{"plain":"="},"type":"bas\u006564"`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		store := blob.NewMemory()

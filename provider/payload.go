@@ -18,6 +18,7 @@ var errNotBase64 = errors.New("the payload is not base64")
 // decodes it.
 type payload struct {
 	in      *bufio.Reader
+	web     bool // in either alphabet, padded or not
 	encoded [32 << 10]byte
 	n       int // of encoded
 	decoded [24 << 10]byte
@@ -53,6 +54,9 @@ func (p *payload) fill() error {
 			return err
 		}
 	}
+	if p.web {
+		p.normalize()
+	}
 	chunk := p.encoded[:p.n]
 	over := p.padded && p.n > 0
 	padding := p.n - len(bytes.TrimRight(chunk, "="))
@@ -65,6 +69,23 @@ func (p *payload) fill() error {
 	}
 	p.pending = p.decoded[:n]
 	return nil
+}
+
+// normalize brings what is in encoded into the standard alphabet, and pads it
+// where the string ends without.
+func (p *payload) normalize() {
+	for i, c := range p.encoded[:p.n] {
+		switch c {
+		case '-':
+			p.encoded[i] = '+'
+		case '_':
+			p.encoded[i] = '/'
+		}
+	}
+	for p.closed && p.n%4 > 1 {
+		p.encoded[p.n] = '='
+		p.n++
+	}
 }
 
 // more appends to encoded what is buffered, up to the quote or an escape.

@@ -29,7 +29,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.body.WriteString(`{"model":`)
 	e.json(r.Service.Model)
 	e.body.WriteString(`,"messages":[`)
-	for i, m := range provider.Place(r.Messages, r.Service.Capabilities) {
+	for i, m := range (provider.Form{UniqueIDs: true}).Place(r.Messages, r.Service.Capabilities) {
 		if i > 0 {
 			e.body.WriteString(",")
 		}

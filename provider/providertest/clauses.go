@@ -51,6 +51,8 @@ func Clauses() []Clause {
 		{"media in a tool result", nativeMedia},
 		{"state of calls", callState},
 		{"state of reasoning", thoughtState},
+		{"tool choice", toolChoice},
+		{"settings", settings},
 	}
 }
 

@@ -21,7 +21,8 @@ type Native struct {
 	// Service changes the service that the kit calls, whose base URL is the
 	// server's root with "/v1"; nil: it is right as it is.
 	Service func(s model.Service) model.Service
-	// Decode reads the body of a request back, as the server half does.
+	// Decode reads the body of a request back, as the server half does; nil: the
+	// settings of requests are not looked at.
 	Decode func(body []byte) (*model.Request, error)
 	// ToolTypes are the media types that tool results hold natively.
 	ToolTypes []string
@@ -193,4 +194,74 @@ func (s *stage) replay(ctx context.Context, d Dialect, messages ...model.Message
 		parts = append(parts, m.Parts...)
 	}
 	return parts, nil
+}
+
+// toolChoice: what a request says of tool calls is what the server reads.
+func toolChoice(ctx context.Context, d Dialect) error {
+	if d.Native.Decode == nil {
+		return nil
+	}
+	for _, want := range []model.ToolChoice{
+		{}, {Mode: model.ChooseNone}, {Mode: model.ChooseAny}, {Mode: model.ChooseNamed, Name: "look"},
+	} {
+		got, err := sent(ctx, d, func(r *model.Request) { r.Choice = want })
+		if err != nil {
+			return fmt.Errorf("%q: %w", want.Mode, err)
+		}
+		if got.Choice != want || len(got.Tools) != 1 {
+			return fmt.Errorf("the choice %+v of 1 tool is read as %+v of %d", want, got.Choice, len(got.Tools))
+		}
+	}
+	return nil
+}
+
+// settings: what a request says of the answer is what the server reads, as far
+// as the dialect can say it at all.
+func settings(ctx context.Context, d Dialect) error {
+	if d.Native.Decode == nil {
+		return nil
+	}
+	temperature, topP := 0.5, 0.75
+	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)
+	got, err := sent(ctx, d, func(r *model.Request) {
+		r.Tools = nil
+		r.MaxOutput = 4321
+		r.Sampling = model.Sampling{Temperature: &temperature, Stop: []string{"END"}}
+		r.Format = model.Format{JSON: true, Schema: schema, Name: "answer", Strict: true}
+	})
+	if err != nil {
+		return err
+	}
+	s := got.Sampling
+	switch {
+	case got.MaxOutput != 4321:
+		return fmt.Errorf("the limit of the output is read as %d", got.MaxOutput)
+	case s.Temperature != nil && *s.Temperature != temperature:
+		return fmt.Errorf("the temperature is read as %v", *s.Temperature)
+	case s.Stop != nil && !slices.Equal(s.Stop, []string{"END"}):
+		return fmt.Errorf("the stop texts are read as %q", s.Stop)
+	case got.Format.JSON && !bytes.Contains(got.Format.Schema, []byte(`"n"`)):
+		return fmt.Errorf("the format is read with the schema %s", got.Format.Schema)
+	}
+	if got, err = sent(ctx, d, func(r *model.Request) { r.Sampling = model.Sampling{TopP: &topP} }); err != nil {
+		return err
+	}
+	if s := got.Sampling; s.TopP != nil && *s.TopP != topP || s.Temperature != nil {
+		return fmt.Errorf("the top-p is read as %+v", s)
+	}
+	return nil
+}
+
+// sent makes a legal call with a changed request, and returns what the server
+// reads.
+func sent(ctx context.Context, d Dialect, change func(*model.Request)) (*model.Request, error) {
+	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
+	defer s.close()
+	r := s.request(hello())
+	change(r)
+	a, err := s.ask(ctx, r)
+	if err := errors.Join(err, wantAnswer(a, "ok", model.StopEnd), s.wantSent(d)); err != nil {
+		return nil, err
+	}
+	return d.Native.Decode(s.requests()[0])
 }

@@ -249,6 +249,17 @@ func stateless(d model.Delta) model.Delta {
 	return d
 }
 
+// changes breaks the settings of a request.
+func changes(f func(*model.Request)) func(model.Provider) model.Provider {
+	return func(p model.Provider) model.Provider {
+		return twin(func(ctx context.Context, r *model.Request) sequence {
+			c := *r
+			f(&c)
+			return p.Generate(ctx, &c)
+		})
+	}
+}
+
 // carried lets no media stand in tool results.
 func carried(p model.Provider) model.Provider {
 	return twin(func(ctx context.Context, r *model.Request) sequence {
@@ -329,6 +340,8 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"media in a tool result": carried,
 		"state of calls":         deltas(stateless),
 		"state of reasoning":     deltas(stateless),
+		"tool choice":            changes(func(r *model.Request) { r.Choice = model.ToolChoice{} }),
+		"settings":               changes(func(r *model.Request) { r.MaxOutput = 0 }),
 	}
 	for _, c := range providertest.Clauses() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -361,4 +374,9 @@ func TestAGoodProviderPasses(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	providertest.Histories(t, dialect(func(p model.Provider) model.Provider { return p }))
 }

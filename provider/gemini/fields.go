@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// The messages of the API that requests are made of, one on a line: its fields
+// by their JSON names and types. Types are s (string), B (bytes), b (bool), i
+// (integer), f (number), O (object), * (anything), or the name of a message; []
+// before a type is a list of it, {} a map. Fields whose content Artel does not
+// read are *.
+const messages = `
+GenerateContentRequest model:s contents:[]Content systemInstruction:Content tools:[]Tool toolConfig:ToolConfig safetySettings:* generationConfig:GenerationConfig cachedContent:s serviceTier:s store:b labels:*
+Content role:s parts:[]Part
+Part text:s thought:b thoughtSignature:B inlineData:Blob fileData:FileData functionCall:FunctionCall functionResponse:FunctionResponse executableCode:* codeExecutionResult:* toolCall:* toolResponse:* videoMetadata:* mediaResolution:* mediaProcessing:s audioTranscription:* speechMetadata:* partMetadata:O
+Blob mimeType:s data:B
+FileData mimeType:s fileUri:s
+FunctionCall id:s name:s args:O
+FunctionResponse id:s name:s response:O parts:[]FunctionResponsePart willContinue:b scheduling:s
+FunctionResponsePart inlineData:FunctionResponseBlob fileData:FunctionResponseFileData mediaProcessing:s
+FunctionResponseBlob mimeType:s data:B
+FunctionResponseFileData mimeType:s fileUri:s
+Tool functionDeclarations:[]FunctionDeclaration googleSearch:* googleSearchRetrieval:* codeExecution:* urlContext:* computerUse:* fileSearch:* googleMaps:* mcpServers:*
+FunctionDeclaration name:s description:s parameters:Schema parametersJsonSchema:* response:Schema responseJsonSchema:* behavior:s
+Schema type:s format:s title:s description:s nullable:b enum:[]s items:Schema maxItems:i minItems:i properties:{}Schema required:[]s minProperties:i maxProperties:i minimum:f maximum:f minLength:i maxLength:i pattern:s example:* anyOf:[]Schema propertyOrdering:[]s default:*
+ToolConfig functionCallingConfig:FunctionCallingConfig retrievalConfig:* includeServerSideToolInvocations:b
+FunctionCallingConfig mode:s allowedFunctionNames:[]s
+GenerationConfig stopSequences:[]s responseMimeType:s responseSchema:Schema responseJsonSchema:* responseFormat:* responseModalities:[]s candidateCount:i maxOutputTokens:i temperature:f topP:f topK:f seed:i presencePenalty:f frequencyPenalty:f responseLogprobs:b logprobs:i enableEnhancedCivicAnswers:b speechConfig:* thinkingConfig:ThinkingConfig imageConfig:* mediaResolution:s translationConfig:* audioTranscriptionConfig:*
+ThinkingConfig includeThoughts:b thinkingBudget:i thinkingLevel:s
+`
+
+// A field is one of a message, under both of its names.
+type field struct {
+	name string // in JSON
+	kind string
+	list bool
+	dict bool
+}
+
+// table has the fields of each message by each of their names.
+var table = sync.OnceValue(func() map[string]map[string]field {
+	out := map[string]map[string]field{}
+	for line := range strings.Lines(strings.TrimSpace(messages)) {
+		words := strings.Fields(line)
+		fields := map[string]field{}
+		for _, w := range words[1:] {
+			name, kind, _ := strings.Cut(w, ":")
+			f := field{name: name}
+			f.kind, f.list = strings.CutPrefix(kind, "[]")
+			f.kind, f.dict = strings.CutPrefix(f.kind, "{}")
+			fields[name], fields[snake(name)] = f, f
+		}
+		out[words[0]] = fields
+	}
+	return out
+})
+
+// snake returns the name that a field has in the API's definition.
+func snake(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('_')
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// A violation is a field that the API refuses.
+type violation struct {
+	Field       string `json:"field,omitempty"`
+	Description string `json:"description"`
+}
+
+// violated makes the error of fields that the API refuses.
+func violated(vs []violation) *APIError {
+	texts := make([]string, len(vs))
+	for i, v := range vs {
+		texts[i] = v.Description
+	}
+	e := Bad("%s", strings.Join(texts, "\n"))
+	e.Details = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": vs}}
+	return e
+}
+
+// A reading brings the JSON of a request into one form: names as JSON has
+// them, lists where the API takes a single value for a list, numbers that were
+// written as strings; null is left out.
+type reading struct {
+	unknown []violation
+	wrong   []violation
+}
+
+// message reads an object of a kind at a path.
+func (r *reading) message(raw json.RawMessage, kind, path string) json.RawMessage {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(raw, &in) != nil {
+		return r.bad(raw, path, "type.googleapis.com/google.ai.generativelanguage.v1beta."+kind)
+	}
+	fields := table()[kind]
+	out := map[string]json.RawMessage{}
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		f, ok := fields[name]
+		if !ok {
+			at := ""
+			if path != "" {
+				at = " at '" + path + "'"
+			}
+			r.unknown = append(r.unknown, violation{path, fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", name, at)})
+			continue
+		}
+		if v := in[name]; string(v) != "null" {
+			out[f.name] = r.field(v, f, strings.TrimPrefix(path+"."+snake(f.name), "."))
+		}
+	}
+	return object(out)
+}
+
+func (r *reading) field(raw json.RawMessage, f field, path string) json.RawMessage {
+	switch {
+	case f.list:
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) != nil {
+			items = []json.RawMessage{raw} // the API takes one for a list of one
+		}
+		for i, item := range items {
+			items[i] = r.value(item, f.kind, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return join('[', items, ']')
+	case f.dict:
+		var in map[string]json.RawMessage
+		if json.Unmarshal(raw, &in) != nil {
+			return r.bad(raw, path, "Map")
+		}
+		out := make([]json.RawMessage, 0, len(in))
+		for i, m := range members(raw) {
+			out = append(out, slices.Concat(quote(m.key), []byte{':'}, r.value(m.value, f.kind, fmt.Sprintf("%s[%d].value", path, i))))
+		}
+		return join('{', out, '}')
+	}
+	return r.value(raw, f.kind, path)
+}
+
+func (r *reading) value(raw json.RawMessage, kind, path string) json.RawMessage {
+	ok, name := true, ""
+	first := byte(0)
+	if len(raw) > 0 {
+		first = raw[0]
+	}
+	switch kind {
+	case "s":
+		ok, name = first == '"', "TYPE_STRING"
+	case "B":
+		ok, name = first == '"', "TYPE_BYTES"
+	case "b":
+		ok, name = first == 't' || first == 'f', "TYPE_BOOL"
+	case "i", "f":
+		name = map[string]string{"i": "TYPE_INT32", "f": "TYPE_FLOAT"}[kind]
+		text := string(raw)
+		if first == '"' {
+			_ = json.Unmarshal(raw, &text) // it is a string
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		ok = err == nil && json.Valid([]byte(text)) && (kind == "f" || n == float64(int64(n)))
+		if ok && kind == "i" {
+			text = strconv.FormatInt(int64(n), 10)
+		}
+		if ok {
+			return json.RawMessage(text)
+		}
+	case "O":
+		ok, name = first == '{', "type.googleapis.com/google.protobuf.Struct"
+	case "*":
+	default:
+		return r.message(raw, kind, path)
+	}
+	if !ok {
+		return r.bad(raw, path, name)
+	}
+	return raw
+}
+
+// bad notes a value of the wrong type.
+func (r *reading) bad(raw json.RawMessage, path, kind string) json.RawMessage {
+	text := string(raw)
+	if len(text) > 100 {
+		text = strings.ToValidUTF8(text[:100], "") + "…"
+	}
+	r.wrong = append(r.wrong, violation{path, fmt.Sprintf("Invalid value at '%s' (%s), %s", path, kind, text)})
+	return json.RawMessage("null")
+}
+
+// A member is one of an object, in its place.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// members returns the members of a JSON object in their order; of a key that
+// comes twice the last one. It is nil for what is no object.
+func members(raw json.RawMessage) []member {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	out := []member{}
+	for d.More() {
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			return nil
+		}
+		m := member{key: key}
+		if d.Decode(&m.value) != nil {
+			return nil
+		}
+		if i := slices.IndexFunc(out, func(o member) bool { return o.key == key }); i >= 0 {
+			out[i] = m
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// object writes an object with its keys in order.
+func object(fields map[string]json.RawMessage) json.RawMessage {
+	out := make([]json.RawMessage, 0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, slices.Concat(quote(name), []byte{':'}, fields[name]))
+	}
+	return join('{', out, '}')
+}
+
+func join(open byte, items []json.RawMessage, end byte) json.RawMessage {
+	out := []byte{open}
+	for i, item := range items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	return append(out, end)
+}
+
+// quote writes a JSON string without escaping HTML.
+func quote(s string) json.RawMessage { return marshal(s) }
+
+// marshal writes v without escaping HTML, so that the text stays short and the
+// same for every cache. v holds nothing that has no JSON.
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// Options are what a provider works with.
+type Options struct {
+	// Client sends the requests; nil: [http.DefaultClient]. It should have no
+	// total time limit, which would cut long answers.
+	Client *http.Client
+	// Blobs holds the media of the requests; nil: requests with media fail.
+	Blobs blob.Store
+}
+
+// New returns the provider of the dialect. It is safe for concurrent use.
+func New(o Options) *Provider {
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
+	return &Provider{http: o.Client, blobs: o.Blobs}
+}
+
+// A Provider calls servers of the dialect.
+type Provider struct {
+	http  *http.Client
+	blobs blob.Store
+}
+
+var (
+	_ model.Provider     = (*Provider)(nil)
+	_ provider.Forwarder = (*Provider)(nil)
+)
+
+// Generate implements [model.Provider].
+func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		if err := p.call(ctx, r, yield); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
+	f := provider.Failures{Op: "gemini.Generate", Service: r.Service}
+	body, err := Encode(r, p.blobs)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
+	defer cancel()
+	resp, err := p.post(ctx, f, body, true, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer := reader{failures: f, names: toolNames(r.Tools), yield: yield}
+	err = answer.read(resp.Body)
+	if err == nil || errors.Is(err, errStopped) {
+		return err
+	}
+	if _, ok := errors.AsType[*artel.Error](err); ok && ctx.Err() == nil {
+		return err
+	}
+	return f.Transport(ctx, err)
+}
+
+// Forward implements [provider.Forwarder].
+func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
+	return p.post(ctx, provider.Failures{Op: "gemini.Forward", Service: service}, body, stream, header)
+}
+
+// post sends body to the method of the service's model that answers, or
+// streams.
+func (p *Provider) post(ctx context.Context, f provider.Failures, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
+	h := provider.ForwardHeader(header)
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Accept", "application/json")
+	if stream {
+		h.Set("Accept", "text/event-stream, application/json")
+	}
+	if key := f.Service.APIKey.Reveal(); key != "" {
+		h.Set("X-Goog-Api-Key", key)
+	}
+	return provider.Post(ctx, p.http, f, address(f.Service, stream), body, h)
+}
+
+var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`) })
+
+// address returns the URL of a call. The base URL is the root of the host, or
+// ends with the version of the API; without one, v1beta is called. Models are
+// named with or without "models/"; other collections are named whole.
+func address(s model.Service, stream bool) string {
+	base := strings.TrimRight(s.BaseURL, "/")
+	if !version().MatchString(base) {
+		base += "/v1beta"
+	}
+	collection, name, ok := strings.Cut(s.Model, "/")
+	if !ok {
+		collection, name = "models", s.Model
+	}
+	method := "generateContent"
+	if stream {
+		method = "streamGenerateContent?alt=sse"
+	}
+	return base + "/" + url.PathEscape(collection) + "/" + url.PathEscape(name) + ":" + method
+}
+
+var generation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|/)gemini-([0-9]+)`)
+})
+
+// atLeast reports whether a model is known to be of Gemini's n-th generation
+// or a later one.
+func atLeast(name string, n string) bool {
+	m := generation().FindStringSubmatch(name)
+	return m != nil && (len(m[1]) > len(n) || len(m[1]) == len(n) && m[1] >= n)
+}
+
+// older reports whether a model is known to be of an older generation than
+// Gemini's n-th.
+func older(name string, n string) bool {
+	return generation().MatchString(name) && !atLeast(name, n)
+}
+
+var noThoughts = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`image|tts|live|audio|computer-use|robotics|embedding`)
+})
+
+// thinks reports whether a model is known to tell what it thinks.
+func thinks(name string) bool {
+	return (atLeast(name, "3") || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
+}
+
+// signs reports whether a model refuses calls of its current turn that come
+// back without their signature.
+func signs(name string) bool { return atLeast(name, "3") && !noThoughts().MatchString(name) }

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What is translated of a schema: below, and where references go in circles,
+
+// an object is just an object.
+
+const (
+	maxSchemaDepth = 24
+	maxSchemaNodes = 1000
+)
+
+// parameters translates a JSON Schema of type object to the subset of OpenAPI
+
+// that the API takes, always in the same way. What the subset has a word for is
+
+// translated (const, null, references, allOf, oneOf, lists of types, exclusive
+
+// limits); what the model should know all the same is told in descriptions
+
+// (default, formats, values of an enum that are no strings, keys of one's
+
+// choice); the rest is left out. It is nil for what has no properties: a
+
+// function without parameters.
+
+func parameters(raw json.RawMessage) json.RawMessage {
+	t := translator{root: raw, left: maxSchemaNodes}
+	s := t.read(raw, 0)
+	if s == nil {
+		return nil
+	}
+	s = s.flat()
+	s.kind, s.nullable = "OBJECT", false
+	if len(s.properties) == 0 {
+		return nil
+	}
+	return s.json()
+}
+
+// A schema is what the API can say about a value.
+
+// json writes s with its fields in one order.
+
+// defined returns the required properties that there are.
+
+// flat returns s with the properties of its options as its own: what stands at
+
+// the root has to be one object.
+
+type translator struct {
+	root json.RawMessage
+	left int      // nodes
+	refs []string // that lead to where it is
+}
+
+// read translates one schema; nil: no value fulfills it, or it is none.
+
+func (t *translator) read(raw json.RawMessage, depth int) *schema {
+	raw = bytes.TrimSpace(raw)
+	if t.left--; depth > maxSchemaDepth || t.left < 0 {
+		return &schema{kind: "OBJECT"}
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		if string(raw) == "true" {
+			return anything()
+		}
+		return nil
+	}
+	s := &schema{}
+	var types []string
+	var keys words
+	all := members(raw)
+	for _, m := range all {
+		if m.key == "type" {
+			types = stringsOf(m.value)
+		}
+	}
+	for _, m := range all {
+		t.keyword(s, types, &keys, m, depth)
+	}
+	if keys.ref != "" {
+		s.merge(t.follow(keys.ref, depth))
+	}
+	for _, one := range keys.all {
+		s.merge(t.read(one, depth+1))
+	}
+	t.choose(s, types, keys.any, depth)
+	return s
+}
+
+// words are the keywords of a schema that lead to other ones.
+
+type words struct {
+	ref      string
+	all, any []json.RawMessage
+}
+
+// follow translates what a reference points at.
+
+func (t *translator) follow(ref string, depth int) *schema {
+	if slices.Contains(t.refs, ref) {
+		return &schema{kind: "OBJECT"}
+	}
+	target := t.find(ref)
+	if target == nil {
+		return nil
+	}
+	t.refs = append(t.refs, ref)
+	defer func() { t.refs = t.refs[:len(t.refs)-1] }()
+	return t.read(target, depth+1)
+}
+
+// keyword takes one keyword into s, which is of some types.
+
+func (t *translator) keyword(s *schema, types []string, keys *words, m member, depth int) {
+	switch m.key {
+	case "description":
+		s.description = textOf(m.value)
+	case "title":
+		if s.description == "" {
+			s.notes = append(s.notes, textOf(m.value))
+		}
+	case "nullable":
+		s.nullable = s.nullable || string(m.value) == "true"
+	case "$ref":
+		keys.ref = textOf(m.value)
+	case "allOf":
+		keys.all = append(keys.all, listOf(m.value)...)
+	case "anyOf", "oneOf":
+		keys.any = append(keys.any, listOf(m.value)...)
+	case "const":
+		s.values([]json.RawMessage{m.value})
+	case "enum":
+		s.values(listOf(m.value))
+	case "default":
+		if string(m.value) != "null" && len(m.value) <= 200 {
+			s.notes = append(s.notes, "default: "+compact(m.value))
+		}
+	case "format":
+		switch f := textOf(m.value); f {
+		case "date-time", "float", "double", "int32", "int64":
+			s.format = f
+		case "", "enum":
+		default:
+			s.notes = append(s.notes, "format: "+f)
+		}
+	case "properties":
+		for _, p := range members(m.value) {
+			if one := t.read(p.value, depth+1); one != nil {
+				s.properties = append(s.properties, property{p.key, *one})
+			}
+		}
+	case "required":
+		s.required = append(s.required, stringsOf(m.value)...)
+	case "items":
+		if list := listOf(m.value); list != nil {
+			s.items = t.oneOf(list, depth)
+		} else {
+			s.items = t.read(m.value, depth+1)
+		}
+	case "prefixItems":
+		if s.items == nil {
+			s.items = t.oneOf(listOf(m.value), depth)
+		}
+	case "additionalProperties", "patternProperties":
+		if len(m.value) > 0 && m.value[0] == '{' && string(bytes.TrimSpace(m.value)) != "{}" || string(m.value) == "true" {
+			s.notes = append(s.notes, "with keys of your choice")
+		}
+	case "exclusiveMinimum", "exclusiveMaximum":
+		s.exclusive(m, types)
+	case "minimum", "maximum":
+		if _, err := strconv.ParseFloat(string(m.value), 64); err == nil {
+			s.limits = append(s.limits, m)
+		}
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+		if _, err := strconv.ParseUint(string(m.value), 10, 31); err == nil {
+			s.limits = append(s.limits, m)
+		}
+	case "pattern":
+		if textOf(m.value) != "" {
+			s.limits = append(s.limits, m)
+		}
+	}
+}
+
+// exclusive turns a limit that is not reached into one that is, where numbers
+
+// are whole; the numbers below another one have no last.
+
+// values takes the values that are allowed. The API knows strings alone.
+
+// kindOf returns the type of a value.
+
+// oneOf is the schema of the elements of a tuple.
+
+func (t *translator) oneOf(list []json.RawMessage, depth int) *schema {
+	s := &schema{}
+	t.choose(s, nil, list, depth)
+	return s
+}
+
+// choose settles what s is: of some types, one of several schemas, or what its
+
+// keywords say.
+
+func (t *translator) choose(s *schema, types []string, options []json.RawMessage, depth int) {
+	for _, raw := range options {
+		o := t.read(raw, depth+1)
+		switch {
+		case o == nil:
+		case o.kind == "NULL":
+			s.nullable = true
+		default:
+			s.nullable, o.nullable = s.nullable || o.nullable, false
+			if !slices.ContainsFunc(s.options, func(have *schema) bool { return bytes.Equal(have.json(), o.json()) }) {
+				s.options = append(s.options, o)
+			}
+		}
+	}
+	if len(s.options) == 1 {
+		only := s.options[0]
+		s.options = nil
+		s.merge(only)
+	}
+	var kinds []string
+	for _, name := range types {
+		switch kind := strings.ToUpper(name); kind {
+		case "NULL":
+			s.nullable = true
+		case "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT":
+			kinds = append(kinds, kind)
+		}
+	}
+	switch {
+	case len(s.options) > 1:
+		t.settleOptions(s)
+		return
+	case len(kinds) > 1:
+		base := *s
+		for _, kind := range kinds {
+			one := base
+			one.kind, one.description, one.notes, one.nullable = kind, "", nil, false
+			one.settle()
+			s.options = append(s.options, &one)
+		}
+		s.kind = ""
+		return
+	case len(kinds) == 1:
+		s.kind = kinds[0]
+	case len(types) > 0 && s.nullable && s.kind == "":
+		s.kind = "NULL"
+		return
+	}
+	s.settle()
+}
+
+// settleOptions gives what stands beside options to each of them, as far as it
+
+// fits: the API wants options alone.
+
+func (t *translator) settleOptions(s *schema) {
+	for _, o := range s.options {
+		if len(o.options) > 0 || len(s.properties) > 0 && o.kind != "OBJECT" {
+			continue
+		}
+		for _, p := range s.properties {
+			if o.property(p.name) == nil {
+				o.properties = append(o.properties, p)
+			}
+		}
+		if o.kind == "OBJECT" {
+			o.required = append(o.required, s.required...)
+		}
+	}
+	s.kind = ""
+}
+
+// merge takes into s what o says and s does not.
+
+// settle makes a schema of one kind agree with itself.
+
+// limitsOf returns the limits that values of a kind can have.
+
+// find returns what a reference inside the schema points at; nil: nothing.
+
+func (t *translator) find(ref string) json.RawMessage {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil
+	}
+	at := t.root
+	for _, key := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		if key == "" {
+			continue
+		}
+		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
+		var next json.RawMessage
+		for _, m := range members(at) {
+			if m.key == key {
+				next = m.value
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		at = next
+	}
+	return at
+}
+
+func textOf(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s) // what is no string has none
+	return s
+}
+
+func listOf(raw json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	_ = json.Unmarshal(raw, &list) // what is no list has nothing in it
+	return list
+}
+
+// stringsOf returns a string or the strings of a list.
+
+func stringsOf(raw json.RawMessage) []string {
+	if s := textOf(raw); s != "" {
+		return []string{s}
+	}
+	var out []string
+	for _, item := range listOf(raw) {
+		if s := textOf(item); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return fmt.Sprintf("%q", raw)
+	}
+	return b.String()
+}

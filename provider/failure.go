@@ -168,8 +168,12 @@ func statusOf(word string) int {
 		return http.StatusBadRequest
 	case "authentication_error", "invalid_api_key":
 		return http.StatusUnauthorized
+	case "billing_error":
+		return http.StatusPaymentRequired
 	case "permission_error":
 		return http.StatusForbidden
+	case "not_found_error":
+		return http.StatusNotFound
 	case "request_too_large":
 		return http.StatusRequestEntityTooLarge
 	case "rate_limit_error", "rate_limit_exceeded", "insufficient_quota":

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// An Answer writes what a model says in the dialect's form.
+type Answer struct {
+	ID    string // "msg_…"
+	Model string
+	// InputTokens is what a stream says of the input before the model has
+	// counted it. Its end says the model's own count.
+	InputTokens int64
+	// Service is whose reasoning it is. State that is none of this dialect's
+	// travels inside a signature, beside the service; [Request.Neutral] reads it.
+	Service artel.ServiceID
+}
+
+// Whole returns the answer that is not streamed. The error is that of the
+// deltas, or says that they end without a [model.Finish].
+func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
+	out := &collected{response: a.frame()}
+	finish, err := a.write(deltas, out)
+	if err != nil {
+		return nil, err
+	}
+	word := stopWord(finish.Reason)
+	out.response.StopReason, out.response.Usage = &word, wireUsage(finish.Usage)
+	return out.response, nil
+}
+
+// Stream writes the answer to w as server-sent events, and calls flush, which
+// may be nil, after each. The events end with message_stop if the deltas end
+// well; an error among them is written as an error event, and returned.
+func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	s := &stream{w: w, flush: flush}
+	start := a.frame()
+	start.Usage.InputTokens = a.InputTokens
+	s.event("message_start", map[string]any{"type": "message_start", "message": start})
+	finish, err := a.write(deltas, s)
+	if s.err != nil {
+		return s.err // nobody reads on
+	}
+	if err != nil {
+		s.raw("error", ErrorOf(err).MarshalBody(""))
+		return errors.Join(err, s.err)
+	}
+	word := stopWord(finish.Reason)
+	s.event("message_delta", map[string]any{
+		"type": "message_delta", "delta": map[string]any{"stop_reason": word, "stop_sequence": nil}, "usage": wireUsage(finish.Usage),
+	})
+	s.event("message_stop", map[string]any{"type": "message_stop"})
+	return s.err
+}
+
+var errNoFinish = errors.New("the model ended without a finish")
+
+func (a Answer) frame() *Response {
+	return &Response{ID: a.ID, Type: "message", Role: "assistant", Model: a.Model, Content: []Block{}}
+}
+
+// blocks take an answer block by block.
+type blocks interface {
+	begin(b Block)
+	text(piece string)         // of the block that was begun: text, thinking or arguments
+	sign(signature string)     // of a thinking block, before its end
+	end()                      //
+	whole(raw json.RawMessage) // a block in one piece
+	failed() (stopped bool)    // nobody takes more
+}
+
+// write turns deltas into blocks.
+func (a Answer) write(deltas iter.Seq2[model.Delta, error], to blocks) (model.Finish, error) {
+	open := "" // the type of the block that was begun
+	closed := func() {
+		if open == "thinking" {
+			to.sign(wrap(a.Service, nil))
+		}
+		if open != "" {
+			to.end()
+		}
+		open = ""
+	}
+	say := func(kind, piece string) {
+		if piece == "" {
+			return
+		}
+		if open != kind {
+			closed()
+			to.begin(Block{Type: kind})
+			open = kind
+		}
+		to.text(piece)
+	}
+	for d, err := range deltas {
+		if err != nil {
+			return model.Finish{}, err
+		}
+		switch d := d.(type) {
+		case model.TextDelta:
+			say("text", string(d))
+		case model.ReasoningDelta:
+			say("thinking", string(d))
+		case model.ReasoningDone:
+			state, native := readState(d.Opaque)
+			switch {
+			case len(d.Opaque) == 0:
+				if open == "thinking" {
+					closed()
+				}
+			case native && state.Type != "thinking":
+				closed()
+				to.whole(d.Opaque)
+			default:
+				if open != "thinking" {
+					closed()
+					to.begin(Block{Type: "thinking"})
+				}
+				open = ""
+				if native {
+					to.sign(*state.Signature)
+				} else {
+					to.sign(wrap(a.Service, d.Opaque))
+				}
+				to.end()
+			}
+		case model.CallDelta:
+			closed()
+			b := Block{Type: "tool_use", ID: string(d.ID), Name: d.Name}
+			b.called(d.Opaque)
+			to.begin(b)
+			to.text(string(arguments(d.Arguments)))
+			to.end()
+		case model.Finish:
+			closed()
+			return d, nil
+		}
+		if to.failed() {
+			return model.Finish{}, errNoFinish
+		}
+	}
+	return model.Finish{}, errNoFinish
+}
+
+// collected are the blocks of an answer in one piece.
+type collected struct {
+	response *Response
+	said     strings.Builder
+}
+
+func (w *collected) last() *Block { return &w.response.Content[len(w.response.Content)-1] }
+
+func (w *collected) begin(b Block) { w.response.Content = append(w.response.Content, b) }
+
+func (w *collected) text(piece string) { w.said.WriteString(piece) }
+
+func (w *collected) sign(signature string) { w.last().Signature = signature }
+
+func (w *collected) end() {
+	b, said := w.last(), w.said.String()
+	w.said.Reset()
+	switch b.Type {
+	case "text":
+		b.Text = said
+	case "thinking":
+		b.Thinking = said
+	case "tool_use":
+		b.Input = json.RawMessage(said)
+	}
+}
+
+func (w *collected) whole(raw json.RawMessage) {
+	w.response.Content = append(w.response.Content, Block{Raw: raw})
+}
+
+func (w *collected) failed() bool { return false }
+
+// stream writes events.
+type stream struct {
+	w     io.Writer
+	flush func() error
+	index int
+	kind  string // of the block that was begun
+	err   error  // of the first write that failed
+}
+
+func (s *stream) failed() bool { return s.err != nil }
+
+func (s *stream) begin(b Block) {
+	s.kind = b.Type
+	s.start(b)
+}
+
+func (s *stream) start(block any) {
+	s.event("content_block_start", map[string]any{"type": "content_block_start", "index": s.index, "content_block": block})
+	if s.index == 0 {
+		s.event("ping", map[string]any{"type": "ping"})
+	}
+}
+
+func (s *stream) text(piece string) {
+	switch s.kind {
+	case "thinking":
+		s.delta(map[string]any{"type": "thinking_delta", "thinking": piece})
+	case "tool_use":
+		// Fragments, as the API sends them: a client that does not join them is
+		// found out.
+		cut := len(piece) / 2
+		for cut > 0 && !utf8.RuneStart(piece[cut]) {
+			cut--
+		}
+		for _, part := range []string{"", piece[:cut], piece[cut:]} {
+			s.delta(map[string]any{"type": "input_json_delta", "partial_json": part})
+		}
+	default:
+		s.delta(map[string]any{"type": "text_delta", "text": piece})
+	}
+}
+
+func (s *stream) sign(signature string) {
+	s.delta(map[string]any{"type": "signature_delta", "signature": signature})
+}
+
+func (s *stream) end() {
+	s.event("content_block_stop", map[string]any{"type": "content_block_stop", "index": s.index})
+	s.index++
+}
+
+func (s *stream) whole(raw json.RawMessage) {
+	s.start(raw)
+	s.end()
+}
+
+func (s *stream) delta(delta map[string]any) {
+	s.event("content_block_delta", map[string]any{"type": "content_block_delta", "index": s.index, "delta": delta})
+}
+
+func (s *stream) event(name string, data any) {
+	b, err := marshal(data)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.raw(name, b)
+}
+
+func (s *stream) raw(name string, data []byte) {
+	if s.err != nil {
+		return
+	}
+	_, err := s.w.Write(append(append([]byte("event: "+name+"\ndata: "), data...), "\n\n"...))
+	if err == nil && s.flush != nil {
+		err = s.flush()
+	}
+	s.fail(err)
+}
+
+func (s *stream) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+func wireUsage(u artel.Usage) Usage {
+	out := Usage{
+		InputTokens:              max(u.InputTokens-u.CachedTokens-u.StoredTokens, 0),
+		CacheCreationInputTokens: u.StoredTokens, CacheReadInputTokens: u.CachedTokens, OutputTokens: u.OutputTokens,
+	}
+	if u.ThoughtTokens > 0 {
+		out.OutputTokensDetails = &OutputDetails{u.ThoughtTokens}
+	}
+	return out
+}
+
+// neutral counts all input as input, as the other dialects do.
+func (u Usage) neutral() artel.Usage {
+	out := artel.Usage{
+		Calls: 1, InputTokens: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens,
+		OutputTokens: u.OutputTokens, CachedTokens: u.CacheReadInputTokens, StoredTokens: u.CacheCreationInputTokens,
+	}
+	if u.OutputTokensDetails != nil {
+		out.ThoughtTokens = u.OutputTokensDetails.ThinkingTokens
+	}
+	return out
+}
+
+func stopWord(s model.StopReason) string {
+	switch s {
+	case model.StopTools:
+		return "tool_use"
+	case model.StopLength:
+		return "max_tokens"
+	case model.StopRefusal:
+		return "refusal"
+	}
+	return "end_turn"
+}
+
+// ErrorOf returns err as the API would tell it: an [*APIError] inside as it is,
+// and a service's own refusal with its status and its words.
+func ErrorOf(err error) *APIError {
+	if e, ok := errors.AsType[*APIError](err); ok {
+		return e
+	}
+	if c, ok := errors.AsType[*model.CallError](err); ok && c.Status >= 400 {
+		return Refused(c.Status, "%s", c.Error())
+	}
+	status := http.StatusInternalServerError
+	switch artel.KindOf(err) {
+	case artel.Invalid, artel.Unsupported, artel.Conflict:
+		status = http.StatusBadRequest
+	case artel.NotFound:
+		status = http.StatusNotFound
+	case artel.Denied:
+		status = http.StatusForbidden
+	case artel.TooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case artel.Unavailable:
+		status = http.StatusBadGateway
+	}
+	return Refused(status, "%s", err.Error())
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// Options are what a provider works with.
+type Options struct {
+	// Client sends the requests; nil: [http.DefaultClient]. It should have no
+	// total time limit, which would cut long answers.
+	Client *http.Client
+	// Blobs holds the media of the requests; nil: requests with media fail.
+	Blobs blob.Store
+}
+
+// New returns the provider of the dialect. It is safe for concurrent use.
+func New(o Options) *Provider {
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
+	return &Provider{http: o.Client, blobs: o.Blobs}
+}
+
+// A Provider calls servers of the dialect. Their base URL is the root of the
+// API; one that ends with the version is understood.
+type Provider struct {
+	http  *http.Client
+	blobs blob.Store
+}
+
+var (
+	_ model.Provider     = (*Provider)(nil)
+	_ provider.Forwarder = (*Provider)(nil)
+)
+
+// maxPauses is how often an answer that the service paused is gone on with.
+const maxPauses = 10
+
+// Generate implements [model.Provider]. An answer that the service pauses,
+// because its own tools take long, is gone on with; its usage is the sum.
+func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		f := provider.Failures{Op: "anthropic.Generate", Service: r.Service}
+		answer := reader{failures: f, yield: yield}
+		for pauses := 0; ; pauses++ {
+			err := p.call(ctx, f, r, &answer)
+			switch {
+			case errors.Is(err, errPaused) && pauses < maxPauses:
+				continue
+			case errors.Is(err, errPaused):
+				err = f.Wrong("the service paused its answer more often than it is gone on with")
+			case errors.Is(err, errStopped):
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+	}
+}
+
+// call makes one call, which goes on after what answer has read before.
+func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader) error {
+	body, err := encode(r, p.blobs, answer.paused)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
+	defer cancel()
+	resp, err := p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	err = answer.read(resp.Body)
+	if err == nil || errors.Is(err, errStopped) || errors.Is(err, errPaused) {
+		return err
+	}
+	if _, ok := errors.AsType[*artel.Error](err); ok && ctx.Err() == nil {
+		return err
+	}
+	return f.Transport(ctx, err)
+}
+
+// Forward implements [provider.Forwarder].
+func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
+	accept := "application/json"
+	if stream {
+		accept = "text/event-stream"
+	}
+	return p.post(ctx, provider.Failures{Op: "anthropic.Forward", Service: service}, "/messages", body, accept, header)
+}
+
+// ForwardCount sends body to the endpoint that counts the tokens of a request.
+// Else it is like [Provider.Forward].
+func (p *Provider) ForwardCount(ctx context.Context, service model.Service, body *provider.Body, header http.Header) (*http.Response, error) {
+	return p.post(ctx, provider.Failures{Op: "anthropic.ForwardCount", Service: service}, "/messages/count_tokens", body, "application/json", header)
+}
+
+// post sends body to an endpoint below the version of the API.
+func (p *Provider) post(ctx context.Context, f provider.Failures, path string, body *provider.Body, accept string, header http.Header) (*http.Response, error) {
+	h := provider.ForwardHeader(header)
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	if h.Get(VersionHeader) == "" {
+		h.Set(VersionHeader, Version)
+	}
+	h.Set("Accept", accept)
+	if key := f.Service.APIKey.Reveal(); key != "" {
+		h.Set("X-Api-Key", key)
+	}
+	return provider.Post(ctx, p.http, f, endpoint(f.Service.BaseURL)+path, body, h)
+}
+
+// endpoint returns the base of the API's endpoints.
+func endpoint(base string) string {
+	base = strings.TrimRight(base, "/")
+	if base == "" || strings.HasSuffix(base, "/v1") {
+		return base
+	}
+	return base + "/v1"
+}
+
+// paused is what the service had said when it paused: the blocks, as they came.
+type paused []json.RawMessage

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// SignaturePrefix begins the signature of a thinking block that an [Answer]
+// wrote for reasoning that no service of this dialect signed. None of them
+// takes it for its own.
+const SignaturePrefix = "artel."
+
+// The state of reasoning is the block as it came, without the text of a
+// thinking block, which stands in [artel.Reasoning].Text:
+//
+//	{"type":"thinking","signature":"…"}
+//	{"type":"redacted_thinking","data":"…"}
+//	{"type":"server_tool_use",…}, and what else the service ran
+//
+// That of a call is what says who made it: {"caller":…}, {"toolset_name":…}.
+
+// state is what is read of the state of reasoning.
+type state struct {
+	Type      string  `json:"type"`
+	Signature *string `json:"signature,omitempty"`
+	Data      *string `json:"data,omitempty"`
+	ID        string  `json:"id,omitempty"`
+	ToolUseID string  `json:"tool_use_id,omitempty"`
+}
+
+// signed is the state of a thinking block; nil where it has no signature.
+func signed(signature string) json.RawMessage {
+	if signature == "" {
+		return nil
+	}
+	return mustJSON(state{Type: "thinking", Signature: &signature})
+}
+
+// readState returns the state that opaque is, if it is one of this dialect.
+func readState(opaque json.RawMessage) (s state, ok bool) {
+	if json.Unmarshal(opaque, &s) != nil {
+		return s, false
+	}
+	switch {
+	case s.Type == "thinking":
+		return s, s.Signature != nil && *s.Signature != ""
+	case s.Type == "redacted_thinking":
+		return s, s.Data != nil && *s.Data != ""
+	}
+	return s, ofService(s.Type)
+}
+
+// foreign is reasoning inside a signature.
+type foreign struct {
+	Service artel.ServiceID `json:"s,omitempty"`
+	Opaque  json.RawMessage `json:"o,omitempty"`
+}
+
+// wrap makes a signature that brings the state of another dialect back.
+func wrap(service artel.ServiceID, opaque json.RawMessage) string {
+	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(mustJSON(foreign{service, opaque}))
+}
+
+// thought reads a thinking block.
+func thought(b Block) artel.Reasoning {
+	if b.Type == "redacted_thinking" {
+		return artel.Reasoning{Opaque: mustJSON(state{Type: b.Type, Data: &b.Data})}
+	}
+	rest, ok := strings.CutPrefix(b.Signature, SignaturePrefix)
+	if !ok {
+		return artel.Reasoning{Text: b.Thinking, Opaque: signed(b.Signature)}
+	}
+	var f foreign
+	if data, err := base64.RawURLEncoding.DecodeString(rest); err != nil || json.Unmarshal(data, &f) != nil {
+		return artel.Reasoning{Text: b.Thinking}
+	}
+	if string(f.Opaque) == "null" {
+		f.Opaque = nil
+	}
+	return artel.Reasoning{Text: b.Thinking, Opaque: f.Opaque, Service: f.Service}
+}
+
+// caller is the state of a tool_use block; nil where it has none.
+type caller struct {
+	Caller      json.RawMessage `json:"caller,omitempty"`
+	ToolsetName string          `json:"toolset_name,omitempty"`
+}
+
+func (b Block) caller() json.RawMessage {
+	var by struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(b.Caller, &by) // what is no object says nobody
+	if by.Type == "" || by.Type == "direct" {
+		b.Caller = nil // the model alone, as everywhere
+	}
+	if b.Caller == nil && b.ToolsetName == "" {
+		return nil
+	}
+	return mustJSON(caller{b.Caller, b.ToolsetName})
+}
+
+// called gives b the state of a call back.
+func (b *Block) called(opaque json.RawMessage) {
+	var c caller
+	if len(opaque) > 0 && json.Unmarshal(opaque, &c) == nil {
+		b.Caller, b.ToolsetName = c.Caller, c.ToolsetName
+	}
+}
+
+// mustJSON writes what cannot fail: strings, and JSON that was read as such.
+func mustJSON(v any) json.RawMessage {
+	b, err := marshal(v)
+	if err != nil {
+		return nil
+	}
+	return b
+}

@@ -5,8 +5,6 @@ package openai
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -263,9 +261,9 @@ func (r *reader) finish() error {
 			return r.failures.Broken("the service sent a tool call without a name")
 		}
 		if c.ID == "" {
-			c.ID = newCallID()
+			c.ID = provider.NewCallID()
 		}
-		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: validArguments(string(c.Function.Arguments))}
+		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
 		if reported(c.ExtraContent) {
 			call.Opaque, call.Service = c.ExtraContent, r.failures.Service.ID
 		}
@@ -290,26 +288,4 @@ func stopReason(word string) model.StopReason {
 		return model.StopRefusal
 	}
 	return model.StopEnd
-}
-
-// validArguments returns s if it is JSON, else s as a JSON string.
-func validArguments(s string) json.RawMessage {
-	switch {
-	case strings.TrimSpace(s) == "":
-		return json.RawMessage("{}")
-	case json.Valid([]byte(s)):
-		return json.RawMessage(s)
-	}
-	quoted, err := json.Marshal(s)
-	if err != nil { // of a string
-		return json.RawMessage("{}")
-	}
-	return quoted
-}
-
-// newCallID names a call for servers that do not.
-func newCallID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return "call_" + hex.EncodeToString(b[:])
 }

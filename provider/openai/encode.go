@@ -4,8 +4,6 @@ package openai
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"mime"
 	"net/url"
@@ -29,7 +27,11 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.body.WriteString(`{"model":`)
 	e.json(r.Service.Model)
 	e.body.WriteString(`,"messages":[`)
-	for i, m := range (provider.Form{UniqueIDs: true}).Place(r.Messages, r.Service.Capabilities) {
+	messages := (provider.Form{UniqueIDs: true}).Place(r.Messages, r.Service.Capabilities)
+	if r.Format.JSON && len(r.Format.Schema) == 0 {
+		messages = provider.AskForJSON(messages)
+	}
+	for i, m := range messages {
 		if i > 0 {
 			e.body.WriteString(",")
 		}
@@ -95,7 +97,7 @@ func (e *encoder) message(m model.Message) {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
 		e.body.WriteString(`,"tool_call_id":`)
-		e.json(callID(r.CallID))
+		e.json(provider.CallID(r.CallID, maxCallID))
 		parts := r.Parts
 		if len(parts) > 0 {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
@@ -117,8 +119,8 @@ func (e *encoder) assistant(parts artel.Parts) {
 	for _, p := range parts {
 		if c, ok := p.(artel.ToolCall); ok {
 			call := ToolCall{
-				ID: callID(c.ID), Type: "function",
-				Function: CalledByName{Name: c.Name, Arguments: Arguments(arguments(c.Arguments))},
+				ID: provider.CallID(c.ID, maxCallID), Type: "function",
+				Function: CalledByName{Name: c.Name, Arguments: Arguments(provider.SentArguments(c.Arguments))},
 			}
 			if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
 				call.ExtraContent = c.Opaque
@@ -214,35 +216,4 @@ func audioFormat(mediaType string) string {
 		return "mp3"
 	}
 	return ""
-}
-
-// callID fits ids that other services chose to the API's limit, always in the
-// same way, so that call and result still agree.
-func callID(id artel.CallID) string {
-	if n := len(id); n > 0 && n <= maxCallID {
-		return string(id)
-	}
-	sum := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(sum[:12])
-}
-
-// arguments returns a call's arguments as a JSON object. What a model wrote
-// where it should have written one is kept inside, for servers parse it.
-func arguments(raw json.RawMessage) string {
-	raw = bytes.TrimSpace(raw)
-	switch {
-	case len(raw) == 0:
-		return "{}"
-	case raw[0] == '{' && json.Valid(raw):
-		return string(raw)
-	}
-	var text any = string(raw)
-	if s := ""; json.Unmarshal(raw, &s) == nil {
-		text = s
-	}
-	wrapped, err := json.Marshal(map[string]any{"invalid_arguments": text})
-	if err != nil { // of a string
-		return "{}"
-	}
-	return string(wrapped)
 }

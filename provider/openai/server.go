@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 )
 
 // Neutral returns r as a request that is neutral of dialect, for a valid r.
@@ -52,7 +53,7 @@ func (r *Request) message(m Message) model.Message {
 	case "assistant":
 		for _, c := range m.ToolCalls {
 			parts = append(parts, artel.ToolCall{
-				ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: validArguments(string(c.Function.Arguments)), Opaque: c.ExtraContent,
+				ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments)), Opaque: c.ExtraContent,
 			})
 		}
 		return model.Message{Role: artel.RoleAssistant, Parts: parts}
@@ -252,7 +253,7 @@ func (a Answer) frame(object string) *Response {
 
 func wireCall(d model.CallDelta) ToolCall {
 	return ToolCall{
-		ID: callID(d.ID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(arguments(d.Arguments))},
+		ID: provider.CallID(d.ID, maxCallID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(provider.SentArguments(d.Arguments))},
 		ExtraContent: d.Opaque,
 	}
 }

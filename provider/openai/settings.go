@@ -5,12 +5,12 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 )
 
 // A ToolChoice is a word (auto, none, required), or an object with a type.
@@ -252,7 +252,12 @@ func within(name string, n *float64, most float64) *APIError {
 
 func (v *validator) format(f *ResponseFormat) *APIError {
 	switch f.Type {
-	case "text", "json_object":
+	case "text":
+		return nil
+	case "json_object":
+		if !v.speaksOfJSON() {
+			return Bad("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+		}
 		return nil
 	case "json_schema":
 	default:
@@ -270,34 +275,15 @@ func (v *validator) format(f *ResponseFormat) *APIError {
 		return Bad(at+".schema", "invalid_type", "Invalid type for '%s.schema': expected an object.", at)
 	}
 	if strict := f.Schema.Strict; strict != nil && *strict {
-		if where := loose(schema, ""); where != "" {
+		if where := provider.LooseSchema(schema); where != "" {
 			return Bad("response_format", "invalid_json_schema", "Invalid schema for response_format '%s': %s", f.Schema.Name, where)
 		}
 	}
 	return nil
 }
 
-// loose returns what of a schema the strict mode refuses: objects that allow
-// other properties, or that do not require all that they have.
-func loose(schema map[string]any, at string) string {
-	if properties, ok := schema["properties"].(map[string]any); ok || schema["type"] == "object" {
-		if schema["additionalProperties"] != false {
-			return fmt.Sprintf("In context=(%s), 'additionalProperties' is required to be supplied and to be false.", at)
-		}
-		required, _ := schema["required"].([]any)
-		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			if !slices.Contains(required, any(name)) {
-				return fmt.Sprintf("In context=(%s), 'required' is required to be supplied and to be an array including every key in properties. Missing '%s'.", at, name)
-			}
-			if inner, ok := properties[name].(map[string]any); ok {
-				if where := loose(inner, at+"'properties', '"+name+"'"); where != "" {
-					return where
-				}
-			}
-		}
-	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		return loose(items, at+"'items'")
-	}
-	return ""
+func (v *validator) speaksOfJSON() bool {
+	return slices.ContainsFunc(v.request.Messages, func(m Message) bool {
+		return strings.Contains(strings.ToLower(m.Content.String()), "json")
+	})
 }

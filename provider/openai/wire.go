@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/artelhq/artel/provider"
 )
@@ -224,35 +223,10 @@ type CompletionDetails struct {
 
 // An APIError is a refusal in the API's own form. As an error it reads as its
 // message.
-type APIError struct {
-	Status  int     `json:"-"` // HTTP
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
-// Error returns the message.
-func (e *APIError) Error() string { return e.Message }
-
-// MarshalBody returns the body of the HTTP answer.
-func (e *APIError) MarshalBody() []byte {
-	b, err := json.Marshal(map[string]*APIError{"error": e})
-	if err != nil { // of strings alone
-		return []byte(`{"error":{"message":"` + http.StatusText(e.Status) + `"}}`)
-	}
-	return b
-}
+type APIError = provider.OpenAIError
 
 // Bad makes the API's "invalid_request_error" of status 400. An empty param or
 // code is null.
 func Bad(param, code, format string, args ...any) *APIError {
-	e := &APIError{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
-	if param != "" {
-		e.Param = &param
-	}
-	if code != "" {
-		e.Code = &code
-	}
-	return e
+	return provider.BadRequest(param, code, format, args...)
 }

@@ -38,7 +38,7 @@ const (
 // model (max_model_len of vLLM; context_length, architecture and top_provider of
 // OpenRouter), and what the server says in its own way; see [Server]. What the
 // operator stated stays, and so does what the endpoint cannot carry. Services
-// of other dialects than [OpenAI] and [Anthropic] come back as they are; so do
+// of other dialects than OpenAI's two and [Anthropic] come back as they are; so do
 // those with a model whose endpoint is a vendor's second one: its list is that
 // of the vendor's own API, with other rules.
 //
@@ -52,7 +52,7 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 		facts, err := askServer(ctx, client, s, AnthropicServer)
 		s.Capabilities = combine(s.Capabilities.stated(), facts, s.builtIn())
 		return s.narrowed(), err
-	case s.Dialect != OpenAI:
+	case s.Dialect != OpenAI && s.Dialect != OpenAIResponses:
 		return s, nil
 	}
 	var list struct {

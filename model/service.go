@@ -60,17 +60,25 @@ func (s Service) clone() Service {
 	return s
 }
 
-// carries returns the media types that requests of a dialect can hold: a hard
+// Carries returns the media types that requests of a dialect can hold: a hard
 // limit, whatever a model or an operator says. nil: not restricted.
-func (d Dialect) carries() []string {
-	if d != OpenAI {
-		return nil
+func (d Dialect) Carries() []string {
+	switch d {
+	case OpenAI: // Chat Completions; PDF is its only type of file
+		return []string{
+			"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf",
+			"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3",
+		}
+	case OpenAIResponses: // "File inputs" of the API's documentation
+		const office = "application/vnd.openxmlformats-officedocument."
+		return []string{
+			"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf",
+			office + "wordprocessingml.document", office + "spreadsheetml.sheet", office + "presentationml.presentation",
+			"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint",
+			"application/vnd.oasis.opendocument.text", "application/rtf", "text/rtf",
+		}
 	}
-	// Chat Completions; PDF is its only type of file.
-	return []string{
-		"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf",
-		"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3",
-	}
+	return nil
 }
 
 // builtIn returns what is known of s when nobody has been asked: what the
@@ -99,7 +107,7 @@ func (s Service) OnWire() Service {
 		s.Capabilities.Accepts = Fact[[]string]{[]string{}, by.Source}
 		return s
 	}
-	types := s.Dialect.carries()
+	types := s.Dialect.Carries()
 	if s.Carries != nil {
 		types = slices.Clone(s.Carries)
 	}

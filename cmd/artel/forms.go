@@ -15,7 +15,6 @@ import (
 	"github.com/artelhq/artel/extract"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/rendition"
 	"github.com/artelhq/artel/route"
 	"github.com/artelhq/artel/store/sqlite"
@@ -60,9 +59,7 @@ func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), 
 	m.blobs = blob.NewMemory()
 	m.Maker = rendition.New(rendition.Config{
 		Store: db, Blobs: m.blobs, Services: t.services,
-		Caller: model.NewCaller(map[model.Dialect]model.Provider{
-			model.OpenAI: openai.New(openai.Options{Client: modelClient(), Blobs: m.blobs}),
-		}, model.CallerOptions{}),
+		Caller:  model.NewCaller(wings(modelClient(), m.blobs), model.CallerOptions{}),
 		Options: rendition.Options{Transcription: building.Transcription, Caption: building.Caption},
 	})
 	return m, func() { _ = db.Close() }, nil

@@ -26,7 +26,6 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/provider/demo"
-	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/tool"
 	"github.com/artelhq/artel/webui"
 )
@@ -96,10 +95,8 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.http = modelClient()
 	s.nameModels(ctx)
-	providers := map[model.Dialect]model.Provider{
-		model.OpenAI: openai.New(openai.Options{Client: s.http, Blobs: blobs}),
-		model.Demo:   demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario}),
-	}
+	providers := wings(s.http, blobs)
+	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Providers: providers,
 		Reload: s.reload, Gateway: door,

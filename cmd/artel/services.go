@@ -23,9 +23,6 @@ func modelClient() *http.Client {
 	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment})
 }
 
-// spoken are the dialects that there are providers for.
-func spoken() []model.Dialect { return []model.Dialect{model.OpenAI, model.Demo} }
-
 // findServices takes services from the configuration, then the environment.
 func (s *server) findServices() error {
 	if err := s.lookForServices(s.config); err != nil {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/provider/responses"
+)
+
+// spoken are the dialects that there are providers for.
+func spoken() []model.Dialect {
+	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Demo}
+}
+
+// wings are the providers of the dialects that go over the network.
+func wings(client *http.Client, blobs blob.Store) map[model.Dialect]model.Provider {
+	return map[model.Dialect]model.Provider{
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs}),
+	}
+}

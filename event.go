@@ -91,6 +91,7 @@ type AttachmentRoute struct {
 	Route     `json:"route"`
 	Sent      *SentForm `json:"sent,omitempty"`    // nil: the bytes as they are, or the description
 	Tokens    int       `json:"tokens"`            // of what is sent
+	Pending   bool      `json:"pending,omitempty"` // of a preview: Sent will be known when it is sent
 	Dropped   bool      `json:"dropped,omitempty"` // the message did not fit into the model's window: nothing of it was sent
 }
 

@@ -58,12 +58,32 @@ type Input struct {
 	// or with what an earlier attempt at this run has written after it.
 	History []artel.Message
 	// Context is what else the pipeline builds from; the engine fills in the
-	// agent, the service, the tools, the history and the clock.
+	// agent, the service, the tools and the history. A clock that is there
+	// is that of the first model call.
 	Context pipeline.Input
 	// Env is what tools work with; the engine fills in the call.
 	Env tool.Env
 	// Learn is told what refusals have shown about the service; nil: nobody is.
 	Learn func([]model.Mark)
+	// Record is told of the request of each model call before that is made, and
+	// of one that could not be built, with the error; nil: nobody is. Its error
+	// ends the run.
+	Record func(ctx context.Context, built Built, failed error) error
+}
+
+// Built is the request of one model call, and what it was built for.
+type Built struct {
+	pipeline.Result
+	Service model.Service // as far as the run has learned about it
+	Now     time.Time
+	Seed    uint64
+}
+
+// Preview builds the request that a run on in would begin with, in the same
+// way, and calls nobody. Where in.Context has a clock, that is the time.
+func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
+	r := &run{Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), history: slices.Clip(in.History)}
+	return r.build(ctx, &model.Relenting{})
 }
 
 // Run runs an agent to its rest. It yields payloads in the order in which
@@ -99,6 +119,7 @@ type run struct {
 	history []artel.Message
 	seen    map[artel.CallID]bool            // ids of calls on the branch
 	given   map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
+	asked   bool                             // a model was called
 	called  int                              // tool calls so far
 	refused map[artel.Digest]bool            // bytes that this run sends no more
 	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
@@ -180,12 +201,18 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	again := model.Relenting{Most: mostRelents}
 	for {
 		built, err := r.build(ctx, &again)
+		if r.in.Record != nil {
+			if err := r.in.Record(ctx, built, err); err != nil {
+				return artel.Message{}, err
+			}
+		}
 		if err != nil {
 			return artel.Message{}, err
 		}
 		if err := r.tellContext(built.Record); err != nil {
 			return artel.Message{}, err
 		}
+		r.asked = true
 		a, err := r.call(ctx, built.Request)
 		if err != nil {
 			return a.message, err
@@ -201,14 +228,20 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 }
 
 // build makes the request of a call.
-func (r *run) build(ctx context.Context, again *model.Relenting) (pipeline.Result, error) {
+func (r *run) build(ctx context.Context, again *model.Relenting) (Built, error) {
 	for {
 		in := r.in.Context
 		in.Service = r.in.Service
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
-		in.History, in.Tools, in.Now = r.history, r.tools.Specs(), r.in.Agent.Time(r.now())
+		in.History, in.Tools = r.history, r.tools.Specs()
+		clock := in.Now
+		if clock.IsZero() || r.asked { // else this is the request that somebody has seen in a preview
+			clock = r.now()
+		}
+		in.Now = r.in.Agent.Time(clock)
 		in.Refused = r.isRefused
-		built, err := r.pipeline.Build(ctx, in)
+		result, err := r.pipeline.Build(ctx, in)
+		built := Built{result, in.Service, clock, in.Seed}
 		if err != nil || again.Changes(built.Request) {
 			return built, err
 		}

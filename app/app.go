@@ -91,6 +91,9 @@ type App struct {
 	Imports       *Imports
 	Storage       *Storage
 	Gateway       *Gateway
+	Pipeline      *Pipeline
+	Profiles      *Profiles
+	Contexts      *Contexts
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -112,10 +115,13 @@ func New(c Config) (*App, error) {
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),
 		},
-		Answers: &Answers{k},
-		Imports: newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
-		Storage: &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		Gateway: newGateway(k, c),
+		Answers:  &Answers{k},
+		Imports:  newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
+		Storage:  &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
+		Gateway:  newGateway(k, c),
+		Pipeline: &Pipeline{core: k},
+		Profiles: &Profiles{k},
+		Contexts: &Contexts{k},
 	}, nil
 }
 
@@ -233,17 +239,18 @@ func newCore(c Config) (*core, error) {
 		}
 	}
 	k.counter = token.NewCounter()
-	registry, err := pipeline.NewRegistry(k.counter, pipeline.BuiltIn()...)
-	if err != nil {
+	if k.contexts, err = pipeline.NewRegistry(k.counter, pipeline.BuiltIn()...); err != nil {
 		return nil, err
 	}
-	k.contexts = registry
+	if err := k.checkSettings(); err != nil {
+		return nil, err
+	}
 	k.caller = model.NewCaller(c.Providers, c.Options.Caller)
 	k.renditions = rendition.New(rendition.Config{
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},
 	})
-	k.engine = agent.New(registry, k.box, k.caller, k.now)
+	k.engine = agent.New(k.contexts, k.box, k.caller, k.now)
 	return k, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
@@ -61,7 +63,10 @@ func (x *execution) work(ctx context.Context) (err error) {
 	}()
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		history, err = tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
+		if history, err = tx.Messages.Path(x.run.Conversation, x.run.Message, 0); err != nil {
+			return err
+		}
+		x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock)
 		return err
 	})
 	if err != nil {
@@ -81,19 +86,47 @@ func (x *execution) work(ctx context.Context) (err error) {
 func (x *execution) input(history []artel.Message) agent.Input {
 	return agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
-		Context: pipeline.Input{
-			Owner: x.owner, Conversation: x.run.Conversation, Locale: x.locale,
-			Sources: x.artifacts, Renditions: x.renditions, Suggest: x.services.Suggest,
-			Placement: x.context.Placement, Settings: x.context.Settings,
-			Refused: func(d artel.Digest) bool { return x.services.Refuses(x.service.ID, d) },
-		},
-		Learn: x.learn,
+		Context: x.built, Learn: x.learn, Record: x.record,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
 			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 		}), x.onWire(x.service)),
 	}
+}
+
+// A Clock is what makes two builds of one draft the same: the time, and the
+// seed of all that is random.
+type Clock struct {
+	Now  time.Time `json:"now"` // zero: that of the build
+	Seed uint64    `json:"seed"`
+}
+
+// building is what the contexts of an agent on a service are built from, but
+// for the history. The agent's processors become those that people have set.
+func (k *core) building(tx store.Tx, o artel.Owner, c artel.ConversationID, d *agent.Definition, s model.Service, at Clock) (pipeline.Input, error) {
+	settings, err := k.settings(tx, *d, s)
+	if err != nil {
+		return pipeline.Input{}, err
+	}
+	d.Processors = settings.Agent
+	user, _, err := stored[pipeline.Profile](tx, profileSettings)
+	return pipeline.Input{
+		Owner: o, Conversation: c, Locale: k.localeFor(user), User: user, Now: at.Now, Seed: at.Seed,
+		Sources: k.artifacts, Renditions: k.renditions, Suggest: k.services.Suggest,
+		Placement: k.context.Placement, Settings: settings,
+		Refused: func(d artel.Digest) bool { return k.services.Refuses(s.ID, d) },
+	}, err
+}
+
+// localeFor is that of the texts for models: the person's language, where there
+// are texts in it.
+func (k *core) localeFor(p pipeline.Profile) phrase.Locale {
+	base, _, _ := strings.Cut(strings.ToLower(p.Language), "-")
+	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
+		return l
+	}
+	return k.locale
 }
 
 // learn keeps what refusals have shown about the service, for all runs.
@@ -158,6 +191,10 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 			}
 		case artel.ToolCompleted:
 			if err := x.writeMessage(tx, p.Message); err != nil {
+				return err
+			}
+		case artel.UsageReported:
+			if err := x.report(tx, p.Usage); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
 )
 
@@ -66,6 +68,7 @@ type Input struct {
 	Parent      *artel.MessageID // nil: the newest message of the active branch; "": a new root
 	Agent       artel.AgentName  // "": the conversation's
 	Service     artel.ServiceID  // "": the conversation's, else the agent's, else the default
+	Clock       *Clock           // of the preview that somebody has seen, so that just that is sent; nil: now
 
 	title string // that a new conversation gets; "": from Text
 }
@@ -80,7 +83,7 @@ const (
 // transaction. It is of kind Conflict, code "run_active", while another run
 // works on the conversation.
 func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
-	if err := in.check(); err != nil {
+	if err := in.check(rs.now()); err != nil {
 		return artel.Run{}, err
 	}
 	in, media, err := rs.scrubbed(ctx, in)
@@ -90,7 +93,8 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	now := rs.now()
 	job := execution{
 		Runs: rs, owner: ownerOf(ctx),
-		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
+		run:   artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
+		clock: in.clock(),
 	}
 	message := artel.NewMessageID(now)
 	runCtx, err := rs.admit(ctx, job.run.ID)
@@ -125,17 +129,39 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	return begun, nil
 }
 
-func (in Input) check() error {
+// clockSlack is how old a preview may be that is sent as it is.
+const clockSlack = 24 * time.Hour
+
+func (in Input) empty() bool {
+	return strings.TrimSpace(in.Text) == "" && len(in.Attachments)+len(in.Uploads) == 0
+}
+
+func (in Input) check(now time.Time) error {
 	const op = "app.Runs.Send"
 	switch {
-	case strings.TrimSpace(in.Text) == "" && len(in.Attachments)+len(in.Uploads) == 0:
+	case in.empty():
 		return artel.Errorf(artel.Invalid, op, "text", "a message needs text or attachments")
 	case len(in.Text) > maxMessageText:
 		return artel.Errorf(artel.TooLarge, op, "text", "a message holds at most %d bytes; upload longer text as an artifact and attach it", maxMessageText)
+	case in.Clock != nil && in.Clock.Seed > maxSeed:
+		return artel.Errorf(artel.Invalid, op, "seed", "a seed is at most %d", uint64(maxSeed))
+	case in.Clock != nil && !in.Clock.Now.IsZero() && in.Clock.Now.Sub(now).Abs() > clockSlack:
+		return artel.Errorf(artel.Invalid, op, "clock", "its time is further than %v from now; make a new preview", clockSlack)
 	case len(in.Attachments)+len(in.Uploads) > maxAttachments:
 		return artel.Errorf(artel.TooLarge, op, "attachments", "a message takes at most %d", maxAttachments)
 	}
 	return nil
+}
+
+// maxSeed is what numbers in JSON can hold everywhere.
+const maxSeed = 1<<53 - 1
+
+// clock is that of a preview, or a new seed and the time of the build.
+func (in Input) clock() Clock {
+	if in.Clock != nil {
+		return *in.Clock
+	}
+	return Clock{Seed: mathrand.Uint64() & maxSeed}
 }
 
 // Find returns one run.
@@ -260,30 +286,15 @@ func (rs *Runs) isActive(id artel.RunID) bool {
 
 // open fills in the job and writes the first rows of a run.
 func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *found) error {
-	name := in.Agent
-	if name == "" {
-		name = c.Agent
-	}
-	var err error
-	if x.agent, err = x.core.agent(name); err != nil {
+	if err := x.choose(c, in); err != nil {
 		return err
 	}
-	service, err := x.resolve(in.Service, c.Service, x.agent.Service)
-	if err != nil {
-		return err
-	}
-	x.service = service.OnWire()
 	if err := foldLeftovers(tx, c.ID); err != nil {
 		return err
 	}
-	parent := c.Leaf
-	if in.Parent != nil {
-		parent = *in.Parent
-	}
-	if parent != "" {
-		if _, err := messageOf(tx, c.ID, parent); err != nil {
-			return err
-		}
+	parent, err := parentOf(tx, c, in)
+	if err != nil {
+		return err
 	}
 	kept, _, err := x.artifacts.KeepTx(tx, c.ID, parent, media.staged)
 	if err != nil {
@@ -417,5 +428,8 @@ type execution struct {
 	agent   agent.Definition
 	service model.Service
 
-	held []artel.Payload // the reply and what follows it, written with the end
+	clock Clock           // of the first model call, and the seed of all
+	built pipeline.Input  // what its contexts are built from
+	call  *call           // the newest of its model calls; nil: none yet
+	held  []artel.Payload // the reply and what follows it, written with the end
 }

@@ -124,6 +124,20 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 	}
 }
 
+// Body returns the body that a call of r would send, without sending it. Of kind
+// Unsupported as Call, and where the dialect cannot say it.
+func (c *Caller) Body(r *Request) (Body, error) {
+	p, err := c.provider(r.Service)
+	if err != nil {
+		return nil, err
+	}
+	w, ok := p.(Writer)
+	if !ok {
+		return nil, artel.Errorf(artel.Unsupported, "model.Body", string(r.Service.ID), "requests of the dialect %q have no body", r.Service.Dialect)
+	}
+	return w.Write(r)
+}
+
 func (c *Caller) provider(s Service) (Provider, error) {
 	p, ok := c.providers[s.Dialect]
 	if !ok {

@@ -95,7 +95,8 @@ func entryLines(data []byte) []int {
 //
 // An entry is an object. id is required; model and baseURL are too, unless the
 // service serves for routing only. apiKey may be "${NAME}", which getenv
-// expands. The rest is optional: name, dialect, description, capabilities
+// expands. The rest is optional: name, dialect, description, processors (settings of the context
+// pipeline, kept as they are), capabilities
 // {input, output}, capabilityTags, accepts (media types), limits {item_bytes,
 // request_bytes, side, images, pages} (0: there is no such limit, whoever says
 // otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
@@ -166,6 +167,9 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 		MaxConcurrent: int(e.number("maxConcurrentRequests")),
 		Timeout:       time.Duration(min(e.number("timeout"), maxTimeout)) * time.Millisecond,
 		Origin:        origin,
+	}
+	if v, ok := e.value("processors"); ok {
+		s.Processors = e.entries("processors", v)
 	}
 	for _, other := range e.texts("fallbacks") {
 		s.Fallbacks = append(s.Fallbacks, artel.ServiceID(other))
@@ -301,6 +305,18 @@ func (e *entry) value(key string) (any, bool) {
 	e.known = append(e.known, key)
 	v := e.fields[key]
 	return v, v != nil
+}
+
+// entries returns a list of objects as JSON; nil where it is none.
+func (e *entry) entries(key string, v any) json.RawMessage {
+	list, ok := v.([]any)
+	ok = ok && !slices.ContainsFunc(list, func(x any) bool { _, is := x.(map[string]any); return !is })
+	b, err := json.Marshal(list)
+	if !ok || err != nil {
+		e.mistyped(key, wantEntries)
+		return nil
+	}
+	return b
 }
 
 func (e *entry) mistyped(key, want string) { e.flaw(WrongType, key, want) }

@@ -96,7 +96,7 @@ type FlawCode string
 // The flaws.
 const (
 	UnknownKey    FlawCode = "unknown_key"    // Value: the nearest known key, where there is one
-	WrongType     FlawCode = "wrong_type"     // Value: what is wanted: text, texts, object, flag or number
+	WrongType     FlawCode = "wrong_type"     // Value: what is wanted: text, texts, entries, object, flag or number
 	EmptyVariable FlawCode = "empty_variable" // Value: the name of the variable
 	UnknownWord   FlawCode = "unknown_word"   // Value: the word, which is left out
 	NoMediaType   FlawCode = "no_media_type"  // Value: what stands there, which is left out
@@ -126,6 +126,8 @@ func wanted(kind string) string {
 	switch kind {
 	case wantTexts:
 		return "a list of texts"
+	case wantEntries:
+		return "a list of objects"
 	case wantObject:
 		return "an object"
 	case wantFlag:
@@ -138,11 +140,12 @@ func wanted(kind string) string {
 
 // The values of a [Flaw] of code [WrongType].
 const (
-	wantText   = "text"
-	wantTexts  = "texts"
-	wantObject = "object"
-	wantFlag   = "flag"
-	wantNumber = "number"
+	wantText    = "text"
+	wantTexts   = "texts"
+	wantEntries = "entries"
+	wantObject  = "object"
+	wantFlag    = "flag"
+	wantNumber  = "number"
 )
 
 // Warnings says in English, for logs, what is wrong in f as an entry of the

@@ -41,6 +41,19 @@ type Provider interface {
 	Generate(ctx context.Context, r *Request) iter.Seq2[Delta, error]
 }
 
+// A Writer is a Provider that can write a request without sending it.
+type Writer interface {
+	// Write returns the body that Generate would send.
+	Write(r *Request) (Body, error)
+}
+
+// A Body is a request as an API gets it, in JSON.
+type Body interface {
+	Hash() artel.Digest // of its text and the digests of its media, in their order
+	Len() int64         // bytes, with the media in it
+	Redacted() []byte   // JSON with "blob:" and a digest in the place of media
+}
+
 // A Request is one model call, neutral of dialect. The provider does not
 // change it.
 type Request struct {

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ type Service struct {
 	MaxConcurrent int               // calls at once; 0: no limit
 	Fallbacks     []artel.ServiceID // asked in this order where it is not available, by those who may change the service
 	Timeout       time.Duration     // longest silence of a call; 0: the Caller's
+	Processors    json.RawMessage   // settings of the context pipeline, which are not for this package to understand; nil: none
 	Problem       string            // why it cannot be called although it was meant to be, for people; "": nothing is wrong
 	Origin        string            // where it was found, for people: a file, an environment variable, "built in"
 }
@@ -52,6 +54,7 @@ func (s Service) clone() Service {
 	s.Output = slices.Clone(s.Output)
 	s.Tags = slices.Clone(s.Tags)
 	s.Carries = slices.Clone(s.Carries)
+	s.Processors = slices.Clone(s.Processors)
 	s.Fallbacks = slices.Clone(s.Fallbacks)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)

@@ -43,6 +43,8 @@ const (
 	FillerUser      Key = "filler.user"
 	FillerAssistant Key = "filler.assistant"
 	LimitCut        Key = "limit.cut" // Shown, Total
+
+	AttachmentPending Key = "attachment.pending" // Name, Filename
 )
 
 // Failures of tools that a model can mend.

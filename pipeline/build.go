@@ -154,8 +154,8 @@ func (d *Draft) Config(dst any) error { return readConfig(d.config, dst) }
 // what the levels say; at [ByModel] and [ByAgent] only the one that holds says
 // anything.
 func (d *Draft) ConfigAt(l SettingLevel, dst any) (bool, error) {
-	s, ok := find(d.Settings.at(l), d.running)
-	if _, agents := find(d.Settings.Agent, d.running); l == ByModel && agents {
+	s, ok := Find(d.Settings.at(l), d.running)
+	if _, agents := Find(d.Settings.Agent, d.running); l == ByModel && agents {
 		ok = false
 	}
 	if !ok {

@@ -69,7 +69,7 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, ro
 		return settlement{}, err
 	}
 	m = s.media
-	form := made{route: d.route(s, w)}
+	form, pending := made{route: d.route(s, w)}, false
 	switch {
 	case s.err != nil:
 		d.Log(Warn, "the bytes of an attachment cannot be read", map[string]any{"message_id": id, "ref": m.Ref.String(), "error": s.err.Error()})
@@ -82,7 +82,11 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, ro
 		if err != nil && ctx.Err() != nil {
 			return settlement{}, context.Cause(ctx)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case artel.CodeOf(err) == rendition.CodePending:
+			form.text, pending = d.Locale.Say(phrase.AttachmentPending, map[string]any{"Name": name(m), "Filename": oneLine(m.Filename)}), true
+		default:
 			d.Log(Warn, "an attachment could not be given another form", map[string]any{
 				"message_id": id, "ref": m.Ref.String(), "form": string(form.route.Step), "error": err.Error(),
 			})
@@ -113,7 +117,7 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, ro
 	}
 	return settlement{parts, Decision{Digest: s.digest, AttachmentRoute: artel.AttachmentRoute{
 		Message: artel.MessageID(id), Ref: m.Ref, Filename: m.Filename, Kind: s.info.Kind, MediaType: s.info.MediaType, Size: s.info.Size,
-		Route: form.route, Sent: form.sent, Tokens: d.meter.parts(parts),
+		Route: form.route, Sent: form.sent, Tokens: d.meter.parts(parts), Pending: pending,
 	}}}, nil
 }
 

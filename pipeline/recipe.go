@@ -324,9 +324,9 @@ func (x Ingredient) Message(s artel.ServiceID, p Pantry) (m model.Message, lines
 	return m, lines, err
 }
 
-// same reports whether two ingredients of requests to one service have the
+// Same reports whether two ingredients of requests to one service have the
 // same lines.
-func (x Ingredient) same(o Ingredient) bool {
+func (x Ingredient) Same(o Ingredient) bool {
 	return x.Role == o.Role && x.Stored == o.Stored && x.Digest == o.Digest && (!x.Stored || x.ID == o.ID)
 }
 
@@ -361,7 +361,7 @@ func (r Recipe) Prefix(before Recipe, lines func(earlier bool, x Ingredient) ([]
 	}
 	out.Bytes += r.ToolBytes
 	n := min(len(r.Messages), len(before.Messages))
-	for out.Messages < n && r.Messages[out.Messages].same(before.Messages[out.Messages]) {
+	for out.Messages < n && r.Messages[out.Messages].Same(before.Messages[out.Messages]) {
 		out.Bytes += r.Messages[out.Messages].Bytes
 		out.Messages++
 	}

@@ -144,6 +144,10 @@ func (r *Registry) Register(p Processor) error {
 	return nil
 }
 
+// Ordered returns the list in the order in which a build with this order of the
+// movable processors runs it.
+func (r *Registry) Ordered(order []string) []Processor { return ordered(r.Processors(), order) }
+
 // Find returns the processor with an id.
 func (r *Registry) Find(id string) (Processor, bool) {
 	r.mu.Lock()

@@ -20,6 +20,38 @@ type Setting struct {
 	Config  json.RawMessage `json:"config,omitempty"`  // an object of the processor's fields; absent: their defaults
 }
 
+// UnmarshalYAML reads a setting as it stands in YAML. Unknown keys are refused.
+func (s *Setting) UnmarshalYAML(unmarshal func(any) error) error {
+	var raw map[string]any
+	if err := unmarshal(&raw); err != nil {
+		return err
+	}
+	b, err := json.Marshal(raw)
+	if err != nil {
+		return fmt.Errorf("a setting of a processor cannot be read: %w", err)
+	}
+	list, err := ParseSettings(slices.Concat([]byte{'['}, b, []byte{']'}))
+	if err == nil {
+		*s = list[0]
+	}
+	return err
+}
+
+// ParseSettings reads a list of settings in JSON. What has the wrong form or an
+// unknown key is of kind Invalid; nil and null are no settings.
+func ParseSettings(list json.RawMessage) ([]Setting, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(list))
+	dec.DisallowUnknownFields()
+	var out []Setting
+	if err := dec.Decode(&out); err != nil {
+		return nil, artel.Errorf(artel.Invalid, "pipeline.ParseSettings", "processors", "want a list of {id, enabled?, config?}: %w", err)
+	}
+	return out, nil
+}
+
 // Settings configure the processors of a build, level by level. Of the model's
 // and the agent's settings for one processor the agent's is taken whole, with
 // nothing of the model's. Where it leaves something out, the deployment's
@@ -56,9 +88,9 @@ func (s Settings) at(l SettingLevel) []Setting {
 	return nil
 }
 
-// find returns the setting for p. That for the processor itself goes before
+// Find returns the setting for p. That for the processor itself goes before
 // that for its group, and of several the last holds.
-func find(list []Setting, p Processor) (Setting, bool) {
+func Find(list []Setting, p Processor) (Setting, bool) {
 	for _, id := range []string{p.ID, p.Group} {
 		for _, s := range slices.Backward(list) {
 			if id != "" && s.ID == id {
@@ -86,7 +118,7 @@ type Resolved struct {
 func (s Settings) Resolve(p Processor) Resolved {
 	out := Resolved{Enabled: !p.DefaultOff, EnabledBy: ByDefault, Winner: ByDefault}
 	take := func(l SettingLevel) {
-		e, ok := find(s.at(l), p)
+		e, ok := Find(s.at(l), p)
 		if !ok {
 			return
 		}
@@ -97,7 +129,7 @@ func (s Settings) Resolve(p Processor) Resolved {
 		}
 	}
 	take(ByDeployment)
-	if _, ok := find(s.Agent, p); ok {
+	if _, ok := Find(s.Agent, p); ok {
 		take(ByAgent)
 	} else {
 		take(ByModel)

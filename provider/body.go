@@ -107,6 +107,20 @@ func (b *Body) Hash() artel.Digest {
 	return artel.NewDigest([32]byte(h.Sum(nil)))
 }
 
+// Redacted returns the text of the body with "blob:" and its digest in the
+// place of each blob.
+func (b *Body) Redacted() []byte {
+	var out []byte
+	for _, s := range b.segments {
+		if s.digest != "" {
+			out = append(out, artel.BlobRef(s.digest).String()...)
+			continue
+		}
+		out = append(out, s.json...)
+	}
+	return out
+}
+
 // Open returns a reader of the body from its start; it holds one blob open at
 // a time and some 64 KB. Its errors are [*artel.Error] of kind Canceled when
 // ctx ends, or of kind Unavailable and code [CodeMediaUnreadable]. It also

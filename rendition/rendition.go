@@ -77,6 +77,19 @@ type Maker struct {
 	makings  *makings
 	memory   *semaphore.Weighted // bytes that pictures take while they are decoded
 	speaking *semaphore.Weighted // calls of services
+	kept     bool                // nobody is asked
+}
+
+// CodePending is the error code of words that a maker of [Maker.Kept] would
+// have to ask a service for.
+const CodePending = "pending"
+
+// Kept returns a maker that asks no service, which might cost something: it
+// knows the words that were made before. What is made on this machine, it makes.
+func (m *Maker) Kept() *Maker {
+	c := *m
+	c.kept = true
+	return &c
 }
 
 // Bounds on making.

@@ -167,7 +167,20 @@ func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
 // words returns a text that was made before, or that say makes now.
 func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form string, id artel.ServiceID,
 	say func(context.Context, blob.Reader) (string, error),
-) (w Text, err error) {
+) (Text, error) {
+	if m.kept {
+		r, ok, err := m.found(ctx, owner, s.Digest, form)
+		if err == nil && !ok {
+			err = &artel.Error{
+				Op: "rendition.Words", Subject: string(s.Digest), Kind: artel.Unavailable, Code: CodePending,
+				Err: fmt.Errorf("it is not in words yet; %s is asked for them when it is sent", id),
+			}
+		}
+		if err != nil {
+			return Text{}, err
+		}
+		return m.text(ctx, r, id)
+	}
 	r, err := m.made(ctx, owner, s, form, func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
 		if err := m.speaking.Acquire(ctx, 1); err != nil {
 			return nil, artel.MediaInfo{}, err
@@ -182,8 +195,13 @@ func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form str
 		return strings.NewReader(text), artel.MediaInfo{MediaType: plain, Kind: artel.KindText, Charset: "utf-8"}, nil
 	})
 	if err != nil {
-		return w, err
+		return Text{}, err
 	}
+	return m.text(ctx, r, id)
+}
+
+// text reads what a service has written.
+func (m *Maker) text(ctx context.Context, r Rendition, id artel.ServiceID) (w Text, err error) {
 	src, err := m.cfg.Blobs.Open(ctx, r.Digest)
 	if err != nil {
 		return w, err

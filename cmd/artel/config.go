@@ -71,9 +71,14 @@ type config struct {
 		Service artel.ServiceID `yaml:"service"` // one that sees
 		Prompt  string          `yaml:"prompt"`  // what it is asked about each picture
 	} `yaml:"caption"`
-	Gateway gatewayConfig `yaml:"gateway"`
-	Locale  string        `yaml:"locale"` // of texts for models: en (default) or zh
-	Log     struct {
+	Gateway  gatewayConfig `yaml:"gateway"`
+	Pipeline struct {      // of contexts, for the whole deployment
+		Disabled   []string           `yaml:"disabled"`   // ids of processors that nobody can enable
+		Order      []string           `yaml:"order"`      // of formatters and plugins, by their ids; the others stay where they are
+		Processors []pipeline.Setting `yaml:"processors"` // id, enabled, config: the defaults here
+	} `yaml:"pipeline"`
+	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
+	Log    struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
 	} `yaml:"log"`
 
@@ -396,9 +401,21 @@ func (c config) settings() (pipeline.Settings, error) {
 	if n := c.Artifacts.TaskPlanCap; n != nil {
 		injection["plan_limit"] = *n
 	}
+	out := pipeline.Settings{Disabled: c.Pipeline.Disabled, Order: c.Pipeline.Order, Deployment: c.Pipeline.Processors}
 	if len(injection) == 0 {
-		return pipeline.Settings{}, nil
+		return out, nil
+	}
+	if slices.ContainsFunc(out.Deployment, func(s pipeline.Setting) bool { return s.ID == pipeline.InjectionAssembler && s.Config != nil }) {
+		return out, artel.Errorf(artel.Invalid, "config", c.path,
+			"artifacts.inventory_preview and task_plan_cap say the same as the config of %s in pipeline.processors: give one of them", pipeline.InjectionAssembler)
 	}
 	b, err := json.Marshal(injection)
-	return pipeline.Settings{Deployment: []pipeline.Setting{{ID: pipeline.InjectionAssembler, Config: b}}}, err
+	merged := pipeline.Setting{ID: pipeline.InjectionAssembler, Config: b}
+	for _, s := range out.Deployment {
+		if s.ID == merged.ID {
+			merged.Enabled = s.Enabled
+		}
+	}
+	out.Deployment = append(slices.DeleteFunc(slices.Clone(out.Deployment), func(s pipeline.Setting) bool { return s.ID == merged.ID }), merged)
+	return out, err
 }

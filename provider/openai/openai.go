@@ -40,6 +40,7 @@ type Provider struct {
 
 var (
 	_ model.Provider     = (*Provider)(nil)
+	_ model.Writer       = (*Provider)(nil)
 	_ model.Transcriber  = (*Provider)(nil)
 	_ provider.Forwarder = (*Provider)(nil)
 )
@@ -52,6 +53,9 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 		}
 	}
 }
+
+// Write implements [model.Writer].
+func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r, p.blobs) }
 
 func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
 	f := provider.Failures{Op: "openai.Generate", Service: r.Service}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+)
+
+// Contexts are the use cases of what models were sent: one record for each
+// model call, bounded in number by conversation.
+type Contexts struct{ *core }
+
+// A BuiltContext is the whole record of one model call.
+type BuiltContext struct {
+	ContextSummary
+	Record pipeline.Record
+	Recipe pipeline.Recipe
+}
+
+// A Block is one message of a request, with where it comes from.
+type Block struct {
+	pipeline.Ingredient
+	Parts      artel.Parts `json:"parts"`
+	Processor  string      `json:"processor"`         // that added it
+	Changed    []string    `json:"changed,omitempty"` // the processors that changed it, in their order
+	Incomplete bool        `json:"incomplete,omitempty"`
+}
+
+// A SentRequest is a request as it went to the model's API, with the digests of
+// bytes in their place.
+type SentRequest struct {
+	ContextKey
+	Dialect model.Dialect   `json:"dialect"`
+	Model   string          `json:"model"`
+	Digest  artel.Digest    `json:"digest,omitempty"` // of the body, as [model.Body] says
+	Bytes   int64           `json:"bytes"`            // of the body as it is sent, with all bytes in it
+	Body    json.RawMessage `json:"body"`
+}
+
+// List returns the contexts of a run, the oldest first.
+func (cs *Contexts) List(ctx context.Context, run artel.RunID) (out []ContextSummary, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		r, err := tx.Runs.Get(run)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Contexts.List(store.ContextQuery{Conversation: r.Conversation, Run: run, Limit: 500})
+		if err != nil {
+			return err
+		}
+		out = make([]ContextSummary, len(rows))
+		for i, row := range rows {
+			if out[len(rows)-1-i], err = summaryOf(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func summaryOf(row store.Context) (ContextSummary, error) {
+	s := ContextSummary{ContextKey: ContextKey{row.Run, row.Number}, Conversation: row.Conversation, CreatedAt: row.CreatedAt, Usage: row.Usage}
+	if err := json.Unmarshal(row.Summary, &s.ContextFacts); err != nil {
+		return s, artel.Errorf(artel.Internal, "app.Contexts", string(row.Run), "the record is damaged: %w", err)
+	}
+	return s, nil
+}
+
+// with calls fn with the record of a model call, in one view.
+func (cs *Contexts) with(ctx context.Context, key ContextKey, fn func(store.Tx, BuiltContext, *call) error) error {
+	return cs.view(ctx, func(tx store.Tx) error {
+		if _, err := tx.Runs.Get(key.Run); err != nil {
+			return err
+		}
+		row, err := tx.Contexts.Get(key.Run, key.Number)
+		if err != nil {
+			return err
+		}
+		c, err := loadCall(tx, key)
+		if err != nil {
+			return err
+		}
+		s, err := summaryOf(row)
+		if err != nil {
+			return err
+		}
+		return fn(tx, BuiltContext{s, c.made.Record, c.made.Recipe}, c)
+	})
+}
+
+// Find returns the context of one model call; kind NotFound where there is
+// none, or no longer.
+func (cs *Contexts) Find(ctx context.Context, key ContextKey) (out BuiltContext, err error) {
+	err = cs.with(ctx, key, func(_ store.Tx, c BuiltContext, _ *call) error {
+		out = c
+		return nil
+	})
+	return out, err
+}
+
+// Blocks returns the messages of a request, each with the processor that it
+// comes from. A piece that is not kept any more has no parts.
+func (cs *Contexts) Blocks(ctx context.Context, key ContextKey) (out []Block, err error) {
+	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *call) error {
+		out, err = blocks(c, c.pantry(tx))
+		return err
+	})
+	return out, err
+}
+
+func blocks(c *call, p pipeline.Pantry) ([]Block, error) {
+	out := make([]Block, len(c.made.Recipe.Messages))
+	for i, x := range c.made.Recipe.Messages {
+		m, _, err := x.Message(c.facts.Service, p)
+		missing := errors.Is(err, artel.NotFound)
+		if err != nil && !missing {
+			return nil, err
+		}
+		added, changed := authors(c.made.Record, x.ID)
+		out[i] = Block{Ingredient: x, Parts: m.Parts, Processor: added, Changed: changed, Incomplete: missing}
+		if out[i].Parts == nil {
+			out[i].Parts = artel.Parts{}
+		}
+	}
+	return out, nil
+}
+
+// authors are the processor that added a message and those that changed it.
+func authors(r pipeline.Record, id string) (added string, changed []string) {
+	for _, s := range r.Processors {
+		if slices.Contains(s.Added, id) {
+			added, changed = s.ID, nil
+		}
+		if slices.Contains(s.Changed, id) {
+			changed = append(changed, s.ID)
+		}
+	}
+	return added, changed
+}
+
+// Request returns the request of a model call as the model's API got it. It is
+// made again out of the record, and of kind Conflict where that is no longer
+// possible: its service is configured otherwise, or a message is gone.
+func (cs *Contexts) Request(ctx context.Context, key ContextKey) (SentRequest, error) {
+	req, err := cs.Rebuild(ctx, key)
+	if err != nil {
+		return SentRequest{}, err
+	}
+	out := SentRequest{ContextKey: key, Dialect: req.Service.Dialect, Model: req.Service.Model}
+	body, err := cs.caller.Body(req)
+	if errors.Is(err, artel.Unsupported) { // nothing goes over a wire
+		type message struct {
+			Role  artel.Role  `json:"role"`
+			Parts artel.Parts `json:"parts"`
+		}
+		plain := struct {
+			Model    string           `json:"model"`
+			Messages []message        `json:"messages"`
+			Tools    []model.ToolSpec `json:"tools,omitempty"`
+		}{req.Service.Model, make([]message, len(req.Messages)), req.Tools}
+		for i, m := range req.Messages {
+			plain.Messages[i] = message(m)
+		}
+		out.Body, err = json.Marshal(plain)
+		out.Bytes = int64(len(out.Body))
+		return out, err
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Digest, out.Bytes, out.Body = body.Hash(), body.Len(), body.Redacted()
+	return out, nil
+}
+
+// Rebuild makes the request of a model call again, byte for byte.
+func (cs *Contexts) Rebuild(ctx context.Context, key ContextKey) (req *model.Request, err error) {
+	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, c *call) error {
+		if s.Error != nil {
+			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "there was no request: %s", s.Error.Message)
+		}
+		service, ok := cs.services.Lookup(s.Service)
+		if !ok {
+			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
+		}
+		req, err = c.made.Recipe.Rebuild(service.OnWire(), c.pantry(tx), s.RequestHash)
+		if errors.Is(err, artel.NotFound) {
+			err = artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "a message of the request is gone: %w", err)
+		}
+		return err
+	})
+	return req, err
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/store"
+)
+
+// keptContexts is how many records a conversation has at most; the oldest go.
+const keptContexts = 200
+
+// A ContextKey names a model call: the run, and its number in that, from 1.
+type ContextKey struct {
+	Run    artel.RunID `json:"run_id"`
+	Number int         `json:"number"`
+}
+
+// A ContextSummary is what a list says about the context of one model call.
+type ContextSummary struct {
+	ContextKey
+	Conversation artel.ConversationID `json:"conversation_id"`
+	CreatedAt    time.Time            `json:"created_at"`
+	ContextFacts
+	Usage *artel.Usage `json:"usage,omitempty"` // as the provider has reported it
+}
+
+// ContextFacts are what is known of a context when it is built.
+type ContextFacts struct {
+	Agent       artel.AgentName `json:"agent"`
+	Service     artel.ServiceID `json:"service"`
+	Model       string          `json:"model,omitempty"`
+	Clock       time.Time       `json:"clock"` // when it was built
+	Seed        uint64          `json:"seed"`  // of what is random in it
+	RequestHash string          `json:"request_sha256,omitempty"`
+	Bytes       int             `json:"bytes"`    // of the request in its canonical form
+	Messages    int             `json:"messages"` // in the request
+	Tokens      pipeline.Tokens `json:"tokens"`
+	Previous    *ContextKey     `json:"previous,omitempty"` // the call before it in the conversation
+	Prefix      *ContextPrefix  `json:"prefix,omitempty"`   // what it has in common with that
+	Error       *ContextError   `json:"error,omitempty"`    // why there was no request
+}
+
+// A ContextPrefix is the beginning that two requests share.
+type ContextPrefix struct {
+	pipeline.Prefix
+	Ratio float64 `json:"ratio"` // the part of the earlier request that it is
+}
+
+// A ContextError says why a context could not be built.
+type ContextError struct {
+	Kind      artel.Kind `json:"kind"`
+	Message   string     `json:"message"`
+	Processor string     `json:"processor,omitempty"` // that failed
+}
+
+// contextError is err as people see it.
+func contextError(err error) *ContextError {
+	if err == nil {
+		return nil
+	}
+	out := &ContextError{Kind: artel.KindOf(err), Message: scrub.Line(err.Error())}
+	if e, ok := errors.AsType[*artel.Error](err); ok && e.Op == "pipeline.Build" {
+		out.Processor = e.Subject
+	}
+	return out
+}
+
+// made is what is kept of a context beside its facts.
+type made struct {
+	pipeline.Record
+	Recipe pipeline.Recipe `json:"recipe"`
+}
+
+// A call is the context of a model call while its run is at work.
+type call struct {
+	key   ContextKey
+	facts ContextFacts
+	made  made
+	lines map[artel.Digest][]byte // of its segments
+}
+
+func newCall(a artel.AgentName, b agent.Built, failed error) *call {
+	c := &call{
+		facts: ContextFacts{
+			Agent: a, Service: b.Service.ID, Model: b.Service.Model, Clock: b.Now, Seed: b.Seed,
+			RequestHash: b.Record.RequestHash, Messages: len(b.Recipe.Messages), Tokens: b.Record.Tokens, Error: contextError(failed),
+		},
+		made:  made{b.Record, b.Recipe},
+		lines: make(map[artel.Digest][]byte, len(b.Segments)),
+	}
+	if failed == nil {
+		c.facts.Bytes = b.Recipe.Bytes()
+	}
+	for _, s := range b.Segments {
+		c.lines[s.Digest] = s.Body
+	}
+	return c
+}
+
+// record keeps the context of a model call that is about to be made, in a
+// transaction of its own: it is there while the model answers, and after a
+// crash.
+func (x *execution) record(ctx context.Context, b agent.Built, failed error) error {
+	c := newCall(x.agent.Name, b, failed)
+	segments := make([]store.Segment, len(b.Segments))
+	for i, s := range b.Segments {
+		segments[i] = store.Segment(s)
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if err := x.compare(tx, c); err != nil {
+			return err
+		}
+		summary, err := json.Marshal(c.facts)
+		if err != nil {
+			return err
+		}
+		record, err := json.Marshal(c.made)
+		if err != nil {
+			return err
+		}
+		c.key.Run = x.run.ID
+		c.key.Number, err = tx.Contexts.Add(store.Context{
+			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.now(),
+		}, segments)
+		if err != nil {
+			return err
+		}
+		if c.key.Number == 1 { // once in a run is often enough
+			if err := tx.Contexts.Keep(x.run.Conversation, keptContexts); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		x.call = c
+	}
+	return err
+}
+
+// report keeps what the newest model call took.
+func (x *execution) report(tx store.Tx, u artel.Usage) error {
+	if x.call == nil {
+		return nil
+	}
+	err := tx.Contexts.Report(x.call.key.Run, x.call.key.Number, u)
+	if errors.Is(err, artel.NotFound) { // it is so long ago that its record is gone
+		return nil
+	}
+	return err
+}
+
+// compare notes what c has in common with the call before it.
+func (x *execution) compare(tx store.Tx, c *call) error {
+	before := x.call
+	if before == nil {
+		list, err := tx.Contexts.List(store.ContextQuery{Conversation: x.run.Conversation, Limit: 1})
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if before, err = loadCall(tx, ContextKey{list[0].Run, list[0].Number}); err != nil {
+			return err
+		}
+	}
+	c.facts.Previous = &before.key
+	if c.facts.Error != nil || before.facts.Error != nil {
+		return nil
+	}
+	p, err := x.prefix(tx, before, c)
+	c.facts.Prefix = &ContextPrefix{p, p.Ratio()}
+	return err
+}
+
+// prefix compares two calls of one conversation.
+func (k *core) prefix(tx store.Tx, before, after *call) (pipeline.Prefix, error) {
+	return after.made.Recipe.Prefix(before.made.Recipe, func(earlier bool, x pipeline.Ingredient) ([]byte, error) {
+		c := after
+		if earlier {
+			c = before
+		}
+		_, lines, err := x.Message(c.facts.Service, c.pantry(tx))
+		if errors.Is(err, artel.NotFound) {
+			return nil, nil
+		}
+		return lines, err
+	})
+}
+
+// pantry has what the call was made of.
+func (c *call) pantry(tx store.Tx) pipeline.Pantry {
+	return pipeline.Pantry{
+		Stored: tx.Messages.Get,
+		Segment: func(d artel.Digest) ([]byte, error) {
+			if b, ok := c.lines[d]; ok {
+				return b, nil
+			}
+			return nil, artel.Errorf(artel.NotFound, "app.Contexts", string(d), "a piece of the request is not kept any more")
+		},
+	}
+}
+
+// loadCall reads the record of a call and the segments that it names.
+func loadCall(tx store.Tx, key ContextKey) (*call, error) {
+	row, err := tx.Contexts.Get(key.Run, key.Number)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{key: key, lines: map[artel.Digest][]byte{}}
+	if err := errors.Join(json.Unmarshal(row.Summary, &c.facts), json.Unmarshal(row.Record, &c.made)); err != nil {
+		return nil, artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "the record is damaged: %w", err)
+	}
+	var want []artel.Digest
+	if d := c.made.Recipe.Tools; d != "" {
+		want = append(want, d)
+	}
+	for _, m := range c.made.Recipe.Messages {
+		if !m.Stored {
+			want = append(want, m.Digest)
+		}
+	}
+	segments, err := tx.Contexts.Segments(row.Conversation, want)
+	for _, s := range segments {
+		c.lines[s.Digest] = s.Body
+	}
+	return c, err
+}

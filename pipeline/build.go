@@ -61,13 +61,18 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {
-		step, err := d.run(ctx, p)
+		var step Step
+		step, err = d.run(ctx, p)
 		rec.Processors = append(rec.Processors, step)
-		rec.Tokens = d.tokens()
-		rec.Decisions = d.decided(rec.Tokens.Dropped)
 		if err != nil {
-			return Result{Messages: d.Messages, Record: rec}, failed(p.ID, err)
+			err = failed(p.ID, err)
+			break
 		}
+	}
+	rec.Tokens = d.tokens()
+	rec.Decisions = d.decided(rec.Tokens.Dropped)
+	if err != nil {
+		return Result{Messages: d.Messages, Record: rec}, err
 	}
 	req := d.request()
 	out := Result{Request: req, Messages: d.Messages, Record: rec}
@@ -179,7 +184,8 @@ func readConfig(config json.RawMessage, dst any) error {
 // run runs one processor and says what it did. Only an error that ends the
 // build is returned.
 func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
-	before := slices.Clone(d.Messages)
+	d.before = append(d.before[:0], d.Messages...)
+	before := d.before
 	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.meter.all(before)}
 	d.config, d.running = p.setting.Config, p.Processor
 	start := time.Now()
@@ -195,14 +201,14 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	}
 	step.Millis = float64(time.Since(start).Microseconds()) / 1000
 	if err != nil && !p.Required && ctx.Err() == nil {
-		d.Messages = before
+		d.Messages = slices.Clone(before)
 		d.Log(Error, "the processor failed and was passed over", map[string]any{"error": err.Error()})
 		err = nil
 	}
-	if err == nil {
+	step.Added, step.Removed, step.Changed = diff(before, d.Messages)
+	if err == nil && len(step.Added)+len(step.Changed) > 0 {
 		err = unique(d.Messages)
 	}
-	step.Added, step.Removed, step.Changed = diff(before, d.Messages)
 	step.TokensAfter = d.meter.all(d.Messages)
 	step.Logs, d.logs = d.logs, nil
 	if d.meter.err != nil && err == nil {
@@ -237,15 +243,15 @@ func (d *Draft) process(ctx context.Context, p Processor) (err error) {
 // unique refuses two stored messages of one id. What comes from elsewhere keeps
 // the name of what made it, which may stand in several places.
 func unique(ms []Message) error {
-	seen := make(map[string]bool, len(ms))
-	for _, m := range ms {
+	seen := newIndex(len(ms))
+	for i := range ms {
+		m := &ms[i]
 		if m.Origin != OriginHistory && m.Origin != OriginSummary {
 			continue
 		}
-		if seen[m.ID] {
+		if !seen.add(m.ID, i, func(j int) string { return ms[j].ID }) {
 			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "two messages have the id %q", artel.Shorten(m.ID, 80))
 		}
-		seen[m.ID] = true
 	}
 	return nil
 }
@@ -258,13 +264,19 @@ func declared(p Processor, before, after []Message) error {
 	if p.Adds == Turn || p.Adds == "" {
 		return reminded(after)
 	}
-	old := make(map[string]Message, len(before))
-	for _, m := range before {
-		old[m.ID] = m
-	}
-	for _, m := range after {
-		o, known := old[m.ID]
-		if m.Stability.rank() > limit && !(known && m.Stability.rank() <= o.Stability.rank()) && len(m.MergedFrom) == 0 {
+	var old map[string]Message // made when it is needed, which is rarely
+	for i := range after {
+		m := &after[i]
+		if m.Stability.rank() <= limit || len(m.MergedFrom) > 0 {
+			continue
+		}
+		if old == nil {
+			old = make(map[string]Message, len(before))
+			for _, b := range before {
+				old[b.ID] = b
+			}
+		}
+		if o, known := old[m.ID]; !known || m.Stability.rank() > o.Stability.rank() {
 			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the message %q is for this call only, and the processor says that what it adds stays: %s", artel.Shorten(m.ID, 80), p.Adds)
 		}
 	}
@@ -272,70 +284,24 @@ func declared(p Processor, before, after []Message) error {
 }
 
 func reminded(ms []Message) error {
-	last := -1
-	for i, m := range ms {
-		if m.Origin == OriginHistory {
-			last = i
-		}
+	last := len(ms) - 1
+	for last >= 0 && ms[last].Origin != OriginHistory {
+		last--
 	}
-	for _, m := range ms[:last+1] {
-		if m.Origin == OriginReminder {
+	for i := range ms[:last+1] {
+		if m := &ms[i]; m.Origin == OriginReminder {
 			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the reminder %q, which changes with every call, stands before the history", artel.Shorten(m.ID, 80))
 		}
 	}
 	return nil
 }
 
-// diff compares two states of a draft by message id. Of messages that share
-// one, the first is compared with the first.
-func diff(before, after []Message) (added, removed, changed []string) {
-	n := 0
-	for n < len(before) && n < len(after) && before[n].ID == after[n].ID {
-		if !same(before[n], after[n]) {
-			changed = append(changed, after[n].ID)
-		}
-		n++
-	}
-	before, after = before[n:], after[n:]
-	old := make(map[string][]Message, len(before))
-	for _, m := range before {
-		old[m.ID] = append(old[m.ID], m)
-	}
-	for _, m := range after {
-		o := old[m.ID]
-		if len(o) == 0 {
-			added = append(added, m.ID)
-			continue
-		}
-		if !same(o[0], m) {
-			changed = append(changed, m.ID)
-		}
-		old[m.ID] = o[1:]
-	}
-	for _, m := range before {
-		if o := old[m.ID]; len(o) > 0 {
-			removed = append(removed, m.ID)
-			old[m.ID] = o[1:]
-		}
-	}
-	return added, removed, changed
-}
-
-// same relies on parts being replaced and never written into.
-func same(a, b Message) bool {
-	return a.Role == b.Role && a.Origin == b.Origin && sameParts(a.Parts, b.Parts) && slices.Equal(a.MergedFrom, b.MergedFrom)
-}
-
-func sameParts(a, b artel.Parts) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
 // tokens sums up the draft as it is.
 func (d *Draft) tokens() Tokens {
 	t := Tokens{Total: d.meter.tools(d.Tools)}
-	for _, m := range d.Messages {
-		t.Total += d.meter.message(m)
-		t.History += d.historyTokens(m)
+	for i := range d.Messages {
+		t.Total += d.meter.count(&d.Messages[i])
+		t.History += d.historyTokens(d.Messages[i])
 	}
 	if cut, ok := Value[limited](d); ok {
 		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut

@@ -204,6 +204,7 @@ type Draft struct {
 	running   Processor
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
+	before    []Message       // what the running processor was given
 }
 
 // A Message is one entry of a draft. Its media are refs, never bytes.
@@ -216,7 +217,8 @@ type Message struct {
 	MergedFrom []string // ids of the messages that were joined in it; replaced, never written into
 	Stability  Stability
 
-	history int // of a merged message: the tokens of the history in it
+	history int   // of a merged message: the tokens of the history in it
+	tally   tally // of Parts
 }
 
 // Origin says where a message of a draft comes from.

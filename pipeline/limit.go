@@ -166,7 +166,10 @@ type limiter struct {
 func droppable(ms []Message) []bool {
 	out := make([]bool, len(ms))
 	for _, u := range units(ms) {
-		all := !slices.ContainsFunc(ms[u.start:u.end], func(m Message) bool { return m.Origin != OriginHistory })
+		all := true
+		for i := u.start; i < u.end; i++ {
+			all = all && ms[i].Origin == OriginHistory
+		}
 		for i := u.start; i < u.end; i++ {
 			out[i] = all
 		}
@@ -181,9 +184,9 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 	out.budget = l.budget
 	first := protected(ms)
 	room := l.budget - l.tools
-	for i, m := range ms {
+	for i := range ms {
 		if !l.history[i] || i >= first {
-			room -= l.d.meter.message(m)
+			room -= l.d.meter.count(&ms[i])
 		}
 	}
 	var starts []int // of the units that fit by themselves, the newest first
@@ -191,7 +194,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 	for _, u := range slices.Backward(us) {
 		n := 0
 		for i := u.start; i < u.end && l.history[i]; i++ {
-			n += l.d.meter.message(ms[i])
+			n += l.d.meter.count(&ms[i])
 		}
 		if n > room {
 			break
@@ -229,16 +232,23 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 // keep returns the messages without the history before kept, with short, where
 // there is one, in the place of its message.
 func (l *limiter) keep(kept int, short *Message) []Message {
-	out := make([]Message, 0, len(l.d.Messages))
-	for i, m := range l.d.Messages {
+	n := len(l.d.Messages)
+	for _, may := range l.history[:kept] {
+		if may {
+			n--
+		}
+	}
+	out := make([]Message, 0, n+1)
+	for i := range kept {
+		m := &l.d.Messages[i]
 		switch {
-		case i >= kept || !l.history[i]:
-			out = append(out, m)
+		case !l.history[i]:
+			out = append(out, *m)
 		case short != nil && m.ID == short.ID:
 			out = append(out, *short)
 		}
 	}
-	return out
+	return append(out, l.d.Messages[kept:]...)
 }
 
 func (l *limiter) fits(kept int, short *Message) bool {
@@ -302,15 +312,15 @@ func graphemePrefix(s string, n int) string {
 // protected returns the index from which on nothing is dropped: the last user
 // message of the history, or its last exchange where there is none.
 func protected(ms []Message) int {
+	for i := len(ms) - 1; i >= 0; i-- {
+		if ms[i].Origin == OriginHistory && ms[i].Role == artel.RoleUser {
+			return i
+		}
+	}
 	last := len(ms)
 	for _, u := range units(ms) {
 		if ms[u.start].Origin == OriginHistory {
 			last = u.start
-		}
-	}
-	for i, m := range slices.Backward(ms) {
-		if m.Origin == OriginHistory && m.Role == artel.RoleUser {
-			return i
 		}
 	}
 	return last
@@ -320,7 +330,7 @@ type span struct{ start, end int }
 
 // units cuts ms into what is kept or dropped together.
 func units(ms []Message) []span {
-	var us []span
+	us := make([]span, 0, len(ms))
 	for i := 0; i < len(ms); {
 		end := exchange(ms, i)
 		us = append(us, span{i, end})

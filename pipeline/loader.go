@@ -108,23 +108,25 @@ func branch(d *Draft) ([]artel.Message, error) {
 		}
 		return slices.Clone(d.History[:i+1]), nil
 	}
-	byID := make(map[artel.MessageID]artel.Message, len(d.History))
-	for _, m := range d.History {
-		byID[m.ID] = m
+	byID := newIndex(len(d.History))
+	at := func(i int) string { return string(d.History[i].ID) }
+	for i, m := range slices.Backward(d.History) { // the last of one id counts
+		byID.add(string(m.ID), i, at)
 	}
-	if _, ok := byID[head]; !ok {
+	if byID.place(string(head), at) < 0 {
 		return nil, noHead(head)
 	}
-	var path []artel.Message
+	path := make([]artel.Message, 0, len(d.History))
+	on := make([]bool, len(d.History))
 	for id := head; id != ""; {
-		m, ok := byID[id]
-		if !ok {
+		i := byID.place(string(id), at)
+		if i < 0 || on[i] { // a loop ends where it would begin again
 			d.Log(Warn, "a parent is missing; the branch begins after it", map[string]any{"message_id": string(id)})
 			break
 		}
-		delete(byID, id) // a loop ends where it would begin again
-		path = append(path, m)
-		id = m.Parent
+		on[i] = true
+		path = append(path, d.History[i])
+		id = d.History[i].Parent
 	}
 	slices.Reverse(path)
 	return path, nil

@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/artelhq/artel"
@@ -12,22 +13,24 @@ import (
 )
 
 // meter counts the tokens of a draft in the service's vocabulary, each
-// message once as long as it is not changed.
+// message once as long as it is not changed: the message remembers.
 type meter struct {
 	counter    *token.Counter
 	vocabulary string
 	model      string
 	dialect    string
-	seen       map[string]metered // by message id
-	err        error              // the first failure of the counter
+	err        error // the first failure of the counter
 }
 
 // bytesPerToken is of opaque state, which is base64 of something like text.
 const bytesPerToken = 4
 
-type metered struct {
-	parts artel.Parts
-	n     int
+// A tally is what a meter has counted in the parts of a message.
+type tally struct {
+	by     *meter
+	first  *artel.Part // of as many as parts says; nil: there are none
+	parts  int32
+	tokens int32
 }
 
 // newMeter counts in a vocabulary; "": the service's.
@@ -36,24 +39,29 @@ func newMeter(c *token.Counter, s model.Service, v string) *meter {
 	if !slices.Contains(token.Vocabularies(), v) {
 		v = token.O200k // an estimate for models whose vocabulary is not public
 	}
-	return &meter{counter: c, vocabulary: v, model: s.Model, dialect: string(s.Dialect), seen: make(map[string]metered)}
+	return &meter{counter: c, vocabulary: v, model: s.Model, dialect: string(s.Dialect)}
 }
 
 func (m *meter) all(ms []Message) int {
 	n := 0
-	for _, x := range ms {
-		n += m.message(x)
+	for i := range ms {
+		n += m.count(&ms[i])
 	}
 	return n
 }
 
-func (m *meter) message(x Message) int {
-	if s, ok := m.seen[x.ID]; ok && sameParts(s.parts, x.Parts) {
-		return s.n
+func (m *meter) message(x Message) int { return m.count(&x) }
+
+// count leaves the tally in x, so that its copies have it.
+func (m *meter) count(x *Message) int {
+	var first *artel.Part
+	if len(x.Parts) > 0 {
+		first = &x.Parts[0]
 	}
-	n := m.parts(x.Parts)
-	m.seen[x.ID] = metered{x.Parts, n}
-	return n
+	if t := &x.tally; t.by != m || t.first != first || int(t.parts) != len(x.Parts) {
+		*t = tally{m, first, int32(len(x.Parts)), int32(min(m.parts(x.Parts), math.MaxInt32))}
+	}
+	return int(x.tally.tokens)
 }
 
 func (m *meter) parts(ps artel.Parts) int {

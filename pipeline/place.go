@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,13 +97,16 @@ func assemble(d *Draft, prompts []prompt, history []Message) []Message {
 
 // place sorts out what stands at an anchor or a depth.
 func (a *assembly) place(prompts []prompt, history []Message) {
-	whole := insideOf(history)
+	var whole map[int]int
 	for _, p := range prompts {
 		if p.Slot != "" || strings.TrimSpace(p.Text) == "" {
 			continue
 		}
 		switch p.Place.kind() {
 		case AtDepth:
+			if whole == nil {
+				whole = insideOf(history)
+			}
 			a.deep(p, len(history), whole)
 		case AtAnchor:
 			a.anchor(p)
@@ -218,7 +222,7 @@ func (a *assembly) add(o Origin, ps ...prompt) {
 }
 
 func (a *assembly) join(history []Message) []Message {
-	out := a.before
+	out := append(make([]Message, 0, len(history)+len(a.before)+len(a.after)+8), a.before...)
 	s := a.beside[SlotHistory]
 	if s == nil {
 		s = &sides{}
@@ -226,14 +230,15 @@ func (a *assembly) join(history []Message) []Message {
 	for _, p := range s.before {
 		out = append(out, p.message(OriginAnchor))
 	}
-	for i := range len(history) + 1 {
+	from := 0
+	for _, i := range slices.Sorted(maps.Keys(a.at)) {
+		out = append(out, history[from:i]...)
+		from = i
 		for _, p := range a.at[i] {
 			out = append(out, p.message(OriginDepth))
 		}
-		if i < len(history) {
-			out = append(out, history[i])
-		}
 	}
+	out = append(out, history[from:]...)
 	for _, p := range s.after {
 		out = append(out, p.message(OriginAnchor))
 	}

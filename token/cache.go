@@ -8,50 +8,77 @@ import (
 	"sync/atomic"
 )
 
-// cache remembers the counts of texts. It holds two generations of at most
-// limit entries each: what is asked for moves to the younger one, and when that
-// is full the older is forgotten.
-type cache struct {
-	limit int
+const (
+	shards    = 16
+	shardSets = 512
+	setSize   = 8
+)
 
-	mu         sync.Mutex
-	young, old map[cacheKey]int
+// A textCache remembers the counts of texts: shards × shardSets × setSize of
+// them, in about 1.6 MB. A text takes the place of any other of its set when
+// that is full. It is built to be asked ten thousand times in a context.
+type textCache struct {
+	seeds  [2]maphash.Seed
+	shards [shards]struct {
+		mu   sync.Mutex
+		sets []set // nil until something is remembered
+	}
 }
 
-// cacheKey names a text in a vocabulary by two digests under keys of this
+type set [setSize]textCount
+
+type textCount struct {
+	key textKey
+	n   int // 1 + the count; 0: free
+}
+
+// A textKey names a text in a vocabulary by two digests under keys of this
 // process that nobody sees. They are made at some ten times the speed of
-// SHA-256, and a count is all that another text of the same digest could get.
-type cacheKey struct {
-	vocabulary string
-	digest     [2]uint64
+// SHA-256, and a count is all that another text of the same digests could get.
+type textKey [2]uint64
+
+func newTextCache() *textCache {
+	return &textCache{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 }
 
-func (c *cache) get(k cacheKey) (int, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, ok := c.young[k]
-	if !ok {
-		if n, ok = c.old[k]; ok {
-			c.keep(k, n)
+func (c *textCache) key(vocabulary, text string) textKey {
+	return textKey{
+		maphash.String(c.seeds[0], text),
+		maphash.String(c.seeds[1], text) ^ maphash.String(c.seeds[0], vocabulary),
+	}
+}
+
+func (c *textCache) get(k textKey) (int, bool) {
+	s := &c.shards[k[0]%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sets == nil {
+		return 0, false
+	}
+	for _, e := range &s.sets[k[0]/shards%shardSets] {
+		if e.key == k && e.n > 0 {
+			return e.n - 1, true
 		}
 	}
-	return n, ok
+	return 0, false
 }
 
-func (c *cache) put(k cacheKey, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keep(k, n)
-}
-
-func (c *cache) keep(k cacheKey, n int) {
-	if len(c.young) >= c.limit {
-		c.old, c.young = c.young, nil
+func (c *textCache) put(k textKey, n int) {
+	s := &c.shards[k[0]%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sets == nil {
+		s.sets = make([]set, shardSets)
 	}
-	if c.young == nil {
-		c.young = make(map[cacheKey]int)
+	in := &s.sets[k[0]/shards%shardSets]
+	at := int(k[1] % setSize)
+	for i, e := range in {
+		if e.n == 0 || e.key == k {
+			at = i
+			break
+		}
 	}
-	c.young[k] = n
+	in[at] = textCount{k, n + 1}
 }
 
 const (

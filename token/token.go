@@ -62,18 +62,16 @@ func Known() []Vocabulary {
 	return known
 }
 
-const (
-	cacheMin     = 64    // bytes of text from which looking up beats counting
-	cacheEntries = 32768 // in each of two generations, together about 6 MB
-)
+// cacheMin is the length of a text, in bytes, from which looking up beats
+// counting.
+const cacheMin = 64
 
 // A Counter counts tokens. It is safe for concurrent use. Make one per
 // process: a loaded vocabulary takes about twenty megabytes.
 type Counter struct {
 	o200k, cl100k func() (*table, error)
 	estimates     map[string]estimate
-	seeds         [2]maphash.Seed
-	seen          cache
+	seen          *textCache
 }
 
 // NewCounter returns a counter that has loaded nothing yet.
@@ -81,8 +79,7 @@ func NewCounter() *Counter {
 	c := &Counter{
 		o200k:  lazy(tokenizer.O200kBase, splitO200k),
 		cl100k: lazy(tokenizer.Cl100kBase, splitCl100k),
-		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		seen:   cache{limit: cacheEntries},
+		seen:   newTextCache(),
 
 		estimates: make(map[string]estimate),
 	}
@@ -119,9 +116,9 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 		return 0, artel.Errorf(artel.Invalid, "token.Count", artel.Shorten(vocabulary, 60),
 			"unknown vocabulary: want one of %q", Vocabularies())
 	}
-	var key cacheKey
+	var key textKey
 	if len(text) >= cacheMin {
-		key = cacheKey{vocabulary, [2]uint64{maphash.String(c.seeds[0], text), maphash.String(c.seeds[1], text)}}
+		key = c.seen.key(vocabulary, text)
 		if n, ok := c.seen.get(key); ok {
 			return n, nil
 		}

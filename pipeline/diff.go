@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
+
+	"github.com/artelhq/artel"
+)
+
+// lookahead is how far a message is searched for that was put in or taken out
+// before it: more than one processor adds or drops at one place, but for the
+// begin of the history, and messages that have moved farther are found anyway.
+const lookahead = 32
+
+// diff compares two states of a draft by message id. Of messages that share
+// one, the first is compared with the first. All ids are in the order of the
+// draft.
+//
+// Nearly all messages of a long draft stay where they are among each other.
+// These are found by going through both states side by side, and only what is
+// left is looked up.
+func diff(before, after []Message) (added, removed, changed []string) {
+	var differ []int // places in after
+	compare := func(i, j int) {
+		if !same(&before[i], &after[j]) {
+			differ = append(differ, j)
+		}
+	}
+	end := 0 // what both end with
+	for end < len(before) && end < len(after) && before[len(before)-1-end].ID == after[len(after)-1-end].ID {
+		end++
+		compare(len(before)-end, len(after)-end)
+	}
+	before, after = before[:len(before)-end], after[:len(after)-end]
+	i, j := 0, 0
+	var gone, come []int
+	for i < len(before) && j < len(after) {
+		if before[i].ID == after[j].ID {
+			compare(i, j)
+			i, j = i+1, j+1
+		} else if k := ahead(after[j+1:], before[i].ID); k >= 0 {
+			come = span{j, j + 1 + k}.places(come)
+			j += k + 1
+		} else if k := ahead(before[i+1:], after[j].ID); k >= 0 {
+			gone = span{i, i + 1 + k}.places(gone)
+			i += k + 1
+		} else {
+			come, gone = append(come, j), append(gone, i)
+			i, j = i+1, j+1
+		}
+	}
+	gone = span{i, len(before)}.places(gone)
+	come = span{j, len(after)}.places(come)
+
+	if len(come) > 0 && len(gone) > 0 { // some of them may have moved
+		old := make(map[string][]int, len(gone))
+		for _, i := range gone {
+			old[before[i].ID] = append(old[before[i].ID], i)
+		}
+		come = slices.DeleteFunc(come, func(j int) bool {
+			o := old[after[j].ID]
+			if len(o) == 0 {
+				return false
+			}
+			compare(o[0], j)
+			old[after[j].ID] = o[1:]
+			return true
+		})
+		gone = slices.DeleteFunc(gone, func(i int) bool { return !slices.Contains(old[before[i].ID], i) })
+	}
+	for _, j := range come {
+		added = append(added, after[j].ID)
+	}
+	for _, i := range gone {
+		removed = append(removed, before[i].ID)
+	}
+	slices.Sort(differ)
+	after = after[:len(after)+end]
+	for _, j := range differ {
+		changed = append(changed, after[j].ID)
+	}
+	return added, removed, changed
+}
+
+// ahead returns the place of the message with this id among the first of ms, or
+// -1.
+func ahead(ms []Message, id string) int {
+	for i := range ms[:min(len(ms), lookahead)] {
+		if ms[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// places adds what is in s to list.
+func (s span) places(list []int) []int {
+	list = slices.Grow(list, s.end-s.start)
+	for i := s.start; i < s.end; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// same relies on parts being replaced and never written into.
+func same(a, b *Message) bool {
+	return a.Role == b.Role && a.Origin == b.Origin && sameParts(a.Parts, b.Parts) && slices.Equal(a.MergedFrom, b.MergedFrom)
+}
+
+func sameParts(a, b artel.Parts) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// An index finds places in a list by the ids that stand there, some five times
+// as fast as a map, which for a long history is most of what a build takes.
+type index struct {
+	seed  maphash.Seed
+	slots []int32 // 1 + place; 0: free
+}
+
+// newIndex has room for n ids.
+func newIndex(n int) *index {
+	return &index{maphash.MakeSeed(), make([]int32, 2<<bits.Len(uint(n)))}
+}
+
+// add notes that id stands at place i. It reports false where it stands at
+// another place already, and leaves that; at returns the id at a place.
+func (x *index) add(id string, i int, at func(int) string) bool {
+	slot := x.slot(id, at)
+	if *slot != 0 {
+		return false
+	}
+	*slot = int32(i + 1)
+	return true
+}
+
+// place returns where id stands, or -1.
+func (x *index) place(id string, at func(int) string) int { return int(*x.slot(id, at)) - 1 }
+
+func (x *index) slot(id string, at func(int) string) *int32 {
+	for h := maphash.String(x.seed, id); ; h++ {
+		slot := &x.slots[h&uint64(len(x.slots)-1)]
+		if *slot == 0 || at(int(*slot-1)) == id {
+			return slot
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 )
 
+// A schema is what the API can say about a value.
 type schema struct {
 	kind        string // STRING, NUMBER, INTEGER, BOOLEAN, ARRAY, OBJECT; empty: as options say
 	description string
@@ -30,6 +31,7 @@ type property struct {
 	schema
 }
 
+// json writes s with its fields in one order.
 func (s *schema) json() json.RawMessage {
 	var out []json.RawMessage
 	add := func(name string, v any) {
@@ -77,6 +79,7 @@ func (s *schema) json() json.RawMessage {
 	return join('{', out, '}')
 }
 
+// defined returns the required properties that there are.
 func (s *schema) defined() []string {
 	var out []string
 	for _, name := range s.required {
@@ -103,6 +106,8 @@ func (s *schema) text() string {
 	return strings.TrimSpace(s.description + " (" + strings.Join(s.notes, "; ") + ")")
 }
 
+// flat returns s with the properties of its options as its own: what stands at
+// the root has to be one object.
 func (s *schema) flat() *schema {
 	for i, o := range s.options {
 		o = o.flat()
@@ -123,6 +128,8 @@ func (s *schema) flat() *schema {
 
 func anything() *schema { return &schema{kind: "STRING", notes: []string{"any JSON value"}} }
 
+// exclusive turns a limit that is not reached into one that is, where numbers
+// are whole; the numbers below another one have no last.
 func (s *schema) exclusive(m member, types []string) {
 	n, err := strconv.ParseFloat(string(m.value), 64)
 	if err != nil {
@@ -144,6 +151,7 @@ func (s *schema) exclusive(m member, types []string) {
 	s.notes = append(s.notes, sign+string(m.value))
 }
 
+// values takes the values that are allowed. The API knows strings alone.
 func (s *schema) values(all []json.RawMessage) {
 	var others []string
 	for _, v := range all {
@@ -171,6 +179,7 @@ func (s *schema) values(all []json.RawMessage) {
 	}
 }
 
+// kindOf returns the type of a value.
 func kindOf(v json.RawMessage) string {
 	switch {
 	case len(v) == 0:
@@ -187,6 +196,7 @@ func kindOf(v json.RawMessage) string {
 	return "INTEGER"
 }
 
+// merge takes into s what o says and s does not.
 func (s *schema) merge(o *schema) {
 	if o == nil {
 		return
@@ -228,6 +238,7 @@ func (s *schema) merge(o *schema) {
 	}
 }
 
+// settle makes a schema of one kind agree with itself.
 func (s *schema) settle() {
 	if len(s.options) > 0 {
 		s.kind = ""
@@ -274,6 +285,7 @@ func (s *schema) settle() {
 	s.limits = limits
 }
 
+// limitsOf returns the limits that values of a kind can have.
 func limitsOf(kind string) []string {
 	switch kind {
 	case "NUMBER", "INTEGER":

@@ -12,28 +12,19 @@ import (
 )
 
 // What is translated of a schema: below, and where references go in circles,
-
 // an object is just an object.
-
 const (
 	maxSchemaDepth = 24
 	maxSchemaNodes = 1000
 )
 
 // parameters translates a JSON Schema of type object to the subset of OpenAPI
-
 // that the API takes, always in the same way. What the subset has a word for is
-
 // translated (const, null, references, allOf, oneOf, lists of types, exclusive
-
 // limits); what the model should know all the same is told in descriptions
-
 // (default, formats, values of an enum that are no strings, keys of one's
-
 // choice); the rest is left out. It is nil for what has no properties: a
-
 // function without parameters.
-
 func parameters(raw json.RawMessage) json.RawMessage {
 	t := translator{root: raw, left: maxSchemaNodes}
 	s := t.read(raw, 0)
@@ -48,16 +39,6 @@ func parameters(raw json.RawMessage) json.RawMessage {
 	return s.json()
 }
 
-// A schema is what the API can say about a value.
-
-// json writes s with its fields in one order.
-
-// defined returns the required properties that there are.
-
-// flat returns s with the properties of its options as its own: what stands at
-
-// the root has to be one object.
-
 type translator struct {
 	root json.RawMessage
 	left int      // nodes
@@ -65,7 +46,6 @@ type translator struct {
 }
 
 // read translates one schema; nil: no value fulfills it, or it is none.
-
 func (t *translator) read(raw json.RawMessage, depth int) *schema {
 	raw = bytes.TrimSpace(raw)
 	if t.left--; depth > maxSchemaDepth || t.left < 0 {
@@ -100,14 +80,12 @@ func (t *translator) read(raw json.RawMessage, depth int) *schema {
 }
 
 // words are the keywords of a schema that lead to other ones.
-
 type words struct {
 	ref      string
 	all, any []json.RawMessage
 }
 
 // follow translates what a reference points at.
-
 func (t *translator) follow(ref string, depth int) *schema {
 	if slices.Contains(t.refs, ref) {
 		return &schema{kind: "OBJECT"}
@@ -122,7 +100,6 @@ func (t *translator) follow(ref string, depth int) *schema {
 }
 
 // keyword takes one keyword into s, which is of some types.
-
 func (t *translator) keyword(s *schema, types []string, keys *words, m member, depth int) {
 	switch m.key {
 	case "description":
@@ -194,16 +171,7 @@ func (t *translator) keyword(s *schema, types []string, keys *words, m member, d
 	}
 }
 
-// exclusive turns a limit that is not reached into one that is, where numbers
-
-// are whole; the numbers below another one have no last.
-
-// values takes the values that are allowed. The API knows strings alone.
-
-// kindOf returns the type of a value.
-
 // oneOf is the schema of the elements of a tuple.
-
 func (t *translator) oneOf(list []json.RawMessage, depth int) *schema {
 	s := &schema{}
 	t.choose(s, nil, list, depth)
@@ -211,9 +179,7 @@ func (t *translator) oneOf(list []json.RawMessage, depth int) *schema {
 }
 
 // choose settles what s is: of some types, one of several schemas, or what its
-
 // keywords say.
-
 func (t *translator) choose(s *schema, types []string, options []json.RawMessage, depth int) {
 	for _, raw := range options {
 		o := t.read(raw, depth+1)
@@ -266,9 +232,7 @@ func (t *translator) choose(s *schema, types []string, options []json.RawMessage
 }
 
 // settleOptions gives what stands beside options to each of them, as far as it
-
 // fits: the API wants options alone.
-
 func (t *translator) settleOptions(s *schema) {
 	for _, o := range s.options {
 		if len(o.options) > 0 || len(s.properties) > 0 && o.kind != "OBJECT" {
@@ -286,14 +250,7 @@ func (t *translator) settleOptions(s *schema) {
 	s.kind = ""
 }
 
-// merge takes into s what o says and s does not.
-
-// settle makes a schema of one kind agree with itself.
-
-// limitsOf returns the limits that values of a kind can have.
-
 // find returns what a reference inside the schema points at; nil: nothing.
-
 func (t *translator) find(ref string) json.RawMessage {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -332,7 +289,6 @@ func listOf(raw json.RawMessage) []json.RawMessage {
 }
 
 // stringsOf returns a string or the strings of a list.
-
 func stringsOf(raw json.RawMessage) []string {
 	if s := textOf(raw); s != "" {
 		return []string{s}

@@ -34,19 +34,37 @@ func Modes() []Mode {
 	return []Mode{Well, RateLimit, ServerError, Overloaded, BadRequest, Hang, HalfStream, StreamError, Garbage, WebPage}
 }
 
+// An Oddity is something that the answers of one API have and those of others
+// do not.
+type Oddity string
+
+// The oddities, all of them Gemini's.
+const (
+	BlockedPrompt Oddity = "blocked_prompt" // no candidates, and a reason why the prompt was blocked
+	NoCandidates  Oddity = "no_candidates"  // no candidates, and no reason
+	MalformedCall Oddity = "malformed_call" // the model wrote a call that is none
+	NoCallIDs     Oddity = "no_call_ids"    // calls have no ids, as those of older models
+	Recitation    Oddity = "recitation"     // the answer was held back
+)
+
 // A Behavior says how a server answers requests that are valid. Its JSON is
 // the body of POST /_fake/behave.
 type Behavior struct {
 	Mode       Mode `json:"mode"`
-	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: no such header
+	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: it does not say
 	Times      int  `json:"times,omitempty"`       // requests that it holds for, then Well; 0: all
+
+	Oddity Oddity `json:"oddity,omitempty"` // what is odd about the answers, in dialects that have it
 
 	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
 	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in tool messages
 	Blind     bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
 
-func (b Behavior) check() error {
+func (b Behavior) check(d dialect) error {
+	if b.Oddity != "" && !slices.Contains(d.oddities, b.Oddity) {
+		return fmt.Errorf("unknown oddity %q: want one of %q", b.Oddity, d.oddities)
+	}
 	if !slices.Contains(Modes(), b.Mode) {
 		return fmt.Errorf("unknown mode %q: want one of %q", b.Mode, Modes())
 	}
@@ -85,10 +103,10 @@ func (s *Server) status(b Behavior) int {
 func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool {
 	switch b.Mode {
 	case RateLimit:
-		if b.RetryAfter > 0 {
+		if b.RetryAfter > 0 && !s.dialect.waits {
 			w.Header().Set("Retry-After", strconv.Itoa(b.RetryAfter))
 		}
-		refuse(w, s.dialect.problem(rateLimited, ""))
+		refuse(w, s.dialect.problem(rateLimited, strconv.Itoa(b.RetryAfter)))
 	case ServerError:
 		refuse(w, s.dialect.problem(broken, ""))
 	case Overloaded:

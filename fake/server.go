@@ -3,6 +3,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,6 +96,10 @@ type dialect struct {
 	problem func(t trouble, message string) *problem
 	// models are the answers of GET /models, and of GET /models/{id} for each id.
 	models func(ids []string) (list any, each map[string]any)
+	// oddities are those that its answers can have.
+	oddities []Oddity
+	// waits says that the body tells how long to wait, and no header.
+	waits bool
 }
 
 // A trouble is a kind of error that a server meets in any dialect.
@@ -110,7 +115,7 @@ var (
 	wrongKey    = trouble{http.StatusUnauthorized, "wrong key"}
 	noModel     = trouble{http.StatusNotFound, "no such model"}     // the message is its id
 	noPath      = trouble{http.StatusNotFound, "no such path"}      // the message is method and path
-	rateLimited = trouble{http.StatusTooManyRequests, "rate limit"} // the behavior
+	rateLimited = trouble{http.StatusTooManyRequests, "rate limit"} // the message is the seconds to wait; the behavior
 	broken      = trouble{http.StatusInternalServerError, "broken"} // the behavior
 	overloaded  = trouble{http.StatusServiceUnavailable, "overload"}
 )
@@ -130,6 +135,8 @@ type call struct {
 	whole func(iter.Seq2[model.Delta, error]) ([]byte, error)
 	// write streams the answer; an error among the deltas is written too.
 	write func(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
+	// streamType is the media type of the streamed answer; empty: that of events.
+	streamType string
 	// header is what the answer carries beside its type.
 	header http.Header
 }
@@ -163,7 +170,7 @@ func (s *Server) Requests() []Request {
 
 // Behave changes how the server behaves from the next request on.
 func (s *Server) Behave(b Behavior) error {
-	if err := b.check(); err != nil {
+	if err := b.check(s.dialect); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -305,7 +312,7 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 }
 
 func (s *Server) stream(w http.ResponseWriter, c *call, b Behavior, deltas iter.Seq2[model.Delta, error]) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("Content-Type", cmp.Or(c.streamType, "text/event-stream; charset=utf-8"))
 	w.Header().Set("Cache-Control", "no-cache")
 	rc := http.NewResponseController(w)
 	_ = c.write(w, rc.Flush, deltas) // an error has been written to the stream, or nobody reads it

@@ -48,7 +48,7 @@ func toolTypes() []string {
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "gemini.Encode", Service: r.Service},
-		signs: signs(r.Service.Model), names: map[artel.CallID]string{},
+		signs: Signs(r.Service.Model), names: map[artel.CallID]string{},
 	}
 	messages := form(r.Service).Place(r.Messages, r.Service.Capabilities)
 	// What changes least comes first, for caches that go by the beginning.

@@ -148,6 +148,6 @@ func thinks(name string) bool {
 	return (atLeast(name, "3") || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
 }
 
-// signs reports whether a model refuses calls of its current turn that come
-// back without their signature.
-func signs(name string) bool { return atLeast(name, "3") && !noThoughts().MatchString(name) }
+// Signs reports whether a model signs its calls, and refuses those of the
+// current turn that come back without their signature.
+func Signs(name string) bool { return atLeast(name, "3") && !noThoughts().MatchString(name) }

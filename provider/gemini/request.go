@@ -22,7 +22,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, payloads, o)
+	lifting, err := provider.Lift(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		limit := o.MaxText
@@ -62,8 +62,8 @@ func syntax(text []byte) string {
 	return "It is empty."
 }
 
-// payloads is the dialect's [provider.Rule].
-func payloads(path []string) provider.Payload {
+// Payloads is the dialect's [provider.Rule].
+func Payloads(path []string) provider.Payload {
 	at := make([]string, 0, 8)
 	for _, key := range path {
 		if key != "" { // lists are optional around a single element

@@ -81,7 +81,7 @@ func (v *validator) signatures() *APIError {
 				continue
 			}
 			switch {
-			case p.ThoughtSignature == "" && first && i > begin && signs(v.request.Model):
+			case p.ThoughtSignature == "" && first && i > begin && Signs(v.request.Model):
 				return Bad("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:%s` , position %d. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.", p.FunctionCall.Name, i+1)
 			case p.ThoughtSignature != "" && !skips(p.ThoughtSignature) && v.rules.Signed != nil && !v.rules.Signed(*p.FunctionCall, p.ThoughtSignature):
 				return Bad("Corrupted thought signature.")

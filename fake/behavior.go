@@ -73,7 +73,7 @@ func (b Behavior) check(d dialect) error {
 			return fmt.Errorf("unknown refusal %q: want some of %q", r, Refusals())
 		}
 	}
-	if all := []ToolMedia{ToolMediaRefused, ToolMediaSeen, ToolMediaLost}; !slices.Contains(all, b.ToolMedia) {
+	if all := []ToolMedia{ToolMediaRefused, ToolMediaSeen, ToolMediaLost, ToolMediaFlat, ToolMediaSplit}; !slices.Contains(all, b.ToolMedia) {
 		return fmt.Errorf("unknown tool_media %q: want one of %q", b.ToolMedia, all)
 	}
 	if b.RetryAfter < 0 || b.Times < 0 {

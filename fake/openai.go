@@ -4,7 +4,6 @@ package fake
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -16,9 +15,11 @@ import (
 	"github.com/artelhq/artel/provider/openai"
 )
 
-// OpenAI returns a fake of the Chat Completions API. It serves
+// OpenAI returns a fake of OpenAI's API, with Chat Completions and Responses. It
+// serves
 //
 //	POST /v1/chat/completions
+//	POST /v1/responses, of which none is stored
 //	POST /v1/audio/transcriptions, which hears [Transcript] in every recording
 //	GET  /v1/models, /v1/models/{id}
 //
@@ -34,6 +35,8 @@ func OpenAI(o Options) *Server {
 	})
 	for _, base := range []string{"/v1", "", "/v1beta/openai"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.converse(s.completions))
+		s.mux.HandleFunc("POST "+base+"/responses", s.converse(s.responses))
+		s.mux.HandleFunc("GET "+base+"/responses/{id}", s.unstored)
 		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
 		s.mux.HandleFunc("GET "+base+"/models", s.listing)
 		s.mux.HandleFunc("GET "+base+"/models/{id...}", s.entry)
@@ -45,20 +48,14 @@ func OpenAI(o Options) *Server {
 func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, *problem) {
 	req, err := openai.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: s.sink()})
 	if err != nil {
-		if e, ok := errors.AsType[*openai.APIError](err); ok {
-			return nil, ofOpenAI(e)
-		}
-		return nil, ofOpenAI(openai.Bad("", "", "The body could not be read: %v", err))
+		return nil, refusedByOpenAI(err)
 	}
 	rec.Body = req.Lifting().Elided()
 	for _, m := range req.Lifting().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused}); err != nil {
-		if e, ok := errors.AsType[*openai.APIError](err); ok {
-			return nil, ofOpenAI(e)
-		}
-		return nil, ofOpenAI(openai.Bad("", "", "%v", err))
+		return nil, refusedByOpenAI(err)
 	}
 	if p := s.hasModel(req.Model); p != nil {
 		return nil, p

@@ -31,11 +31,12 @@ const (
 	SmallImages     Refusal = "small_images"       // Anthropic: 400 for sides of more than 2,000 pixels
 	SmallRequests   Refusal = "small_requests"     // a proxy: 413 for more than 1 MB of media
 	WholeImages     Refusal = "whole_images"       // 400 without a reason for images that cannot be decoded
+	TextOutputs     Refusal = "text_outputs"       // media in tool results, by llama.cpp's Responses: 400
 )
 
 // Refusals returns all refusals.
 func Refusals() []Refusal {
-	return []Refusal{NoImages, NoProjector, NoFiles, NoListsInTools, NoUserAfterTool, OneImage, SmallImages, SmallRequests, WholeImages}
+	return []Refusal{NoImages, NoProjector, NoFiles, NoListsInTools, NoUserAfterTool, OneImage, SmallImages, SmallRequests, WholeImages, TextOutputs}
 }
 
 // ToolMedia says what becomes of media in tool messages.
@@ -45,7 +46,9 @@ type ToolMedia string
 const (
 	ToolMediaRefused ToolMedia = ""      // as by OpenAI's API
 	ToolMediaSeen    ToolMedia = "seen"  // the model gets them
-	ToolMediaLost    ToolMedia = "blind" // they are taken, and nobody gets them
+	ToolMediaLost    ToolMedia = "blind" // they are taken, and nobody gets them: newer models of OpenAI, templates of vLLM
+	ToolMediaFlat    ToolMedia = "flat"  // the model gets their base64 as text, and it is paid for: some gateways
+	ToolMediaSplit   ToolMedia = "split" // each part is a message of its own, of no call: Ollama
 )
 
 const (
@@ -78,10 +81,16 @@ func (s *Server) refuses(ctx context.Context, b Behavior, r *model.Request) *pro
 			if inTools(r) {
 				return fail(http.StatusBadRequest, "Invalid 'messages' in payload")
 			}
+		case TextOutputs:
+			if inTools(r) {
+				return fail(http.StatusBadRequest, "Output of tool call should be 'Input text'")
+			}
 		case NoUserAfterTool:
 			for i, m := range r.Messages[1:] {
 				if m.Role == artel.RoleUser && r.Messages[i].Role == artel.RoleTool {
-					return fail(http.StatusBadRequest, "Unexpected role 'user' after role 'tool'")
+					const message = "Unexpected role 'user' after role 'tool'"
+					body := `{"object":"error","message":"` + message + `","type":"invalid_request_message_order","param":null,"code":"3230"}`
+					return &problem{status: http.StatusBadRequest, message: message, body: []byte(body)}
 				}
 			}
 		case OneImage:

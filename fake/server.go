@@ -281,15 +281,13 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 			s.fail(w, rec, p)
 			return
 		}
-		if b.Blind || b.ToolMedia == ToolMediaLost {
-			c.request = blind(c.request, b.Blind)
-		}
+		distorted, tokens := s.distort(r.Context(), b, c.request)
 		rec.Status = s.status(b)
 		s.record(rec)
 		if s.before(b, w, r) {
 			return
 		}
-		deltas := b.alter(s.options.Responder(r.Context(), c.request), c.stream)
+		deltas := b.alter(charge(s.options.Responder(r.Context(), distorted), tokens), c.stream)
 		for name, values := range c.header {
 			w.Header()[name] = values
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/fake"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
 )
 
@@ -21,15 +23,17 @@ func fakeCommand() *cobra.Command {
 	var addr, key, scenario string
 	var echo bool
 	cmd := &cobra.Command{
-		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: openai)", Args: usage(cobra.ExactArgs(1)),
+		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: " + strings.Join(fakeDialects(), ", ") + ")",
+		Args: usage(cobra.ExactArgs(1)), ValidArgs: fakeDialects(),
 		Long: `Runs a server that speaks a model API and refuses what the real one refuses.
 It asks no model: the demo answers, which reads what it was sent, or --echo says
 what arrived. GET /_fake/requests lists what was asked, POST /_fake/behave makes
 it misbehave, or refuse what other servers refuse; the canaries of "artel models
 probe" are seen.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != "openai" {
-				return usageError{fmt.Errorf("there is no fake of %q; there is: openai", args[0])}
+			serve, base := fakeOf(model.Dialect(args[0]))
+			if serve == nil {
+				return usageError{fmt.Errorf("there is no fake of %q; there is: %s", args[0], strings.Join(fakeDialects(), ", "))}
 			}
 			if err := loopbackOnly(addr); err != nil {
 				return err
@@ -46,8 +50,8 @@ probe" are seen.`,
 				blobs := blob.NewMemory()
 				o.Blobs, o.Responder = blobs, fake.Sees(blobs, demo.New(blobs, play).Generate)
 			}
-			return listenAndServe(cmd.Context(), addr, fake.OpenAI(o), func(url string) {
-				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake openai on "+url+"/v1")
+			return listenAndServe(cmd.Context(), addr, serve(o), func(url string) {
+				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake "+args[0]+" on "+url+base)
 			})
 		},
 	}
@@ -57,6 +61,27 @@ probe" are seen.`,
 	flags.StringVar(&scenario, "scenario", "", "let the demo behind it play this scenario file")
 	flags.BoolVar(&echo, "echo", false, "answer with what arrived instead of the demo")
 	return cmd
+}
+
+// fakeOf returns what makes the fake of a dialect, and what follows its address
+// in the base URL of a service; nil: there is none.
+func fakeOf(d model.Dialect) (serve func(fake.Options) *fake.Server, base string) {
+	switch d {
+	case model.OpenAI, model.OpenAIResponses: // one server has both
+		return fake.OpenAI, "/v1"
+	}
+	return nil, ""
+}
+
+// fakeDialects are the dialects that there are fakes of.
+func fakeDialects() []string {
+	var out []string
+	for _, d := range model.Dialects() {
+		if serve, _ := fakeOf(d); serve != nil {
+			out = append(out, string(d))
+		}
+	}
+	return out
 }
 
 // listenAndServe serves h until ctx ends, and tells its address.

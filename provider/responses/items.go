@@ -67,9 +67,6 @@ func (v *validator) item(at string, i *Item) *APIError {
 		if i.Output == nil || i.Output.Text == nil && i.Output.Parts == nil {
 			return missing(at + ".output")
 		}
-		if v.rules.TextOutputs && slices.ContainsFunc(i.Output.Parts, func(p Part) bool { return p.Type != "input_text" }) {
-			return Bad("", "", "Output of tool call should be 'Input text'")
-		}
 		return v.parts(at+".output", i.Output.Parts, "input_text", "input_image", "input_file")
 	case "item_reference":
 		e := Bad("input", "", "Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", i.ID)

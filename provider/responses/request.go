@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -51,6 +52,9 @@ func large(at, message string) *APIError {
 	e.Status = http.StatusRequestEntityTooLarge
 	return e
 }
+
+// Encrypted reports whether the state of the reasoning was asked for.
+func (r *Request) Encrypted() bool { return slices.Contains(r.Include, encryptedReasoning) }
 
 // payloads is the dialect's [provider.Rule].
 func payloads(path []string) provider.Payload {

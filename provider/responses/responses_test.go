@@ -43,8 +43,15 @@ func answer() responses.Answer {
 
 const thought = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"I think."}],"encrypted_content":"gAAAAAB=="}`
 
-func TestProvider(t *testing.T) {
-	providertest.Run(t, providertest.Dialect{
+func TestProvider(t *testing.T) { providertest.Run(t, dialect(t)) }
+
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	providertest.Histories(t, dialect(t))
+}
+
+func dialect(t *testing.T) providertest.Dialect {
+	return providertest.Dialect{
 		Name: model.OpenAIResponses,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return responses.New(responses.Options{Client: client, Blobs: blobs})
@@ -71,7 +78,7 @@ func TestProvider(t *testing.T) {
 			ToolTypes:    []string{"image/png", "image/jpeg", "application/pdf"},
 			ThoughtState: json.RawMessage(thought),
 		},
-	})
+	}
 }
 
 // told writes what an answer came to on one line.

@@ -35,16 +35,8 @@ func Validate(body []byte) error {
 // Validate holds a decoded request to the rules of the real API for requests
 // of which nothing is stored; see [Validate]. What only a stored response could
 // give is refused as if it were not there.
-func (r *Request) Validate() error { return r.ValidateBy(Rules{}) }
-
-// Rules say where servers of the dialect differ from the real API.
-type Rules struct {
-	TextOutputs bool // outputs of calls hold text alone, as llama.cpp has it
-}
-
-// ValidateBy is [Request.Validate] with the rules of another server.
-func (r *Request) ValidateBy(rules Rules) error {
-	v := validator{request: r, rules: rules}
+func (r *Request) Validate() error {
+	v := validator{request: r}
 	for _, check := range []func() *APIError{v.fields, v.top, v.settings, v.tools, v.items, v.pairs} {
 		if err := check(); err != nil {
 			return err
@@ -55,7 +47,6 @@ func (r *Request) ValidateBy(rules Rules) error {
 
 type validator struct {
 	request    *Request
-	rules      Rules
 	images     int
 	imageBytes int64
 	fileBytes  int64

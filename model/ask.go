@@ -37,8 +37,9 @@ const (
 // none is named (the first of GET {base}/models), what the list says of the
 // model (max_model_len of vLLM; context_length, architecture and top_provider of
 // OpenRouter), and what the server says in its own way; see [Server]. What the
-// operator stated stays, and so does what the endpoint cannot carry. Services
-// of other dialects than OpenAI's two and [Anthropic] come back as they are; so do
+// operator stated stays, and so does what the endpoint cannot carry. [Gemini]'s
+// own list says windows and outputs. Services of other dialects come back as
+// they are, but for OpenAI's two and [Anthropic]; so do
 // those with a model whose endpoint is a vendor's second one: its list is that
 // of the vendor's own API, with other rules.
 //
@@ -52,6 +53,8 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 		facts, err := askServer(ctx, client, s, AnthropicServer)
 		s.Capabilities = combine(s.Capabilities.stated(), facts, s.builtIn())
 		return s.narrowed(), err
+	case s.Dialect == Gemini:
+		return completeGemini(ctx, client, s)
 	case s.Dialect != OpenAI && s.Dialect != OpenAIResponses:
 		return s, nil
 	}

@@ -25,6 +25,7 @@ type compatible struct {
 	path    func(base string) string
 	carries []string // media types that its documentation says it takes
 	says    string   // for people, where a service is found
+	asked   string   // a base URL that ends so is the endpoint's, and not that of the vendor's own API
 }
 
 func doors() []door {
@@ -38,13 +39,13 @@ func doors() []door {
 			id: "anthropic", name: "Anthropic", key: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", base: "https://api.anthropic.com",
 			modelVar: "ANTHROPIC_MODEL", model: "claude-sonnet-5", dialect: Anthropic,
 			// Source: "OpenAI SDK compatibility" of the Claude documentation.
-			compatible: &compatible{func(base string) string { return below(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only"},
+			compatible: &compatible{func(base string) string { return below(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only", ""},
 		},
 		{
 			id: "gemini", name: "Google Gemini", key: "GEMINI_API_KEY", baseVar: "GEMINI_BASE_URL", base: "https://generativelanguage.googleapis.com/v1beta",
 			modelVar: "GEMINI_MODEL", model: "gemini-2.5-flash", dialect: Gemini,
 			// Source: "OpenAI compatibility" of the Gemini API documentation.
-			compatible: &compatible{geminiCompatible, pictures, "through Google's OpenAI-compatible endpoint, of which text and pictures are used"},
+			compatible: &compatible{geminiCompatible, pictures, "through Google's OpenAI-compatible endpoint, of which text and pictures are used", "/openai"},
 		},
 		{id: "openrouter", name: "OpenRouter", key: "OPENROUTER_API_KEY", baseVar: "OPENROUTER_BASE_URL", base: "https://openrouter.ai/api/v1", modelVar: "OPENROUTER_MODEL", model: "openrouter/auto", dialect: OpenAI},
 	}
@@ -75,11 +76,12 @@ func geminiCompatible(base string) string {
 // _BASE_URL names another server than the vendor's and the _MODEL is not set,
 // the service has no model yet; [Complete] asks the server.
 //
-// ANTHROPIC_BASE_URL is the root of the host, and GEMINI_BASE_URL ends with the
-// version (/v1beta). Where their dialects are not among spoken, the services
+// ANTHROPIC_BASE_URL and GEMINI_BASE_URL are the root of the host, or end with
+// the version (/v1, /v1beta). Where their dialects are not among spoken, the services
 // are opened over the Chat Completions endpoint that both vendors have below
 // these addresses, with what that endpoint carries. A service that nothing
-// spoken can reach is for routing only.
+// spoken can reach is for routing only. A GEMINI_BASE_URL that ends with /openai
+// asks for that endpoint.
 func Discover(getenv func(string) string, spoken ...Dialect) ([]Service, []Finding) {
 	var found []Service
 	var findings []Finding
@@ -130,9 +132,14 @@ func (d door) open(getenv func(string) string) (s Service, by string, ok bool) {
 	return s, by, true
 }
 
-// speak takes the vendor's compatible endpoint where its own API is not spoken.
+// speak takes the vendor's compatible endpoint where its own API is not spoken,
+// or where the base URL is that endpoint's.
 func (d door) speak(s Service, spoken []Dialect) Service {
-	if d.compatible == nil || slices.Contains(spoken, s.Dialect) || !slices.Contains(spoken, OpenAI) {
+	if d.compatible == nil || !slices.Contains(spoken, OpenAI) {
+		return s
+	}
+	asked := d.compatible.asked != "" && strings.HasSuffix(s.BaseURL, d.compatible.asked)
+	if slices.Contains(spoken, s.Dialect) && !asked {
 		return s
 	}
 	s.Dialect, s.BaseURL = OpenAI, d.compatible.path(s.BaseURL)

@@ -150,6 +150,12 @@ func TestCompatibleEndpoints(t *testing.T) {
 			t.Errorf("with all dialects spoken: %+v", s)
 		}
 	}
+	openai := func(name string) string {
+		return map[string]string{"GEMINI_API_KEY": "k", "GEMINI_BASE_URL": "https://generativelanguage.googleapis.com/v1beta/openai/"}[name]
+	}
+	if asked, _ := model.Discover(openai, model.Dialects()...); asked[0].Dialect != model.OpenAI || asked[0].Carries == nil || asked[0].Model != "gemini-2.5-flash" {
+		t.Errorf("with the compatible endpoint asked for: %+v", asked[0])
+	}
 	neither, found := model.Discover(getenv, model.Demo)
 	for _, s := range neither {
 		if s.Callable() || !strings.Contains(s.Origin, "not spoken") {

@@ -32,6 +32,10 @@ func replies(t *testing.T, files map[string]string) string {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		if strings.HasPrefix(name, "gemini") && r.Header.Get("X-Goog-Api-Key") != "AIza" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
 		http.ServeFile(w, r, filepath.Join("testdata", "discovery", name))
 	}))
 	t.Cleanup(s.Close)
@@ -63,6 +67,18 @@ func TestServersSayWhatTheyTake(t *testing.T) {
 			map[string]string{"GET /v1/models/claude-sonnet-5": "anthropic-model.json"},
 			model.Service{Dialect: model.Anthropic, Model: "claude-sonnet-5", APIKey: "sk-ant"},
 			"text vision file", 1_000_000, 128_000,
+		},
+		{
+			"Gemini",
+			map[string]string{"GET /v1/models/gemini-2.5-pro": "gemini-model.json"},
+			model.Service{Dialect: model.Gemini, Model: "models/gemini-2.5-pro", APIKey: "AIza"},
+			"text vision file audio video", 1_048_575, 65_535,
+		},
+		{
+			"Gemini, whichever generates",
+			map[string]string{"GET /v1/models": "gemini-models.json"},
+			model.Service{Dialect: model.Gemini, APIKey: "AIza"},
+			"text vision file audio video", 1_000_001, 8191,
 		},
 		{
 			"Ollama, named in the configuration",
@@ -220,7 +236,7 @@ func TestNeighborsByTheirAnswers(t *testing.T) {
 func TestRecordedBodies(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(filepath.Join("testdata", "discovery"))
-	if err != nil || len(files) != 12 {
+	if err != nil || len(files) != 14 {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }

@@ -80,6 +80,13 @@ func (d Dialect) Carries() []string {
 			"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint",
 			"application/vnd.oasis.opendocument.text", "application/rtf", "text/rtf",
 		}
+	case Gemini: // "Image", "Audio", "Video" and "Document understanding" of the API's documentation, and names in use
+		return []string{
+			"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf",
+			"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3", "audio/aiff", "audio/x-aiff",
+			"audio/aac", "audio/x-aac", "audio/ogg", "audio/opus", "audio/flac", "audio/x-flac", "audio/mp4", "audio/m4a", "audio/x-m4a", "audio/webm",
+			"video/mp4", "video/mpeg", "video/quicktime", "video/x-msvideo", "video/avi", "video/x-flv", "video/webm", "video/x-ms-wmv", "video/wmv", "video/3gpp",
+		}
 	}
 	return nil
 }

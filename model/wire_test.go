@@ -29,6 +29,9 @@ func TestOnWire(t *testing.T) {
 		{"by the operator", model.Service{Dialect: model.OpenAI, Capabilities: narrow}, map[string]bool{
 			"application/pdf": false, "image/png": true, "image/bmp": false, "application/zip": false,
 		}},
+		{"Gemini", model.Service{Dialect: model.Gemini, Capabilities: file}, map[string]bool{
+			"application/pdf": true, "image/heic": true, "image/gif": false, "image/bmp": false, "application/zip": false, "audio/ogg": true, "video/mp4": true,
+		}},
 		{"the demo", model.Service{Dialect: model.Demo, Capabilities: file}, map[string]bool{"application/zip": true}},
 	} {
 		for mediaType, want := range c.admits {

@@ -23,11 +23,12 @@ import (
 )
 
 // TestVendorsKeysWorkAtOnce takes the path of somebody who has nothing but the
-// key of a vendor whose own API is not spoken: it answers at once over its
-// compatible endpoint, which is sent pictures, and told of the rest in words.
+// key of a vendor whose compatible endpoint is used, since its own API is not
+// spoken or the address says so: it answers at once, is sent pictures, and told
+// of the rest in words.
 func TestVendorsKeysWorkAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, vendor := range []struct{ id, path string }{{"anthropic", ""}, {"gemini", "/v1beta"}} {
+	for _, vendor := range []struct{ id, path string }{{"anthropic", ""}, {"gemini", "/v1beta/openai"}} {
 		t.Run(vendor.id, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -148,7 +149,7 @@ services_file: more.json
 			t.Fatal(err)
 		}
 	}
-	p := serving(t, dir, with(bareEnvironment(dir), "MY_KEY=sk-wrong-key", "GEMINI_API_KEY=sk-other"))
+	p := serving(t, dir, with(bareEnvironment(dir), "MY_KEY=sk-wrong-key", "GEMINI_API_KEY=sk-other", "GEMINI_BASE_URL=https://generativelanguage.googleapis.com/v1beta/openai"))
 	want := []string{
 		`configuration artel.yaml:3 mine ready not_allowed [mine]`,
 		`configuration artel.yaml:8 claude routing_only dialect_not_spoken [claude]`,

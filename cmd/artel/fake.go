@@ -31,14 +31,14 @@ what arrived. GET /_fake/requests lists what was asked, POST /_fake/behave makes
 it misbehave, or refuse what other servers refuse; the canaries of "artel models
 probe" are seen.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			serve, base := fakeOf(model.Dialect(args[0]))
-			if serve == nil {
+			api := fakeOf(model.Dialect(args[0]))
+			if api.serve == nil {
 				return usageError{fmt.Errorf("there is no fake of %q; there is: %s", args[0], strings.Join(fakeDialects(), ", "))}
 			}
 			if err := loopbackOnly(addr); err != nil {
 				return err
 			}
-			o := fake.Options{Key: key, Models: []string{"fake-1"}}
+			o := fake.Options{Key: key, Models: api.models}
 			if !echo {
 				var play demo.Options
 				if scenario != "" {
@@ -50,34 +50,42 @@ probe" are seen.`,
 				blobs := blob.NewMemory()
 				o.Blobs, o.Responder = blobs, fake.Sees(blobs, demo.New(blobs, play).Generate)
 			}
-			return listenAndServe(cmd.Context(), addr, serve(o), func(url string) {
-				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake "+args[0]+" on "+url+base)
+			return listenAndServe(cmd.Context(), addr, api.serve(o), func(url string) {
+				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake "+args[0]+" on "+url+api.base)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&addr, "addr", "127.0.0.1:7421", "address to listen on; port 0 picks one")
-	flags.StringVar(&key, "key", "", "the bearer token that requests must carry; empty: any")
+	flags.StringVar(&key, "key", "", "the key that requests must carry; empty: any")
 	flags.StringVar(&scenario, "scenario", "", "let the demo behind it play this scenario file")
 	flags.BoolVar(&echo, "echo", false, "answer with what arrived instead of the demo")
 	return cmd
 }
 
-// fakeOf returns what makes the fake of a dialect, and what follows its address
-// in the base URL of a service; nil: there is none.
-func fakeOf(d model.Dialect) (serve func(fake.Options) *fake.Server, base string) {
+// A standIn is the fake of a dialect.
+type standIn struct {
+	serve  func(fake.Options) *fake.Server // nil: there is none
+	base   string                          // what follows its address in the base URL of a service
+	models []string
+}
+
+// fakeOf returns the fake of a dialect.
+func fakeOf(d model.Dialect) standIn {
 	switch d {
 	case model.OpenAI, model.OpenAIResponses: // one server has both
-		return fake.OpenAI, "/v1"
+		return standIn{fake.OpenAI, "/v1", []string{"fake-1"}}
+	case model.Gemini:
+		return standIn{fake.Gemini, "", []string{"gemini-3-fake", "gemini-2.5-fake"}} // of two generations
 	}
-	return nil, ""
+	return standIn{}
 }
 
 // fakeDialects are the dialects that there are fakes of.
 func fakeDialects() []string {
 	var out []string
 	for _, d := range model.Dialects() {
-		if serve, _ := fakeOf(d); serve != nil {
+		if fakeOf(d).serve != nil {
 			out = append(out, string(d))
 		}
 	}

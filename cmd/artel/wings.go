@@ -7,13 +7,14 @@ import (
 
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/gemini"
 	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/provider/responses"
 )
 
 // spoken are the dialects that there are providers for.
 func spoken() []model.Dialect {
-	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Demo}
+	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Gemini, model.Demo}
 }
 
 // wings are the providers of the dialects that go over the network.
@@ -21,5 +22,6 @@ func wings(client *http.Client, blobs blob.Store) map[model.Dialect]model.Provid
 	return map[model.Dialect]model.Provider{
 		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs}),
 		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs}),
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 )
 
 // An Answer writes what a model says in the dialect's form.
@@ -152,7 +153,7 @@ func (w *writer) parts(d model.Delta) []Part {
 		return []Part{{Text: &empty, Thought: s.Thought, ThoughtSignature: s.ThoughtSignature}}
 	case model.CallDelta:
 		p := Part{
-			FunctionCall:     &FunctionCall{ID: string(d.ID), Name: d.Name, Args: arguments(d.Arguments)},
+			FunctionCall:     &FunctionCall{ID: string(d.ID), Name: d.Name, Args: json.RawMessage(provider.SentArguments(d.Arguments))},
 			ThoughtSignature: stateOf(d.Opaque).ThoughtSignature,
 		}
 		if p.ThoughtSignature == "" && w.answer.Sign != nil {

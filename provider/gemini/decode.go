@@ -5,8 +5,6 @@ package gemini
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -294,7 +292,7 @@ func (r *reader) call(p Part) error {
 		d.Name = name
 	}
 	if d.ID == "" {
-		d.ID = newCallID()
+		d.ID = artel.CallID(provider.NewCallID())
 	}
 	if len(d.Arguments) == 0 || string(d.Arguments) == "null" {
 		d.Arguments = json.RawMessage("{}")
@@ -355,11 +353,4 @@ func (r *reader) stopReason() (model.StopReason, error) {
 		return "", r.failures.Broken(text)
 	}
 	return model.StopEnd, nil
-}
-
-// newCallID names a call for models that do not.
-func newCallID() artel.CallID {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return artel.CallID("call_" + hex.EncodeToString(b[:]))
 }

@@ -3,7 +3,6 @@
 package gemini
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -202,7 +201,7 @@ func (e *encoder) model(parts artel.Parts) {
 		case artel.ToolCall:
 			name := wireName(p.Name)
 			e.names[p.ID] = name
-			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: name, Args: arguments(p.Arguments)}}
+			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: name, Args: json.RawMessage(provider.SentArguments(p.Arguments))}}
 			call.ThoughtSignature = stateOf(p.Opaque).ThoughtSignature
 			if call.ThoughtSignature == "" && !called && e.signs {
 				call.ThoughtSignature = skipSignature
@@ -337,21 +336,4 @@ func toolNames(tools []model.ToolSpec) map[string]string {
 		}
 	}
 	return out
-}
-
-// arguments returns a call's arguments as a JSON object. What a model wrote
-// where it should have written one is kept inside.
-func arguments(raw json.RawMessage) json.RawMessage {
-	raw = bytes.TrimSpace(raw)
-	switch {
-	case len(raw) == 0:
-		return json.RawMessage("{}")
-	case raw[0] == '{' && json.Valid(raw):
-		return raw
-	}
-	text := string(raw)
-	if s := ""; json.Unmarshal(raw, &s) == nil {
-		text = s
-	}
-	return marshal(map[string]string{"invalid_arguments": text})
 }

@@ -101,16 +101,10 @@ func (p *Provider) post(ctx context.Context, f provider.Failures, body *provider
 	return provider.Post(ctx, p.http, f, address(f.Service, stream), body, h)
 }
 
-var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`) })
-
 // address returns the URL of a call. The base URL is the root of the host, or
 // ends with the version of the API; without one, v1beta is called. Models are
 // named with or without "models/"; other collections are named whole.
 func address(s model.Service, stream bool) string {
-	base := strings.TrimRight(s.BaseURL, "/")
-	if !version().MatchString(base) {
-		base += "/v1beta"
-	}
 	collection, name, ok := strings.Cut(s.Model, "/")
 	if !ok {
 		collection, name = "models", s.Model
@@ -119,7 +113,7 @@ func address(s model.Service, stream bool) string {
 	if stream {
 		method = "streamGenerateContent?alt=sse"
 	}
-	return base + "/" + url.PathEscape(collection) + "/" + url.PathEscape(name) + ":" + method
+	return model.GeminiBase(s.BaseURL) + "/" + url.PathEscape(collection) + "/" + url.PathEscape(name) + ":" + method
 }
 
 var generation = sync.OnceValue(func() *regexp.Regexp {

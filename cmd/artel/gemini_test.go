@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel/fake"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/model"
+)
+
+// TestGeminiKeyWorksAtOnce takes the path of somebody who has nothing but a key
+// of Google's: the Gemini API is asked for a model, and is sent everything that
+// it takes, natively and signed as it wants it.
+func TestGeminiKeyWorksAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	upstream, err := launch(dir, bareEnvironment(dir), "fake", "gemini", "--addr", "127.0.0.1:0", "--key", "AIza-vendor-secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(upstream.kill)
+	env := with(bareEnvironment(dir), "GEMINI_BASE_URL="+upstream.url, "GEMINI_API_KEY=AIza-vendor-secret")
+	p := serving(t, dir, env)
+
+	var services httpapi.List[httpapi.ServiceView]
+	fetchJSON(t, p.url+"/api/v1/services", &services)
+	s := services.Items[0]
+	if s.ID != "gemini" || s.Model != "gemini-3-fake" || !s.Default || !s.Callable || s.Dialect != "gemini" || s.Sources["context_window"] != model.FromEndpoint {
+		t.Errorf("the first service is %+v", s)
+	}
+	args := []string{"chat", "--server", p.url}
+	for _, sample := range []string{"photo.jpg", "report.pdf", "tone.wav"} {
+		path, err := filepath.Abs(samplePath(sample))
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "-f", path)
+	}
+	out, _, err := verb(t.Context(), dir, env, append(args, "Look at these files and report.")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"`photo.jpg`: JPEG picture, 64 × 48 pixels", "PDF", "`tone.wav`"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the answer lacks %q:\n%s", want, out)
+		}
+	}
+	var asked []fake.Request
+	fetchJSON(t, upstream.url+"/_fake/requests", &asked)
+	if len(asked) < 3 {
+		t.Fatalf("%d requests", len(asked))
+	}
+	signed := false
+	for i, r := range asked {
+		if r.Status != 200 || len(r.Media) != 3 || !strings.HasSuffix(r.Path, "/v1beta/models/gemini-3-fake:streamGenerateContent") {
+			t.Errorf("request %d: %s %d %s, with %d media", i, r.Path, r.Status, r.Error, len(r.Media))
+		}
+		if strings.Contains(string(r.Body), "skip_thought") {
+			t.Errorf("request %d says that a call is not the service's own: %s", i, r.Body)
+		}
+		signed = signed || strings.Contains(string(r.Body), `"thoughtSignature"`)
+	}
+	if !signed {
+		t.Error("no call went back with its signature")
+	}
+}

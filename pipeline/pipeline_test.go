@@ -374,7 +374,7 @@ func TestLimit(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != artel.TooLarge || e.Subject != pipeline.TokenLimiter || !strings.Contains(err.Error(), "a window of 12 less 3") {
 			t.Errorf("got %v", err)
 		}
-		if r.Request != nil || len(r.Record.Processors) != 4 {
+		if r.Request != nil || len(r.Record.Processors) != 5 {
 			t.Errorf("result: %+v", r)
 		}
 	})
@@ -389,7 +389,7 @@ func TestRegistry(t *testing.T) {
 		got = append(got, p.ID)
 	}
 	want := []string{
-		"early", pipeline.SessionLoader, pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.TokenLimiter,
+		"early", pipeline.SessionLoader, pipeline.RegexProcessor, pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.TokenLimiter,
 		pipeline.MergeSystem, pipeline.MergeRoles, pipeline.ConvertSystem, pipeline.EnsureAlternation, pipeline.FirstUser,
 		"late", "later", pipeline.AssetResolver,
 	}

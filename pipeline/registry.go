@@ -84,7 +84,7 @@ const maxProcessorID = 64
 // BuiltIn returns the processors of the product.
 func BuiltIn() []Processor {
 	return slices.Concat(
-		[]Processor{sessionLoader(), transcriptionProcessor(), injectionAssembler(), tokenLimiter()},
+		[]Processor{sessionLoader(), regexProcessor(), transcriptionProcessor(), injectionAssembler(), tokenLimiter()},
 		formatters(),
 		[]Processor{assetResolver()},
 	)

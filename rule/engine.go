@@ -131,6 +131,21 @@ func (s *Set) Empty(stage Stage) bool {
 	return len(s.problems) == 0 && !slices.ContainsFunc(s.rules, func(r placed) bool { return r.at(stage) })
 }
 
+// A Named is a rule with the name that outcomes and problems call it by.
+type Named struct {
+	Name string
+	Rule Rule
+}
+
+// Rules returns the rules that can be used, of both stages, in their order.
+func (s *Set) Rules() []Named {
+	out := make([]Named, len(s.rules))
+	for i, r := range s.rules {
+		out[i] = Named{r.name, r.Rule}
+	}
+	return out
+}
+
 // Problems returns what is wrong with rules whatever the text.
 func (s *Set) Problems() []Problem { return slices.Clone(s.problems) }
 

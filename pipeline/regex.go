@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/rule"
+)
+
+// regexProcessor runs find-and-replace rules over the texts of the history.
+// The rules of the deployment, of the agent (or the model, where the agent has
+// none) and of the user add up; package rule has their meaning and order.
+func regexProcessor() Processor {
+	engine := rule.New()
+	return Processor{
+		ID:          RegexProcessor,
+		Name:        "Find and replace",
+		Description: "Changes the texts of the history by rules, in what is sent alone: what is stored stays as it is.",
+		Priority:    PriorityRegex,
+		Icon:        "🔤",
+		Core:        true,
+		Fields: []Field{
+			{Key: "rules", Label: "Rules", Type: FieldJSON, Placeholder: "none", Check: checkRules("rules")},
+			{Key: "presets", Label: "Presets: lists of rules with a name, a priority and an order", Type: FieldJSON, Placeholder: "none", Check: checkRules("presets")},
+		},
+		Process: func(ctx context.Context, d *Draft) error { return d.replace(ctx, engine) },
+	}
+}
+
+// checkRules refuses what cannot be read as rules. A rule that can be read and
+// not be used is left out of builds, which tell of it.
+func checkRules(key string) func(json.RawMessage) error {
+	return func(value json.RawMessage) error {
+		raw, err := json.Marshal(map[string]json.RawMessage{key: value})
+		if err != nil {
+			return err
+		}
+		_, err = rule.ParseConfig(raw)
+		return err
+	}
+}
+
+// ruled is a text that rules work on, by the places of its message and part.
+type ruled struct{ message, part int }
+
+func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
+	layers, err := d.ruleLayers()
+	if err != nil {
+		return err
+	}
+	set := engine.Compile(layers...)
+	if set.Empty(rule.Request) {
+		return nil
+	}
+	var texts []rule.Text
+	var at []ruled
+	for i, m := range d.Messages {
+		for j, p := range m.Parts {
+			if text, ok := ruledText(p); ok {
+				texts = append(texts, rule.Text{Text: text, Role: m.Role, Depth: len(d.Messages) - 1 - i})
+				at = append(at, ruled{i, j})
+			}
+		}
+	}
+	out, err := set.Apply(ctx, rule.Request, texts, d.ruleMacros())
+	if err != nil {
+		return err
+	}
+	for _, p := range out.Problems {
+		d.Log(Error, "a rule is left out", map[string]any{"rule": artel.Shorten(p.Rule, 80), "because": p.Message})
+	}
+	d.replaced(set, at, texts, out)
+	return nil
+}
+
+// ruleLayers are the rules in the order of their layers.
+func (d *Draft) ruleLayers() ([]rule.Config, error) {
+	layers := make([]rule.Config, 3) // deployment, agent or model, user
+	if _, err := d.ConfigAt(ByDeployment, &layers[0]); err != nil {
+		return nil, err
+	}
+	for _, l := range []SettingLevel{ByModel, ByAgent} {
+		if _, err := d.ConfigAt(l, &layers[1]); err != nil {
+			return nil, err
+		}
+	}
+	if len(bytes.TrimSpace(d.User.Rules)) > 0 {
+		var err error
+		if layers[2], err = rule.ParseConfig(d.User.Rules); err != nil {
+			d.Log(Error, "the user's rules are left out", map[string]any{"because": err.Error()})
+		}
+	}
+	return layers, nil
+}
+
+// ruledText is the text of a part that rules see.
+func ruledText(p artel.Part) (string, bool) {
+	switch p := p.(type) {
+	case artel.Text:
+		return p.Text, true
+	case artel.ToolResult:
+		return p.Content, true
+	}
+	return "", false
+}
+
+// ruleMacros expands the macros in rules. What they do to variables is
+// forgotten: only prompts set them.
+func (d *Draft) ruleMacros() rule.Expander {
+	var x *macro.Expander
+	return func(text string, escape func(string) string) (string, error) {
+		if x == nil {
+			x = macro.New(d.macroContext())
+		}
+		r, err := x.ExpandInto(text, escape)
+		if names := r.Unknown(); len(names) > 0 {
+			d.Log(Warn, "macros of a rule are left as they are", map[string]any{"macros": names, "because": r.Problems[0].Message})
+		}
+		return r.Text, err
+	}
+}
+
+// maxRuleMessages is how many messages that a rule has changed are named.
+const maxRuleMessages = 100
+
+// replaced puts the new texts into the draft, and tells which rule has worked
+// on which messages.
+func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.Outcome) {
+	stability := make(map[string]Stability)
+	for _, r := range set.Rules() {
+		stability[r.Name] = ruleStability(r.Rule)
+	}
+	type work struct {
+		count, last int // messages, and the place of the last one
+		messages    []string
+	}
+	done := make(map[string]*work)
+	var names []string
+	for k, applied := range out.Applied {
+		if len(applied) == 0 {
+			continue
+		}
+		m := &d.Messages[at[k].message]
+		for _, name := range applied {
+			w := done[name]
+			if w == nil {
+				w = &work{last: -1}
+				done[name] = w
+				names = append(names, name)
+			}
+			if w.last != at[k].message {
+				w.last = at[k].message
+				if w.count++; w.count <= maxRuleMessages {
+					w.messages = append(w.messages, m.ID)
+				}
+			}
+			m.Stability = m.Stability.Least(cmp.Or(stability[name], Turn))
+		}
+		if out.Texts[k] == texts[k].Text {
+			continue
+		}
+		m.Parts = slices.Clone(m.Parts)
+		switch p := m.Parts[at[k].part].(type) {
+		case artel.Text:
+			p.Text = out.Texts[k]
+			m.Parts[at[k].part] = p
+		case artel.ToolResult:
+			p.Content = out.Texts[k]
+			m.Parts[at[k].part] = p
+		}
+	}
+	for _, name := range names {
+		d.Log(Info, "a rule found something", map[string]any{"rule": artel.Shorten(name, 80), "count": done[name].count, "messages": done[name].messages})
+	}
+}
+
+// ruleStability is how long the text that a rule makes stays the same. A rule
+// for the newest messages alone lets go of each of them some time.
+func ruleStability(r rule.Rule) Stability {
+	if r.Depth != nil && r.Depth.Max != nil {
+		return Turn
+	}
+	texts := append([]string{r.Replace}, r.Trim...)
+	if r.Expand != "" && r.Expand != rule.ExpandNone {
+		texts = append(texts, r.Find)
+	}
+	return macroStability(strings.Join(texts, "\n"))
+}

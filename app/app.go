@@ -35,6 +35,7 @@ import (
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/rendition"
+	"github.com/artelhq/artel/rule"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/token"
 	"github.com/artelhq/artel/tool"
@@ -192,6 +193,7 @@ type core struct {
 	reload     func(context.Context) error
 	engine     *agent.Engine
 	counter    *token.Counter
+	rules      *rule.Engine
 	contexts   *pipeline.Registry
 	web        *http.Client
 	shown      tool.Shown
@@ -238,7 +240,7 @@ func newCore(c Config) (*core, error) {
 			}
 		}
 	}
-	k.counter = token.NewCounter()
+	k.counter, k.rules = token.NewCounter(), rule.New()
 	if k.contexts, err = pipeline.NewRegistry(k.counter, pipeline.BuiltIn()...); err != nil {
 		return nil, err
 	}

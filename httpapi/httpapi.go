@@ -71,6 +71,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.models()
 	f.mechanisms()
 	f.tokens()
+	f.rules()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")

@@ -54,7 +54,10 @@ POST   /conversations/{cid}/tools/{name}
 POST   /edit
 POST   /files/{ref}/sign
 POST   /gc
+POST   /macros/expand
 POST   /media/detect
+POST   /regex/apply
+POST   /regex/import
 POST   /route
 POST   /runs/{rid}/cancel
 POST   /services/reload
@@ -158,6 +161,9 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
 		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},
 		{"POST", "/media/detect", "/media/detect", png, "200"},
+		{"POST", "/regex/apply", "/regex/apply", `{"text":"a","rules":[{"find":"a","replace":"b"},{"find":"("}]}`, "200"},
+		{"POST", "/macros/expand", "/macros/expand", `{"text":"{{user}} {{nope}} {{setvar::a::1}}"}`, "200"},
+		{"POST", "/regex/import", "/regex/import", `{"findRegex":"a","placement":[1,5],"minDepth":1}`, "200"},
 		{"POST", "/tokens/count", "/tokens/count", `{"text":"a"}`, "200"},
 		{"GET", "/tokens/vocabularies", "/tokens/vocabularies", nil, "200"},
 		{"POST", "/route", "/route", png, "200"},

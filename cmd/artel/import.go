@@ -12,7 +12,7 @@ import (
 
 func importCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import", Short: "Bring in what was exported", Args: usage(cobra.NoArgs),
+		Use: "import", Short: "Bring in what was exported, here or elsewhere", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -37,6 +37,6 @@ The ZIP may have twenty times the server's artifacts.upload_limit.`,
 				w.linef("%s\t%d messages\t%d artifacts\t%d versions\t%s", done.Conversation.ID, done.Messages, done.Artifacts, done.Versions, artel.Shorten(done.Conversation.Title, 60))
 			})
 		},
-	})
+	}, importSillyTavern(g))
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // for zones that people name, where the machine has none
 
 	"github.com/spf13/cobra"
 
@@ -91,7 +92,7 @@ func newRoot() *cobra.Command {
 		serveCommand(&g), chatCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
-		detectCommand(&g), routeCommand(&g), tokensCommand(&g), modelsCommand(&g),
+		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g),
 		gcCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/rule"
+)
+
+// The verbs of this file need no server.
+
+func regexCommand(g *globals) *cobra.Command {
+	var rules, stage, role string
+	var r app.Replacing
+	depth := -1
+	cmd := &cobra.Command{
+		Use: "regex [FILE]", Short: "Try out find-and-replace rules on a text", Args: usage(cobra.MaximumNArgs(1)),
+		Long: `Prints a text file, or what is piped in, as rules change it: those of a file of
+JSON, as the regex-processor is configured with. Which rules have found
+something, and which could not be used, is told beside it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if rules == "" {
+				return usageError{fmt.Errorf("--rules is missing: give a file of rules")}
+			}
+			raw, err := os.ReadFile(rules)
+			if err != nil {
+				return artel.Errorf(artel.Invalid, "regex", rules, "cannot be read: %w", err)
+			}
+			if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") { // a list of rules alone
+				raw = []byte(`{"rules":` + string(raw) + `}`)
+			}
+			if r.Config, err = rule.ParseConfig(raw); err != nil {
+				return err
+			}
+			if r.Text, err = textOf(cmd, args); err != nil {
+				return err
+			}
+			r.Stage, r.Role = rule.Stage(stage), artel.Role(role)
+			if depth >= 0 {
+				r.Depth = &depth
+			}
+			done, err := app.ReplaceOffline(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.print(cmd, httpapi.RegexAppliedOf(done), nil)
+			}
+			for _, p := range done.Problems {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is left out: %s\n", p.Rule, p.Message)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d rules found something: %s\n", len(done.Applied), strings.Join(done.Applied, ", "))
+			_, err = io.WriteString(cmd.OutOrStdout(), done.Text)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&rules, "rules", "", "file of rules, as JSON")
+	flags.StringVar(&stage, "stage", string(rule.Request), "request (what a model is sent) or display (what people see)")
+	flags.StringVar(&role, "role", string(artel.RoleUser), "of the message that the text is from: system, user, assistant or tool")
+	flags.IntVar(&depth, "depth", -1, "how far the message is from the newest one, which is 0; default: the bounds of rules are not looked at")
+	flags.StringVar(&r.User, "user", "", "what the macro user stands for")
+	flags.StringVar(&r.Char, "char", "", "what the macro char stands for")
+	return cmd
+}
+
+func macrosCommand(g *globals) *cobra.Command {
+	var values map[string]string
+	var t httpapi.MacroText
+	var list bool
+	cmd := &cobra.Command{
+		Use: "macros [FILE]", Short: "Expand the macros in a text", Args: usage(cobra.MaximumNArgs(1)),
+		Long: `Expands the macros in a text file, or in what is piped in, as in the prompts of
+agents. --set says what macros stand for (--set user=Ann), --variable what is
+in a variable. --list says which macros there are.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return g.print(cmd, macro.Names(), func(w printer) {
+					for _, name := range macro.Names() {
+						w.line(name)
+					}
+				})
+			}
+			e, err := t.Expanding()
+			if err != nil {
+				return err
+			}
+			for name, value := range values {
+				if !slices.Contains(macro.Values(), name) {
+					return usageError{fmt.Errorf("--set %s: there is no such value; there are %s", name, strings.Join(macro.Values(), ", "))}
+				}
+				e.Values[name] = value
+			}
+			if e.Text, err = textOf(cmd, args); err != nil {
+				return err
+			}
+			x, err := e.Expand()
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.print(cmd, httpapi.MacroExpandedOf(x), nil)
+			}
+			for _, p := range x.Problems {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is left as it is: %s\n", p.Macro, p.Message)
+			}
+			for _, name := range slices.Sorted(maps.Keys(x.Variables)) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is %q\n", name, x.Variables[name])
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), x.Text)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringToStringVar(&values, "set", nil, "what a macro stands for, as user=Ann; more than once")
+	flags.StringToStringVar(&t.Variables, "variable", nil, "what is in a variable, as name=value; more than once")
+	flags.StringVar(&t.Clock, "clock", "", "what time it is, as 2026-01-02T15:04:05Z; default: the time that it is")
+	flags.StringVar(&t.Timezone, "timezone", "", "where, as Europe/Berlin")
+	flags.StringVar(&t.Seed, "seed", "", "of all that is random; default: another one each time")
+	flags.StringVar(&t.ConversationID, "conversation", "", "what the macro pick is stable in")
+	flags.BoolVar(&list, "list", false, "say which macros there are")
+	return cmd
+}
+
+func importSillyTavern(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "sillytavern FILE", Short: "Make rules of regex scripts of SillyTavern", Args: usage(cobra.ExactArgs(1)),
+		Long: `Reads a regex script of SillyTavern, a list of them, or a settings file or
+character card with some, and prints a configuration of the regex-processor.
+Every field that does not do here what it does there is told beside it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := os.ReadFile(args[0])
+			if err != nil {
+				return artel.Errorf(artel.Invalid, "import", args[0], "cannot be read: %w", err)
+			}
+			config, losses, err := app.ImportRules(raw)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return g.print(cmd, httpapi.RegexImportedOf(config, losses), nil)
+			}
+			for _, l := range losses {
+				fmt.Fprintln(cmd.ErrOrStderr(), strings.Join(slices.DeleteFunc([]string{l.Script, l.Field, l.Message}, func(s string) bool { return s == "" }), ": "))
+			}
+			e := json.NewEncoder(cmd.OutOrStdout())
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			return e.Encode(config)
+		},
+	}
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+)
+
+// A Loss is what an import could not represent exactly.
+type Loss struct {
+	Script  string `json:"script"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// FromSillyTavern makes rules of regex scripts of SillyTavern: of one script,
+// a list of them, a settings file or a character card that holds some. known
+// reports whether there is a macro of a name. The losses name every field that
+// does not do here what it does there. What is no such file is of kind
+// Invalid.
+//
+// Scripts become a preset in their order. One with neither of the flags
+// markdownOnly and promptOnly changes there what is stored; here it works in
+// both stages, and what is stored stays.
+func FromSillyTavern(raw []byte, known func(macro string) bool) (Config, []Loss, error) {
+	scripts, err := scriptsIn(raw)
+	if err != nil {
+		return Config{}, nil, artel.Errorf(artel.Invalid, "rule.FromSillyTavern", "file", "%w", err)
+	}
+	if len(scripts) > MaxRules {
+		return Config{}, nil, artel.Errorf(artel.TooLarge, "rule.FromSillyTavern", "file", "%d scripts, and at most %d rules are taken", len(scripts), MaxRules)
+	}
+	p := Preset{Name: "SillyTavern"}
+	var losses []Loss
+	names := make(map[string]bool)
+	for i, fields := range scripts {
+		s := script{fields: fields, known: known}
+		s.rule.ID = unique(s.text("scriptName"), i, names)
+		if s.convert() {
+			p.Rules = append(p.Rules, s.rule)
+		}
+		losses = append(losses, s.losses...)
+	}
+	return Config{Presets: []Preset{p}}, losses, nil
+}
+
+// unique is a name for a rule that no other of the file has.
+func unique(name string, i int, taken map[string]bool) string {
+	if name == "" {
+		name = "script " + strconv.Itoa(i+1)
+	}
+	out := artel.Shorten(name, 100)
+	for n := 2; taken[out]; n++ {
+		out = artel.Shorten(name, 90) + " (" + strconv.Itoa(n) + ")"
+	}
+	taken[out] = true
+	return out
+}
+
+type fields = map[string]json.RawMessage
+
+// scriptsIn finds the scripts in a file.
+func scriptsIn(raw []byte) ([]fields, error) {
+	errNone := fmt.Errorf("no regex scripts in it: want one, a list of them, or a file with regex_scripts")
+	raw = bytes.TrimPrefix(bytes.TrimSpace(raw), []byte("\uFEFF"))
+	if len(raw) == 0 {
+		return nil, errNone
+	}
+	if raw[0] == '[' {
+		var list []fields
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+		for _, f := range list {
+			if f["findRegex"] == nil && f["scriptName"] == nil {
+				return nil, errNone
+			}
+		}
+		return list, nil
+	}
+	var f fields
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	if f["findRegex"] != nil {
+		return []fields{f}, nil
+	}
+	for _, key := range []string{"regex_scripts", "regex", "extension_settings", "extensions", "data"} {
+		if inner := f[key]; inner != nil {
+			if list, err := scriptsIn(inner); err == nil {
+				return list, nil
+			}
+		}
+	}
+	return nil, errNone
+}
+
+// A script is one of SillyTavern while it becomes a rule.
+type script struct {
+	fields fields
+	known  func(string) bool
+	rule   Rule
+	losses []Loss
+}
+
+func (s *script) lose(field, format string, args ...any) {
+	s.losses = append(s.losses, Loss{s.rule.ID, field, fmt.Sprintf(format, args...)})
+}
+
+// read reads a field into dst, a pointer. It is false where the field is absent
+// or null, or of another type, which is a loss.
+func (s *script) read(field string, dst any) bool {
+	raw := s.fields[field]
+	if raw == nil || string(raw) == "null" {
+		return false
+	}
+	if err := json.Unmarshal(raw, dst); err != nil {
+		s.lose(field, "%s is not of the right type and does nothing", artel.Shorten(string(raw), 60))
+		return false
+	}
+	return true
+}
+
+func (s *script) text(field string) (v string) {
+	s.read(field, &v)
+	return v
+}
+
+func (s *script) flag(field string) (v bool) {
+	s.read(field, &v)
+	return v
+}
+
+// convert fills the rule. It is false where there is nothing to do.
+func (s *script) convert() bool {
+	find := s.text("findRegex")
+	if find == "" {
+		s.lose("findRegex", "it is empty: the script does nothing, and no rule is made of it")
+		return false
+	}
+	if s.flag("disabled") {
+		s.rule.Enabled = new(bool)
+	}
+	var trim []string
+	if s.read("trimStrings", &trim) {
+		s.rule.Trim = slices.DeleteFunc(trim, func(t string) bool { return t == "" })
+	}
+	s.substitute()
+	stored := s.stages()
+	s.placement()
+	s.depth(stored)
+	s.pattern(find)
+	for _, text := range append([]string{s.rule.Replace}, s.rule.Trim...) {
+		s.macros(text)
+	}
+	if s.rule.Expand != "" {
+		s.macros(find)
+	}
+	if err := s.rule.check(); err != nil {
+		s.lose("", "the rule is left out of builds: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		if !slices.Contains(scriptFields(), name) {
+			s.lose(name, "the field is not known here and does nothing")
+		}
+	}
+	return true
+}
+
+func scriptFields() []string {
+	return []string{
+		"id", "scriptName", "findRegex", "replaceString", "trimStrings", "placement", "disabled", "markdownOnly", "promptOnly", "runOnEdit",
+		"substituteRegex", "minDepth", "maxDepth",
+	}
+}
+
+// substitute reads how macros in the pattern are expanded: a number, or in
+// older files whether.
+func (s *script) substitute() {
+	raw := s.fields["substituteRegex"]
+	switch string(raw) {
+	case "", "null", "false", "0":
+	case "true", "1":
+		s.rule.Expand = ExpandRaw
+	case "2":
+		s.rule.Expand = ExpandEscaped
+	default:
+		s.lose("substituteRegex", "%s is not known; macros in the pattern are not expanded", artel.Shorten(string(raw), 60))
+	}
+}
+
+// stages reports whether the script changes what is stored.
+func (s *script) stages() (stored bool) {
+	display, prompt := s.flag("markdownOnly"), s.flag("promptOnly")
+	switch {
+	case display && !prompt:
+		s.rule.Stages = []Stage{Display}
+	case prompt && !display:
+		s.rule.Stages = []Stage{Request}
+	case !display:
+		s.lose("promptOnly", "without markdownOnly and promptOnly it changes stored messages; here it works on what is shown and on what is sent, and what is stored stays")
+		if !s.flag("runOnEdit") {
+			s.lose("runOnEdit", "messages that were edited are changed too")
+		}
+		return true
+	}
+	return false
+}
+
+// placement reads what kinds of texts the script is for.
+func (s *script) placement() {
+	var places []int
+	s.read("placement", &places)
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(places))) {
+		what, ok := map[int]string{0: "0 (display, which is markdownOnly now)", 3: "3 (slash commands)", 4: "4 (/sendas)", 5: "5 (world info)", 6: "6 (reasoning)"}[p]
+		switch {
+		case p == 1:
+			s.rule.Roles = append(s.rule.Roles, artel.RoleUser)
+		case p == 2:
+			s.rule.Roles = append(s.rule.Roles, artel.RoleAssistant)
+		case ok:
+			s.lose("placement", "%s has no rules here", what)
+		default:
+			s.lose("placement", "%d is not known", p)
+		}
+	}
+	if len(s.rule.Roles) == 0 {
+		s.lose("placement", "none of its places is known here, so the rule is disabled; give it roles to use it")
+		s.rule.Enabled = new(bool)
+	}
+}
+
+func (s *script) depth(stored bool) {
+	var low, high float64
+	var d Depth
+	if s.read("minDepth", &low) && low > 0 {
+		n := int(min(low, 1e9))
+		d.Min = &n
+	}
+	if s.read("maxDepth", &high) {
+		if high < 0 {
+			s.lose("maxDepth", "a negative bound is none")
+		} else {
+			n := int(min(high, 1e9))
+			d.Max = &n
+		}
+	}
+	if d == (Depth{}) {
+		return
+	}
+	s.rule.Depth = &d
+	if stored {
+		s.lose("minDepth", "depths do not bound there what is changed when it is stored; here they do")
+	}
+}
+
+// pattern turns the pattern and the replacement into ours.
+func (s *script) pattern(find string) {
+	source, flags := scriptPattern(find)
+	if strings.Contains(find, "\n") {
+		s.lose("findRegex", "of a pattern of several lines one line counts there; here all of it does")
+	}
+	groups, names := 0, false
+	if s.rule.Expand == "" || s.rule.Expand == ExpandNone {
+		p, err := compile(source, flags, nil, false)
+		if err != nil {
+			s.lose("findRegex", "%v", err)
+		} else {
+			groups, names = p.groups, len(p.names) > 0
+		}
+	} else {
+		groups = strings.Count(source, "(")
+	}
+	replace := wholeMatch.ReplaceAllString(s.text("replaceString"), "$$0")
+	shift := 0
+	if len(s.rule.Trim) > 0 && wholeGroup.MatchString(replace) {
+		if backReference.MatchString(source) {
+			s.lose("trimStrings", "they are not removed from the whole match, $0 or {{match}}")
+		} else { // a group around it all is trimmed like the others
+			source, shift = "("+source+")", 1
+		}
+	}
+	s.rule.Find = "/" + source + "/" + flags
+	s.rule.Replace = s.template(replace, groups, names, shift)
+}
+
+var (
+	wholeMatch    = regexp.MustCompile(`(?i)\{\{match\}\}`)
+	wholeGroup    = regexp.MustCompile(`\$0+(?:\D|$)`)
+	backReference = regexp.MustCompile(`\\[1-9]`)
+)
+
+// scriptPattern reads a pattern as SillyTavern does: between slashes with
+// flags, else without flags.
+func scriptPattern(find string) (source, flags string) {
+	end := strings.LastIndexByte(find, '/')
+	if !strings.HasPrefix(find, "/") || end < 2 {
+		return find, ""
+	}
+	source, flags = find[1:end], find[end+1:]
+	for i, c := range flags {
+		if !strings.ContainsRune("gimsu", c) || strings.ContainsRune(flags[:i], c) {
+			return find, ""
+		}
+	}
+	return source, flags
+}
+
+// template writes a replacement in our form: groups by two digits, so that no
+// digit behind them counts, and everything else that would have a meaning
+// here as text.
+func (s *script) template(replace string, groups int, names bool, shift int) string {
+	var b strings.Builder
+	for i := 0; i < len(replace); i++ {
+		rest := replace[i:]
+		digits := rest[1:]
+		digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789"))]
+		switch {
+		case rest[0] == '\\':
+			b.WriteString(`\\`)
+		case rest[0] != '$':
+			b.WriteByte(rest[0])
+		case digits != "":
+			i += len(digits)
+			n, err := strconv.Atoi(digits)
+			switch {
+			case n == 0 && shift == 0:
+				b.WriteString("$&")
+			case err != nil || n > groups:
+				s.lose("replaceString", "$%s names no group, so nothing stands there", artel.Shorten(digits, 10))
+			case n+shift > 99:
+				s.lose("replaceString", "$%d is past 99, and left out", n)
+			default:
+				fmt.Fprintf(&b, "$%02d", n+shift)
+			}
+		case names && strings.HasPrefix(rest, "$<") && strings.Contains(rest, ">"):
+			s.lose("replaceString", "$<name> is a group here; older versions write it as it stands")
+			b.WriteByte('$')
+		default:
+			b.WriteString("$$")
+		}
+	}
+	return strings.NewReplacer("<USER>", "{{user}}", "<BOT>", "{{char}}", "<CHAR>", "{{char}}").Replace(b.String())
+}
+
+var macroName = regexp.MustCompile(`\{\{\s*([^\s:{}]+)[^{}]*\}\}`)
+
+// macros tells of macros that are not known here.
+func (s *script) macros(text string) {
+	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
+		if s.known != nil && !s.known(m[1]) {
+			s.lose("replaceString", "the macro %s is not known here and stays as it is", artel.Shorten(m[0], 60))
+		}
+	}
+}

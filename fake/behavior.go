@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 )
 
@@ -38,7 +39,14 @@ func Modes() []Mode {
 // do not.
 type Oddity string
 
-// The oddities, all of them Gemini's.
+// The oddities of Anthropic's API.
+const (
+	Thinking         Oddity = "thinking"          // a thought before the answer, which is signed
+	RedactedThinking Oddity = "redacted_thinking" // a thought before the answer, of which nothing shows
+	PauseTurn        Oddity = "pause_turn"        // a pause after half of the answer
+)
+
+// The oddities of Gemini's.
 const (
 	BlockedPrompt Oddity = "blocked_prompt" // no candidates, and a reason why the prompt was blocked
 	NoCandidates  Oddity = "no_candidates"  // no candidates, and no reason
@@ -57,7 +65,7 @@ type Behavior struct {
 	Oddity Oddity `json:"oddity,omitempty"` // what is odd about the answers, in dialects that have it
 
 	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
-	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in tool messages
+	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in the results of tools
 	Blind     bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
 
@@ -129,21 +137,22 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 }
 
 // alter changes what the model says.
-func (b Behavior) alter(deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
-	switch {
-	case b.Mode == HalfStream && stream:
-		return firstHalf(deltas)
-	case b.Mode == StreamError:
-		return func(yield func(model.Delta, error) bool) {
-			for d, err := range firstHalf(deltas) {
-				if !yield(d, err) || err != nil {
-					return
-				}
-			}
-			yield(nil, errOverloaded)
-		}
+func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
+	if b.Mode != StreamError && (b.Mode != HalfStream || !stream) {
+		return deltas
 	}
-	return deltas
+	return func(yield func(model.Delta, error) bool) {
+		for d, err := range firstHalf(deltas) {
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+		if b.Mode == HalfStream {
+			panic(http.ErrAbortHandler) // net/http's way to break a connection off
+		}
+		status := s.dialect.problem(overloaded, "").status
+		yield(nil, &artel.Error{Kind: artel.Unavailable, Err: &model.CallError{Status: status, Message: "Overloaded"}})
+	}
 }
 
 // firstHalf yields what comes before the end of an answer, texts by half.

@@ -5,8 +5,8 @@
 // the rules of the real API with its own error bodies, record what they were
 // asked, and misbehave on demand.
 //
-// Begin with [OpenAI], which makes a [Server]: an [http.Handler] to serve with
-// net/http or net/http/httptest; official SDKs work with it. Give it a
+// Begin with [OpenAI], [Anthropic] or [Gemini], which make a [Server]: an [http.Handler] to
+// serve with net/http or net/http/httptest; official SDKs work with it. Give it a
 // [Responder], such as the Generate method of any [model.Provider], or none,
 // and it answers with what it received.
 //

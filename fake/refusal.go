@@ -39,12 +39,12 @@ func Refusals() []Refusal {
 	return []Refusal{NoImages, NoProjector, NoFiles, NoListsInTools, NoUserAfterTool, OneImage, SmallImages, SmallRequests, WholeImages, TextOutputs}
 }
 
-// ToolMedia says what becomes of media in tool messages.
+// ToolMedia says what becomes of media in the results of tools.
 type ToolMedia string
 
 // What becomes of them.
 const (
-	ToolMediaRefused ToolMedia = ""      // as by OpenAI's API
+	ToolMediaRefused ToolMedia = ""      // as by the real API: OpenAI's Chat Completions refuses them, others show them
 	ToolMediaSeen    ToolMedia = "seen"  // the model gets them
 	ToolMediaLost    ToolMedia = "blind" // they are taken, and nobody gets them: newer models of OpenAI, templates of vLLM
 	ToolMediaFlat    ToolMedia = "flat"  // the model gets their base64 as text, and it is paid for: some gateways

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -287,12 +286,12 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 		if s.before(b, w, r) {
 			return
 		}
-		deltas := b.alter(charge(s.options.Responder(r.Context(), distorted), tokens), c.stream)
+		deltas := s.alter(b, charge(s.options.Responder(r.Context(), distorted), tokens), c.stream)
 		for name, values := range c.header {
 			w.Header()[name] = values
 		}
 		if c.stream {
-			s.stream(w, c, b, deltas)
+			s.stream(w, c, deltas)
 			return
 		}
 		body, err := c.whole(deltas)
@@ -309,15 +308,10 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 	}
 }
 
-func (s *Server) stream(w http.ResponseWriter, c *call, b Behavior, deltas iter.Seq2[model.Delta, error]) {
+func (s *Server) stream(w http.ResponseWriter, c *call, deltas iter.Seq2[model.Delta, error]) {
 	w.Header().Set("Content-Type", cmp.Or(c.streamType, "text/event-stream; charset=utf-8"))
 	w.Header().Set("Cache-Control", "no-cache")
-	rc := http.NewResponseController(w)
-	_ = c.write(w, rc.Flush, deltas) // an error has been written to the stream, or nobody reads it
-	if b.Mode == HalfStream {
-		_ = rc.Flush()
-		panic(http.ErrAbortHandler) // net/http's way to break a connection off
-	}
+	_ = c.write(w, http.NewResponseController(w).Flush, deltas) // an error has been written to the stream, or nobody reads it
 }
 
 // listing serves GET /models.
@@ -392,6 +386,3 @@ func (s *Server) reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body) // a client that has gone is no concern
 }
-
-// errOverloaded is what a model says that fails in mid-answer.
-var errOverloaded = errors.New("Overloaded")

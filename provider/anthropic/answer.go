@@ -295,8 +295,14 @@ func (u Usage) neutral() artel.Usage {
 	return out
 }
 
+// Paused is the reason of an answer that the service wants to be asked to go on
+// with. Clients never see it: [Provider.Generate] goes on.
+const Paused model.StopReason = "paused"
+
 func stopWord(s model.StopReason) string {
 	switch s {
+	case Paused:
+		return "pause_turn"
 	case model.StopTools:
 		return "tool_use"
 	case model.StopLength:

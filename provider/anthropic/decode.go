@@ -426,7 +426,12 @@ func (r *reader) finish() error {
 	case "":
 		return r.failures.Broken("the stream broke off: it ended without a stop reason")
 	case "pause_turn":
-		for _, b := range r.blocks {
+		for i, b := range r.blocks {
+			if said := b.text.String(); b.block.Type == "text" && i == len(r.blocks)-1 {
+				// The API takes no white space at the end of what it said.
+				b.text.Reset()
+				b.text.WriteString(strings.TrimRight(said, " \t\r\n"))
+			}
 			if b.block.Type != "text" || !blank(b.text.String()) {
 				r.paused = append(r.paused, b.raw())
 			}

@@ -36,7 +36,7 @@ func doors() []door {
 	return []door{
 		{id: "openai", name: "OpenAI", key: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", base: openAIBase, modelVar: "OPENAI_MODEL", model: "gpt-5-mini", dialect: OpenAI},
 		{
-			id: "anthropic", name: "Anthropic", key: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", base: "https://api.anthropic.com",
+			id: "anthropic", name: "Anthropic", key: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", base: anthropicBase,
 			modelVar: "ANTHROPIC_MODEL", model: "claude-sonnet-5", dialect: Anthropic,
 			// Source: "OpenAI SDK compatibility" of the Claude documentation.
 			compatible: &compatible{func(base string) string { return below(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only", ""},
@@ -51,7 +51,10 @@ func doors() []door {
 	}
 }
 
-const openAIBase = "https://api.openai.com/v1"
+const (
+	openAIBase    = "https://api.openai.com/v1"
+	anthropicBase = "https://api.anthropic.com"
+)
 
 // below appends path to base, unless it ends so already.
 func below(base, path string) string {

@@ -72,6 +72,8 @@ func (d Dialect) Carries() []string {
 			"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf",
 			"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave", "audio/mpeg", "audio/mp3",
 		}
+	case Anthropic: // "Vision" and "PDF support" of the API's documentation
+		return []string{"image/png", "image/jpeg", "image/webp", "image/gif", "application/pdf"}
 	case OpenAIResponses: // "File inputs" of the API's documentation
 		const office = "application/vnd.openxmlformats-officedocument."
 		return []string{
@@ -105,6 +107,10 @@ func (s Service) builtIn() Capabilities {
 	}
 	if yes {
 		c.ToolImage, c.ToolFile = known(FromDialect, true), known(FromDialect, true)
+	}
+	if s.Dialect == Anthropic && sameHost(s.BaseURL, anthropicBase) {
+		// Others that speak the dialect have no files, and fetch nothing.
+		c.Transport = known(FromDialect, Transports())
 	}
 	return c
 }

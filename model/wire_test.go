@@ -32,6 +32,9 @@ func TestOnWire(t *testing.T) {
 		{"Gemini", model.Service{Dialect: model.Gemini, Capabilities: file}, map[string]bool{
 			"application/pdf": true, "image/heic": true, "image/gif": false, "image/bmp": false, "application/zip": false, "audio/ogg": true, "video/mp4": true,
 		}},
+		{"Messages", model.Service{Dialect: model.Anthropic, Capabilities: file}, map[string]bool{
+			"application/pdf": true, "image/webp": true, "image/heic": false, "audio/mpeg": false, "text/csv": false,
+		}},
 		{"the demo", model.Service{Dialect: model.Demo, Capabilities: file}, map[string]bool{"application/zip": true}},
 	} {
 		for mediaType, want := range c.admits {

@@ -28,7 +28,7 @@ import (
 // of the rest in words.
 func TestVendorsKeysWorkAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, vendor := range []struct{ id, path string }{{"anthropic", ""}, {"gemini", "/v1beta/openai"}} {
+	for _, vendor := range []struct{ id, path string }{{"gemini", "/v1beta/openai"}} {
 		t.Run(vendor.id, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -140,7 +140,7 @@ services:
     model: fake-1
     apiKey: ${MY_KEY}
 
-  - {id: claude, baseURL: "https://claude.example", model: claude-sonnet-5, dialect: anthropic}
+  - {id: claude, baseURL: "http://127.0.0.1:1", model: claude-sonnet-5, dialect: anthropic}
   - name: nobody
 services_file: more.json
 `, refusing.url)
@@ -152,7 +152,7 @@ services_file: more.json
 	p := serving(t, dir, with(bareEnvironment(dir), "MY_KEY=sk-wrong-key", "GEMINI_API_KEY=sk-other", "GEMINI_BASE_URL=https://generativelanguage.googleapis.com/v1beta/openai"))
 	want := []string{
 		`configuration artel.yaml:3 mine ready not_allowed [mine]`,
-		`configuration artel.yaml:8 claude routing_only dialect_not_spoken [claude]`,
+		`configuration artel.yaml:8 claude ready not_listening [claude]`,
 		`configuration artel.yaml:9  nothing no_id []`,
 		`configuration more.json:2 eyes routing_only no_base_url [eyes]`,
 		`environment OPENAI_API_KEY:0 OpenAI nothing not_set []`,
@@ -183,7 +183,7 @@ services_file: more.json
 	var services httpapi.List[httpapi.ServiceView]
 	fetchJSON(t, p.url+"/api/v1/services", &services)
 	for _, s := range services.Items {
-		if foreign := s.ID == "claude"; foreign != (s.Problem != "") || foreign && s.Callable {
+		if routing := s.ID == "eyes"; s.Problem != "" || s.Callable == routing {
 			t.Errorf("%s: callable %t, problem %q", s.ID, s.Callable, s.Problem)
 		}
 	}

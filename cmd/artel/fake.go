@@ -75,6 +75,8 @@ func fakeOf(d model.Dialect) standIn {
 	switch d {
 	case model.OpenAI, model.OpenAIResponses: // one server has both
 		return standIn{fake.OpenAI, "/v1", []string{"fake-1"}}
+	case model.Anthropic:
+		return standIn{fake.Anthropic, "", []string{"fake-1"}}
 	case model.Gemini:
 		return standIn{fake.Gemini, "", []string{"gemini-3-fake", "gemini-2.5-fake"}} // of two generations
 	}

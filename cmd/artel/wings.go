@@ -7,6 +7,7 @@ import (
 
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/anthropic"
 	"github.com/artelhq/artel/provider/gemini"
 	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/provider/responses"
@@ -14,12 +15,13 @@ import (
 
 // spoken are the dialects that there are providers for.
 func spoken() []model.Dialect {
-	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Gemini, model.Demo}
+	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Anthropic, model.Gemini, model.Demo}
 }
 
 // wings are the providers of the dialects that go over the network.
 func wings(client *http.Client, blobs blob.Store) map[model.Dialect]model.Provider {
 	return map[model.Dialect]model.Provider{
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs}),
 		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs}),
 		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs}),
 		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs}),

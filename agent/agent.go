@@ -63,7 +63,8 @@ type Input struct {
 	Context pipeline.Input
 	// Env is what tools work with; the engine fills in the call.
 	Env tool.Env
-	// Learn is told what refusals have shown about the service; nil: nobody is.
+	// Learn is told what calls have shown about the service: what was refused,
+	// and what tokens it reports of what was counted; nil: nobody is.
 	Learn func([]model.Mark)
 	// Record is told of the request of each model call before that is made, and
 	// of one that could not be built, with the error; nil: nobody is. Its error
@@ -222,6 +223,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		}
 		if a.failed == nil {
 			r.learn(again)
+			r.compare(built, a.finish.Usage)
 		}
 		return a.message, r.settle(a)
 	}

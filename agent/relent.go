@@ -3,6 +3,8 @@
 package agent
 
 import (
+	"slices"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 )
@@ -36,6 +38,17 @@ func (r *run) refuse(digests ...artel.Digest) {
 func (r *run) isRefused(d artel.Digest) bool {
 	before := r.in.Context.Refused
 	return r.refused[d] || before != nil && before(d)
+}
+
+// compare tells how far what was counted is from what the API reported. What
+// media cost is another matter than how text is counted.
+func (r *run) compare(built Built, reported artel.Usage) {
+	if r.in.Learn == nil || slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
+		return
+	}
+	if m, ok := built.Service.Counted(built.Record.Tokens.Total, reported.InputTokens); ok {
+		r.in.Learn([]model.Mark{m})
+	}
 }
 
 // learn tells what was shown by a call that went well after a refusal.

@@ -129,9 +129,13 @@ func (k *core) localeFor(p pipeline.Profile) phrase.Locale {
 	return k.locale
 }
 
-// learn keeps what refusals have shown about the service, for all runs.
+// learn keeps what calls have shown about the service, for all runs.
 func (x *execution) learn(marks []model.Mark) {
 	for _, m := range marks {
+		if m.Ratio > 0 {
+			x.logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
+			continue
+		}
 		x.logger.Warn("a model service refused a call and took it with less; calls go without from now on",
 			"service", x.service.ID, "run", x.run.ID, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
 			"digest", m.Digest, "said", m.Evidence)

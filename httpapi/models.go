@@ -29,6 +29,7 @@ type ServiceView struct {
 	Placement     ServicePlacement          `json:"placement"`
 	Transport     []app.Transport           `json:"transport,omitempty"`
 	Tokenizer     string                    `json:"tokenizer,omitempty"`
+	TokenRatio    float64                   `json:"token_ratio,omitempty" doc:"how many tokens it reports for each that is counted, where that was learned; counts are corrected by it"`
 	ContextWindow int                       `json:"context_window,omitempty"` // tokens
 	MaxOutput     int                       `json:"max_output,omitempty"`     // tokens
 	Tags          []string                  `json:"tags,omitempty"`
@@ -74,6 +75,9 @@ type ServiceMark struct {
 func marksOf(marks []app.Mark) []ServiceMark {
 	var out []ServiceMark
 	for _, m := range marks {
+		if m.Ratio > 0 {
+			continue // it is a fact of its own
+		}
 		out = append(out, ServiceMark{
 			Place: m.Place, MediaType: m.MediaType, Digest: m.Digest, Limit: string(m.Limit), Value: m.Value,
 			OK: m.OK, Source: m.Source, At: m.At, Until: m.Until, Evidence: m.Evidence,
@@ -101,7 +105,7 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 			Side: c.MaxSide.Value, Images: c.MaxImages.Value, Pages: c.MaxPages.Value,
 		},
 		Placement: ServicePlacement{stated(c.ToolImage), stated(c.ToolFile), stated(c.UserAfterTool)},
-		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value,
+		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value, TokenRatio: c.TokenRatio.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
 		Sources: map[string]app.Provenance{}, Marks: marksOf(marks),
 	}
@@ -123,6 +127,7 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 	note("placement.user_after_tool", c.UserAfterTool.Source)
 	note("transport", c.Transport.Source)
 	note("tokenizer", c.Tokenizer.Source)
+	note("token_ratio", c.TokenRatio.Source)
 	note("context_window", c.ContextWindow.Source)
 	note("max_output", c.MaxOutput.Source)
 	return v

@@ -25,6 +25,9 @@ type Capabilities struct {
 	ContextWindow Fact[int]    // tokens; 0: not known
 	MaxOutput     Fact[int]    // tokens; 0: not known
 	Tokenizer     Fact[string] // a vocabulary of package token; "": not known
+	// TokenRatio is how many tokens the endpoint reports for each that is
+	// counted in Tokenizer; 0: not known. See [Service.Counted].
+	TokenRatio Fact[float64]
 
 	ToolImage     Fact[bool]        // tool results may carry images
 	ToolFile      Fact[bool]        // tool results may carry other media
@@ -158,6 +161,7 @@ func (c *Capabilities) take(src Capabilities, counts func(Provenance) bool) {
 	take(&c.ContextWindow, src.ContextWindow, counts)
 	take(&c.MaxOutput, src.MaxOutput, counts)
 	take(&c.Tokenizer, src.Tokenizer, counts)
+	take(&c.TokenRatio, src.TokenRatio, counts)
 	take(&c.ToolImage, src.ToolImage, counts)
 	take(&c.ToolFile, src.ToolFile, counts)
 	take(&c.UserAfterTool, src.UserAfterTool, counts)

@@ -26,6 +26,7 @@ type Mark struct {
 	Digest    artel.Digest `json:"digest,omitempty"`     // the bytes that it is about; empty: all of the type
 	Limit     RefusalClass `json:"limit,omitempty"`      // a class that has a number; empty: none
 	Value     int64        `json:"value,omitempty"`      // of Limit
+	Ratio     float64      `json:"ratio,omitempty"`      // of reported tokens to counted ones, and about nothing else; 0: none
 	OK        bool         `json:"ok"`                   // it was taken, and understood; never of a limit
 	Source    Provenance   `json:"source"`               // FromProbe or FromLearned
 	At        time.Time    `json:"at"`
@@ -54,13 +55,13 @@ const (
 // replaces reports whether m, which is newer, says all that b says: it is about
 // the same, or what was seen to work with a kind as a whole.
 func (m Mark) replaces(b Mark) bool {
-	whole := m.OK && b.Digest == "" && m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && b.Limit == "" && b.MediaType != "" && listed([]string{m.MediaType}, b.MediaType)
+	whole := m.OK && b.Digest == "" && m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && b.Limit == "" && b.Ratio == 0 && b.MediaType != "" && listed([]string{m.MediaType}, b.MediaType)
 	return whole || m.same(b)
 }
 
 // same reports whether b is about what m is about.
 func (m Mark) same(b Mark) bool {
-	return m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && m.MediaType == b.MediaType && m.Digest == b.Digest && m.Limit == b.Limit
+	return m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && m.MediaType == b.MediaType && m.Digest == b.Digest && m.Limit == b.Limit && (m.Ratio == 0) == (b.Ratio == 0)
 }
 
 // maxMarks is how many marks are kept; the oldest go first.
@@ -117,7 +118,7 @@ func NewLedger(o LedgerOptions) *Ledger {
 // sound reports whether m could have been kept by a ledger.
 func (m Mark) sound() bool {
 	probed, learned := m.Source == FromProbe, m.Source == FromLearned
-	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0)
+	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
 }
 
 // Add keeps marks, each in the place of an earlier one about the same thing. A
@@ -208,6 +209,8 @@ func (c Capabilities) under(marks []Mark, force bool) Capabilities {
 			continue // not about the model
 		}
 		switch {
+		case m.Ratio > 0:
+			c.TokenRatio = known(m.Source, m.Ratio)
 		case m.Limit != "":
 			c.bound(m, may)
 		case m.Place == AfterTool:

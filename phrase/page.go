@@ -294,6 +294,7 @@ const (
 	PageFactAfterTool       Key = "page.fact_after_tool"
 	PageFactTransport       Key = "page.fact_transport"
 	PageFactTokenizer       Key = "page.fact_tokenizer"
+	PageFactTokenRatio      Key = "page.fact_token_ratio"
 	PageFactUnknown         Key = "page.fact_unknown"
 	PageNothing             Key = "page.nothing"
 	PageNoLimit             Key = "page.no_limit"

@@ -3,7 +3,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 type meter struct {
 	counter    *token.Counter
 	vocabulary string
+	ratio      float64 // of what the service reports to what is counted; 0: not known
 	model      string
 	dialect    string
 	err        error // the first failure of the counter
@@ -33,13 +33,17 @@ type tally struct {
 	tokens int32
 }
 
-// newMeter counts in a vocabulary; "": the service's.
+// newMeter counts in a vocabulary; "": the service's, corrected by what the
+// service has reported.
 func newMeter(c *token.Counter, s model.Service, v string) *meter {
-	v = cmp.Or(v, s.Capabilities.Tokenizer.Value)
+	ratio := 0.0
+	if v == "" {
+		v, ratio = s.Capabilities.Tokenizer.Value, s.Capabilities.TokenRatio.Value
+	}
 	if !slices.Contains(token.Vocabularies(), v) {
 		v = token.O200k // an estimate for models whose vocabulary is not public
 	}
-	return &meter{counter: c, vocabulary: v, model: s.Model, dialect: string(s.Dialect)}
+	return &meter{counter: c, vocabulary: v, ratio: ratio, model: s.Model, dialect: string(s.Dialect)}
 }
 
 func (m *meter) all(ms []Message) int {
@@ -95,6 +99,9 @@ func (m *meter) text(s string) int {
 	n, err := m.counter.Count(m.vocabulary, s)
 	if err != nil && m.err == nil {
 		m.err = err
+	}
+	if m.ratio > 0 {
+		n = int(math.Ceil(float64(n) * m.ratio))
 	}
 	return n
 }

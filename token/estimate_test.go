@@ -27,7 +27,7 @@ func TestEstimates(t *testing.T) {
 	if err := json.Unmarshal(src, &rows); err != nil {
 		t.Fatal(err)
 	}
-	c := shared()
+	c := token.NewCounter()
 	for _, v := range token.Known() {
 		if v.Exact {
 			if v.Error != 0 {
@@ -57,7 +57,7 @@ func TestEstimates(t *testing.T) {
 // TestEstimatesAreSane: every text has a token, and no more than its base could
 // make of it at the largest factor.
 func TestEstimatesAreSane(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		v := rapid.SampledFrom(token.Known()).Draw(t, "vocabulary").Name

@@ -5,14 +5,10 @@ package token
 import (
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-// loaded returns the one counter of the tests that look inside.
-var loaded = sync.OnceValue(NewCounter)
 
 // naive merges as the algorithm is told: it returns the ends of the tokens.
 func naive(v *table, s string) []int {
@@ -39,7 +35,7 @@ func naive(v *table, s string) []int {
 // TestMerging holds the three ways of merging to the plain one. They cannot be
 // told apart from outside, where only a long piece takes another.
 func TestMerging(t *testing.T) {
-	v, err := loaded().o200k()
+	v, err := o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +72,7 @@ func TestMerging(t *testing.T) {
 // TestWindowsHold: the windows of production do not have to be made larger for
 // anything that is likely, which would take time and memory.
 func TestWindowsHold(t *testing.T) {
-	v, err := loaded().o200k()
+	v, err := o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +88,7 @@ func TestWindowsHold(t *testing.T) {
 
 // TestSeamsAreSeen: windows that are too small to merge rightly report it.
 func TestSeamsAreSeen(t *testing.T) {
-	v, err := loaded().o200k()
+	v, err := o200k()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +99,10 @@ func TestSeamsAreSeen(t *testing.T) {
 }
 
 func TestTablesAreWhole(t *testing.T) {
-	c := loaded()
 	for name, tt := range map[string]struct {
 		load func() (*table, error)
 		want int
-	}{O200k: {c.o200k, 199_998}, Cl100k: {c.cl100k, 100_256}} {
+	}{O200k: {o200k, 199_998}, Cl100k: {cl100k, 100_256}} {
 		v, err := tt.load()
 		if err != nil || v.tokens != tt.want || v.longest != 128 {
 			t.Fatalf("%s: %d tokens of up to %d bytes, %v", name, v.tokens, v.longest, err)

@@ -66,31 +66,26 @@ func Known() []Vocabulary {
 // counting.
 const cacheMin = 64
 
-// A Counter counts tokens. It is safe for concurrent use. Make one per
-// process: a loaded vocabulary takes about twenty megabytes.
+// A Counter counts tokens. It is safe for concurrent use, and should be
+// shared, because it remembers what it has counted.
 type Counter struct {
-	o200k, cl100k func() (*table, error)
-	estimates     map[string]estimate
-	seen          *textCache
+	estimates map[string]estimate
+	seen      *textCache
 }
+
+// The loaded vocabularies, of some ten megabytes each.
+var (
+	o200k  = sync.OnceValues(func() (*table, error) { return newTable(tokenizer.O200kBase, splitO200k) })
+	cl100k = sync.OnceValues(func() (*table, error) { return newTable(tokenizer.Cl100kBase, splitCl100k) })
+)
 
 // NewCounter returns a counter that has loaded nothing yet.
 func NewCounter() *Counter {
-	c := &Counter{
-		o200k:  lazy(tokenizer.O200kBase, splitO200k),
-		cl100k: lazy(tokenizer.Cl100kBase, splitCl100k),
-		seen:   newTextCache(),
-
-		estimates: make(map[string]estimate),
-	}
+	c := &Counter{estimates: make(map[string]estimate), seen: newTextCache()}
 	for _, e := range estimates() {
 		c.estimates[e.name] = e
 	}
 	return c
-}
-
-func lazy(e tokenizer.Encoding, split splitter) func() (*table, error) {
-	return sync.OnceValues(func() (*table, error) { return newTable(e, split) })
 }
 
 // Count returns how many tokens text has. Text that spells a special token is
@@ -107,11 +102,11 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 	if estimated {
 		base = by.base
 	}
-	load := c.o200k
+	load := o200k
 	switch base {
 	case O200k:
 	case Cl100k:
-		load = c.cl100k
+		load = cl100k
 	default:
 		return 0, artel.Errorf(artel.Invalid, "token.Count", artel.Shorten(vocabulary, 60),
 			"unknown vocabulary: want one of %q", Vocabularies())

@@ -23,11 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shared returns the one counter of the tests, because loading takes a while.
-var shared = sync.OnceValue(token.NewCounter)
-
 func TestCount(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	for _, tt := range []struct {
 		vocabulary, text string
 		want             int
@@ -52,7 +49,7 @@ func TestCount(t *testing.T) {
 }
 
 func TestUnknownVocabulary(t *testing.T) {
-	_, err := shared().Count("p50k_base", "x")
+	_, err := token.NewCounter().Count("p50k_base", "x")
 	if !errors.Is(err, artel.Invalid) {
 		t.Fatalf("error %v, want kind invalid", err)
 	}
@@ -64,7 +61,7 @@ func TestUnknownVocabulary(t *testing.T) {
 }
 
 func TestInvalidUTF8(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	for _, v := range []string{token.O200k, token.Cl100k} {
 		// The three bytes of a cut character are one replacement, as in tiktoken.
 		cut, err := c.Count(v, strings.Repeat("x\xf0\x9f\x98 ", 9))
@@ -90,7 +87,7 @@ var deviation = regexp.MustCompile(`\x7f|[\r\n][\t\v\f \x{85}\x{a0}\x{1680}\x{20
 
 // TestEqualsLibrary holds counts, whether fresh or remembered, to the library.
 func TestEqualsLibrary(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	for v, e := range map[string]tokenizer.Encoding{token.O200k: tokenizer.O200kBase, token.Cl100k: tokenizer.Cl100kBase} {
 		codec, err := tokenizer.Get(e)
 		if err != nil {
@@ -130,7 +127,7 @@ func TestEqualsTiktoken(t *testing.T) {
 	if err := json.Unmarshal(src, &rows); err != nil {
 		t.Fatal(err)
 	}
-	c := shared()
+	c := token.NewCounter()
 	for _, row := range rows {
 		for i, v := range []string{token.O200k, token.Cl100k} {
 			if n, err := c.Count(v, row[0].(string)); err != nil || float64(n) != row[i+1] {
@@ -147,7 +144,7 @@ func TestEqualsTiktoken(t *testing.T) {
 // counts them, and white space, where the library's time grows with the square
 // of the length, in proportion.
 func TestLongTexts(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +168,7 @@ func TestLongTexts(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	c := shared()
+	c := token.NewCounter()
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
@@ -190,7 +187,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func FuzzCount(f *testing.F) {
-	c := shared()
+	c := token.NewCounter()
 	f.Add("hello <|endoftext|> 世界\xff")
 	f.Add(strings.Repeat(" \n", 200))
 	f.Fuzz(func(t *testing.T, text string) {
@@ -212,7 +209,7 @@ func BenchmarkCount(b *testing.B) {
 		"chinese": "工件系统保存智能体写下的一切内容，并把每个版本交给合适的模型阅读；名称不会改变。",
 		"code":    "\tfor i, r := range s {\n\t\tif r == '\\n' { // a line ends\n\t\t\tlines = append(lines, s[start:i+1])\n\t\t}\n\t}\n",
 	}
-	c := shared()
+	c := token.NewCounter()
 	for name, text := range texts {
 		for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
 			body := strings.Repeat(text, size/len(text)+1)

@@ -121,6 +121,9 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 	add(phrase.PageFactWindow, known.ContextWindow.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.ContextWindow.Value)}))
 	add(phrase.PageFactOutput, known.MaxOutput.Source, l.Say(phrase.PageTokens, map[string]any{"Number": tokens(known.MaxOutput.Value)}))
 	add(phrase.PageFactTokenizer, known.Tokenizer.Source, known.Tokenizer.Value)
+	if known.TokenRatio.Source != "" {
+		add(phrase.PageFactTokenRatio, known.TokenRatio.Source, strconv.FormatFloat(known.TokenRatio.Value, 'f', -1, 64))
+	}
 	limit := func(n int64, text string) string {
 		if n == 0 { // somebody says that there is none
 			return say(phrase.PageNoLimit)

@@ -41,6 +41,9 @@ type Probe struct {
 func marksOf(marks []app.Mark, l phrase.Locale) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range slices.Backward(marks) {
+		if m.Ratio > 0 {
+			continue // it stands among the facts
+		}
 		shown := Mark{OK: m.OK, Source: provenanceName(m.Source), At: m.At, Until: m.Until.Local().Format(time.DateOnly), Evidence: m.Evidence}
 		switch {
 		case m.Limit == "item_bytes" || m.Limit == "request_bytes":

@@ -68,6 +68,7 @@ func showService(w printer, v httpapi.ServiceView) {
 		{"context_window", itoa(v.ContextWindow)},
 		{"max_output", itoa(v.MaxOutput)},
 		{"tokenizer", v.Tokenizer},
+		{"token_ratio", strconv.FormatFloat(v.TokenRatio, 'f', -1, 64)},
 		{"limits.item_bytes", bound(v.Limits.ItemBytes, phrase.Size)},
 		{"limits.request_bytes", bound(v.Limits.RequestBytes, phrase.Size)},
 		{"limits.side", bound(v.Limits.Side, itoa)},

@@ -136,3 +136,15 @@ func read(t *testing.T, b *provider.Body) string {
 	}
 	return string(all)
 }
+
+// TestCarries: what package model says that the wire carries, it does.
+func TestCarries(t *testing.T) {
+	t.Parallel()
+	for _, mediaType := range model.Gemini.Carries() {
+		m := artel.Media{Ref: artel.BlobRef(artel.NewDigest([32]byte{1})), MediaType: mediaType}
+		r := &model.Request{Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{m}}}}
+		if _, err := gemini.Encode(r, empty{}); err != nil {
+			t.Errorf("%s: %v", mediaType, err)
+		}
+	}
+}

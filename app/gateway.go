@@ -29,6 +29,7 @@ type Gateway struct {
 	*core
 	caller *model.Caller
 	keys   *keyring
+	states *states
 	repair bool
 }
 
@@ -45,7 +46,7 @@ const gatewayPatience = 5 * time.Second
 func newGateway(k *core, c Config) *Gateway {
 	o := c.Options.Caller
 	o.MaxWait = gatewayPatience
-	return &Gateway{core: k, caller: k.caller.Sharing(o), keys: newKeyring(c.Gateway.Keys, k.now), repair: !c.Gateway.NoRepair}
+	return &Gateway{core: k, caller: k.caller.Sharing(o), keys: newKeyring(c.Gateway.Keys, k.now), states: newStates(), repair: !c.Gateway.NoRepair}
 }
 
 // Caller makes the gateway's calls. It shares the limits of services with runs,

@@ -30,7 +30,10 @@ import (
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/anthropic"
+	"github.com/artelhq/artel/provider/gemini"
 	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/provider/responses"
 	"github.com/artelhq/artel/store/sqlite"
 )
 
@@ -89,8 +92,15 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	t.Cleanup(up.Close)
 	services := []model.Service{
 		{ID: "chat", Dialect: model.OpenAI, BaseURL: up.URL + "/v1", Model: "upstream-model", APIKey: "sk-upstream-key", Capabilities: sees()},
-		{ID: "other", Dialect: model.Anthropic, BaseURL: up.URL, Model: "other-model", Capabilities: sees()},
+		{ID: "other", Dialect: model.Demo, BaseURL: up.URL, Model: "other-model", Capabilities: sees()},
 		{ID: "text", Dialect: model.OpenAI, BaseURL: up.URL + "/v1", Model: "text-model", Capabilities: model.TextOnly()},
+		{ID: "messages", Dialect: model.Anthropic, BaseURL: up.URL, Model: "claude-test", APIKey: "sk-upstream-key", Capabilities: sees()},
+		{ID: "responses", Dialect: model.OpenAIResponses, BaseURL: up.URL + "/v1", Model: "gpt-test", APIKey: "sk-upstream-key", Capabilities: sees()},
+		{ID: "gemini", Dialect: model.Gemini, BaseURL: up.URL, Model: "gemini-3-test", APIKey: "sk-upstream-key", Capabilities: sees()},
+	}
+	for i := range services[3:] {
+		services[3+i].Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromDialect}
+		services[3+i].Capabilities.ToolFile = model.Fact[bool]{Value: true, Source: model.FromDialect}
 	}
 	services[1].Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromDialect}
 	var s setup
@@ -104,21 +114,32 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	b.registry = model.NewRegistry(services, "chat")
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
-	chat := openai.New(openai.Options{Client: client, Blobs: b.blobs})
+	providers := map[model.Dialect]model.Provider{
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs}),
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: b.blobs}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: b.blobs}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: b.blobs}),
+		model.Demo:            b,
+	}
 	log := slog.New(slog.DiscardHandler)
 	config := app.Config{
 		Store: db, Blobs: b.blobs, Bell: event.NewBell(), Services: b.registry,
-		Providers: map[model.Dialect]model.Provider{model.OpenAI: chat, model.Anthropic: b},
-		Gateway:   s.options,
-		Options:   app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
+		Providers: providers, Gateway: s.options,
+		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
 	}
 	config.Files.Shown.Characters = s.shown
 	if b.app, err = app.New(config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.app.Close(context.Background()) })
+	forwarders := map[model.Dialect]provider.Forwarder{}
+	for d, p := range providers {
+		if f, ok := p.(provider.Forwarder); ok {
+			forwarders[d] = f
+		}
+	}
 	g := httptest.NewServer(gateway.New(b.app, gateway.Options{
-		Forwarders: map[model.Dialect]provider.Forwarder{model.OpenAI: chat}, Log: log,
+		Forwarders: forwarders, Log: log,
 		Tell: func(e gateway.Entry) {
 			b.mu.Lock()
 			b.entries = append(b.entries, e)
@@ -216,8 +237,10 @@ func (b *bench) did() []string {
 // picture is a PNG of some size, other for each n.
 func picture(side int, n uint8) []byte {
 	img := image.NewGray(image.Rect(0, 0, side, side))
+	noise := uint32(n)
 	for i := range img.Pix {
-		img.Pix[i] = uint8(i) ^ n
+		noise = noise*1664525 + 1013904223
+		img.Pix[i] = uint8(noise >> 24)
 	}
 	img.SetGray(0, 0, color.Gray{n})
 	var out bytes.Buffer

@@ -29,10 +29,12 @@ type chat struct{}
 
 func (chat) name() model.Dialect { return model.OpenAI }
 
+func (chat) address(*http.Request) (head, bool) { return head{}, false }
+
 func (chat) payloads(path []string) provider.Payload { return openai.Payloads(path) }
 
 func (chat) scan(text string) layout {
-	var l layout
+	l := layout{flat: true}
 	gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
 		e := element{span: at(m)}
 		var content, id gjson.Result
@@ -93,7 +95,7 @@ func chatMedium(part gjson.Result) (medium, bool) {
 	var slot gjson.Result
 	switch part.Get("type").String() {
 	case "image_url":
-		slot, m.image = part.Get("image_url.url"), true
+		slot, m.holds = part.Get("image_url.url"), artel.KindImage
 	case "input_audio":
 		slot = part.Get("input_audio.data")
 		m.declared = "audio/wav"
@@ -109,6 +111,8 @@ func chatMedium(part gjson.Result) (medium, bool) {
 	m.slot, m.value = at(slot), slot.String()
 	return m, slot.Type == gjson.String
 }
+
+func (chat) own(text string) string { return text }
 
 func (chat) text(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 
@@ -141,11 +145,18 @@ func dataHead(m artel.Media) string {
 	return "data:application/octet-stream;base64,"
 }
 
+func (c chat) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.id || at.declared != "" || at.holds != "" && at.holds != m.Kind || at.holds == "" && m.MediaType != "application/pdf" {
+		return edit{}, false
+	}
+	return edit{at.slot, `"` + add(dataHead(m)) + `"`}, true
+}
+
 func (c chat) fill(text string, r result, with *string, parts []string) []edit {
 	return fillContent(text, r, with, parts, c.text)
 }
 
-// fillContent is [form.fill] for dialects whose results are a string or a list of
+// fillContent is [places.fill] for dialects whose results are a string or a list of
 // parts.
 func fillContent(text string, r result, with *string, parts []string, textPart func(string) string) []edit {
 	switch {
@@ -188,7 +199,7 @@ func (c chat) join(text string, e element, parts []string) []edit {
 	return joinContent(text, e, parts, c.text)
 }
 
-// joinContent is [form.join] for dialects whose contents are a string or a list
+// joinContent is [places.join] for dialects whose contents are a string or a list
 // of parts.
 func joinContent(text string, e element, parts []string, textPart func(string) string) []edit {
 	content := e.content.of(text)
@@ -252,7 +263,7 @@ func (chat) refuse(f *fault) []byte {
 	return e.MarshalBody()
 }
 
-func (c chat) broken(f *fault) []byte {
+func (c chat) broken(f *fault, _, _ []byte) []byte {
 	return append(append([]byte("data: "), c.refuse(f)...), "\n\n"...)
 }
 
@@ -278,7 +289,12 @@ func (chat) whole(body []byte) (artel.Usage, bool) {
 	return chatUsage(body), true
 }
 
-func (chat) usage(data []byte) artel.Usage { return chatUsage(data) }
+func (chat) usage(data []byte, before artel.Usage) artel.Usage {
+	if u := chatUsage(data); u.Calls > 0 {
+		return u
+	}
+	return before
+}
 
 func chatUsage(data []byte) artel.Usage {
 	u := gjson.GetBytes(data, "usage")
@@ -304,16 +320,25 @@ func (c chatCall) answer(name string) openai.Answer {
 	}
 }
 
-func (c chatCall) whole(name string, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+func (c chatCall) whole(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
 	resp, err := c.answer(name).Whole(deltas)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(resp)
+	return marshal(resp)
 }
 
-func (c chatCall) stream(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+func (c chatCall) stream(name string, _ artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return c.answer(name).Stream(w, flush, deltas)
+}
+
+// marshal writes JSON without escaping HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
 func randomID() string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"net/http"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -18,16 +19,23 @@ import (
 type dialect interface {
 	reading
 	speaking
-	form
+	parts
+	places
 }
 
 // reading is how requests of a dialect are understood.
 type reading interface {
 	name() model.Dialect
+	// address reads what the address of a request says of it; false: its body
+	// says it.
+	address(r *http.Request) (head, bool)
 	// payloads is the dialect's [provider.Rule].
 	payloads(path []string) provider.Payload
 	// scan finds what the rules are about, in JSON that is valid.
 	scan(text string) layout
+	// own returns the JSON of a request without what services of other dialects
+	// have left in it for themselves, and this one would refuse.
+	own(text string) string
 	// decode reads a request that was lifted, whose payloads are no longer looked
 	// at. The error is a *fault for what the client did wrong.
 	decode(ctx context.Context, r io.Reader) (call, error)
@@ -38,31 +46,35 @@ type call interface {
 	// neutral is the request without its dialect, a new one each time.
 	neutral() *model.Request
 	// whole is the answer that is not streamed, of a model by the name that the
-	// client used.
-	whole(name string, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
+	// client used. by is the service whose reasoning it is.
+	whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
 	// stream writes the answer as events; an error among the deltas is told as
 	// the dialect does, and returned.
-	stream(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
+	stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }
 
 // speaking is how answers of a dialect are told and understood.
 type speaking interface {
 	// refuse is the body of an error.
 	refuse(f *fault) []byte
-	// broken is the event that ends a stream which cannot go on.
-	broken(f *fault) []byte
+	// broken is what ends a stream that cannot go on; first and last are the
+	// first and the last event of it.
+	broken(f *fault, first, last []byte) []byte
 	// sees looks at one event of a stream.
 	sees(event []byte) verdict
 	// whole looks at an answer that is not streamed. It is false where that is
 	// an error.
 	whole(body []byte) (artel.Usage, bool)
-	// usage reads the data of an event for which verdict said so.
-	usage(data []byte) artel.Usage
+	// usage reads the data of an event for which verdict said so; before is what
+	// is known from events before it.
+	usage(data []byte, before artel.Usage) artel.Usage
 }
 
 // A verdict is what an event of a stream means.
 type verdict struct {
 	ended  bool // it is the last of a stream that is whole
+	final  bool // it may be the last: the stream may end after it
+	erred  bool // it tells an error, and more of that may follow
 	failed bool // it tells an error, and nothing follows
 	usage  bool // it says how many tokens there were
 }
@@ -83,4 +95,19 @@ func dataOf(event []byte) []byte {
 		all = append(append(bytes.Clone(all), '\n'), rest...)
 	}
 	return bytes.TrimSpace(all)
+}
+
+// nameOf is the name of an event; empty: it has none.
+func nameOf(event []byte) string {
+	for line := range bytes.Lines(event) {
+		if rest, ok := bytes.CutPrefix(line, []byte("event:")); ok {
+			return string(bytes.TrimSpace(rest))
+		}
+	}
+	return ""
+}
+
+// pieces streams an answer where a client wants no events.
+type pieces interface {
+	pieces(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }

@@ -167,6 +167,9 @@ func (x *exchange) read(ctx context.Context) error {
 	if ok {
 		h, ok = readHead(x.text)
 	}
+	if from, said := x.d.address(x.r); said {
+		h = from
+	}
 	if !ok {
 		return invalid("We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent was not valid JSON.")
 	}
@@ -191,7 +194,7 @@ func (x *exchange) ask(ctx context.Context, s model.Service) error {
 	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
 	var again model.Relenting
 	refused := map[artel.Digest]bool{}
-	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() {
+	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.listed {
 		return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepare(ctx, f, s, refused) })
 	}
 	return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.translate(ctx, s, refused) })
@@ -278,11 +281,7 @@ func (x *exchange) mend(ctx context.Context) error {
 		if did == "" {
 			continue
 		}
-		if m.image && found.Kind == artel.KindImage && !m.id {
-			edits = append(edits, edit{m.slot, `"` + x.add(found)(dataHead(found)) + `"`})
-		} else {
-			edits = append(edits, edit{m.part, x.d.media(found, m.result >= 0, x.add(found))})
-		}
+		edits = append(edits, x.replace(m, found))
 		x.change(Change{Did: did, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
 	}
 	more, err := x.mendResults(ctx, &l)
@@ -291,6 +290,14 @@ func (x *exchange) mend(ctx context.Context) error {
 	}
 	x.text = apply(x.text, append(edits, more...))
 	return nil
+}
+
+// replace is the edit that puts media into the place of others.
+func (x *exchange) replace(m medium, with artel.Media) edit {
+	if e, ok := x.d.swap(m, with, x.add(with)); ok {
+		return e
+	}
+	return edit{m.part, x.d.media(with, m.result >= 0, x.add(with))}
 }
 
 func callOf(l layout, m medium) artel.CallID {

@@ -111,3 +111,7 @@ func noModel(name string) *fault {
 func invalid(format string, args ...any) *fault {
 	return &fault{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
+
+func notAllowed(r *http.Request) *fault {
+	return &fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + artel.Shorten(r.URL.Path, 200)}
+}

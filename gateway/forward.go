@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,10 @@ func (x *exchange) prepare(ctx context.Context, f provider.Forwarder, s model.Se
 	if err != nil {
 		return prepared{}, err
 	}
-	body := x.lifting.Body([]byte(named(text, s)), x.passage.Blobs())
+	if len(x.head.models) > 0 {
+		text = named(text, s)
+	}
+	body := x.lifting.Body([]byte(text), x.passage.Blobs())
 	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, f, s, body) }}, nil
 }
 
@@ -74,13 +78,7 @@ const wholeLimit = 1 << 20
 func (x *exchange) open(ctx context.Context, f provider.Forwarder, s model.Service, body *provider.Body, silence time.Duration) (*answer, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	a := &answer{failures: provider.Failures{Op: "gateway.Forward", Service: s}, quiet: newQuiet(silence, cancel)}
-	header := http.Header{}
-	for name, values := range x.r.Header {
-		if forwarded(name) {
-			header[name] = values
-		}
-	}
-	resp, err := f.Forward(call, s, body, x.head.stream, header)
+	resp, err := f.Forward(call, s, body, x.head.stream, x.onward())
 	if err != nil {
 		err = a.quiet.blame(ctx, a.failures, err)
 		a.quiet.stop()
@@ -97,6 +95,17 @@ func (x *exchange) open(ctx context.Context, f provider.Forwarder, s model.Servi
 		return nil, err
 	}
 	return a, nil
+}
+
+// onward are the headers of the client that go on to the service.
+func (x *exchange) onward() http.Header {
+	header := http.Header{}
+	for name, values := range x.r.Header {
+		if forwarded(name) {
+			header[name] = values
+		}
+	}
+	return header
 }
 
 // forwarded reports whether a header of a client is the service's business.
@@ -125,7 +134,7 @@ func (x *exchange) openStream(ctx context.Context, a *answer) error {
 	if err != nil {
 		return x.torn(ctx, a, err)
 	}
-	if v := x.d.sees(event); v.failed {
+	if v := x.d.sees(event); v.failed || v.erred {
 		return a.failures.Reported(dataOf(event))
 	}
 	if data := dataOf(event); len(data) > 0 && data[0] == '{' && !gjson.ValidBytes(data) {
@@ -248,12 +257,13 @@ func (x *exchange) relay(a *answer) error {
 	x.told = true
 	rc := http.NewResponseController(x.w)
 	event, err := a.first, error(nil)
+	first, last := bytes.Clone(event), []byte(nil)
+	final, reported := false, error(nil)
 	for {
 		v := x.d.sees(event)
+		final, last = final || v.final, append(last[:0], event...)
 		if v.usage {
-			if u := x.d.usage(dataOf(event)); u != (artel.Usage{}) {
-				x.entry.Usage = u
-			}
+			x.entry.Usage = x.d.usage(dataOf(event), x.entry.Usage)
 		}
 		n, werr := x.w.Write(event)
 		x.entry.BytesOut += int64(n)
@@ -266,13 +276,22 @@ func (x *exchange) relay(a *answer) error {
 			return clientGone(werr)
 		case v.failed:
 			return a.failures.Reported(dataOf(event))
+		case v.erred:
+			reported = a.failures.Reported(dataOf(event))
 		case v.ended:
 			a.quiet.limit(restTime)
 			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again
 			return nil
 		}
-		if event, err = a.events.next(); err != nil {
-			return x.breakOff(x.torn(x.r.Context(), a, err), rc)
+		event, err = a.events.next()
+		switch {
+		case err == nil:
+		case reported != nil:
+			return reported
+		case final && errors.Is(err, io.EOF):
+			return nil
+		default:
+			return x.breakOff(x.torn(x.r.Context(), a, err), rc, first, last)
 		}
 	}
 }
@@ -281,11 +300,11 @@ func (x *exchange) relay(a *answer) error {
 const restTime = 250 * time.Millisecond
 
 // breakOff ends a stream with an error.
-func (x *exchange) breakOff(err error, rc *http.ResponseController) error {
+func (x *exchange) breakOff(err error, rc *http.ResponseController, first, last []byte) error {
 	if gone(x.r.Context()) {
 		return err
 	}
-	n, _ := x.w.Write(x.d.broken(faultOf(err))) // a client that has gone is no concern
+	n, _ := x.w.Write(x.d.broken(faultOf(err), first, last)) // a client that has gone is no concern
 	x.entry.BytesOut += int64(n)
 	_ = rc.Flush()
 	return err

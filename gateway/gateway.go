@@ -34,6 +34,8 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/anthropic"
+	"github.com/artelhq/artel/provider/gemini"
 )
 
 // Options are what a gateway works with beside the application.
@@ -111,26 +113,64 @@ func Serves(path string) bool {
 
 // ServeHTTP implements [http.Handler].
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch path := r.URL.Path; {
+	path := r.URL.Path
+	if rest, ok := strings.CutPrefix(path, "/v1beta/"); ok {
+		s.gemini(w, r, rest)
+		return
+	}
+	d := spoken(r)
+	switch {
 	case path == "/v1/chat/completions":
 		s.generate(w, r, chat{})
+	case path == "/v1/responses":
+		s.generate(w, r, items{})
+	case path == "/v1/responses/input_tokens":
+		s.countTokens(w, r, items{}, func(n int) any { return map[string]any{"object": "response.input_tokens", "input_tokens": n} })
+	case path == "/v1/messages":
+		s.generate(w, r, messages{})
+	case path == "/v1/messages/count_tokens":
+		s.countTokens(w, r, messages{}, func(n int) any { return map[string]int{"input_tokens": n} })
 	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
-		s.models(w, r, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
+		s.models(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
 	default:
-		x := s.begin(w, r, spoken(r))
-		x.finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(path, 200) + ")"})
+		s.nothing(w, r, d)
 	}
 }
 
-// spoken is the dialect of a request whose path says nothing.
-func spoken(*http.Request) dialect { return chat{} }
+// gemini serves what lies under /v1beta.
+func (s *server) gemini(w http.ResponseWriter, r *http.Request, path string) {
+	d := generateContent{}
+	_, method, ok := gemini.Target(r.URL.Path)
+	switch {
+	case ok && (method == "generateContent" || method == "streamGenerateContent"):
+		s.generate(w, r, d)
+	case ok && method == "countTokens":
+		s.countTokens(w, r, d, func(n int) any { return map[string]int{"totalTokens": n} })
+	case !ok && (path == "models" || strings.HasPrefix(path, "models/")):
+		s.models(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "models"), "/"))
+	default:
+		s.nothing(w, r, d)
+	}
+}
+
+func (s *server) nothing(w http.ResponseWriter, r *http.Request, d dialect) {
+	s.begin(w, r, d).finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"})
+}
+
+// spoken is the dialect of a request under /v1 whose path says nothing.
+func spoken(r *http.Request) dialect {
+	if r.Header.Get(anthropic.VersionHeader) != "" {
+		return messages{}
+	}
+	return chat{}
+}
 
 // generate answers a request for an answer of a model.
 func (s *server) generate(w http.ResponseWriter, r *http.Request, d dialect) {
 	x := s.begin(w, r, d)
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		x.finish(&fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path})
+		x.finish(notAllowed(r))
 		return
 	}
 	x.finish(x.run())

@@ -49,7 +49,9 @@ func TestStream(t *testing.T) {
 		for _, line := range strings.Split(strings.TrimSpace(body), "\n\n") {
 			var chunk struct {
 				Choices []struct{ Delta struct{ Content string } }
-				Usage   *struct{ Completion_tokens int }
+				Usage   *struct {
+					Output int `json:"completion_tokens"`
+				}
 			}
 			data := strings.TrimPrefix(line, "data: ")
 			if data == "[DONE]" {
@@ -62,7 +64,7 @@ func TestStream(t *testing.T) {
 				text += c.Delta.Content
 			}
 			if chunk.Usage != nil {
-				usage = chunk.Usage.Completion_tokens
+				usage = chunk.Usage.Output
 			}
 		}
 		if !strings.Contains(text, "1 user: text: hi") || usage == 0 {

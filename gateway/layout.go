@@ -18,6 +18,8 @@ type layout struct {
 	elements []element // messages, or whatever the conversation is a list of
 	media    []medium  // in the order of the request
 	results  []result  // of tools, likewise
+	flat     bool      // results without media are strings, which every service of the dialect takes
+	apart    bool      // results hold text in one place and media in another
 }
 
 // An element is one of the conversation's list.
@@ -26,19 +28,21 @@ type element struct {
 	role    artel.Role
 	calls   bool // an assistant's that calls tools
 	content span // the JSON of its content; empty: it has none
-	result  bool // it holds results of tools, and nothing else
+	result  bool // it holds results of tools
+	inside  int  // where parts come that follow the results in it; 0: they need an element of their own
 }
 
 // A medium is a place for media.
 type medium struct {
 	part     span   // the part, an object, in a list of parts
-	slot     span   // the string with the payload, the address or the id, with its quotes
-	value    string // what the string says
+	slot     span   // what [parts.swap] replaces
+	value    string // the payload's mark, the address or the id
 	id       bool   // it is the id of a file
+	keyed    bool   // slot begins with its key
 	declared string // media type, as the request says it; may be empty
 	filename string
-	image    bool // the part takes pictures alone
-	result   int  // index of the result that it is in; -1: it stands in a message
+	holds    artel.MediaKind // the kind that the part takes; empty: others too
+	result   int             // index of the result that it is in; -1: it stands in a message
 	element  int
 }
 
@@ -48,23 +52,31 @@ type result struct {
 	content span   // the JSON value that models read
 	texts   []span // the strings of text in it
 	list    bool   // content is a list of parts
+	extra   span   // the list of media beside the content, where the dialect has one
+	member  span   // that list with its key and a comma
 	element int
 }
 
-// A form writes parts as a dialect has them. What it returns is JSON.
-type form interface {
+// parts writes the parts of a dialect. What it returns is JSON.
+type parts interface {
 	// text is a part of text in a message.
 	text(s string) string
 	// media is a part in a message, or with inTool in the result of a tool. Its
 	// payload is the mark that add returns for what comes before the base64.
 	media(m artel.Media, inTool bool, add func(head string) string) string
-	// fill is the edit that gives a result its text, in the place of the one
-	// that it has, and parts behind it.
+	// swap is the edit that puts other media into a part that is there, and
+	// leaves the rest of it; false: the part cannot hold them.
+	swap(at medium, m artel.Media, add func(head string) string) (edit, bool)
+}
+
+// places says where things stand in the requests of a dialect.
+type places interface {
+	// fill gives a result its text, in the place of the one that it has, and parts
+	// behind it.
 	fill(text string, r result, with *string, parts []string) []edit
-	// carrier is an element with parts that stood in results of tools, or
-	// follow parts in front of the content of the next one.
+	// carrier is an element with parts that stood in results of tools.
 	carrier(parts []string) string
-	// join is the edit that puts parts before all else in an element.
+	// join puts parts before all else in an element; nil: it cannot.
 	join(text string, e element, parts []string) []edit
 	// bridge is what the assistant says between results of tools and a user.
 	bridge() string
@@ -90,6 +102,7 @@ type head struct {
 	model  string
 	models []span // the values under that key: clients may repeat it
 	stream bool
+	listed bool // the stream is to be a JSON list, and no events
 }
 
 // readHead reads the outer level. It is false where the text is no object.

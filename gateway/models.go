@@ -12,35 +12,35 @@ import (
 )
 
 // models lists the services that the key may use, or describes one.
-func (s *server) models(w http.ResponseWriter, r *http.Request, id string) {
-	x := s.begin(w, r, spoken(r))
+func (s *server) models(w http.ResponseWriter, r *http.Request, d dialect, id string) {
+	x := s.begin(w, r, d)
 	x.finish(x.list(id))
 }
 
 func (x *exchange) list(id string) error {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		x.w.Header().Set("Allow", "GET, HEAD")
-		return &fault{status: http.StatusMethodNotAllowed, message: "Not allowed to " + x.r.Method + " on " + x.r.URL.Path}
+		return notAllowed(x.r)
 	}
 	leave, err := x.admit()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx := x.r.Context()
+	all := x.app.Services(x.r.Context(), x.key)
 	if id != "" {
-		for _, s := range x.app.Services(ctx, x.key) {
+		for _, s := range all {
 			if string(s.ID) == id {
-				return x.reply(chatModel(s))
+				return x.reply(entryOf(x.d, s))
 			}
 		}
 		return noModel(id)
 	}
-	entries := []modelEntry{}
-	for _, s := range x.app.Services(ctx, x.key) {
-		entries = append(entries, chatModel(s))
+	entries := make([]any, 0, len(all))
+	for _, s := range all {
+		entries = append(entries, entryOf(x.d, s))
 	}
-	return x.reply(map[string]any{"object": "list", "data": entries})
+	return x.reply(listOf(x.d, all, entries))
 }
 
 func (x *exchange) reply(v any) error {
@@ -48,6 +48,11 @@ func (x *exchange) reply(v any) error {
 	if err != nil {
 		return artel.Errorf(artel.Internal, "gateway", x.entry.Endpoint, "%w", err)
 	}
+	return x.write(body)
+}
+
+// write answers with JSON.
+func (x *exchange) write(body []byte) error {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.told = true
@@ -87,4 +92,59 @@ func chatModel(s model.Service) modelEntry {
 		e.Architecture.Input = append(e.Architecture.Input, word)
 	}
 	return e
+}
+
+// entryOf describes a service as a dialect describes models.
+func entryOf(d dialect, s model.Service) any {
+	switch d.name() {
+	case model.Anthropic:
+		return anthropicModel(s)
+	case model.Gemini:
+		return geminiModel(s)
+	}
+	return chatModel(s)
+}
+
+// listOf is the list of entries.
+func listOf(d dialect, all []model.Service, entries []any) any {
+	switch d.name() {
+	case model.Anthropic:
+		out := map[string]any{"data": entries, "has_more": false, "first_id": nil, "last_id": nil}
+		if n := len(all); n > 0 {
+			out["first_id"], out["last_id"] = all[0].ID, all[n-1].ID
+		}
+		return out
+	case model.Gemini:
+		return map[string]any{"models": entries}
+	}
+	return map[string]any{"object": "list", "data": entries}
+}
+
+// anthropicModel is an element of GET /v1/models of Anthropic.
+func anthropicModel(s model.Service) any {
+	c := s.OnWire().Capabilities
+	supports := func(yes bool) map[string]bool { return map[string]bool{"supported": yes} }
+	out := map[string]any{
+		"type": "model", "id": s.ID, "display_name": s.Name, "created_at": "1970-01-01T00:00:00Z", // nobody knows
+		"capabilities": map[string]any{
+			"image_input": supports(c.Takes(artel.CanVision, "image/png")), "pdf_input": supports(c.Takes(artel.CanFile, "application/pdf")),
+		},
+	}
+	if n := c.ContextWindow.Value; n > 0 {
+		out["max_input_tokens"] = n
+	}
+	if n := c.MaxOutput.Value; n > 0 {
+		out["max_tokens"] = n
+	}
+	return out
+}
+
+// geminiModel is an element of GET /v1beta/models of Gemini.
+func geminiModel(s model.Service) any {
+	c := s.OnWire().Capabilities
+	return map[string]any{
+		"name": "models/" + string(s.ID), "baseModelId": s.ID, "version": "1", "displayName": s.Name, "description": s.Description,
+		"inputTokenLimit": c.ContextWindow.Value, "outputTokenLimit": c.MaxOutput.Value,
+		"supportedGenerationMethods": []string{"generateContent", "countTokens"},
+	}
 }

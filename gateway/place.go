@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -17,6 +18,7 @@ import (
 type placing struct {
 	x       *exchange
 	s       model.Service
+	text    string
 	l       layout
 	edits   []edit
 	carried map[int][]string        // parts that go after the group of results that ends with an element
@@ -29,8 +31,9 @@ type placing struct {
 // stand where it takes them. Where there is nothing to do it is what the client
 // wrote.
 func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *placing, error) {
+	text := x.d.own(x.text)
 	p := &placing{
-		x: x, s: s, l: x.d.scan(x.text), carried: map[int][]string{}, seen: map[artel.Digest]string{},
+		x: x, s: s, text: text, l: x.d.scan(text), carried: map[int][]string{}, seen: map[artel.Digest]string{},
 		request: &model.Request{Service: s},
 	}
 	order, moved := p.order()
@@ -42,7 +45,7 @@ func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel
 	if moved {
 		l.order = order
 	}
-	return arrange(x.text, l, p.edits), p, nil
+	return arrange(text, l, p.edits), p, nil
 }
 
 func spansOf(es []element) []span {
@@ -127,7 +130,7 @@ func (p *placing) message(m medium, was artel.Media, s app.Settled) {
 	case s.Media == nil:
 		p.edits = append(p.edits, edit{m.part, p.x.d.text(s.Text)})
 	case s.Media.Ref.Digest != was.Ref.Digest:
-		p.edits = append(p.edits, edit{m.part, p.x.d.media(*s.Media, false, p.x.add(*s.Media))})
+		p.edits = append(p.edits, p.x.replace(m, *s.Media))
 	}
 	if s.Media != nil {
 		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{*s.Media}})
@@ -139,14 +142,11 @@ func (p *placing) message(m medium, was artel.Media, s app.Settled) {
 func (p *placing) result(r result, places []medium, all []artel.Media, settled []app.Settled) {
 	from := ", from tool call " + string(r.call)
 	inside := artel.ToolResult{CallID: r.call}
-	var texts, kept []string
+	var texts []string
 	var edits []edit
-	flat := true // no media stays
-	for i, s := range settled {
-		if s.Media != nil && p.s.Capabilities.ToolTakes(s.Media.MediaType) {
-			flat = false
-		}
-		_ = i
+	flat := p.l.flat // no media stays
+	for _, s := range settled {
+		flat = flat && (s.Media == nil || !p.s.Capabilities.ToolTakes(s.Media.MediaType))
 	}
 	for i, s := range settled {
 		switch {
@@ -158,7 +158,7 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 		case p.s.Capabilities.ToolTakes(s.Media.MediaType):
 			p.note(s, all[i], model.InTool, r.call)
 			if s.Media.Ref.Digest != all[i].Ref.Digest {
-				edits = append(edits, edit{places[i].part, p.x.d.media(*s.Media, true, p.x.add(*s.Media))})
+				edits = append(edits, p.x.replace(places[i], *s.Media))
 			}
 		default:
 			p.note(s, all[i], model.AfterTool, r.call)
@@ -172,29 +172,60 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 			}
 			edits = append(edits, edit{places[i].part, p.x.d.text(label)})
 		}
-		kept = append(kept, "")
 		inside.Parts = append(inside.Parts, *s.Media)
 	}
 	if len(inside.Parts) > 0 {
 		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleTool, Parts: artel.Parts{inside}})
 	}
-	if !flat {
+	switch {
+	case p.l.apart:
+		p.apart(r, places, settled, texts)
+		return
+	case !flat:
 		p.edits = append(p.edits, edits...)
 		return
 	}
 	// The text that is left is a string, which every service takes.
 	var said []string
 	for _, s := range r.texts {
-		if t := textOf(p.x.text, s); t != "" {
+		if t := textOf(p.text, s); t != "" {
 			said = append(said, t)
 		}
 	}
 	said = append(said, texts...)
-	if len(said) == 0 && len(kept) > 0 {
+	if len(said) == 0 && len(inside.Parts) > 0 {
 		said = append(said, resultFollows)
 	}
 	text := joinTexts(said)
-	p.edits = append(p.edits, p.x.d.fill(p.x.text, r, &text, nil)...)
+	p.edits = append(p.edits, p.x.d.fill(p.text, r, &text, nil)...)
+}
+
+// apart settles the media of a result that stand in a list of their own: what
+// does not stay there goes, and texts in the place of media follow the results.
+func (p *placing) apart(r result, places []medium, settled []app.Settled, texts []string) {
+	var kept []string
+	changed := false
+	for i, s := range settled {
+		if s.Media == nil || !p.s.Capabilities.ToolTakes(s.Media.MediaType) {
+			changed = true
+			continue
+		}
+		part := places[i].part.of(p.text)
+		if known, _ := p.x.lifting.Find(places[i].value); known.Digest != s.Media.Ref.Digest {
+			part, changed = p.x.d.media(*s.Media, true, p.x.add(*s.Media)), true
+		}
+		kept = append(kept, part)
+	}
+	switch {
+	case !changed:
+	case len(kept) == 0:
+		p.edits = append(p.edits, edit{r.member, ""})
+	default:
+		p.edits = append(p.edits, edit{r.extra, "[" + strings.Join(kept, ",") + "]"})
+	}
+	for _, t := range texts {
+		p.carried[r.element] = append(p.carried[r.element], p.x.d.text("from tool call "+string(r.call)+": "+t))
+	}
 }
 
 // resultFollows is what is left of a result that was media alone, as
@@ -238,6 +269,10 @@ func (p *placing) carry(order []int) map[int]string {
 			continue
 		}
 		// The group of results ends here.
+		if es[i].inside > 0 && len(waiting) > 0 {
+			p.edits = append(p.edits, edit{span{es[i].inside, es[i].inside}, "," + strings.Join(waiting, ",")})
+			waiting = nil
+		}
 		next := element{}
 		if place+1 < len(order) {
 			next = es[order[place+1]]
@@ -250,7 +285,7 @@ func (p *placing) carry(order []int) map[int]string {
 			continue
 		}
 		if joined := []edit(nil); user {
-			if joined = p.x.d.join(p.x.text, next, slices.Clone(waiting)); joined != nil {
+			if joined = p.x.d.join(p.text, next, slices.Clone(waiting)); joined != nil {
 				p.edits = append(p.edits, joined...)
 				waiting = nil
 				continue

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -26,6 +25,7 @@ func (x *exchange) translate(ctx context.Context, s model.Service, refused map[a
 	}
 	r := x.call.neutral()
 	r.Service = s
+	x.passage.Recall(ctx, r)
 	changes, err := x.settle(ctx, r, refused)
 	if err != nil {
 		return prepared{}, err
@@ -142,8 +142,11 @@ func (x *exchange) converse(ctx context.Context, r *model.Request) error {
 				yield(nil, errors.New(faultOf(err).message))
 				return
 			}
-			if f, end := d.(model.Finish); end {
-				x.entry.Usage = f.Usage
+			switch d := d.(type) {
+			case model.CallDelta:
+				x.passage.Remember(ctx, r.Service.ID, artel.ToolCall(d))
+			case model.Finish:
+				x.entry.Usage = d.Usage
 			}
 			if !yield(d, nil) {
 				return
@@ -154,36 +157,39 @@ func (x *exchange) converse(ctx context.Context, r *model.Request) error {
 	if x.head.stream {
 		return x.tell(deltas, &failed)
 	}
-	body, err := x.call.whole(x.head.model, deltas)
+	body, err := x.call.whole(x.head.model, r.Service.ID, deltas)
 	if failed != nil {
 		return failed
 	}
 	if err != nil {
 		return artel.Errorf(artel.Unavailable, "gateway", string(r.Service.ID), "%w", err)
 	}
-	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.told = true
-	n, err := x.w.Write(body)
-	x.entry.BytesOut += int64(n)
-	return clientGone(err)
+	return x.write(body)
 }
 
 // tell streams an answer.
 func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) error {
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
+	if x.head.listed {
+		h.Set("Content-Type", "application/json")
+	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
 	x.told = true
 	out := &counted{w: x.w, n: &x.entry.BytesOut}
 	rc := http.NewResponseController(x.w)
-	err := x.call.stream(x.head.model, out, func() error {
+	flush := func() error {
 		_ = rc.SetWriteDeadline(deadline(sse.WriteTimeout)) // not every connection has one
 		return rc.Flush()
-	}, deltas)
+	}
+	var err error
+	if p, ok := x.call.(pieces); ok && x.head.listed {
+		err = p.pieces(x.head.model, out, flush, deltas)
+	} else {
+		err = x.call.stream(x.head.model, x.entry.Service, out, flush, deltas)
+	}
 	switch {
 	case *failed != nil:
 		return *failed
@@ -191,7 +197,7 @@ func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) err
 		return clientGone(out.err)
 	case err != nil:
 		// The answer ended without saying so; that is an error, and no end.
-		return x.breakOff(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc)
+		return x.breakOff(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc, nil, nil)
 	}
 	return nil
 }

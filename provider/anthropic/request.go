@@ -19,7 +19,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, payloads, o)
+	lifting, err := provider.Lift(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, Refused(http.StatusRequestEntityTooLarge, "Request exceeds the maximum size")
@@ -59,10 +59,10 @@ func wanted(kind string) string {
 	return "string"
 }
 
-// payloads is the dialect's [provider.Rule]: the data of base64 sources,
+// Payloads is the dialect's [provider.Rule]: the data of base64 sources,
 // wherever blocks stand in messages. Arguments of tools are none of its
 // business, whatever they look like.
-func payloads(path []string) provider.Payload {
+func Payloads(path []string) provider.Payload {
 	n := len(path)
 	if n < 6 || path[0] != "messages" || path[n-1] != "data" || path[n-2] != "source" {
 		return provider.NoPayload

@@ -14,8 +14,9 @@ import (
 // signature, has no place of its own in an item. It travels as the item's
 // encrypted content, which clients hand back untouched.
 
-// carriedState begins such content; JSON in base64 follows.
-const carriedState = "artel1."
+// StatePrefix begins such content; JSON in base64 follows. No service of this
+// dialect takes it for its own.
+const StatePrefix = "artel1."
 
 // carried is what it holds.
 type carried struct {
@@ -28,11 +29,11 @@ func wrap(c carried) string {
 	if err != nil { // no JSON
 		return ""
 	}
-	return carriedState + base64.RawURLEncoding.EncodeToString(b)
+	return StatePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
 func unwrap(encrypted string) (c carried, ok bool) {
-	text, ok := strings.CutPrefix(encrypted, carriedState)
+	text, ok := strings.CutPrefix(encrypted, StatePrefix)
 	if !ok {
 		return c, false
 	}

@@ -23,7 +23,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, payloads, o)
+	lifting, err := provider.Lift(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, large("", "The request is too large: "+err.Error()+".")
@@ -56,8 +56,8 @@ func large(at, message string) *APIError {
 // Encrypted reports whether the state of the reasoning was asked for.
 func (r *Request) Encrypted() bool { return slices.Contains(r.Include, encryptedReasoning) }
 
-// payloads is the dialect's [provider.Rule].
-func payloads(path []string) provider.Payload {
+// Payloads is the dialect's [provider.Rule].
+func Payloads(path []string) provider.Payload {
 	if len(path) < 3 || path[0] != "input" {
 		return provider.NoPayload
 	}

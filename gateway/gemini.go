@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/gemini"
+)
+
+// generateContent is Gemini's dialect.
+type generateContent struct{}
+
+func (generateContent) name() model.Dialect { return model.Gemini }
+
+func (generateContent) address(r *http.Request) (head, bool) {
+	name, method, _ := gemini.Target(r.URL.Path)
+	stream := method == "streamGenerateContent"
+	return head{model: name, stream: stream, listed: stream && r.URL.Query().Get("alt") != "sse"}, true
+}
+
+// wrapped is the field that a request stands in when its tokens are to be
+// counted.
+const wrapped = "generateContentRequest"
+
+func (generateContent) payloads(path []string) provider.Payload {
+	if len(path) > 0 && path[0] == wrapped {
+		path = path[1:]
+	}
+	return gemini.Payloads(path)
+}
+
+// field returns a member of an object under either of its names.
+func field(v gjson.Result, camel, snake string) gjson.Result {
+	if f := v.Get(camel); f.Exists() {
+		return f
+	}
+	return v.Get(snake)
+}
+
+func (generateContent) scan(text string) layout {
+	l := layout{apart: true}
+	gjson.Get(text, "contents").ForEach(func(_, c gjson.Result) bool {
+		if !c.IsObject() {
+			return true
+		}
+		n := len(l.elements)
+		e := element{span: at(c), role: artel.RoleUser}
+		if c.Get("role").String() == "model" {
+			e.role = artel.RoleAssistant
+		}
+		parts := c.Get("parts")
+		if parts.IsArray() {
+			e.content = at(parts)
+			parts.ForEach(func(_, p gjson.Result) bool {
+				if field(p, "functionCall", "function_call").Exists() {
+					e.calls = e.role == artel.RoleAssistant
+				}
+				if f := field(p, "functionResponse", "function_response"); f.IsObject() {
+					e.result = true
+					l.results = append(l.results, geminiResult(&l, text, f, n))
+				}
+				if x, ok := geminiMedium(text, p); ok {
+					x.result, x.element = -1, n
+					l.media = append(l.media, x)
+				}
+				return true
+			})
+		}
+		l.elements = append(l.elements, e)
+		return true
+	})
+	return l
+}
+
+func geminiResult(l *layout, text string, f gjson.Result, n int) result {
+	r := result{call: artel.CallID(f.Get("id").String()), element: n}
+	if r.call == "" {
+		r.call = artel.CallID(f.Get("name").String())
+	}
+	f.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "response":
+			r.content = at(value)
+			r.texts = stringsIn(value, nil)
+		case "parts":
+			if !value.IsArray() {
+				return true
+			}
+			r.extra, r.member = at(value), memberAt(text, key, value)
+			value.ForEach(func(_, p gjson.Result) bool {
+				if x, ok := geminiMedium(text, p); ok {
+					x.result, x.element = len(l.results), n
+					l.media = append(l.media, x)
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return r
+}
+
+// stringsIn returns where the strings of a value are, at any depth.
+func stringsIn(v gjson.Result, found []span) []span {
+	switch {
+	case v.Type == gjson.String:
+		return append(found, at(v))
+	case v.IsObject(), v.IsArray():
+		v.ForEach(func(_, inner gjson.Result) bool {
+			found = stringsIn(inner, found)
+			return true
+		})
+	}
+	return found
+}
+
+// memberAt is a member of an object with a comma.
+func memberAt(text string, key, value gjson.Result) span {
+	return withComma(text, span{key.Index, at(value).to})
+}
+
+// withComma is a member or an element with one of the commas beside it.
+func withComma(text string, s span) span {
+	if rest := strings.TrimLeft(text[s.to:], " \t\r\n"); strings.HasPrefix(rest, ",") {
+		s.to = len(text) - len(rest) + 1
+		return s
+	}
+	if before := strings.TrimRight(text[:s.from], " \t\r\n"); strings.HasSuffix(before, ",") {
+		s.from = len(before) - 1
+	}
+	return s
+}
+
+func geminiMedium(text string, p gjson.Result) (medium, bool) {
+	m := medium{part: at(p)}
+	if d := field(p, "inlineData", "inline_data"); d.IsObject() {
+		m.slot, m.value = at(d), d.Get("data").String()
+		m.declared, m.filename = field(d, "mimeType", "mime_type").String(), field(d, "displayName", "display_name").String()
+		return m, true
+	}
+	found := false
+	p.ForEach(func(key, value gjson.Result) bool {
+		if k := key.String(); (k == "fileData" || k == "file_data") && value.IsObject() {
+			m.slot, m.keyed, found = span{key.Index, at(value).to}, true, true
+			m.value, m.declared = field(value, "fileUri", "file_uri").String(), field(value, "mimeType", "mime_type").String()
+		}
+		return true
+	})
+	return m, found
+}
+
+func (generateContent) own(text string) string { return text }
+
+func (generateContent) text(s string) string { return `{"text":` + quote(s) + `}` }
+
+func (generateContent) media(m artel.Media, _ bool, add func(string) string) string {
+	return `{"inlineData":` + inlineData(m, add) + `}`
+}
+
+func inlineData(m artel.Media, add func(string) string) string {
+	return `{"mimeType":` + quote(m.MediaType) + `,"data":"` + add("") + `"}`
+}
+
+func (generateContent) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.keyed {
+		return edit{at.slot, `"inlineData":` + inlineData(m, add)}, true
+	}
+	return edit{at.slot, inlineData(m, add)}, true
+}
+
+// fill gives a result more media; its text is changed where it stands.
+func (generateContent) fill(text string, r result, _ *string, parts []string) []edit {
+	switch {
+	case len(parts) == 0:
+		return nil
+	case r.extra.to > 0:
+		return []edit{{span{r.extra.to - 1, r.extra.to - 1}, joined(r.extra.of(text), parts, false)}}
+	}
+	return []edit{{span{r.content.to, r.content.to}, `,"parts":[` + strings.Join(parts, ",") + `]`}}
+}
+
+func (generateContent) carrier(parts []string) string {
+	return `{"role":"user","parts":[` + strings.Join(parts, ",") + `]}`
+}
+
+func (generateContent) join(text string, e element, parts []string) []edit {
+	if e.content.to == 0 {
+		return nil
+	}
+	return []edit{{span{e.content.from + 1, e.content.from + 1}, joined(e.content.of(text), parts, true)}}
+}
+
+func (d generateContent) bridge() string {
+	return `{"role":"model","parts":[` + d.text(provider.Bridge) + `]}`
+}
+
+func (generateContent) decode(ctx context.Context, r io.Reader) (call, error) {
+	req, err := gemini.Decode(ctx, r, provider.DecodeOptions{})
+	if err != nil {
+		if e, ok := errors.AsType[*gemini.APIError](err); ok {
+			return nil, &fault{status: e.Code, message: e.Message}
+		}
+		return nil, err
+	}
+	if len(req.Contents) == 0 {
+		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
+	}
+	return geminiCall{req}, nil
+}
+
+func (generateContent) refuse(f *fault) []byte {
+	return gemini.Fail(f.status, "%s", f.message).MarshalBody()
+}
+
+func (d generateContent) broken(f *fault, _, _ []byte) []byte {
+	return append(append([]byte("data: "), d.refuse(f)...), "\r\n\r\n"...)
+}
+
+func (generateContent) sees(event []byte) verdict {
+	data := dataOf(event)
+	v := verdict{usage: bytes.Contains(data, []byte(`"usageMetadata"`))}
+	if bytes.Contains(data, []byte(`"error"`)) && gjson.GetBytes(data, "error.code").Exists() {
+		v.failed = true
+	}
+	if bytes.Contains(data, []byte(`"finishReason"`)) || bytes.Contains(data, []byte(`"blockReason"`)) {
+		v.final = gjson.GetBytes(data, "candidates.0.finishReason").String() != "" || gjson.GetBytes(data, "promptFeedback.blockReason").Exists()
+	}
+	return v
+}
+
+func (d generateContent) whole(body []byte) (artel.Usage, bool) {
+	if gjson.GetBytes(body, "error").Exists() {
+		return artel.Usage{}, false
+	}
+	return d.usage(body, artel.Usage{}), true
+}
+
+func (generateContent) usage(data []byte, before artel.Usage) artel.Usage {
+	u := gjson.GetBytes(data, "usageMetadata")
+	if !u.IsObject() {
+		return before
+	}
+	thought := u.Get("thoughtsTokenCount").Int()
+	return artel.Usage{
+		Calls: 1, InputTokens: u.Get("promptTokenCount").Int() + u.Get("toolUsePromptTokenCount").Int(),
+		OutputTokens: u.Get("candidatesTokenCount").Int() + thought,
+		CachedTokens: u.Get("cachedContentTokenCount").Int(), ThoughtTokens: thought,
+	}
+}
+
+// geminiCall is a request that was decoded.
+type geminiCall struct{ req *gemini.Request }
+
+func (c geminiCall) neutral() *model.Request { return c.req.Neutral() }
+
+func (c geminiCall) whole(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+	resp, err := gemini.Answer{ID: randomID(), Model: name}.Whole(deltas)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(resp)
+}
+
+func (c geminiCall) stream(name string, _ artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	return gemini.Answer{ID: randomID(), Model: name}.Stream(w, flush, deltas)
+}
+
+// pieces is an answer that is streamed as a JSON list.
+func (c geminiCall) pieces(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	return gemini.Answer{ID: randomID(), Model: name}.StreamList(w, flush, deltas)
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/anthropic"
+)
+
+// messages is Anthropic's Messages dialect.
+type messages struct{}
+
+func (messages) name() model.Dialect { return model.Anthropic }
+
+func (messages) address(*http.Request) (head, bool) { return head{}, false }
+
+func (messages) payloads(path []string) provider.Payload { return anthropic.Payloads(path) }
+
+func (messages) scan(text string) layout {
+	var l layout
+	gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
+		n := len(l.elements)
+		e := element{span: at(m), role: artel.Role(m.Get("role").String())}
+		content := m.Get("content")
+		if content.Exists() {
+			e.content = at(content)
+		}
+		if content.IsArray() {
+			content.ForEach(func(_, block gjson.Result) bool {
+				switch block.Get("type").String() {
+				case "tool_use":
+					e.calls = e.role == artel.RoleAssistant
+				case "tool_result":
+					e.result, e.inside = true, at(block).to
+					l.results = append(l.results, messagesResult(&l, block, n))
+				default:
+					if x, ok := messagesMedium(block); ok {
+						x.result, x.element = -1, n
+						l.media = append(l.media, x)
+					}
+				}
+				return true
+			})
+		}
+		l.elements = append(l.elements, e)
+		return true
+	})
+	return l
+}
+
+func messagesResult(l *layout, block gjson.Result, n int) result {
+	content := block.Get("content")
+	r := result{call: artel.CallID(block.Get("tool_use_id").String()), element: n, content: at(content), list: content.IsArray()}
+	switch {
+	case content.Type == gjson.String:
+		r.texts = []span{at(content)}
+	case content.IsArray():
+		content.ForEach(func(_, part gjson.Result) bool {
+			if t := part.Get("text"); t.Type == gjson.String && part.Get("type").String() == "text" {
+				r.texts = append(r.texts, at(t))
+			}
+			if x, ok := messagesMedium(part); ok {
+				x.result, x.element = len(l.results), n
+				l.media = append(l.media, x)
+			}
+			return true
+		})
+	}
+	return r
+}
+
+func messagesMedium(block gjson.Result) (medium, bool) {
+	m := medium{part: at(block), filename: block.Get("title").String()}
+	switch block.Get("type").String() {
+	case "image":
+		m.holds = artel.KindImage
+	case "document":
+		m.holds = artel.KindDocument
+	default:
+		return m, false
+	}
+	source := block.Get("source")
+	m.slot = at(source)
+	switch source.Get("type").String() {
+	case "base64":
+		m.value, m.declared = source.Get("data").String(), source.Get("media_type").String()
+	case "url":
+		m.value = source.Get("url").String()
+	case "file":
+		m.value, m.id = source.Get("file_id").String(), true
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// own leaves out thinking that no service of this dialect has signed. Where it
+// is all of a message, it stays as text, since none may be empty.
+func (messages) own(text string) string {
+	if !strings.Contains(text, anthropic.SignaturePrefix) {
+		return text
+	}
+	for {
+		var foreign gjson.Result
+		alone := false
+		gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
+			content := m.Get("content")
+			if !content.IsArray() {
+				return true
+			}
+			content.ForEach(func(_, block gjson.Result) bool {
+				if block.Get("type").String() == "thinking" && strings.HasPrefix(block.Get("signature").String(), anthropic.SignaturePrefix) {
+					foreign, alone = block, content.Get("#").Int() == 1
+				}
+				return !foreign.Exists()
+			})
+			return !foreign.Exists()
+		})
+		switch {
+		case !foreign.Exists():
+			return text
+		case alone:
+			said := foreign.Get("thinking").String()
+			if strings.TrimSpace(said) == "" {
+				said = "(thinking)"
+			}
+			text = apply(text, []edit{{at(foreign), messages{}.text(said)}})
+		default:
+			text = apply(text, []edit{{withComma(text, at(foreign)), ""}})
+		}
+	}
+}
+
+func (messages) text(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
+
+func (messages) media(m artel.Media, _ bool, add func(string) string) string {
+	if m.Kind == artel.KindImage {
+		return `{"type":"image","source":` + base64Source(m, add) + `}`
+	}
+	title := ""
+	if m.Filename != "" {
+		title = `,"title":` + quote(m.Filename)
+	}
+	return `{"type":"document","source":` + base64Source(m, add) + title + `}`
+}
+
+func base64Source(m artel.Media, add func(string) string) string {
+	return `{"type":"base64","media_type":` + quote(m.MediaType) + `,"data":"` + add("") + `"}`
+}
+
+func (messages) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if (at.holds == artel.KindImage) != (m.Kind == artel.KindImage) {
+		return edit{}, false
+	}
+	return edit{at.slot, base64Source(m, add)}, true
+}
+
+func (d messages) fill(text string, r result, with *string, parts []string) []edit {
+	return fillContent(text, r, with, parts, d.text)
+}
+
+func (messages) carrier(parts []string) string {
+	return `{"role":"user","content":[` + strings.Join(parts, ",") + `]}`
+}
+
+func (d messages) join(text string, e element, parts []string) []edit {
+	return joinContent(text, e, parts, d.text)
+}
+
+func (messages) bridge() string {
+	return `{"role":"assistant","content":` + quote(provider.Bridge) + `}`
+}
+
+func (messages) decode(ctx context.Context, r io.Reader) (call, error) {
+	req, err := anthropic.Decode(ctx, r, provider.DecodeOptions{})
+	if err != nil {
+		if e, ok := errors.AsType[*anthropic.APIError](err); ok {
+			return nil, &fault{status: e.Status, message: e.Message, kind: e.Type}
+		}
+		return nil, err
+	}
+	if len(req.Messages) == 0 {
+		return nil, invalid("messages: at least one message is required")
+	}
+	return messagesCall{req}, nil
+}
+
+func (messages) refuse(f *fault) []byte {
+	e := anthropic.Refused(f.status, "%s", f.message)
+	if f.kind != "" && strings.HasSuffix(f.kind, "_error") {
+		e.Type = f.kind
+	}
+	return e.MarshalBody("")
+}
+
+func (d messages) broken(f *fault, _, _ []byte) []byte {
+	return append(append([]byte("event: error\ndata: "), d.refuse(f)...), "\n\n"...)
+}
+
+func (messages) sees(event []byte) verdict {
+	switch nameOf(event) {
+	case "message_stop":
+		return verdict{ended: true}
+	case "error":
+		return verdict{failed: true}
+	case "message_start", "message_delta":
+		return verdict{usage: true}
+	}
+	return verdict{}
+}
+
+func (messages) whole(body []byte) (artel.Usage, bool) {
+	if gjson.GetBytes(body, "type").String() == "error" {
+		return artel.Usage{}, false
+	}
+	return messagesUsage(gjson.GetBytes(body, "usage"), artel.Usage{}), true
+}
+
+func (messages) usage(data []byte, before artel.Usage) artel.Usage {
+	u := gjson.GetBytes(data, "usage")
+	if !u.Exists() {
+		u = gjson.GetBytes(data, "message.usage")
+	}
+	return messagesUsage(u, before)
+}
+
+// messagesUsage reads what the API counts: cached input beside the rest of it.
+func messagesUsage(u gjson.Result, before artel.Usage) artel.Usage {
+	if !u.IsObject() {
+		return before
+	}
+	out := before
+	out.Calls = 1
+	if in := u.Get("input_tokens"); in.Exists() {
+		out.CachedTokens = u.Get("cache_read_input_tokens").Int()
+		out.StoredTokens = u.Get("cache_creation_input_tokens").Int()
+		out.InputTokens = in.Int() + out.CachedTokens + out.StoredTokens
+	}
+	if n := u.Get("output_tokens"); n.Exists() {
+		out.OutputTokens = n.Int()
+	}
+	return out
+}
+
+// messagesCall is a request that was decoded.
+type messagesCall struct{ req *anthropic.Request }
+
+func (c messagesCall) neutral() *model.Request { return c.req.Neutral() }
+
+func (c messagesCall) answer(name string, by artel.ServiceID) anthropic.Answer {
+	return anthropic.Answer{ID: "msg_" + randomID(), Model: name, Service: by}
+}
+
+func (c messagesCall) whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+	resp, err := c.answer(name, by).Whole(deltas)
+	if err != nil {
+		return nil, err
+	}
+	return resp.MarshalBody()
+}
+
+func (c messagesCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	return c.answer(name, by).Stream(w, flush, deltas)
+}
+
+// countTokens answers a request that asks how many tokens it has. The service
+// itself is asked where it can say it; else they are estimated, and media count
+// as what models reckon for them.
+func (s *server) countTokens(w http.ResponseWriter, r *http.Request, d dialect, say func(int) any) {
+	x := s.begin(w, r, d)
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		x.finish(notAllowed(r))
+		return
+	}
+	x.finish(x.count(say))
+}
+
+func (x *exchange) count(say func(int) any) error {
+	leave, err := x.admit()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx := x.r.Context()
+	if err := x.read(ctx); err != nil {
+		return err
+	}
+	x.head.stream, x.entry.Stream = false, false
+	if inner := gjson.Get(x.text, wrapped); inner.IsObject() && x.d.name() == model.Gemini {
+		x.text = inner.Raw
+	}
+	s, err := x.app.Service(ctx, x.head.model, x.key)
+	if err != nil {
+		return noModel(x.head.model)
+	}
+	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
+	if err := x.mend(ctx); err != nil {
+		return err
+	}
+	if f, ok := x.o.Forwarders[s.Dialect].(*anthropic.Provider); ok && s.Dialect == x.d.name() {
+		done, err := x.askCount(ctx, f, s)
+		if done {
+			return err
+		}
+	}
+	p, err := x.translate(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	n, err := x.app.Count(ctx, p.request)
+	if err != nil {
+		return err
+	}
+	return x.reply(say(n))
+}
+
+// askCount asks the service. done is false where it does not know.
+func (x *exchange) askCount(ctx context.Context, f *anthropic.Provider, s model.Service) (done bool, err error) {
+	text, _, err := x.place(ctx, s, nil)
+	if err != nil {
+		return true, err
+	}
+	body := x.lifting.Body([]byte(named(text, s)), x.passage.Blobs())
+	x.entry.Tries++
+	resp, err := f.ForwardCount(ctx, s, body, x.onward())
+	if err != nil {
+		e := faultOf(err)
+		return e.status != http.StatusNotFound && e.status < 500, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, wholeLimit))
+	if err != nil || !bytes.Contains(answer, []byte(`"input_tokens"`)) || !gjson.ValidBytes(answer) {
+		return false, nil
+	}
+	return true, x.write(answer)
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/responses"
+)
+
+// items is OpenAI's Responses dialect.
+type items struct{ chat }
+
+func (items) name() model.Dialect { return model.OpenAIResponses }
+
+func (items) payloads(path []string) provider.Payload { return responses.Payloads(path) }
+
+func (items) scan(text string) layout {
+	l := layout{flat: true}
+	input := gjson.Get(text, "input")
+	if !input.IsArray() {
+		return l
+	}
+	input.ForEach(func(_, item gjson.Result) bool {
+		n := len(l.elements)
+		e := element{span: at(item), role: artel.RoleAssistant}
+		kind := item.Get("type").String()
+		switch {
+		case kind == "message" || kind == "" && item.Get("role").Exists():
+			e.role = chatRole(item.Get("role").String())
+			content := item.Get("content")
+			if content.Exists() {
+				e.content = at(content)
+			}
+			itemParts(&l, content, -1, n)
+		case kind == "function_call_output", kind == "custom_tool_call_output":
+			e.role, e.result = artel.RoleTool, true
+			output := item.Get("output")
+			r := result{call: artel.CallID(item.Get("call_id").String()), element: n, content: at(output), list: output.IsArray()}
+			if output.Type == gjson.String {
+				r.texts = []span{at(output)}
+			}
+			l.results = append(l.results, r)
+			itemParts(&l, output, len(l.results)-1, n)
+		}
+		l.elements = append(l.elements, e)
+		return true
+	})
+	return l
+}
+
+// itemParts finds what is in a list of parts.
+func itemParts(l *layout, list gjson.Result, inResult, n int) {
+	if !list.IsArray() {
+		return
+	}
+	list.ForEach(func(_, part gjson.Result) bool {
+		if t := part.Get("text"); inResult >= 0 && t.Type == gjson.String && part.Get("type").String() == "input_text" {
+			l.results[inResult].texts = append(l.results[inResult].texts, at(t))
+		}
+		if m, ok := itemMedium(part); ok {
+			m.result, m.element = inResult, n
+			l.media = append(l.media, m)
+		}
+		return true
+	})
+}
+
+func itemMedium(part gjson.Result) (medium, bool) {
+	m := medium{part: at(part)}
+	var slots []string
+	switch part.Get("type").String() {
+	case "input_image":
+		m.holds, slots = artel.KindImage, []string{"image_url"}
+	case "input_file":
+		m.filename, slots = part.Get("filename").String(), []string{"file_data", "file_url"}
+	case "input_audio":
+		slots, m.declared = []string{"input_audio.data"}, "audio/wav"
+		if part.Get("input_audio.format").String() == "mp3" {
+			m.declared = "audio/mpeg"
+		}
+	}
+	for _, name := range slots {
+		if slot := part.Get(name); slot.Type == gjson.String {
+			m.slot, m.value, m.keyed = at(slot), slot.String(), name == "file_url"
+			return m, true
+		}
+	}
+	if id := part.Get("file_id"); len(slots) > 0 && id.Type == gjson.String {
+		m.slot, m.value, m.id = at(id), id.String(), true
+		return m, true
+	}
+	return m, false
+}
+
+// own leaves out reasoning whose state is none of this dialect.
+func (items) own(text string) string {
+	if !strings.Contains(text, responses.StatePrefix) {
+		return text
+	}
+	for {
+		var foreign gjson.Result
+		gjson.Get(text, "input").ForEach(func(_, item gjson.Result) bool {
+			if item.Get("type").String() == "reasoning" && strings.HasPrefix(item.Get("encrypted_content").String(), responses.StatePrefix) {
+				foreign = item
+			}
+			return !foreign.Exists()
+		})
+		if !foreign.Exists() {
+			return text
+		}
+		text = apply(text, []edit{{withComma(text, at(foreign)), ""}})
+	}
+}
+
+func (items) text(s string) string { return `{"type":"input_text","text":` + quote(s) + `}` }
+
+func (items) media(m artel.Media, _ bool, add func(string) string) string {
+	if m.Kind == artel.KindImage {
+		return `{"type":"input_image","image_url":"` + add(dataHead(m)) + `"}`
+	}
+	filename := m.Filename
+	if filename == "" {
+		filename = "document.pdf"
+	}
+	return `{"type":"input_file","filename":` + quote(filename) + `,"file_data":"` + add(dataHead(m)) + `"}`
+}
+
+func (items) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.id || at.keyed || at.declared != "" || (at.holds == artel.KindImage) != (m.Kind == artel.KindImage) {
+		return edit{}, false
+	}
+	return edit{at.slot, `"` + add(dataHead(m)) + `"`}, true
+}
+
+func (d items) fill(text string, r result, with *string, parts []string) []edit {
+	return fillContent(text, r, with, parts, d.text)
+}
+
+func (items) carrier(parts []string) string {
+	return `{"type":"message","role":"user","content":[` + strings.Join(parts, ",") + `]}`
+}
+
+func (d items) join(text string, e element, parts []string) []edit {
+	return joinContent(text, e, parts, d.text)
+}
+
+func (items) bridge() string {
+	return `{"type":"message","role":"assistant","content":` + quote(provider.Bridge) + `}`
+}
+
+func (items) decode(ctx context.Context, r io.Reader) (call, error) {
+	req, err := responses.Decode(ctx, r, provider.DecodeOptions{})
+	if err != nil {
+		return nil, chatFault(err)
+	}
+	for field, there := range map[string]bool{
+		"previous_response_id": req.PreviousResponse != "", "conversation": len(req.Conversation) > 0 && string(req.Conversation) != "null",
+		"prompt": len(req.Prompt) > 0 && string(req.Prompt) != "null", "background": req.Background,
+	} {
+		if there {
+			f := invalid("%s is what only a service that speaks Responses itself can follow; send the whole input.", field)
+			f.code, f.param = "unsupported_parameter", field
+			return nil, f
+		}
+	}
+	if req.Input.Text == nil && len(req.Input.Items) == 0 {
+		f := invalid("Missing required parameter: 'input'.")
+		f.code, f.param = "missing_required_parameter", "input"
+		return nil, f
+	}
+	return itemsCall{req}, nil
+}
+
+func (items) broken(f *fault, first, last []byte) []byte {
+	before := -1
+	if n := gjson.GetBytes(dataOf(last), "sequence_number"); n.Exists() {
+		before = int(n.Int())
+	}
+	begun := gjson.GetBytes(dataOf(first), "response")
+	a := responses.Answer{ID: begun.Get("id").String(), Model: begun.Get("model").String(), Created: time.Unix(begun.Get("created_at").Int(), 0)}
+	return a.Fail(before, f.message)
+}
+
+func (items) sees(event []byte) verdict {
+	name := nameOf(event)
+	if name == "" {
+		name = gjson.GetBytes(dataOf(event), "type").String()
+	}
+	switch name {
+	case "response.completed", "response.incomplete":
+		return verdict{ended: true, usage: true}
+	case "response.failed":
+		return verdict{failed: true}
+	case "error":
+		return verdict{erred: true}
+	}
+	return verdict{}
+}
+
+func (d items) whole(body []byte) (artel.Usage, bool) {
+	if e := gjson.GetBytes(body, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(body, "output").Exists() {
+		return artel.Usage{}, false
+	}
+	return itemsUsage(gjson.GetBytes(body, "usage"), artel.Usage{}), true
+}
+
+func (items) usage(data []byte, before artel.Usage) artel.Usage {
+	return itemsUsage(gjson.GetBytes(data, "response.usage"), before)
+}
+
+func itemsUsage(u gjson.Result, before artel.Usage) artel.Usage {
+	if !u.IsObject() {
+		return before
+	}
+	return artel.Usage{
+		Calls: 1, InputTokens: u.Get("input_tokens").Int(), OutputTokens: u.Get("output_tokens").Int(),
+		CachedTokens:  u.Get("input_tokens_details.cached_tokens").Int(),
+		ThoughtTokens: u.Get("output_tokens_details.reasoning_tokens").Int(),
+	}
+}
+
+// itemsCall is a request that was decoded.
+type itemsCall struct{ req *responses.Request }
+
+func (c itemsCall) neutral() *model.Request { return c.req.Neutral() }
+
+func (c itemsCall) answer(name string, by artel.ServiceID) responses.Answer {
+	return responses.Answer{ID: "resp_" + randomID(), Model: name, Created: time.Now(), Request: c.req, Service: by}
+}
+
+func (c itemsCall) whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+	return c.answer(name, by).Whole(deltas)
+}
+
+func (c itemsCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	return c.answer(name, by).Stream(w, flush, deltas)
+}
+
+func (items) address(*http.Request) (head, bool) { return head{}, false }

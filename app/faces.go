@@ -5,6 +5,7 @@ package app
 import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
@@ -59,6 +60,28 @@ type (
 	Stated = model.Fact[bool]
 	// Settled is what takes the place of a piece of media in a request.
 	Settled = pipeline.Settled
+	// A ProcessorSetting configures one processor at one level.
+	ProcessorSetting = pipeline.Setting
+	// A ProcessorField describes one value of a configuration.
+	ProcessorField = pipeline.Field
+	// UserProfile is what people say about themselves.
+	UserProfile = pipeline.Profile
+	// A BuildRecord tells how a request came to be.
+	BuildRecord = pipeline.Record
+	// A BuildResult is what a build gives.
+	BuildResult = pipeline.Result
+	// Resolved is how a processor is configured where the levels come together.
+	Resolved = pipeline.Resolved
+	// A Recipe says what a request was made of.
+	Recipe = pipeline.Recipe
+	// A PresetMessage is a message that an agent's author has written.
+	PresetMessage = pipeline.Preset
+	// InlineAgent is what a build knows about an agent.
+	InlineAgent = pipeline.Agent
+	// ContextLimits say how much of a conversation an agent is sent.
+	ContextLimits = pipeline.Limits
+	// A Dialect is a protocol of model APIs.
+	Dialect = model.Dialect
 	// A ToolSpec is what a tool says of itself.
 	ToolSpec = model.ToolSpec
 	// A ToolResult is the outcome of a tool call.
@@ -66,6 +89,10 @@ type (
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
 )
+
+// ParseLocale returns the language of texts for people that is nearest to a
+// tag; English where there is none.
+func ParseLocale(tag string) phrase.Locale { return phrase.ParseLocale(tag) }
 
 // The scopes.
 const (

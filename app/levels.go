@@ -33,6 +33,8 @@ const (
 	profileSettings = "profile"
 )
 
+var errStaleSettings = errors.New("somebody has changed it since it was read; read it again")
+
 // A Level is the list of settings of one service or agent.
 type Level struct {
 	Settings []pipeline.Setting
@@ -58,6 +60,9 @@ func stored[T any](tx store.Tx, name string) (v T, revision int, err error) {
 	return v, s.Revision, nil
 }
 
+// AnyRevision replaces whatever is there.
+const AnyRevision = -1
+
 // put keeps v under a name, over a revision; a nil v removes it.
 func (k *core) put(ctx context.Context, name string, v any, revision int) (next int, err error) {
 	err = k.update(ctx, func(tx store.Tx) error {
@@ -70,6 +75,15 @@ func (k *core) put(ctx context.Context, name string, v any, revision int) (next 
 func (k *core) putTx(tx store.Tx, name string, v any, revision int) (int, error) {
 	var err error
 	next := 0
+	if revision == AnyRevision {
+		now, err := tx.Settings.Get(name)
+		if err != nil && !errors.Is(err, artel.NotFound) {
+			return 0, err
+		}
+		if revision = now.Revision; revision == 0 && v == nil {
+			return 0, nil
+		}
+	}
 	if v == nil {
 		err = tx.Settings.Delete(name, revision, k.now())
 	} else {
@@ -82,7 +96,7 @@ func (k *core) putTx(tx store.Tx, name string, v any, revision int) (int, error)
 	if errors.Is(err, artel.Conflict) {
 		err = &artel.Error{
 			Op: "app.Pipeline", Subject: name, Kind: artel.Conflict, Code: CodeStale,
-			Err: errors.New("somebody has changed it since it was read; read it again"),
+			Err: errStaleSettings,
 		}
 	}
 	return next, err
@@ -137,8 +151,8 @@ func (p *Pipeline) Service(ctx context.Context, id artel.ServiceID) (Level, erro
 }
 
 // SetService replaces the level of a service; nil resets it to what the file
-// says. revision is that of the Level that it replaces, and another one is of
-// kind Conflict, code CodeStale. Settings that could not be what somebody wants
+// says. revision is that of the Level that it replaces, or [AnyRevision]; another one
+// is of kind Conflict, code CodeStale. Settings that could not be what somebody wants
 // are of kind Invalid; see [pipeline.Registry.Check].
 func (p *Pipeline) SetService(ctx context.Context, id artel.ServiceID, settings []pipeline.Setting, revision int) (Level, error) {
 	if _, err := p.known(id); err != nil {

@@ -70,6 +70,9 @@ func New(a *app.App, o Options) http.Handler {
 	f.toolResults()
 	f.models()
 	f.mechanisms()
+	f.pipeline()
+	f.settings()
+	f.contexts()
 	f.tokens()
 	f.rules()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

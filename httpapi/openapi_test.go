@@ -17,8 +17,12 @@ import (
 
 // endpoints are all of the API; a route that is added is added here too.
 const endpoints = `
+DELETE /agents/{id}/processors
 DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
+DELETE /pipeline/order
+DELETE /services/{id}/processors
+GET    /agents/{id}/processors
 GET    /conversations
 GET    /conversations/{cid}
 GET    /conversations/{cid}/artifacts
@@ -37,8 +41,19 @@ GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
 GET    /gc
+GET    /me/profile
+GET    /pipeline
+GET    /pipeline/order
 GET    /runs/{rid}
+GET    /runs/{rid}/contexts
+GET    /runs/{rid}/contexts/{n}
+GET    /runs/{rid}/contexts/{n}/diff
+GET    /runs/{rid}/contexts/{n}/messages
+GET    /runs/{rid}/contexts/{n}/request
+GET    /runs/{rid}/contexts/{n}/why
 GET    /services
+GET    /services/{id}/processors
+GET    /settings
 GET    /tokens/vocabularies
 GET    /tools
 PATCH  /conversations/{cid}
@@ -48,6 +63,7 @@ POST   /conversations/import
 POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
 POST   /conversations/{cid}/messages
+POST   /conversations/{cid}/preview
 POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tool_results
 POST   /conversations/{cid}/tools/{name}
@@ -56,6 +72,7 @@ POST   /files/{ref}/sign
 POST   /gc
 POST   /macros/expand
 POST   /media/detect
+POST   /pipeline/build
 POST   /regex/apply
 POST   /regex/import
 POST   /route
@@ -63,7 +80,12 @@ POST   /runs/{rid}/cancel
 POST   /services/reload
 POST   /services/{id}/probe
 POST   /tokens/count
+PUT    /agents/{id}/processors
 PUT    /conversations/{cid}/artifacts/{id}
+PUT    /me/profile
+PUT    /pipeline/order
+PUT    /services/{id}/processors
+PUT    /settings
 `
 
 func (b *bench) openAPI() map[string]any {

@@ -5,6 +5,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -12,12 +13,14 @@ import (
 
 // A NewMessage is the body of POST /conversations/{cid}/messages.
 type NewMessage struct {
-	Text        string   `json:"text,omitempty"`
-	Attachments []string `json:"attachments,omitempty" doc:"artifact ids or refs of this conversation"`
-	ParentID    *string  `json:"parent_id,omitempty" doc:"answer another message than the newest of the active branch; empty: a new root"`
-	Agent       string   `json:"agent,omitempty" maxLength:"256"`
-	Service     string   `json:"service,omitempty" maxLength:"256"`
-	IfActive    string   `json:"if_active,omitempty" enum:"reject" doc:"what to do while another run is active: only refusing is offered"`
+	Text        string    `json:"text,omitempty"`
+	Attachments []string  `json:"attachments,omitempty" doc:"artifact ids or refs of this conversation"`
+	ParentID    *string   `json:"parent_id,omitempty" doc:"answer another message than the newest of the active branch; empty: a new root"`
+	Agent       string    `json:"agent,omitempty" maxLength:"256"`
+	Service     string    `json:"service,omitempty" maxLength:"256"`
+	Clock       *NewClock `json:"clock,omitempty" doc:"of a preview, with its seed: just that is sent"`
+	Seed        uint64    `json:"seed,omitempty" maximum:"9007199254740991"`
+	IfActive    string    `json:"if_active,omitempty" enum:"reject" doc:"what to do while another run is active: only refusing is offered"`
 }
 
 // A Sent is the answer to a new message: a run has begun.
@@ -76,6 +79,16 @@ func (m NewMessage) input() (app.Input, error) {
 	in := app.Input{
 		Text: m.Text, Attachments: m.Attachments,
 		Agent: artel.AgentName(m.Agent), Service: artel.ServiceID(m.Service),
+	}
+	if m.Clock != nil || m.Seed != 0 {
+		in.Clock = &app.Clock{Seed: m.Seed}
+	}
+	if m.Clock != nil {
+		var err error
+		if in.Clock.Now, err = time.Parse(time.RFC3339Nano, m.Clock.Now); err != nil {
+			return in, artel.Errorf(artel.Invalid, "httpapi", "clock.now", "want a time as RFC 3339 has it")
+		}
+		in.Clock.Now = in.Clock.Now.UTC()
 	}
 	if m.ParentID != nil {
 		var parent artel.MessageID

@@ -218,3 +218,26 @@ func typeKey(mediaType string) Key {
 	}
 	return ""
 }
+
+// Why a model saw a message or a file in a call, or did not.
+const (
+	WhySent        Key = "why.sent"
+	WhyChanged     Key = "why.changed" // Processors
+	WhyMerged      Key = "why.merged"  // Message, Processor
+	WhyDropped     Key = "why.dropped"
+	WhyCut         Key = "why.cut"
+	WhyRemoved     Key = "why.removed" // Processor
+	WhyMuted       Key = "why.muted"
+	WhyBranch      Key = "why.other_branch"
+	WhyLater       Key = "why.later"
+	WhySummarized  Key = "why.summarized"  // Message
+	WhyAgent       Key = "why.other_agent" // Agent
+	WhyBlank       Key = "why.blank"
+	WhyUnattached  Key = "why.not_attached" // ID
+	WhyNotHere     Key = "why.not_here"
+	WhyNative      Key = "why.file_native"      // Name
+	WhyConverted   Key = "why.file_converted"   // Name
+	WhyExtracted   Key = "why.file_extracted"   // Name
+	WhyTranscribed Key = "why.file_transcribed" // Name
+	WhyDescribed   Key = "why.file_described"   // Name
+)

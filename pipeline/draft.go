@@ -181,6 +181,7 @@ type Placement string
 const (
 	PlaceTail   Placement = "tail"
 	PlaceSystem Placement = "system"
+	PlaceNone   Placement = "none" // there is none
 )
 
 // A Draft is the request under construction. Processors run one after the

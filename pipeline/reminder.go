@@ -23,6 +23,9 @@ const (
 // reminder says the time, the plan and the inventory; "" where there is
 // nothing to say.
 func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
+	if d.Placement == PlaceNone {
+		return "", nil
+	}
 	var sections []string
 	if !d.Now.IsZero() {
 		sections = append(sections, d.Locale.Say(phrase.ReminderTime, map[string]any{

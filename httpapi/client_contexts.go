@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+func contextURL(key app.ContextKey) string {
+	return "/runs/" + url.PathEscape(string(key.Run)) + "/contexts/" + strconv.Itoa(key.Number)
+}
+
+// Contexts lists what the model calls of a run were sent.
+func (c *Client) Contexts(ctx context.Context, run artel.RunID) (out List[app.ContextSummary], err error) {
+	return out, c.json(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(run))+"/contexts", nil, &out)
+}
+
+// Context returns the record of a model call.
+func (c *Client) Context(ctx context.Context, key app.ContextKey) (out ContextView, err error) {
+	return out, c.json(ctx, http.MethodGet, contextURL(key), nil, &out)
+}
+
+// ContextMessages lists the messages that a model call was sent.
+func (c *Client) ContextMessages(ctx context.Context, key app.ContextKey) (out List[app.Block], err error) {
+	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/messages", nil, &out)
+}
+
+// ContextRequest returns the request of a model call as the model's API got it.
+func (c *Client) ContextRequest(ctx context.Context, key app.ContextKey) (out app.SentRequest, err error) {
+	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/request", nil, &out)
+}
+
+// ContextDiff says how the request of a model call differs from an earlier one;
+// the zero with is the one before it.
+func (c *Client) ContextDiff(ctx context.Context, key, with app.ContextKey) (out app.ContextDiff, err error) {
+	path := contextURL(key) + "/diff"
+	if with != (app.ContextKey{}) {
+		path += "?with=" + url.QueryEscape(string(with.Run)+"/"+strconv.Itoa(with.Number))
+	}
+	return out, c.json(ctx, http.MethodGet, path, nil, &out)
+}
+
+// Why says why a model call saw a message or a file, or did not.
+func (c *Client) Why(ctx context.Context, key app.ContextKey, about string) (out app.Why, err error) {
+	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/why?about="+url.QueryEscape(about), nil, &out)
+}
+
+// Preview builds the context of a message that is being written.
+func (c *Client) Preview(ctx context.Context, id artel.ConversationID, m NewMessage) (out PreviewView, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+url.PathEscape(string(id))+"/preview", m, &out)
+}
+
+// Settings exports all that the caller has set. tag is for SaveSettings.
+func (c *Client) Settings(ctx context.Context) (file json.RawMessage, tag string, err error) {
+	req, err := c.request(ctx, http.MethodGet, "/settings", nil)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.tagged(req)
+}
+
+// SaveSettings puts the settings of a file in the place of all that the caller
+// has set. tag is that of the settings that are replaced; "": whatever is there.
+func (c *Client) SaveSettings(ctx context.Context, file json.RawMessage, tag string) (json.RawMessage, string, error) {
+	req, err := c.request(ctx, http.MethodPut, "/settings", bytes.NewReader(file))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if tag != "" {
+		req.Header.Set("If-Match", tag)
+	}
+	return c.tagged(req)
+}
+
+func (c *Client) tagged(req *http.Request) (body json.RawMessage, tag string, err error) {
+	resp, err := c.answer(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	err = json.NewDecoder(resp.Body).Decode(&body)
+	return body, resp.Header.Get("ETag"), err
+}

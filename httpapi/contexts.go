@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// A ContextPath names a model call.
+type ContextPath struct {
+	Run    string `path:"rid" doc:"a run"`
+	Number int    `path:"n" minimum:"1" doc:"the number of the model call in the run, from 1"`
+}
+
+func (p ContextPath) key() (app.ContextKey, error) {
+	id, err := artel.ParseRunID(p.Run)
+	return app.ContextKey{Run: id, Number: p.Number}, err
+}
+
+// A ContextView is the record of one model call.
+type ContextView struct {
+	app.ContextSummary
+	Record app.BuildRecord `json:"record"`
+}
+
+// A PreviewView is the answer of POST /conversations/{cid}/preview.
+type PreviewView struct {
+	app.ContextFacts
+	Exact    bool                    `json:"exact" doc:"sending the message with this clock and seed gives this request"`
+	Pending  []artel.AttachmentRoute `json:"pending,omitempty" doc:"what is put into words only when it is sent"`
+	Messages []app.Block             `json:"blocks"`
+	Record   app.BuildRecord         `json:"record"`
+}
+
+// NewClock is the time of a preview.
+type NewClock struct {
+	Now string `json:"now" format:"date-time"`
+}
+
+const contextPath = "/runs/{rid}/contexts/{n}"
+
+func (f *face) contexts() {
+	register(f, f.op(http.MethodGet, "/runs/{rid}/contexts", "list-contexts", "List what the model calls of a run were sent", http.StatusOK),
+		func(ctx context.Context, in *runPath) (*body[List[app.ContextSummary]], error) {
+			id, err := artel.ParseRunID(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			items, err := f.app.Contexts.List(ctx, id)
+			return answer(listOf(items, ""), err)
+		})
+	register(f, f.op(http.MethodGet, contextPath, "read-context", "Read the record of a model call", http.StatusOK),
+		func(ctx context.Context, in *ContextPath) (*body[ContextView], error) {
+			key, err := in.key()
+			if err != nil {
+				return nil, err
+			}
+			c, err := f.app.Contexts.Find(ctx, key)
+			return answer(ContextView{c.ContextSummary, c.Record}, err)
+		})
+	register(f, f.op(http.MethodGet, contextPath+"/messages", "list-context-messages", "List the messages that a model call was sent, with the processors that they come from", http.StatusOK),
+		func(ctx context.Context, in *ContextPath) (*body[List[app.Block]], error) {
+			key, err := in.key()
+			if err != nil {
+				return nil, err
+			}
+			items, err := f.app.Contexts.Blocks(ctx, key)
+			return answer(listOf(items, ""), err)
+		})
+	register(f, f.op(http.MethodGet, contextPath+"/request", "read-request", "Read the request of a model call as the model's API got it, with digests in the place of media", http.StatusOK),
+		func(ctx context.Context, in *ContextPath) (*body[app.SentRequest], error) {
+			key, err := in.key()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Contexts.Request(ctx, key))
+		})
+	register(f, f.op(http.MethodGet, contextPath+"/diff", "diff-contexts", "Say how the request of a model call differs from an earlier one", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ContextPath
+			With string `query:"with" maxLength:"256" doc:"another call of the conversation, as RUN/N; absent: the one before"`
+		},
+		) (*body[app.ContextDiff], error) {
+			key, err := in.key()
+			if err != nil {
+				return nil, err
+			}
+			with, err := ParseContextKey(in.With)
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Contexts.Diff(ctx, key, with))
+		})
+	register(f, f.op(http.MethodGet, contextPath+"/why", "explain-context", "Say why a model call saw a message or a file, or did not", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ContextPath
+			About  string `query:"about" required:"true" maxLength:"512" doc:"the id of a message, or the id, the ref or the name of a file"`
+			Locale string `query:"locale" maxLength:"35" doc:"of the texts: en or zh"`
+		},
+		) (*body[app.Why], error) {
+			key, err := in.key()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Contexts.Why(ctx, key, in.About, app.ParseLocale(in.Locale)))
+		})
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/preview", "preview-message", "Build the context of a message that is being written; nothing is sent, and nobody is asked", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			ConversationPath
+			Body NewMessage
+		},
+		) (*body[PreviewView], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			input, err := in.Body.input()
+			if err != nil {
+				return nil, err
+			}
+			p, err := f.app.Runs.Preview(ctx, id, input)
+			if p.Blocks == nil {
+				p.Blocks = []app.Block{}
+			}
+			return answer(PreviewView{p.ContextFacts, p.Exact, p.Pending, p.Blocks, p.Record}, err)
+		})
+}
+
+// ParseContextKey reads "RUN/N"; "" is the zero key.
+func ParseContextKey(s string) (app.ContextKey, error) {
+	if s == "" {
+		return app.ContextKey{}, nil
+	}
+	run, number, _ := strings.Cut(s, "/")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return app.ContextKey{}, artel.Errorf(artel.Invalid, "httpapi", "with", "%q is no model call: want RUN/N, as in run_…/1", artel.Shorten(s, 80))
+	}
+	id, err := artel.ParseRunID(run)
+	return app.ContextKey{Run: id, Number: n}, err
+}

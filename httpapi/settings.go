@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/artelhq/artel/app"
+)
+
+func profileView(p app.Profile) ProfileView {
+	out := ProfileView{Name: p.Name, Persona: p.Persona, Language: p.Language}
+	if len(p.Rules) > 0 {
+		out.Rules = p.Rules
+	}
+	return out
+}
+
+func (f *face) settings() {
+	register(f, f.op(http.MethodGet, "/me/profile", "read-profile", "Read what you have said about yourself", http.StatusOK),
+		func(ctx context.Context, _ *struct{}) (*revised[ProfileView], error) {
+			p, err := f.app.Profiles.Find(ctx)
+			return answerRevision(p.Revision, profileView(p), err)
+		})
+	register(f, f.op(http.MethodPut, "/me/profile", "save-profile", "Say about yourself what every context is built with", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			SettingMatch
+			Body ProfileView
+		},
+		) (*revised[ProfileView], error) {
+			n, err := in.revision()
+			if err != nil {
+				return nil, err
+			}
+			p := app.UserProfile{Name: in.Body.Name, Persona: in.Body.Persona, Language: in.Body.Language}
+			if in.Body.Rules != nil {
+				if p.Rules, err = json.Marshal(in.Body.Rules); err != nil {
+					return nil, err
+				}
+			}
+			saved, err := f.app.Profiles.Set(ctx, p, n)
+			return answerRevision(saved.Revision, profileView(saved), err)
+		})
+
+	register(f, f.op(http.MethodGet, "/settings", "export-settings", "Export all that you have set as one file", http.StatusOK),
+		func(ctx context.Context, _ *struct{}) (*tagged[app.SettingsFile], error) {
+			return answerTagged(f.app.Profiles.Export(ctx))
+		})
+	register(f, f.op(http.MethodPut, "/settings", "import-settings", "Put the settings of a file in the place of all that you have set", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			SettingMatch
+			Body json.RawMessage
+		},
+		) (*tagged[app.SettingsFile], error) {
+			file, err := app.ParseSettingsFile(in.Body)
+			if err != nil {
+				return nil, err
+			}
+			tag := strings.Trim(strings.TrimSpace(in.IfMatch), `"`)
+			if tag == "*" {
+				tag = ""
+			}
+			return answerTagged(f.app.Profiles.Import(ctx, file, tag))
+		})
+}
+
+// tagged is an answer that names what is in it.
+type tagged[T any] struct {
+	ETag string `header:"ETag" doc:"for If-Match"`
+	Body T
+}
+
+func answerTagged(file app.SettingsFile, err error) (*tagged[app.SettingsFile], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &tagged[app.SettingsFile]{`"` + file.Tag() + `"`, file}, nil
+}

@@ -73,6 +73,7 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 	facts, kind := TextOnly(), s.Server
 	if i := slices.IndexFunc(list.Data, func(m listedModel) bool { return m.ID == s.Model }); i >= 0 {
 		facts, kind = list.Data[i].capabilities(), cmp.Or(kind, list.Data[i].server())
+		s.Server = kind
 	}
 	more, err := askServer(ctx, client, s, kind)
 	if err != nil {

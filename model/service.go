@@ -112,6 +112,9 @@ func (s Service) builtIn() Capabilities {
 		// Others that speak the dialect have no files, and fetch nothing.
 		c.Transport = known(FromDialect, Transports())
 	}
+	if s.Dialect == OpenAI && s.Quirks().NoUser {
+		c.UserAfterTool = known(FromDialect, false)
+	}
 	return c
 }
 
@@ -124,6 +127,9 @@ func (s Service) OnWire() Service {
 		return s
 	}
 	types := s.Dialect.Carries()
+	if takes := s.Quirks().Takes; s.Dialect == OpenAI && takes != nil {
+		types = takes
+	}
 	if s.Carries != nil {
 		types = slices.Clone(s.Carries)
 	}

@@ -27,6 +27,9 @@ type reader struct {
 	calls    []ToolCall // by arrival
 	size     int        // of their arguments and state
 	said     bool       // text or reasoning has come
+	thinking bool       // what came last was reasoning
+	field    string     // in which it was told
+	details  []detail   // that were given of it and are not told yet
 	refused  bool
 	reason   string
 	usage    artel.Usage
@@ -164,7 +167,7 @@ func (r *reader) take(c Response) error {
 		if m := choice.Message; m != nil {
 			d = &Delta{
 				Content: &m.Content, Refusal: m.Refusal, ToolCalls: m.ToolCalls,
-				ReasoningContent: m.ReasoningContent, Reasoning: m.Reasoning,
+				ReasoningContent: m.ReasoningContent, Reasoning: m.Reasoning, Details: m.Details,
 			}
 			for i := range d.ToolCalls {
 				d.ToolCalls[i].Index = &i
@@ -183,12 +186,8 @@ func (r *reader) take(c Response) error {
 }
 
 func (r *reader) delta(d *Delta) error {
-	thought := d.ReasoningContent
-	if thought == "" {
-		thought = d.Reasoning // the same under another name; some servers send both
-	}
-	if thought != "" && !r.say(model.ReasoningDelta(thought)) {
-		return errStopped
+	if err := r.think(d); err != nil {
+		return err
 	}
 	if d.Content != nil {
 		if text := d.Content.String(); text != "" && !r.say(model.TextDelta(text)) {
@@ -211,7 +210,9 @@ func (r *reader) delta(d *Delta) error {
 }
 
 func (r *reader) say(d model.Delta) bool {
-	r.said = true
+	if r.said = true; r.thinking && !r.reasoned() {
+		return false
+	}
 	return r.yield(d, nil)
 }
 
@@ -252,6 +253,9 @@ func (r *reader) finish() error {
 	}
 	if !r.said && len(r.calls) == 0 && (stop == model.StopEnd || stop == model.StopTools) {
 		return r.failures.Broken("the service sent an empty answer")
+	}
+	if (r.thinking || len(r.details) > 0) && !r.reasoned() {
+		return errStopped
 	}
 	for _, c := range r.calls {
 		if stop == model.StopLength && !json.Valid([]byte(c.Function.Arguments)) {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"mime"
-	"net/url"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -27,7 +26,12 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.body.WriteString(`{"model":`)
 	e.json(r.Service.Model)
 	e.body.WriteString(`,"messages":[`)
-	messages := (provider.Form{UniqueIDs: true}).Place(r.Messages, r.Service.Capabilities)
+	e.quirks = r.Service.Quirks()
+	form := provider.Form{UniqueIDs: true}
+	if e.quirks.Reasoning != model.ReplayNothing {
+		form.Own = r.Service.ID
+	}
+	messages := form.Place(r.Messages, places(e.quirks, r.Service.Capabilities))
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}
@@ -48,26 +52,20 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	}
 	e.settings(r)
 	if r.MaxOutput > 0 {
-		e.body.WriteString(`,"` + outputLimitField(r.Service.BaseURL) + `":`)
-		e.json(r.MaxOutput)
+		e.field(e.quirks.OutputLimit, r.MaxOutput)
 	}
-	e.body.WriteString(`,"stream":true,"stream_options":{"include_usage":true}}`)
+	e.body.WriteString(`,"stream":true`)
+	if !e.quirks.NoUsage {
+		e.body.WriteString(`,"stream_options":{"include_usage":true}`)
+	}
+	e.body.WriteString("}")
 	return e.body, e.err
-}
-
-// outputLimitField names the field that limits the output: OpenAI's newer
-// models refuse the old name, and most other servers know no other.
-func outputLimitField(base string) string {
-	u, err := url.Parse(base)
-	if err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com")) {
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
 }
 
 type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
+	quirks   model.Quirks
 	err      error // the first
 }
 
@@ -97,7 +95,7 @@ func (e *encoder) message(m model.Message) {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
 		e.body.WriteString(`,"tool_call_id":`)
-		e.json(provider.CallID(r.CallID, maxCallID))
+		e.json(e.callID(r.CallID))
 		parts := r.Parts
 		if len(parts) > 0 {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
@@ -119,7 +117,7 @@ func (e *encoder) assistant(parts artel.Parts) {
 	for _, p := range parts {
 		if c, ok := p.(artel.ToolCall); ok {
 			call := ToolCall{
-				ID: provider.CallID(c.ID, maxCallID), Type: "function",
+				ID: e.callID(c.ID), Type: "function",
 				Function: CalledByName{Name: c.Name, Arguments: Arguments(provider.SentArguments(c.Arguments))},
 			}
 			if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
@@ -136,9 +134,9 @@ func (e *encoder) assistant(parts artel.Parts) {
 		e.json(text)
 	}
 	if len(calls) > 0 {
-		e.body.WriteString(`,"tool_calls":`)
-		e.json(calls)
+		e.field("tool_calls", calls)
 	}
+	e.reasoning(parts, len(calls) > 0)
 }
 
 // content writes text alone as a string, which every server takes, and media
@@ -181,13 +179,16 @@ func (e *encoder) media(m artel.Media) {
 		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
 		return
 	}
-	format := audioFormat(mediaType)
-	switch {
-	case major == "image":
+	switch form := e.formOf(mediaType); form {
+	case "image":
 		e.body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}}`)
-	case mediaType == "application/pdf":
+		e.body.WriteString(`"}`)
+	case "video":
+		e.body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`"}`)
+	case "file":
 		filename := m.Filename
 		if filename == "" {
 			filename = "document.pdf"
@@ -196,24 +197,22 @@ func (e *encoder) media(m artel.Media) {
 		e.json(filename)
 		e.body.WriteString(`,"file_data":"data:application/pdf;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}}`)
-	case format != "":
-		e.body.WriteString(`{"type":"input_audio","input_audio":{"data":"`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`","format":"` + format + `"}}`)
-	default:
+		e.body.WriteString(`"}`)
+	case "":
 		e.fail(e.failures.Refuse(artel.Unsupported,
 			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType))
+		return
+	default: // a format of sound
+		head := ""
+		if e.quirks.SoundAsURL {
+			head = "data:;base64,"
+		}
+		e.body.WriteString(`{"type":"input_audio","input_audio":{"data":"` + head)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`","format":"` + form + `"}`)
 	}
-}
-
-// audioFormat returns the API's word for a media type of sound, or "".
-func audioFormat(mediaType string) string {
-	switch mediaType {
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
-		return "wav"
-	case "audio/mpeg", "audio/mp3", "audio/mpeg3", "audio/x-mpeg-3":
-		return "mp3"
+	if e.quirks.MediaIDs {
+		e.field("uuid", string(m.Ref.Digest))
 	}
-	return ""
+	e.body.WriteString("}")
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider"
@@ -45,13 +46,13 @@ func unparsed(err error) *APIError {
 
 // Payloads is the dialect's [provider.Rule].
 func Payloads(path []string) provider.Payload {
-	if len(path) != 6 || path[0] != "messages" || path[2] != "content" {
+	if len(path) < 5 || path[0] != "messages" || path[2] != "content" {
 		return provider.NoPayload
 	}
-	switch path[4] + "." + path[5] {
+	switch strings.Join(path[4:], ".") {
 	case "input_audio.data":
 		return provider.PlainBase64
-	case "image_url.url", "file.file_data":
+	case "image_url.url", "image_url", "file.file_data", "video_url.url":
 		return provider.DataURL
 	}
 	return provider.NoPayload

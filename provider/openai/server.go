@@ -77,6 +77,13 @@ func (r *Request) parts(c Content) artel.Parts {
 				continue
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
+		case p.VideoURL != nil:
+			m, mediaType, ok := r.Lifting().DataURL(p.VideoURL.URL)
+			if !ok {
+				out = append(out, artel.Text{Text: "[video at " + artel.Shorten(p.VideoURL.URL, 500) + "]"})
+				continue
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindVideo, Size: m.Size})
 		case p.InputAudio != nil:
 			m := r.Lifting().Base64(p.InputAudio.Data)
 			mediaType := "audio/wav"

@@ -333,6 +333,9 @@ func (v *validator) image(at string, p *ImageURL) *APIError {
 	if p == nil || p.URL == "" {
 		return missing(at + ".url")
 	}
+	if p.bare {
+		return Bad(at, "invalid_type", "Invalid type for '%s': expected an object, but got a string instead.", at)
+	}
 	if !slices.Contains([]string{"", "auto", "low", "high", "original"}, p.Detail) {
 		return Bad(at+".detail", "invalid_value", "Invalid value: '%s'. Supported values are: 'auto', 'low', 'high', and 'original'.", p.Detail)
 	}

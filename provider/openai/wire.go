@@ -46,8 +46,9 @@ type Message struct {
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
 	// Not of OpenAI: how several servers tell the reasoning.
-	ReasoningContent string `json:"reasoning_content,omitempty"`
-	Reasoning        string `json:"reasoning,omitempty"`
+	ReasoningContent string   `json:"reasoning_content,omitempty"`
+	Reasoning        string   `json:"reasoning,omitempty"`
+	Details          []detail `json:"reasoning_details,omitempty"`
 }
 
 // Content is a string, a list of parts, or nothing (null).
@@ -99,12 +100,30 @@ type Part struct {
 	ImageURL   *ImageURL   `json:"image_url,omitempty"`
 	InputAudio *InputAudio `json:"input_audio,omitempty"`
 	File       *File       `json:"file,omitempty"`
+
+	// Not of OpenAI: video, as several servers take it, and the reasoning of
+	// Mistral's models, whose type is thinking.
+	VideoURL *ImageURL `json:"video_url,omitempty"`
+	Thinking []Part    `json:"thinking,omitempty"`
 }
 
 // An ImageURL is an image by http or data URL.
 type ImageURL struct {
 	URL    string `json:"url"`
 	Detail string `json:"detail,omitempty"` // auto, low, high
+
+	bare bool // it was written without an object
+}
+
+// UnmarshalJSON accepts an object, or the URL alone, as some servers have it.
+func (u *ImageURL) UnmarshalJSON(data []byte) error {
+	*u = ImageURL{}
+	if len(data) > 0 && data[0] == '"' {
+		u.bare = true
+		return json.Unmarshal(data, &u.URL)
+	}
+	type plain ImageURL
+	return json.Unmarshal(data, (*plain)(u))
 }
 
 // InputAudio is a recording as base64.
@@ -196,6 +215,7 @@ type Delta struct {
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	Reasoning        string     `json:"reasoning,omitempty"`
+	Details          []detail   `json:"reasoning_details,omitempty"`
 }
 
 // Usage counts tokens.

@@ -24,6 +24,7 @@ import (
 //
 //	POST /v1beta/models/{model}:generateContent
 //	POST /v1beta/models/{model}:streamGenerateContent, with alt=sse and without
+//	POST /v1beta/models/{model}:countTokens
 //	GET  /v1beta/models, /v1beta/models/{model}
 //
 // and the same under /v1. Models whose name begins with gemini-3 or a later
@@ -39,7 +40,14 @@ func Gemini(o Options) *Server {
 		waits:    true,
 	})
 	for _, base := range []string{"/v1beta", "/v1"} {
-		s.mux.HandleFunc("POST "+base+"/{collection}/{target...}", s.converse(s.generate))
+		answer := s.converse(s.generate)
+		s.mux.HandleFunc("POST "+base+"/{collection}/{target...}", func(w http.ResponseWriter, r *http.Request) {
+			if _, method, _ := gemini.Target(r.URL.Path); method == "countTokens" {
+				s.countGemini(w, r)
+				return
+			}
+			answer(w, r)
+		})
 		s.mux.HandleFunc("GET "+base+"/models", s.listing)
 		s.mux.HandleFunc("GET "+base+"/models/{id...}", s.entry)
 	}
@@ -112,6 +120,39 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 		}
 	}
 	return c, nil
+}
+
+// tokensOfMedia is what the API counts for a small picture.
+const tokensOfMedia = 258
+
+// countGemini serves :countTokens. About four bytes of text are one token.
+func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
+	rec := s.begin(r)
+	p := s.authorize(r)
+	var req *gemini.Request
+	if p == nil {
+		name, _, _ := gemini.Target(r.URL.Path)
+		var err error
+		if req, err = gemini.DecodeCount(r.Context(), r.Body, provider.DecodeOptions{}); err == nil {
+			rec.Body = req.Lifting().Elided()
+			req.Model = name
+			err = req.Validate()
+		}
+		if p = s.hasModel(name); p == nil && err != nil {
+			p = ofGemini(err)
+		}
+	}
+	if p != nil {
+		s.fail(w, rec, p)
+		return
+	}
+	b := s.take()
+	rec.Status = s.status(b)
+	s.record(rec)
+	if s.before(b, w, r) {
+		return
+	}
+	s.reply(w, map[string]int{"totalTokens": len(req.Lifting().JSON())/bytesOfToken + tokensOfMedia*len(req.Lifting().Payloads())})
 }
 
 // signature3 is the signature of a call, the same wherever its arguments have
@@ -239,7 +280,7 @@ func geminiModels(ids []string) (list any, each map[string]any) {
 	for _, id := range ids {
 		one := geminiModel{
 			Name: "models/" + id, Version: "001", DisplayName: id, Input: 1 << 20, Output: 1 << 16,
-			Methods: []string{"generateContent"}, Thinking: gemini.Signs(id),
+			Methods: []string{"generateContent", "countTokens"}, Thinking: gemini.Signs(id),
 		}
 		all = append(all, one)
 		each[id] = one

@@ -273,12 +273,21 @@ func TestGeminiForms(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{`: "Invalid JSON payload received.", `[]`: "Root element must be a message",
+		`{`: "Invalid JSON payload received. unexpected end of JSON input", ``: "Invalid JSON payload received.", `[]`: "Root element must be a message",
 		`{"contents":[{"parts":[{"text":"hi"}]}],"messages":[]}`: `Unknown name \"messages\": Cannot find field.`,
 		`{"contents":"hi"}`: `Invalid value at 'contents[0]' (type.googleapis.com/google.ai.generativelanguage.v1beta.Content), \"hi\"`,
 	} {
 		if status, got := g.post(t, "gemini-2.5-fake:generateContent", body); status != http.StatusBadRequest || !strings.Contains(got, want) {
 			t.Errorf("%s: got %d %s, want %s", body, status, got, want)
+		}
+	}
+	picture := `{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"` + strings.Repeat("AAAA", 2000) + `"}}]}]}`
+	for body, want := range map[string]string{
+		hi: `{"totalTokens":10}`, picture: `{"totalTokens":283}`, `{"generateContentRequest":` + picture + `}`: `{"totalTokens":290}`,
+		`{}`: "contents is not specified", `{"contents":[],"tools":[]}`: `Unknown name \"tools\"`,
+	} {
+		if _, got := g.post(t, "gemini-2.5-fake:countTokens", body); !strings.Contains(got, want) {
+			t.Errorf("%.80s: counted %s, want %s", body, got, want)
 		}
 	}
 	for path, want := range map[string]string{"/v1beta/models": `"name":"models/gemini-2.5-fake"`, "/v1/models/gemini-2.5-fake": `"inputTokenLimit":1048576`, "/v1beta/models/x": `"NOT_FOUND"`} {

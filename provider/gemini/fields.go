@@ -20,6 +20,7 @@ import (
 // read are *.
 const messages = `
 GenerateContentRequest model:s contents:[]Content systemInstruction:Content tools:[]Tool toolConfig:ToolConfig safetySettings:* generationConfig:GenerationConfig cachedContent:s serviceTier:s store:b labels:*
+CountTokensRequest model:s contents:[]Content generateContentRequest:GenerateContentRequest
 Content role:s parts:[]Part
 Part text:s thought:b thoughtSignature:B inlineData:Blob fileData:FileData functionCall:FunctionCall functionResponse:FunctionResponse executableCode:* codeExecutionResult:* toolCall:* toolResponse:* videoMetadata:* mediaResolution:* mediaProcessing:s audioTranscription:* speechMetadata:* partMetadata:O
 Blob mimeType:s data:B

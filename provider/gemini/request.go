@@ -22,6 +22,34 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
+	req := &Request{}
+	if err := decode(ctx, r, o, "GenerateContentRequest", req, req); err != nil {
+		return nil, err
+	}
+	return req, nil
+}
+
+// DecodeCount is [Decode] for the body of :countTokens: contents alone, or a
+// whole request under generateContentRequest.
+func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
+	var body struct {
+		Contents []Content `json:"contents"`
+		Whole    *Request  `json:"generateContentRequest"`
+	}
+	req := &Request{}
+	if err := decode(ctx, r, o, "CountTokensRequest", &body, req); err != nil {
+		return nil, err
+	}
+	if body.Whole != nil {
+		body.Whole.lifting, body.Whole.unknown = req.lifting, req.unknown
+		return body.Whole, nil
+	}
+	req.Contents = body.Contents
+	return req, nil
+}
+
+// decode reads a message of a kind into out, and what goes with it into req.
+func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind string, out any, req *Request) error {
 	lifting, err := provider.Lift(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
@@ -29,29 +57,29 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		if limit <= 0 {
 			limit = 32 << 20
 		}
-		return nil, Fail(http.StatusRequestEntityTooLarge, "Request payload size exceeds the limit: %d bytes.", limit)
+		return Fail(http.StatusRequestEntityTooLarge, "Request payload size exceeds the limit: %d bytes.", limit)
 	case artel.CodeOf(err) == provider.CodeTooDeep:
-		return nil, Bad("Invalid JSON payload received. Message too deep. Max recursion depth reached for key 'parts'")
+		return Bad("Invalid JSON payload received. Message too deep. Max recursion depth reached for key 'parts'")
 	case err != nil:
-		return nil, err
+		return err
 	}
 	text := bytes.TrimSpace(lifting.JSON())
 	switch {
 	case !json.Valid(text):
-		return nil, Bad("Invalid JSON payload received. %s", syntax(text))
+		return Bad("Invalid JSON payload received. %s", syntax(text))
 	case text[0] != '{':
-		return nil, Bad("Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
+		return Bad("Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
 	}
 	var read reading
-	normal := read.message(text, "GenerateContentRequest", "")
+	normal := read.message(text, kind, "")
 	if len(read.wrong) > 0 {
-		return nil, violated(read.wrong)
+		return violated(read.wrong)
 	}
-	req := &Request{lifting: lifting, unknown: read.unknown}
-	if err := json.Unmarshal(normal, req); err != nil {
-		return nil, Bad("Invalid JSON payload received. %v", err)
+	if err := json.Unmarshal(normal, out); err != nil {
+		return Bad("Invalid JSON payload received. %v", err)
 	}
-	return req, nil
+	req.lifting, req.unknown = lifting, read.unknown
+	return nil
 }
 
 func syntax(text []byte) string {
@@ -64,11 +92,14 @@ func syntax(text []byte) string {
 
 // Payloads is the dialect's [provider.Rule].
 func Payloads(path []string) provider.Payload {
-	at := make([]string, 0, 8)
+	at := make([]string, 0, 9)
 	for _, key := range path {
 		if key != "" { // lists are optional around a single element
 			at = append(at, key)
 		}
+	}
+	if len(at) > 0 && is(at[0], "generateContentRequest") { // to be counted
+		at = at[1:]
 	}
 	if len(at) < 4 || at[len(at)-1] != "data" || !is(at[len(at)-2], "inlineData") {
 		return provider.NoPayload

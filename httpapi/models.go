@@ -46,6 +46,8 @@ type ServiceLimits struct {
 	RequestBytes int64 `json:"request_bytes,omitempty"` // of a whole request
 	Side         int   `json:"side,omitempty"`          // pixels along the longer side of an image
 	Images       int   `json:"images,omitempty"`        // in a request
+	Many         int   `json:"many,omitempty"`          // images in a request above which side_of_many holds
+	SideOfMany   int   `json:"side_of_many,omitempty"`  // pixels along the longer side of each of many images
 	Pages        int   `json:"pages,omitempty"`         // of a PDF
 }
 
@@ -102,7 +104,7 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 		Demo: s.Demo(), Input: c.Input.Value, Accepts: c.Accepts.Value, Refuses: c.Refuses.Value,
 		Limits: ServiceLimits{
 			ItemBytes: c.MaxItemBytes.Value, RequestBytes: c.MaxRequestBytes.Value,
-			Side: c.MaxSide.Value, Images: c.MaxImages.Value, Pages: c.MaxPages.Value,
+			Side: c.MaxSide.Value, Images: c.MaxImages.Value, Many: c.Many.Value, SideOfMany: c.MaxSideOfMany.Value, Pages: c.MaxPages.Value,
 		},
 		Placement: ServicePlacement{stated(c.ToolImage), stated(c.ToolFile), stated(c.UserAfterTool)},
 		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value, TokenRatio: c.TokenRatio.Value,
@@ -121,6 +123,8 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 	note("limits.request_bytes", c.MaxRequestBytes.Source)
 	note("limits.side", c.MaxSide.Source)
 	note("limits.images", c.MaxImages.Source)
+	note("limits.many", c.Many.Source)
+	note("limits.side_of_many", c.MaxSideOfMany.Source)
 	note("limits.pages", c.MaxPages.Source)
 	note("placement.tool_image", c.ToolImage.Source)
 	note("placement.tool_file", c.ToolFile.Source)

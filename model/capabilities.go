@@ -20,6 +20,8 @@ type Capabilities struct {
 	MaxRequestBytes Fact[int64] // bytes of a whole request body; 0: not limited
 	MaxSide         Fact[int]   // pixels along the longer side of an image; 0: not limited
 	MaxImages       Fact[int]   // images in a request, the history's too; 0: not limited
+	Many            Fact[int]   // images in a request above which MaxSideOfMany holds; 0: it never does
+	MaxSideOfMany   Fact[int]   // pixels along the longer side of each of many images; 0: not limited
 	MaxPages        Fact[int]   // pages of a PDF; 0: not limited
 
 	ContextWindow Fact[int]    // tokens; 0: not known
@@ -157,6 +159,8 @@ func (c *Capabilities) take(src Capabilities, counts func(Provenance) bool) {
 	take(&c.MaxRequestBytes, src.MaxRequestBytes, counts)
 	take(&c.MaxSide, src.MaxSide, counts)
 	take(&c.MaxImages, src.MaxImages, counts)
+	take(&c.Many, src.Many, counts)
+	take(&c.MaxSideOfMany, src.MaxSideOfMany, counts)
 	take(&c.MaxPages, src.MaxPages, counts)
 	take(&c.ContextWindow, src.ContextWindow, counts)
 	take(&c.MaxOutput, src.MaxOutput, counts)

@@ -236,6 +236,8 @@ func describe(name string, from Provenance, r catalogRow) Capabilities {
 	if c.Has(artel.CanVision) {
 		stated(&c.MaxSide, from, number(0, "side"))
 		stated(&c.MaxImages, from, number(int64(r.images), "images"))
+		stated(&c.Many, from, number(0, "many"))
+		stated(&c.MaxSideOfMany, from, number(0, "side_of_many"))
 	}
 	if c.Has(artel.CanFile) {
 		stated(&c.MaxPages, from, number(0, "pages"))

@@ -154,7 +154,7 @@ func TestCatalogTables(t *testing.T) {
 			t.Errorf("%s of %s: %+v", f[0], f[1], c)
 		}
 	}
-	keys := strings.Fields("input is also accepts tokenizer window output item request side images pages user_after_tool other")
+	keys := strings.Fields("input is also accepts tokenizer window output item request side images many side_of_many pages user_after_tool other")
 	for _, line := range tableLines(t, "catalog/families.txt") {
 		fields := strings.Fields(line)
 		if _, err := path.Match(fields[0], ""); err != nil || len(fields) < 2 {

@@ -98,7 +98,7 @@ func entryLines(data []byte) []int {
 // expands. The rest is optional: name, dialect, description, processors (settings of the context
 // pipeline, kept as they are), capabilities
 // {input, output}, capabilityTags, accepts (media types), limits {item_bytes,
-// request_bytes, side, images, pages} (0: there is no such limit, whoever says
+// request_bytes, side, images, many, side_of_many, pages} (0: there is no such limit, whoever says
 // otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
 // results may carry images and other media, and a user message may follow
 // them), transport (bytes, url, file_id), context_window, max_output (maxTokens
@@ -214,6 +214,8 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 		limits.bound(&c.MaxRequestBytes, "request_bytes")
 		limits.count(&c.MaxSide, "side")
 		limits.count(&c.MaxImages, "images")
+		limits.count(&c.Many, "many")
+		limits.count(&c.MaxSideOfMany, "side_of_many")
 		limits.count(&c.MaxPages, "pages")
 		limits.rest()
 	}

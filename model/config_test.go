@@ -42,7 +42,7 @@ func TestParseServices(t *testing.T) {
 		"id": "v1", "name": "Eyes", "baseURL": "https://api.example.com/v1/", "model": "some-model", "apiKey": "${KEY}",
 		"capabilities": {"input": ["vision", "text", "file"], "output": ["text", "tool_calling"]},
 		"capabilityTags": ["fast", "眼"], "maxConcurrentRequests": 3, "timeout": 90000, "maxTokens": 1000, "description": "sees",
-		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000, "request_bytes": 9000000, "side": 2000, "images": 20, "pages": 0},
+		"dialect": "openai", "accepts": ["image/*", "application/pdf"], "limits": {"item_bytes": 5000000, "request_bytes": 9000000, "side": 2000, "images": 20, "many": 5, "side_of_many": 1000, "pages": 0},
 		"placement": {"tool_image": true, "user_after_tool": false}, "transport": ["url", "bytes"], "context_window": 64000, "max_output": 2000, "tokenizer": "cl100k_base", "fallbacks": ["v2", "v3"]
 	}]`, func(name string) string { return map[string]string{"KEY": "sk-1"}[name] })
 	caps := model.TextOnly()
@@ -52,6 +52,8 @@ func TestParseServices(t *testing.T) {
 	caps.MaxRequestBytes = model.Fact[int64]{Value: 9_000_000, Source: model.FromOperator}
 	caps.MaxSide = model.Fact[int]{Value: 2000, Source: model.FromOperator}
 	caps.MaxImages = model.Fact[int]{Value: 20, Source: model.FromOperator}
+	caps.Many = model.Fact[int]{Value: 5, Source: model.FromOperator}
+	caps.MaxSideOfMany = model.Fact[int]{Value: 1000, Source: model.FromOperator}
 	caps.MaxPages = model.Fact[int]{Source: model.FromOperator}
 	caps.ToolImage = model.Fact[bool]{Value: true, Source: model.FromOperator}
 	caps.UserAfterTool = model.Fact[bool]{Source: model.FromOperator}

@@ -47,3 +47,24 @@ func TestOnWire(t *testing.T) {
 		}
 	}
 }
+
+// Where a request has many images, the limit on their sides is another one,
+// but never a larger one.
+func TestAmong(t *testing.T) {
+	t.Parallel()
+	of := func(side, many, ofMany int) (c model.Capabilities) {
+		c.MaxSide.Value, c.Many.Value, c.MaxSideOfMany.Value = side, many, ofMany
+		return c
+	}
+	for _, c := range []struct{ side, many, ofMany, images, want int }{
+		{8000, 20, 2000, 20, 8000}, {8000, 20, 2000, 21, 2000}, {0, 20, 2000, 21, 2000}, {1000, 20, 2000, 21, 1000}, {8000, 0, 2000, 21, 8000}, {8000, 20, 0, 21, 8000},
+	} {
+		if got := of(c.side, c.many, c.ofMany).Among(c.images).MaxSide.Value; got != c.want {
+			t.Errorf("%+v: got %d", c, got)
+		}
+	}
+	claude := model.Catalog("claude-sonnet-5")
+	if now := claude.Among(21); claude.MaxSide.Value != 8000 || now.MaxSide != (model.Fact[int]{Value: 2000, Source: claude.MaxSide.Source}) {
+		t.Errorf("of Claude: %+v, among many %+v", claude.MaxSide, now.MaxSide)
+	}
+}

@@ -288,6 +288,7 @@ const (
 	PageFactRequest         Key = "page.fact_request"
 	PageFactSide            Key = "page.fact_side"
 	PageFactImages          Key = "page.fact_images"
+	PageFactSideOfMany      Key = "page.fact_side_of_many"
 	PageFactPages           Key = "page.fact_pages"
 	PageFactToolImage       Key = "page.fact_tool_image"
 	PageFactToolFile        Key = "page.fact_tool_file"
@@ -298,7 +299,8 @@ const (
 	PageFactUnknown         Key = "page.fact_unknown"
 	PageNothing             Key = "page.nothing"
 	PageNoLimit             Key = "page.no_limit"
-	PagePixels              Key = "page.pixels" // Number
+	PagePixels              Key = "page.pixels"         // Number
+	PagePixelsOfMany        Key = "page.pixels_of_many" // Number, Many
 	PageTransportBytes      Key = "page.transport_bytes"
 	PageTransportURL        Key = "page.transport_url"
 	PageTransportFileID     Key = "page.transport_file_id"

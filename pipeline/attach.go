@@ -132,6 +132,7 @@ func (a *attacher) settleAll(ctx context.Context) error {
 	if err := a.d.writeDown(ctx, parts, a.conf, old); err != nil {
 		return err
 	}
+	a.d.crowd(parts, old)
 	room := newRoom(a.d)
 	a.settled = make(map[slot]settlement, len(all))
 	for _, x := range slices.Backward(all) {

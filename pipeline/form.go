@@ -244,6 +244,19 @@ func (d *Draft) writeDown(ctx context.Context, parts []artel.Media, conf attachi
 	return g.Wait()
 }
 
+// crowd lets the limits hold that a service has where a request holds many
+// images. all is what stands in the request; old, which may be nil, says what
+// of it goes in words. Each image counts once, for it is sent once.
+func (d *Draft) crowd(all []artel.Media, old func(int) bool) {
+	images := map[artel.Ref]bool{}
+	for i, m := range all {
+		if m.Kind == artel.KindImage && (old == nil || !old(i)) {
+			images[m.Ref] = true
+		}
+	}
+	d.target.Capabilities = d.target.Capabilities.Among(len(images))
+}
+
 // A room is what a request still takes of media. A nil room takes all.
 type room struct {
 	images  int   // that it takes; < 0: any number

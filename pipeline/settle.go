@@ -35,6 +35,7 @@ func (r *Registry) Settle(ctx context.Context, in Input, media []artel.Media, te
 	if err := d.writeDown(ctx, media, attaching{}, nil); err != nil {
 		return nil, err
 	}
+	d.crowd(media, nil)
 	room := newRoom(d)
 	room.bytes -= text
 	out := make([]Settled, len(media))

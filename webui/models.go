@@ -137,6 +137,10 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 	side := l.Say(phrase.PagePixels, map[string]any{"Number": thousands(known.MaxSide.Value)})
 	add(phrase.PageFactSide, known.MaxSide.Source, limit(int64(known.MaxSide.Value), side))
 	add(phrase.PageFactImages, known.MaxImages.Source, count(known.MaxImages.Value))
+	if known.MaxSideOfMany.Source != "" {
+		of := l.Say(phrase.PagePixelsOfMany, map[string]any{"Number": thousands(known.MaxSideOfMany.Value), "Many": thousands(known.Many.Value)})
+		add(phrase.PageFactSideOfMany, known.MaxSideOfMany.Source, limit(int64(min(known.MaxSideOfMany.Value, known.Many.Value)), of))
+	}
 	add(phrase.PageFactPages, known.MaxPages.Source, count(known.MaxPages.Value))
 	add(phrase.PageFactToolImage, known.ToolImage.Source, yes(known.ToolImage.Value))
 	add(phrase.PageFactToolFile, known.ToolFile.Source, yes(known.ToolFile.Value))

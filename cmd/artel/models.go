@@ -73,6 +73,8 @@ func showService(w printer, v httpapi.ServiceView) {
 		{"limits.request_bytes", bound(v.Limits.RequestBytes, phrase.Size)},
 		{"limits.side", bound(v.Limits.Side, itoa)},
 		{"limits.images", bound(v.Limits.Images, itoa)},
+		{"limits.many", bound(v.Limits.Many, itoa)},
+		{"limits.side_of_many", bound(v.Limits.SideOfMany, itoa)},
 		{"limits.pages", bound(v.Limits.Pages, itoa)},
 		{"placement.tool_image", yesNo(v.Placement.ToolImage)},
 		{"placement.tool_file", yesNo(v.Placement.ToolFile)},

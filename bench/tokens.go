@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -23,49 +25,151 @@ import (
 	arteltoken "github.com/artelhq/artel/token"
 )
 
-const tokensAbout = "o200k_base. English is the comments and code the source of Go's net/http; Chinese is the product's own texts in random order. " +
-	"Cold texts have not been seen before; a text seen before is looked up by its digest. The anchor is tiktoken-go/tokenizer. " +
-	"The budgets are 40, 8 and 40 MB/s cold, and 13 of Chinese when its words have been seen."
+const tokensAbout = "o200k_base, by processor time, each in a process of its own. English is the comments and code the source of Go's library; Chinese is put together at random " +
+	"from the product's own texts, so that hardly a run of characters comes twice. A megabyte is counted in texts of the given size: cold at first, and warm when its words have been seen, though not the texts. " +
+	"A text seen before is looked up by its digest. The anchors are tiktoken-go/tokenizer, and gpt-tokenizer 4.0.0 in Node (`bench/gpt`), which has no rows where npm cannot install it. " +
+	"The budgets are 40, 8 and 40 MB/s cold, and 13 of Chinese warm. All three have to count the same."
+
+const tokensSize = 1_000_000
 
 func measureTokens(ctx context.Context, l *lab) ([]result, error) {
 	english, code, err := goSource(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chinese, err := chineseText(l.root)
+	chinese, err := chineseWords(l.root)
 	if err != nil {
 		return nil, err
 	}
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		return nil, err
-	}
-	counter := arteltoken.NewCounter()
-	if _, err := counter.Count(arteltoken.O200k, "load the vocabulary"); err != nil {
+	c := counters{l: l, ours: filepath.Join(l.dir, "counting"), gpt: installGPT(ctx, l)}
+	if err := build(ctx, filepath.Join(l.root, "bench"), "./counting", c.ours); err != nil {
 		return nil, err
 	}
 	var results []result
-	seen := 0
-	for _, t := range []struct{ name, text string }{{"English", english}, {"Chinese", chinese}, {"Go code", code}} {
-		for _, size := range []int{10e3, 100e3, 1e6} {
-			text := cut(t.text, size)
-			fresh := func() string { seen++; return fmt.Sprintf("%d\n%s", seen, text) }
-			const while = 50 * time.Millisecond
-			m, err := interleave(l.rounds(3),
-				perSecond(float64(len(text)), while, func() error { _, err := counter.Count(arteltoken.O200k, fresh()); return err }),
-				perSecond(float64(len(text)), while, func() error { _, err := codec.Count(fresh()); return err }),
-				perSecond(float64(len(text)), while, func() error { _, err := counter.Count(arteltoken.O200k, text); return err }))
+	for _, t := range []struct {
+		name, text string
+		cold, warm target
+	}{
+		{"English", english, target{limit: 40e6, reference: 4.4e6}, target{}},
+		{"Chinese", chinese, target{limit: 8e6, reference: 3.8e6}, target{limit: 13e6, reference: 3.8e6}},
+		{"Go code", code, target{limit: 40e6, reference: 4.5e6}, target{}},
+	} {
+		text := cut(t.text, tokensSize)
+		file := filepath.Join(l.dir, t.name+".txt")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		for _, size := range []int{10e3, 100e3, tokensSize} {
+			rows, err := c.measure(ctx, file, size)
 			if err != nil {
+				return nil, fmt.Errorf("%s: %w", t.name, err)
+			}
+			for i, row := range rows {
+				row.work = t.name + row.work
+				if i == 0 {
+					row.target = t.cold
+				} else if i == 1 {
+					row.target = t.warm
+				}
+				results = append(results, row)
+			}
+		}
+		seen, err := seenBefore(l, text)
+		if err != nil {
+			return nil, err
+		}
+		seen.work = t.name + seen.work
+		results = append(results, seen)
+	}
+	return results, nil
+}
+
+// counters are the programs that count.
+type counters struct {
+	l    *lab
+	ours string
+	gpt  string // the folder of the anchor in Node; "": it could not be installed
+}
+
+// measure lets the programs take turns on pieces of a file.
+func (c counters) measure(ctx context.Context, file string, size int) ([]result, error) {
+	programs := [][]string{{c.ours, "artel"}, {c.ours, "tiktoken"}}
+	if c.gpt != "" {
+		programs = append(programs, []string{"node", filepath.Join(c.gpt, "count.js")})
+	}
+	cold, warm := make([][]float64, len(programs)), make([][]float64, len(programs))
+	var tokens string
+	for range c.l.rounds(3) {
+		for i, p := range programs {
+			out, err := exec.CommandContext(ctx, p[0], append(slices.Clone(p[1:]), file, fmt.Sprint(size))...).Output()
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", p, err)
+			}
+			fields := strings.Fields(string(out))
+			if len(fields) != 3 {
+				return nil, fmt.Errorf("%v: %q", p, out)
+			}
+			first, err1 := strconv.ParseFloat(fields[0], 64)
+			again, err2 := strconv.ParseFloat(fields[1], 64)
+			if err := errors.Join(err1, err2); err != nil {
 				return nil, err
 			}
-			amount := bytesOf(int64(size))
-			results = append(results, result{work: t.name + ", cold", size: amount, unit: mbPerSec(), artel: m[0], anchor: m[1]})
-			if size == 1e6 {
-				results = append(results, result{work: t.name + ", seen before", size: amount, unit: mbPerSec(), artel: m[2], anchor: m[1]})
+			cold[i], warm[i] = append(cold[i], first), append(warm[i], again)
+			if tokens == "" {
+				tokens = fields[2]
+			}
+			if fields[2] != tokens {
+				return nil, fmt.Errorf("%v counts %s tokens, and the one before %s", p, fields[2], tokens)
 			}
 		}
 	}
-	return results, nil
+	amount := bytesOf(int64(size))
+	rows := []result{
+		{work: ", cold", size: amount, unit: mbPerSec(), artel: median(cold[0]), anchor: median(cold[1])},
+		{work: ", warm", size: amount, unit: mbPerSec(), artel: median(warm[0]), anchor: median(warm[1])},
+	}
+	if c.gpt != "" {
+		rows = append(rows,
+			result{work: ", cold, beside gpt-tokenizer", size: amount, unit: mbPerSec(), artel: median(cold[0]), anchor: median(cold[2])},
+			result{work: ", warm, beside gpt-tokenizer", size: amount, unit: mbPerSec(), artel: median(warm[0]), anchor: median(warm[2])})
+	}
+	return rows, nil
+}
+
+// seenBefore counts a text again and again.
+func seenBefore(l *lab, text string) (result, error) {
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		return result{}, err
+	}
+	counter := arteltoken.NewCounter()
+	if _, err := counter.Count(arteltoken.O200k, text); err != nil {
+		return result{}, err
+	}
+	const while = 50 * time.Millisecond
+	m, err := interleave(l.rounds(1),
+		perBusySecond(float64(len(text)), while, func() error { _, err := counter.Count(arteltoken.O200k, text); return err }),
+		perBusySecond(float64(len(text)), while, func() error { _, err := codec.Count(text); return err }))
+	if err != nil {
+		return result{}, err
+	}
+	return result{work: ", a text seen before", size: bytesOf(tokensSize), unit: mbPerSec(), artel: m[0], anchor: m[1]}, nil
+}
+
+// installGPT returns the folder of the anchor in Node, or "".
+func installGPT(ctx context.Context, l *lab) string {
+	dir := filepath.Join(l.dir, "gpt")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(l.root, "bench", "gpt"))); err != nil {
+		fmt.Fprintln(os.Stderr, "no rows for gpt-tokenizer:", err)
+		return ""
+	}
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "no rows for gpt-tokenizer, npm cannot install it: %v\n%s", err, out)
+		return ""
+	}
+	return dir
 }
 
 // cut returns size bytes of text, which is repeated as needed, up to a whole
@@ -119,22 +223,51 @@ func comment(c *ast.CommentGroup) string {
 
 // chineseText returns sentences of the product's catalogue, shuffled.
 func chineseText(root string) (string, error) {
-	src, err := os.ReadFile(filepath.Join(root, "phrase", "zh.json"))
+	sentences, err := chinesePassages(root)
 	if err != nil {
 		return "", err
 	}
-	var catalogue any
-	if err := json.Unmarshal(src, &catalogue); err != nil {
-		return "", err
-	}
-	sentences := chinese(catalogue)
-	slices.Sort(sentences)
 	r := rand.New(rand.NewPCG(1, 3))
 	var b strings.Builder
 	for b.Len() < 1e6 {
 		b.WriteString(sentences[r.IntN(len(sentences))] + "。")
 	}
 	return b.String(), nil
+}
+
+// chineseWords returns sentences of words of the product's catalogue: passages
+// of two to four characters, in random order.
+func chineseWords(root string) (string, error) {
+	passages, err := chinesePassages(root)
+	if err != nil {
+		return "", err
+	}
+	r := rand.New(rand.NewPCG(1, 3))
+	var b strings.Builder
+	for b.Len() < tokensSize {
+		for range 2 + r.IntN(4) {
+			passage := []rune(passages[r.IntN(len(passages))])
+			from := r.IntN(len(passage) - 2)
+			b.WriteString(string(passage[from:min(len(passage), from+2+r.IntN(3))]))
+		}
+		b.WriteString([]string{"，", "。", "；", "。\n"}[r.IntN(4)])
+	}
+	return b.String(), nil
+}
+
+// chinesePassages returns runs of Chinese characters of the product's catalogue.
+func chinesePassages(root string) ([]string, error) {
+	src, err := os.ReadFile(filepath.Join(root, "phrase", "zh.json"))
+	if err != nil {
+		return nil, err
+	}
+	var catalogue any
+	if err := json.Unmarshal(src, &catalogue); err != nil {
+		return nil, err
+	}
+	passages := chinese(catalogue)
+	slices.Sort(passages)
+	return passages, nil
 }
 
 // chinese collects runs of Chinese characters.

@@ -82,7 +82,7 @@ func (c *textCache) put(k textKey, n int) {
 }
 
 const (
-	pieceSlots   = 1 << 15
+	pieceSlots   = 1 << 16
 	pieceLongest = 96 // bytes
 )
 

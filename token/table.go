@@ -11,7 +11,10 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-const none = ^uint32(0) // no token has this rank
+const (
+	none       = ^uint32(0) // no token has this rank
+	filterBits = 21
+)
 
 // A table finds tokens by their bytes. It is built out of the library's, which
 // the program carries once, and never changes.
@@ -23,6 +26,8 @@ type table struct {
 	shift   int      // of a hash, to an index of slots
 	text    string   // all tokens
 	pairs   []uint32 // rank by two bytes
+	chars   []uint32 // rank by the code point of three bytes
+	filter  []uint64 // a bit for the hash of every token; most of what is asked for is none
 	tokens  int
 	longest int
 
@@ -67,11 +72,13 @@ func newTable(e tokenizer.Encoding, split splitter) (*table, error) {
 		slots: make([]slot, 1<<width), shift: 64 - width,
 		text:   text.String(),
 		pairs:  make([]uint32, 1<<16),
+		chars:  make([]uint32, 1<<16),
+		filter: make([]uint64, 1<<(filterBits-6)),
 		tokens: len(ends),
 		pieces: pieceCache{seed: maphash.MakeSeed()},
 	}
 	for i := range v.pairs {
-		v.pairs[i] = none
+		v.pairs[i], v.chars[i] = none, none
 	}
 	from := 0
 	for rank, to := range ends {
@@ -88,7 +95,12 @@ func (v *table) add(rank uint32, from, to int) {
 	if n == 2 {
 		v.pairs[head] = rank
 	}
-	i := hash(v.text, from, n, head) >> v.shift
+	if i, ok := char(head); ok && n == 3 {
+		v.chars[i] = rank
+	}
+	h := hash(v.text, from, n, head)
+	v.filter[h>>(64-filterBits)/64] |= 1 << (h >> (64 - filterBits) % 64)
+	i := h >> v.shift
 	for v.slots[i].where != 0 {
 		i = (i + 1) & uint64(len(v.slots)-1)
 	}
@@ -102,8 +114,15 @@ func (v *table) rank(s string, i, j int) uint32 {
 		return none
 	}
 	head := load(s, i, min(n, 8))
+	if i, ok := char(head); ok && n == 3 {
+		return v.chars[i]
+	}
+	h := hash(s, i, n, head)
+	if v.filter[h>>(64-filterBits)/64]>>(h>>(64-filterBits)%64)&1 == 0 {
+		return none
+	}
 	slots := v.slots
-	for at := hash(s, i, n, head) >> v.shift; ; at++ {
+	for at := h >> v.shift; ; at++ {
 		t := &slots[at&uint64(len(slots)-1)]
 		switch {
 		case t.where == 0:
@@ -113,6 +132,11 @@ func (v *table) rank(s string, i, j int) uint32 {
 			return t.rank
 		}
 	}
+}
+
+// char returns the code point of three bytes, if they are a character.
+func char(head uint64) (uint16, bool) {
+	return uint16(head&0x0F<<12 | head>>8&0x3F<<6 | head>>16&0x3F), head&0xC0C0F0 == 0x8080E0
 }
 
 // load returns n <= 8 bytes of s as a number, the first the lowest.

@@ -5,9 +5,7 @@ package agent
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -37,35 +35,9 @@ type Definition struct {
 	Presets    []pipeline.Preset  `yaml:"preset_messages"`
 	Context    pipeline.Limits    `yaml:"context"`
 	Clock      macro.Clock        `yaml:"clock"`
-	Processors []pipeline.Setting `yaml:"-"` // under "processors": a list of {id, enabled, config}
+	Processors []pipeline.Setting `yaml:"processors"`
 
 	Prompt string `yaml:"-"` // the role prompt, with macros
-}
-
-// A front is a Definition as it is written.
-type front struct {
-	Definition `yaml:",inline"`
-	Processors []setting `yaml:"processors"`
-}
-
-// A setting is a [pipeline.Setting] as it is written.
-type setting struct {
-	ID      string         `yaml:"id"`
-	Enabled *bool          `yaml:"enabled"`
-	Config  map[string]any `yaml:"config"`
-}
-
-func (s setting) read() (pipeline.Setting, error) {
-	out := pipeline.Setting{ID: s.ID, Enabled: s.Enabled}
-	if s.Config == nil {
-		return out, nil
-	}
-	b, err := json.Marshal(s.Config)
-	if err != nil {
-		return out, fmt.Errorf("processors: the configuration of %q cannot be written as JSON: %w", artel.Shorten(s.ID, 60), err)
-	}
-	out.Config = b
-	return out, nil
 }
 
 // Pipeline is what a build of a context needs to know about the agent.
@@ -185,19 +157,7 @@ func decode(src []byte, d *Definition) (err error) {
 			err = errors.New("this YAML cannot be read; write it without tags")
 		}
 	}()
-	f := front{Definition: *d}
-	if err := yaml.UnmarshalWithOptions(src, &f, yaml.DisallowUnknownField()); err != nil {
-		return err
-	}
-	*d = f.Definition
-	for _, s := range f.Processors {
-		p, err := s.read()
-		if err != nil {
-			return err
-		}
-		d.Processors = append(d.Processors, p)
-	}
-	return nil
+	return yaml.UnmarshalWithOptions(src, d, yaml.DisallowUnknownField())
 }
 
 // maxLimit is the most that a limit can allow; a run that may take longer than

@@ -76,6 +76,7 @@ type Context struct {
 	Settings      pipeline.Settings       // of the whole deployment; zero: the processors' defaults
 	Transcription rendition.Transcription // who writes recordings down; zero: nobody
 	Caption       rendition.Caption       // who puts pictures into words; zero: nobody
+	Processors    []pipeline.Processor    // beside those of the product
 }
 
 // An App is the application core. Its parts are safe for concurrent use.
@@ -241,7 +242,7 @@ func newCore(c Config) (*core, error) {
 		}
 	}
 	k.counter, k.rules = token.NewCounter(), rule.New()
-	if k.contexts, err = pipeline.NewRegistry(k.counter, pipeline.BuiltIn()...); err != nil {
+	if k.contexts, err = pipeline.NewRegistry(k.counter, append(pipeline.BuiltIn(), c.Options.Context.Processors...)...); err != nil {
 		return nil, err
 	}
 	if err := k.checkSettings(); err != nil {

@@ -73,6 +73,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.pipeline()
 	f.settings()
 	f.contexts()
+	f.plugins()
 	f.tokens()
 	f.rules()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

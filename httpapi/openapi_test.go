@@ -44,6 +44,7 @@ GET    /gc
 GET    /me/profile
 GET    /pipeline
 GET    /pipeline/order
+GET    /pipeline/plugin-schema
 GET    /runs/{rid}
 GET    /runs/{rid}/contexts
 GET    /runs/{rid}/contexts/{n}
@@ -179,6 +180,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"GET", "/runs/" + run["id"].(string), "/runs/{rid}", nil, "200"},
 		{"GET", "/services", "/services", nil, "200"},
 		{"GET", "/findings", "/findings", nil, "200"},
+		{"GET", "/pipeline/plugin-schema", "/pipeline/plugin-schema", nil, "200"},
 		{"GET", "/tools", "/tools", nil, "200"},
 		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
 		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},

@@ -199,6 +199,9 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = declared(p.Processor, before, d.Messages)
 	}
+	if err == nil && !p.Core {
+		err = d.withinBudget()
+	}
 	step.Millis = float64(time.Since(start).Microseconds()) / 1000
 	if err != nil && !p.Required && ctx.Err() == nil {
 		d.Messages = slices.Clone(before)

@@ -235,6 +235,7 @@ const (
 	OriginReminder      Origin = "reminder"
 	OriginTranscription Origin = "transcription" // a text that stands for a recording, in a message of its own
 	OriginMerged        Origin = "merged"        // several messages, which MergedFrom names
+	OriginPlugin        Origin = "plugin"        // of another program
 	OriginFiller        Origin = "filler"        // says nothing, for APIs that want somebody to speak
 )
 

@@ -276,6 +276,19 @@ func (d *Draft) formatted(ms []Message) []Message {
 	return ms
 }
 
+// withinBudget refuses what somebody has added after the token limiter has
+// counted, where that is too much.
+func (d *Draft) withinBudget() error {
+	cut, ok := Value[limited](d)
+	if !ok {
+		return nil
+	}
+	if n := d.meter.tools(d.Tools) + d.meter.all(d.formatted(d.Messages)); n > cut.budget {
+		return artel.Errorf(artel.TooLarge, "pipeline.Build", "", "the request has %d tokens with what was added after the token limiter had counted, and %d fit", n, cut.budget)
+	}
+	return nil
+}
+
 // shorten returns m with the first characters of its text and a word on what is
 // missing; false where that is not shorter. All other parts go.
 func (d *Draft) shorten(m Message, chars int) (Message, bool) {

@@ -43,9 +43,8 @@ func resolve(ctx context.Context, d *Draft) error {
 		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
 	}
 	before := d.meter.all(d.Messages)
-	if cut, ok := Value[limited](d); ok && before+d.meter.tools(d.Tools) > cut.budget {
-		return artel.Errorf(artel.TooLarge, "pipeline.Build", "",
-			"the request has %d tokens, and %d fit: what was added after the token limiter had counted is too much", before+d.meter.tools(d.Tools), cut.budget)
+	if err := d.withinBudget(); err != nil {
+		return err
 	}
 	for i := range d.Messages {
 		m := &d.Messages[i]

@@ -76,6 +76,7 @@ type config struct {
 		Disabled   []string           `yaml:"disabled"`   // ids of processors that nobody can enable
 		Order      []string           `yaml:"order"`      // of formatters and plugins, by their ids; the others stay where they are
 		Processors []pipeline.Setting `yaml:"processors"` // id, enabled, config: the defaults here
+		Plugins    []pluginConfig     `yaml:"plugins"`    // processors in other programs
 	} `yaml:"pipeline"`
 	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
 	Log    struct {
@@ -384,9 +385,13 @@ func (c config) agents() ([]agent.Definition, error) {
 // context is how contexts are built.
 func (c config) context() (app.Context, error) {
 	settings, err := c.settings()
+	if err != nil {
+		return app.Context{}, err
+	}
+	plugins, err := c.plugins(os.Getenv)
 	t := c.Transcription
 	return app.Context{
-		Placement: c.Artifacts.Placement, Settings: settings,
+		Placement: c.Artifacts.Placement, Settings: settings, Processors: plugins,
 		Transcription: rendition.Transcription{Service: t.Service, Model: t.Model, Language: t.Language, MaxBytes: t.UploadLimit},
 		Caption:       rendition.Caption{Service: c.Caption.Service, Prompt: c.Caption.Prompt},
 	}, err

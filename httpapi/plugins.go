@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/artelhq/artel/plugin"
+)
+
+// plugins tells what those have to know who write one.
+func (f *face) plugins() {
+	register(f, f.op(http.MethodGet, "/pipeline/plugin-schema", "plugin-schema",
+		"The JSON Schema of what plugins of the context pipeline read ($defs/draft) and write ($defs/answer); the same for every deployment of a release", http.StatusOK),
+		func(context.Context, *none) (*body[json.RawMessage], error) {
+			return answer(json.RawMessage(plugin.Schema()), nil)
+		})
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin makes processors of the context pipeline out of other
+// programs: a command that reads a draft and writes an answer, or an HTTP
+// endpoint that is posted a draft and answers.
+//
+// Begin with [Command] and [Endpoint]. What a program is given is a [Draft] in
+// JSON, what it gives back an [Answer]; [Schema] is the JSON Schema of both.
+// They have a version, and later releases only add to it.
+//
+// A program sees the messages and whom they are for. It sees no key, no owner,
+// no bytes of media and no state that a service keeps with its messages, and it
+// can name nothing that was not in the draft. Its answer is held to rules that
+// keep the request whole (see [Answer]); what breaks them, takes too long or is
+// too large is a failure of the processor, which the build goes on without or
+// ends with, as [Options] says.
+package plugin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/pipeline"
+)
+
+// Schema is the JSON Schema of [Draft] and [Answer], under $defs.
+//
+//go:embed schema.json
+var schema []byte
+
+// Schema returns the JSON Schema (draft 2020-12) of what plugins read and
+// write: $defs/draft and $defs/answer. The caller owns the bytes.
+func Schema() []byte { return bytes.Clone(schema) }
+
+// The defaults and limits of [Options].
+const (
+	DefaultTimeout   = 10 * time.Second
+	MaxTimeout       = 5 * time.Minute
+	DefaultMaxAnswer = 8 << 20 // bytes
+	MaxAnswer        = 256 << 20
+	maxDraft         = 256 << 20
+	maxCalls         = 4 // of one plugin at once
+)
+
+// Options say how a plugin stands in the pipeline. The zero value runs it
+// after the formatters, and goes on without it where it fails.
+type Options struct {
+	Name        string          // for people; "": the id
+	Description string          // for people
+	After       string          // the built-in processor that it comes right after; "": where plugins stand
+	Required    bool            // its failure fails the build
+	Timeout     time.Duration   // 0: DefaultTimeout
+	MaxAnswer   int64           // bytes; 0: DefaultMaxAnswer
+	Options     json.RawMessage // what the program is given as options where no setting says otherwise; nil: nothing
+}
+
+// asking sends a draft to a program and returns at most limit bytes of what it
+// answers. notes are what it had to say beside.
+type asking func(ctx context.Context, draft []byte, limit int64) (answer []byte, notes string, err error)
+
+// processor makes a processor of a program.
+func processor(id string, o Options, ask asking) (pipeline.Processor, error) {
+	const op = "plugin.New"
+	o.Timeout, o.MaxAnswer = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
+	switch {
+	case o.Timeout < 0 || o.Timeout > MaxTimeout:
+		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "the timeout is %v: want up to %v", o.Timeout, MaxTimeout)
+	case o.MaxAnswer < 0 || o.MaxAnswer > MaxAnswer:
+		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "the longest answer has %d bytes: want up to %d", o.MaxAnswer, MaxAnswer)
+	case o.Options != nil && !json.Valid(o.Options):
+		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "the options are no JSON")
+	}
+	priority, err := after(o.After)
+	if err != nil {
+		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "%w", err)
+	}
+	p := &program{id: id, options: o, ask: ask, calls: semaphore.NewWeighted(maxCalls)}
+	return pipeline.Processor{
+		ID: id, Name: cmp.Or(o.Name, id), Description: cmp.Or(o.Description, "A processor in another program."), Icon: "🧩",
+		Priority: priority, Required: o.Required, Timeout: o.Timeout,
+		Fields: []pipeline.Field{{
+			Key: "options", Label: "What the program is told", Type: pipeline.FieldJSON, Placeholder: "what the deployment says",
+		}},
+		Adds: pipeline.Turn, Process: p.process,
+	}, nil
+}
+
+// after is the priority of what comes right after a built-in processor.
+func after(id string) (int, error) {
+	if id == "" {
+		return pipeline.PriorityPlugin, nil
+	}
+	var ids []string
+	for _, p := range pipeline.BuiltIn() {
+		if p.ID == pipeline.AssetResolver {
+			continue
+		}
+		if p.ID == id {
+			return p.Priority + 1, nil
+		}
+		ids = append(ids, p.ID)
+	}
+	return 0, artel.Errorf(artel.Invalid, "plugin.New", "after", "%q is no processor that something can come after: want one of %s",
+		artel.Shorten(id, 60), strings.Join(ids, ", "))
+}
+
+type program struct {
+	id      string
+	options Options
+	ask     asking
+	calls   *semaphore.Weighted
+}
+
+func (p *program) process(ctx context.Context, d *pipeline.Draft) error {
+	var conf struct {
+		Options json.RawMessage `json:"options"`
+	}
+	if err := d.Config(&conf); err != nil {
+		return err
+	}
+	if conf.Options == nil {
+		conf.Options = p.options.Options
+	}
+	draft, err := json.Marshal(draftOf(p.id, conf.Options, d))
+	if err != nil {
+		return artel.Errorf(artel.Internal, "plugin.Ask", p.id, "writing the draft: %w", err)
+	}
+	if len(draft) > maxDraft {
+		return artel.Errorf(artel.TooLarge, "plugin.Ask", p.id, "the draft has %d bytes, and a plugin is given at most %d", len(draft), maxDraft)
+	}
+	if err := p.calls.Acquire(ctx, 1); err != nil {
+		return artel.Errorf(artel.Unavailable, "plugin.Ask", p.id, "%d calls of the plugin are at work already: %w", maxCalls, err)
+	}
+	defer p.calls.Release(1)
+	b, notes, err := p.ask(ctx, draft, p.options.MaxAnswer)
+	if notes != "" {
+		d.Log(pipeline.Info, "the program has said something beside its answer", map[string]any{"said": notes})
+	}
+	if err != nil {
+		return err
+	}
+	a, err := readAnswer(b)
+	if err != nil {
+		return err
+	}
+	messages, err := a.apply(d.Messages)
+	if err != nil {
+		return err
+	}
+	for _, l := range a.Logs {
+		d.Log(l.Level, l.Message, l.Details)
+	}
+	if !slices.EqualFunc(d.Messages, messages, unchanged) {
+		d.Messages = messages
+	}
+	return nil
+}

@@ -75,8 +75,8 @@ func TestPartsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A signature holds for the text that was signed alone.
-func TestChangedReasoningHasNoState(t *testing.T) {
+// A signature holds for the text, or the call, that was signed alone.
+func TestWhatWasChangedHasNoState(t *testing.T) {
 	png, err := os.ReadFile("../testdata/files/red.png")
 	if err != nil {
 		t.Fatal(err)
@@ -84,11 +84,11 @@ func TestChangedReasoningHasNoState(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString(png)
 	b := newBench(t, []turn{{
 		model.ReasoningDelta("It is " + encoded[:50]), model.ReasoningDelta(encoded[50:] + "."), done(`"signed"`),
-		model.ReasoningDelta("So red."), done(`"signed too"`), say("Red."), end,
-	}})
+		model.ReasoningDelta("So red."), done(`"signed too"`), say("Red."), signed("c1", encoded), signed("c2", "red"), tools,
+	}, {say("Done."), end}})
 	b.desk(t)
 	m, _, _ := replied(t, b)
-	if len(m.Parts) != 3 {
+	if len(m.Parts) != 5 {
 		t.Fatalf("got %+v", m.Parts)
 	}
 	first, second := m.Parts[0].(artel.Reasoning), m.Parts[1].(artel.Reasoning)
@@ -98,4 +98,17 @@ func TestChangedReasoningHasNoState(t *testing.T) {
 	if string(second.Opaque) != `"signed too"` {
 		t.Errorf("got %+v", second)
 	}
+	changed, kept := m.Parts[3].(artel.ToolCall), m.Parts[4].(artel.ToolCall)
+	if changed.Opaque != nil || changed.Service != "" || strings.Contains(string(changed.Arguments), encoded[:50]) {
+		t.Errorf("got %+v", changed)
+	}
+	if string(kept.Opaque) != `"signed"` || kept.Service != b.in.Service.ID {
+		t.Errorf("got %+v", kept)
+	}
+}
+
+// signed is a call of a tool that keeps no content, with the state of its
+// service.
+func signed(id, text string) model.Delta {
+	return model.CallDelta{ID: artel.CallID(id), Name: "echo", Arguments: json.RawMessage(`{"text":"` + text + `"}`), Opaque: json.RawMessage(`"signed"`), Service: "scripted"}
 }

@@ -66,6 +66,9 @@ func (r *run) told(ctx context.Context, c artel.ToolCall) (artel.ToolCall, error
 	if err != nil {
 		return c, err
 	}
+	if string(told) != string(c.Arguments) {
+		c.Opaque, c.Service = nil, "" // it holds for what the service wrote
+	}
 	c.Arguments = told
 	if string(given) != string(told) {
 		r.given[c.ID] = given

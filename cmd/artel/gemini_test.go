@@ -3,10 +3,13 @@
 package main
 
 import (
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
@@ -66,5 +69,37 @@ func TestGeminiKeyWorksAtOnce(t *testing.T) {
 	}
 	if !signed {
 		t.Error("no call went back with its signature")
+	}
+}
+
+// TestGeminiIsProbed: what either generation takes in the results of tools is
+// found out, and told with its source.
+func TestGeminiIsProbed(t *testing.T) {
+	t.Parallel()
+	blobs := blob.NewMemory()
+	srv := httptest.NewServer(fake.Gemini(fake.Options{Blobs: blobs, Responder: fake.Sees(blobs, fake.Echo)}))
+	t.Cleanup(srv.Close)
+	dir := t.TempDir()
+	env := with(bareEnvironment(dir), "KEY=AIza-vendor-secret")
+	config := `services:
+  - {id: new, baseURL: "` + srv.URL + `", model: gemini-3-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file], placement: {tool_image: false}}}
+  - {id: old, baseURL: "` + srv.URL + `/v1beta", model: gemini-2.5-fake, dialect: gemini, apiKey: "${KEY}", capabilities: {input: [vision, file]}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := serving(t, dir, env)
+	for id, want := range map[string]string{"new": "seen", "old": "refused"} {
+		out, _, err := verb(t.Context(), dir, env, "models", "probe", id, "--server", p.url)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		found := false
+		for line := range strings.Lines(out) {
+			found = found || strings.Contains(line, "tool") && strings.Contains(line, "image/png") && strings.Contains(line, want)
+		}
+		if !found {
+			t.Errorf("%s: no picture in a result is %s:\n%s", id, want, out)
+		}
 	}
 }

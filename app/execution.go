@@ -66,8 +66,10 @@ func (x *execution) work(ctx context.Context) (err error) {
 		if history, err = tx.Messages.Path(x.run.Conversation, x.run.Message, 0); err != nil {
 			return err
 		}
-		x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock)
-		return err
+		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
+			return err
+		}
+		return x.takeVariables(tx, history[:max(0, len(history)-1)]) // of the message itself they are made anew
 	})
 	if err != nil {
 		return err

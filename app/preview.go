@@ -102,6 +102,9 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 		if x.built, err = x.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
+		if err := x.takeVariables(tx, history); err != nil {
+			return err
+		}
 		x.built.At, x.built.Renditions = parent, rs.renditions.Kept()
 		if len(m.Parts) > 0 {
 			history = append(history, m)

@@ -136,6 +136,11 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 		if err != nil {
 			return err
 		}
+		if failed == nil {
+			if err := x.keepVariables(tx, b.Variables); err != nil {
+				return err
+			}
+		}
 		if c.key.Number == 1 { // once in a run is often enough
 			if err := tx.Contexts.Keep(x.run.Conversation, keptContexts); err != nil {
 				return err

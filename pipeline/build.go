@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/route"
 )
@@ -39,6 +40,9 @@ type Result struct {
 	Record   Record
 	Recipe   Recipe    // of Request
 	Segments []Segment // that the recipe names
+
+	// Variables are those of the input with what the prompts have set.
+	Variables macro.Variables
 }
 
 // Build makes the request for in. The error names the processor in its
@@ -75,7 +79,10 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 		return Result{Messages: d.Messages, Record: rec}, err
 	}
 	req := d.request()
-	out := Result{Request: req, Messages: d.Messages, Record: rec}
+	out := Result{Request: req, Messages: d.Messages, Record: rec, Variables: macro.Variables{Local: in.Variables, Global: in.Globals}}
+	if set, ok := Value[*macro.Variables](d); ok {
+		out.Variables = *set
+	}
 	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}

@@ -40,7 +40,8 @@ type Input struct {
 	Now       time.Time // what the model is told about the time, in the zone that it is told in; zero: nothing
 	Seed      uint64    // of all that is random in the build
 	User      Profile
-	Variables map[string]string // that macros read, and set for this build alone
+	Variables map[string]string // that macros read; what they set is in the result
+	Globals   map[string]string // those of the macros with global in their names
 	Machine   map[string]string // what the macros os, osVersion, arch, platform and hostname tell; nil: nothing
 	Locale    phrase.Locale
 	Placement Placement // "": PlaceTail

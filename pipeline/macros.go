@@ -48,7 +48,7 @@ func (d *Draft) macroContext() macro.Context {
 	}
 	return macro.Context{
 		Values: values, Tools: tools, Now: d.Now, Conversation: string(d.Conversation),
-		Seed: strconv.FormatUint(d.Seed, 10), Variables: &macro.Variables{Local: maps.Clone(d.Variables)},
+		Seed: strconv.FormatUint(d.Seed, 10), Variables: &macro.Variables{Local: maps.Clone(d.Variables), Global: maps.Clone(d.Globals)},
 	}
 }
 
@@ -89,7 +89,9 @@ func (d *Draft) expand(prompts []prompt) error {
 	if !slices.ContainsFunc(prompts, func(p prompt) bool { return strings.Contains(p.Text, "{{") }) {
 		return nil
 	}
-	x := macro.New(d.macroContext())
+	c := d.macroContext()
+	Set(d, c.Variables)
+	x := macro.New(c)
 	for i := range prompts {
 		p := &prompts[i]
 		r, err := x.Expand(p.Text)

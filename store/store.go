@@ -130,6 +130,7 @@ type Tx struct {
 	Renditions    Renditions
 	Contexts      Contexts
 	Settings      Settings
+	Variables     Variables
 }
 
 // A Page asks for a part of a list.
@@ -451,6 +452,16 @@ type Settings interface {
 	// Delete removes the value with this revision. Of kind Conflict as Put,
 	// NotFound where nothing is set.
 	Delete(name string, revision int, at time.Time) error
+}
+
+// Variables keeps what macros have set, for each message that was answered:
+// all variables, as they are behind it.
+type Variables interface {
+	// Put keeps the value of a message, in the place of an earlier one.
+	Put(c artel.ConversationID, m artel.MessageID, value json.RawMessage) error
+	// On returns the value of the last message of a path that has one; nil
+	// where none has.
+	On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error)
 }
 
 // A Setting is one value that people have set.

@@ -48,6 +48,7 @@ func (t *tx) nouns() store.Tx {
 		Renditions:    renditions{t},
 		Contexts:      contexts{t},
 		Settings:      settings{t},
+		Variables:     variables{t},
 	}
 }
 

@@ -190,3 +190,30 @@ func settingsRevisions(c *check) {
 		return err
 	})
 }
+
+func variablesBranches(c *check) {
+	conv := c.conversation()
+	root := c.message(conv, "")
+	left, right := c.message(conv, root), c.message(conv, root)
+	leaf := c.message(conv, left)
+	on := func(what, want string, path ...artel.MessageID) {
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Variables.On(conv, path)
+			c.same(what, string(got), want)
+			return err
+		})
+	}
+	put := func(m artel.MessageID, value string) {
+		c.update(func(tx store.Tx) error { return tx.Variables.Put(conv, m, json.RawMessage(value)) })
+	}
+	on("variables where none was set", "", root, left)
+	put(root, `{"a":"1"}`)
+	put(left, `{"a":"2"}`)
+	on("variables of a message", `{"a":"2"}`, root, left)
+	on("variables behind it", `{"a":"2"}`, root, left, leaf)
+	on("variables on another branch", `{"a":"1"}`, root, right)
+	on("variables of no message", "")
+	put(left, `{"a":"中"}`)
+	on("variables after another Put", `{"a":"中"}`, root, left, leaf)
+	c.refused("Put of what is not JSON", artel.Invalid, func(tx store.Tx) error { return tx.Variables.Put(conv, left, json.RawMessage(`{`)) })
+}

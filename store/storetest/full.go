@@ -56,6 +56,9 @@ func (c *check) fill(owner artel.Owner, text string) full {
 		if err != nil {
 			return err
 		}
+		if err := tx.Variables.Put(f.id, "msg_v", json.RawMessage(`{}`)); err != nil {
+			return err
+		}
 		_, err = tx.Contexts.Add(c.record(f.id, f.run, 1), []store.Segment{{Digest: f.digest, Body: []byte(text)}})
 		return err
 	}))
@@ -109,6 +112,8 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		},
 		"Contexts.Report": func(tx store.Tx) error { return tx.Contexts.Report(f.run, 1, artel.Usage{}) },
 		"Contexts.Keep":   func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
+		"Variables.Put":   func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
+		"Variables.On":    func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },
 		"Runs.Get":        func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
 		"Runs.Update":     func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
 		"Runs.Active":     func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
@@ -134,6 +139,7 @@ type seen struct {
 	Events       []artel.Event
 	Contexts     []store.Context
 	Segments     []store.Segment
+	Variables    json.RawMessage
 	Overdue      []store.Lease
 	Listed       []artel.ConversationID
 	Found        []artel.ConversationID // by a search
@@ -156,6 +162,7 @@ func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
 			func() { s.Events, err = tx.Events.Read(f.id, 0, 100) },
 			func() { s.Contexts, err = tx.Contexts.List(store.ContextQuery{Conversation: f.id}) },
 			func() { s.Segments, err = tx.Contexts.Segments(f.id, []artel.Digest{f.digest}) },
+			func() { s.Variables, err = tx.Variables.On(f.id, []artel.MessageID{"msg_v"}) },
 			func() { s.Listed, err = listed(tx, "") },
 			func() { s.Found, err = listed(tx, search) },
 		}

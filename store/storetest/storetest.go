@@ -101,6 +101,7 @@ func clauses() []clause {
 		{"contexts/keep", contextsKeep},
 		{"settings/round trip", settingsRoundTrip},
 		{"settings/revisions", settingsRevisions},
+		{"variables/branches", variablesBranches},
 		{"imports/hidden", importsHidden},
 		{"imports/versions", importsVersions},
 		{"imports/refuse", importsRefuse},

@@ -3,6 +3,9 @@
 package storetest
 
 import (
+	"encoding/json"
+	"slices"
+
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
 )
@@ -55,7 +58,16 @@ func (b brokenSettings) Put(s store.Setting) (int, error) {
 	return b.put(s)
 }
 
-// contextTwins are those of the clauses about contexts and settings.
+type brokenVariables struct {
+	store.Variables
+	on func(artel.ConversationID, []artel.MessageID) (json.RawMessage, error)
+}
+
+func (b brokenVariables) On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error) {
+	return b.on(c, path)
+}
+
+// contextTwins are those of the clauses about contexts, settings and variables.
 func contextTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
 		"contexts/round trip": nouns(func(tx *store.Tx) { // what a call took is forgotten
@@ -75,6 +87,14 @@ func contextTwins() map[string]func(*twin) {
 		"settings/round trip": nouns(func(tx *store.Tx) { // a prefix selects nothing
 			real := tx.Settings
 			tx.Settings = brokenSettings{Settings: real, list: func(string) ([]store.Setting, error) { return real.List("") }}
+		}),
+		"variables/branches": nouns(func(tx *store.Tx) { // the oldest of a path counts
+			real := tx.Variables
+			tx.Variables = brokenVariables{Variables: real, on: func(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error) {
+				path = slices.Clone(path)
+				slices.Reverse(path)
+				return real.On(c, path)
+			}}
 		}),
 		"settings/revisions": nouns(func(tx *store.Tx) { // the last one to write wins
 			real := tx.Settings

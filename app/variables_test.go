@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+)
+
+// A prompt counts the turns of a branch: once for each message that is
+// answered, however many model calls that takes, and not for previews.
+func TestVariablesOfBranches(t *testing.T) {
+	l := &listener{answer: func(n int, _ *model.Request) []model.Delta {
+		if n == 2 {
+			return []model.Delta{callOf("list_artifacts", `{}`)}
+		}
+		return []model.Delta{model.TextDelta("Yes.")}
+	}}
+	b := newBench(t, provide(l.generate), func(c *app.Config) {
+		d := leadAgent(t)
+		d.Prompt = "{{incvar::n}}{{incglobalvar::g}}Turn {{getvar::n}}, {{getglobalvar::g}}."
+		c.Agents = []agent.Definition{d}
+	})
+	c := b.conversation()
+	turns := func(in app.Input, want ...string) artel.Run {
+		t.Helper()
+		p, err := b.Runs.Preview(t.Context(), c, in)
+		if err != nil || !strings.Contains(artel.TextOf(p.Blocks[0].Parts), want[0]) {
+			t.Errorf("%q: the preview begins with %q, %v", in.Text, artel.TextOf(p.Blocks[0].Parts), err)
+		}
+		before := len(l.requests)
+		run := b.ended(b.send(c, in))
+		if len(l.requests)-before != len(want) {
+			t.Fatalf("%q: %d calls", in.Text, len(l.requests)-before)
+		}
+		for i, r := range l.requests[before:] {
+			if got := artel.TextOf(r.Messages[0].Parts); !strings.Contains(got, want[i]) {
+				t.Errorf("%q, call %d: %q, want %q", in.Text, i, got, want[i])
+			}
+		}
+		return run
+	}
+	first := turns(app.Input{Text: "one"}, "Turn 1, 1.")
+	turns(app.Input{Text: "two"}, "Turn 2, 2.", "Turn 2, 2.")
+	turns(app.Input{Text: "three"}, "Turn 3, 3.")
+	turns(app.Input{Text: "two again", Parent: &first.Reply}, "Turn 2, 2.")
+	turns(app.Input{Text: "one again", Parent: new(artel.MessageID)}, "Turn 1, 1.")
+}

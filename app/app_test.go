@@ -29,7 +29,11 @@ import (
 	"github.com/artelhq/artel/store/sqlite"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The clock of the backtracking regular expressions ends by itself, a second
+// after the last one was at work.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
+}
 
 // A bench is an app and what it was made of.
 type bench struct {

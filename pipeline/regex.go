@@ -27,11 +27,15 @@ func regexProcessor() Processor {
 		Priority:    PriorityRegex,
 		Icon:        "🔤",
 		Core:        true,
-		Fields: []Field{
-			{Key: "rules", Label: "Rules", Type: FieldJSON, Placeholder: "none", Check: checkRules("rules")},
-			{Key: "presets", Label: "Presets: lists of rules with a name, a priority and an order", Type: FieldJSON, Placeholder: "none", Check: checkRules("presets")},
-		},
-		Process: func(ctx context.Context, d *Draft) error { return d.replace(ctx, engine) },
+		Fields:      ruleFields(),
+		Process:     func(ctx context.Context, d *Draft) error { return d.replace(ctx, engine) },
+	}
+}
+
+func ruleFields() []Field {
+	return []Field{
+		{Key: "rules", Label: "Rules", Type: FieldJSON, Placeholder: "none", Check: checkRules("rules")},
+		{Key: "presets", Label: "Presets: lists of rules with a name, a priority and an order", Type: FieldJSON, Placeholder: "none", Check: checkRules("presets")},
 	}
 }
 
@@ -52,9 +56,12 @@ func checkRules(key string) func(json.RawMessage) error {
 type ruled struct{ message, part int }
 
 func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
-	layers, err := d.ruleLayers()
-	if err != nil {
+	layers, err := d.Settings.Rules(d.User)
+	if err != nil && layers == nil {
 		return err
+	}
+	if err != nil {
+		d.Log(Error, "the user's rules are left out", map[string]any{"because": err.Error()})
 	}
 	set := engine.Compile(layers...)
 	if set.Empty(rule.Request) {
@@ -81,24 +88,35 @@ func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 	return nil
 }
 
-// ruleLayers are the rules in the order of their layers.
-func (d *Draft) ruleLayers() ([]rule.Config, error) {
-	layers := make([]rule.Config, 3) // deployment, agent or model, user
-	if _, err := d.ConfigAt(ByDeployment, &layers[0]); err != nil {
-		return nil, err
+// Rules returns the rules that hold for a person, layer by layer: of the
+// deployment, of the agent (or the model, where the agent says nothing), of the
+// person. It returns none where the regex-processor is disabled. A layer that
+// cannot be read is of kind Invalid; what a person has written is left out then,
+// and told by the error all the same.
+func (s Settings) Rules(u Profile) ([]rule.Config, error) {
+	p := Processor{ID: RegexProcessor, Fields: ruleFields()}
+	if !s.Resolve(p).Enabled {
+		return nil, nil
 	}
-	for _, l := range []SettingLevel{ByModel, ByAgent} {
-		if _, err := d.ConfigAt(l, &layers[1]); err != nil {
-			return nil, err
+	layers := make([]rule.Config, 3)
+	for _, l := range []SettingLevel{ByDeployment, ByModel, ByAgent} {
+		layer := 1
+		if l == ByDeployment {
+			layer = 0
+		}
+		if e, ok := Find(s.at(l), p); ok { // the agent's, where there is one, takes the place of the model's
+			layers[layer] = rule.Config{}
+			if err := readConfig(overlaid([]json.RawMessage{e.Config}, p.Fields), &layers[layer]); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if len(bytes.TrimSpace(d.User.Rules)) > 0 {
-		var err error
-		if layers[2], err = rule.ParseConfig(d.User.Rules); err != nil {
-			d.Log(Error, "the user's rules are left out", map[string]any{"because": err.Error()})
-		}
+	if len(bytes.TrimSpace(u.Rules)) == 0 {
+		return layers, nil
 	}
-	return layers, nil
+	own, err := rule.ParseConfig(u.Rules)
+	layers[2] = own
+	return layers, err
 }
 
 // ruledText is the text of a part that rules see.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/artelhq/artel"
 )
@@ -66,7 +67,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	if t.frame, err = ui.frame(r, id); err != nil {
 		return t, err
 	}
-	if t.Messages, t.Older, err = ui.messages(r, id, t.Conversation.Leaf); err != nil {
+	if t.Messages, t.Older, err = ui.messages(r, id, t.Conversation.Leaf, 0); err != nil {
 		return t, err
 	}
 	t.Title = t.Conversation.Title
@@ -103,7 +104,8 @@ const shownMessages = 40
 
 // messages reads the end of the branch that ends in leaf, and says where the
 // rest is. The first message is never a tool's, whose card would be missing.
-func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.MessageID) (shown []Message, older string, err error) {
+// behind is how many messages come after the leaf.
+func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.MessageID, behind int) (shown []Message, older string, err error) {
 	ctx := r.Context()
 	var active artel.RunID
 	switch run, err := ui.app.Runs.Active(ctx, id); {
@@ -125,10 +127,13 @@ func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.Me
 			continue // a model called more tools at once than messages are shown
 		}
 		if len(branch) > 0 && branch[0].Parent != "" {
-			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent)
+			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent) + "&behind=" + strconv.Itoa(behind+len(branch))
 		}
 		v := view{face: ui, conversation: id, locale: locale(r)}
 		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+			return nil, "", err
+		}
+		if branch, err = ui.app.Conversations.Displayed(ctx, id, branch, behind); err != nil {
 			return nil, "", err
 		}
 		shown, err = v.messages(ctx, branch, active)
@@ -145,7 +150,8 @@ func (ui *face) older(w http.ResponseWriter, r *http.Request) {
 	}
 	var t Thread
 	if err == nil {
-		t.Messages, t.Older, err = ui.messages(r, id, before)
+		behind, _ := strconv.Atoi(r.URL.Query().Get("behind")) // what is none counts from the newest
+		t.Messages, t.Older, err = ui.messages(r, id, before, max(0, behind))
 	}
 	if err != nil {
 		ui.fail(w, r, err)

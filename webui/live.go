@@ -107,7 +107,11 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		if err := s.put(out, "message", s.message(p.Message)); err != nil {
+		m, err := s.displayed(ctx, p.Message)
+		if err != nil {
+			return err
+		}
+		if err := s.put(out, "message", m); err != nil {
 			return err
 		}
 		return s.artifactsNow(ctx, out) // the files that it brought
@@ -124,7 +128,10 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		m := s.message(p.Message)
+		m, err := s.displayed(ctx, p.Message)
+		if err != nil {
+			return err
+		}
 		m.Partial = p.Partial
 		for _, c := range m.Calls {
 			s.cards[c.ID] = c
@@ -317,4 +324,13 @@ func payload[P artel.Payload](e artel.Event) (P, error) {
 	var p P
 	err := json.Unmarshal(e.Data, &p)
 	return p, err
+}
+
+// displayed is the newest message as people are to see it.
+func (s *stream) displayed(ctx context.Context, m artel.Message) (Message, error) {
+	shown, err := s.app.Conversations.Displayed(ctx, s.conversation, []artel.Message{m}, 0)
+	if err != nil {
+		return Message{}, err
+	}
+	return s.message(shown[0]), nil
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/store"
+)
+
+// Displayed returns messages as people are to see them: with the rules of the
+// stage display at work on their texts, those of the conversation's agent and
+// service and of the owner. branch is a part of the branch in its order, and
+// behind how many messages come after it. What is stored stays as it is, and
+// so do the messages in branch; what a tool was asked and has answered is shown
+// as it was.
+func (cs *Conversations) Displayed(ctx context.Context, id artel.ConversationID, branch []artel.Message, behind int) ([]artel.Message, error) {
+	set, values, err := cs.displayRules(ctx, id)
+	if err != nil || set == nil || set.Empty(rule.Display) {
+		return branch, err
+	}
+	var texts []rule.Text
+	var at [][2]int
+	for i, m := range branch {
+		for j, p := range m.Parts {
+			if t, ok := p.(artel.Text); ok {
+				texts = append(texts, rule.Text{Text: t.Text, Role: m.Role, Depth: behind + len(branch) - 1 - i})
+				at = append(at, [2]int{i, j})
+			}
+		}
+	}
+	x := macro.New(macro.Context{Values: values, Now: cs.now(), Conversation: string(id)})
+	out, err := set.Apply(ctx, rule.Display, texts, func(text string, escape func(string) string) (string, error) {
+		r, err := x.ExpandInto(text, escape)
+		return r.Text, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range out.Problems {
+		cs.logger.Warn("a rule is left out of what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
+	}
+	shown := slices.Clone(branch)
+	for k, place := range at {
+		if m := &shown[place[0]]; out.Texts[k] != texts[k].Text {
+			m.Parts = slices.Clone(m.Parts)
+			m.Parts[place[1]] = artel.Text{Text: out.Texts[k]}
+		}
+	}
+	return shown, nil
+}
+
+// displayRules are the rules for what is shown of a conversation, and what
+// macros in them stand for. Rules that cannot be read are none, and the log
+// says so.
+func (cs *Conversations) displayRules(ctx context.Context, id artel.ConversationID) (set *rule.Set, values map[string]string, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		c, err := tx.Conversations.Get(id)
+		if err != nil {
+			return err
+		}
+		d, err := cs.agent(c.Agent)
+		if err != nil {
+			return err
+		}
+		s, err := cs.resolve(c.Service, d.Service)
+		if err != nil {
+			s = model.Service{} // none that is configured; its rules are none either
+		}
+		settings, err := cs.settings(tx, d, s)
+		if err != nil {
+			return err
+		}
+		user, _, err := stored[pipeline.Profile](tx, profileSettings)
+		if err != nil {
+			return err
+		}
+		layers, err := settings.Rules(user)
+		if err != nil {
+			cs.logger.Warn("rules are left out of what is shown", "conversation", id, "err", err)
+		}
+		set = cs.rules.Compile(layers...)
+		values = map[string]string{
+			"user": user.Name, "persona": user.Persona, "char": string(d.Name), "description": d.Description,
+			"modelId": s.Model, "profileId": string(s.ID), "profileName": s.Name, "provider": string(s.Dialect),
+		}
+		return nil
+	})
+	return set, values, err
+}

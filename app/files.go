@@ -63,7 +63,8 @@ type File struct {
 }
 
 // Open returns what a ref points to: the long form of an artifact, or a blob
-// that is a version of the owner's. Anything else is not found. What a ref is
+// that is a version of the owner's, or was left by a request of theirs to the
+// gateway. Anything else is not found. What a ref is
 // made of is only ever compared with ids and digests, and never part of a path.
 func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 	r, err := artel.ParseRef(ref)
@@ -82,7 +83,7 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 			return File{}, err
 		}
 	}
-	content, err := fs.artifacts.Open(ctx, ownerOf(ctx), r, at)
+	content, err := fs.open(ctx, r, at)
 	if err != nil {
 		return File{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -173,7 +174,7 @@ func (p *Passage) Resolve(ctx context.Context, ref string) (artel.Media, error) 
 			return artel.Media{}, err
 		}
 	}
-	c, err := p.artifacts.Open(ctx, p.owner, r, at)
+	c, err := p.open(WithOwner(ctx, p.owner), r, at)
 	if err != nil {
 		return artel.Media{}, err
 	}
@@ -191,12 +192,35 @@ func (p *Passage) Resolve(ctx context.Context, ref string) (artel.Media, error) 
 	}, nil
 }
 
+// Fetch takes in the bytes behind an address, which must be public. The error is
+// of kind NotFound, Invalid or Denied where there are none to be had.
+func (p *Passage) Fetch(ctx context.Context, address string) (artel.Media, error) {
+	if p.web == nil {
+		return artel.Media{}, artel.Errorf(artel.Denied, "app.Gateway.Fetch", "", "nothing is fetched here")
+	}
+	s, err := p.fetch(ctx, address)
+	if err != nil {
+		return artel.Media{}, err
+	}
+	p.held[s.Digest] = s.Info
+	m := p.Media(ctx, s.Digest, "", "")
+	m.Filename = s.Filename
+	return m, nil
+}
+
 // Settle decides in which form media reach a service; see
 // [pipeline.Registry.Settle]. What refused reports is described.
 func (p *Passage) Settle(ctx context.Context, s model.Service, all []artel.Media, text int64, refused func(artel.Digest) bool) ([]pipeline.Settled, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
+	pictures := 0
+	for _, m := range all {
+		if m.Kind == artel.KindImage {
+			pictures++
+		}
+	}
+	s = s.Holding(pictures)
 	return p.contexts.Settle(ctx, pipeline.Input{
 		Owner: p.owner, Service: s, Locale: p.locale, Sources: passing{p}, Renditions: p.renditions, Suggest: p.services.Suggest,
 		Refused: func(d artel.Digest) bool { return refused != nil && refused(d) || p.services.Refuses(s.ID, d) },
@@ -315,6 +339,9 @@ func (p *Passage) offload(ctx context.Context, m *Mended) error {
 	if err != nil {
 		return err
 	}
+	if err := p.lend(ctx, s); err != nil {
+		return err
+	}
 	ref := artel.BlobRef(s.Digest)
 	x := p.shown.Excerpt(m.Text, s.Info.MediaType)
 	form := x.Shape
@@ -327,4 +354,52 @@ func (p *Passage) offload(ctx context.Context, m *Mended) error {
 	m.Text = x.String(intro, p.locale)
 	m.Steps = append(m.Steps, MendStep{MendOffloaded, ref})
 	return nil
+}
+
+// lentForm is the form under which bytes are kept that are nothing's but a
+// request's: a rendition of themselves. It goes with a collection, and comes
+// back with the next request that has the same text, as each of a conversation
+// has; until then the ref can be read.
+const lentForm = "lent"
+
+// lend makes the bytes readable for their owner by their ref.
+func (p *Passage) lend(ctx context.Context, s artifact.Staged) error {
+	err := p.store.View(ctx, p.owner, func(tx store.Tx) error {
+		_, err := tx.Renditions.Get(s.Digest, lentForm)
+		return err
+	})
+	if artel.KindOf(err) != artel.NotFound || err == nil {
+		return err
+	}
+	return p.store.Update(ctx, p.owner, func(tx store.Tx) error {
+		return tx.Renditions.Put(store.Rendition{Source: s.Digest, Form: lentForm, Digest: s.Digest, MediaInfo: s.Info, CreatedAt: p.now()})
+	})
+}
+
+// open returns what a ref points to, of what the owner has.
+func (k *core) open(ctx context.Context, r artel.Ref, at artel.MessageID) (artifact.Content, error) {
+	c, err := k.artifacts.Open(ctx, ownerOf(ctx), r, at)
+	if err != nil && r.IsBlob() && artel.KindOf(err) == artel.NotFound {
+		if c, e := k.lent(ctx, r.Digest); e == nil {
+			return c, nil
+		}
+	}
+	return c, err
+}
+
+// lent opens bytes that a request has left.
+func (k *core) lent(ctx context.Context, d artel.Digest) (artifact.Content, error) {
+	var row store.Rendition
+	err := k.view(ctx, func(tx store.Tx) (err error) {
+		row, err = tx.Renditions.Get(d, lentForm)
+		return err
+	})
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	b, err := k.blobs.Open(ctx, d)
+	if err != nil {
+		return artifact.Content{}, err
+	}
+	return artifact.Content{Reader: b, Version: artel.Version{Digest: d, MediaInfo: row.MediaInfo, InBlob: true, CreatedAt: row.CreatedAt}, Visible: true}, nil
 }

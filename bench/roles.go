@@ -23,14 +23,16 @@ type role func(ctx context.Context, mux *http.ServeMux, data string) (io.Closer,
 
 func roles() map[string]role {
 	return map[string]role{
-		"receiver": receive,     // of uploads: the anchor
-		"caller":   callModels,  // calls models, both ways
-		"fake":     serveFake,   // a model
-		"sink":     serveSink,   // a model that looks at nothing
-		"plain":    servePlain,  // a handler that answers with ready JSON: the anchor
-		"inline":   serveInline, // a handler that has everything in memory: the anchor
-		"events":   serveEvents, // Artel's event streams, and a way to append events
-		"fanout":   serveFanout, // plain event streams: the anchor
+		"receiver": receive,      // of uploads: the anchor
+		"caller":   callModels,   // calls models, both ways
+		"fake":     serveFake,    // a model
+		"sink":     serveSink,    // a model that looks at nothing
+		"plain":    servePlain,   // a handler that answers with ready JSON: the anchor
+		"inline":   serveInline,  // a handler that has everything in memory: the anchor
+		"events":   serveEvents,  // Artel's event streams, and a way to append events
+		"fanout":   serveFanout,  // plain event streams: the anchor
+		"instant":  serveInstant, // a model that answers at once
+		"proxy":    serveProxy,   // a reverse proxy: the anchor
 	}
 }
 

@@ -47,6 +47,7 @@ type bench struct {
 	blobs    blob.Store
 	registry *model.Registry
 	upstream http.Handler
+	untapped bool // nothing of requests is kept
 	answer   func(context.Context, *model.Request) iter.Seq2[model.Delta, error]
 
 	mu       sync.Mutex
@@ -77,6 +78,7 @@ type setup struct {
 	services func([]model.Service) []model.Service
 	shown    int
 	caller   model.CallerOptions
+	blobs    blob.Store
 }
 
 func newBench(t *testing.T, setups ...setup) *bench {
@@ -86,7 +88,14 @@ func newBench(t *testing.T, setups ...setup) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	b := &bench{t: t, blobs: blob.NewMemory(), answer: fake.Echo, finished: make(chan struct{}, 10_000)}
+	var s setup
+	if len(setups) > 0 {
+		s = setups[0]
+	}
+	if s.blobs == nil {
+		s.blobs = blob.NewMemory()
+	}
+	b := &bench{t: t, blobs: s.blobs, answer: fake.Echo, finished: make(chan struct{}, 10_000)}
 	b.upstream = fake.OpenAI(fake.Options{Open: true})
 	up := httptest.NewServer(http.HandlerFunc(b.tap))
 	t.Cleanup(up.Close)
@@ -103,10 +112,6 @@ func newBench(t *testing.T, setups ...setup) *bench {
 		services[3+i].Capabilities.ToolFile = model.Fact[bool]{Value: true, Source: model.FromDialect}
 	}
 	services[1].Capabilities.ToolImage = model.Fact[bool]{Value: true, Source: model.FromDialect}
-	var s setup
-	if len(setups) > 0 {
-		s = setups[0]
-	}
 	if s.services != nil {
 		services = s.services(services)
 	}
@@ -124,7 +129,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	log := slog.New(slog.DiscardHandler)
 	config := app.Config{
 		Store: db, Blobs: b.blobs, Bell: event.NewBell(), Services: b.registry,
-		Providers: providers, Gateway: s.options,
+		Providers: providers, Gateway: s.options, Web: client,
 		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
 	}
 	config.Files.Shown.Characters = s.shown
@@ -153,6 +158,10 @@ func newBench(t *testing.T, setups ...setup) *bench {
 }
 
 func (b *bench) tap(w http.ResponseWriter, r *http.Request) {
+	if b.untapped {
+		b.upstream.ServeHTTP(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -35,7 +35,7 @@ func (chat) payloads(path []string) provider.Payload { return openai.Payloads(pa
 
 func (chat) scan(text string) layout {
 	l := layout{flat: true}
-	gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
+	each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
 		e := element{span: at(m)}
 		var content, id gjson.Result
 		m.ForEach(func(key, value gjson.Result) bool {

@@ -17,8 +17,8 @@ const firstBuffer = 16 << 10
 
 var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
 
-// events cuts a stream of server-sent events into its events, whose bytes stay
-// as they are.
+// events cuts a stream of server-sent events into runs of whole ones, whose bytes
+// stay as they are.
 type events struct {
 	r        io.Reader
 	buf      []byte
@@ -29,15 +29,16 @@ type events struct {
 
 func newEvents(r io.Reader) *events { return &events{r: r, buf: make([]byte, firstBuffer)} }
 
-// next returns the next event with the blank line that ends it, good until next
-// is called again. At the end of r, what is no whole event is dropped.
+// next returns all events that have come whole, at least one, each with the
+// blank line that ends it. They are good until next is called again. At the end
+// of r, what is no whole event is dropped.
 func (e *events) next() ([]byte, error) {
 	for {
-		if n := e.end(); n > 0 {
-			event := e.buf[e.from : e.from+n]
+		if n := e.whole(); n > 0 {
+			run := e.buf[e.from : e.from+n]
 			e.from += n
 			e.seen = 0
-			return event, nil
+			return run, nil
 		}
 		if e.err != nil {
 			return nil, e.err
@@ -48,34 +49,56 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// ready reports whether next returns an event without reading.
-func (e *events) ready() bool { return e.end() > 0 }
-
-// end is the length of the first event that is there; 0: it is not whole.
-func (e *events) end() int {
+// whole is the length of the events that are there.
+func (e *events) whole() int {
 	b := e.buf[e.from:e.to]
-	i := e.seen
+	n := 0
+	for {
+		k := eventEnd(b[n:], e.seen)
+		if k <= 0 {
+			if e.seen = -k; n > 0 {
+				e.seen = 0
+			}
+			return n
+		}
+		n += k
+		e.seen = 0
+	}
+}
+
+// eventEnd is the length of the event that b begins with. Where it is not whole,
+// it is the negative of how far b was looked at; seen is what that was before.
+func eventEnd(b []byte, seen int) int {
+	i := seen
 	for {
 		n := bytes.IndexByte(b[i:], '\n')
 		if n < 0 {
 			break
 		}
-		i += n + 1
-		if more := lineEnd(b[i:]); more > 0 {
-			return i + more
+		next := i + n + 1
+		if more := lineEnd(b[next:]); more > 0 {
+			return next + more
 		}
-		if i == len(b) || b[i] == '\r' {
-			return 0 // what follows is not there yet
+		if next == len(b) || b[next] == '\r' {
+			return -i // what follows is not there yet
 		}
-		e.seen = i
+		i = next
 	}
-	if e.seen > 0 || bytes.IndexByte(b, '\r') < 0 {
-		return 0
+	if i > 0 || bytes.IndexByte(b, '\r') < 0 {
+		return -i
 	}
 	return bareEnd(b)
 }
 
-// bareEnd is end for streams whose lines end in CR alone.
+// firstOf returns the first of a run of whole events.
+func firstOf(run []byte) []byte {
+	if n := eventEnd(run, 0); n > 0 {
+		return run[:n]
+	}
+	return run // lines end in CR alone, and what follows the last one is not here
+}
+
+// bareEnd is eventEnd for streams whose lines end in CR alone.
 func bareEnd(b []byte) int {
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == '\r' && b[i+1] == '\r' && b[i+2] != '\n' {

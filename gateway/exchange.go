@@ -39,6 +39,7 @@ type exchange struct {
 	text    string // the request's JSON, mended
 	head    head
 	call    call // the request, where it was decoded
+	fetched bool // addresses in it were replaced by what they lead to
 	told    bool // the answer has begun
 	cut     bool // and cannot be brought to its end
 }
@@ -208,11 +209,14 @@ type prepared struct {
 }
 
 func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.Relenting, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
-	before := len(x.entry.Changes)
+	before := -1
 	for {
 		p, err := prepare(s)
 		if err != nil {
 			return err
+		}
+		if before < 0 {
+			before = len(x.entry.Changes)
 		}
 		if !again.Changes(p.request) {
 			for _, d := range again.All(p.request) {

@@ -61,7 +61,7 @@ type answer struct {
 	failures provider.Failures
 	quiet    *quiet
 	events   *events
-	first    []byte // the first event, or the beginning of the body
+	first    []byte // the first events, or the beginning of the body
 	all      bool   // first is all of it
 }
 
@@ -130,17 +130,18 @@ func (x *exchange) openStream(ctx context.Context, a *answer) error {
 		return a.failures.Wrong("the service answered a request for a stream without one")
 	}
 	a.events = newEvents(a.quiet.reader(a.resp.Body))
-	event, err := a.events.next()
+	run, err := a.events.next()
 	if err != nil {
 		return x.torn(ctx, a, err)
 	}
+	event := firstOf(run)
 	if v := x.d.sees(event); v.failed || v.erred {
 		return a.failures.Reported(dataOf(event))
 	}
 	if data := dataOf(event); len(data) > 0 && data[0] == '{' && !gjson.ValidBytes(data) {
 		return a.failures.Broken("the stream has an event that is not valid JSON")
 	}
-	a.first = event
+	a.first = run
 	return nil
 }
 
@@ -245,8 +246,7 @@ func returned(name string) bool {
 	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
 }
 
-// relay passes a stream on, event by event, and flushes when no further one has
-// come yet. A stream that does not come to its end gets the dialect's error in
+// relay passes a stream on: whole events, each as soon as it has come. A stream that does not come to its end gets the dialect's error in
 // its place.
 func (x *exchange) relay(a *answer) error {
 	x.head200(a, "text/event-stream")
@@ -256,34 +256,47 @@ func (x *exchange) relay(a *answer) error {
 	x.w.WriteHeader(http.StatusOK)
 	x.told = true
 	rc := http.NewResponseController(x.w)
-	event, err := a.first, error(nil)
-	first, last := bytes.Clone(event), []byte(nil)
-	final, reported := false, error(nil)
+	first := bytes.Clone(firstOf(a.first))
+	var last []byte
+	var final bool
+	var reported error
+	run := a.first
 	for {
-		v := x.d.sees(event)
-		final, last = final || v.final, append(last[:0], event...)
-		if v.usage {
-			x.entry.Usage = x.d.usage(dataOf(event), x.entry.Usage)
+		var v verdict
+		for rest := run; len(rest) > 0 && !v.ended && !v.failed; {
+			event := firstOf(rest)
+			rest = rest[len(event):]
+			v = x.d.sees(event)
+			if v.usage {
+				x.entry.Usage = x.d.usage(dataOf(event), x.entry.Usage)
+			}
+			if v.erred || v.failed {
+				reported = a.failures.Reported(dataOf(event))
+			}
+			if final = final || v.final; len(rest) == 0 {
+				last = append(last[:0], event...)
+			}
+			if v.ended || v.failed {
+				run = run[:len(run)-len(rest)]
+			}
 		}
-		n, werr := x.w.Write(event)
+		n, err := x.w.Write(run)
 		x.entry.BytesOut += int64(n)
-		if werr == nil && (v.ended || v.failed || !a.events.ready()) {
+		if err == nil {
 			_ = rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
-			werr = rc.Flush()
+			err = rc.Flush()
 		}
 		switch {
-		case werr != nil:
-			return clientGone(werr)
+		case err != nil:
+			return clientGone(err)
 		case v.failed:
-			return a.failures.Reported(dataOf(event))
-		case v.erred:
-			reported = a.failures.Reported(dataOf(event))
+			return reported
 		case v.ended:
 			a.quiet.limit(restTime)
 			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again
 			return nil
 		}
-		event, err = a.events.next()
+		run, err = a.events.next()
 		switch {
 		case err == nil:
 		case reported != nil:

@@ -51,7 +51,7 @@ func field(v gjson.Result, camel, snake string) gjson.Result {
 
 func (generateContent) scan(text string) layout {
 	l := layout{apart: true}
-	gjson.Get(text, "contents").ForEach(func(_, c gjson.Result) bool {
+	each(gjson.Get(text, "contents"), func(_, c gjson.Result) bool {
 		if !c.IsObject() {
 			return true
 		}

@@ -94,6 +94,13 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// each calls yield for the elements of a list; other values have none.
+func each(list gjson.Result, yield func(_, v gjson.Result) bool) {
+	if list.IsArray() {
+		list.ForEach(yield)
+	}
+}
+
 // at is where a value stands in the text that was parsed.
 func at(r gjson.Result) span { return span{r.Index, r.Index + len(r.Raw)} }
 

@@ -30,7 +30,7 @@ func (messages) payloads(path []string) provider.Payload { return anthropic.Payl
 
 func (messages) scan(text string) layout {
 	var l layout
-	gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
+	each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
 		n := len(l.elements)
 		e := element{span: at(m), role: artel.Role(m.Get("role").String())}
 		content := m.Get("content")
@@ -115,7 +115,7 @@ func (messages) own(text string) string {
 	for {
 		var foreign gjson.Result
 		alone := false
-		gjson.Get(text, "messages").ForEach(func(_, m gjson.Result) bool {
+		each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
 			content := m.Get("content")
 			if !content.IsArray() {
 				return true

@@ -110,7 +110,7 @@ func (items) own(text string) string {
 	}
 	for {
 		var foreign gjson.Result
-		gjson.Get(text, "input").ForEach(func(_, item gjson.Result) bool {
+		each(gjson.Get(text, "input"), func(_, item gjson.Result) bool {
 			if item.Get("type").String() == "reasoning" && strings.HasPrefix(item.Get("encrypted_content").String(), responses.StatePrefix) {
 				foreign = item
 			}

@@ -10,7 +10,10 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/model"
@@ -440,7 +444,16 @@ func TestLongResults(t *testing.T) {
 	if len(first) > 5000 || !has(b.did(), "offloaded") || !strings.Contains(first, "16000 characters in 1000 lines") || !strings.Contains(first, "blob:sha256-") || !strings.Contains(first, "/api/v1/files/") {
 		t.Errorf("did %v, sent %s", b.did(), first)
 	}
+	// Who has the ref can read on, and nobody else.
 	ref := b.entry().Changes[0].Ref
+	f, err := b.app.Files.Open(t.Context(), ref.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Content.Close()
+	if _, err := b.app.Files.Open(app.WithOwner(t.Context(), "eve"), ref.String()); artel.KindOf(err) != artel.NotFound {
+		t.Errorf("somebody else's: %v", err)
+	}
 	r, err := b.blobs.Open(t.Context(), ref.Digest)
 	if err != nil {
 		t.Fatal(err)
@@ -587,4 +600,107 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the first of the two: %d", status)
 	}
 	<-b.finished
+}
+
+// TestAddresses: what only an address names reaches services of other dialects
+// as bytes; in its own dialect it stays.
+func TestAddresses(t *testing.T) {
+	b := newBench(t)
+	png := picture(8, 6)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/a.png" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(png)
+	}))
+	defer web.Close()
+	ask := func(service, path string) string {
+		return `{"model":"` + service + `","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"` + web.URL + path + `"}}]}]}`
+	}
+	b.post("/v1/chat/completions", ask("chat", "/a.png"))
+	if want := ask("upstream-model", "/a.png"); b.last() != want {
+		t.Errorf("it got %s", b.last())
+	}
+	if status, body := b.post("/v1/chat/completions", ask("other", "/a.png")); status != 200 || !strings.Contains(body, "image image/png") || !has(b.did(), gateway.DidFetch) {
+		t.Errorf("%d %s, did %v", status, body, b.did())
+	}
+	if status, body := b.post("/v1/chat/completions", ask("other", "/none.png")); status != 200 || !strings.Contains(body, "/none.png") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestLargeMedia: what is held in memory does not grow with a picture, on its
+// way in or out.
+func TestLargeMedia(t *testing.T) {
+	dir, err := blob.OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	b := newBench(t, setup{blobs: dir})
+	b.untapped = true
+	const size = 50 << 20
+	var got atomic.Int64
+	b.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		if n != r.ContentLength {
+			t.Errorf("%d bytes of %d", n, r.ContentLength)
+		}
+		got.Store(n)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"`)
+		_, _ = io.CopyN(w, endless('A'), size)
+		_, _ = io.WriteString(w, `"}}]}`)
+	})
+	head := `{"model":"chat","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,`
+	encodedHead := encoded(picture(8, 1))[:64]
+	const letters = size / 3 * 4
+	tail := `"}}]}]}`
+	body := io.MultiReader(strings.NewReader(head+encodedHead), io.LimitReader(endless('A'), letters), strings.NewReader(tail))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/v1/chat/completions", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	runtime.ReadMemStats(&after)
+	if err != nil || resp.StatusCode != 200 || n < size || got.Load() < letters {
+		t.Fatalf("%d, %d bytes of %d sent, %d came back, %v", resp.StatusCode, got.Load(), letters, n, err)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 24<<20 {
+		t.Errorf("%d MB were allocated", grown>>20)
+	}
+}
+
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+// TestManyPictures: Anthropic takes smaller ones where there are more than 20.
+func TestManyPictures(t *testing.T) {
+	b := newBench(t)
+	b.upstream = says(`{"type":"message","content":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
+	large := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + encoded(picture(2100, 1)) + `"}}`
+	small := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + encoded(picture(8, 1)) + `"}}`
+	for _, count := range []int{19, 20} {
+		in := `{"model":"messages","max_tokens":5,"messages":[{"role":"user","content":[` + strings.Repeat(small+",", count) + large + `]}]}`
+		if status, body := b.post("/v1/messages", in); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+		if kept := strings.Contains(b.last(), large); kept != (count == 19) || kept == has(b.did(), "converted") {
+			t.Errorf("beside %d others: kept %v, did %v", count, kept, b.did())
+		}
+	}
 }

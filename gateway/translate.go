@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -17,6 +18,9 @@ import (
 
 // translate makes a request ready for a service of another dialect.
 func (x *exchange) translate(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+	if err := x.fetch(ctx); err != nil {
+		return prepared{}, err
+	}
 	if x.call == nil {
 		var err error
 		if x.call, err = x.d.decode(ctx, x.lifting.Reader([]byte(x.text))); err != nil {
@@ -31,6 +35,42 @@ func (x *exchange) translate(ctx context.Context, s model.Service, refused map[a
 		return prepared{}, err
 	}
 	return prepared{request: r, changes: changes, send: func() error { return x.converse(ctx, r) }}, nil
+}
+
+// fetchTime is how long all addresses of a request may take.
+const fetchTime = time.Minute
+
+// fetch puts the bytes behind addresses into the place of those: what a service
+// of another dialect makes of an address nobody knows. One that leads nowhere
+// stays, and is told the model as a text.
+func (x *exchange) fetch(ctx context.Context) error {
+	if x.fetched {
+		return nil
+	}
+	x.fetched = true
+	limited, stop := context.WithTimeout(ctx, fetchTime)
+	defer stop()
+	l := x.d.scan(x.text)
+	var edits []edit
+	for _, m := range l.media {
+		if m.id || !strings.HasPrefix(m.value, "https://") && !strings.HasPrefix(m.value, "http://") {
+			continue
+		}
+		found, err := x.passage.Fetch(limited, m.value)
+		if gone(ctx) {
+			return artel.Errorf(artel.Canceled, "gateway", "", "%w", context.Cause(ctx))
+		}
+		if err != nil {
+			x.o.Log.Info("an address in a request could not be fetched", "service", x.entry.Service, "err", err)
+			continue
+		}
+		edits = append(edits, x.replace(m, found))
+		x.change(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
+	}
+	if len(edits) > 0 {
+		x.text, x.call = apply(x.text, edits), nil
+	}
+	return nil
 }
 
 // settle gives the media of a neutral request the forms that the service takes.

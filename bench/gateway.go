@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const gatewayAbout = "Requests of 2 KB for Chat Completions, and streams of 100 pieces, go through `artel serve` to a server that answers at once; everything is on. " +
+	"The anchor is `httputil.ReverseProxy` with the body read first, without which it cuts streams short; beside it Portkey (npm, pinned), where npm is there. " +
+	"Client, gateway and server share this machine's processors, and every answer is looked at to its end. " +
+	"What is added to one request at a time is the median with a gateway between less that without."
+
+func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
+	var running processes
+	defer func() { running.stop(&err) }()
+	begin := func(role string, args ...string) (*process, error) {
+		p, err := startRole(ctx, role, args...)
+		if err == nil {
+			running = append(running, p)
+		}
+		return p, err
+	}
+	up, err := begin("instant")
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := begin("proxy", "--data", up.url)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := l.folder()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "artel.yaml")
+	entry := "services: [{id: bench, baseURL: '" + up.url + "/v1', model: bench-model, capabilities: {input: [text]}, context_window: 100000}]\nlog: {level: error}\n"
+	if err := os.WriteFile(config, []byte(entry), 0o600); err != nil {
+		return nil, err
+	}
+	artel, err := start(ctx, "/healthz", l.program, "serve", "--data", filepath.Join(dir, "data"), "--config", config)
+	if err != nil {
+		return nil, err
+	}
+	running = append(running, artel)
+
+	through := []via{{name: "artel", url: artel.url}, {name: "proxy", url: proxy.url}}
+	portkey, problem := startPortkey(ctx, l)
+	if portkey != nil {
+		defer func() { err = errors.Join(err, portkey.stop()) }()
+		through = append(through, via{name: "portkey", url: portkey.url, header: "x-portkey-provider: openai\r\nx-portkey-custom-host: " + up.url + "/v1\r\n"})
+	} else {
+		fmt.Fprintln(os.Stderr, "Portkey is NOT MEASURED:", problem)
+	}
+	direct := via{name: "direct", url: up.url}
+
+	for _, w := range []struct {
+		work   string
+		stream bool
+		unit   unit
+		while  time.Duration
+	}{
+		{"2 KB requests", false, times("requests"), 2 * time.Second},
+		{"streams of 100 pieces", true, times("streams"), 2 * time.Second},
+	} {
+		var samples []sample
+		for _, t := range through {
+			samples = append(samples, func() (float64, error) { return flood(ctx, t, 64, w.stream, w.while) })
+		}
+		m, err := interleave(l.rounds(5), samples...)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result{work: w.work, size: "64 connections", unit: w.unit, artel: m[0], anchor: m[1], target: target{ratio: 0.75}})
+		if len(m) > 2 {
+			results = append(results, result{work: w.work + ", beside Portkey", size: "64 connections", unit: w.unit, artel: m[0], anchor: m[2], target: target{ratio: 12}})
+		}
+	}
+
+	var samples []sample
+	for _, t := range append([]via{direct}, through[:2]...) {
+		samples = append(samples, func() (float64, error) { return oneByOne(ctx, t, 2000) })
+	}
+	m, err := interleave(l.rounds(5), samples...)
+	if err != nil {
+		return nil, err
+	}
+	results = append(results, result{work: "added to a 2 KB request", size: "1 connection", unit: millis(), artel: m[1] - m[0], anchor: m[2] - m[0], target: target{limit: 0.0004, reference: 0.00025}})
+
+	var memory []float64
+	for _, p := range []*process{artel, proxy} {
+		if err := p.resetPeak(); err != nil {
+			return nil, err
+		}
+		if err := crowdOfStreams(ctx, p.url, 1000); err != nil {
+			return nil, fmt.Errorf("1,000 streams at once: %w", err)
+		}
+		peak, err := p.peak()
+		if err != nil {
+			return nil, err
+		}
+		memory = append(memory, float64(peak))
+	}
+	return append(results, result{work: "resident memory", size: "1,000 streams at once", unit: megabytes(), artel: memory[0], anchor: memory[1], target: target{limit: 400e6}}), nil
+}
+
+// A via is where requests go.
+type via struct{ name, url, header string }
+
+// chatRequest is a request of 2 KB.
+func chatRequest(t via, stream bool) []byte {
+	body := `{"model":"bench","messages":[{"role":"system","content":"Answer shortly."},{"role":"user","content":"` + strings.Repeat("What is said here does not matter. ", 52) + `"}],"temperature":0.5`
+	path := "/v1/chat/completions"
+	if stream {
+		body += `,"stream":true`
+		path += "" // the server looks at the body
+	}
+	body += "}"
+	addr := strings.TrimPrefix(t.url, "http://")
+	return []byte("POST " + path + " HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer sk-bench\r\nContent-Type: application/json\r\n" + t.header +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// asker is one connection that asks again and again.
+type asker struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	request []byte
+	stream  bool
+	buf     []byte
+}
+
+func dialAsker(ctx context.Context, t via, stream bool) (*asker, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(t.url, "http://"))
+	if err != nil {
+		return nil, err
+	}
+	return &asker{conn: conn, in: bufio.NewReaderSize(conn, 32<<10), request: chatRequest(t, stream), stream: stream, buf: make([]byte, 64<<10)}, nil
+}
+
+// ask makes one request, and looks at the end of the answer.
+func (a *asker) ask() error {
+	if _, err := a.conn.Write(a.request); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(a.in, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var tail [16]byte
+	n, kept := 0, 0
+	for {
+		k, err := resp.Body.Read(a.buf)
+		n += k
+		if k >= len(tail) {
+			kept = copy(tail[:], a.buf[k-len(tail):k])
+		} else if k > 0 {
+			joined := append(slices.Clone(tail[:kept]), a.buf[:k]...)
+			kept = copy(tail[:], joined[max(0, len(joined)-len(tail)):])
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	end := "}"
+	if a.stream {
+		end = "data: [DONE]\n\n"
+	}
+	if resp.StatusCode != http.StatusOK || !bytes.HasSuffix(bytes.TrimRight(tail[:kept], "\n"), []byte(strings.TrimRight(end, "\n"))) {
+		return fmt.Errorf("an answer of status %d and %d bytes ends with %q", resp.StatusCode, n, tail[:kept])
+	}
+	return nil
+}
+
+// flood asks over many connections for a while, and returns how often in a second.
+func flood(ctx context.Context, t via, connections int, stream bool, while time.Duration) (float64, error) {
+	var wg sync.WaitGroup
+	counts := make([]int, connections)
+	errs := make([]error, connections)
+	began := time.Now()
+	for i := range connections {
+		wg.Go(func() {
+			a, err := dialAsker(ctx, t, stream)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer a.conn.Close()
+			for time.Since(began) < while && ctx.Err() == nil {
+				if errs[i] = a.ask(); errs[i] != nil {
+					return
+				}
+				counts[i]++
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return float64(total) / time.Since(began).Seconds(), nil
+}
+
+// oneByOne is the median time of a request, in seconds.
+func oneByOne(ctx context.Context, t via, n int) (float64, error) {
+	a, err := dialAsker(ctx, t, false)
+	if err != nil {
+		return 0, err
+	}
+	defer a.conn.Close()
+	times := make([]float64, 0, n)
+	for range n {
+		began := time.Now()
+		if err := a.ask(); err != nil {
+			return 0, fmt.Errorf("%s: %w", t.name, err)
+		}
+		times = append(times, time.Since(began).Seconds())
+	}
+	return median(times), nil
+}
+
+// crowdOfStreams has many streams open at once, each of which takes a second.
+func crowdOfStreams(ctx context.Context, url string, n int) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			a, err := dialAsker(ctx, via{url: url, header: "OpenAI-Beta: slow\r\n"}, true)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer a.conn.Close()
+			errs[i] = a.ask()
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// serveInstant is a model that answers at once; where a header says so, it takes
+// two seconds for a stream.
+func serveInstant(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
+	answer := []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"bench-model","choices":[{"index":0,"message":{"role":"assistant","content":"` +
+		strings.Repeat("A short answer. ", 12) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":40,"total_tokens":440}}`)
+	piece := func(delta, finish string) []byte {
+		return []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"bench-model","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}` + "\n\n")
+	}
+	word, last := piece(`{"content":" word"}`, "null"), piece("{}", `"stop"`)
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if !bytes.Contains(body, []byte(`"stream":true`)) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(answer)
+			return
+		}
+		slow := r.Header.Get("OpenAI-Beta") == "slow"
+		w.Header().Set("Content-Type", "text/event-stream")
+		flush := http.NewResponseController(w).Flush
+		for i := range 100 {
+			if _, err := w.Write(word); err != nil {
+				return
+			}
+			if slow && i%10 == 0 {
+				_ = flush()
+				time.Sleep(200 * time.Millisecond)
+			}
+		}
+		_, _ = w.Write(last)
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	})
+	return closers{}, nil
+}
+
+// serveProxy is the anchor: a reverse proxy that reads the body first.
+func serveProxy(_ context.Context, mux *http.ServeMux, to string) (io.Closer, error) {
+	u, err := url.Parse(to)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost, transport.MaxIdleConns, transport.DisableCompression = 2000, 2000, true
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(u) },
+		Transport:     transport,
+		FlushInterval: -1,
+	}
+	mux.HandleFunc("POST /v1/", func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	})
+	return closers{}, nil
+}
+
+// startPortkey installs Portkey's gateway as bench/portkey pins it, and starts
+// it. It returns why it cannot.
+func startPortkey(ctx context.Context, l *lab) (*process, error) {
+	for _, program := range []string{"npm", "node"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := l.folder()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(l.root, "bench", "portkey"))); err != nil {
+		return nil, err
+	}
+	install := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("npm ci: %w: %s", err, out)
+	}
+	return start(ctx, "/", filepath.Join(dir, "run"))
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
+
+	"github.com/artelhq/artel/sse"
+)
+
+// TestEventsStayAsTheyAre: however a stream comes in pieces, what is handed on
+// is the stream up to its last whole event.
+func TestEventsStayAsTheyAre(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		end := rapid.SampledFrom([]string{"\n", "\r\n", "\r"}).Draw(rt, "line end")
+		var stream, whole strings.Builder
+		count := rapid.IntRange(0, 6).Draw(rt, "events")
+		for range count {
+			for range rapid.IntRange(1, 3).Draw(rt, "lines") {
+				whole.WriteString("data: " + rapid.StringMatching(`[a-z {}":é]{0,40}`).Draw(rt, "line") + end)
+			}
+			whole.WriteString(end)
+		}
+		stream.WriteString(whole.String())
+		rest := rapid.SampledFrom([]string{"", "data: cut", "data: cut" + end}).Draw(rt, "rest")
+		stream.WriteString(rest)
+		var in io.Reader = strings.NewReader(stream.String())
+		switch rapid.IntRange(0, 2).Draw(rt, "pieces") {
+		case 0:
+			in = iotest.OneByteReader(in)
+		case 1:
+			in = iotest.HalfReader(in)
+		}
+		var got bytes.Buffer
+		e := newEvents(in)
+		n := 0
+		for {
+			run, err := e.next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+			got.Write(run)
+			for len(run) > 0 {
+				run = run[len(firstOf(run)):]
+				n++
+			}
+		}
+		if end == "\r" && rest == "" {
+			// Whether the last event has ended shows only by what follows.
+			if !strings.HasPrefix(whole.String(), got.String()) {
+				rt.Fatalf("got %q of %q", got.String(), whole.String())
+			}
+			return
+		}
+		if got.String() != whole.String() || end != "\r" && n != count {
+			rt.Fatalf("got %d events %q, want %d %q", n, got.String(), count, whole.String())
+		}
+	})
+}
+
+// FuzzEvents: what is handed on means what the whole stream means.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("data: a\n\nevent: b\r\ndata: c\r\n\r\n"), 3)
+	f.Add([]byte(":x\r\r\ndata\n\n\n\r\r\r"), 1)
+	f.Fuzz(func(t *testing.T, stream []byte, size int) {
+		e := newEvents(&inPieces{stream, max(1, min(size, 100))})
+		var out []byte
+		for {
+			run, err := e.next()
+			if err != nil {
+				break
+			}
+			if len(run) == 0 || len(firstOf(run)) == 0 {
+				t.Fatal("an empty event")
+			}
+			out = append(out, run...)
+		}
+		if !bytes.HasPrefix(stream, out) {
+			t.Fatalf("%q became %q", stream, out)
+		}
+		var want, got []sse.Event
+		for x := range sse.Events(bytes.NewReader(stream), 0) {
+			want = append(want, x)
+		}
+		for x := range sse.Events(bytes.NewReader(out), 0) {
+			got = append(got, x)
+		}
+		if len(got) > len(want) || len(want) > len(got)+1 && bytes.IndexByte(stream, '\r') < 0 {
+			t.Fatalf("%d events became %d", len(want), len(got))
+		}
+	})
+}
+
+type inPieces struct {
+	rest []byte
+	size int
+}
+
+func (p *inPieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b[:min(len(b), p.size)], p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// FuzzSpans: whatever a request is, the places that are found in it are places
+// of it, and putting into them leaves JSON.
+func FuzzSpans(f *testing.F) {
+	for _, seed := range []string{
+		`{"model":"a","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]},{"role":"tool","tool_call_id":"c","content":[ ]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image","source":{"type":"base64","data":"x","media_type":"image/png"}}]},{"type":"thinking","thinking":"x","signature":"artel.e30"}]}]}`,
+		`{"input":[{"type":"function_call_output","call_id":"c","output":"x"},{"type":"reasoning","encrypted_content":"artel1.x"},{"role":"user","content":"y"}]}`,
+		`{"contents":[{"parts":[{"functionResponse":{"name":"f","parts":[{"inlineData":{"data":"x"}}],"response":{"a":["b"]}}},{"file_data":{"file_uri":"u"}}]}]}`,
+		`{"model":"a","model":"b","messages":{"role":"user"}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if !gjson.Valid(text) || !json.Valid([]byte(text)) {
+			return
+		}
+		h, ok := readHead(text)
+		for _, m := range h.models {
+			if !ok || !json.Valid([]byte(m.of(text))) {
+				t.Fatalf("the model is %q", m.of(text))
+			}
+		}
+		for _, d := range []dialect{chat{}, messages{}, items{}, generateContent{}} {
+			own := d.own(text)
+			if !json.Valid([]byte(own)) {
+				t.Fatalf("%s: %s", d.name(), own)
+			}
+			l := d.scan(own)
+			var edits []edit
+			for _, m := range l.media {
+				if !json.Valid([]byte(m.part.of(own))) || m.slot.from < m.part.from || m.slot.to > m.part.to {
+					t.Fatalf("%s: a part is %q with %v", d.name(), m.part.of(own), m.slot)
+				}
+				edits = append(edits, edit{m.part, d.text("x")})
+			}
+			if !json.Valid([]byte(apply(own, edits))) {
+				t.Fatalf("%s: %s", d.name(), apply(own, edits))
+			}
+			for i, r := range l.results {
+				said := "y"
+				for _, s := range r.texts {
+					if own[s.from] != '"' {
+						t.Fatalf("%s: a text is %q", d.name(), s.of(own))
+					}
+				}
+				if r.content.to == 0 {
+					continue
+				}
+				for _, edits := range [][]edit{d.fill(own, r, &said, nil), d.fill(own, r, nil, []string{d.text("z")}), {{r.member, ""}}} {
+					if got := apply(own, edits); !json.Valid([]byte(got)) {
+						t.Fatalf("%s: result %d: %s", d.name(), i, got)
+					}
+				}
+			}
+			for i, e := range l.elements {
+				if got := apply(own, d.join(own, e, []string{d.text("w")})); !json.Valid([]byte(got)) {
+					t.Fatalf("%s: joined %s", d.name(), got)
+				}
+				if e.inside > 0 {
+					if got := apply(own, []edit{{span{e.inside, e.inside}, "," + d.text("v")}}); !json.Valid([]byte(got)) {
+						t.Fatalf("%s: inside %s", d.name(), got)
+					}
+				}
+				got := arrange(own, list{elements: spansOf(l.elements), after: map[int]string{i: d.carrier([]string{d.text("u")}) + "," + d.bridge()}}, nil)
+				if !json.Valid([]byte(got)) {
+					t.Fatalf("%s: after %d: %s", d.name(), i, got)
+				}
+			}
+		}
+	})
+}

@@ -154,7 +154,8 @@ func anthropicError(t trouble, message string) *anthropic.APIError {
 }
 
 func (s *Server) ofAnthropic(e *anthropic.APIError) *problem {
-	return &problem{status: e.Status, message: e.Message, body: e.MarshalBody(s.nextID("req_"))}
+	id := s.nextID("req_")
+	return &problem{status: e.Status, message: e.Message, body: e.MarshalBody(id), header: http.Header{"Request-Id": {id}}}
 }
 
 // anthropicModels lists models as the real API describes the newer ones.

@@ -144,14 +144,14 @@ func TestAnthropicRefuses(t *testing.T) {
 		"counting":      {"/v1/messages/count_tokens", helloClaude, "k", "2023-06-01", 400, "invalid_request_error", "max_tokens: Extra inputs are not permitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, body, _ := b.post(t, c.path, c.body, "X-Api-Key", c.key, "Anthropic-Version", c.version)
+			status, body, h := b.post(t, c.path, c.body, "X-Api-Key", c.key, "Anthropic-Version", c.version)
 			var e struct {
 				Type      string
 				Error     anthropic.APIError
 				RequestID string `json:"request_id"`
 			}
 			if err := json.Unmarshal([]byte(body), &e); err != nil || status != c.status || e.Type != "error" || e.Error.Type != c.kind ||
-				!strings.Contains(e.Error.Message, c.want) || e.RequestID == "" || strings.Contains(body, "secret") {
+				!strings.Contains(e.Error.Message, c.want) || e.RequestID == "" || h.Get("Request-Id") != e.RequestID || strings.Contains(body, "secret") {
 				t.Errorf("got %d %s", status, body)
 			}
 		})
@@ -336,16 +336,24 @@ func TestAnthropicTurn(t *testing.T) {
 	if diff := cmp.Diff(wantText, back.text); diff != "" {
 		t.Error(diff)
 	}
-	// The API knows what it has signed, and nothing else.
+	// The API knows what it has signed, and nothing else. The client goes on
+	// without what is not known again.
 	for name, change := range map[string]func(*artel.Reasoning){
 		"another text":  func(r *artel.Reasoning) { r.Text += "!" },
 		"another state": func(r *artel.Reasoning) { r.Opaque = json.RawMessage(`{"type":"thinking","signature":"bm8="}`) },
 	} {
+		before := len(b.fake.Requests())
 		changed := h.parts[0].(artel.Reasoning)
 		change(&changed)
 		said[0] = changed
-		if _, err := b.hear(t.Context(), blobs, r); err == nil || !strings.Contains(err.Error(), "messages.1.content.0: Invalid `signature` in `thinking` block") {
-			t.Errorf("%s: %v", name, err)
+		again, err := b.hear(t.Context(), blobs, r)
+		if err != nil || again.text != back.text {
+			t.Errorf("%s: %q, %v", name, again.text, err)
+		}
+		asked := b.fake.Requests()[before:]
+		if len(asked) != 2 || asked[0].Error != "messages.1.content.0: Invalid `signature` in `thinking` block" ||
+			!strings.Contains(string(asked[0].Body), `"thinking"`) || strings.Contains(string(asked[1].Body), `"thinking"`) {
+			t.Errorf("%s: asked %+v", name, asked)
 		}
 	}
 }

@@ -124,6 +124,7 @@ type problem struct {
 	status  int
 	message string // for the record
 	body    []byte // JSON
+	header  http.Header
 }
 
 // A call is a request that models answer, read and found valid.
@@ -371,6 +372,9 @@ func (s *Server) behave(w http.ResponseWriter, r *http.Request) {
 
 // refuse writes p.
 func refuse(w http.ResponseWriter, p *problem) {
+	for name, values := range p.header {
+		w.Header()[name] = values
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)
 	_, _ = w.Write(p.body) // a client that has gone is no concern

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -49,15 +50,23 @@ var (
 const maxPauses = 10
 
 // Generate implements [model.Provider]. An answer that the service pauses,
-// because its own tools take long, is gone on with; its usage is the sum.
+// because its own tools take long, is gone on with; its usage is the sum. Where
+// the service does not know its own reasoning again, as after a change of
+// account, the call is made once more without it, so that no conversation ends
+// there.
 func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		f := provider.Failures{Op: "anthropic.Generate", Service: r.Service}
 		answer := reader{failures: f, yield: yield}
-		for pauses := 0; ; pauses++ {
-			err := p.call(ctx, f, r, &answer)
+		bare := false // without reasoning
+		for pauses := 0; ; {
+			err := p.call(ctx, f, r, &answer, bare)
 			switch {
 			case errors.Is(err, errPaused) && pauses < maxPauses:
+				pauses++
+				continue
+			case !bare && pauses == 0 && forgotten(err) && hasState(r):
+				bare = true
 				continue
 			case errors.Is(err, errPaused):
 				err = f.Wrong("the service paused its answer more often than it is gone on with")
@@ -72,9 +81,26 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 	}
 }
 
+// forgotten reports whether an error is that of reasoning which the service
+// takes for somebody else's.
+func forgotten(err error) bool {
+	c, ok := errors.AsType[*model.CallError](err)
+	return ok && c.Status == http.StatusBadRequest && strings.Contains(c.Message, "thinking` block")
+}
+
+// hasState reports whether reasoning of the service is among what is sent.
+func hasState(r *model.Request) bool {
+	return slices.ContainsFunc(r.Messages, func(m model.Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool {
+			x, ok := p.(artel.Reasoning)
+			return ok && x.Service == r.Service.ID && len(x.Opaque) > 0
+		})
+	})
+}
+
 // call makes one call, which goes on after what answer has read before.
-func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader) error {
-	body, err := encode(r, p.blobs, answer.paused)
+func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader, bare bool) error {
+	body, err := encode(r, p.blobs, answer.paused, bare)
 	if err != nil {
 		return err
 	}

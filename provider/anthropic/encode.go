@@ -42,10 +42,13 @@ const mostOutput = 32_000
 // What was said before is marked for the service's cache: after the
 // instructions, and at the end of the last two turns of the user, before a
 // reminder that is not there the next time.
-func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) { return encode(r, blobs, nil) }
+func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	return encode(r, blobs, nil, false)
+}
 
-// encode is Encode for a call that goes on after a pause.
-func encode(r *model.Request, blobs blob.Store, said paused) (*provider.Body, error) {
+// encode is Encode for a call that goes on after a pause, or is made without
+// reasoning.
+func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
 	e := encoder{
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "anthropic.Encode", Service: r.Service},
 		toolsets: map[artel.CallID]string{},
@@ -54,7 +57,7 @@ func encode(r *model.Request, blobs blob.Store, said paused) (*provider.Body, er
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
 		ToolTypes: append(slices.Clone(imageTypes()), "application/pdf"),
 	}
-	placed := form.Place(legal(r.Messages, r.Service.ID), r.Service.Capabilities)
+	placed := form.Place(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
 	system, messages := split(placed)
 	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
 		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: GoOn}}})
@@ -89,8 +92,9 @@ func encode(r *model.Request, blobs blob.Store, said paused) (*provider.Body, er
 
 // legal returns messages without what the API refuses wherever it stands: texts
 // that say nothing, reasoning that this service has not signed, halves of its
-// own tools, and reasoning at the end of what the assistant said.
-func legal(messages []model.Message, own artel.ServiceID) []model.Message {
+// own tools, and reasoning at the end of what the assistant said; with bare, all
+// reasoning.
+func legal(messages []model.Message, own artel.ServiceID, bare bool) []model.Message {
 	out := make([]model.Message, len(messages))
 	for i, m := range messages {
 		m.Parts = whole(slices.DeleteFunc(slices.Clone(m.Parts), func(p artel.Part) bool {
@@ -99,7 +103,7 @@ func legal(messages []model.Message, own artel.ServiceID) []model.Message {
 				return blank(p.Text)
 			case artel.Reasoning:
 				_, ok := readState(p.Opaque)
-				return !ok || p.Service != own
+				return !ok || p.Service != own || bare
 			}
 			return false
 		}))

@@ -3,12 +3,14 @@
 package fake_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -257,5 +259,39 @@ func TestToolMedia(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLargeOutput sends 50 MiB in the output of a call from a client to the
+// fake and watches what both allocate together.
+func TestLargeOutput(t *testing.T) {
+	var got artel.Media
+	b := serve(t, fake.Options{Responder: func(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+		last := r.Messages[len(r.Messages)-1]
+		got = artel.MediaOf(last.Parts)[0]
+		return func(yield func(model.Delta, error) bool) {
+			_ = yield(model.TextDelta("seen"), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
+		}
+	}})
+	blobs := blob.NewMemory()
+	info, err := blobs.Put(t.Context(), bytes.NewReader(make([]byte, 50<<20)), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: "image/png", Size: info.Size}
+	r := &model.Request{Service: native(b), Messages: []model.Message{
+		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "look"}}},
+		{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "a", Name: "look"}}},
+		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "a", Parts: artel.Parts{m}}}},
+	}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err = generate(t.Context(), responses.New(responses.Options{Client: b.Client(), Blobs: blobs}), r)
+	runtime.ReadMemStats(&after)
+	if err != nil || got.Ref.Digest != info.Digest || got.Size != info.Size {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
+		t.Errorf("50 MiB cost %d bytes of allocation", grown)
 	}
 }

@@ -166,10 +166,11 @@ func TestAnswers(t *testing.T) {
 func FuzzAnswers(f *testing.F) {
 	f.Add(stream(`{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}`, `{"delta":{},"finish_reason":"stop"}`) + done)
 	f.Add(`{"choices":[{"message":{"content":[{"type":"text","text":"x"}]}}]}`)
+	f.Add(stream(`{"delta":{"content":"x","reasoning_details":[{"type":"reasoning.text","text":"x","index":0}]},"finish_reason":"stop"}`) + done)
 	f.Fuzz(func(t *testing.T, body string) {
 		ends := 0
 		p := openai.New(openai.Options{Client: &http.Client{Transport: canned(body)}})
-		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}}
+		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m", Server: model.OpenRouterAPI}}
 		for d, err := range p.Generate(t.Context(), r) {
 			if ends > 0 {
 				t.Fatal("the sequence goes on after its end")

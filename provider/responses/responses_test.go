@@ -181,3 +181,49 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 }
+
+// FuzzAnswers reads answers of any kind: deltas, then one end or one error, and
+// calls with valid arguments.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(events(`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"a","name":"f"}}`, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, `{"type":"response.completed","response":{"output":[]}}`)))
+	f.Add([]byte(`{"object":"response","output":[{"type":"reasoning","summary":[{"text":"x"}]}],"choices":[{"message":{"content":"hi"}}]}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		client := &http.Client{Transport: served(answer)}
+		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://127.0.0.1:9", Model: "m", Server: model.OpenRouterAPI}}
+		over := false
+		for d, err := range responses.New(responses.Options{Client: client}).Generate(t.Context(), r) {
+			if over {
+				t.Fatal("the sequence goes on after its end")
+			}
+			switch d := d.(type) {
+			case nil:
+				over = true
+				if _, ok := errors.AsType[*artel.Error](err); !ok {
+					t.Fatalf("the error is %T: %v", err, err)
+				}
+			case model.CallDelta:
+				if !json.Valid(d.Arguments) || d.Name == "" || d.ID == "" {
+					t.Fatalf("the call is %+v", d)
+				}
+			case model.ReasoningDone:
+				if d.Opaque != nil && !json.Valid(d.Opaque) {
+					t.Fatalf("the state is %q", d.Opaque)
+				}
+			case model.Finish:
+				over = true
+			}
+		}
+		if !over {
+			t.Fatal("the sequence has no end")
+		}
+	})
+}
+
+// served is a transport that answers with the same bytes always.
+type served []byte
+
+func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	_ = r.Body.Close()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(s)), Request: r}, nil
+}

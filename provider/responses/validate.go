@@ -54,10 +54,10 @@ type validator struct {
 
 // known are the fields that the API knows at the top.
 func known() []string {
-	return strings.Fields(`background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
+	return strings.Fields(`access_programs background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
 		model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention
 		reasoning safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p
-		truncation user verbosity`)
+		truncation user`)
 }
 
 // fieldsOf are the fields that the API knows of an item or a part; nil: the
@@ -69,11 +69,11 @@ func fieldsOf(kind string) []string {
 	case "reasoning":
 		return strings.Fields("type id summary content encrypted_content status")
 	case "function_call":
-		return strings.Fields("type id call_id name arguments status caller namespace")
+		return strings.Fields("type id call_id name arguments status caller namespace async")
 	case "function_call_output", "custom_tool_call_output":
-		return strings.Fields("type id call_id output status caller")
+		return strings.Fields("type id call_id name namespace output status caller")
 	case "custom_tool_call":
-		return strings.Fields("type id call_id name input status caller namespace")
+		return strings.Fields("type id call_id name input status caller namespace async")
 	case "input_text":
 		return strings.Fields("type text prompt_cache_breakpoint")
 	case "input_image":

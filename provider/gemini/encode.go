@@ -96,7 +96,7 @@ func (e *encoder) settings(r *model.Request) {
 		g.MaxOutputTokens = &r.MaxOutput
 	}
 	// Before the third generation, an answer in JSON and tools exclude each other.
-	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !older(r.Service.Model, "3")) {
+	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !older(r.Service.Model)) {
 		g.ResponseMimeType = "application/json"
 		g.ResponseSchema = parameters(r.Format.Schema)
 	}

@@ -116,22 +116,21 @@ func address(s model.Service, stream bool) string {
 	return model.GeminiBase(s.BaseURL) + "/" + url.PathEscape(collection) + "/" + url.PathEscape(name) + ":" + method
 }
 
-var generation = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|/)gemini-([0-9]+)`)
-})
+var (
+	generation = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|/)gemini-([0-9]+)`) })
+	newest     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|/)gemini-[a-z-]*latest$`) })
+)
 
-// atLeast reports whether a model is known to be of Gemini's n-th generation
-// or a later one.
-func atLeast(name string, n string) bool {
+// third reports whether a model is known to be of Gemini's third generation or
+// a later one.
+func third(name string) bool {
 	m := generation().FindStringSubmatch(name)
-	return m != nil && (len(m[1]) > len(n) || len(m[1]) == len(n) && m[1] >= n)
+	return m != nil && (len(m[1]) > 1 || m[1] >= "3") || newest().MatchString(name)
 }
 
-// older reports whether a model is known to be of an older generation than
-// Gemini's n-th.
-func older(name string, n string) bool {
-	return generation().MatchString(name) && !atLeast(name, n)
-}
+// older reports whether a model is known to be of a generation before the
+// third.
+func older(name string) bool { return generation().MatchString(name) && !third(name) }
 
 var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`image|tts|live|audio|computer-use|robotics|embedding`)
@@ -139,9 +138,9 @@ var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 
 // thinks reports whether a model is known to tell what it thinks.
 func thinks(name string) bool {
-	return (atLeast(name, "3") || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
+	return (third(name) || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
 }
 
 // Signs reports whether a model signs its calls, and refuses those of the
 // current turn that come back without their signature.
-func Signs(name string) bool { return atLeast(name, "3") && !noThoughts().MatchString(name) }
+func Signs(name string) bool { return third(name) && !noThoughts().MatchString(name) }

@@ -170,9 +170,9 @@ func (v *validator) generation() *APIError {
 		return fieldError(at+"response_schema", "is only supported with response_mime_type `application/json` or `text/x.enum`.")
 	case len(g.ResponseSchema) > 0 && len(g.ResponseJSONSchema) > 0:
 		return fieldError(at+"response_schema", "only one of response_schema and response_json_schema may be set")
-	case isJSON && len(v.declared()) > 0 && older(name, "3"):
+	case isJSON && len(v.declared()) > 0 && older(name):
 		return Bad("Function calling with a response mime type: 'application/json' is unsupported")
-	case g.ThinkingConfig != nil && g.ThinkingConfig.IncludeThoughts && older(name, "3") && !thinks(name):
+	case g.ThinkingConfig != nil && g.ThinkingConfig.IncludeThoughts && older(name) && !thinks(name):
 		return Bad("Thinking is not enabled for models/%s", name)
 	}
 	for i, s := range g.StopSequences {
@@ -302,7 +302,7 @@ func (v *validator) response(at, role string, f FunctionResponse) *APIError {
 		return fieldError(at+".name", "Name cannot be empty.")
 	case len(f.Response) == 0:
 		return fieldError(at+".response", "response must be set.")
-	case len(f.Parts) > 0 && older(v.request.Model, "3") && !v.rules.ToolMedia:
+	case len(f.Parts) > 0 && older(v.request.Model) && !v.rules.ToolMedia:
 		return Bad("`function_response.parts` is not supported for this model")
 	}
 	for i, p := range f.Parts {

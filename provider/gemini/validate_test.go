@@ -87,6 +87,8 @@ func TestValidate(t *testing.T) {
 		"a signature that is none":          {"gemini-3-pro", contents(user, call(`,"thoughtSignature":"§"`), answer("")), "(TYPE_BYTES), Base64 decoding failed"},
 		"the documented value":              {"gemini-3-pro", contents(user, call(`,"thoughtSignature":"skip_thought_signature_validator"`), answer("")), ""},
 		"an unsigned call of a drawing one": {"gemini-3-pro-image", contents(user, call(""), answer("")), ""},
+		"an unsigned call of the newest":    {"gemini-flash-latest", contents(user, call(""), answer("")), "missing a thought_signature"},
+		"an unsigned call of whichever":     {"fake-1", contents(user, call(""), answer("")), ""},
 		"an unsigned call of a later one":   {"models/gemini-10-pro", contents(user, call(""), answer("")), "missing a thought_signature"},
 
 		"a tool":                    {"", schema(`{"type":"OBJECT","properties":{"a":{"type":"string"}}}`), ""},

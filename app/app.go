@@ -73,6 +73,7 @@ type Options struct {
 // Context is how the deployment wants contexts built.
 type Context struct {
 	Placement     pipeline.Placement      // of plan and inventory; "": at the tail
+	Machine       map[string]string       // what the macros os, osVersion, arch, platform and hostname tell; nil: nothing
 	Settings      pipeline.Settings       // of the whole deployment; zero: the processors' defaults
 	Transcription rendition.Transcription // who writes recordings down; zero: nobody
 	Caption       rendition.Caption       // who puts pictures into words; zero: nobody

@@ -116,7 +116,7 @@ func (k *core) building(tx store.Tx, o artel.Owner, c artel.ConversationID, d *a
 	return pipeline.Input{
 		Owner: o, Conversation: c, Locale: k.localeFor(user), User: user, Now: at.Now, Seed: at.Seed,
 		Sources: k.artifacts, Renditions: k.renditions, Suggest: k.services.Suggest,
-		Placement: k.context.Placement, Settings: settings,
+		Placement: k.context.Placement, Settings: settings, Machine: k.context.Machine,
 		Refused: func(d artel.Digest) bool { return k.services.Refuses(s.ID, d) },
 	}, err
 }

@@ -58,10 +58,11 @@ type Context struct {
 	Variables    *Variables
 }
 
-// A Tool is what the macro tools tells of one.
+// A Tool is what the macros tools and tool_usage tell of one.
 type Tool struct {
 	Name        string
 	Description string
+	Schema      string // a JSON Schema of its arguments
 }
 
 // Variables are what setvar and its like work on. The zero value is empty.

@@ -33,7 +33,7 @@ func context(t testing.TB) macro.Context {
 			"user": "Ann", "char": "Bob", "persona": "likes $& and {{time}}", "lastUserMessage": "{{setvar::x::1}}$1",
 			"modelId": "m-1", "description": "a::b", "input": "  spaced  ",
 		},
-		Tools: []macro.Tool{{Name: "read", Description: "reads"}, {Name: "write", Description: "writes"}},
+		Tools: []macro.Tool{{Name: "read", Description: "reads", Schema: `{"type":"object"}`}, {Name: "write", Description: "writes", Schema: "{}"}},
 		Now:   evening(t), Conversation: "c1", Seed: "s",
 	}
 }
@@ -89,9 +89,10 @@ func TestExpand(t *testing.T) {
 		"trim in arguments": {
 			text: "{{repeat::a {{trim}} b::2}}", want: "abab",
 		},
-		"no variable name": {text: "{{setvar::::x}}", want: "{{setvar::::x}}", unknown: []string{"setvar"}},
-		"all tools":        {text: "{{tools}}", want: "- read: reads\n- write: writes"},
-		"some tools":       {text: "{{tools::write::other}}", want: "- write: writes"},
+		"no variable name":     {text: "{{setvar::::x}}", want: "{{setvar::::x}}", unknown: []string{"setvar"}},
+		"all tools":            {text: "{{tools}}", want: "- read: reads\n- write: writes"},
+		"how tools are called": {text: "{{tool_usage}}", want: `- read: {"type":"object"}` + "\n- write: {}"},
+		"some tools":           {text: "{{tools::write::other}}", want: "- write: writes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := macro.New(context(t)).Expand(c.text)

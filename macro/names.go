@@ -23,7 +23,6 @@ func Values() []string {
 		"modelId", "modelName", "profileId", "profileName", "provider",
 		"lastMessage", "lastUserMessage", "lastCharMessage", "input",
 		"os", "osVersion", "arch", "platform", "hostname", "locale",
-		"tool_usage", "tool_context",
 	}
 }
 
@@ -62,7 +61,8 @@ var definitions = sync.OnceValue(func() map[string]definition {
 		{"agent", 0, 0, func(e *Expander, _ call) (string, error) { return e.c.Values["char"], nil }},
 		{trim, 0, 0, nil},
 		{"newline", 0, 0, func(*Expander, call) (string, error) { return "\n", nil }},
-		{"tools", 0, anyNumber, tools},
+		{"tools", 0, anyNumber, tools(func(t Tool) string { return t.Description })},
+		{"tool_usage", 0, anyNumber, tools(func(t Tool) string { return t.Schema })},
 		{"random", 1, anyNumber, random},
 		{"pick", 1, anyNumber, pick},
 		{"randomInt", 2, 2, randomInt},
@@ -110,14 +110,17 @@ func plural(n int) string {
 	return "arguments"
 }
 
-func tools(e *Expander, c call) (string, error) {
-	var lines []string
-	for _, t := range e.c.Tools {
-		if len(c.args) == 0 || slices.Contains(c.args, t.Name) {
-			lines = append(lines, "- "+t.Name+": "+t.Description)
+// tools lists the tools, or those that are named, with something about each.
+func tools(about func(Tool) string) func(*Expander, call) (string, error) {
+	return func(e *Expander, c call) (string, error) {
+		var lines []string
+		for _, t := range e.c.Tools {
+			if len(c.args) == 0 || slices.Contains(c.args, t.Name) {
+				lines = append(lines, "- "+t.Name+": "+about(t))
+			}
 		}
+		return strings.Join(lines, "\n"), nil
 	}
-	return strings.Join(lines, "\n"), nil
 }
 
 func random(e *Expander, c call) (string, error) { return c.args[e.random.IntN(len(c.args))], nil }

@@ -44,7 +44,7 @@ func (d *Draft) macroContext() macro.Context {
 	values["input"] = values["lastUserMessage"]
 	var tools []macro.Tool
 	for _, t := range d.Tools {
-		tools = append(tools, macro.Tool{Name: t.Name, Description: t.Description})
+		tools = append(tools, macro.Tool{Name: t.Name, Description: t.Description, Schema: string(t.Schema)})
 	}
 	return macro.Context{
 		Values: values, Tools: tools, Now: d.Now, Conversation: string(d.Conversation),
@@ -73,7 +73,7 @@ func macroStability(text string) Stability {
 	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
 		switch strings.ToLower(strings.TrimSpace(m[1])) {
 		case "trim", "newline", "char", "agent", "description", "agentversion", "repeat":
-		case "user", "persona", "modelid", "modelname", "profileid", "profilename", "provider", "pick", "tools",
+		case "user", "persona", "modelid", "modelname", "profileid", "profilename", "provider", "pick", "tools", "tool_usage",
 			"os", "osversion", "arch", "platform", "hostname", "locale":
 			s = s.Least(Session)
 		default:

@@ -59,7 +59,7 @@ type result struct {
 // The sizes of the caches.
 const (
 	maxPatterns = 2_000
-	maxResults  = 32 << 20 // bytes of texts, before and after
+	maxResults  = 64 << 20 // bytes of texts, before and after
 )
 
 // New returns an engine.
@@ -373,9 +373,7 @@ func (d *Depth) holds(depth int) bool {
 
 // one runs the rules of a plan over a text, or remembers what came of it.
 func (p *pass) one(ctx context.Context, pl *plan, text string) result {
-	// What the first rule that could do something needs stands in the text as
-	// it is, so most texts are done with here.
-	if !slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.met(text) }) {
+	if len(pl.rules) == 0 {
 		return result{text: text}
 	}
 	key := resultKey{pl.digest, text}
@@ -386,10 +384,19 @@ func (p *pass) one(ctx context.Context, pl *plan, text string) result {
 	if ok {
 		return r
 	}
-	r = p.work(ctx, pl, text)
+	// What the first rule that could do something needs stands in the text as
+	// it is, so most texts are done with here.
+	r = result{text: text}
+	if slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.met(text) }) {
+		r = p.work(ctx, pl, text)
+	}
 	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // those depend on the other texts
 		e.mu.Lock()
-		e.results.put(key, r, len(text)+len(r.text)+resultOverhead)
+		size := len(text) + resultOverhead
+		if len(r.applied) > 0 {
+			size += len(r.text)
+		}
+		e.results.put(key, r, size)
 		e.mu.Unlock()
 	}
 	return r

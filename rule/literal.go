@@ -9,10 +9,13 @@ import (
 )
 
 // A need is what a text has to hold so that a pattern can match in it: one of
-// the strings. Without strings nothing is known, and every text is searched.
+// the strings, and at the edges of a match one of some bytes. Where nothing is
+// known, every text is searched.
 type need struct {
-	any  []string
-	fold bool // any in lower case; letters of ASCII stand for both cases
+	any         []string
+	fold        bool // any in lower case; letters of ASCII stand for both cases
+	first, last edge
+	lines       bool // ^ and $ are the edges of lines
 }
 
 // The most strings of a need, and bytes of each; more would cost more than
@@ -25,20 +28,25 @@ const (
 // needOf finds out what a pattern needs.
 func needOf(t *syntaxTree, flags flagSet) need {
 	f := needs{flags}
-	return need{any: f.best(f.node(t.root)), fold: flags.ignoreCase}
+	return need{
+		any: f.best(f.node(t.root)), fold: flags.ignoreCase,
+		first: edges{flags: flags}.of(t.root), last: edges{flags: flags, last: true}.of(t.root), lines: flags.multiline,
+	}
 }
 
 // met reports whether text can have a match.
 func (n need) met(text string) bool {
-	if len(n.any) == 0 {
-		return true
-	}
+	return n.contained(text) && (len(n.any) > 0 && !n.first.anchored || n.first.begins(text, n.lines)) &&
+		(!n.last.anchored || n.last.ends(text, n.lines))
+}
+
+func (n need) contained(text string) bool {
 	for _, s := range n.any {
 		if n.fold && containsFold(text, s) || !n.fold && strings.Contains(text, s) {
 			return true
 		}
 	}
-	return false
+	return len(n.any) == 0
 }
 
 // containsFold is strings.Contains for s in lower case, where letters of ASCII

@@ -391,7 +391,7 @@ func (c config) context() (app.Context, error) {
 	plugins, err := c.plugins(os.Getenv)
 	t := c.Transcription
 	return app.Context{
-		Placement: c.Artifacts.Placement, Settings: settings, Processors: plugins,
+		Placement: c.Artifacts.Placement, Settings: settings, Processors: plugins, Machine: thisMachine(),
 		Transcription: rendition.Transcription{Service: t.Service, Model: t.Model, Language: t.Language, MaxBytes: t.UploadLimit},
 		Caption:       rendition.Caption{Service: c.Caption.Service, Prompt: c.Caption.Prompt},
 	}, err

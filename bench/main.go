@@ -54,6 +54,7 @@ func benchmarks() []benchmark {
 		{"tokens", "Token counting", tokensAbout, measureTokens},
 		{"edit", "Matching old text", editAbout, measureEdit},
 		{"context", "Building a context", contextAbout, measureContext},
+		{"rules", "Finding and replacing", rulesAbout, measureRules},
 		{"stream", "Event streams", streamAbout, measureStream},
 		{"gateway", "The gateway", gatewayAbout, measureGateway},
 	}

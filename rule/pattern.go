@@ -34,6 +34,7 @@ type pattern struct {
 	names  map[string]int
 	linear *linear // nil: only the backtracking engine takes it
 	need   need
+	moved  bool // halves of characters are moved by apart, for the backtracking engine
 	back   func() (*regexp2.Regexp, error)
 }
 
@@ -43,8 +44,9 @@ func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, e
 	if err != nil {
 		return nil, err
 	}
-	p := &pattern{flags: f, back: sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f) })}
 	tree, err := parse(source, f)
+	p := &pattern{flags: f, moved: !f.unicode && namesHalves(source) && (tree == nil || !tree.crossed)}
+	p.back = sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f, p.moved) })
 	switch {
 	case err == nil:
 		p.groups, p.names, p.need = tree.groups, tree.names, needOf(tree, f)
@@ -118,7 +120,7 @@ func (p *pattern) learn(re *regexp2.Regexp) {
 	}
 }
 
-func backtracking(source string, f flagSet) (_ *regexp2.Regexp, err error) {
+func backtracking(source string, f flagSet, moved bool) (_ *regexp2.Regexp, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the pattern cannot be read: %v", v)
@@ -136,8 +138,9 @@ func backtracking(source string, f flagSet) (_ *regexp2.Regexp, err error) {
 	}
 	if f.unicode {
 		options |= regexp2.Unicode
-	} else {
-		source = escapePairs(source)
+	}
+	if moved {
+		source = moveHalves(source)
 	}
 	re, err := regexp2.Compile(source, options, regexp2.OptionMaxBacktrackingStackSize(maxBacktrack), regexp2.OptionMaintainCaptureOrder())
 	if err != nil {
@@ -147,42 +150,41 @@ func backtracking(source string, f flagSet) (_ *regexp2.Regexp, err error) {
 	return re, nil
 }
 
-// outside are members of a class that are in no text that is taken apart into
-// UTF-16 units.
-const outside = "\U0010F000-\U0010FFFF"
+// apart is how far a half of a character beyond U+FFFF is moved in patterns
+// that name halves, and in their texts: to where nothing else is, since the
+// engine searches with strings, in which there are no halves.
+const apart = 0x100000
 
-// escapePairs writes characters beyond U+FFFF as the two units that they are.
-// Classes get more members that are never found, since the engine does not
-// find what begins with a class of a few halves alone.
-func escapePairs(s string) string {
-	if !beyondBMP(s) && !strings.Contains(s, `\ud`) && !strings.Contains(s, `\uD`) {
-		return s
-	}
+var halfEscape = regexp.MustCompile(`^\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
+
+// namesHalves reports whether a pattern could name halves of characters.
+func namesHalves(s string) bool {
+	return beyondBMP(s) || strings.Contains(s, `\ud`) || strings.Contains(s, `\uD`)
+}
+
+// moveHalves moves the halves that a pattern names.
+func moveHalves(s string) string {
 	var b strings.Builder
-	class, escaped := false, false
-	for i, r := range s {
-		if r > 0xFFFF {
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04X\u%04X`, high, low)
-			escaped = false
+	for i := 0; i < len(s); {
+		if m := halfEscape.FindString(s[i:]); m != "" {
+			half, _ := strconv.ParseInt(m[2:], 16, 32) // it is four hexadecimal digits
+			b.WriteRune(rune(half) + apart)
+			i += len(m)
 			continue
 		}
-		b.WriteRune(r)
+		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case escaped:
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case r == ']':
-			class = false
-		case r == '[' && !class:
-			class = true
-			if !strings.HasPrefix(s[i+1:], "^") {
-				b.WriteString(outside)
-			}
-		case r == '^' && i > 0 && s[i-1] == '[' && class:
-			b.WriteString(outside)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			b.WriteRune(high + apart)
+			b.WriteRune(low + apart)
+		case r == '\\' && i+1 < len(s) && s[i+1] < utf8.RuneSelf:
+			b.WriteString(s[i : i+2])
+			size = 2
+		default:
+			b.WriteRune(r)
 		}
+		i += size
 	}
 	return b.String()
 }
@@ -289,7 +291,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 	}
 	in := []rune(text)
 	if !r.flags.unicode {
-		in = units(text)
+		in = r.units(text)
 	}
 	var out []rune
 	n, at, next := 0, 0, 0
@@ -322,7 +324,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 		return text, 0, nil
 	}
 	out = append(out, in[at:]...)
-	return joined(out), n, nil
+	return r.joined(out), n, nil
 }
 
 // fill adds the replacement of one match.
@@ -332,7 +334,7 @@ func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) 
 		var add []rune
 		switch p.kind {
 		case literal:
-			add = units(p.text)
+			add = r.units(p.text)
 		case whole:
 			add = in[begin : begin+size]
 		case before:
@@ -345,7 +347,7 @@ func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) 
 				continue
 			}
 			if add = in[from : from+length]; len(r.trim) > 0 {
-				add = units(r.trimmed(joined(add)))
+				add = r.units(r.trimmed(r.joined(add)))
 			}
 		}
 		if len(out)+len(add) > MaxResult/utf8.UTFMax {
@@ -356,8 +358,27 @@ func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) 
 	return out, nil
 }
 
+// units is a text as the backtracking engine gets it.
+func (p *pattern) units(text string) []rune {
+	s := units(text)
+	for i, c := range s {
+		if p.moved && utf16.IsSurrogate(c) {
+			s[i] = c + apart
+		}
+	}
+	return s
+}
+
 // joined is the text of code points, or of UTF-16 units.
-func joined(s []rune) string {
+func (p *pattern) joined(s []rune) string {
+	if p.moved {
+		s = slices.Clone(s)
+		for i, c := range s {
+			if c > apart {
+				s[i] = c - apart
+			}
+		}
+	}
 	var b strings.Builder
 	b.Grow(len(s))
 	for i := 0; i < len(s); i++ {

@@ -47,6 +47,8 @@ type syntaxTree struct {
 	root   *node
 	groups int
 	names  map[string]int // of groups
+
+	crossed bool // a class has a range over all halves of characters
 }
 
 // errUnclear says that a pattern is beyond this parser: what it means, and
@@ -492,6 +494,7 @@ func (p *parser) class() (*node, error) {
 		}
 		if members == nil {
 			members = runes{low, high}
+			p.tree.crossed = p.tree.crossed || low < 0xD800 && high >= 0xD800 || low <= 0xDFFF && high > 0xDFFF
 		}
 		set = append(set, members...)
 	}

@@ -64,9 +64,10 @@ type Behavior struct {
 
 	Oddity Oddity `json:"oddity,omitempty"` // what is odd about the answers, in dialects that have it
 
-	Refuses   []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
-	ToolMedia ToolMedia `json:"tool_media,omitempty"` // what becomes of media in the results of tools
-	Blind     bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
+	Refuses    []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
+	ToolMedia  ToolMedia `json:"tool_media,omitempty"` // what becomes of media in the results of tools
+	Compatible bool      `json:"compatible,omitempty"` // Chat Completions takes the reasoning of messages and the ids of media, as compatible servers do
+	Blind      bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
 
 func (b Behavior) check(d dialect) error {

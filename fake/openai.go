@@ -54,7 +54,7 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	for _, m := range req.Lifting().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused}); err != nil {
+	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible}); err != nil {
 		return nil, refusedByOpenAI(err)
 	}
 	if p := s.hasModel(req.Model); p != nil {

@@ -40,6 +40,9 @@ func (r *Request) Validate() error { return r.ValidateBy(Rules{}) }
 // Rules say where servers of the dialect differ from the real API.
 type Rules struct {
 	ToolMedia bool // media may stand in tool messages
+	// Fields are taken that compatible servers have: the reasoning of messages,
+	// and the ids of media.
+	Compatible bool
 }
 
 // ValidateBy is [Request.Validate] with the rules of another server.
@@ -90,6 +93,7 @@ func (v *validator) fields() *APIError {
 	}
 	for i, m := range messages {
 		at := fmt.Sprintf("messages[%d]", i)
+		v.forgive(m, "reasoning", "reasoning_content", "reasoning_details")
 		if k := unknown(m, "message"); k != "" {
 			return Bad(at+"."+k, "unknown_parameter", "Unknown parameter: '%s.%s'.", at, k)
 		}
@@ -98,6 +102,7 @@ func (v *validator) fields() *APIError {
 			continue
 		}
 		for j, p := range parts {
+			v.forgive(p, "uuid")
 			if k := unknown(p, "part"); k != "" {
 				at := fmt.Sprintf("%s.content[%d].%s", at, j, k)
 				return Bad(at, "unknown_parameter", "Unknown parameter: '%s'.", at)
@@ -105,6 +110,15 @@ func (v *validator) fields() *APIError {
 		}
 	}
 	return nil
+}
+
+// forgive takes fields out of an object that other servers know.
+func (v *validator) forgive(object map[string]json.RawMessage, fields ...string) {
+	for _, k := range fields {
+		if v.rules.Compatible {
+			delete(object, k)
+		}
+	}
 }
 
 // unknown returns the first unknown key by the alphabet.

@@ -184,7 +184,7 @@ func TestTooLarge(t *testing.T) {
 	if want := "messages.0.content.0.image.source.base64: image exceeds 10 MB maximum: 12582912 bytes > 10485760 bytes"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	err = anthropic.Validate([]byte(request("", "user:"+block+","+block+","+block)))
+	err = anthropic.Validate([]byte(request("", "user:"+block+","+says(strings.Repeat("x", 21<<20)))))
 	if e, ok := errors.AsType[*anthropic.APIError](err); !ok || e.Status != http.StatusRequestEntityTooLarge || e.Type != "request_too_large" {
 		t.Errorf("got %v", err)
 	}

@@ -262,18 +262,11 @@ func rulesOf(s pipeline.Step, id string) (out []string) {
 		if about, ok := l.Details["message_id"].(string); ok && about != id {
 			continue
 		}
-		switch r := l.Details["rule"].(type) {
-		case string:
-			out = append(out, r)
+		if about, ok := l.Details["messages"].([]any); ok && !slices.Contains(about, any(id)) {
+			continue
 		}
-		for _, key := range []string{"rules", "applied"} {
-			if list, ok := l.Details[key].([]any); ok {
-				for _, r := range list {
-					if s, ok := r.(string); ok {
-						out = append(out, s)
-					}
-				}
-			}
+		if rule, ok := l.Details["rule"].(string); ok {
+			out = append(out, rule)
 		}
 	}
 	return out

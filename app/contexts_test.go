@@ -216,6 +216,15 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	if err != nil || d.First.Cause != app.CauseText || !slices.Contains(d.First.Processors, pipeline.ConvertSystem) {
 		t.Errorf("the formatter: %+v, %v", d.First, err)
 	}
+	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"Hello","replace":"HELLO"},{"id":"idle","find":"never there","replace":""}]}`)}
+	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	fourth := b.ask(c, "By rule.")
+	d, err = b.Contexts.Diff(t.Context(), app.ContextKey{Run: fourth.ID, Number: 1}, app.ContextKey{})
+	if err != nil || !slices.Equal(d.First.Processors, []string{pipeline.RegexProcessor}) || !slices.Equal(d.First.Rules, []string{"shout"}) || !strings.HasPrefix(d.First.Is, "ELLO") {
+		t.Errorf("the rule: %+v, %v", d.First, err)
+	}
 	if _, err := b.Contexts.Diff(t.Context(), app.ContextKey{Run: first.ID, Number: 1}, app.ContextKey{}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("nothing before: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -89,6 +90,7 @@ type call struct {
 }
 
 func newCall(a artel.AgentName, b agent.Built, failed error) *call {
+	b.Record.Tokens = shorter(b.Record.Tokens)
 	c := &call{
 		facts: ContextFacts{
 			Agent: a, Service: b.Service.ID, Model: b.Service.Model, Clock: b.Now, Seed: b.Seed,
@@ -104,6 +106,16 @@ func newCall(a artel.AgentName, b agent.Built, failed error) *call {
 		c.lines[s.Digest] = s.Body
 	}
 	return c
+}
+
+// namedDropped is how many dropped messages a record names: the newest.
+const namedDropped = 200
+
+func shorter(t pipeline.Tokens) pipeline.Tokens {
+	if t.Beyond = max(0, len(t.Dropped)-namedDropped); t.Beyond > 0 {
+		t.Dropped = slices.Clone(t.Dropped[t.Beyond:])
+	}
+	return t
 }
 
 // record keeps the context of a model call that is about to be made, in a

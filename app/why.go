@@ -202,6 +202,8 @@ func (w *inquiry) unloaded(m artel.Message) error {
 		f.Code, f.Others = WhySummarized, []string{string(path[newest].ID)}
 	case m.Agent != "" && m.Agent != w.context.Agent:
 		f.Code, f.Others = WhyAgent, []string{string(m.Agent)}
+	case w.context.Tokens.Beyond > 0 && (artel.TextOf(m.Parts) != "" || len(artel.MediaOf(m.Parts)) > 0):
+		f.Code, f.Processor = WhyDropped, pipeline.TokenLimiter
 	default:
 		f.Code = WhyBlank
 	}

@@ -25,7 +25,7 @@ func talk(n int, words string) []artel.Message {
 			role = "assistant"
 		}
 		text := []rune(fmt.Sprintf("%d %s", i, words))
-		history[i] = say(fmt.Sprintf("m%d", i), role, string(text[:min(400, len(text))]))
+		history[i] = say(fmt.Sprintf("m%05d", i), role, string(text[:min(400, len(text))]))
 		if i > 0 {
 			history[i].Parent = history[i-1].ID
 		}

@@ -54,6 +54,16 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	out, again, err := r.build(ctx, in, list, last, false)
+	if again && err == nil {
+		out, _, err = r.build(ctx, in, list, last, true)
+	}
+	return out, err
+}
+
+// build builds once, from the whole history or from what surely fills the
+// window. again says that this was not enough.
+func (r *Registry) build(ctx context.Context, in Input, list []planned, last int, whole bool) (out Result, again bool, err error) {
 	d := &Draft{
 		Input:  in,
 		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
@@ -62,6 +72,7 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 		found:  make(map[artel.Ref]source),
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
+	d.horizon.whole = whole
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {
@@ -72,21 +83,24 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 			err = failed(p.ID, err)
 			break
 		}
+		if p.ID == TokenLimiter && d.shortSighted() {
+			return out, true, nil
+		}
 	}
 	rec.Tokens = d.tokens()
 	rec.Decisions = d.decided(rec.Tokens.Dropped)
 	if err != nil {
-		return Result{Messages: d.Messages, Record: rec}, err
+		return Result{Messages: d.Messages, Record: rec}, false, err
 	}
 	req := d.request()
-	out := Result{Request: req, Messages: d.Messages, Record: rec, Variables: macro.Variables{Local: in.Variables, Global: in.Globals}}
+	out = Result{Request: req, Messages: d.Messages, Record: rec, Variables: macro.Variables{Local: in.Variables, Global: in.Globals}}
 	if set, ok := Value[*macro.Variables](d); ok {
 		out.Variables = *set
 	}
 	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req); err != nil {
-		return Result{Messages: d.Messages, Record: rec}, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
+		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}
-	return out, nil
+	return out, false, nil
 }
 
 // plan is what a build does: the processors in the order in which they run, how
@@ -203,6 +217,9 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = d.process(ctx, p.Processor)
 	}
+	if err == nil && p.ID == SessionLoader {
+		d.look()
+	}
 	if err == nil {
 		err = declared(p.Processor, before, d.Messages)
 	}
@@ -315,6 +332,9 @@ func (d *Draft) tokens() Tokens {
 	}
 	if cut, ok := Value[limited](d); ok {
 		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut
+		if len(d.horizon.beyond) > 0 {
+			t.Dropped = slices.Concat(d.horizon.beyond, cut.dropped)
+		}
 		t.Total = max(t.Total, cut.needs)
 	}
 	t.Fixed = t.Total - t.History

@@ -202,6 +202,7 @@ type Draft struct {
 	found     map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
 	sent      map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
 	decisions []Decision
+	horizon   horizon
 	steps     []planned // all that this build runs, and what it would run behind Until
 	running   Processor
 	config    json.RawMessage // of the running processor

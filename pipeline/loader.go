@@ -29,28 +29,23 @@ func load(_ context.Context, d *Draft) error {
 		return err
 	}
 	d.At = d.branchAt(path)
-	for i := range path {
-		path[i].Parts = d.forModel(path[i].Parts)
-	}
-	path = slices.DeleteFunc(path, func(m artel.Message) bool {
-		return m.Muted || blank(m.Parts) || onlyReasoning(m.Parts) || m.Agent != "" && m.Agent != d.Agent.Name
-	})
-	for i, m := range slices.Backward(path) {
-		if m.Summary {
-			path = path[i:]
-			break
-		}
-	}
 	d.Messages = make([]Message, 0, len(path)+2)
-	for _, m := range path {
-		x := Message{
-			ID: string(m.ID), Role: m.Role, Parts: m.Parts, Agent: m.Agent,
-			Origin: OriginHistory, Stability: Session,
+	for i := range path {
+		m := &path[i] // histories are long, and messages large
+		if m.Muted || m.Agent != "" && m.Agent != d.Agent.Name {
+			continue
 		}
+		parts := d.forModel(m.Parts)
+		if blank(parts) || onlyReasoning(parts) {
+			continue
+		}
+		origin := OriginHistory
 		if m.Summary {
-			x.Origin = OriginSummary
+			origin, d.Messages = OriginSummary, d.Messages[:0] // it stands for what came before
 		}
-		d.Messages = append(d.Messages, x)
+		d.Messages = append(d.Messages, Message{
+			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,
+		})
 	}
 	pair(d)
 	return nil
@@ -93,12 +88,12 @@ func (d *Draft) forModel(ps artel.Parts) artel.Parts {
 	return ps
 }
 
-// branch returns a new list of the messages on the path that ends in the
+// branch returns the messages on the path that ends in the
 // head, root first. A parent that is not there ends it.
 func branch(d *Draft) ([]artel.Message, error) {
 	head := d.head()
 	if head == "" {
-		return slices.Clone(d.History), nil
+		return d.History, nil
 	}
 	linked := slices.ContainsFunc(d.History, func(m artel.Message) bool { return m.Parent != "" })
 	if !linked {
@@ -106,7 +101,10 @@ func branch(d *Draft) ([]artel.Message, error) {
 		if i < 0 {
 			return nil, noHead(head)
 		}
-		return slices.Clone(d.History[:i+1]), nil
+		return d.History[:i+1], nil
+	}
+	if straight(d.History, head) {
+		return d.History, nil
 	}
 	byID := newIndex(len(d.History))
 	at := func(i int) string { return string(d.History[i].ID) }
@@ -130,6 +128,18 @@ func branch(d *Draft) ([]artel.Message, error) {
 	}
 	slices.Reverse(path)
 	return path, nil
+}
+
+// straight reports whether a history is a branch as it stands, which is what
+// stores give. Ids that ascend are all different.
+func straight(history []artel.Message, head artel.MessageID) bool {
+	for i := range history {
+		m := &history[i]
+		if i == 0 && m.Parent != "" || i > 0 && (m.Parent != history[i-1].ID || m.ID <= history[i-1].ID) {
+			return false
+		}
+	}
+	return len(history) > 0 && history[len(history)-1].ID == head
 }
 
 func noHead(id artel.MessageID) error {

@@ -59,5 +59,6 @@ type Tokens struct {
 	Total   int      `json:"total"`
 	Budget  int      `json:"budget"`            // 0: the service's window is not known, nothing is cut
 	Dropped []string `json:"dropped,omitempty"` // ids of history messages, oldest first
+	Beyond  int      `json:"beyond,omitempty"`  // of a kept record: still older messages that were dropped, and that it does not name
 	Cut     []string `json:"cut,omitempty"`     // ids of messages of which a part is sent
 }

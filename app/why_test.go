@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+)
+
+func TestWhy(t *testing.T) {
+	b := newBench(t, provide((&listener{}).generate))
+	c := b.conversation()
+	dot := b.upload(c, "dot.gif", gif)
+	b.upload(c, "Never.txt", "x")
+	first := b.ended(b.send(c, app.Input{Text: "one", Attachments: []string{"dot.gif"}}))
+	muted := b.ask(c, "two")
+	other := b.ended(b.send(c, app.Input{Text: "left", Parent: &first.Reply}))
+	if err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Messages.SetMuted(muted.Message, true) }); err != nil {
+		t.Fatal(err)
+	}
+	right := b.ended(b.send(c, app.Input{Text: "right", Parent: &muted.Reply}))
+	last := b.ended(b.send(c, app.Input{Text: "last", Parent: &right.Reply}))
+	why := func(r artel.Run, about string, want app.WhyCode, seen bool) {
+		t.Helper()
+		w, err := b.Contexts.Why(t.Context(), app.ContextKey{Run: r.ID, Number: 1}, about, phrase.Chinese)
+		if err != nil || len(w.Findings) == 0 || w.Findings[0].Code != want || w.Seen != seen {
+			t.Errorf("%s in %s: %+v, %v; want %s", about, r.ID, w, err, want)
+			return
+		}
+		if text := w.Findings[0].Text; text == "" || strings.Contains(text, "why.") || strings.Contains(text, "<no value>") {
+			t.Errorf("%s: %q", about, text)
+		}
+	}
+	why(right, string(muted.Message), app.WhyMuted, false)
+	why(right, string(first.Message), app.WhyChanged, true)
+	why(right, string(first.Reply), app.WhyChanged, true) // the reply to the muted message is joined to it
+	why(right, string(muted.Reply), app.WhyMerged, true)
+	why(right, string(other.Message), app.WhyBranch, false)
+	why(first, string(last.Message), app.WhyLater, false)
+	why(right, "dot.gif", app.WhyFile, true)
+	why(right, dot.Ref.String(), app.WhyFile, true)
+	why(right, "never.txt", app.WhyUnattached, false)
+	why(right, "gone.txt", app.WhyNotHere, false)
+
+	limit, _ := json.Marshal(map[string]int{"max_tokens": 3100, "reply_reserve": 0})
+	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, app.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+	var long artel.Run
+	for i := range 4 {
+		long = b.ended(b.send(c, app.Input{Text: fmt.Sprint(i, strings.Repeat(" and some more", 60))}))
+	}
+	if long.State != artel.RunDone {
+		t.Fatalf("%+v", long.Error)
+	}
+	why(long, string(last.Message), app.WhyDropped, false)
+}

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
@@ -87,6 +89,21 @@ type call struct {
 	facts ContextFacts
 	made  made
 	lines map[artel.Digest][]byte // of its segments
+	sent  []pipeline.Message      // one for each of the recipe; nil where it was read from the store
+}
+
+// linesOf returns those of one of its messages; nil where they are gone.
+func (c *call) linesOf(tx store.Tx, x pipeline.Ingredient) ([]byte, error) {
+	for i, m := range c.sent {
+		if c.made.Recipe.Messages[i].ID == x.ID && x.Stored { // else they are among the segments
+			return pipeline.Lines(model.Message{Role: m.Role, Parts: m.Parts})
+		}
+	}
+	_, lines, err := x.Message(c.facts.Service, c.pantry(tx))
+	if errors.Is(err, artel.NotFound) {
+		return nil, nil
+	}
+	return lines, err
 }
 
 func newCall(a artel.AgentName, b agent.Built, failed error) *call {
@@ -100,7 +117,7 @@ func newCall(a artel.AgentName, b agent.Built, failed error) *call {
 		lines: make(map[artel.Digest][]byte, len(b.Segments)),
 	}
 	if failed == nil {
-		c.facts.Bytes = b.Recipe.Bytes()
+		c.facts.Bytes, c.sent = b.Recipe.Bytes(), b.Messages
 	}
 	for _, s := range b.Segments {
 		c.lines[s.Digest] = s.Body
@@ -162,8 +179,39 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	})
 	if err == nil {
 		x.call = c
+		x.latest.keep(c)
 	}
 	return err
+}
+
+// mostLatest is how many calls are kept in memory, with what was sent.
+const mostLatest = 16
+
+// latestCalls are the newest calls of this process, so that the next one need
+// not read what it is compared with.
+type latestCalls struct {
+	mu   sync.Mutex
+	list []*call // newest last
+}
+
+func (l *latestCalls) keep(c *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(o *call) bool { return o.key.Run == c.key.Run })
+	if l.list = append(l.list, c); len(l.list) > mostLatest {
+		l.list = slices.Delete(l.list, 0, len(l.list)-mostLatest)
+	}
+}
+
+func (l *latestCalls) find(key ContextKey) *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.list {
+		if c.key == key {
+			return c
+		}
+	}
+	return nil
 }
 
 // report keeps what the newest model call took.
@@ -186,8 +234,11 @@ func (x *execution) compare(tx store.Tx, c *call) error {
 		if err != nil || len(list) == 0 {
 			return err
 		}
-		if before, err = loadCall(tx, ContextKey{list[0].Run, list[0].Number}); err != nil {
-			return err
+		key := ContextKey{list[0].Run, list[0].Number}
+		if before = x.latest.find(key); before == nil {
+			if before, err = loadCall(tx, key); err != nil {
+				return err
+			}
 		}
 	}
 	c.facts.Previous = &before.key
@@ -206,11 +257,7 @@ func (k *core) prefix(tx store.Tx, before, after *call) (pipeline.Prefix, error)
 		if earlier {
 			c = before
 		}
-		_, lines, err := x.Message(c.facts.Service, c.pantry(tx))
-		if errors.Is(err, artel.NotFound) {
-			return nil, nil
-		}
-		return lines, err
+		return c.linesOf(tx, x)
 	})
 }
 

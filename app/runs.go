@@ -27,6 +27,8 @@ type Runs struct {
 	*core
 	holder string // names this process in leases
 
+	latest latestCalls
+
 	mu     sync.Mutex
 	active map[artel.RunID]*activeRun // runs of this process
 	closed bool

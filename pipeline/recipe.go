@@ -12,6 +12,8 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -93,10 +95,9 @@ func (d *Draft) cook(req *model.Request) (r Recipe, segments []Segment, hash str
 	r.Messages = make([]Ingredient, len(d.Messages))
 	stored := newFinder(d.History)
 	var b bytes.Buffer
-	e := newEncoder(&b)
 	for i, m := range d.Messages {
 		b.Reset()
-		if err := encodeMessage(e, model.Message{Role: m.Role, Parts: m.Parts}); err != nil {
+		if err := encodeMessage(&b, model.Message{Role: m.Role, Parts: m.Parts}); err != nil {
 			return r, nil, "", err
 		}
 		_, _ = h.Write(b.Bytes())
@@ -207,28 +208,70 @@ func restore(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 
 // encodeMessage writes parts one by one, because text alone is written several
 // times faster than inside a list of parts.
-func encodeMessage(e *json.Encoder, m model.Message) error {
+func encodeMessage(b *bytes.Buffer, m model.Message) error {
+	e := newEncoder(b)
 	err := e.Encode(firstLineOf(m))
 	for _, p := range m.Parts {
 		if err != nil {
 			return err
 		}
-		if t, ok := p.(artel.Text); ok {
+		t, ok := p.(artel.Text)
+		switch {
+		case !ok:
+			err = e.Encode(artel.Parts{p})
+		case quotable(t.Text):
+			b.WriteString(`{"type":"text","text":"`)
+			quote(b, t.Text)
+			b.WriteString("\"}\n")
+		default:
 			err = e.Encode(struct {
 				Type string `json:"type"`
 				artel.Text
 			}{"text", t})
-			continue
 		}
-		err = e.Encode(artel.Parts{p})
 	}
 	return err
+}
+
+// quotable reports whether quote writes s as encoding/json does. That is so for
+// nearly all texts, and several times faster.
+func quotable(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
+}
+
+// quote writes a quotable text with what has to be escaped in JSON.
+func quote(b *bytes.Buffer, s string) {
+	for {
+		i := strings.IndexAny(s, "\"\\\n\r\t")
+		if i < 0 {
+			b.WriteString(s)
+			return
+		}
+		b.WriteString(s[:i])
+		b.WriteByte('\\')
+		switch c := s[i]; c {
+		case '\n':
+			b.WriteByte('n')
+		case '\r':
+			b.WriteByte('r')
+		case '\t':
+			b.WriteByte('t')
+		default:
+			b.WriteByte(c)
+		}
+		s = s[i+1:]
+	}
 }
 
 // Lines returns the canonical form of a message.
 func Lines(m model.Message) ([]byte, error) {
 	var b bytes.Buffer
-	err := encodeMessage(newEncoder(&b), m)
+	err := encodeMessage(&b, m)
 	return b.Bytes(), err
 }
 

@@ -3,6 +3,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -155,4 +156,26 @@ func TestLines(t *testing.T) {
 		}
 		seen[string(l)] = true
 	}
+}
+
+// Texts are written as encoding/json writes them.
+func TestLinesAreJSON(t *testing.T) {
+	check := func(fail func(string, ...any), text string) {
+		l, err := pipeline.Lines(model.Message{Role: "user", Parts: artel.Parts{artel.Text{Text: text}}})
+		var want bytes.Buffer
+		e := json.NewEncoder(&want)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(map[string]string{"role": "user"})
+		_ = e.Encode(struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{"text", text})
+		if err != nil || !bytes.Equal(l, want.Bytes()) {
+			fail("%q: got %s, want %s, %v", text, l, want.Bytes(), err)
+		}
+	}
+	for _, text := range []string{"", "a\"b\\c\nd\re\tf", "\x00\x08\x0c\x1f\x7f", "\u2028\u2029", "\xff", "<>&", "中🙂"} {
+		check(t.Errorf, text)
+	}
+	rapid.Check(t, func(rt *rapid.T) { check(rt.Fatalf, rapid.String().Draw(rt, "text")) })
 }

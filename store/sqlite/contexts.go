@@ -17,7 +17,7 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	if err := t.known(op, c.Conversation); err != nil {
 		return 0, err
 	}
-	if r, err := (runs{t.tx}).Get(c.Run); err != nil {
+	if r, err := runs(t).Get(c.Run); err != nil {
 		return 0, err
 	} else if r.Conversation != c.Conversation {
 		return 0, noRun(op, c.Run)

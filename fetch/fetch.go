@@ -13,6 +13,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -32,6 +33,7 @@ type Options struct {
 	DialTimeout     time.Duration                         // for connecting, and again for the TLS handshake; 0: 10 s
 	ResponseTimeout time.Duration                         // from the request sent to the response's header; 0: none, only the context
 	MaxRedirects    int                                   // 0: 5; negative: redirects are returned, not followed
+	IdlePerHost     int                                   // connections to a host that are kept for the next request; 0: 16
 }
 
 // NewClient returns a guarded client. It has no total timeout, because answers
@@ -61,8 +63,8 @@ func NewClient(o Options) *http.Client {
 			ResponseHeaderTimeout: o.ResponseTimeout,
 			ExpectContinueTimeout: time.Second,
 			IdleConnTimeout:       90 * time.Second,
-			MaxIdleConns:          100,
-			MaxIdleConnsPerHost:   16,
+			MaxIdleConns:          max(100, 4*o.IdlePerHost),
+			MaxIdleConnsPerHost:   cmp.Or(o.IdlePerHost, 16),
 		}},
 		CheckRedirect: redirects(o.MaxRedirects).check,
 	}

@@ -20,7 +20,8 @@ import (
 // modelClient may reach this machine and private networks, because the
 // operator names the services.
 func modelClient() *http.Client {
-	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment})
+	// Clients of the gateway come by the hundred, and all may ask one service.
+	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment, IdlePerHost: 256})
 }
 
 // findServices takes services from the configuration, then the environment.

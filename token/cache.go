@@ -89,7 +89,7 @@ const (
 // pieceCache remembers how many tokens pieces are that have to be merged:
 // words that come again and again, above all Chinese ones, which no space
 // parts. It is read without a lock, and a piece takes the place of another, so
-// it is never more than about five megabytes.
+// it is never more than about eight megabytes.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots [pieceSlots]atomic.Pointer[pieceEntry]

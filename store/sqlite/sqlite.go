@@ -27,7 +27,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -112,8 +111,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		// The database lives as long as its one connection.
 		db.SetMaxOpenConns(1)
 		db.SetMaxIdleConns(1)
+		err = fillBlank(ctx, db)
 	}
-	err = s.prepare(ctx)
+	if err == nil {
+		err = s.prepare(ctx)
+	}
 	if err == nil {
 		s.writer, err = newWriter(s)
 	}
@@ -122,19 +124,6 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, failure(op, path, err)
 	}
 	return s, nil
-}
-
-// makeFile makes the file before SQLite does, which would give it other modes;
-// the files beside it take over the modes of this one.
-func makeFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // dsn names the database for the driver.

@@ -94,6 +94,7 @@ type App struct {
 	Imports       *Imports
 	Storage       *Storage
 	Gateway       *Gateway
+	GatewayLog    *GatewayLog
 	Pipeline      *Pipeline
 	Profiles      *Profiles
 	Contexts      *Contexts
@@ -118,13 +119,14 @@ func New(c Config) (*App, error) {
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),
 		},
-		Answers:  &Answers{k},
-		Imports:  newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
-		Storage:  &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		Gateway:  newGateway(k, c),
-		Pipeline: &Pipeline{core: k},
-		Profiles: &Profiles{k},
-		Contexts: &Contexts{k},
+		Answers:    &Answers{k},
+		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
+		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
+		Gateway:    newGateway(k, c),
+		GatewayLog: newGatewayLog(k),
+		Pipeline:   &Pipeline{core: k},
+		Profiles:   &Profiles{k},
+		Contexts:   &Contexts{k},
 	}, nil
 }
 
@@ -178,8 +180,12 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 
 // Close stops the runs of this process, which end as interrupted with all that
 // they acknowledged kept, and waits for them until ctx ends. No run can be
-// started afterwards. It does not close what Config brought in.
-func (a *App) Close(ctx context.Context) error { return a.Runs.close(ctx) }
+// started afterwards. What the gateway's log was told is written; entries that
+// come later need another [GatewayLog.Flush]. It does not close what Config
+// brought in.
+func (a *App) Close(ctx context.Context) error {
+	return errors.Join(a.Runs.close(ctx), a.GatewayLog.Flush(ctx))
+}
 
 // core is what the parts share.
 type core struct {

@@ -145,7 +145,8 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	}
 	g := httptest.NewServer(gateway.New(b.app, gateway.Options{
 		Forwarders: forwarders, Log: log,
-		Tell: func(e gateway.Entry) {
+		Tell: func(ctx context.Context, e gateway.Entry) {
+			b.app.GatewayLog.Add(ctx, e)
 			b.mu.Lock()
 			b.entries = append(b.entries, e)
 			b.mu.Unlock()

@@ -66,7 +66,7 @@ func (x *exchange) finish(err error) {
 		}
 	}
 	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
-	x.o.Tell(x.entry)
+	x.o.Tell(x.r.Context(), x.entry)
 	if x.cut {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}

@@ -25,10 +25,10 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -44,42 +44,18 @@ type Options struct {
 	// is always decoded.
 	Forwarders map[model.Dialect]provider.Forwarder
 	// Tell is told of every request when it is over; nil: nobody. It is called
-	// by many goroutines at once, and returns soon.
-	Tell func(Entry)
+	// by many goroutines at once, with the context of the request, and returns soon.
+	Tell func(context.Context, Entry)
 	Log  *slog.Logger // nil: slog.Default
 }
 
-// An Entry is what the log keeps of one request. It holds no content.
-type Entry struct {
-	Time     time.Time       `json:"time"`
-	Key      string          `json:"key,omitempty"` // its name
-	Inbound  model.Dialect   `json:"inbound"`
-	Endpoint string          `json:"endpoint"`
-	Model    string          `json:"model,omitempty"`   // as the client named it
-	Service  artel.ServiceID `json:"service,omitempty"` // that was asked last
-	Outbound model.Dialect   `json:"outbound,omitempty"`
-	Stream   bool            `json:"stream,omitempty"`
-	Status   int             `json:"status"` // 499: the client did not wait
-	Millis   float64         `json:"ms"`
-	BytesIn  int64           `json:"bytes_in"`  // of the request's body, without its media
-	BytesOut int64           `json:"bytes_out"` // of the answer's
-	Usage    artel.Usage     `json:"usage"`
-	Changes  []Change        `json:"changes,omitempty"` // in the order of the request
-	Tries    int             `json:"tries,omitempty"`   // calls that were made, of all services
-	Relents  int             `json:"relents,omitempty"` // of them, with less than the client sent, after a refusal
-	Error    string          `json:"error,omitempty"`
-}
-
-// A Change is what the gateway did to one part of a request, and why.
-type Change struct {
-	Did       string          `json:"did"` // a step of the ladder, or what else was done
-	Reason    artel.Reason    `json:"reason,omitempty"`
-	Ref       artel.Ref       `json:"ref"`
-	MediaType string          `json:"media_type,omitempty"`
-	Place     model.Place     `json:"place,omitempty"`   // where it goes
-	Call      artel.CallID    `json:"call_id,omitempty"` // of the tool whose result it is
-	Service   artel.ServiceID `json:"service,omitempty"` // for which it was done; empty: for all
-}
+// What the log is told.
+type (
+	// An Entry is what the log keeps of one request.
+	Entry = app.GatewayEntry
+	// A Change is what was done to one part of a request, and why.
+	Change = app.GatewayChange
+)
 
 // What is done to parts beside the steps of the ladder.
 const (
@@ -101,7 +77,7 @@ func New(a *app.App, o Options) http.Handler {
 		o.Log = slog.Default()
 	}
 	if o.Tell == nil {
-		o.Tell = func(Entry) {}
+		o.Tell = func(context.Context, Entry) {}
 	}
 	return &server{app: a.Gateway, o: o}
 }

@@ -76,6 +76,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.plugins()
 	f.tokens()
 	f.rules()
+	f.gateway()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")

@@ -40,6 +40,7 @@ GET    /conversations/{cid}/messages
 GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
+GET    /gateway/log
 GET    /gc
 GET    /me/profile
 GET    /pipeline

@@ -131,6 +131,7 @@ type Tx struct {
 	Contexts      Contexts
 	Settings      Settings
 	Variables     Variables
+	GatewayLog    GatewayLog
 }
 
 // A Page asks for a part of a list.
@@ -470,4 +471,36 @@ type Setting struct {
 	Value     json.RawMessage
 	Revision  int // from 1
 	UpdatedAt time.Time
+}
+
+// GatewayLog keeps what the gateway has done, one entry for each request.
+type GatewayLog interface {
+	// Add keeps entries in their order, each under a number above those of all
+	// before it; Number is ignored.
+	Add(entries ...GatewayEntry) error
+	// List returns the newest first. The next cursor is "" at the end.
+	List(q GatewayQuery) (items []GatewayEntry, next string, err error)
+	// Keep removes all but the newest entries.
+	Keep(newest int) error
+}
+
+// A GatewayEntry tells of one request of the gateway. Digests in it keep no
+// bytes.
+type GatewayEntry struct {
+	Number  int64
+	Key     string          // the name of the client's key; may be empty
+	Service artel.ServiceID // that was asked; may be empty
+	Status  int             // HTTP
+	Changed bool            // something of the request was changed
+	Body    json.RawMessage // everything
+}
+
+// A GatewayQuery selects entries; zero fields select all.
+type GatewayQuery struct {
+	Key       string
+	Service   artel.ServiceID
+	MinStatus int
+	MaxStatus int
+	Changed   bool
+	Page
 }

@@ -127,7 +127,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
 	s.handler = httpapi.Guard(faces(
-		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Log: s.log}),
+		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Tell: s.app.GatewayLog.Add, Log: s.log}),
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
 		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))
@@ -189,6 +189,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	if e := h.Shutdown(grace); e != nil {
 		err = errors.Join(err, h.Close())
 	}
+	err = errors.Join(err, s.app.GatewayLog.Flush(grace)) // requests ended until now
 	wg.Wait()
 	return err
 }

@@ -49,6 +49,7 @@ func (t *tx) nouns() store.Tx {
 		Contexts:      contexts{t},
 		Settings:      settings{t},
 		Variables:     variables{t},
+		GatewayLog:    gatewayLog{t},
 	}
 }
 

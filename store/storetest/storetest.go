@@ -102,6 +102,8 @@ func clauses() []clause {
 		{"settings/round trip", settingsRoundTrip},
 		{"settings/revisions", settingsRevisions},
 		{"variables/branches", variablesBranches},
+		{"gateway/list", gatewayList},
+		{"gateway/keep", gatewayKeep},
 		{"imports/hidden", importsHidden},
 		{"imports/versions", importsVersions},
 		{"imports/refuse", importsRefuse},

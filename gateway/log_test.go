@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// TestLog: what was told is there after Close, says what was done to each part,
+// names bytes that can be read, and holds nothing of them.
+func TestLog(t *testing.T) {
+	b := newBench(t, setup{options: app.GatewayOptions{Keys: []app.GatewayKey{{Name: "ci", Secret: "sk-ci"}}}})
+	png := picture(8, 1)
+	in := toolTurn("text", `[{"type":"text","text":"a chart"},{"type":"image_url","image_url":{"url":"`+dataURL(png)+`"}}]`)
+	if status, body := b.post("/v1/chat/completions", in, "Authorization", "Bearer sk-ci"); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	b.post("/v1/chat/completions", asks("chat", ""), "Authorization", "Bearer sk-ci")
+	b.post("/v1/chat/completions", asks("nothing", ""), "Authorization", "Bearer sk-ci")
+	b.post("/v1/messages", asks("chat", ""), "Authorization", "Bearer wrong")
+	changed := b.app.GatewayLog.Changed()
+	if err := b.app.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+
+	list := func(q app.GatewayQuery) []app.GatewayEntry {
+		t.Helper()
+		items, _, err := b.app.GatewayLog.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return items
+	}
+	all := list(app.GatewayQuery{})
+	var statuses []int
+	for _, e := range all {
+		statuses = append(statuses, e.Status)
+	}
+	if fmt.Sprint(statuses) != "[401 404 200 200]" {
+		t.Fatal("statuses", statuses)
+	}
+	for what, is := range map[string]struct {
+		q    app.GatewayQuery
+		want int
+	}{
+		"a key": {app.GatewayQuery{Key: "ci"}, 3}, "another key": {app.GatewayQuery{Key: "c"}, 0},
+		"a service": {app.GatewayQuery{Service: "text"}, 1}, "changed": {app.GatewayQuery{Changed: true}, 1},
+		"ok": {app.GatewayQuery{Status: "ok"}, 2}, "failed": {app.GatewayQuery{Status: "failed"}, 2},
+		"a class": {app.GatewayQuery{Status: "4xx"}, 2}, "one status": {app.GatewayQuery{Status: "404"}, 1}, "together": {app.GatewayQuery{Status: "failed", Key: "ci"}, 1},
+	} {
+		if got := list(is.q); len(got) != is.want {
+			t.Errorf("%s: %d entries, want %d", what, len(got), is.want)
+		}
+	}
+	if _, _, err := b.app.GatewayLog.List(t.Context(), app.GatewayQuery{Status: "6xx"}); artel.KindOf(err) != artel.Invalid {
+		t.Error("a status that is none:", err)
+	}
+
+	e := all[3]
+	if e.Service != "text" || len(e.Changes) == 0 || e.Time.IsZero() || e.Key != "ci" || e.Number < 1 {
+		t.Fatalf("%+v", e)
+	}
+	if s := fmt.Sprintf("%+v", all); strings.Contains(s, "a chart") || strings.Contains(s, encoded(png)[:40]) || strings.Contains(s, "sk-ci") {
+		t.Error("the log holds content:", s)
+	}
+	c, err := b.app.Files.Open(t.Context(), e.Changes[0].Ref.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Content.Close()
+	if got, err := io.ReadAll(c.Content); err != nil || string(got) != string(png) || c.Info.MediaType != "image/png" {
+		t.Errorf("%d bytes of %s, %v", len(got), c.Info.MediaType, err)
+	}
+}
+
+// TestLogBounds: many entries at once are written in few turns and in part
+// forgotten, and what is written is there when Flush returns.
+func TestLogBounds(t *testing.T) {
+	b := newBench(t)
+	l := b.app.GatewayLog
+	var wg sync.WaitGroup
+	const rounds, each = 3, 4000
+	for range rounds {
+		for range 8 {
+			wg.Go(func() {
+				for range each / 8 {
+					l.Add(t.Context(), app.GatewayEntry{Status: 200, Changes: make([]app.GatewayChange, 201)})
+				}
+			})
+		}
+		wg.Wait()
+		if err := l.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count, q := 0, app.GatewayQuery{Page: app.Page{Limit: 500}}
+	for {
+		items, next, err := l.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count == 0 && (len(items[0].Changes) != 200 || items[0].Unlisted != 1) {
+			t.Errorf("%d changes, %d unlisted", len(items[0].Changes), items[0].Unlisted)
+		}
+		count += len(items)
+		if q.Cursor = next; next == "" {
+			break
+		}
+	}
+	if count != app.GatewayLogKept {
+		t.Errorf("%d entries are kept, want %d", count, app.GatewayLogKept)
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+type gatewayLog struct{ *tx }
+
+func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
+	const op = "store.GatewayLog.Add"
+	for _, e := range entries {
+		if err := checkText(op, "", e.Key, string(e.Service)); err != nil {
+			return err
+		}
+		if e.Body == nil {
+			return artel.Errorf(artel.Invalid, op, "", "an entry without a body")
+		}
+		if err := checkJSON(op, "", e.Body); err != nil {
+			return err
+		}
+		if _, err := t.insert(op, "", "INSERT INTO gateway_log (owner, key, service, status, changed, body) VALUES (?, ?, ?, ?, ?, ?)",
+			t.owner, e.Key, e.Service, e.Status, e.Changed, string(e.Body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next string, err error) {
+	const op, list = "store.GatewayLog.List", "gateway"
+	limit, err := pageLimit(op, q.Page)
+	if err != nil {
+		return nil, "", err
+	}
+	query, args := "SELECT n, key, service, status, changed, body FROM gateway_log WHERE owner = ?", []any{t.owner}
+	and := func(condition string, values ...any) {
+		query += " AND " + condition
+		args = append(args, values...)
+	}
+	if q.Cursor != "" {
+		before, _, err := parseCursor(op, list, q.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		and("n < ?", before)
+	}
+	if q.Key != "" {
+		and("key = ?", q.Key)
+	}
+	if q.Service != "" {
+		and("service = ?", q.Service)
+	}
+	if q.MinStatus != 0 {
+		and("status >= ?", q.MinStatus)
+	}
+	if q.MaxStatus != 0 {
+		and("status <= ?", q.MaxStatus)
+	}
+	if q.Changed {
+		and("changed = 1")
+	}
+	err = t.rows(op, "", query+" ORDER BY n DESC LIMIT ?", append(args, limit+1), func(rows *sql.Rows) error {
+		var e store.GatewayEntry
+		var body string
+		err := rows.Scan(&e.Number, &e.Key, &e.Service, &e.Status, &e.Changed, &body)
+		e.Body = json.RawMessage(body)
+		items = append(items, e)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(items) > limit {
+		items = items[:limit]
+		next = cursor(list, items[limit-1].Number, "")
+	}
+	return items, next, nil
+}
+
+func (t gatewayLog) Keep(newest int) error {
+	_, err := t.change("store.GatewayLog.Keep", "", `DELETE FROM gateway_log WHERE owner = ?1 AND n <= (
+		SELECT n FROM gateway_log WHERE owner = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2)`, t.owner, newest)
+	return err
+}

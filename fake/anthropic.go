@@ -24,6 +24,7 @@ import (
 //
 //	POST /v1/messages
 //	POST /v1/messages/count_tokens
+//	POST /v1/files; GET and DELETE /v1/files/{id}
 //	GET  /v1/models, /v1/models/{id}
 //
 // It looks at the pictures and documents that come, in as far as their first
@@ -47,6 +48,7 @@ func Anthropic(o Options) *Server {
 	})
 	s.mux.HandleFunc("POST /v1/messages", s.converse(s.messages))
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.count)
+	s.fileRoutes("/v1", s.anthropicFile, showAnthropic, s.noAnthropicFile)
 	s.mux.HandleFunc("GET /v1/models", s.listing)
 	s.mux.HandleFunc("GET /v1/models/{id...}", s.entry)
 	return s
@@ -93,6 +95,9 @@ func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.
 			return nil, nil, s.ofAnthropic(e)
 		}
 		return nil, nil, s.ofAnthropic(anthropic.Bad("", "The body could not be read: %v", err))
+	}
+	if id := s.noFile(rec.Body); id != "" {
+		return nil, nil, s.noAnthropicFile(id)
 	}
 	return req, seen, s.hasModel(req.Model)
 }

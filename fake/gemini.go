@@ -27,7 +27,8 @@ import (
 //	POST /v1beta/models/{model}:countTokens
 //	GET  /v1beta/models, /v1beta/models/{model}
 //
-// and the same under /v1. Models whose name begins with gemini-3 or a later
+// and the same under /v1; and the resumable upload of files, which the methods
+// take by their address for 48 hours. Models whose name begins with gemini-3 or a later
 // generation sign the first call of an answer, refuse calls of the current turn
 // that come back unsigned or with another call's signature, and take media in
 // function responses; those of earlier ones do neither.
@@ -39,6 +40,7 @@ func Gemini(o Options) *Server {
 		oddities: []Oddity{BlockedPrompt, NoCandidates, MalformedCall, NoCallIDs, Recitation},
 		waits:    true,
 	})
+	s.geminiFiles()
 	for _, base := range []string{"/v1beta", "/v1"} {
 		answer := s.converse(s.generate)
 		s.mux.HandleFunc("POST "+base+"/{collection}/{target...}", func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +86,7 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 	for _, m := range req.Lifting().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	rules := gemini.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
+	rules := gemini.Rules{File: s.hasGeminiFile, ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
 		return signature == signature3(c.Name, c.Args)
 	}}
 	if err := req.ValidateBy(rules); err != nil {

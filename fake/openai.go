@@ -21,6 +21,7 @@ import (
 //	POST /v1/chat/completions
 //	POST /v1/responses, of which none is stored
 //	POST /v1/audio/transcriptions, which hears [Transcript] in every recording
+//	POST /v1/files; GET and DELETE /v1/files/{id}, without their bytes
 //	GET  /v1/models, /v1/models/{id}
 //
 // and the same without /v1, and under /v1beta/openai, where Google has them.
@@ -38,6 +39,7 @@ func OpenAI(o Options) *Server {
 		s.mux.HandleFunc("POST "+base+"/responses", s.converse(s.responses))
 		s.mux.HandleFunc("GET "+base+"/responses/{id}", s.unstored)
 		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
+		s.fileRoutes(base, s.openAIFile, showOpenAI, noOpenAIFile)
 		s.mux.HandleFunc("GET "+base+"/models", s.listing)
 		s.mux.HandleFunc("GET "+base+"/models/{id...}", s.entry)
 	}
@@ -59,6 +61,9 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	}
 	if p := s.hasModel(req.Model); p != nil {
 		return nil, p
+	}
+	if id := s.noFile(rec.Body); id != "" {
+		return nil, noOpenAIFile(id)
 	}
 	a := openai.Answer{
 		ID: s.nextID("chatcmpl-"), Model: req.Model, Created: s.options.Now(),

@@ -38,6 +38,9 @@ func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *p
 	if p := s.hasModel(req.Model); p != nil {
 		return nil, p
 	}
+	if id := s.noFile(rec.Body); id != "" {
+		return nil, noOpenAIFile(id)
+	}
 	a := responses.Answer{ID: s.nextID("resp_"), Model: req.Model, Created: s.options.Now(), Request: req}
 	return &call{
 		request: req.Neutral(), stream: req.Stream, header: http.Header{"X-Request-Id": {"req_" + a.ID}},

@@ -82,6 +82,7 @@ type Server struct {
 	behavior Behavior
 	requests []Request
 	answers  int
+	files    []*storedFile
 }
 
 // A dialect is what a server needs to know of the API that it stands for. Its

@@ -64,6 +64,9 @@ type Request struct {
 	Choice    ToolChoice
 	Format    Format
 	Sampling  Sampling
+	// Held are the media that the service holds by names of its own, which stand
+	// in the request instead of their bytes; nil: none. Providers fill it.
+	Held map[artel.Digest]string
 }
 
 // A ToolChoice says which tools an answer may or must call. The zero value

@@ -59,7 +59,7 @@ func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), 
 	m.blobs = blob.NewMemory()
 	m.Maker = rendition.New(rendition.Config{
 		Store: db, Blobs: m.blobs, Services: t.services,
-		Caller:  model.NewCaller(wings(modelClient(), m.blobs), model.CallerOptions{}),
+		Caller:  model.NewCaller(wings(modelClient(), m.blobs, nil), model.CallerOptions{}),
 		Options: rendition.Options{Transcription: building.Transcription, Caption: building.Caption},
 	})
 	return m, func() { _ = db.Close() }, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 	"github.com/artelhq/artel/provider/anthropic"
 	"github.com/artelhq/artel/provider/gemini"
 	"github.com/artelhq/artel/provider/openai"
@@ -18,12 +19,13 @@ func spoken() []model.Dialect {
 	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Anthropic, model.Gemini, model.Demo}
 }
 
-// wings are the providers of the dialects that go over the network.
-func wings(client *http.Client, blobs blob.Store) map[model.Dialect]model.Provider {
+// wings are the providers of the dialects that go over the network. With a nil
+// held, media go inside requests.
+func wings(client *http.Client, blobs blob.Store, held *provider.Held) map[model.Dialect]model.Provider {
 	return map[model.Dialect]model.Provider{
-		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs}),
-		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs}),
-		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs}),
-		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs}),
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs, Held: held}),
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs, Held: held}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs, Held: held}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs, Held: held}),
 	}
 }

@@ -24,6 +24,8 @@ type Options struct {
 	Client *http.Client
 	// Blobs holds the media of the requests; nil: requests with media fail.
 	Blobs blob.Store
+	// Held knows the files that services hold; nil: media go inside requests.
+	Held *provider.Held
 }
 
 // New returns the provider of the dialect. It is safe for concurrent use.
@@ -31,7 +33,7 @@ func New(o Options) *Provider {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
-	return &Provider{http: o.Client, blobs: o.Blobs}
+	return &Provider{http: o.Client, blobs: o.Blobs, held: o.Held}
 }
 
 // A Provider calls servers of the dialect. Their base URL is the root of the
@@ -39,6 +41,7 @@ func New(o Options) *Provider {
 type Provider struct {
 	http  *http.Client
 	blobs blob.Store
+	held  *provider.Held
 }
 
 var (
@@ -100,13 +103,15 @@ func hasState(r *model.Request) bool {
 
 // call makes one call, which goes on after what answer has read before.
 func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader, bare bool) error {
-	body, err := encode(r, p.blobs, answer.paused, bare)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
 	defer cancel()
-	resp, err := p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
+	resp, err := p.held.Send(ctx, r, p.uploader(r.Service), func(r *model.Request) (*http.Response, error) {
+		body, err := encode(r, p.blobs, answer.paused, bare)
+		if err != nil {
+			return nil, err
+		}
+		return p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
+	})
 	if err != nil {
 		return err
 	}

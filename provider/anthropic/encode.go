@@ -51,7 +51,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
 	e := encoder{
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "anthropic.Encode", Service: r.Service},
-		toolsets: map[artel.CallID]string{},
+		toolsets: map[artel.CallID]string{}, held: r.Held,
 	}
 	form := provider.Form{
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
@@ -197,6 +197,7 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	toolsets map[artel.CallID]string // of calls that belong to one
+	held     map[artel.Digest]string // names of files
 	err      error                   // the first
 }
 
@@ -335,6 +336,10 @@ func (e *encoder) media(m artel.Media) {
 	if block == "document" && !blank(m.Filename) {
 		e.body.WriteString(`,"title":`)
 		e.json(artel.Shorten(m.Filename, 200))
+	}
+	if id := e.held[m.Ref.Digest]; id != "" {
+		e.body.WriteString(`,"source":{"type":"file","file_id":"` + id + `"}`)
+		return
 	}
 	e.body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)
 	e.body.WriteBlob(m.Ref.Digest, m.Size)

@@ -47,7 +47,7 @@ func toolTypes() []string {
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "gemini.Encode", Service: r.Service},
-		signs: Signs(r.Service.Model), names: map[artel.CallID]string{},
+		signs: Signs(r.Service.Model), names: map[artel.CallID]string{}, held: r.Held,
 	}
 	messages := form(r.Service).Place(r.Messages, r.Service.Capabilities)
 	// What changes least comes first, for caches that go by the beginning.
@@ -121,11 +121,13 @@ func callingConfig(c model.ToolChoice) *FunctionCallingConfig {
 }
 
 type encoder struct {
-	body     *provider.Body
-	failures provider.Failures
-	signs    bool                    // the model wants signatures
-	names    map[artel.CallID]string // of the functions that were called
-	err      error                   // the first
+	body       *provider.Body
+	failures   provider.Failures
+	signs      bool                    // the model wants signatures
+	names      map[artel.CallID]string // of the functions that were called
+	held       map[artel.Digest]string // addresses of files
+	inResponse bool                    // a function response is written, which holds bytes alone
+	err        error                   // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -243,7 +245,9 @@ func (e *encoder) result(r artel.ToolResult) {
 	e.json(map[string]string{key: strings.Join(texts, "\n\n")})
 	if len(media) > 0 {
 		e.body.WriteString(`,"parts":[`)
+		e.inResponse = true
 		e.list(media, e.user)
+		e.inResponse = false
 		e.body.WriteString("]")
 	}
 	e.body.WriteString("}}")
@@ -264,6 +268,10 @@ func (e *encoder) media(m artel.Media) {
 	if word == "" {
 		e.fail(e.failures.Refuse(artel.Unsupported,
 			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType))
+		return
+	}
+	if uri := e.held[m.Ref.Digest]; uri != "" && !e.inResponse {
+		e.body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
 		return
 	}
 	e.body.WriteString(`{"inlineData":{"mimeType":"` + word + `","data":"`)

@@ -22,7 +22,7 @@ const maxCallID = 40
 // place for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	f := provider.Failures{Op: "openai.Encode", Service: r.Service}
-	e := encoder{body: provider.NewBody(blobs), failures: f}
+	e := encoder{body: provider.NewBody(blobs), failures: f, held: r.Held}
 	e.body.WriteString(`{"model":`)
 	e.json(r.Service.Model)
 	e.body.WriteString(`,"messages":[`)
@@ -66,7 +66,8 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	quirks   model.Quirks
-	err      error // the first
+	held     map[artel.Digest]string // names of files
+	err      error                   // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -189,6 +190,10 @@ func (e *encoder) media(m artel.Media) {
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
 	case "file":
+		if id := e.held[m.Ref.Digest]; id != "" { // no name beside it
+			e.body.WriteString(`{"type":"file","file":{"file_id":"` + id + `"}`)
+			break
+		}
 		filename := m.Filename
 		if filename == "" {
 			filename = "document.pdf"

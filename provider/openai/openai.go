@@ -22,6 +22,8 @@ type Options struct {
 	Client *http.Client
 	// Blobs holds the media of the requests; nil: requests with media fail.
 	Blobs blob.Store
+	// Held knows the files that services hold; nil: media go inside requests.
+	Held *provider.Held
 }
 
 // New returns the provider of the dialect. It is safe for concurrent use.
@@ -29,13 +31,14 @@ func New(o Options) *Provider {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
-	return &Provider{http: o.Client, blobs: o.Blobs}
+	return &Provider{http: o.Client, blobs: o.Blobs, held: o.Held}
 }
 
 // A Provider calls servers of the dialect.
 type Provider struct {
 	http  *http.Client
 	blobs blob.Store
+	held  *provider.Held
 }
 
 var (
@@ -59,13 +62,15 @@ func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r
 
 func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
 	f := provider.Failures{Op: "openai.Generate", Service: r.Service}
-	body, err := Encode(r, p.blobs)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
 	defer cancel()
-	resp, err := p.post(ctx, f, "/chat/completions", body, "text/event-stream, application/json", nil)
+	resp, err := p.held.Send(ctx, r, p.uploader(r.Service), func(r *model.Request) (*http.Response, error) {
+		body, err := Encode(r, p.blobs)
+		if err != nil {
+			return nil, err
+		}
+		return p.post(ctx, f, "/chat/completions", body, "text/event-stream, application/json", nil)
+	})
 	if err != nil {
 		return err
 	}

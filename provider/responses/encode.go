@@ -32,7 +32,7 @@ const encryptedReasoning = "reasoning.encrypted_content"
 // is an [*artel.Error] of kind Unsupported for media that the dialect has no
 // place for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
-	e := encoder{body: provider.NewBody(blobs), failures: provider.Failures{Op: "responses.Encode", Service: r.Service}}
+	e := encoder{body: provider.NewBody(blobs), failures: provider.Failures{Op: "responses.Encode", Service: r.Service}, held: r.Held}
 	form := provider.Form{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
 	messages := form.Place(r.Messages, r.Service.Capabilities)
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
@@ -71,7 +71,8 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	items    int
-	err      error // the first
+	held     map[artel.Digest]string // names of files
+	err      error                   // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -238,11 +239,15 @@ func (e *encoder) media(m artel.Media) {
 		return
 	}
 	switch major, _, _ := strings.Cut(mediaType, "/"); {
+	case major == "image" && e.held[m.Ref.Digest] != "":
+		e.body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + e.held[m.Ref.Digest] + `"}`)
 	case major == "image":
 		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
-	case major != "audio" && major != "video" && extensions()[mediaType] != "":
+	case fileType(mediaType) && e.held[m.Ref.Digest] != "":
+		e.body.WriteString(`{"type":"input_file","file_id":"` + e.held[m.Ref.Digest] + `"}`)
+	case fileType(mediaType):
 		e.body.WriteString(`{"type":"input_file","filename":`)
 		e.json(filename(m.Filename, mediaType))
 		e.body.WriteString(`,"file_data":"data:` + mediaType + `;base64,`)
@@ -251,6 +256,12 @@ func (e *encoder) media(m artel.Media) {
 	default:
 		e.fail(e.failures.Refuse(artel.Unsupported, "%s is %s: the Responses API takes images, PDF and office documents only", name, mediaType))
 	}
+}
+
+// fileType reports whether the API reads files of a media type.
+func fileType(mediaType string) bool {
+	major, _, _ := strings.Cut(mediaType, "/")
+	return major != "audio" && major != "video" && major != "image" && extensions()[mediaType] != ""
 }
 
 // extensions are those of the files that the API reads, by media type.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// uploader sends files for the service s to the Files API, which needs no beta
+// header anymore.
+//
+// Source: "Files" of the API's reference.
+func (p *Provider) uploader(s model.Service) provider.Uploader {
+	return provider.Uploader{
+		Takes: func(mediaType string, _ bool) bool {
+			return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
+		},
+		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
+			f := provider.Failures{Op: "anthropic.Upload", Service: s}
+			until := time.Now().Add(provider.HeldFor)
+			body, contentType, err := provider.FileForm(p.blobs, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.HeldFor.Seconds()))})
+			if err != nil {
+				return "", until, f.Refuse(artel.Invalid, "the form of the upload cannot be written: %w", err)
+			}
+			resp, err := p.post(ctx, f, "/files", body, "application/json", http.Header{"Content-Type": {contentType}})
+			if err != nil {
+				return "", until, err
+			}
+			var file struct {
+				ID string `json:"id"`
+			}
+			err = provider.ReadUpload(ctx, f, resp, &file)
+			return file.ID, until, err
+		},
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"context"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+)
+
+// uploader sends files for the service s. Chat Completions takes PDF by its
+// id, and nothing else.
+func (p *Provider) uploader(s model.Service) provider.Uploader {
+	return provider.Uploader{
+		Takes: func(mediaType string, _ bool) bool { return mediaType == "application/pdf" },
+		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
+			return provider.UploadOpenAI(ctx, p.http, provider.Failures{Op: "openai.Upload", Service: s}, p.blobs, m, "user_data")
+		},
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/diff"
 	"github.com/artelhq/artel/render"
 )
 
@@ -85,9 +86,15 @@ func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query
 			out.Bases = append(out.Bases, l)
 		}
 	}
-	for i, h := range d.Hunks {
+	out.Rows = rowsOf(d.Hunks, out.Split)
+	return out, nil
+}
+
+// rowsOf shows hunks of lines, with the words that changed marked in them.
+func rowsOf(hunks []diff.Hunk, split bool) (rows []CompareRow) {
+	for i, h := range hunks {
 		if i > 0 || h.OldStart > 1 || h.NewStart > 1 {
-			out.Rows = append(out.Rows, CompareRow{Gap: true})
+			rows = append(rows, CompareRow{Gap: true})
 		}
 		lines := make([]CompareLine, len(h.Lines))
 		pairs := make([]int, len(h.Lines))
@@ -101,15 +108,15 @@ func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query
 			lines[j] = CompareLine{Op: string(l.Op), Old: l.Old, New: l.New, HTML: marked(l.Text, changed)}
 			pairs[j] = l.Pair
 		}
-		if out.Split {
-			out.Rows = append(out.Rows, beside(lines, pairs)...)
+		if split {
+			rows = append(rows, beside(lines, pairs)...)
 			continue
 		}
 		for j := range lines {
-			out.Rows = append(out.Rows, CompareRow{Right: &lines[j]})
+			rows = append(rows, CompareRow{Right: &lines[j]})
 		}
 	}
-	return out, nil
+	return rows
 }
 
 // beside puts the lines of a hunk next to each other: equal ones in one row,

@@ -34,6 +34,8 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 		"visible":    artel.Visible,
 		"dimensions": dimensions,
 		"playtime":   playtime,
+		"number":     func(n int) string { return thousands(n) },
+		"percent":    percent,
 		"clock":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"hour":       func(t time.Time) string { return t.Local().Format("15:04") },
 		"day":        func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },

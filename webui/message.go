@@ -31,6 +31,7 @@ type Message struct {
 	Thinking  bool    // and so far only thought
 	Partial   bool    // it broke off
 	Notice    *Notice // that follows it; nil: none
+	Context   string  // where it is shown what the model saw; "": no model has to do with it
 }
 
 // Blocks is rendered Markdown, one element for each block of it, so that a
@@ -142,6 +143,9 @@ const longText = 3000
 
 func (v view) message(m artel.Message) Message {
 	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt}
+	if m.Run != "" {
+		out.Context = inspectURL(m.Run, m.ID)
+	}
 	var texts, thoughts []string
 	for _, p := range m.Parts {
 		switch p := p.(type) {

@@ -89,6 +89,8 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/a/{id}/delete", ui.deleteArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/restore", ui.restoreArtifact)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
+	mux.HandleFunc("GET /r/{rid}/context", ui.inspect)
+	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
 	mux.HandleFunc("POST /import", ui.bringIn)
 	mux.HandleFunc("GET /settings", ui.settings)

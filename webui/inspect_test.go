@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+)
+
+// threeRules are what a person may have in the profile; the third one has
+// something to do.
+const threeRules = `{"rules": [
+	{"id": "rule-1", "find": "never there", "replace": "x", "stages": ["request"]},
+	{"id": "rule-2", "find": "nor this", "replace": "y", "stages": ["request"]},
+	{"id": "rule-3", "find": "secret (\\w+)", "flags": "g", "replace": "[a $1 that is kept back]", "stages": ["request"]}
+]}`
+
+// inspected is a site where a model that takes no pictures was asked about one,
+// and rules changed what was said.
+func inspected(t *testing.T) *site {
+	t.Helper()
+	s := newSiteOf(t, setup{services: []model.Service{textOnly}, model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
+		say(model.TextDelta("I see no picture."))
+	})})
+	if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Name: "Ada", Rules: json.RawMessage(threeRules)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A newcomer finds out, from the message on, why the model did not see a file
+// and what the third rule changed, with the keyboard alone; every view keeps the
+// rules of axe-core.
+func TestNewcomerInspects(t *testing.T) {
+	t.Parallel()
+	s := inspected(t)
+	b := openTab(t, 1440, 900)
+	axe := newChecker(t, b)
+	look := func(name string) {
+		t.Helper()
+		for _, size := range []struct {
+			name          string
+			width, height int64
+		}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
+			resize(b, size.width, size.height)
+			for _, scheme := range []string{"dark", "light"} {
+				prefer(b, scheme, true)
+				rules := colorRules
+				if scheme == "light" {
+					rules = allRules
+				}
+				axe.check("html", rules, name, scheme, size.name)
+				if screens == "" || name != "inspector" && name != "rule" {
+					continue
+				}
+				shot := small(t, get(b, chromedp.CaptureScreenshot()))
+				if len(shot) > maxScreen {
+					t.Errorf("%s has %d bytes", name, len(shot))
+				}
+				if err := os.WriteFile(filepath.Join(screens, name+"-"+size.name+"-"+scheme+".png"), shot, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
+	b.send("What is in my picture? The secret number is 7.")
+	b.rest()
+	b.sameAnew()
+
+	// The file.
+	b.script(`document.querySelector(".message.user footer a").focus()`)
+	b.do(press("\r"), see("#files"))
+	b.says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
+	look("inspector")
+	b.script(`document.querySelector("#why input").focus()`)
+	b.do(chromedp.KeyEvent("photo.jpg"), press("\r"), see("#why [role=status]"))
+	b.says("#why [role=status]", "photo.jpg", "takes no pictures")
+
+	// The rule.
+	b.script(`document.querySelectorAll("#view .tabs a")[1].focus()`)
+	b.do(press("\r"), see(".change-of-step"))
+	b.says("#view", "regex-processor", "Rule rule-3", "secret number", "[a number that is kept back]")
+	if strings.Contains(b.text("#view"), "rule-1") {
+		t.Error("a rule is told of that had nothing to do")
+	}
+	b.script(`[...document.querySelectorAll("#view summary")].find((s) => s.innerText.includes("regex-processor")).scrollIntoView()`)
+	look("rule")
+
+	// The rest: the messages as sent, the next call, the request.
+	b.script(`document.querySelectorAll("#view .tabs a")[0].focus()`)
+	b.do(press("\r"), see("#b-1"))
+	b.script(`document.querySelectorAll("#view details").forEach((d) => { d.open = true })`)
+	b.says("#view", "Source", "session-loader", "[a number that is kept back]")
+	b.script(`document.getElementById("view").scrollIntoView()`)
+	look("blocks")
+	b.do(click(`a[aria-label="Back to the conversation"]`), see("#composer"))
+	b.send("And now?")
+	b.rest()
+	b.script(`[...document.querySelectorAll(".message footer a")].at(-1).focus()`)
+	b.do(press("\r"), see("#view"))
+	b.do(click("#view .tabs a:nth-child(3)"), see("#view .table"))
+	b.says("#view", "Same beginning as the call before", "same", "added")
+	look("compared")
+	b.do(click("#view .tabs a:nth-child(4)"), see("#view .code"))
+	b.says("#view", "plain-8b", "And now?")
+	if strings.Contains(b.text("#view"), "secret number") {
+		t.Error("the request holds what the rule took out")
+	}
+	look("request")
+}
+
+// Each view of a call is whole in both languages, and what is not there is
+// missing.
+func TestInspections(t *testing.T) {
+	t.Parallel()
+	s := inspected(t)
+	id := s.send(t, "A <b>secret</b> word", map[string]string{"a <i>.txt": "hello <u>"})
+	page := s.ask(t, "GET", "/c/"+string(id), "", nil).body
+	links := regexp.MustCompile(`/r/\w+/context\?of=\w+`).FindAllString(page, -1)
+	if len(links) != 2 {
+		t.Fatalf("links: %q", links)
+	}
+	run, _, _ := strings.Cut(links[0], "?")
+	for path, want := range map[string]int{
+		links[0]: 200, links[1]: 200, run: 200, run + "/1": 200, run + "/1?view=steps": 200, run + "/1?view=diff": 200, run + "/1?view=request": 200,
+		run + "/1?view=junk&all=1": 200, run + "/1?about=a+%3Ci%3E.txt": 200, run + "/1?about=nothing": 200, run + "/1?about=" + strings.Repeat("x", 600): 200,
+		run + "/2": 404, run + "?of=msg_none": 404, run + "/x": 404, "/r/run_00000000000000000000000000/context": 404, "/r/junk/context": 404,
+	} {
+		for _, language := range []string{"en", "zh"} {
+			a := s.ask(t, "GET", path, "", nil, "Accept-Language", language)
+			if a.StatusCode != want {
+				t.Errorf("%s: status %d, want %d", path, a.StatusCode, want)
+			}
+			checkPage(t, path, a.body, language)
+			if strings.Contains(a.body, "<b>secret") || strings.Contains(a.body, "hello <u>") {
+				t.Errorf("%s: what was written became markup", path)
+			}
+			if want == http.StatusOK && strings.Contains(path, "view=diff") && language == "en" && !strings.Contains(a.body, "first model call") {
+				t.Errorf("%s: nothing says that there is nothing to compare with", path)
+			}
+		}
+	}
+}

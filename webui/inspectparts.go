@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/diff"
+	"github.com/artelhq/artel/phrase"
+)
+
+// An inspector reads what one call was sent.
+type inspector struct {
+	view
+	call   *app.BuiltContext
+	blocks []app.Block
+	stored map[string]artel.Message // of the branch, by id
+}
+
+// inspectedBranch is how many messages back the stored texts are known.
+const inspectedBranch = 1000
+
+func (v *inspector) read(ctx context.Context, run artel.Run) (err error) {
+	if v.blocks, err = v.app.Contexts.Blocks(ctx, v.call.ContextKey); err != nil {
+		return err
+	}
+	leaf := run.Reply
+	if leaf == "" { // it is at work, or came to no answer
+		c, err := v.app.Conversations.Find(ctx, run.Conversation)
+		if err != nil {
+			return err
+		}
+		leaf = cmp.Or(c.Leaf, run.Message)
+	}
+	branch, err := v.app.Conversations.Branch(ctx, run.Conversation, leaf, inspectedBranch)
+	v.stored = make(map[string]artel.Message, len(branch))
+	for _, m := range branch {
+		v.stored[string(m.ID)] = m
+	}
+	return err
+}
+
+// A Share is what one source has of all that was sent.
+type Share struct {
+	Processor string // "": the descriptions of tools
+	Tone      string // class of its color
+	Messages  int
+	Tokens    int
+	X, Width  string // in the bar, of 1,000
+}
+
+var tones = [...]string{"tone-one", "tone-two", "tone-three", "tone-four", "tone-five", "tone-six"}
+
+// shares sums up tokens by the processor that added them, the greatest first.
+// The bar is as long as the budget, or as what was sent where nothing bounds it.
+func (v inspector) shares() []Share {
+	sums := map[string]*Share{}
+	all := 0
+	for _, b := range v.blocks {
+		s := sums[b.Processor]
+		if s == nil {
+			s = &Share{Processor: b.Processor}
+			sums[b.Processor] = s
+		}
+		s.Messages++
+		s.Tokens += b.Tokens
+		all += b.Tokens
+	}
+	if tools := v.call.Tokens.Total - all; tools > 0 {
+		sums[""] = &Share{Tokens: tools}
+	}
+	out := make([]Share, 0, len(sums))
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, *sums[name])
+	}
+	slices.SortStableFunc(out, func(a, b Share) int { return b.Tokens - a.Tokens })
+	whole, x := float64(max(v.call.Tokens.Budget, v.call.Tokens.Total, all, 1)), 0.0
+	for i := range out {
+		width := 1000 * float64(out[i].Tokens) / whole
+		out[i].Tone, out[i].X, out[i].Width = tones[i%len(tones)], fmt.Sprintf("%.2f", x), fmt.Sprintf("%.2f", width)
+		x += width
+	}
+	return out
+}
+
+// label names a message by its speaker and its beginning.
+func (v inspector) label(id string) string {
+	var role artel.Role
+	var parts artel.Parts
+	if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
+		role, parts = v.blocks[i].Role, v.blocks[i].Parts
+	} else if m, ok := v.stored[id]; ok {
+		role, parts = m.Role, m.Parts
+	} else {
+		return id
+	}
+	text := strings.Join(strings.Fields(textsOf(parts)), " ")
+	return v.locale.Say(phrase.Key("page.inspect_role_"+string(role)), nil) + " · " + artel.Shorten(text, 80)
+}
+
+// textsOf joins all that reads as text in parts: what is said and what tools
+// returned.
+func textsOf(parts artel.Parts) string {
+	var out []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case artel.Text:
+			out = append(out, p.Text)
+		case artel.ToolResult:
+			out = append(out, p.Content)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// An InspectedBlock is one message of a request.
+type InspectedBlock struct {
+	app.Block
+	Number int
+	Label  string
+	Text   string
+	Cut    string // how much of the text is shown; "": all
+	Media  []string
+	Calls  []string // of tools, with their arguments
+	Rows   []CompareRow
+}
+
+func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
+	out := make([]InspectedBlock, len(v.blocks))
+	for i, b := range v.blocks {
+		shown := InspectedBlock{Block: b, Number: i + 1, Label: v.label(b.ID)}
+		shown.Text, shown.Cut = shorten(textsOf(b.Parts))
+		for _, m := range artel.MediaOf(b.Parts) {
+			shown.Media = append(shown.Media, artel.Visible(m.Filename)+" · "+v.locale.TypeName(m.MediaType)+" · "+phrase.Size(m.Size))
+		}
+		for _, p := range b.Parts {
+			if c, ok := p.(artel.ToolCall); ok {
+				shown.Calls = append(shown.Calls, artel.Shorten(c.Name+" "+string(c.Arguments), 2000))
+			}
+		}
+		var err error
+		if shown.Rows, err = v.changes(ctx, b.ID); err != nil {
+			return nil, err
+		}
+		out[i] = shown
+	}
+	return out, nil
+}
+
+// changes are the lines in which a message was sent otherwise than it is stored.
+// There are none of messages that are not stored.
+func (v inspector) changes(ctx context.Context, id string) ([]CompareRow, error) {
+	i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id })
+	m, ok := v.stored[id]
+	if i < 0 || !ok || v.blocks[i].Incomplete {
+		return nil, nil
+	}
+	before, after := textsOf(m.Parts), textsOf(v.blocks[i].Parts)
+	if before == after || len(before)+len(after) > 2*maxShown {
+		return nil, nil
+	}
+	d, err := diff.Lines(ctx, before, after, diff.Options{Context: 2, Limit: 400})
+	return rowsOf(d.Hunks, false), err
+}
+
+// An InspectedStep is what one processor did.
+type InspectedStep struct {
+	ID            string
+	Settings      string // the level that configured it
+	Took          string
+	Before, After int // tokens
+	Changes       []InspectedChange
+	Logs          []InspectedLog
+}
+
+// Quiet reports whether it did nothing and said nothing.
+func (s InspectedStep) Quiet() bool { return len(s.Changes) == 0 && len(s.Logs) == 0 }
+
+// An InspectedChange is what a processor did to messages: one that it changed,
+// or all those that it added or removed.
+type InspectedChange struct {
+	Kind   app.Change
+	Labels []string
+	More   int      // beside them
+	Others []string // processors that changed the message too
+	Rows   []CompareRow
+}
+
+// An InspectedLog is a note of a processor.
+type InspectedLog struct {
+	Level, Message string
+	Rule           string   // whose work it tells of; "": of none
+	Messages       []string // that it is about
+	More           int      // beside them
+	Details        string
+}
+
+// listedMessages is how many messages a list names.
+const listedMessages = 10
+
+func (v inspector) labels(ids []string) (out []string, more int) {
+	for _, id := range ids[:min(len(ids), listedMessages)] {
+		out = append(out, v.label(id))
+	}
+	return out, max(0, len(ids)-listedMessages)
+}
+
+func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
+	var out []InspectedStep
+	for _, s := range v.call.Record.Processors {
+		step := InspectedStep{
+			ID: s.ID, Settings: string(s.Settings), Took: fmt.Sprintf("%.1f ms", s.Millis), Before: s.TokensBefore, After: s.TokensAfter,
+		}
+		for _, c := range []struct {
+			kind app.Change
+			ids  []string
+		}{{app.Added, s.Added}, {app.Removed, s.Removed}} {
+			if len(c.ids) > 0 {
+				change := InspectedChange{Kind: c.kind}
+				change.Labels, change.More = v.labels(c.ids)
+				step.Changes = append(step.Changes, change)
+			}
+		}
+		for n, id := range s.Changed {
+			if n == inspectedBlocks {
+				step.Changes = append(step.Changes, InspectedChange{Kind: app.Changed, More: len(s.Changed) - n})
+				break
+			}
+			change := InspectedChange{Kind: app.Changed, Labels: []string{v.label(id)}}
+			if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
+				change.Others = slices.DeleteFunc(slices.Clone(v.blocks[i].Changed), func(p string) bool { return p == s.ID })
+			}
+			var err error
+			if change.Rows, err = v.changes(ctx, id); err != nil {
+				return nil, err
+			}
+			step.Changes = append(step.Changes, change)
+		}
+		for _, l := range s.Logs {
+			log := InspectedLog{Level: string(l.Level), Message: l.Message}
+			rest := maps.Clone(l.Details)
+			if rule, ok := rest["rule"].(string); ok {
+				log.Rule = rule
+				delete(rest, "rule")
+				delete(rest, "count") // of the messages, which are named
+			}
+			if ids, ok := rest["messages"].([]any); ok {
+				var names []string
+				for _, id := range ids {
+					names = append(names, fmt.Sprint(id))
+				}
+				log.Messages, log.More = v.labels(names)
+				delete(rest, "messages")
+			}
+			if len(rest) > 0 {
+				details, err := json.Marshal(rest)
+				if err != nil {
+					return nil, artel.Errorf(artel.Internal, "webui", s.ID, "a note cannot be written: %w", err)
+				}
+				log.Details = artel.Shorten(string(details), 2000)
+			}
+			step.Logs = append(step.Logs, log)
+		}
+		out = append(out, step)
+	}
+	return out, nil
+}

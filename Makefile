@@ -22,7 +22,7 @@ build: ## build bin/artel
 test: ## run every test, with the race detector; installs what they need first
 	@scripts/setup
 	@mkdir -p bin && go build -o bin/testsum ./scripts/testsum
-	@go test -race -shuffle=on -timeout 15m -json ./... | bin/testsum
+	@{ failed=0; go test -race -shuffle=on -timeout 15m -json ./... || failed=1; go -C sdktest test -timeout 5m -json ./... || failed=1; exit $$failed; } | bin/testsum
 
 check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
 	@scripts/check

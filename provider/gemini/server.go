@@ -33,7 +33,9 @@ func (r *Request) Neutral() *model.Request {
 		if out.Format.Schema = g.ResponseJSONSchema; len(g.ResponseSchema) > 0 {
 			out.Format.Schema = fromSchema(g.ResponseSchema, 0)
 		}
-		out.Format.Strict = len(out.Format.Schema) > 0
+		if len(out.Format.Schema) > 0 {
+			out.Format.Schema, out.Format.Strict = closed(out.Format.Schema, 0)
+		}
 	}
 	for _, t := range r.Tools {
 		for _, f := range t.FunctionDeclarations {

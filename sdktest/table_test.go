@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdktest
+
+// What docs/compatibility.md says around the tables.
+const head = `# Which SDK works with what
+
+Every cell was tried: the official SDK of the heading, through the gateway, with a stand-in of the service's API that
+enforces its rules. ` + "`make test`" + ` tries all of them again and compares this page with what comes out.
+
+- **✓**: it works as it would with an API of the client's own dialect; media arrive byte for byte where the client put them.
+- **carried**: the service takes no media in the results of tools, so they arrive in a user message behind the results.
+- **extracted**: the service does not take the file, so the model reads its text.
+- **described**: the model cannot read it in any form, and is told so in a short text.
+`
+
+// foot is beneath them.
+const foot = `
+With each client and each of the first four services, a 400, a 429 and a 500 of the service reach the client as the error
+that its SDK has for that status, and a stream that breaks off is an error, never a good end.
+`
+
+var names = map[string]string{
+	"openai-go chat":      "openai-go, Chat Completions",
+	"openai-go responses": "openai-go, Responses",
+	"anthropic-go":        "anthropic-sdk-go",
+	"genai-go":            "google.golang.org/genai",
+	"openai chat":         "openai (Node.js), Chat Completions",
+	"openai responses":    "openai (Node.js), Responses",
+	"anthropic":           "@anthropic-ai/sdk",
+	"genai":               "@google/genai",
+	"ai openai chat":      "AI SDK, @ai-sdk/openai chat",
+	"ai openai responses": "AI SDK, @ai-sdk/openai responses",
+	"ai compatible":       "AI SDK, @ai-sdk/openai-compatible",
+	"ai anthropic":        "AI SDK, @ai-sdk/anthropic",
+	"ai google":           "AI SDK, @ai-sdk/google",
+	"langchain":           "LangChain, @langchain/openai",
+}
+
+var titles = map[string]string{
+	"text": "an answer", "stream": "a stream", "tools": "a tool", "parallel": "two tools at once",
+	"image": "a picture in a tool's result", "picture": "a picture", "pdf": "a PDF", "audio": "a recording",
+	"file": "a file by id", "json": "an answer by a schema", "count": "counting tokens", "cancel": "leaving a stream",
+}

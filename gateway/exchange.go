@@ -314,7 +314,16 @@ func callOf(l layout, m medium) artel.CallID {
 // lookUp finds what a ref means. did is empty where m is none.
 func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did string, err error) {
 	if !app.IsRef(m.value) {
-		return found, "", nil
+		if !m.id || !app.IsFileID(m.value) {
+			return found, "", nil
+		}
+		switch found, err = x.passage.Named(ctx, m.value, x.key); {
+		case err == nil:
+			return found, DidResolve, nil
+		case artel.KindOf(err) == artel.NotFound:
+			return found, "", nil // the service's own, or nobody's: the service says
+		}
+		return found, "", err
 	}
 	found, err = x.passage.Resolve(ctx, m.value)
 	if err != nil {

@@ -63,6 +63,7 @@ const (
 	DidFetch   = "fetched"  // an address became the bytes behind it
 	DidCarry   = "carried"  // media of a tool's result went into a message after it
 	DidMove    = "moved"    // a tool's result went to the others of its group
+	DidKeep    = "kept"     // a file got an id
 )
 
 type server struct {
@@ -108,6 +109,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.countTokens(w, r, messages{}, func(n int) any { return map[string]int{"input_tokens": n} })
 	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
 		s.models(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
+	case path == "/v1/files" || strings.HasPrefix(path, "/v1/files/"):
+		s.files(w, r, d, strings.TrimPrefix(path, "/v1/files"))
 	default:
 		s.nothing(w, r, d)
 	}

@@ -102,14 +102,14 @@ type Leftover struct {
 // A Use is one place where a digest stands.
 type Use struct {
 	Owner        artel.Owner
-	Conversation artel.ConversationID // empty: an answer or a rendition has it
+	Conversation artel.ConversationID // empty: an answer, a rendition or a file has it
 	Digest       artel.Digest
 	// Of is there where these are the bytes of a rendition: the digest of what
 	// it was made of. It is wanted as long as that is, and its row goes by
 	// [Renditions.Delete].
 	Of artel.Digest
-	// Bytes says that these are the bytes of a version, or of an edit in the
-	// journal. Else it is written in a message, an answer, an event that does
+	// Bytes says that these are the bytes of a version, of an edit in the
+	// journal or of a file. Else it is written in a message, an answer, an event that does
 	// not tell of an artifact itself (which has rows of its own), a segment of
 	// a request, or the text of an artifact, as in "blob:sha256-…" or in the address of a file:
 	// any 64 lower-case hexadecimal digits count, whatever they mean.
@@ -132,6 +132,7 @@ type Tx struct {
 	Settings      Settings
 	Variables     Variables
 	GatewayLog    GatewayLog
+	Files         Files
 }
 
 // A Page asks for a part of a list.
@@ -503,4 +504,40 @@ type GatewayQuery struct {
 	MaxStatus int
 	Changed   bool
 	Page
+// Files keeps names for bytes: what programs have uploaded to send it by id. To
+// all but Create and Purge, a file is missing from the time of its expiry on.
+type Files interface {
+	// Create is of kind Conflict where the id is taken.
+	Create(f File) error
+	// Get is of kind NotFound where there is none.
+	Get(id string, now time.Time) (File, error)
+	// List returns those of a holder that q selects. Of kind Invalid where
+	// q.After is none of them.
+	List(q FileQuery) ([]File, error)
+	// Delete is of kind NotFound where there is none. The bytes stay until
+	// nothing else refers to them.
+	Delete(id string, now time.Time) error
+	// Purge forgets those that have expired.
+	Purge(now time.Time) error
+}
+
+// A FileQuery selects files.
+type FileQuery struct {
+	Holder string
+	Now    time.Time
+	After  string // the id of the one that they come after; "": the beginning
+	Oldest bool   // the oldest first; else the newest
+	Limit  int    // most files; at least 1
+}
+
+// A File is a name for bytes.
+type File struct {
+	ID        string
+	Holder    string // which program's it is; may be empty
+	Digest    artel.Digest
+	Filename  string
+	Purpose   string // as the program said
+	Info      artel.MediaInfo
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero: never
 }

@@ -14,6 +14,7 @@ import (
 // bytesQuery finds the rows whose content is a blob.
 const bytesQuery = `SELECT owner, conversation, digest, '' FROM versions WHERE in_blob = 1
 	UNION ALL SELECT owner, conversation, digest, '' FROM edits WHERE in_blob = 1
+	UNION ALL SELECT owner, '', digest, '' FROM files
 	UNION ALL SELECT owner, '', digest, source FROM renditions`
 
 // textsQueries find the texts that may name a digest. As bytes they are not

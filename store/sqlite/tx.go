@@ -50,6 +50,7 @@ func (t *tx) nouns() store.Tx {
 		Settings:      settings{t},
 		Variables:     variables{t},
 		GatewayLog:    gatewayLog{t},
+		Files:         files{t},
 	}
 }
 

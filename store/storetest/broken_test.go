@@ -369,6 +369,7 @@ func TestTwins(t *testing.T) {
 	maps.Copy(broken, leftoverTwins())
 	maps.Copy(broken, journalTwins())
 	maps.Copy(broken, renditionTwins())
+	maps.Copy(broken, fileTwins())
 	maps.Copy(broken, contextTwins())
 	maps.Copy(broken, gatewayTwins())
 	for _, cl := range clauses() {

@@ -121,7 +121,11 @@ func digestsEverywhere(c *check) {
 	c.update(func(tx store.Tx) error {
 		return tx.Renditions.Put(store.Rendition{Source: smaller.Of, Form: "smaller", Digest: smaller.Digest, CreatedAt: c.now})
 	})
-	all := slices.Concat([]store.Use{answer, smaller}, want, theirs)
+	uploaded := store.Use{Owner: me, Digest: numbered(203), Bytes: true}
+	c.update(func(tx store.Tx) error {
+		return tx.Files.Create(store.File{ID: "f", Digest: uploaded.Digest, CreatedAt: c.now})
+	})
+	all := slices.Concat([]store.Use{answer, smaller, uploaded}, want, theirs)
 	c.same("uses", c.uses(), all)
 
 	// What is hidden may come back.
@@ -129,7 +133,7 @@ func digestsEverywhere(c *check) {
 	c.same("uses with a deleted conversation", c.uses(), all)
 	_, err := c.s.Purge(c.ctx, c.at(1))
 	c.must("Purge", err)
-	c.same("uses after Purge", c.uses(), append([]store.Use{answer, smaller}, theirs...))
+	c.same("uses after Purge", c.uses(), append([]store.Use{answer, smaller, uploaded}, theirs...))
 
 	coming := artel.Conversation{ID: artel.NewConversationID(c.now)}
 	v := artel.Version{Number: 1, InBlob: true, Digest: numbered(201), MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage}}
@@ -140,7 +144,7 @@ func digestsEverywhere(c *check) {
 		return tx.Imports.Version(coming.ID, "pic", v, nil)
 	})
 	c.same("uses with an import", c.uses(),
-		slices.Concat([]store.Use{answer, smaller, {Owner: me, Conversation: coming.ID, Digest: v.Digest, Bytes: true}}, theirs))
+		slices.Concat([]store.Use{answer, smaller, uploaded, {Owner: me, Conversation: coming.ID, Digest: v.Digest, Bytes: true}}, theirs))
 }
 
 func digestsEnd(c *check) {

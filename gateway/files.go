@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/model"
+)
+
+// files serves what lies under /v1/files, in the shapes of OpenAI or Anthropic.
+// rest is what follows that in the path.
+func (s *server) files(w http.ResponseWriter, r *http.Request, d dialect, rest string) {
+	x := s.begin(w, r, d)
+	x.finish(x.filing(rest))
+}
+
+func (x *exchange) filing(rest string) error {
+	leave, err := x.admit()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	id, verb, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	reads := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead
+	switch {
+	case id == "" && x.r.Method == http.MethodPost:
+		return x.upload()
+	case id == "" && reads:
+		return x.listFiles()
+	case id != "" && verb == "" && reads:
+		return x.describeFile(id)
+	case id != "" && verb == "" && x.r.Method == http.MethodDelete:
+		if err := x.app.Forget(x.r.Context(), id, x.key); err != nil {
+			return noFile(id, err)
+		}
+		if x.d.name() == model.Anthropic {
+			return x.reply(map[string]any{"id": id, "type": "file_deleted"})
+		}
+		return x.reply(map[string]any{"id": id, "object": "file", "deleted": true})
+	case id != "" && verb == "content" && reads:
+		return x.fileContent(id)
+	case verb != "" && verb != "content":
+		return &fault{status: http.StatusNotFound, message: "Invalid URL (" + x.r.Method + " " + artel.Shorten(x.r.URL.Path, 200) + ")"}
+	}
+	return notAllowed(x.r)
+}
+
+func noFile(id string, err error) error {
+	if artel.KindOf(err) != artel.NotFound {
+		return err
+	}
+	return &fault{status: http.StatusNotFound, code: "file_not_found", param: "id", message: "No such File object: " + artel.Shorten(id, 100)}
+}
+
+// The bounds of expires_after, which the API of OpenAI has too, and of a field
+// of the form.
+const (
+	shortestLife = time.Hour
+	longestLife  = 30 * 24 * time.Hour
+	maxField     = 1000 // bytes
+)
+
+// upload keeps the one file of a form, whose fields may come in any order.
+func (x *exchange) upload() error {
+	ctx := x.r.Context()
+	var file *app.GatewayFile
+	fields := map[string]string{}
+	for part, err := range form.Parts(x.r.Body, x.r.Header.Get("Content-Type")) {
+		if err != nil {
+			return err
+		}
+		if part.Name == "file" {
+			if file != nil {
+				return invalid("A request uploads one file, and this one has two.")
+			}
+			f, err := x.app.Stage(ctx, part, part.Filename, part.ContentType)
+			if err != nil {
+				return err
+			}
+			file = &f
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(part, maxField+1))
+		if err != nil {
+			return err
+		}
+		if len(value) > maxField {
+			return invalid("The field %s has more than %d bytes.", artel.Shorten(part.Name, 80), maxField)
+		}
+		fields[part.Name] = string(value)
+	}
+	switch {
+	case file == nil:
+		return &fault{status: http.StatusBadRequest, param: "file", message: "'file' is a required property"}
+	case file.Filename == "":
+		return &fault{status: http.StatusBadRequest, param: "file", message: "The file has no name."}
+	case fields["purpose"] == "" && x.d.name() != model.Anthropic:
+		return &fault{status: http.StatusBadRequest, param: "purpose", message: "'purpose' is a required property"}
+	}
+	life, err := lifeOf(fields)
+	if err != nil {
+		return err
+	}
+	file.Purpose = fields["purpose"]
+	kept, err := x.app.Keep(ctx, *file, x.key, life)
+	if err != nil {
+		return err
+	}
+	x.entry.Changes = append(x.entry.Changes, Change{Did: DidKeep, Ref: artel.BlobRef(kept.Digest), MediaType: kept.Info.MediaType})
+	return x.reply(x.fileObject(kept))
+}
+
+// lifeOf reads expires_after, whose fields are named as in a query.
+func lifeOf(fields map[string]string) (time.Duration, error) {
+	seconds, there := fields["expires_after[seconds]"]
+	if !there {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(seconds, 10, 32)
+	life := time.Duration(n) * time.Second
+	if err != nil || fields["expires_after[anchor]"] != "created_at" || life < shortestLife || life > longestLife {
+		return 0, &fault{
+			status: http.StatusBadRequest, param: "expires_after",
+			message: "'expires_after' wants the anchor created_at and between 3600 and 2592000 seconds.",
+		}
+	}
+	return life, nil
+}
+
+// fileObject is a file in the shape of the client's dialect.
+func (x *exchange) fileObject(f app.GatewayFile) any {
+	if x.d.name() == model.Anthropic {
+		return map[string]any{
+			"id": f.ID, "type": "file", "filename": f.Filename, "mime_type": f.Info.MediaType, "size_bytes": f.Info.Size,
+			"created_at": f.CreatedAt.Format(time.RFC3339), "downloadable": true,
+		}
+	}
+	out := map[string]any{
+		"id": f.ID, "object": "file", "bytes": f.Info.Size, "created_at": f.CreatedAt.Unix(), "filename": f.Filename,
+		"purpose": f.Purpose, "status": "processed",
+	}
+	if !f.ExpiresAt.IsZero() {
+		out["expires_at"] = f.ExpiresAt.Unix()
+	}
+	return out
+}
+
+func (x *exchange) listFiles() error {
+	q := x.r.URL.Query()
+	anthropic := x.d.name() == model.Anthropic
+	after, oldest, reversed := q.Get("after"), q.Get("order") == "asc", false
+	limit, most := 10_000, 10_000
+	if anthropic {
+		after, oldest, limit, most = q.Get("after_id"), false, 20, 1000
+		if before := q.Get("before_id"); before != "" {
+			after, oldest, reversed = before, true, true
+		}
+	}
+	if s := q.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > most {
+			return &fault{status: http.StatusBadRequest, param: "limit", message: "'limit' wants a number from 1 to " + strconv.Itoa(most) + "."}
+		}
+		limit = n
+	}
+	all, more, err := x.app.Files(x.r.Context(), x.key, after, oldest, limit)
+	if err != nil {
+		return err
+	}
+	if reversed {
+		slices.Reverse(all)
+	}
+	entries := make([]any, 0, len(all))
+	for _, f := range all {
+		if p := q.Get("purpose"); p == "" || p == f.Purpose || anthropic {
+			entries = append(entries, x.fileObject(f))
+		}
+	}
+	out := map[string]any{"data": entries, "has_more": more, "first_id": nil, "last_id": nil}
+	if len(all) > 0 {
+		out["first_id"], out["last_id"] = all[0].ID, all[len(all)-1].ID
+	}
+	if !anthropic {
+		out["object"] = "list"
+	}
+	return x.reply(out)
+}
+
+func (x *exchange) describeFile(id string) error {
+	f, err := x.app.File(x.r.Context(), id, x.key)
+	if err != nil {
+		return noFile(id, err)
+	}
+	return x.reply(x.fileObject(f))
+}
+
+// fileContent sends the bytes of a file, or a range of them, as something that
+// no browser runs.
+func (x *exchange) fileContent(id string) error {
+	f, err := x.app.File(x.r.Context(), id, x.key)
+	if err != nil {
+		return noFile(id, err)
+	}
+	r, err := x.app.Open(x.r.Context(), f)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := x.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	if f.Info.IsBinary() && f.Info.MediaType != "" {
+		h.Set("Content-Type", f.Info.MediaType)
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Filename}))
+	h.Set("ETag", `"`+string(f.Digest)+`"`)
+	x.told = true
+	w := &counting{ResponseWriter: x.w, status: http.StatusOK}
+	http.ServeContent(w, x.r, "", f.CreatedAt, r)
+	x.entry.Status, x.entry.BytesOut = w.status, w.n
+	return nil
+}
+
+// counting notes what of an answer the log wants to know.
+type counting struct {
+	http.ResponseWriter
+	status int
+	n      int64
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (c *counting) WriteHeader(status int) {
+	c.status = status
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// file is one with everything in it; expires 0 means never.
+func (c *check) file(id string, created, expires int) store.File {
+	f := store.File{
+		ID: id, Holder: "program", Digest: numbered(7), Filename: awkward, Purpose: "user_data", CreatedAt: c.at(created),
+		Info: artel.MediaInfo{MediaType: "application/pdf", Kind: artel.KindDocument, Size: 1 << 40, Pages: 3},
+	}
+	if expires != 0 {
+		f.ExpiresAt = c.at(expires)
+	}
+	return f
+}
+
+func (c *check) createFiles(files ...store.File) {
+	for _, f := range files {
+		c.update(func(tx store.Tx) error { return tx.Files.Create(f) })
+	}
+}
+
+func filesRoundTrip(c *check) {
+	all := []store.File{c.file("a", 1, 0), c.file(awkward, 2, 9), {ID: "bare", Digest: numbered(8), CreatedAt: c.now}}
+	c.createFiles(all...)
+	for _, f := range all {
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Files.Get(f.ID, c.at(3))
+			c.same("Get", got, f)
+			return err
+		})
+	}
+	c.kind("Create again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Create(all[0]) }), artel.Conflict)
+	get := func(tx store.Tx) error { _, err := tx.Files.Get("a", c.now); return err }
+	c.kind("Get by somebody else", c.s.View(c.ctx, them, get), artel.NotFound)
+	c.kind("Delete by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
+	c.update(func(tx store.Tx) error { return tx.Files.Delete("a", c.now) })
+	c.missing("Get after Delete", get)
+	c.kind("Delete again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
+}
+
+func filesList(c *check) {
+	other := c.file("other", 3, 0)
+	other.Holder = ""
+	c.createFiles(c.file("a", 1, 0), c.file("b", 2, 0), c.file("c", 2, 0), other, c.file("gone", 3, 4), c.file("d", 5, 0))
+	list := func(q store.FileQuery) (ids []string) {
+		q.Holder, q.Now = "program", c.at(6)
+		c.view(func(tx store.Tx) error {
+			items, err := tx.Files.List(q)
+			for _, f := range items {
+				ids = append(ids, f.ID)
+			}
+			return err
+		})
+		return ids
+	}
+	for _, want := range []struct {
+		q   store.FileQuery
+		ids string
+	}{
+		{store.FileQuery{Limit: 9}, "[d c b a]"},
+		{store.FileQuery{Limit: 2}, "[d c]"},
+		{store.FileQuery{Limit: 2, After: "c"}, "[b a]"},
+		{store.FileQuery{Limit: 2, After: "a"}, "[]"},
+		{store.FileQuery{Limit: 9, Oldest: true}, "[a b c d]"},
+		{store.FileQuery{Limit: 2, Oldest: true, After: "b"}, "[c d]"},
+	} {
+		c.same("List", fmt.Sprint(list(want.q)), want.ids)
+	}
+	after := func(id string) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			_, err := tx.Files.List(store.FileQuery{Holder: "program", Now: c.at(6), After: id, Limit: 1})
+			return err
+		}
+	}
+	c.kind("List after what is not there", c.s.View(c.ctx, me, after("nothing")), artel.Invalid)
+	c.kind("List after another holder's", c.s.View(c.ctx, me, after("other")), artel.Invalid)
+	c.must("List of somebody else", c.s.View(c.ctx, them, func(tx store.Tx) error {
+		items, err := tx.Files.List(store.FileQuery{Holder: "program", Now: c.at(6), Limit: 9})
+		c.same("somebody else's files", len(items), 0)
+		return err
+	}))
+}
+
+func filesExpire(c *check) {
+	c.createFiles(c.file("short", 1, 5), c.file("long", 1, 9), c.file("ever", 1, 0))
+	there := func(id string, now time.Time) (found bool) {
+		c.must("View", c.s.View(c.ctx, me, func(tx store.Tx) error {
+			_, err := tx.Files.Get(id, now)
+			found = err == nil
+			return nil
+		}))
+		return found
+	}
+	c.same("before its expiry", there("short", c.at(4)), true)
+	c.same("at its expiry", there("short", c.at(5)), false)
+	c.kind("Delete of what expired", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Delete("short", c.at(5)) }), artel.NotFound)
+	c.update(func(tx store.Tx) error { return tx.Files.Purge(c.at(6)) })
+	c.same("purged", there("short", c.at(1)), false)
+	c.same("not yet expired", there("long", c.at(6)), true)
+	c.same("without expiry", there("ever", c.at(100)), true)
+}

@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +16,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/token"
 )
 
 const whole = `---
@@ -115,6 +117,30 @@ func TestParseContext(t *testing.T) {
 		if _, err := agent.Parse("x.md", []byte("---\n"+c.front+"\n---\nx")); !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAgentsAreDocumented reads the file that the document shows.
+func TestAgentsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, src, _ := strings.Cut(string(doc), "```markdown\n")
+	src, _, _ = strings.Cut(src, "```\n")
+	d, err := agent.Parse("pilot.md", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Presets) != 6 || len(d.Processors) != 2 || d.Context.KeepChars != 500 || d.Clock.Scale != 2 || d.Prompt != "You are {{char}}, a pilot." {
+		t.Errorf("got %+v", d)
+	}
+	r, err := pipeline.NewRegistry(token.NewCounter(), pipeline.BuiltIn()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if unknown, err := r.Check(d.Processors); err != nil || len(unknown) > 0 {
+		t.Errorf("its processors: %v, %v", unknown, err)
 	}
 }
 

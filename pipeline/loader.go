@@ -35,6 +35,10 @@ func load(_ context.Context, d *Draft) error {
 		if m.Muted || m.Agent != "" && m.Agent != d.Agent.Name {
 			continue
 		}
+		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) {
+			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the message %q has the role %q: want system, user, assistant or tool",
+				artel.Shorten(string(m.ID), 60), artel.Shorten(string(m.Role), 60))
+		}
 		parts := d.forModel(m.Parts)
 		if blank(parts) || onlyReasoning(parts) {
 			continue

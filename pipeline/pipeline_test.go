@@ -193,6 +193,19 @@ func TestLoading(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no such role", func(t *testing.T) {
+		_, err := builtIn(t).Build(t.Context(), input(service(0), say("1", "function", "a")))
+		if !errors.Is(err, artel.Invalid) || !strings.Contains(err.Error(), "function") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("emptied later", func(t *testing.T) { // what is blank is not loaded, and what becomes blank stays
+		p := pipeline.Processor{ID: "empties", Priority: pipeline.PriorityTranscription, Process: emptyText("2")}
+		r, err := builtIn(t, p).Build(t.Context(), input(service(0), say("1", "user", "a"), say("2", "assistant", "b"), say("3", "user", "c")))
+		if err != nil || !slices.Equal(ids(r), []string{"1", "2", "3"}) {
+			t.Errorf("got %v, %v", ids(r), err)
+		}
+	})
 	t.Run("no such head", func(t *testing.T) {
 		in := input(service(0), say("1", "user", "a"))
 		in.Head = "9"

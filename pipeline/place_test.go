@@ -137,6 +137,18 @@ func TestOriginsOfPresets(t *testing.T) {
 	}
 }
 
+// What stands among the history stays there, with the formatters as they are by
+// default, and is no history that the limiter could drop.
+func TestFormattersLeaveDepthsAlone(t *testing.T) {
+	in := input(service(0), four()...)
+	in.Agent.Prompt = "You lead."
+	in.Agent.Presets = []preset{deep("note", "1"), {ID: "more", Text: "more"}}
+	in.Agent.Context = pipeline.Limits{MaxTokens: 21, ReplyReserve: number(0)}
+	if diff := cmp.Diff([]string{"system:You lead.\n\nmore", "user:3", "system:note", "assistant:4"}, shown(build(t, in))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A point inside a tool exchange goes before it.
 func TestDepthsKeepExchangesWhole(t *testing.T) {
 	in := input(service(0), say("1", "user", "a"), calls("2", "x", "y"), answers("3", "x", "r"), answers("4", "y", "s"), say("5", "assistant", "b"))

@@ -504,6 +504,8 @@ type GatewayQuery struct {
 	MaxStatus int
 	Changed   bool
 	Page
+}
+
 // Files keeps names for bytes: what programs have uploaded to send it by id. To
 // all but Create and Purge, a file is missing from the time of its expiry on.
 type Files interface {

@@ -122,7 +122,9 @@ func TestAccessiblePages(t *testing.T) {
 func TestAccessibleOthers(t *testing.T) {
 	t.Parallel()
 	s, id := furnished(t)
+	asked(t, s)
 	visit(t, []state{
+		{name: "gateway", url: s.URL + "/gateway", then: steps(see("#requests .request"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#requests details")[2].open = document.querySelector("#sdk details").open = true`))},
 		{name: "search", url: s.URL + "/c?search=files"},
 		{name: "title", url: s.URL + "/c/" + string(id) + "/title"},
 		{name: "error", url: s.URL + "/nowhere"},

@@ -93,6 +93,8 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
 	mux.HandleFunc("POST /import", ui.bringIn)
+	mux.HandleFunc("GET /gateway", ui.gateway)
+	mux.HandleFunc("GET /gateway/live", ui.watch)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
 	mux.HandleFunc("POST /models/reload", ui.reload)

@@ -11,6 +11,7 @@ import { importing } from "./import.js";
 import { follow } from "./live.js";
 import { panel } from "./panel.js";
 import { toasts } from "./toasts.js";
+import { watch } from "./watch.js";
 import { zoom } from "./zoom.js";
 
 toasts();
@@ -18,4 +19,5 @@ panel();
 composer();
 follow();
 importing();
+watch();
 zoom();

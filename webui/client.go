@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A Client is a program or library that speaks to model providers, with the
+// lines that let it ask this server.
+type Client struct {
+	Name  string
+	Where string // the language, or the file that the lines belong into; "": a terminal
+	Code  string
+}
+
+// clients are the lines for a server at an address and one of its services.
+// keyed says that it lets in nobody without a key.
+func clients(address, service string, keyed bool) []Client {
+	key, envKey := "any", ""
+	if keyed {
+		key, envKey = "YOUR_KEY", "env_key = \"ARTEL_KEY\"\n"
+	}
+	fill := strings.NewReplacer(
+		"{address}", address, "{key}", key, "{service}", strconv.Quote(service), "{shell}", quoteShell(service), "{env_key}", envKey,
+	)
+	all := []Client{
+		{"OpenAI", "Python", `from openai import OpenAI
+
+client = OpenAI(base_url="{address}/v1", api_key="{key}")
+answer = client.chat.completions.create(model={service}, messages=[{"role": "user", "content": "Hello"}])
+print(answer.choices[0].message.content)`},
+		{"OpenAI", "JavaScript", `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "{address}/v1", apiKey: "{key}" });
+const answer = await client.chat.completions.create({ model: {service}, messages: [{ role: "user", content: "Hello" }] });
+console.log(answer.choices[0].message.content);`},
+		{"OpenAI", "Go", `client := openai.NewClient(option.WithBaseURL("{address}/v1"), option.WithAPIKey("{key}"))
+answer, err := client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
+	Model:    {service},
+	Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello")},
+})`},
+		{"Anthropic", "Python", `from anthropic import Anthropic
+
+client = Anthropic(base_url="{address}", api_key="{key}")
+answer = client.messages.create(model={service}, max_tokens=1024, messages=[{"role": "user", "content": "Hello"}])
+print(answer.content[0].text)`},
+		{"Anthropic", "TypeScript", `import Anthropic from "@anthropic-ai/sdk";
+
+const client = new Anthropic({ baseURL: "{address}", apiKey: "{key}" });
+const answer = await client.messages.create({ model: {service}, max_tokens: 1024, messages: [{ role: "user", content: "Hello" }] });
+console.log(answer.content);`},
+		{"Google Gemini", "Python", `from google import genai
+
+client = genai.Client(api_key="{key}", http_options={"base_url": "{address}"})
+answer = client.models.generate_content(model={service}, contents="Hello")
+print(answer.text)`},
+		{"AI SDK", "TypeScript", `import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateText } from "ai";
+
+const artel = createOpenAICompatible({ name: "artel", baseURL: "{address}/v1", apiKey: "{key}" });
+const { text } = await generateText({ model: artel({service}), prompt: "Hello" });`},
+		{"LangChain", "Python", `from langchain_openai import ChatOpenAI
+
+llm = ChatOpenAI(base_url="{address}/v1", api_key="{key}", model={service})
+print(llm.invoke("Hello").content)`},
+		{"Claude Code", "", `ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} ANTHROPIC_MODEL={shell} claude`},
+		{"Codex", "~/.codex/config.toml", `model = {service}
+model_provider = "artel"
+
+[model_providers.artel]
+name = "Artel"
+base_url = "{address}/v1"
+{env_key}wire_api = "responses"`},
+	}
+	for i := range all {
+		all[i].Code = fill.Replace(all[i].Code)
+	}
+	return all
+}
+
+// quoteShell writes a word for a shell.
+func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

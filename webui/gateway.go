@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/sse"
+)
+
+// Requests are the part of the gateway's log that a reader wants to see.
+type Requests struct {
+	Query    url.Values // what selects them
+	Items    []Request
+	Newest   string // where the newest are, if these are not they
+	Older    string // where those before them are; "": there are none
+	Keys     []string
+	Services []app.Service
+}
+
+// Request is one line of the log.
+type Request struct {
+	app.GatewayEntry
+	Parts  []RequestPart
+	Asked  string // the service by its name
+	Took   string
+	Tokens string // "": none were told of
+	In     string
+	Out    string
+}
+
+// RequestPart is what was done to one part of a request.
+type RequestPart struct {
+	Text    string
+	Why     string // "": it says itself
+	Name    string // of the type of the bytes
+	URL     string // of the bytes; "": it is not about bytes
+	Call    artel.CallID
+	Service string // for which it was done, where another answered; else ""
+}
+
+// Failed reports whether the client got no answer of a model.
+func (r Request) Failed() bool { return r.Status >= http.StatusBadRequest }
+
+// Count is how many changes were made.
+func (r Request) Count() int { return len(r.Changes) + r.Unlisted }
+
+// Statuses are what a reader can choose beside those that went well or not.
+func (Requests) Statuses() []string { return []string{"400", "401", "404", "429", "4xx", "5xx"} }
+
+// Selected reports whether a filter has a value.
+func (q Requests) Selected(name, value string) bool { return q.Query.Get(name) == value }
+
+// Live is where the list is told anew when it changes; "": it stays.
+func (q Requests) Live() string {
+	if q.Newest != "" {
+		return ""
+	}
+	return "/gateway/live?" + q.Query.Encode()
+}
+
+func (ui *face) requests(ctx context.Context, l phrase.Locale, in url.Values) (Requests, error) {
+	q := Requests{Query: url.Values{}, Keys: ui.app.Gateway.Keys(ctx)}
+	for _, name := range []string{"key", "service", "status", "changed"} {
+		if v := in.Get(name); v != "" {
+			q.Query.Set(name, v)
+		}
+	}
+	names := map[artel.ServiceID]string{}
+	for _, s := range ui.app.Models.Services(ctx) {
+		if s.Callable() {
+			q.Services = append(q.Services, s)
+		}
+		names[s.ID] = s.Name
+	}
+	items, next, err := ui.app.GatewayLog.List(ctx, app.GatewayQuery{
+		Key: in.Get("key"), Service: artel.ServiceID(in.Get("service")), Status: in.Get("status"), Changed: in.Get("changed") != "",
+		Page: app.Page{Cursor: in.Get("cursor")},
+	})
+	if err != nil {
+		return q, err
+	}
+	for _, e := range items {
+		q.Items = append(q.Items, requestOf(e, names, l))
+	}
+	if in.Get("cursor") != "" {
+		q.Newest = "/gateway?" + q.Query.Encode()
+	}
+	if next != "" {
+		older := url.Values{"cursor": {next}}
+		for name, values := range q.Query {
+			older[name] = values
+		}
+		q.Older = "/gateway?" + older.Encode()
+	}
+	return q, nil
+}
+
+func requestOf(e app.GatewayEntry, names map[artel.ServiceID]string, l phrase.Locale) Request {
+	name := func(id artel.ServiceID) string { return cmp.Or(names[id], string(id)) }
+	r := Request{GatewayEntry: e, Asked: name(e.Service), In: phrase.Size(e.BytesIn), Out: phrase.Size(e.BytesOut)}
+	r.Took = strconv.FormatFloat(e.Millis/1000, 'f', 2, 64) + " s"
+	if e.Millis < 1000 {
+		r.Took = strconv.FormatFloat(e.Millis, 'f', 0, 64) + " ms"
+	}
+	if n := e.Usage.InputTokens + e.Usage.OutputTokens; n > 0 {
+		r.Tokens = thousands(int(e.Usage.InputTokens)) + " → " + thousands(int(e.Usage.OutputTokens))
+	}
+	for _, c := range e.Changes {
+		p := RequestPart{Text: l.Say(phrase.Key("page.did_"+c.Did), nil), Call: c.Call}
+		if c.Service != e.Service {
+			p.Service = name(c.Service)
+		}
+		p.Why = whyChanged(c, cmp.Or(name(c.Service), r.Asked), l)
+		if c.Ref.IsBlob() {
+			p.URL, p.Name = app.FileURL(c.Ref), cmp.Or(l.TypeName(c.MediaType), c.Ref.String())
+		}
+		r.Parts = append(r.Parts, p)
+	}
+	return r
+}
+
+// whyChanged says in words why something was changed; "": that explains itself.
+func whyChanged(c app.GatewayChange, model string, l phrase.Locale) string {
+	k := phrase.Key("page.reason_" + string(c.Reason))
+	if c.Reason == artel.ReasonCapabilityMissing {
+		need := artel.CanFile
+		switch kind, _, _ := strings.Cut(c.MediaType, "/"); kind {
+		case "image":
+			need = artel.CanVision
+		case "audio":
+			need = artel.CanAudio
+		case "video":
+			need = artel.CanVideo
+		}
+		k = phrase.Key("page.need_" + string(need))
+	}
+	text := l.Say(k, map[string]any{"Model": model})
+	if text == string(k) {
+		return ""
+	}
+	return text
+}
+
+// gateway shows what the gateway has answered, and how programs ask it.
+func (ui *face) gateway(w http.ResponseWriter, r *http.Request) {
+	q, err := ui.requests(r.Context(), locale(r), r.URL.Query())
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	f, err := ui.frame(r, "")
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	f.Title = locale(r).Say(phrase.PageGateway, nil)
+	ui.show(w, r, http.StatusOK, "gateway.html", struct {
+		frame
+		Requests Requests
+		Clients  []Client
+	}{f, q, clients(address(r), string(f.Models.Chosen().ID), len(q.Keys) > 0)})
+}
+
+// logPause is how long the list stays at least before it is told anew.
+const logPause = 500 * time.Millisecond
+
+// watch tells the newest requests whenever there are other ones.
+func (ui *face) watch(w http.ResponseWriter, r *http.Request) {
+	in := r.URL.Query()
+	in.Del("cursor")
+	ctx, l := r.Context(), locale(r)
+	out, err := sse.NewWriter(w)
+	if err != nil {
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		changed := ui.app.GatewayLog.Changed()
+		q, err := ui.requests(ctx, l, in)
+		var buf bytes.Buffer
+		if err == nil {
+			err = ui.render(&buf, l, "requests", q)
+		}
+		if err == nil {
+			err = out.Send(sse.Event{Data: buf.String()})
+		}
+		for waiting := true; err == nil && waiting; {
+			select {
+			case <-changed:
+				waiting = false
+			case <-beat.C:
+				err = out.KeepAlive()
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				ui.o.Log.Warn("the gateway's log could not be told", "err", err)
+			}
+			return // the browser connects again
+		}
+		pause := time.NewTimer(logPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
+
+// address is where the reader has reached this server.
+func address(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider/demo"
+)
+
+// asked tells the log of requests: one that was changed, one as it was, one that
+// failed.
+func asked(t *testing.T, s *site) {
+	t.Helper()
+	f, err := os.Open(sample(t, "photo.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	digest, _, err := s.app.Gateway.Passage(t.Context()).Keep(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	photo := artel.BlobRef(digest)
+	for _, e := range []app.GatewayEntry{
+		{
+			Inbound: model.OpenAI, Outbound: model.Anthropic, Endpoint: "/v1/chat/completions", Model: "demo", Service: "demo", Status: 200, Millis: 1234, BytesIn: 2100, BytesOut: 900, Tries: 2, Relents: 1,
+			Usage: artel.Usage{InputTokens: 1500, OutputTokens: 80}, Changes: []app.GatewayChange{
+				{Did: "scrubbed", Ref: photo, MediaType: "image/jpeg", Call: "call_1"},
+				{Did: "converted", Reason: artel.ReasonOverLimit, Ref: photo, MediaType: "image/jpeg", Place: model.AfterTool, Call: "call_1", Service: "demo"},
+			},
+		},
+		{Inbound: model.Anthropic, Outbound: model.Anthropic, Endpoint: "/v1/messages", Model: "demo", Service: "demo", Status: 200, Millis: 87, Tries: 1},
+		{Inbound: model.OpenAI, Endpoint: "/v1/chat/completions", Model: "nothing", Status: 404, Millis: 1, Error: "The model `nothing` does not exist"},
+	} {
+		e.Time = time.Now()
+		s.app.GatewayLog.Add(t.Context(), e)
+	}
+	if err := s.app.GatewayLog.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The log shows what comes while it is looked at, what was done and why, leads
+// to the bytes, and filters; the panel has this server's address.
+func TestGatewayPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	b := openTab(t, 1440, 900)
+	b.do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar a[href="/gateway"]`), see("#requests"))
+	b.says("#requests", "No program has asked yet")
+	asked(t, s)
+	b.until(`document.querySelectorAll("#requests .request").length === 3`)
+	b.says("#requests", "changes: 2", "404")
+	b.do(click(".request:last-of-type summary"))
+	b.until(`document.querySelector(".request[open] .parts") !== null`)
+	b.says(".request[open]", "base64 in the result of a tool became a file", "It is larger than", "call_1", "1,500 → 80", "with less, after a refusal: 1")
+	// What comes meanwhile shuts nothing.
+	s.app.GatewayLog.Add(t.Context(), app.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
+	b.until(`document.querySelectorAll("#requests .request").length === 4 && document.querySelector(".request[open] .parts") !== null`)
+	b.picture("gateway")
+	if got := eval[string](b, `fetch(document.querySelector(".parts a").href).then((r) => r.status + " " + r.headers.get("Content-Type"))`); got != "200 image/jpeg" {
+		t.Error("the bytes:", got)
+	}
+
+	b.do(click(`[name="changed"]`))
+	b.until(`location.search.includes("changed=1") && document.querySelectorAll("#requests .request").length === 1`)
+	b.do(chromedp.Navigate(s.URL+"/gateway?status=failed&service=demo"), see("#requests .empty"))
+	b.says("#requests", "No request is like this")
+
+	b.script(`document.querySelectorAll("#sdk details").forEach((d) => { d.removeAttribute("name"); d.open = true; })`)
+	code := b.text("#sdk")
+	for _, want := range []string{`base_url="` + s.URL + `/v1"`, `baseURL: "` + s.URL + `"`, "ANTHROPIC_BASE_URL=" + s.URL + " ", `http_options={"base_url": "` + s.URL + `"}`, `wire_api = "responses"`} {
+		if !strings.Contains(code, want) {
+			t.Errorf("no line has %s", want)
+		}
+	}
+	if strings.Contains(code, "{service}") || strings.Contains(code, "{key}") || strings.Contains(code, "{address}") {
+		t.Error("a line is not filled in")
+	}
+	b.picture("gateway-sdk")
+}

@@ -116,7 +116,8 @@ func TestLogBounds(t *testing.T) {
 			break
 		}
 	}
-	if count != app.GatewayLogKept {
-		t.Errorf("%d entries are kept, want %d", count, app.GatewayLogKept)
+	// What is too much goes when some hundreds of it have come together.
+	if count < app.GatewayLogKept || count >= app.GatewayLogKept+500 {
+		t.Errorf("%d entries are kept, want %d and not 500 more", count, app.GatewayLogKept)
 	}
 }

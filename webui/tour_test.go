@@ -71,7 +71,11 @@ func TestTourOfAttachments(t *testing.T) {
 		b.do(click("#model"), see("#picker"), click(fmt.Sprintf(`#picker label:has([value=%q])`, set.id)), press("\x1b"))
 		b.send(fmt.Sprintf("Look at these, %d.", i+1))
 		b.rest()
-		answer := eval[string](b, `[...document.querySelectorAll(".message.assistant")].at(-1)?.innerText ?? ""`)
+		b.until(`(() => {
+			const [asked, told] = [".message.user", ".message.assistant"].map((which) => [...document.querySelectorAll(which)].at(-1));
+			return (asked.compareDocumentPosition(told) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0 && told.innerText.includes("clip.mp4: ");
+		})()`)
+		answer := eval[string](b, `[...document.querySelectorAll(".message.assistant")].at(-1).innerText`)
 		for name, way := range set.ways {
 			_, told, ok := strings.Cut(answer, name+": ")
 			told, _, _ = strings.Cut(told, "\n")

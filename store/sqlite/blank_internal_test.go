@@ -55,12 +55,12 @@ func TestBlank(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if os.Getenv("ARTEL_MAKE_BLANK") != "" {
-		latest, err := latestSchema()
+		known, err := knownSchema()
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "new.db")
-		if _, err := at(filepath.Join(dir, "full.db"), latest).ExecContext(t.Context(), "VACUUM INTO ?", path); err != nil {
+		if _, err := at(filepath.Join(dir, "full.db"), known.newest).ExecContext(t.Context(), "VACUUM INTO ?", path); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(path)
@@ -87,11 +87,11 @@ func TestBlank(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := at(path, 0)
-	version, err := schemaOf(t.Context(), made)
-	if err != nil || version < schemaNewest {
-		t.Fatalf("the blank database has schema %d: %v", version, err)
+	has, err := schemaOf(t.Context(), made)
+	if err != nil || has.newest < schemaNewest {
+		t.Fatalf("the blank database has schema %d: %v", has.newest, err)
 	}
-	migrated := at(filepath.Join(dir, "migrated.db"), version)
+	migrated := at(filepath.Join(dir, "migrated.db"), has.newest)
 	if got, want := schema(t, made), schema(t, migrated); !slices.Equal(got, want) {
 		t.Errorf("the blank database has\n%q\nmigrations make\n%q\nrun go generate ./store/sqlite", got, want)
 	}

@@ -21,7 +21,7 @@ var migrations embed.FS
 // prepare brings the schema up to date. The usual case, that it is, costs one
 // query.
 func (s *Store) prepare(ctx context.Context) error {
-	latest, err := latestSchema()
+	known, err := knownSchema()
 	if err != nil {
 		return err
 	}
@@ -29,32 +29,41 @@ func (s *Store) prepare(ctx context.Context) error {
 	// fail, and is then just what was wanted.
 	const attempts = 5
 	for i := 0; ; i++ {
-		version, err := schemaOf(ctx, s.db)
+		has, err := schemaOf(ctx, s.db)
 		switch {
 		case err != nil:
 			return err
-		case version == latest:
+		case has == known:
 			return nil
-		case version > latest:
+		case has.newest > known.newest:
 			return artel.Errorf(artel.Unsupported, "store.Open", s.path,
-				"the database has schema %d, this program knows up to %d: use a newer program, or another file", version, latest)
+				"the database has schema %d, this program knows up to %d: use a newer program, or another file", has.newest, known.newest)
 		}
-		if err := migrateTo(ctx, s.db, latest); err != nil && i+1 == attempts {
+		if err := migrateTo(ctx, s.db, known.newest); err != nil && i+1 == attempts {
 			return err
 		}
 	}
 }
 
-// schemaOf returns the newest migration that db has, 0 for a new database.
-func schemaOf(ctx context.Context, db *sql.DB) (int64, error) {
-	var known int
-	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&known)
-	if err != nil || known == 0 {
-		return 0, err
+// A schemaState is what a set of migrations has made. Two programs of one newest
+// migration may differ in number: migrations of lower numbers that were
+// written beside it and came in later are made up for.
+type schemaState struct {
+	newest int64
+	number int
+}
+
+// schemaOf returns what db has, zero for a new database.
+func schemaOf(ctx context.Context, db *sql.DB) (schemaState, error) {
+	var table int
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&table)
+	if err != nil || table == 0 {
+		return schemaState{}, err
 	}
-	var version sql.NullInt64
-	err = db.QueryRowContext(ctx, "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&version)
-	return version.Int64, err
+	var has schemaState
+	err = db.QueryRowContext(ctx, `SELECT count(DISTINCT version_id), coalesce(max(version_id), 0)
+		FROM goose_db_version WHERE is_applied AND version_id > 0`).Scan(&has.number, &has.newest)
+	return has, err
 }
 
 // The migrations that are written in Go: SQL alone cannot fold text, nor cut it
@@ -71,24 +80,24 @@ func inGo() []*goose.Migration {
 	}
 }
 
-// latestSchema returns the newest migration in the program.
-func latestSchema() (int64, error) {
+// knownSchema returns what all migrations in the program make.
+func knownSchema() (schemaState, error) {
 	entries, err := migrations.ReadDir("migrations")
 	if err != nil {
-		return 0, err
+		return schemaState{}, err
 	}
 	number, _, _ := strings.Cut(entries[len(entries)-1].Name(), "_")
-	latest, err := strconv.ParseInt(number, 10, 64)
-	return max(latest, schemaNewest), err
+	newest, err := strconv.ParseInt(number, 10, 64)
+	return schemaState{newest: max(newest, schemaNewest), number: len(entries) + len(inGo())}, err
 }
 
-// migrateTo applies the migrations up to version.
+// migrateTo applies the migrations up to version that db does not have.
 func migrateTo(ctx context.Context, db *sql.DB, version int64) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(inGo()...))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true), goose.WithGoMigrations(inGo()...))
 	if err != nil {
 		return err
 	}

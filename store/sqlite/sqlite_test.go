@@ -214,6 +214,19 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
+// TestMigrationsMissed: a database that a program without one of the lower
+// numbers has opened gets what it missed.
+func TestMigrationsMissed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	if err := sqlite.MigrateTo(t.Context(), path, 20); err != nil {
+		t.Fatal(err)
+	}
+	raw(t, path, "DELETE FROM goose_db_version WHERE version_id = 14")
+	raw(t, path, "DROP TABLE files")
+	open(t, path, sqlite.Options{})
+	raw(t, path, "SELECT count(*) FROM files")
+}
+
 // raw runs SQL on a database that nobody has open.
 func raw(t *testing.T, path, query string) {
 	t.Helper()

@@ -43,6 +43,7 @@ import (
 type bench struct {
 	t        *testing.T
 	url      string
+	handler  http.Handler
 	app      *app.App
 	blobs    blob.Store
 	registry *model.Registry
@@ -143,7 +144,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 			forwarders[d] = f
 		}
 	}
-	g := httptest.NewServer(gateway.New(b.app, gateway.Options{
+	b.handler = gateway.New(b.app, gateway.Options{
 		Forwarders: forwarders, Log: log,
 		Tell: func(ctx context.Context, e gateway.Entry) {
 			b.app.GatewayLog.Add(ctx, e)
@@ -152,7 +153,8 @@ func newBench(t *testing.T, setups ...setup) *bench {
 			b.mu.Unlock()
 			b.finished <- struct{}{}
 		},
-	}))
+	})
+	g := httptest.NewServer(b.handler)
 	t.Cleanup(g.Close)
 	b.url = g.URL
 	return b

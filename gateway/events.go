@@ -31,7 +31,8 @@ func newEvents(r io.Reader) *events { return &events{r: r, buf: make([]byte, fir
 
 // next returns all events that have come whole, at least one, each with the
 // blank line that ends it. They are good until next is called again. At the end
-// of r, what is no whole event is dropped.
+// of r, what is no whole event is dropped, and the error is
+// [io.ErrUnexpectedEOF].
 func (e *events) next() ([]byte, error) {
 	for {
 		if n := e.whole(); n > 0 {
@@ -40,7 +41,10 @@ func (e *events) next() ([]byte, error) {
 			e.seen = 0
 			return run, nil
 		}
-		if e.err != nil {
+		switch {
+		case e.err == io.EOF && len(bytes.TrimSpace(e.buf[e.from:e.to])) > 0:
+			return nil, io.ErrUnexpectedEOF
+		case e.err != nil:
 			return nil, e.err
 		}
 		if err := e.more(); err != nil {

@@ -89,8 +89,8 @@ func (x *exchange) fail(f *fault) {
 
 // secret is the key that a client sends, in whichever way its dialect does.
 func secret(r *http.Request) string {
-	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return token
+	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
 	}
 	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
 		if key := r.Header.Get(name); key != "" {

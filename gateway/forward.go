@@ -246,8 +246,8 @@ func returned(name string) bool {
 	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
 }
 
-// relay passes a stream on: whole events, each as soon as it has come. A stream that does not come to its end gets the dialect's error in
-// its place.
+// relay passes a stream on: whole events, each as soon as it has come. A stream
+// that does not come to its end gets the dialect's error in its place.
 func (x *exchange) relay(a *answer) error {
 	x.head200(a, "text/event-stream")
 	h := x.w.Header()
@@ -280,10 +280,12 @@ func (x *exchange) relay(a *answer) error {
 				run = run[:len(run)-len(rest)]
 			}
 		}
+		// Before the write, which may be too long for any buffer: the deadline of
+		// the last one may have passed while the model was thinking.
+		_ = rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
 		n, err := x.w.Write(run)
 		x.entry.BytesOut += int64(n)
 		if err == nil {
-			_ = rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
 			err = rc.Flush()
 		}
 		switch {

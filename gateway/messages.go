@@ -112,35 +112,25 @@ func (messages) own(text string) string {
 	if !strings.Contains(text, anthropic.SignaturePrefix) {
 		return text
 	}
-	for {
-		var foreign gjson.Result
-		alone := false
-		each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
-			content := m.Get("content")
-			if !content.IsArray() {
-				return true
+	var edits []edit
+	each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
+		content := m.Get("content")
+		said := ""
+		edits = append(edits, without(content, func(block gjson.Result) bool {
+			foreign := block.Get("type").String() == "thinking" && strings.HasPrefix(block.Get("signature").String(), anthropic.SignaturePrefix)
+			if foreign && said == "" {
+				said = strings.TrimSpace(block.Get("thinking").String())
 			}
-			content.ForEach(func(_, block gjson.Result) bool {
-				if block.Get("type").String() == "thinking" && strings.HasPrefix(block.Get("signature").String(), anthropic.SignaturePrefix) {
-					foreign, alone = block, content.Get("#").Int() == 1
-				}
-				return !foreign.Exists()
-			})
-			return !foreign.Exists()
-		})
-		switch {
-		case !foreign.Exists():
-			return text
-		case alone:
-			said := foreign.Get("thinking").String()
-			if strings.TrimSpace(said) == "" {
+			return foreign
+		}, func() string {
+			if said == "" {
 				said = "(thinking)"
 			}
-			text = apply(text, []edit{{at(foreign), messages{}.text(said)}})
-		default:
-			text = apply(text, []edit{{withComma(text, at(foreign)), ""}})
-		}
-	}
+			return messages{}.text(said)
+		})...)
+		return true
+	})
+	return apply(text, edits)
 }
 
 func (messages) text(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
@@ -210,7 +200,11 @@ func (d messages) broken(f *fault, _, _ []byte) []byte {
 }
 
 func (messages) sees(event []byte) verdict {
-	switch nameOf(event) {
+	name := nameOf(event)
+	if name == "" { // as some servers of this dialect have it
+		name = gjson.GetBytes(dataOf(event), "type").String()
+	}
+	switch name {
 	case "message_stop":
 		return verdict{ended: true}
 	case "error":

@@ -108,19 +108,9 @@ func (items) own(text string) string {
 	if !strings.Contains(text, responses.StatePrefix) {
 		return text
 	}
-	for {
-		var foreign gjson.Result
-		each(gjson.Get(text, "input"), func(_, item gjson.Result) bool {
-			if item.Get("type").String() == "reasoning" && strings.HasPrefix(item.Get("encrypted_content").String(), responses.StatePrefix) {
-				foreign = item
-			}
-			return !foreign.Exists()
-		})
-		if !foreign.Exists() {
-			return text
-		}
-		text = apply(text, []edit{{withComma(text, at(foreign)), ""}})
-	}
+	return apply(text, without(gjson.Get(text, "input"), func(item gjson.Result) bool {
+		return item.Get("type").String() == "reasoning" && strings.HasPrefix(item.Get("encrypted_content").String(), responses.StatePrefix)
+	}, func() string { return "" }))
 }
 
 func (items) text(s string) string { return `{"type":"input_text","text":` + quote(s) + `}` }

@@ -5,6 +5,8 @@ package gateway
 import (
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // A span is a stretch of a text, in bytes.
@@ -44,6 +46,34 @@ func inOrder(edits []edit) []edit {
 	out := slices.Clone(edits)
 	slices.SortStableFunc(out, func(a, b edit) int { return a.from - b.from })
 	return out
+}
+
+// without returns the edits that take elements out of a list, with the commas
+// between them. What all returns stands in the list where none would be left.
+func without(l gjson.Result, out func(gjson.Result) bool, all func() string) []edit {
+	var elements []span
+	var kept []bool
+	each(l, func(_, v gjson.Result) bool {
+		elements, kept = append(elements, at(v)), append(kept, !out(v))
+		return true
+	})
+	first := slices.Index(kept, true)
+	switch {
+	case len(elements) == 0:
+		return nil
+	case first < 0:
+		return []edit{{span{elements[0].from, elements[len(elements)-1].to}, all()}}
+	}
+	var edits []edit
+	if first > 0 {
+		edits = append(edits, edit{span{elements[0].from, elements[first].from}, ""})
+	}
+	for i := first + 1; i < len(elements); i++ {
+		if !kept[i] {
+			edits = append(edits, edit{span{elements[i-1].to, elements[i].to}, ""})
+		}
+	}
+	return edits
 }
 
 // A list is what becomes of the elements of a JSON array: their order, and what

@@ -13,7 +13,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/sse"
 )
 
 // translate makes a request ready for a service of another dialect.
@@ -218,17 +217,13 @@ func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) err
 	h.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
 	x.told = true
-	out := &counted{w: x.w, n: &x.entry.BytesOut}
 	rc := http.NewResponseController(x.w)
-	flush := func() error {
-		_ = rc.SetWriteDeadline(deadline(sse.WriteTimeout)) // not every connection has one
-		return rc.Flush()
-	}
+	out := &counted{w: x.w, rc: rc, n: &x.entry.BytesOut}
 	var err error
 	if p, ok := x.call.(pieces); ok && x.head.listed {
-		err = p.pieces(x.head.model, out, flush, deltas)
+		err = p.pieces(x.head.model, out, rc.Flush, deltas)
 	} else {
-		err = x.call.stream(x.head.model, x.entry.Service, out, flush, deltas)
+		err = x.call.stream(x.head.model, x.entry.Service, out, rc.Flush, deltas)
 	}
 	switch {
 	case *failed != nil:

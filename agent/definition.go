@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 
@@ -23,22 +21,49 @@ import (
 
 // A Definition is one agent: who it is, what it may use, and how far it may
 // go. Its written form is a Markdown file: YAML front matter between two "---"
-// lines with the fields below, then the role prompt.
+// lines with the fields below, then the role prompt; see [Definition.Markdown].
 type Definition struct {
-	Name        artel.AgentName `yaml:"name"`
-	Description string          `yaml:"description"`
-	Service     artel.ServiceID `yaml:"service"` // "": the deployment's default
-	Tools       []string        `yaml:"tools"`   // it can call no others
-	Limits      Limits          `yaml:"limits"`
+	Name        artel.AgentName       `json:"name" yaml:"name"`
+	Description string                `json:"description,omitempty" yaml:"description"`
+	Service     artel.ServiceID       `json:"service,omitempty" yaml:"service"`         // "": the deployment's default
+	Fallbacks   []artel.ServiceID     `json:"fallbacks,omitempty" yaml:"fallbacks"`     // asked in this order where the service cannot be reached
+	Tools       []string              `json:"tools,omitempty" yaml:"tools"`             // it can call no others
+	Subagents   []artel.AgentName     `json:"subagents,omitempty" yaml:"subagents"`     // whom it can give work to, with [SubagentTool]
+	Permissions map[string]Permission `json:"permissions,omitempty" yaml:"permissions"` // of tools by name, and of all others under "*"; none: auto
+	Limits      Limits                `json:"limits,omitzero" yaml:"limits"`
 
 	// What a model sees beside the prompt and the conversation.
-	Presets    []pipeline.Preset  `yaml:"preset_messages"`
-	Context    pipeline.Limits    `yaml:"context"`
-	Clock      macro.Clock        `yaml:"clock"`
-	Processors []pipeline.Setting `yaml:"processors"`
+	Presets    []pipeline.Preset  `json:"preset_messages,omitempty" yaml:"preset_messages"`
+	Context    pipeline.Limits    `json:"context,omitzero" yaml:"context"`
+	Clock      macro.Clock        `json:"clock,omitzero" yaml:"clock"`
+	Processors []pipeline.Setting `json:"processors,omitempty" yaml:"processors"`
 
-	Prompt string `yaml:"-"` // the role prompt, with macros
+	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
 }
+
+// A Permission says what happens when the agent calls a tool.
+type Permission string
+
+// The permissions.
+const (
+	Auto Permission = "auto" // it runs
+	Ask  Permission = "ask"  // a person is asked first
+	Deny Permission = "deny" // the model is told that it may not
+)
+
+// Permission is that of a tool.
+func (d Definition) Permission(tool string) Permission {
+	for _, name := range []string{tool, "*"} {
+		if p, ok := d.Permissions[name]; ok {
+			return p
+		}
+	}
+	return Auto
+}
+
+// SubagentTool is the name of the tool by which an agent gives work to another.
+// Whoever has subagents has it.
+const SubagentTool = "call_subagent"
 
 // Pipeline is what a build of a context needs to know about the agent.
 func (d Definition) Pipeline() pipeline.Agent {
@@ -56,13 +81,17 @@ func (d Definition) Time(now time.Time) time.Time {
 
 // Limits end a run that goes too far.
 type Limits struct {
-	Turns     int `yaml:"turns"`      // model calls; 0: 40
-	ToolCalls int `yaml:"tool_calls"` // 0: 200
-	Seconds   int `yaml:"seconds"`    // wall clock; 0: 3600
+	Turns     int     `json:"turns,omitempty" yaml:"turns"`           // model calls; 0: 40
+	ToolCalls int     `json:"tool_calls,omitempty" yaml:"tool_calls"` // 0: 200
+	Seconds   int     `json:"seconds,omitempty" yaml:"seconds"`       // wall clock; 0: 3600
+	Tokens    int     `json:"tokens,omitempty" yaml:"tokens"`         // in and out, of all model calls; 0: no limit
+	Cost      float64 `json:"cost,omitempty" yaml:"cost"`             // in US dollars, as far as it is known; 0: no limit
+	Depth     int     `json:"depth,omitempty" yaml:"depth"`           // how deep subagents may have subagents; 0: 2
 }
 
 func (l Limits) turns() int     { return orDefault(l.Turns, 40) }
 func (l Limits) toolCalls() int { return orDefault(l.ToolCalls, 200) }
+func (l Limits) depth() int     { return orDefault(l.Depth, 2) }
 
 // Time returns the wall clock limit.
 func (l Limits) Time() time.Duration { return time.Duration(orDefault(l.Seconds, 3600)) * time.Second }
@@ -129,23 +158,8 @@ func Parse(file string, src []byte) (Definition, error) {
 		d.Name = artel.AgentName(strings.TrimSuffix(path.Base(file), ".md"))
 	}
 	d.Prompt = strings.TrimSpace(string(body))
-	switch {
-	case len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName):
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the agent's name has to be one word of at most %d bytes", artel.MaxIDLength)
-	case d.Prompt == "" && len(d.Presets) == 0:
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "the role prompt after the front matter is empty, and there are no preset_messages")
-	case d.Limits.Turns < 0 || d.Limits.ToolCalls < 0 || d.Limits.Seconds < 0:
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is negative; leave it out for the default")
-	case d.Context.MaxTokens < 0 || d.Context.KeepChars < 0 || d.Context.ReplyReserve != nil && *d.Context.ReplyReserve < 0:
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a number in context is negative; leave it out for the default")
-	case max(d.Limits.Turns, d.Limits.ToolCalls, d.Limits.Seconds) > maxLimit:
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "a limit is over %d", maxLimit)
-	}
-	if err := pipeline.CheckPresets(d.Presets); err != nil {
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: %w", err)
-	}
-	if _, err := d.Clock.At(time.Now()); err != nil {
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "front matter: clock: %w", err)
+	if flaws := d.Check(Known{}); len(flaws) > 0 {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "%w", flaws)
 	}
 	return d, nil
 }
@@ -159,12 +173,6 @@ func decode(src []byte, d *Definition) (err error) {
 	}()
 	return yaml.UnmarshalWithOptions(src, d, yaml.DisallowUnknownField())
 }
-
-// maxLimit is the most that a limit can allow; a run that may take longer than
-// a week of seconds has no limit at all.
-const maxLimit = 1_000_000
-
-func notInName(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError }
 
 // cutFrontMatter leaves the opening line in front, so that the lines in the
 // parser's errors are those of the file.

@@ -241,11 +241,13 @@ func newCore(c Config) (*core, error) {
 	if k.box, err = tool.NewBox(tool.BuiltIn()...); err != nil {
 		return nil, err
 	}
+	known := agent.Known{Tools: append(k.box.Names(), agent.SubagentTool), Agents: make([]artel.AgentName, len(k.agents))}
+	for i, d := range k.agents {
+		known.Agents[i] = d.Name
+	}
 	for _, d := range k.agents {
-		for _, name := range d.Tools {
-			if !k.box.Has(name) {
-				return nil, artel.Errorf(artel.Invalid, "app.New", string(d.Name), "the agent names the tool %q, which there is not", name)
-			}
+		if flaws := d.Check(known); len(flaws) > 0 {
+			return nil, artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%w", flaws)
 		}
 	}
 	k.counter, k.rules = token.NewCounter(), rule.New()

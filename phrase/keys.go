@@ -4,7 +4,7 @@ package phrase
 
 // A Key names a text of the catalogue. The part before the first dot says who
 // reads it: type (names of media types), export (people who open an exported
-// file), route and tool (models), reminder
+// file), agent (who writes agents), route and tool (models), reminder
 // (models, on every call), filler and limit (models, in the place of what is
 // missing), demo (the built-in stand-in model), page (people).
 type Key string
@@ -21,6 +21,24 @@ const (
 	RouteContent    Key = "route.content"    // Name
 	RouteNoName     Key = "route.no_name"
 	RouteNoID       Key = "route.no_id"
+)
+
+// What is wrong with the definition of an agent.
+const (
+	AgentName        Key = "agent.name"         // Max
+	AgentTooLong     Key = "agent.too_long"     // Count, Max
+	AgentTooMany     Key = "agent.too_many"     // Count, Max
+	AgentTwice       Key = "agent.twice"        // Name
+	AgentNoService   Key = "agent.no_service"   // Name, Names
+	AgentNoTool      Key = "agent.no_tool"      // Name, Names
+	AgentNoAgent     Key = "agent.no_agent"     // Name, Names
+	AgentNoSubagents Key = "agent.no_subagents" // Name
+	AgentPermission  Key = "agent.permission"   // Name
+	AgentLimit       Key = "agent.limit"        // Value, Max
+	AgentNegative    Key = "agent.negative"
+	AgentProblem     Key = "agent.problem" // Problem
+	AgentNoPrompt    Key = "agent.no_prompt"
+	AgentNotUTF8     Key = "agent.not_utf8"
 )
 
 // ExportReadme is the README.md of an exported conversation, as Markdown.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/pipeline"
+)
+
+// Bounds on what an agent's author writes.
+const (
+	maxPrompt      = 200_000   // code points
+	maxDescription = 2_000     // code points
+	maxNames       = 200       // in a list
+	maxLimit       = 1_000_000 // a run that may take longer than a week of seconds has no limit at all
+	maxSubDepth    = 8
+)
+
+// Known is what there is for agents to name. A nil list is not looked at.
+type Known struct {
+	Tools    []string
+	Agents   []artel.AgentName
+	Services []artel.ServiceID
+}
+
+// A Flaw is one thing that is wrong with a definition.
+type Flaw struct {
+	Field string // as it is written, e.g. "limits.turns"
+	Key   phrase.Key
+	Args  map[string]any
+}
+
+// In says the flaw in a language.
+func (f Flaw) In(l phrase.Locale) string { return l.Say(f.Key, f.Args) }
+
+// Flaws are all that is wrong with a definition. As an error they are one line
+// in English.
+type Flaws []Flaw
+
+// Error implements error.
+func (fs Flaws) Error() string {
+	texts := make([]string, len(fs))
+	for i, f := range fs {
+		texts[i] = f.Field + ": " + f.In(phrase.English)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (fs *Flaws) add(field string, key phrase.Key, args map[string]any) {
+	*fs = append(*fs, Flaw{field, key, args})
+}
+
+// Check returns what is wrong with d, in the order of the fields.
+func (d Definition) Check(k Known) Flaws {
+	var fs Flaws
+	if d.Name == "" || len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName) {
+		fs.add("name", phrase.AgentName, map[string]any{"Max": artel.MaxIDLength})
+	}
+	if n := utf8.RuneCountInString(d.Description); n > maxDescription {
+		fs.add("description", phrase.AgentTooLong, map[string]any{"Count": n, "Max": maxDescription})
+	}
+	among(&fs, "service", one(d.Service), k.Services, phrase.AgentNoService)
+	among(&fs, "fallbacks", d.Fallbacks, k.Services, phrase.AgentNoService)
+	among(&fs, "tools", d.Tools, k.Tools, phrase.AgentNoTool)
+	if slices.Contains(d.Tools, SubagentTool) && len(d.Subagents) == 0 {
+		fs.add("tools", phrase.AgentNoSubagents, map[string]any{"Name": SubagentTool})
+	}
+	among(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
+	d.checkPermissions(&fs, k)
+	d.Limits.check(&fs)
+	if d.Context.MaxTokens < 0 || d.Context.KeepChars < 0 || d.Context.ReplyReserve != nil && *d.Context.ReplyReserve < 0 {
+		fs.add("context", phrase.AgentNegative, nil)
+	}
+	if err := pipeline.CheckPresets(d.Presets); err != nil {
+		fs.add("preset_messages", phrase.AgentProblem, map[string]any{"Problem": err.Error()})
+	}
+	if _, err := d.Clock.At(time.Now()); err != nil {
+		fs.add("clock", phrase.AgentProblem, map[string]any{"Problem": err.Error()})
+	}
+	switch n := utf8.RuneCountInString(d.Prompt); {
+	case n > maxPrompt:
+		fs.add("prompt", phrase.AgentTooLong, map[string]any{"Count": n, "Max": maxPrompt})
+	case n == 0 && len(d.Presets) == 0:
+		fs.add("prompt", phrase.AgentNoPrompt, nil)
+	case !utf8.ValidString(d.Prompt):
+		fs.add("prompt", phrase.AgentNotUTF8, nil)
+	}
+	return fs
+}
+
+func notInName(r rune) bool {
+	return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError || r == '/'
+}
+
+func one[T comparable](v T) []T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return []T{v}
+}
+
+// among adds a flaw for each name that is not known.
+func among[T ~string](fs *Flaws, field string, names, known []T, key phrase.Key) {
+	if len(names) > maxNames {
+		fs.add(field, phrase.AgentTooMany, map[string]any{"Count": len(names), "Max": maxNames})
+		return
+	}
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			fs.add(field, phrase.AgentTwice, map[string]any{"Name": artel.Shorten(string(n), 80)})
+		} else if known != nil && !slices.Contains(known, n) {
+			fs.add(field, key, map[string]any{"Name": artel.Shorten(string(n), 80), "Names": listed(known)})
+		}
+	}
+}
+
+func listed[T ~string](names []T) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = string(n)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d Definition) checkPermissions(fs *Flaws, k Known) {
+	if len(d.Permissions) > maxNames {
+		fs.add("permissions", phrase.AgentTooMany, map[string]any{"Count": len(d.Permissions), "Max": maxNames})
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Permissions)) {
+		field := "permissions." + artel.Shorten(name, 80)
+		if p := d.Permissions[name]; !slices.Contains([]Permission{Auto, Ask, Deny}, p) {
+			fs.add(field, phrase.AgentPermission, map[string]any{"Name": artel.Shorten(string(p), 40)})
+		}
+		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) {
+			fs.add(field, phrase.AgentNoTool, map[string]any{"Name": artel.Shorten(name, 80), "Names": listed(k.Tools)})
+		}
+	}
+}
+
+func (l Limits) check(fs *Flaws) {
+	for _, x := range []struct {
+		name   string
+		n, max float64
+	}{
+		{"turns", float64(l.Turns), maxLimit},
+		{"tool_calls", float64(l.ToolCalls), maxLimit},
+		{"seconds", float64(l.Seconds), maxLimit},
+		{"tokens", float64(l.Tokens), 1e12},
+		{"cost", l.Cost, maxLimit},
+		{"depth", float64(l.Depth), maxSubDepth},
+	} {
+		if !(x.n >= 0 && x.n <= x.max) {
+			fs.add("limits."+x.name, phrase.AgentLimit, map[string]any{"Value": cmp.Or(fmt.Sprint(x.n), "0"), "Max": fmt.Sprintf("%.0f", x.max)})
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Markdown writes d as the file that [Parse] reads it from. Every value is
+// written as JSON, which is YAML too and has no surprises; names that are plain
+// words stand without quotes.
+func (d Definition) Markdown() []byte {
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	d.Prompt, d.Description = tidy(d.Prompt), tidy(d.Description)
+	line := func(name string, v any, there bool) {
+		if there {
+			b.WriteString(name + ": " + written(v) + "\n")
+		}
+	}
+	line("name", string(d.Name), true)
+	line("description", d.Description, d.Description != "")
+	line("service", string(d.Service), d.Service != "")
+	names(&b, "fallbacks", d.Fallbacks)
+	names(&b, "tools", d.Tools)
+	names(&b, "subagents", d.Subagents)
+	line("permissions", d.Permissions, len(d.Permissions) > 0)
+	line("limits", d.Limits, d.Limits != Limits{})
+	line("context", d.Context, d.Context.MaxTokens != 0 || d.Context.KeepChars != 0 || d.Context.ReplyReserve != nil)
+	line("clock", d.Clock, d.Clock != (Definition{}).Clock)
+	items(&b, "preset_messages", d.Presets)
+	items(&b, "processors", d.Processors)
+	b.WriteString("---\n" + d.Prompt + "\n")
+	return b.Bytes()
+}
+
+// tidy is a text as it comes back from a file.
+func tidy(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+
+// A word needs no quotes, whichever version of YAML is read.
+var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
+
+func written(v any) string {
+	if s, ok := v.(string); ok && word.MatchString(s) {
+		return s
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // strings, numbers and JSON that was checked cannot fail
+	return strings.TrimSpace(b.String())
+}
+
+func names[T ~string](b *bytes.Buffer, name string, list []T) {
+	if len(list) == 0 {
+		return
+	}
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = written(string(n))
+	}
+	b.WriteString(name + ": [" + strings.Join(texts, ", ") + "]\n")
+}
+
+func items[T any](b *bytes.Buffer, name string, list []T) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString(name + ":\n")
+	for _, v := range list {
+		b.WriteString("  - " + written(v) + "\n")
+	}
+}

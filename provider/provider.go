@@ -6,7 +6,8 @@
 //
 // A wing begins with [Place], or the [Form] that its dialect wants, which
 // decides where media go that an API does not take where they are; writes its request as a [Body], whose blobs are
-// base64-encoded while they are sent; leaves the reading of streams to package sse;
+// base64-encoded while they are sent; makes the call with [Options.Call] and reads what comes
+// back as an [Answer];
 // and turns what goes wrong into errors with [Failures]. As a server it reads a
 // request with [Lift], which takes the media out while it is read. What was
 // written in the dialect already, it sends on as a [Forwarder].

@@ -12,40 +12,23 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
 )
 
 // Options are what a provider works with.
-type Options struct {
-	// Client sends the requests; nil: [http.DefaultClient]. It should have no
-	// total time limit, which would cut long answers.
-	Client *http.Client
-	// Blobs holds the media of the requests; nil: requests with media fail.
-	Blobs blob.Store
-	// Held knows the files that services hold; nil: media go inside requests.
-	Held *provider.Held
-}
+type Options = provider.Options
 
 // New returns the provider of the dialect. It is safe for concurrent use.
-func New(o Options) *Provider {
-	if o.Client == nil {
-		o.Client = http.DefaultClient
-	}
-	return &Provider{http: o.Client, blobs: o.Blobs, held: o.Held}
-}
+func New(o Options) *Provider { return &Provider{o} }
 
 // A Provider calls servers of the dialect. Their base URL is the root of the
 // API; one that ends with the version is understood.
-type Provider struct {
-	http  *http.Client
-	blobs blob.Store
-	held  *provider.Held
-}
+type Provider struct{ with provider.Options }
 
 var (
 	_ model.Provider     = (*Provider)(nil)
+	_ model.Writer       = (*Provider)(nil)
 	_ provider.Forwarder = (*Provider)(nil)
 )
 
@@ -73,7 +56,7 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 				continue
 			case errors.Is(err, errPaused):
 				err = f.Wrong("the service paused its answer more often than it is gone on with")
-			case errors.Is(err, errStopped):
+			case errors.Is(err, provider.ErrStopped):
 				return
 			}
 			if err != nil {
@@ -83,6 +66,9 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 		}
 	}
 }
+
+// Write implements [model.Writer].
+func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r, p.with.Blobs) }
 
 // forgotten reports whether an error is that of reasoning which the service
 // takes for somebody else's.
@@ -103,27 +89,16 @@ func hasState(r *model.Request) bool {
 
 // call makes one call, which goes on after what answer has read before.
 func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader, bare bool) error {
-	ctx, cancel := context.WithCancel(ctx) // leaving ends the call, even in mid-body
-	defer cancel()
-	resp, err := p.held.Send(ctx, r, p.uploader(r.Service), func(r *model.Request) (*http.Response, error) {
-		body, err := encode(r, p.blobs, answer.paused, bare)
-		if err != nil {
-			return nil, err
-		}
-		return p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
+	return p.with.Call(ctx, r, provider.Exchange{
+		Failures: f, Files: p.uploader(r.Service), Read: answer.read, Own: errPaused,
+		Post: func(ctx context.Context, r *model.Request) (*http.Response, error) {
+			body, err := encode(r, p.with.Blobs, answer.paused, bare)
+			if err != nil {
+				return nil, err
+			}
+			return p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
+		},
 	})
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	err = answer.read(resp.Body)
-	if err == nil || errors.Is(err, errStopped) || errors.Is(err, errPaused) {
-		return err
-	}
-	if _, ok := errors.AsType[*artel.Error](err); ok && ctx.Err() == nil {
-		return err
-	}
-	return f.Transport(ctx, err)
 }
 
 // Forward implements [provider.Forwarder].
@@ -154,7 +129,7 @@ func (p *Provider) post(ctx context.Context, f provider.Failures, path string, b
 	if key := f.Service.APIKey.Reveal(); key != "" {
 		h.Set("X-Api-Key", key)
 	}
-	return provider.Post(ctx, p.http, f, endpoint(f.Service.BaseURL)+path, body, h)
+	return provider.Post(ctx, p.with.HTTP(), f, endpoint(f.Service.BaseURL)+path, body, h)
 }
 
 // endpoint returns the base of the API's endpoints.

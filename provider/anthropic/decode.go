@@ -15,18 +15,13 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/sse"
 )
 
 const (
-	maxAnswer = 64 << 20 // of an answer that is not streamed
-	maxKept   = 16 << 20 // of what a stream says, which is kept until its end
+	maxKept = 16 << 20 // of what a stream says, which is kept until its end
 )
 
-var (
-	errStopped = errors.New("the caller wants no more")
-	errPaused  = errors.New("the service paused its answer")
-)
+var errPaused = errors.New("the service paused its answer")
 
 // A reader turns an answer into deltas. It may read several answers, each of
 // which goes on after the one that was paused before.
@@ -103,51 +98,15 @@ func (u *Usage) take(d *deltaUsage) {
 	}
 }
 
-// read reads one answer, streamed or not. The error is errStopped when the
-// caller wants no more, errPaused, an [*artel.Error], or the error of body.
+// read reads one answer, streamed or not. The error is [provider.ErrStopped]
+// when the caller wants no more, errPaused, an [*artel.Error], or the error of
+// body.
 func (r *reader) read(body io.Reader) error {
 	r.blocks, r.late, r.called, r.usage, r.reason, r.why = nil, nil, false, Usage{}, "", nil
-	b := bufio.NewReader(body)
-	first, err := firstByte(b)
-	if errors.Is(err, io.EOF) {
-		return r.failures.Broken("the service sent an empty answer")
-	}
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		// Servers that cannot stream answer at once.
-		return r.whole(b)
-	case '<':
-		return r.failures.Wrong("the answer is a web page, not the API's; check the base URL")
-	}
-	return r.stream(b)
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
-// firstByte returns the first byte that is no white space or BOM, unread.
-func firstByte(b *bufio.Reader) (byte, error) {
-	for {
-		c, err := b.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
-			continue
-		}
-		return c, b.UnreadByte()
-	}
-}
-
-func (r *reader) whole(b io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(b, maxAnswer+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxAnswer {
-		return r.failures.Wrong("the answer is larger than 64 MiB")
-	}
+func (r *reader) whole(b *bufio.Reader) error {
 	var m struct {
 		Content     []json.RawMessage `json:"content"`
 		StopReason  string            `json:"stop_reason"`
@@ -155,13 +114,13 @@ func (r *reader) whole(b io.Reader) error {
 		Usage       Usage             `json:"usage"`
 		Error       json.RawMessage   `json:"error"`
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return r.failures.Broken("the answer is not valid JSON: " + err.Error())
-	}
-	if there(m.Error) {
+	data, err := r.failures.ReadWhole(b, &m)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(m.Error):
 		return r.failures.Reported(data)
-	}
-	if m.Content == nil {
+	case m.Content == nil:
 		return r.failures.Broken("the answer has no content")
 	}
 	for i, raw := range m.Content {
@@ -176,47 +135,18 @@ func (r *reader) whole(b io.Reader) error {
 	return r.finish()
 }
 
-func (r *reader) stream(b io.Reader) error {
-	events := false
-	for e, err := range sse.Events(b, 0) {
-		if err != nil {
-			if artel.KindOf(err) == artel.TooLarge {
-				return r.failures.Wrong(err.Error())
-			}
-			return err
-		}
-		events = true
-		data := strings.TrimSpace(e.Data)
-		if data == "" {
-			continue // a keep-alive of some servers
-		}
-		var ev event
-		if err := json.Unmarshal([]byte(data), &ev); err != nil {
-			return r.failures.Broken("the stream has an event that is not valid JSON: " + err.Error())
-		}
-		if e.Name == "error" || ev.Type == "error" || there(ev.Error) {
-			return r.failures.Reported([]byte(data))
-		}
-		if ev.Type == "message_stop" {
-			return r.finish()
-		}
-		if err := r.take(ev); err != nil {
-			return err
-		}
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	var ev event
+	if err := r.failures.ReadEvent(data, &ev); err != nil {
+		return true, err
 	}
-	if !events {
-		return r.failures.Broken("the answer is neither JSON nor an event stream")
+	switch {
+	case name == "error", ev.Type == "error", provider.Given(ev.Error):
+		return true, r.failures.Reported(data)
+	case ev.Type == "message_stop":
+		return true, r.finish()
 	}
-	return r.failures.Broken("the stream broke off")
-}
-
-// there tells an error object from fields that are there but empty.
-func there(raw json.RawMessage) bool {
-	switch string(bytes.TrimSpace(raw)) {
-	case "", "null", "{}", `""`, "false":
-		return false
-	}
-	return true
+	return false, r.take(ev)
 }
 
 func (r *reader) take(ev event) error {
@@ -319,7 +249,7 @@ func (r *reader) say(b *building, piece string) error {
 		r.spoken = true
 	}
 	if !r.yield(d, nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -352,7 +282,7 @@ func (r *reader) end(index int) error {
 		d = model.ReasoningDone{Opaque: b.raw()}
 	}
 	if !r.yield(d, nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -446,7 +376,7 @@ func (r *reader) finish() error {
 		call.Arguments = mustJSON(string(call.Arguments))
 		r.called = true
 		if !r.yield(call, nil) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	if stop == model.StopEnd && r.called {
@@ -454,7 +384,7 @@ func (r *reader) finish() error {
 	}
 	if w := r.why; stop == model.StopRefusal && w != nil && w.Explanation != nil && *w.Explanation != "" && !r.spoken {
 		if !r.yield(model.TextDelta(*w.Explanation), nil) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	r.yield(model.Finish{Reason: stop, Usage: usage}, nil)

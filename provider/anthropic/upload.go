@@ -26,7 +26,7 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			f := provider.Failures{Op: "anthropic.Upload", Service: s}
 			until := time.Now().Add(provider.HeldFor)
-			body, contentType, err := provider.FileForm(p.blobs, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.HeldFor.Seconds()))})
+			body, contentType, err := provider.FileForm(p.with.Blobs, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.HeldFor.Seconds()))})
 			if err != nil {
 				return "", until, f.Refuse(artel.Invalid, "the form of the upload cannot be written: %w", err)
 			}

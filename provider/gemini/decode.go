@@ -4,21 +4,17 @@ package gemini
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/sse"
 )
 
 const (
-	maxAnswer    = 64 << 20 // of an answer that is no event stream, in bytes
 	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
 )
 
@@ -39,51 +35,26 @@ type reader struct {
 	usage    artel.Usage
 }
 
-var errStopped = errors.New("the caller has stopped reading") // never leaves the package
-
-// read yields the deltas of body and a Finish. It returns errStopped when the
-// caller wants no more, an [*artel.Error], or the error of body.
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	b := bufio.NewReader(body)
-	first, err := firstByte(b)
-	if errors.Is(err, io.EOF) {
-		return r.failures.Broken("the service sent an empty answer")
-	}
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		err = r.json(b)
-	case '<':
-		return r.failures.Wrong("the answer is a web page, not the API's; check the base URL")
-	default:
-		err = r.stream(b)
-	}
+	err := provider.Answer{Failures: r.failures, Whole: r.json, Event: r.event, Open: true}.Read(body)
 	if err != nil {
 		return err
 	}
 	return r.finish()
 }
 
-// firstByte returns the first byte that is no white space or BOM, unread.
-func firstByte(b *bufio.Reader) (byte, error) {
-	for {
-		c, err := b.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
-			continue
-		}
-		return c, b.UnreadByte()
+func (r *reader) event(_ string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" { // of some proxies
+		return false, nil
 	}
+	return false, r.piece(data, "stream")
 }
 
 // json reads one response, or a list of pieces as it comes.
 func (r *reader) json(b *bufio.Reader) error {
-	limited := &io.LimitedReader{R: b, N: maxAnswer}
+	limited := &io.LimitedReader{R: b, N: provider.MaxAnswer}
 	d := json.NewDecoder(limited)
 	first, _ := b.Peek(1) // it is there
 	list := string(first) == "["
@@ -121,46 +92,13 @@ func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 	return err
 }
 
-func (r *reader) stream(b io.Reader) error {
-	events := false
-	for e, err := range sse.Events(b, 0) {
-		if err != nil {
-			if artel.KindOf(err) == artel.TooLarge {
-				return r.failures.Wrong(err.Error())
-			}
-			return err
-		}
-		events = true
-		data := strings.TrimSpace(e.Data)
-		if data == "" || data == "[DONE]" { // of some proxies
-			continue
-		}
-		if err := r.piece([]byte(data), "stream"); err != nil {
-			return err
-		}
-	}
-	if !events {
-		return r.failures.Broken("the answer is neither JSON nor an event stream")
-	}
-	return nil
-}
-
-// reported tells an error object from a field that is there but empty.
-func reported(raw json.RawMessage) bool {
-	switch string(bytes.TrimSpace(raw)) {
-	case "", "null", "{}", `""`, "false":
-		return false
-	}
-	return true
-}
-
 // piece interprets one response.
 func (r *reader) piece(raw json.RawMessage, where string) error {
 	var c Response
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return r.failures.Broken("the " + where + " has a piece that is no response: " + err.Error())
 	}
-	if reported(c.Error) {
+	if provider.Given(c.Error) {
 		return r.failures.Reported(raw)
 	}
 	if u := c.UsageMetadata; u != nil {
@@ -217,7 +155,7 @@ func (r *reader) text(text, signature string) error {
 			return err
 		}
 		if !r.say(model.TextDelta(text)) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	if signature != "" {
@@ -236,7 +174,7 @@ func (r *reader) thought(p Part) error {
 	if p.Text != nil && *p.Text != "" {
 		r.thinking = true
 		if !r.say(model.ReasoningDelta(*p.Text)) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	if p.ThoughtSignature != "" {
@@ -253,7 +191,7 @@ func (r *reader) think(opaque json.RawMessage) error {
 	}
 	r.thinking = false
 	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -266,7 +204,7 @@ func (r *reader) sign() error {
 	opaque := r.signed
 	r.signed = nil
 	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -278,7 +216,7 @@ func (r *reader) say(d model.Delta) bool {
 
 func (r *reader) call(p Part) error {
 	if err := errors.Join(r.think(nil), r.sign()); err != nil {
-		return errStopped // both say nothing else
+		return provider.ErrStopped // both say nothing else
 	}
 	c := p.FunctionCall
 	if c.Name == "" {
@@ -302,7 +240,7 @@ func (r *reader) call(p Part) error {
 	}
 	r.calls++
 	if !r.say(d) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -322,7 +260,7 @@ func (r *reader) finish() error {
 		}
 	}
 	if err := errors.Join(r.think(nil), r.sign()); err != nil {
-		return errStopped // both say nothing else
+		return provider.ErrStopped // both say nothing else
 	}
 	if !r.said && stop == model.StopEnd {
 		return r.failures.Broken("the service sent an empty answer")

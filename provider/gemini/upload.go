@@ -64,7 +64,7 @@ func (p *Provider) upload(ctx context.Context, f provider.Failures, m artel.Medi
 	word := mimeWord(m.MediaType)
 	begin := provider.NewBody(nil)
 	begin.WriteString(`{"file":{"display_name":"` + provider.FileName(m) + `"}}`)
-	resp, err := provider.Post(ctx, p.http, f, uploadAddress(f.Service.BaseURL), begin, p.fileHeader(f.Service, http.Header{
+	resp, err := provider.Post(ctx, p.with.HTTP(), f, uploadAddress(f.Service.BaseURL), begin, p.fileHeader(f.Service, http.Header{
 		"Content-Type":                        {"application/json"},
 		"X-Goog-Upload-Protocol":              {"resumable"},
 		"X-Goog-Upload-Command":               {"start"},
@@ -81,9 +81,9 @@ func (p *Provider) upload(ctx context.Context, f provider.Failures, m artel.Medi
 	if err != nil || baseErr != nil || to.Host == "" || to.Host != base.Host || to.Scheme != base.Scheme {
 		return heldFile{}, f.Wrong("the service named no address of its own for an upload")
 	}
-	body := provider.NewBody(p.blobs)
+	body := provider.NewBody(p.with.Blobs)
 	body.WriteRaw(m.Ref.Digest, m.Size)
-	resp, err = provider.Post(ctx, p.http, f, to.String(), body, http.Header{ // the address is the key
+	resp, err = provider.Post(ctx, p.with.HTTP(), f, to.String(), body, http.Header{ // the address is the key
 		"Content-Type": {word}, "X-Goog-Upload-Offset": {"0"}, "X-Goog-Upload-Command": {"upload, finalize"},
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Provider) settle(ctx context.Context, f provider.Failures, file heldFil
 			return file, f.Refuse(artel.Invalid, "the base URL is not usable")
 		}
 		req.Header = p.fileHeader(f.Service, http.Header{"User-Agent": {"artel"}})
-		resp, err := p.http.Do(req)
+		resp, err := p.with.HTTP().Do(req)
 		if err != nil {
 			return file, f.Transport(ctx, err)
 		}

@@ -4,20 +4,15 @@ package openai
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
-	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/sse"
 )
 
 const (
-	maxAnswer    = 64 << 20 // of an answer that is not streamed, in bytes
 	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
 )
 
@@ -36,60 +31,21 @@ type reader struct {
 	yield    func(model.Delta, error) bool
 }
 
-var errStopped = errors.New("the caller has stopped reading") // never leaves the package
-
-// read yields the deltas of body and a Finish. It returns errStopped when the
-// caller wants no more, an [*artel.Error], or the error of body.
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	b := bufio.NewReader(body)
-	first, err := firstByte(b)
-	if errors.Is(err, io.EOF) {
-		return r.failures.Broken("the service sent an empty answer")
-	}
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		// Servers that cannot stream answer at once.
-		return r.whole(b)
-	case '<':
-		return r.failures.Wrong("the answer is a web page, not the API's; check the base URL")
-	}
-	return r.stream(b)
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
-// firstByte returns the first byte that is no white space or BOM, unread.
-func firstByte(b *bufio.Reader) (byte, error) {
-	for {
-		c, err := b.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
-			continue
-		}
-		return c, b.UnreadByte()
-	}
-}
-
-func (r *reader) whole(b io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(b, maxAnswer+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxAnswer {
-		return r.failures.Wrong("the answer is larger than 64 MiB")
-	}
+func (r *reader) whole(b *bufio.Reader) error {
 	var resp Response
-	if err := json.Unmarshal(data, &resp); err != nil {
-		return r.failures.Broken("the answer is not valid JSON: " + err.Error())
-	}
-	if reported(resp.Error) {
+	data, err := r.failures.ReadWhole(b, &resp)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(resp.Error):
 		return r.failures.Reported(data)
-	}
-	if len(resp.Choices) == 0 || resp.Choices[0].Message == nil {
+	case len(resp.Choices) == 0 || resp.Choices[0].Message == nil:
 		return r.failures.Broken("the answer has no message")
 	}
 	if err := r.take(resp); err != nil {
@@ -101,50 +57,21 @@ func (r *reader) whole(b io.Reader) error {
 	return r.finish()
 }
 
-func (r *reader) stream(b io.Reader) error {
-	events := false
-	for e, err := range sse.Events(b, 0) {
-		if err != nil {
-			if artel.KindOf(err) == artel.TooLarge {
-				return r.failures.Wrong(err.Error())
-			}
-			return err
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" {
+		if r.reason == "" {
+			return true, r.failures.Broken("the stream broke off: it ended without a finish reason")
 		}
-		events = true
-		data := strings.TrimSpace(e.Data)
-		if data == "[DONE]" {
-			if r.reason == "" {
-				return r.failures.Broken("the stream broke off: it ended without a finish reason")
-			}
-			return r.finish()
-		}
-		if data == "" {
-			continue // a keep-alive of some servers
-		}
-		var chunk Response
-		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
-			return r.failures.Broken("the stream has an event that is not valid JSON: " + err.Error())
-		}
-		if reported(chunk.Error) || e.Name == "error" {
-			return r.failures.Reported([]byte(data))
-		}
-		if err := r.take(chunk); err != nil {
-			return err
-		}
+		return true, r.finish()
 	}
-	if !events {
-		return r.failures.Broken("the answer is neither JSON nor an event stream")
+	var chunk Response
+	if err := r.failures.ReadEvent(data, &chunk); err != nil {
+		return true, err
 	}
-	return r.failures.Broken("the stream broke off")
-}
-
-// reported tells an error object from fields that are there but empty.
-func reported(raw json.RawMessage) bool {
-	switch string(bytes.TrimSpace(raw)) {
-	case "", "null", "{}", `""`, "false":
-		return false
+	if provider.Given(chunk.Error) || name == "error" {
+		return true, r.failures.Reported(data)
 	}
-	return true
+	return false, r.take(chunk)
 }
 
 // take interprets one chunk or whole answer. Of several choices the first
@@ -191,13 +118,13 @@ func (r *reader) delta(d *Delta) error {
 	}
 	if d.Content != nil {
 		if text := d.Content.String(); text != "" && !r.say(model.TextDelta(text)) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	if d.Refusal != nil && *d.Refusal != "" {
 		r.refused = true
 		if !r.say(model.TextDelta(*d.Refusal)) {
-			return errStopped
+			return provider.ErrStopped
 		}
 	}
 	for _, c := range d.ToolCalls {
@@ -237,7 +164,7 @@ func (r *reader) call(c ToolCall) {
 		have.Function.Name = c.Function.Name
 	}
 	have.Function.Arguments += c.Function.Arguments
-	if reported(c.ExtraContent) {
+	if provider.Given(c.ExtraContent) {
 		have.ExtraContent = c.ExtraContent
 	}
 }
@@ -255,7 +182,7 @@ func (r *reader) finish() error {
 		return r.failures.Broken("the service sent an empty answer")
 	}
 	if (r.thinking || len(r.details) > 0) && !r.reasoned() {
-		return errStopped
+		return provider.ErrStopped
 	}
 	for _, c := range r.calls {
 		if stop == model.StopLength && !json.Valid([]byte(c.Function.Arguments)) {
@@ -268,11 +195,11 @@ func (r *reader) finish() error {
 			c.ID = provider.NewCallID()
 		}
 		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
-		if reported(c.ExtraContent) {
+		if provider.Given(c.ExtraContent) {
 			call.Opaque, call.Service = c.ExtraContent, r.failures.Service.ID
 		}
 		if !r.yield(call, nil) {
-			return errStopped
+			return provider.ErrStopped
 		}
 		if stop == model.StopEnd {
 			stop = model.StopTools

@@ -174,7 +174,7 @@ func (r *reader) think(d *Delta) error {
 	}
 	r.said, r.thinking, r.field = true, true, field
 	if !r.yield(model.ReasoningDelta(text), nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }

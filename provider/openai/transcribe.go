@@ -92,7 +92,7 @@ func (p *Provider) form(r *model.Recording, extension string) (*provider.Body, s
 	if err := w.Close(); err != nil {
 		return nil, "", err
 	}
-	body := provider.NewBody(p.blobs)
+	body := provider.NewBody(p.with.Blobs)
 	_, _ = body.Write(around.Bytes()[:head])
 	body.WriteRaw(r.Media.Ref.Digest, r.Media.Size)
 	_, _ = body.Write(around.Bytes()[head:])

@@ -17,7 +17,7 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 	return provider.Uploader{
 		Takes: func(mediaType string, _ bool) bool { return mediaType == "application/pdf" },
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
-			return provider.UploadOpenAI(ctx, p.http, provider.Failures{Op: "openai.Upload", Service: s}, p.blobs, m, "user_data")
+			return provider.UploadOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "openai.Upload", Service: s}, p.with.Blobs, m, "user_data")
 		},
 	}
 }

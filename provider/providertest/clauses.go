@@ -46,6 +46,7 @@ func Clauses() []Clause {
 		{"empty answer", nonsense("text/event-stream", "")},
 		{"slow drip", drip},
 		{"huge line", hugeLine},
+		{"written", written},
 		{"forward", forward},
 		{"forward what is refused", forwardRefused},
 		{"media in a tool result", nativeMedia},

@@ -237,6 +237,15 @@ func forwards(header func(http.Header) http.Header, fail func(error) error) func
 	}
 }
 
+// forgetful writes requests without their instructions.
+type forgetful struct{ *openai.Provider }
+
+func (f forgetful) Write(r *model.Request) (model.Body, error) {
+	c := *r
+	c.Messages = c.Messages[1:]
+	return f.Provider.Write(&c)
+}
+
 // stateless drops opaque state.
 func stateless(d model.Delta) model.Delta {
 	switch d := d.(type) {
@@ -334,6 +343,7 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"empty answer":            fails(swallow),
 		"slow drip":               deltas(halved),
 		"huge line":               fails(swallow),
+		"written":                 func(p model.Provider) model.Provider { return forgetful{p.(*openai.Provider)} },
 		"forward":                 forwards(func(h http.Header) http.Header { return nil }, nil),
 		"forward what is refused": forwards(nil, swallow),
 

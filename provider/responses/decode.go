@@ -4,9 +4,7 @@ package responses
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -14,12 +12,10 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/sse"
 )
 
 const (
-	maxAnswer = 64 << 20 // of an answer that is not streamed, in bytes
-	maxState  = 16 << 20 // of the calls and the opaque state of one answer, in bytes
+	maxState = 16 << 20 // of the calls and the opaque state of one answer, in bytes
 )
 
 // reader turns an answer into deltas. Items are told when they are done; the
@@ -44,8 +40,6 @@ type progress struct {
 	name, id  string // of a call, as it was announced
 }
 
-var errStopped = errors.New("the caller has stopped reading") // never leaves the package
-
 // event is what the reader knows of an event of the stream.
 type event struct {
 	Type         string    `json:"type"`
@@ -57,106 +51,39 @@ type event struct {
 	Response     *Response `json:"response"`
 }
 
-// read yields the deltas of body and a Finish. It returns errStopped when the
-// caller wants no more, an [*artel.Error], or the error of body.
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	r.items = map[string]*progress{}
-	b := bufio.NewReader(body)
-	first, err := firstByte(b)
-	if errors.Is(err, io.EOF) {
-		return r.failures.Broken("the service sent an empty answer")
-	}
-	if err != nil {
-		return err
-	}
-	switch first {
-	case '{', '[':
-		// Servers that cannot stream answer at once.
-		return r.whole(b)
-	case '<':
-		return r.failures.Wrong("the answer is a web page, not the API's; check the base URL")
-	}
-	return r.stream(b)
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
-// firstByte returns the first byte that is no white space or BOM, unread.
-func firstByte(b *bufio.Reader) (byte, error) {
-	for {
-		c, err := b.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		switch c {
-		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
-			continue
-		}
-		return c, b.UnreadByte()
-	}
-}
-
-func (r *reader) whole(b io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(b, maxAnswer+1))
-	if err != nil {
-		return err
-	}
-	if len(data) > maxAnswer {
-		return r.failures.Wrong("the answer is larger than 64 MiB")
-	}
+func (r *reader) whole(b *bufio.Reader) error {
 	var resp Response
-	if err := json.Unmarshal(data, &resp); err != nil {
-		return r.failures.Broken("the answer is not valid JSON: " + err.Error())
-	}
-	if reported(resp.Error) {
+	data, err := r.failures.ReadWhole(b, &resp)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(resp.Error):
 		return r.failures.Reported(data)
-	}
-	if resp.Object != "response" && resp.Output == nil {
+	case resp.Object != "response" && resp.Output == nil:
 		return r.failures.Broken("the answer is no response")
 	}
 	return r.finish(&resp)
 }
 
-func (r *reader) stream(b io.Reader) error {
-	events := false
-	for e, err := range sse.Events(b, 0) {
-		if err != nil {
-			if artel.KindOf(err) == artel.TooLarge {
-				return r.failures.Wrong(err.Error())
-			}
-			return err
-		}
-		events = true
-		data := strings.TrimSpace(e.Data)
-		if data == "" {
-			continue // a keep-alive of some servers
-		}
-		if data == "[DONE]" {
-			break // of servers that end as Chat Completions do; it is too early here
-		}
-		var ev event
-		if err := json.Unmarshal([]byte(data), &ev); err != nil {
-			return r.failures.Broken("the stream has an event that is not valid JSON: " + err.Error())
-		}
-		if ev.Type == "" {
-			ev.Type = e.Name
-		}
-		done, err := r.take(ev, []byte(data))
-		if done || err != nil {
-			return err
-		}
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" { // of servers that end as Chat Completions do; it is too early here
+		return true, r.failures.Broken("the stream broke off")
 	}
-	if !events {
-		return r.failures.Broken("the answer is neither JSON nor an event stream")
+	var ev event
+	if err := r.failures.ReadEvent(data, &ev); err != nil {
+		return true, err
 	}
-	return r.failures.Broken("the stream broke off")
-}
-
-// reported tells an error object from fields that are there but empty.
-func reported(raw json.RawMessage) bool {
-	switch string(bytes.TrimSpace(raw)) {
-	case "", "null", "{}", `""`, "false":
-		return false
+	if ev.Type == "" {
+		ev.Type = name
 	}
-	return true
+	return r.take(ev, data)
 }
 
 // take interprets one event, and reports whether it was the last.
@@ -165,7 +92,7 @@ func (r *reader) take(e event, data []byte) (done bool, err error) {
 	case "error":
 		return false, r.failures.Reported(data)
 	case "response.failed":
-		if e.Response != nil && reported(e.Response.Error) {
+		if e.Response != nil && provider.Given(e.Response.Error) {
 			return false, r.failures.Reported([]byte(`{"error":` + string(e.Response.Error) + `}`))
 		}
 		return false, r.failures.Broken("the service ended the answer with an error")
@@ -288,7 +215,7 @@ func (r *reader) thought(p *progress, kind, s string) error {
 func (r *reader) say(d model.Delta) error {
 	r.said = true
 	if !r.yield(d, nil) {
-		return errStopped
+		return provider.ErrStopped
 	}
 	return nil
 }
@@ -417,7 +344,7 @@ func customArguments(input *string, streamed string) json.RawMessage {
 func (r *reader) finish(resp *Response) error {
 	switch resp.Status {
 	case "failed", "cancelled":
-		if reported(resp.Error) {
+		if provider.Given(resp.Error) {
 			return r.failures.Reported([]byte(`{"error":` + string(resp.Error) + `}`))
 		}
 		return r.failures.Broken("the service ended the answer with the status " + resp.Status)

@@ -23,7 +23,7 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 			if strings.HasPrefix(m.MediaType, "image/") {
 				purpose = "vision"
 			}
-			return provider.UploadOpenAI(ctx, p.http, provider.Failures{Op: "responses.Upload", Service: s}, p.blobs, m, purpose)
+			return provider.UploadOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "responses.Upload", Service: s}, p.with.Blobs, m, purpose)
 		},
 	}
 }

@@ -184,6 +184,11 @@ func (x *exchange) read(ctx context.Context) error {
 			return invalid("The request names more than one model.")
 		}
 	}
+	if h.model == "" {
+		f := invalid("you must provide a model parameter")
+		f.param = "model"
+		return f
+	}
 	x.head = h
 	x.entry.Model, x.entry.Stream = artel.Shorten(h.model, 200), h.stream
 	return nil

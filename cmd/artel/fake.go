@@ -21,6 +21,7 @@ import (
 
 func fakeCommand() *cobra.Command {
 	var addr, key, scenario string
+	var models []string
 	var echo bool
 	cmd := &cobra.Command{
 		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: " + strings.Join(fakeDialects(), ", ") + ")",
@@ -38,7 +39,10 @@ probe" are seen.`,
 			if err := loopbackOnly(addr); err != nil {
 				return err
 			}
-			o := fake.Options{Key: key, Models: api.models}
+			if len(models) == 0 {
+				models = api.models
+			}
+			o := fake.Options{Key: key, Models: models}
 			if !echo {
 				var play demo.Options
 				if scenario != "" {
@@ -51,12 +55,13 @@ probe" are seen.`,
 				o.Blobs, o.Responder = blobs, fake.Sees(blobs, demo.New(blobs, play).Generate)
 			}
 			return listenAndServe(cmd.Context(), addr, api.serve(o), func(url string) {
-				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake "+args[0]+" on "+url+api.base)
+				fmt.Fprintln(cmd.OutOrStdout(), "artel: fake "+args[0]+" with "+strings.Join(models, ", ")+" on "+url+api.base)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&addr, "addr", "127.0.0.1:7421", "address to listen on; port 0 picks one")
+	flags.StringSliceVar(&models, "models", nil, "the models that it has; others it does not know (default one of its own for each generation)")
 	flags.StringVar(&key, "key", "", "the key that requests must carry; empty: any")
 	flags.StringVar(&scenario, "scenario", "", "let the demo behind it play this scenario file")
 	flags.BoolVar(&echo, "echo", false, "answer with what arrived instead of the demo")

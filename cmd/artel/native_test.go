@@ -22,12 +22,12 @@ import (
 func TestNativeKeysWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	upstream, err := launch(dir, bareEnvironment(dir), "fake", "anthropic", "--addr", "127.0.0.1:0", "--key", "sk-vendor-secret")
+	upstream, err := launch(dir, bareEnvironment(dir), "fake", "anthropic", "--addr", "127.0.0.1:0", "--key", "sk-vendor-secret", "--models", "mine-1,mine-2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(upstream.kill)
-	env := with(bareEnvironment(dir), "ANTHROPIC_BASE_URL="+upstream.url, "ANTHROPIC_API_KEY=sk-vendor-secret", "ANTHROPIC_MODEL=fake-1")
+	env := with(bareEnvironment(dir), "ANTHROPIC_BASE_URL="+upstream.url, "ANTHROPIC_API_KEY=sk-vendor-secret", "ANTHROPIC_MODEL=mine-1")
 	p := serving(t, dir, env)
 
 	var services httpapi.List[httpapi.ServiceView]
@@ -38,7 +38,7 @@ func TestNativeKeysWorkAtOnce(t *testing.T) {
 		}
 	}
 	s := services.Items[0]
-	if s.ID != "anthropic" || s.Model != "fake-1" || !s.Default || !s.Callable || s.Dialect != "anthropic" || s.Sources["input"] != model.FromEndpoint {
+	if s.ID != "anthropic" || s.Model != "mine-1" || !s.Default || !s.Callable || s.Dialect != "anthropic" || s.Sources["input"] != model.FromEndpoint {
 		t.Errorf("the first service is %+v", s)
 	}
 	if diff := cmp.Diff([]artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, s.Input); diff != "" {

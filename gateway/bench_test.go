@@ -247,8 +247,10 @@ func (b *bench) did() []string {
 }
 
 // picture is a PNG of some size, other for each n.
-func picture(side int, n uint8) []byte {
-	img := image.NewGray(image.Rect(0, 0, side, side))
+func picture(side int, n uint8) []byte { return pictureOf(side, side, n) }
+
+func pictureOf(width, height int, n uint8) []byte {
+	img := image.NewGray(image.Rect(0, 0, width, height))
 	noise := uint32(n)
 	for i := range img.Pix {
 		noise = noise*1664525 + 1013904223

@@ -92,8 +92,12 @@ func TestLogBounds(t *testing.T) {
 	for range rounds {
 		for range 8 {
 			wg.Go(func() {
-				for range each / 8 {
-					l.Add(t.Context(), app.GatewayEntry{Status: 200, Changes: make([]app.GatewayChange, 201)})
+				for i := range each / 8 {
+					changes := 1
+					if i > each/8-20 {
+						changes = 201 // more than are kept
+					}
+					l.Add(t.Context(), app.GatewayEntry{Status: 200, Changes: make([]app.GatewayChange, changes)})
 				}
 			})
 		}

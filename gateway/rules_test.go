@@ -692,7 +692,7 @@ func (e endless) Read(p []byte) (int, error) {
 func TestManyPictures(t *testing.T) {
 	b := newBench(t)
 	b.upstream = says(`{"type":"message","content":[],"usage":{"input_tokens":1,"output_tokens":1}}`)
-	large := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + encoded(picture(2100, 1)) + `"}}`
+	large := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + encoded(pictureOf(2100, 20, 1)) + `"}}`
 	small := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + encoded(picture(8, 1)) + `"}}`
 	for _, count := range []int{19, 20} {
 		in := `{"model":"messages","max_tokens":5,"messages":[{"role":"user","content":[` + strings.Repeat(small+",", count) + large + `]}]}`

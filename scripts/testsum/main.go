@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testsum reads the output of "go test -json" and prints what a person
-// needs: the output of what failed, the time of each package, and one line
+// needs: the output of what failed, the time of each package and of the tests
+// that took longest, and one line
 //
 //	N passed, N failed
 //
@@ -13,10 +14,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +51,7 @@ type run struct {
 	passed, failed int
 	output         map[string][]string // by package, or package and test
 	failedIn       map[string]bool     // packages with a failed test
+	slow           []event             // tests that passed, and not soon
 }
 
 // summarize reads events from r until its end and reports whether all is well.
@@ -70,9 +74,19 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 	if s.passed+s.failed == 0 {
 		fmt.Fprintln(w, "nothing was tested")
 	}
+	slices.SortStableFunc(s.slow, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range s.slow[:min(len(s.slow), slowest)] {
+		fmt.Fprintf(w, "slow  %7.2fs  %s %s\n", e.Elapsed, e.Package, e.Test)
+	}
 	fmt.Fprintf(w, "%d passed, %d failed\n", s.passed, s.failed)
 	return s.failed == 0 && s.passed > 0, nil
 }
+
+// Of the tests that took this many seconds or more, this many are named.
+const (
+	slowly  = 5
+	slowest = 20
+)
 
 func (s *run) take(e event) {
 	key := e.Package
@@ -89,6 +103,9 @@ func (s *run) take(e event) {
 			fmt.Fprintf(s.out, "ok    %7.2fs  %s\n", e.Elapsed, e.Package)
 		} else if top(e.Test) {
 			s.passed++
+			if e.Elapsed >= slowly {
+				s.slow = append(s.slow, e)
+			}
 		}
 		delete(s.output, key)
 	case "skip":

@@ -30,6 +30,16 @@ func TestSummarize(t *testing.T) {
 			want: "ok       1.50s  a\n2 passed, 0 failed\n",
 		},
 		{
+			name: "slow ones", ok: true,
+			in: []string{
+				`{"Action":"pass","Package":"a","Test":"TestX","Elapsed":5}`,
+				`{"Action":"pass","Package":"a","Test":"TestY/sub","Elapsed":9}`,
+				`{"Action":"pass","Package":"a","Test":"TestY","Elapsed":9.5}`,
+				`{"Action":"pass","Package":"a","Test":"TestZ","Elapsed":4.9}`,
+			},
+			want: "slow     9.50s  a TestY\nslow     5.00s  a TestX\n3 passed, 0 failed\n",
+		},
+		{
 			name: "a failed test",
 			in: []string{
 				`{"Action":"pass","Package":"a","Test":"TestX"}`,

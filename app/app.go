@@ -98,6 +98,7 @@ type App struct {
 	Pipeline      *Pipeline
 	Profiles      *Profiles
 	Contexts      *Contexts
+	Rules         *Rules
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -127,6 +128,7 @@ func New(c Config) (*App, error) {
 		Pipeline:   &Pipeline{core: k},
 		Profiles:   &Profiles{k},
 		Contexts:   &Contexts{k},
+		Rules:      &Rules{k},
 	}, nil
 }
 

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // A bench is an app and what it was made of.
 type bench struct {
 	*app.App
-	t      *testing.T
+	t      testing.TB
 	config app.Config
 	log    *lockedBuffer
 	spool  string
@@ -70,7 +70,7 @@ func (p provide) Generate(ctx context.Context, r *model.Request) iter.Seq2[model
 
 // newBench makes an app in memory whose only service is played by p; nil is
 // the demo's own script. Each change may alter the configuration.
-func newBench(t *testing.T, p model.Provider, changes ...func(*app.Config)) *bench {
+func newBench(t testing.TB, p model.Provider, changes ...func(*app.Config)) *bench {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
 	if err != nil {

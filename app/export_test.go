@@ -19,7 +19,7 @@ import (
 )
 
 // exported writes an export and returns its bytes.
-func exported(t *testing.T, ctx context.Context, e app.Exported, err error) string {
+func exported(t testing.TB, ctx context.Context, e app.Exported, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
@@ -31,38 +32,78 @@ type Preview struct {
 // stored of it but what is made of its attachments on this machine, and no
 // service is asked for anything. What [Runs.Send] would refuse is refused; but
 // an empty message, and one beside an active run, can be looked at.
-func (rs *Runs) Preview(ctx context.Context, c artel.ConversationID, in Input) (Preview, error) {
-	if err := in.check(rs.now()); err != nil && !in.empty() {
-		return Preview{}, err
+//
+// files are those that somebody has chosen and not yet sent. Of one that is
+// longer than its Head only that is known, so it is among Pending. An empty c
+// is a conversation that would begin with the message.
+func (rs *Runs) Preview(ctx context.Context, c artel.ConversationID, in Input, files ...Candidate) (Preview, error) {
+	p, _, err := rs.preview(ctx, c, in, 0, files)
+	return p, err
+}
+
+// glanced is how many messages [Runs.Glance] reads first; each time that they
+// do not fill the window, it reads so many times as many, and in the end all.
+const glanced, glancedMore, glancedMost = 500, 4, 8000
+
+// Glance is [Runs.Preview] for somebody who is typing: of a long conversation
+// it reads only the end that surely fills the window, so that it costs about the
+// same at any length. It is never Exact, and of what is dropped it names what it
+// has read.
+func (rs *Runs) Glance(ctx context.Context, c artel.ConversationID, in Input, files ...Candidate) (Preview, error) {
+	for limit := glanced; ; limit *= glancedMore {
+		if limit > glancedMost {
+			limit = 0
+		}
+		p, oldest, err := rs.preview(ctx, c, in, limit, files)
+		if p.Exact = false; err != nil || oldest == "" || p.Tokens.Budget > 0 && slices.Contains(p.Tokens.Dropped, string(oldest)) {
+			return p, err
+		}
+		if p.Tokens.Budget == 0 {
+			limit = glancedMost
+		}
 	}
-	exact := true
+}
+
+// preview makes a preview of the last limit messages; 0: of all. oldest is the
+// first of them where there may be others before it.
+func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out Preview, oldest artel.MessageID, err error) {
+	if err := in.check(rs.now()); err != nil && !in.empty() {
+		return out, "", err
+	}
+	if len(files)+len(in.Attachments) > maxAttachments {
+		return out, "", artel.Errorf(artel.TooLarge, "app.Runs.Preview", "files", "a message takes at most %d", maxAttachments)
+	}
+	exact := len(files) == 0
 	text, err := scrub.Text(ctx, in.Text, func(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
 		exact = false // it becomes an artifact, and gets its name, when it is sent
 		return (&found{core: rs.core}).keep(ctx, r, h)
 	})
 	if err != nil {
-		return Preview{}, err
+		return out, "", err
 	}
 	in.Text = text
-	p, err := rs.previewing(ctx, c, in)
+	p, chosen, err := rs.previewing(ctx, c, in, limit, files)
 	if err != nil {
-		return Preview{}, err
+		return out, "", err
 	}
 	built, failed := rs.engine.Preview(ctx, p)
 	if failed != nil && ctx.Err() != nil {
-		return Preview{}, failed
+		return out, "", failed
 	}
 	call := newCall(p.Agent.Name, built, failed)
-	out := Preview{ContextFacts: call.facts, Record: built.Record, Exact: exact && failed == nil}
+	out = Preview{ContextFacts: call.facts, Record: built.Record, Exact: exact && failed == nil}
 	for _, d := range built.Record.Decisions {
-		if d.Pending {
+		if d.Pending || chosen.partly(d.Ref) {
 			out.Exact, out.Pending = false, append(out.Pending, d.AttachmentRoute)
 		}
 	}
 	if failed == nil {
 		out.Blocks = previewBlocks(built)
 	}
-	return out, nil
+	if limit > 0 && len(p.History) >= limit {
+		oldest = p.History[0].ID
+	}
+	return out, oldest, nil
 }
 
 func previewBlocks(b agent.Built) []Block {
@@ -77,42 +118,55 @@ func previewBlocks(b agent.Built) []Block {
 	return out
 }
 
-// previewID is the id of a message that is not there yet.
-const previewID artel.MessageID = "msg_preview"
+// PreviewID is the id that the message of a preview has.
+const PreviewID artel.MessageID = "msg_preview"
 
 // previewing is the input of the run that a message would start.
-func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input) (out agent.Input, err error) {
+func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out agent.Input, chosen *chosenFiles, err error) {
 	x := execution{Runs: rs, owner: ownerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
 	if x.clock.Now.IsZero() {
 		x.clock.Now = rs.now()
 	}
 	err = rs.view(ctx, func(tx store.Tx) error {
-		conversation, err := tx.Conversations.Get(c)
-		if err != nil {
-			return err
+		var conversation artel.Conversation
+		var history []artel.Message
+		if c != "" {
+			if conversation, err = tx.Conversations.Get(c); err != nil {
+				return err
+			}
 		}
 		parent, m, err := x.drafted(tx, conversation, in)
 		if err != nil {
 			return err
 		}
-		history, err := tx.Messages.Path(c, parent, 0)
-		if err != nil {
+		if parent != "" {
+			if history, err = tx.Messages.Path(c, parent, limit); err != nil {
+				return err
+			}
+		}
+		if chosen, err = rs.choosing(ctx, tx, c, files); err != nil {
 			return err
 		}
+		m.Parts = append(m.Parts, chosen.parts...)
 		if x.built, err = x.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
-		if err := x.takeVariables(tx, history); err != nil {
-			return err
+		if c != "" {
+			if err := x.takeVariables(tx, history); err != nil {
+				return err
+			}
 		}
 		x.built.At, x.built.Renditions = parent, rs.renditions.Kept()
+		if len(files) > 0 || c == "" {
+			chosen.Sources, x.built.Sources = x.built.Sources, chosen
+		}
 		if len(m.Parts) > 0 {
 			history = append(history, m)
 		}
 		out = agent.Input{Run: x.run, Agent: x.agent, Service: x.service, History: history, Context: x.built}
 		return nil
 	})
-	return out, err
+	return out, chosen, err
 }
 
 // drafted fills in who answers, and returns the message as it would be stored.
@@ -124,7 +178,7 @@ func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent
 		return "", m, err
 	}
 	// It has no conversation, as no artifact belongs to it yet.
-	m = artel.Message{ID: previewID, Parent: parent, Role: artel.RoleUser}
+	m = artel.Message{ID: PreviewID, Parent: parent, Role: artel.RoleUser}
 	if in.Text != "" {
 		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
 	}

@@ -133,7 +133,7 @@ func (s Staged) Version(author string, now time.Time) artel.Version {
 func keptID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactID, error) {
 	used := func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(conv, id) }
 	if s.Filename != "" {
-		return freeID(s.Filename, used)
+		return FreeID(s.Filename, used)
 	}
 	stem := string(s.Info.Kind)
 	switch s.Info.Kind {

@@ -105,7 +105,7 @@ func (c *Collection) AddTx(tx store.Tx, conv artel.ConversationID, staged []Stag
 }
 
 func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel.Artifact, error) {
-	id, err := freeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(conv, id) })
+	id, err := FreeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(conv, id) })
 	if err != nil {
 		return artel.Artifact{}, err
 	}
@@ -134,8 +134,8 @@ func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel
 // in code points.
 const maxUploadID = 56
 
-// freeID makes an id from a filename and numbers it until it is not used.
-func freeID(filename string, used func(artel.ArtifactID) (bool, error)) (artel.ArtifactID, error) {
+// FreeID makes an id from a filename and numbers it until it is not used.
+func FreeID(filename string, used func(artel.ArtifactID) (bool, error)) (artel.ArtifactID, error) {
 	stem, ext := uploadName(filename)
 	id := artel.ArtifactID(stem + ext)
 	for n := 1; ; n++ {

@@ -274,7 +274,7 @@ func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, 
 		v.Filename, v.Provenance = place.Filename, w.cfg.Source
 		name := cmp.Or(place.Filename, string(place.Artifact))
 		if id == "" {
-			id, err = freeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
+			id, err = FreeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
 			if err != nil {
 				return err
 			}
@@ -310,7 +310,7 @@ func (w *Workspace) Add(ctx context.Context, id artel.ArtifactID, title string, 
 func (w *Workspace) add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
 	if id == "" {
 		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
-			id, err = freeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
+			id, err = FreeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
 			return err
 		})
 		if err != nil {

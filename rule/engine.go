@@ -91,6 +91,8 @@ type Set struct {
 	engine   *Engine
 	rules    []placed
 	problems []Problem
+	refused  map[Where]string // what is wrong with those that are not in rules
+	all      []placed         // those that are refused among them
 }
 
 // Compile reads the rules of layers, which are in the order deployment, agent,
@@ -110,9 +112,14 @@ func (e *Engine) Compile(layers ...Config) *Set {
 			if i >= MaxRules {
 				break
 			}
+			if s.refused == nil {
+				s.refused = make(map[Where]string)
+			}
+			s.refused[r.where] = err.Error()
+			s.all = append(s.all, r)
 			continue
 		}
-		s.rules = append(s.rules, r)
+		s.rules, s.all = append(s.rules, r), append(s.all, r)
 	}
 	return s
 }

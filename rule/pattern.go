@@ -194,6 +194,7 @@ type replacement struct {
 	*pattern
 	template []piece
 	trim     []string
+	note     func(begin, end int) // is told of each match, in bytes of the text; nil: nobody
 }
 
 // errTooLong says that a rule makes too much of a text.
@@ -228,6 +229,9 @@ func (r *replacement) applyLinear(text string) (string, int, error) {
 	for _, m := range matches {
 		b.WriteString(text[at:m[0]])
 		at = m[1]
+		if r.note != nil {
+			r.note(m[0], m[1])
+		}
 		for _, p := range r.template {
 			from, to := 0, 0
 			switch p.kind {
@@ -294,6 +298,10 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 		in = r.units(text)
 	}
 	var out []rune
+	var places []int
+	if r.note != nil {
+		places = r.places(in)
+	}
 	n, at, next := 0, 0, 0
 	var failed error
 	err = re.FindRunesMatches(in, 0, func(v regexp2.MatchView) bool {
@@ -302,6 +310,9 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 			return false
 		}
 		n++
+		if r.note != nil {
+			r.note(places[begin], places[begin+size])
+		}
 		out = append(out, in[at:begin]...)
 		at = begin + size
 		if next = at; size == 0 {
@@ -367,6 +378,27 @@ func (p *pattern) units(text string) []rune {
 		}
 	}
 	return s
+}
+
+// places are where in a text its units begin, in bytes, and where the last one
+// ends. The second half of a character begins where the character ends.
+func (p *pattern) places(in []rune) []int {
+	out := make([]int, len(in)+1)
+	at := 0
+	for i, c := range in {
+		out[i] = at
+		if p.moved && c > apart {
+			c -= apart
+		}
+		switch {
+		case !utf16.IsSurrogate(c):
+			at += utf8.RuneLen(c)
+		case c < 0xDC00: // the first half
+			at += utf8.UTFMax
+		}
+	}
+	out[len(in)] = at
+	return out
 }
 
 // joined is the text of code points, or of UTF-16 units.

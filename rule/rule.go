@@ -136,10 +136,18 @@ func ParseConfig(raw []byte) (Config, error) {
 	return c, nil
 }
 
+// Where is the place of a rule in its layers.
+type Where struct {
+	Layer  int // of those that are compiled, from 0
+	Preset int // of the layer's presets; -1: its rules beside them
+	Rule   int // of the preset
+}
+
 // placed is a rule with what its order depends on.
 type placed struct {
 	Rule
-	name string
+	name  string
+	where Where
 }
 
 // arrange returns the enabled rules of the layers in the order in which they
@@ -148,13 +156,14 @@ type placed struct {
 func arrange(layers []Config) []placed {
 	type preset struct {
 		Preset
-		where string
+		name  string
+		where Where
 	}
 	var presets []preset
-	for _, c := range layers {
-		presets = append(presets, preset{Preset{Rules: c.Rules}, "rules"})
+	for n, c := range layers {
+		presets = append(presets, preset{Preset{Rules: c.Rules}, "rules", Where{n, -1, 0}})
 		for i, p := range c.Presets {
-			presets = append(presets, preset{p, fmt.Sprintf("presets[%d].rules", i)})
+			presets = append(presets, preset{p, fmt.Sprintf("presets[%d].rules", i), Where{n, i, 0}})
 		}
 	}
 	presets = slices.DeleteFunc(presets, func(p preset) bool { return p.Enabled != nil && !*p.Enabled })
@@ -166,7 +175,8 @@ func arrange(layers []Config) []placed {
 		var rules []placed
 		for i, r := range p.Rules {
 			if r.Enabled == nil || *r.Enabled {
-				rules = append(rules, placed{r, cmp.Or(r.ID, fmt.Sprintf("%s[%d]", p.where, i))})
+				where := Where{p.where.Layer, p.where.Preset, i}
+				rules = append(rules, placed{r, cmp.Or(r.ID, fmt.Sprintf("%s[%d]", p.name, i)), where})
 			}
 		}
 		slices.SortStableFunc(rules, func(a, b placed) int { return cmp.Compare(a.Order, b.Order) })

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/artelhq/artel"
+)
+
+// MaxMatches is how many matches a [Traced] rule tells the places of.
+const MaxMatches = 1_000
+
+// A Traced rule is what one rule has made of a text.
+type Traced struct {
+	Named
+	Where Where
+
+	Passed       Passed // why the rule was not for the text; "": it was
+	Backtracking bool   // the pattern ran on the engine that can be too slow
+	Took         time.Duration
+	Count        int      // matches
+	Matches      [][2]int // their places in Before, in bytes; at most [MaxMatches]
+	Before       string
+	After        string
+	Problem      string // why the rule is left out; "": it is not
+}
+
+// Passed is why a rule is not for a text.
+type Passed string
+
+// The reasons.
+const (
+	PassedStage Passed = "stage"
+	PassedRole  Passed = "role"
+	PassedDepth Passed = "depth"
+)
+
+// Trace runs the rules of a stage over one text as [Set.Apply] does, with the
+// same patterns, limits and macros, and tells what each of them made of it, in
+// the order in which they run. Rules that are disabled are not among them. The
+// error is that of ctx.
+func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) ([]Traced, error) {
+	p := &pass{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	out := make([]Traced, len(s.all))
+	places := make([]int, len(s.all)) // in bound
+	for i, r := range s.all {         // macros are expanded before any rule runs
+		out[i] = Traced{Named: Named{r.name, r.Rule}, Where: r.where, Problem: s.refused[r.where]}
+		places[i] = -1
+		if !r.at(stage) {
+			out[i].Passed = PassedStage
+		} else if out[i].Problem == "" {
+			b, err := p.bindOne(r)
+			if err != nil {
+				out[i].Problem = err.Error()
+				continue
+			}
+			places[i] = len(p.bound)
+			p.bound = append(p.bound, b)
+		}
+	}
+	text := t.Text
+	for i := range out {
+		x := &out[i]
+		x.Before, x.After = text, text
+		switch {
+		case x.Passed != "" || places[i] < 0:
+			continue
+		case len(x.Rule.Roles) > 0 && !slices.Contains(x.Rule.Roles, t.Role):
+			x.Passed = PassedRole
+			continue
+		case t.Depth >= 0 && !x.Rule.Depth.holds(t.Depth):
+			x.Passed = PassedDepth
+			continue
+		}
+		b := &p.bound[places[i]]
+		x.Backtracking = b.linear == nil || !b.linear.takes(text)
+		b.note = func(begin, end int) {
+			if len(x.Matches) < MaxMatches {
+				x.Matches = append(x.Matches, [2]int{begin, end})
+			}
+		}
+		begin := p.engine.now()
+		next, n, err := p.apply(ctx, places[i], text)
+		x.Took = p.engine.now().Sub(begin)
+		if ctx.Err() != nil {
+			return nil, artel.Errorf(artel.Canceled, "rule.Trace", "", "%w", context.Cause(ctx))
+		}
+		if err != nil {
+			x.Problem, x.Matches = err.Error(), nil
+			continue
+		}
+		x.Count = n
+		if n > 0 {
+			x.After, text = next, next
+		}
+	}
+	return out, nil
+}
+
+// An Explanation says how a pattern is read.
+type Explanation struct {
+	Pattern, Flags string
+	Backtracking   bool // it runs on the engine that can be too slow
+	Groups         int
+	Later          bool // its macros are expanded first, so that nothing can be said before
+}
+
+// Explain says how a rule will be read, or as an error of kind Invalid why it
+// cannot be used. It asks as [Engine.Compile] does.
+func (e *Engine) Explain(r Rule) (Explanation, error) {
+	var x Explanation
+	err := r.check()
+	if err == nil {
+		x.Pattern, x.Flags = r.source(r.Find)
+		if x.Later = r.Expand == ExpandRaw || r.Expand == ExpandEscaped; x.Later {
+			_, err = parseFlags(x.Flags)
+		} else {
+			wanted, named := groupsIn(r.Replace)
+			var p *pattern
+			if p, err = e.compile(x.Pattern, x.Flags, wanted, named); err == nil {
+				x.Backtracking, x.Groups = p.linear == nil, p.groups
+			}
+		}
+	}
+	if err != nil {
+		return x, artel.Errorf(artel.Invalid, "rule.Explain", artel.Shorten(r.ID, 80), "%w", err)
+	}
+	return x, nil
+}

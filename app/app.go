@@ -206,6 +206,7 @@ type core struct {
 	rules      *rule.Engine
 	contexts   *pipeline.Registry
 	web        *http.Client
+	held       Held
 	shown      tool.Shown
 	maxText    int // bytes of the text of an artifact
 	context    Context
@@ -217,10 +218,13 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, web: c.Web, reload: c.Reload, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()
+	}
+	if k.held == nil {
+		k.held = nobody{}
 	}
 	clock := c.Options.Now
 	if clock == nil {

@@ -43,7 +43,27 @@ type FileOptions struct {
 	// Shown is how much of a tool's result events and models are shown; the
 	// whole of a longer one is kept as an artifact.
 	Shown tool.Shown
+
+	// Held knows which bytes model services hold; nil: none do.
+	Held Held
 }
+
+// Held knows which bytes model services hold, and has them deleted there.
+type Held interface {
+	// Drop says that bytes were deleted here. It does not wait for anybody.
+	Drop(digests ...artel.Digest)
+	// Digests are those of all bytes that services hold.
+	Digests() []artel.Digest
+}
+
+// nobody holds anything.
+type nobody struct{}
+
+// Drop implements [Held].
+func (nobody) Drop(...artel.Digest) {}
+
+// Digests implements [Held].
+func (nobody) Digests() []artel.Digest { return nil }
 
 // A File is some bytes and what a face needs to serve them. The caller closes
 // Content.

@@ -83,10 +83,26 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 	report.Report, err = sweep.Run(ctx, st.store, st.blobs, now.Add(-o.Grace), sweep.Options{
 		DryRun: o.DryRun, Pace: o.Pace, Digests: named, Tell: st.tell,
 	})
+	if err == nil && !o.DryRun {
+		err = st.release(ctx)
+	}
 	if err == nil && st.retention >= 0 {
 		err = st.expire(ctx, now.Add(-st.retention), &report)
 	}
 	return report, err
+}
+
+// release has services delete the bytes that are not here any more.
+func (st *Storage) release(ctx context.Context) error {
+	for _, d := range st.held.Digests() {
+		switch _, err := st.blobs.Stat(ctx, d); {
+		case artel.KindOf(err) == artel.NotFound:
+			st.held.Drop(d)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // expire removes the results of tools that nothing names. It comes after the

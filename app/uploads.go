@@ -101,14 +101,20 @@ func (g *Gateway) Files(ctx context.Context, key GatewayKey, after string, oldes
 }
 
 // Forget removes a file of the program with the key. Its bytes go with the
-// garbage when nothing else refers to them.
+// garbage when nothing else refers to them; model services that hold them are
+// told at once.
 func (g *Gateway) Forget(ctx context.Context, id string, key GatewayKey) error {
-	return g.store.Update(ctx, ownerOf(ctx), func(tx store.Tx) error {
-		if _, err := heldFile(tx, id, key, g.now()); err != nil {
+	var f GatewayFile
+	err := g.store.Update(ctx, ownerOf(ctx), func(tx store.Tx) (err error) {
+		if f, err = heldFile(tx, id, key, g.now()); err != nil {
 			return err
 		}
 		return tx.Files.Delete(id, g.now())
 	})
+	if err == nil {
+		g.held.Drop(f.Digest)
+	}
+	return err
 }
 
 // Open returns the bytes of a file, which the caller closes.

@@ -128,9 +128,25 @@ func (as *Artifacts) Rename(ctx context.Context, p ArtifactAt, title string) (ar
 	})
 }
 
-// Delete makes an artifact disappear from its branch; its versions stay.
+// Delete makes an artifact disappear from its branch; its versions stay. What
+// model services hold of them is deleted there, and goes up anew where another
+// branch still sends it.
 func (as *Artifacts) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
-	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
+	a, err := as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
+	if err != nil {
+		return a, err
+	}
+	versions, err := as.History(ctx, p.Conversation, p.ID, artifact.Visible)
+	if err != nil { // it is deleted; what services hold ends there by itself
+		as.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
+		return a, nil
+	}
+	digests := make([]artel.Digest, len(versions))
+	for i, v := range versions {
+		digests[i] = v.Digest
+	}
+	as.held.Drop(digests...)
+	return a, nil
 }
 
 // Restore makes a version that is as an older one was; 0 is what a deleted

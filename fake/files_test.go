@@ -358,3 +358,33 @@ func TestFilesRefuse(t *testing.T) {
 		t.Errorf("an upload to Gemini that was not begun: %d", status)
 	}
 }
+
+// TestDropFiles deletes files at services, as they want it said.
+func TestDropFiles(t *testing.T) {
+	t.Parallel()
+	for dialect, a := range accounts(t) {
+		t.Run(string(dialect), func(t *testing.T) {
+			t.Parallel()
+			p := a.make(a.held())
+			if err := a.ask(t, p, says(a.document(t, a.takes, 1<<20, 'a'))); err != nil {
+				t.Fatal(err)
+			}
+			var rows []struct{ Name string }
+			if err := json.Unmarshal(a.saved, &rows); err != nil || len(rows) != 1 {
+				t.Fatal(string(a.saved), err)
+			}
+			drop := p.(provider.Dropper).Drop
+			if err := drop(t.Context(), a.service, rows[0].Name); err != nil {
+				t.Fatal(err)
+			}
+			err := drop(t.Context(), a.service, rows[0].Name)
+			if c, ok := errors.AsType[*model.CallError](err); err != nil && !(ok && c.Status == http.StatusNotFound) {
+				t.Errorf("deleted twice: %v, want nothing or the service's 404", err)
+			}
+			if err := a.ask(t, p, says(a.document(t, a.takes, 1<<20, 'a'))); err != nil {
+				t.Fatal(err)
+			}
+			a.want(t, "after it is gone there", tally{uploads: 2, named: 2, refused: a.tally().refused})
+		})
+	}
+}

@@ -80,6 +80,7 @@ type setup struct {
 	shown    int
 	caller   model.CallerOptions
 	blobs    blob.Store
+	held     bool // services hold files
 }
 
 func newBench(t *testing.T, setups ...setup) *bench {
@@ -120,11 +121,15 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	b.registry = model.NewRegistry(services, "chat")
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
+	var held *provider.Held
+	if s.held {
+		held = provider.NewHeld(provider.HeldOptions{})
+	}
 	providers := map[model.Dialect]model.Provider{
-		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs}),
-		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: b.blobs}),
-		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: b.blobs}),
-		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: b.blobs}),
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs, Held: held}),
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: b.blobs, Held: held}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: b.blobs, Held: held}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: b.blobs, Held: held}),
 		model.Demo:            b,
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -42,6 +43,9 @@ type exchange struct {
 	fetched bool // addresses in it were replaced by what they lead to
 	told    bool // the answer has begun
 	cut     bool // and cannot be brought to its end
+
+	heldMu sync.Mutex
+	held   []Change // media that went by a service's name for them, of the last call
 }
 
 func (s *server) begin(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
@@ -65,6 +69,9 @@ func (x *exchange) finish(err error) {
 			x.fail(f)
 		}
 	}
+	x.heldMu.Lock()
+	x.entry.Changes = append(x.entry.Changes, x.held...)
+	x.heldMu.Unlock()
 	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
 	x.o.Tell(x.r.Context(), x.entry)
 	if x.cut {
@@ -232,6 +239,7 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 			}
 		}
 		x.entry.Changes = append(x.entry.Changes[:before:before], p.changes...)
+		x.forgetHeld()
 		err = p.send()
 		if err == nil {
 			if marks := again.Learned(s); len(marks) > 0 {

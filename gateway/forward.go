@@ -31,16 +31,38 @@ func (x *exchange) prepare(ctx context.Context, f provider.Forwarder, s model.Se
 	if len(x.head.models) > 0 {
 		text = named(text, s)
 	}
-	body := x.lifting.Body([]byte(text), x.passage.Blobs())
-	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, f, s, body) }}, nil
+	out := outgoing{forwarder: f, request: p.request, text: text}
+	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, s, out) }}, nil
+}
+
+// An outgoing request is sent on as its text says it.
+type outgoing struct {
+	forwarder provider.Forwarder
+	request   *model.Request // its media
+	text      string
+}
+
+// send makes one call. Media that the service holds go by their names there.
+func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http.Response, error) {
+	send := func(r *model.Request) (*http.Response, error) {
+		body := x.lifting.Body([]byte(x.withNames(o.text, r)), x.passage.Blobs())
+		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.onward())
+	}
+	h, ok := o.forwarder.(provider.Holder)
+	if !ok {
+		return send(o.request)
+	}
+	r := *o.request
+	r.OnHeld = x.noteHeld(&r)
+	return h.Hold(ctx, &r, send)
 }
 
 // forward sends a request on and passes the answer back.
-func (x *exchange) forward(ctx context.Context, f provider.Forwarder, s model.Service, body *provider.Body) error {
+func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) error {
 	caller := x.app.Caller()
 	var a *answer
 	leave, tries, err := caller.Try(ctx, s, func() (err error) {
-		a, err = x.open(ctx, f, s, body, caller.Silence(s))
+		a, err = x.open(ctx, s, o, caller.Silence(s))
 		return err
 	})
 	x.entry.Tries += tries
@@ -75,10 +97,10 @@ func (a *answer) close() {
 const wholeLimit = 1 << 20
 
 // open makes one call, and reads as much of the answer as shows that it is one.
-func (x *exchange) open(ctx context.Context, f provider.Forwarder, s model.Service, body *provider.Body, silence time.Duration) (*answer, error) {
+func (x *exchange) open(ctx context.Context, s model.Service, o outgoing, silence time.Duration) (*answer, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	a := &answer{failures: provider.Failures{Op: "gateway.Forward", Service: s}, quiet: newQuiet(silence, cancel)}
-	resp, err := f.Forward(call, s, body, x.head.stream, x.onward())
+	resp, err := x.send(call, s, o)
 	if err != nil {
 		err = a.quiet.blame(ctx, a.failures, err)
 		a.quiet.stop()

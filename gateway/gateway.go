@@ -64,6 +64,7 @@ const (
 	DidCarry   = "carried"  // media of a tool's result went into a message after it
 	DidMove    = "moved"    // a tool's result went to the others of its group
 	DidKeep    = "kept"     // a file got an id
+	DidName    = "named"    // media went by the name that the service has for them, and not again
 )
 
 type server struct {

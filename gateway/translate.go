@@ -28,6 +28,7 @@ func (x *exchange) translate(ctx context.Context, s model.Service, refused map[a
 	}
 	r := x.call.neutral()
 	r.Service = s
+	r.OnHeld = x.noteHeld(r)
 	x.passage.Recall(ctx, r)
 	changes, err := x.settle(ctx, r, refused)
 	if err != nil {

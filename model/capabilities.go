@@ -47,6 +47,16 @@ const (
 	ByFileID Transport = "file_id" // uploaded before, under an id of the endpoint's
 )
 
+// Sends reports whether an operator has stated that media may travel by a way.
+// What others say of ByURL and ByFileID is what an endpoint could do: it leaves
+// copies with others, which nobody else decides.
+func (c Capabilities) Sends(by Transport) bool {
+	if by == ByBytes {
+		return c.Transport.Value == nil || slices.Contains(c.Transport.Value, ByBytes)
+	}
+	return c.Transport.Source == FromOperator && slices.Contains(c.Transport.Value, by)
+}
+
 // Transports returns all transports.
 func Transports() []Transport { return []Transport{ByBytes, ByURL, ByFileID} }
 

@@ -67,6 +67,9 @@ type Request struct {
 	// Held are the media that the service holds by names of its own, which stand
 	// in the request instead of their bytes; nil: none. Providers fill it.
 	Held map[artel.Digest]string
+	// OnHeld is told of the media that are sent by such names, before each call
+	// that does so; nil: nobody is.
+	OnHeld func(map[artel.Digest]string)
 }
 
 // A ToolChoice says which tools an answer may or must call. The zero value

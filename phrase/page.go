@@ -448,6 +448,7 @@ const (
 	PageDidResolved    Key = "page.did_resolved"
 	PageDidFetched     Key = "page.did_fetched"
 	PageDidCarried     Key = "page.did_carried"
+	PageDidNamed       Key = "page.did_named"
 	PageDidMoved       Key = "page.did_moved"
 	PageDidRepaired    Key = "page.did_repaired"
 	PageDidScrubbed    Key = "page.did_scrubbed"

@@ -30,6 +30,14 @@ type Forwarder interface {
 	Forward(ctx context.Context, service model.Service, body *Body, stream bool, header http.Header) (*http.Response, error)
 }
 
+// A Holder can name the files that its service holds in requests that are
+// written elsewhere. Every wing's provider is one.
+type Holder interface {
+	// Hold calls send with r, in whose Held the media of its messages are that the
+	// service holds, as [Held.Send] does.
+	Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error)
+}
+
 // ForwardHeader returns the fields of h that may go on to a service: all but
 // credentials, those of the one connection, and those that the body and the
 // client decide. It is never nil, and the caller's own.

@@ -64,6 +64,8 @@ type Held struct {
 	files   map[heldKey]heldFile
 	flights map[heldKey]chan struct{} // closed when the upload has ended
 	resting map[string]time.Time      // accounts, until when
+	dropped map[string]heldRow        // files that are to be deleted, by account and name
+	wake    chan struct{}             // has an element where files were dropped
 	saving  sync.Mutex
 }
 
@@ -83,6 +85,7 @@ type heldFile struct {
 type heldRow struct {
 	heldKey
 	heldFile
+	Dropped bool `json:"dropped,omitempty"` // it is to be deleted there
 }
 
 // NewHeld returns the record that o begins with.
@@ -90,6 +93,7 @@ func NewHeld(o HeldOptions) *Held {
 	h := &Held{
 		save: o.Save, log: o.Log, now: o.Now,
 		files: map[heldKey]heldFile{}, flights: map[heldKey]chan struct{}{}, resting: map[string]time.Time{},
+		dropped: map[string]heldRow{}, wake: make(chan struct{}, 1),
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -105,7 +109,11 @@ func NewHeld(o HeldOptions) *Held {
 		}
 	}
 	for _, r := range rows {
-		if usableName(r.Name) {
+		switch {
+		case !usableName(r.Name):
+		case r.Dropped:
+			h.drop(r)
+		default:
 			h.files[r.heldKey] = r.heldFile
 		}
 	}
@@ -127,8 +135,7 @@ type Uploader struct {
 // know one of them, they go up anew and send is called a second time. Media
 // that cannot be uploaded stay inside the request.
 func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	by := r.Service.Capabilities.Transport
-	if h == nil || by.Source != model.FromOperator || !slices.Contains(by.Value, model.ByFileID) {
+	if h == nil || !r.Service.Capabilities.Sends(model.ByFileID) {
 		return send(r)
 	}
 	account := accountOf(r.Service)
@@ -139,6 +146,9 @@ func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send fun
 		}
 		with := *r
 		with.Held = named
+		if r.OnHeld != nil {
+			r.OnHeld(named)
+		}
 		resp, err := send(&with)
 		if healed || !h.forget(err, keys, named) {
 			return resp, err
@@ -229,6 +239,7 @@ func (h *Held) upload(ctx context.Context, key heldKey, m artel.Media, up Upload
 		switch {
 		case ok:
 			h.files[key] = f
+			delete(h.dropped, key.Account+" "+f.Name) // a service may give a name twice
 		case err != nil && ctx.Err() == nil && artel.CodeOf(err) != CodeMediaUnreadable:
 			h.resting[key.Account] = h.now().Add(heldRest)
 		}
@@ -295,7 +306,7 @@ func (h *Held) keep() {
 	maps.DeleteFunc(h.files, func(_ heldKey, f heldFile) bool { return !now.Before(f.Until) })
 	rows := make([]heldRow, 0, len(h.files))
 	for key, f := range h.files {
-		rows = append(rows, heldRow{key, f})
+		rows = append(rows, heldRow{heldKey: key, heldFile: f})
 	}
 	slices.SortFunc(rows, func(a, b heldRow) int {
 		return cmp.Or(b.Until.Compare(a.Until), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Account, b.Account), cmp.Compare(a.MediaType, b.MediaType))
@@ -303,8 +314,13 @@ func (h *Held) keep() {
 	for _, r := range rows[min(len(rows), heldMost):] {
 		delete(h.files, r.heldKey)
 	}
+	rows = rows[:min(len(rows), heldMost)]
+	maps.DeleteFunc(h.dropped, func(_ string, r heldRow) bool { return !now.Before(r.Until) })
+	for _, name := range slices.Sorted(maps.Keys(h.dropped)) {
+		rows = append(rows, h.dropped[name])
+	}
 	h.mu.Unlock()
-	data, err := json.Marshal(rows[:min(len(rows), heldMost)])
+	data, err := json.Marshal(rows)
 	if err == nil {
 		err = h.save(data)
 	}

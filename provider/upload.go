@@ -11,6 +11,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -98,6 +99,15 @@ func UploadOpenAI(ctx context.Context, client *http.Client, f Failures, blobs bl
 	}
 	err = ReadUpload(ctx, f, resp, &file)
 	return file.ID, until, err
+}
+
+// DropOpenAI deletes a file of OpenAI's Files API.
+func DropOpenAI(ctx context.Context, client *http.Client, f Failures, name string) error {
+	h := http.Header{}
+	if key := f.Service.APIKey.Reveal(); key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return DeleteFile(ctx, client, f, strings.TrimSuffix(f.Service.BaseURL, "/")+"/files/"+url.PathEscape(name), h)
 }
 
 // ReadUpload reads what the service says of a file, and closes the answer.

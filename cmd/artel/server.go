@@ -44,7 +44,8 @@ type server struct {
 	config   config
 	http     *http.Client // to model services
 	log      *slog.Logger
-	close    []func() error // in the order in which they were opened
+	reap     func(context.Context) // deletes at services what was deleted here, until the context ends
+	close    []func() error        // in the order in which they were opened
 }
 
 // serverOptions are what serve and demo differ in.
@@ -95,13 +96,15 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.http = modelClient()
 	s.nameModels(ctx)
-	providers := wings(s.http, blobs, openHeld(o.data, s.log))
+	held := openHeld(o.data, s.log)
+	providers := wings(s.http, blobs, held)
+	s.reap = func(ctx context.Context) { held.Reap(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Providers: providers,
 		Reload: s.reload, Gateway: door,
 		Files: app.FileOptions{
-			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone,
+			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
@@ -171,6 +174,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		wg.Go(func() { s.condense(background, keep) })
 	}
 	wg.Go(func() { s.keepServices(background) })
+	wg.Go(func() { s.reap(background) })
 	gone := make(chan error, 1)
 	wg.Go(func() { gone <- s.watchData(background) })
 	failed := make(chan error, 1)

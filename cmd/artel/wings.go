@@ -19,6 +19,17 @@ func spoken() []model.Dialect {
 	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Anthropic, model.Gemini, model.Demo}
 }
 
+// droppers are the providers that delete files which services hold.
+func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.Dropper {
+	out := map[model.Dialect]provider.Dropper{}
+	for d, p := range providers {
+		if dropper, ok := p.(provider.Dropper); ok {
+			out[d] = dropper
+		}
+	}
+	return out
+}
+
 // wings are the providers of the dialects that go over the network. With a nil
 // held, media go inside requests.
 func wings(client *http.Client, blobs blob.Store, held *provider.Held) map[model.Dialect]model.Provider {

@@ -30,6 +30,8 @@ var (
 	_ model.Provider     = (*Provider)(nil)
 	_ model.Writer       = (*Provider)(nil)
 	_ provider.Forwarder = (*Provider)(nil)
+	_ provider.Holder    = (*Provider)(nil)
+	_ provider.Dropper   = (*Provider)(nil)
 )
 
 // maxPauses is how often an answer that the service paused is gone on with.

@@ -5,6 +5,7 @@ package anthropic
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -41,4 +42,18 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 			return file.ID, until, err
 		},
 	}
+}
+
+// Hold implements [provider.Holder].
+func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+}
+
+// Drop implements [provider.Dropper].
+func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+	h := http.Header{VersionHeader: {Version}}
+	if key := s.APIKey.Reveal(); key != "" {
+		h.Set("X-Api-Key", key)
+	}
+	return provider.DeleteFile(ctx, p.with.HTTP(), provider.Failures{Op: "anthropic.Drop", Service: s}, endpoint(s.BaseURL)+"/files/"+url.PathEscape(name), h)
 }

@@ -29,6 +29,8 @@ var (
 	_ model.Provider     = (*Provider)(nil)
 	_ model.Writer       = (*Provider)(nil)
 	_ provider.Forwarder = (*Provider)(nil)
+	_ provider.Holder    = (*Provider)(nil)
+	_ provider.Dropper   = (*Provider)(nil)
 )
 
 // Generate implements [model.Provider].

@@ -4,8 +4,10 @@ package gemini
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -149,4 +151,23 @@ func uploadAddress(base string) string {
 	base = model.GeminiBase(base)
 	i := strings.LastIndexByte(base, '/')
 	return base[:i] + "/upload" + base[i:] + "/files"
+}
+
+// Hold implements [provider.Holder].
+func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+}
+
+// Drop implements [provider.Dropper].
+func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+	f := provider.Failures{Op: "gemini.Drop", Service: s}
+	file := "files/" + path.Base(name) // the record has its address
+	if !fileName().MatchString(file) {
+		return f.Refuse(artel.Invalid, "the service gave a file no usable name")
+	}
+	err := provider.DeleteFile(ctx, p.with.HTTP(), f, model.GeminiBase(s.BaseURL)+"/"+file, p.fileHeader(s, http.Header{}))
+	if c, ok := errors.AsType[*model.CallError](err); ok && c.Status == http.StatusForbidden && strings.Contains(c.Message, "may not exist") {
+		return nil // what is not there looks to the API as what is another's
+	}
+	return err
 }

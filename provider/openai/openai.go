@@ -27,6 +27,8 @@ var (
 	_ model.Writer       = (*Provider)(nil)
 	_ model.Transcriber  = (*Provider)(nil)
 	_ provider.Forwarder = (*Provider)(nil)
+	_ provider.Holder    = (*Provider)(nil)
+	_ provider.Dropper   = (*Provider)(nil)
 )
 
 // Generate implements [model.Provider].

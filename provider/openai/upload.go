@@ -4,6 +4,7 @@ package openai
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -20,4 +21,14 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 			return provider.UploadOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "openai.Upload", Service: s}, p.with.Blobs, m, "user_data")
 		},
 	}
+}
+
+// Hold implements [provider.Holder].
+func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+}
+
+// Drop implements [provider.Dropper].
+func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+	return provider.DropOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "openai.Drop", Service: s}, name)
 }

@@ -4,6 +4,7 @@ package responses
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -26,4 +27,14 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 			return provider.UploadOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "responses.Upload", Service: s}, p.with.Blobs, m, purpose)
 		},
 	}
+}
+
+// Hold implements [provider.Holder].
+func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+}
+
+// Drop implements [provider.Dropper].
+func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+	return provider.DropOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "responses.Drop", Service: s}, name)
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// holdings are bytes that services hold.
+type holdings struct{ held, dropped []artel.Digest }
+
+// Drop implements [app.Held].
+func (h *holdings) Drop(ds ...artel.Digest) { h.dropped = append(h.dropped, ds...) }
+
+// Digests implements [app.Held].
+func (h *holdings) Digests() []artel.Digest { return h.held }
+
+// TestHeldElsewhere: what is deleted here is not left with services, whether it
+// was an artifact, a file of a program, or garbage.
+func TestHeldElsewhere(t *testing.T) {
+	held := &holdings{}
+	b := newBench(t, nil, func(c *app.Config) { c.Files.Held = held })
+	ctx, c := t.Context(), b.conversation()
+	staged, err := b.Artifacts.Stage(ctx, c, app.Upload{Body: strings.NewReader("one"), Filename: "a.bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := b.Artifacts.Add(ctx, c, []app.Staged{staged})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Artifacts.Delete(ctx, app.ArtifactAt{Conversation: c, ID: added[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(held.dropped, staged.Digest) {
+		t.Errorf("of a deleted artifact were dropped %v, want %s", held.dropped, staged.Digest)
+	}
+
+	held.dropped = nil
+	file, err := b.Gateway.Stage(ctx, strings.NewReader("two"), "b.bin", "")
+	if err == nil {
+		file, err = b.Gateway.Keep(ctx, file, app.GatewayKey{}, time.Hour)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Gateway.Forget(ctx, file.ID, app.GatewayKey{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []artel.Digest{file.Digest}; !cmp.Equal(held.dropped, want) {
+		t.Errorf("of a deleted file were dropped %v, want %v", held.dropped, want)
+	}
+
+	held.dropped = nil
+	gone := artel.NewDigest([32]byte{7})
+	held.held = []artel.Digest{gone, staged.Digest}
+	for _, dry := range []bool{true, false} {
+		if _, err := b.Storage.Collect(ctx, app.CollectOptions{Grace: app.DefaultGrace, DryRun: dry}); err != nil {
+			t.Fatal(err)
+		}
+		if dry && held.dropped != nil {
+			t.Errorf("a dry run dropped %v", held.dropped)
+		}
+	}
+	if want := []artel.Digest{gone}; !cmp.Equal(held.dropped, want) {
+		t.Errorf("with the garbage were dropped %v, want %v", held.dropped, want)
+	}
+}

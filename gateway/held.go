@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// withNames returns the text of a request with the names of r.Held in the place
+// of the bytes that they stand for.
+func (x *exchange) withNames(text string, r *model.Request) string {
+	if len(r.Held) == 0 {
+		return text
+	}
+	types := map[artel.Digest]artel.Media{}
+	for _, m := range sent(r) {
+		types[m.Ref.Digest] = m
+	}
+	var edits []edit
+	for _, m := range x.d.scan(text).media {
+		found, ok := x.lifting.Find(m.value)
+		name := r.Held[found.Digest]
+		if !ok || name == "" || m.result >= 0 && x.d.name() == model.Gemini {
+			continue // results of Gemini's functions hold bytes alone
+		}
+		if part, ok := x.d.named(m.part.of(text), types[found.Digest], name); ok {
+			edits = append(edits, edit{m.part, part})
+		}
+	}
+	return apply(text, edits)
+}
+
+// sent are the media of a request, in their order.
+func sent(r *model.Request) []artel.Media {
+	var out []artel.Media
+	for _, message := range r.Messages {
+		for _, part := range message.Parts {
+			switch p := part.(type) {
+			case artel.Media:
+				out = append(out, p)
+			case artel.ToolResult:
+				for _, part := range p.Parts {
+					if m, ok := part.(artel.Media); ok {
+						out = append(out, m)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// noteHeld returns what notes which media of r go by their names.
+func (x *exchange) noteHeld(r *model.Request) func(map[artel.Digest]string) {
+	return func(held map[artel.Digest]string) {
+		var all []Change
+		seen := map[artel.Digest]bool{}
+		for _, m := range sent(r) {
+			if held[m.Ref.Digest] == "" || seen[m.Ref.Digest] {
+				continue
+			}
+			seen[m.Ref.Digest] = true
+			all = append(all, Change{Did: DidName, Ref: m.Ref, MediaType: m.MediaType, Service: r.Service.ID})
+		}
+		x.heldMu.Lock()
+		x.held = all
+		x.heldMu.Unlock()
+	}
+}
+
+func (x *exchange) forgetHeld() {
+	x.heldMu.Lock()
+	x.held = nil
+	x.heldMu.Unlock()
+}
+
+// remade returns a JSON object with other members: with returns what stands in
+// the place of one, key and value, "" for none; false leaves it as it is.
+func remade(object string, with func(key string, value gjson.Result) (string, bool)) string {
+	var out []string
+	gjson.Parse(object).ForEach(func(key, value gjson.Result) bool {
+		member, ok := with(key.String(), value)
+		if !ok {
+			member = key.Raw + ":" + value.Raw
+		}
+		if member != "" {
+			out = append(out, member)
+		}
+		return true
+	})
+	return "{" + strings.Join(out, ",") + "}"
+}
+
+// named implements [parts]. Chat Completions names PDF alone.
+func (chat) named(part string, _ artel.Media, name string) (string, bool) {
+	done := false
+	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+		if key != "file" {
+			return "", false
+		}
+		done = true
+		return `"file":{"file_id":` + quote(name) + `}`, true
+	})
+	return out, done
+}
+
+// named implements [parts].
+func (items) named(part string, _ artel.Media, name string) (string, bool) {
+	done := false
+	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+		switch key {
+		case "image_url", "file_data":
+			done = true
+			return `"file_id":` + quote(name), true
+		case "filename":
+			return "", true // a file has one already
+		}
+		return "", false
+	})
+	return out, done
+}
+
+// named implements [parts].
+func (messages) named(part string, _ artel.Media, name string) (string, bool) {
+	done := false
+	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+		if key != "source" {
+			return "", false
+		}
+		done = true
+		return `"source":{"type":"file","file_id":` + quote(name) + `}`, true
+	})
+	return out, done
+}
+
+// named implements [parts].
+func (generateContent) named(part string, m artel.Media, name string) (string, bool) {
+	done := false
+	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+		if key != "inlineData" && key != "inline_data" {
+			return "", false
+		}
+		done = true
+		return `"fileData":{"mimeType":` + quote(m.MediaType) + `,"fileUri":` + quote(name) + `}`, true
+	})
+	return out, done
+}

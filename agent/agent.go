@@ -242,6 +242,7 @@ func (r *run) build(ctx context.Context, again *model.Relenting) (Built, error) 
 		}
 		in.Now = r.in.Agent.Time(clock)
 		in.Refused = r.isRefused
+		in.Bare = r.yield != nil && r.in.Record == nil
 		result, err := r.pipeline.Build(ctx, in)
 		built := Built{result, in.Service, clock, in.Seed}
 		if err != nil || again.Changes(built.Request) {

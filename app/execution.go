@@ -86,7 +86,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 }
 
 func (x *execution) input(history []artel.Message) agent.Input {
-	return agent.Input{
+	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
 		Context: x.built, Learn: x.learn, Record: x.record,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
@@ -95,6 +95,10 @@ func (x *execution) input(history []artel.Message) agent.Input {
 			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 		}), x.onWire(x.service)),
 	}
+	if x.unrecorded {
+		in.Record = nil
+	}
+	return in
 }
 
 // A Clock is what makes two builds of one draft the same: the time, and the
@@ -153,6 +157,11 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 			Run: x.run.ID, Agent: x.run.Agent, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
+	case artel.AgentStarted:
+		if !x.unrecorded { // it goes with the record of the first call, which comes next
+			x.begun = append(x.begun, p)
+			return nil
+		}
 	case artel.MessageCompleted:
 		x.run.Reply = p.Message.ID
 		if !slices.ContainsFunc(p.Message.Parts, isCall) {
@@ -170,7 +179,7 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.write(tx, p); err != nil {
+		if err := x.write(tx, append(slices.Clip(x.begun), p)...); err != nil {
 			return err
 		}
 		return tx.Runs.Update(x.run) // what it took so far is known also after a crash
@@ -178,6 +187,7 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	if err != nil {
 		return err
 	}
+	x.begun = nil
 	if _, ok := p.(artel.MessageCompleted); ok {
 		x.log.Bell().Hush(x.run.Conversation)
 	}
@@ -293,7 +303,7 @@ func (x *execution) end(tx store.Tx) error {
 		return nil
 	}
 	finished := artel.RunFinished{State: x.run.State, Reply: x.run.Reply, Error: x.run.Error, Usage: x.run.Usage}
-	if err := x.write(tx, append(slices.Clip(x.held), finished)...); err != nil {
+	if err := x.write(tx, slices.Concat(x.begun, x.held, []artel.Payload{finished})...); err != nil {
 		return err
 	}
 	return tx.Runs.Update(x.run)

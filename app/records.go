@@ -135,9 +135,8 @@ func shorter(t pipeline.Tokens) pipeline.Tokens {
 	return t
 }
 
-// record keeps the context of a model call that is about to be made, in a
-// transaction of its own: it is there while the model answers, and after a
-// crash.
+// record keeps the context of a model call that is about to be made: it is
+// there while the model answers, and after a crash.
 func (x *execution) record(ctx context.Context, b agent.Built, failed error) error {
 	c := newCall(x.agent.Name, b, failed)
 	segments := make([]store.Segment, len(b.Segments))
@@ -147,6 +146,11 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if len(x.begun) > 0 {
+			if err := x.write(tx, x.begun...); err != nil {
+				return err
+			}
+		}
 		if err := x.compare(tx, c); err != nil {
 			return err
 		}
@@ -177,11 +181,16 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 		}
 		return nil
 	})
-	if err == nil {
-		x.call = c
-		x.latest.keep(c)
+	if err != nil {
+		return err
 	}
-	return err
+	x.call = c
+	x.latest.keep(c)
+	if len(x.begun) > 0 {
+		x.begun = nil
+		x.log.Bell().Ring(x.run.Conversation)
+	}
+	return nil
 }
 
 // mostLatest is how many calls are kept in memory, with what was sent.

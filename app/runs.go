@@ -433,5 +433,6 @@ type execution struct {
 	clock Clock           // of the first model call, and the seed of all
 	built pipeline.Input  // what its contexts are built from
 	call  *call           // the newest of its model calls; nil: none yet
+	begun []artel.Payload // that the agent has begun, written with the record of its first call
 	held  []artel.Payload // the reply and what follows it, written with the end
 }

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -79,18 +80,18 @@ func (h Head) line() []byte {
 
 // cook writes the canonical form of req, and says what it is made of. The
 // messages of d are those of req.
-func (d *Draft) cook(req *model.Request) (r Recipe, segments []Segment, hash string, err error) {
+func (d *Draft) cook(req *model.Request, belt *toolbelt) (r Recipe, segments []Segment, hash string, err error) {
 	h := sha256.New()
 	r.Head = headOf(req)
 	_, _ = h.Write(r.Head.line())
 	if len(req.Tools) > 0 {
-		tools, err := toolLines(req.Tools)
+		tools, err := belt.lines(req.Tools)
 		if err != nil {
 			return r, nil, "", err
 		}
-		_, _ = h.Write(tools)
-		r.Tools, r.ToolBytes = digestOf(tools), len(tools)
-		segments = append(segments, Segment{r.Tools, tools})
+		_, _ = h.Write(tools.Body)
+		r.Tools, r.ToolBytes = tools.Digest, len(tools.Body)
+		segments = append(segments, tools)
 	}
 	r.Messages = make([]Ingredient, len(d.Messages))
 	stored := newFinder(d.History)
@@ -166,6 +167,38 @@ func toolLines(tools []model.ToolSpec) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// A toolbelt remembers the segments of tools that were sent last, which are
+// nearly always those of the next request.
+type toolbelt struct {
+	mu   sync.Mutex
+	last [4]struct {
+		tools   []model.ToolSpec
+		segment Segment
+	}
+	next int
+}
+
+func (t *toolbelt) lines(tools []model.ToolSpec) (Segment, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.last {
+		if slices.EqualFunc(k.tools, tools, sameTool) {
+			return k.segment, nil
+		}
+	}
+	lines, err := toolLines(tools)
+	k := &t.last[t.next]
+	if k.tools, k.segment = slices.Clone(tools), (Segment{digestOf(lines), lines}); err != nil {
+		k.tools = nil
+	}
+	t.next = (t.next + 1) % len(t.last)
+	return k.segment, err
+}
+
+func sameTool(a, b model.ToolSpec) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+}
+
 // The first line of a message. A part knows the digest of its media alone, and
 // codecs name the artifact to the model.
 type firstLine struct {
@@ -210,7 +243,14 @@ func restore(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 // times faster than inside a list of parts.
 func encodeMessage(b *bytes.Buffer, m model.Message) error {
 	e := newEncoder(b)
-	err := e.Encode(firstLineOf(m))
+	var err error
+	if head := firstLineOf(m); len(head.Artifacts) == 0 && quotable(string(m.Role)) {
+		b.WriteString(`{"role":"`)
+		quote(b, string(m.Role))
+		b.WriteString("\"}\n")
+	} else {
+		err = e.Encode(head)
+	}
 	for _, p := range m.Parts {
 		if err != nil {
 			return err
@@ -236,23 +276,47 @@ func encodeMessage(b *bytes.Buffer, m model.Message) error {
 // quotable reports whether quote writes s as encoding/json does. That is so for
 // nearly all texts, and several times faster.
 func quotable(s string) bool {
+	plain := byte(0)
 	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' {
-			return false
-		}
+		plain |= kindOfByte(s[i])
+	}
+	switch {
+	case plain&strange != 0:
+		return false
+	case plain&wide == 0:
+		return true
 	}
 	return utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
 }
 
+// What a byte is to quote.
+const (
+	escaped = 1 << iota // it stands behind a backslash
+	wide                // a part of a character beyond ASCII
+	strange             // for encoding/json
+)
+
+func kindOfByte(c byte) byte {
+	switch {
+	case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
+		return escaped
+	case c < ' ':
+		return strange
+	case c >= utf8.RuneSelf:
+		return wide
+	}
+	return 0
+}
+
 // quote writes a quotable text with what has to be escaped in JSON.
 func quote(b *bytes.Buffer, s string) {
-	for {
-		i := strings.IndexAny(s, "\"\\\n\r\t")
-		if i < 0 {
-			b.WriteString(s)
-			return
+	from := 0
+	for i := range len(s) {
+		if kindOfByte(s[i])&escaped == 0 {
+			continue
 		}
-		b.WriteString(s[:i])
+		b.WriteString(s[from:i])
+		from = i + 1
 		b.WriteByte('\\')
 		switch c := s[i]; c {
 		case '\n':
@@ -264,8 +328,8 @@ func quote(b *bytes.Buffer, s string) {
 		default:
 			b.WriteByte(c)
 		}
-		s = s[i+1:]
 	}
+	b.WriteString(s[from:])
 }
 
 // Lines returns the canonical form of a message.

@@ -94,6 +94,7 @@ func BuiltIn() []Processor {
 // concurrent use; a build that has begun keeps the list that it began with.
 type Registry struct {
 	counter *token.Counter
+	tools   toolbelt
 
 	mu   sync.Mutex
 	list []Processor // by priority; replaced, never written into

@@ -38,17 +38,24 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	if _, err := t.row(op, string(c.Run), "SELECT coalesce(max(number), 0) + 1 FROM contexts WHERE owner = ? AND run = ?", []any{t.owner, c.Run}, &number); err != nil {
 		return 0, err
 	}
-	n, err := t.insert(op, string(c.Run), "INSERT INTO contexts (owner, conversation, run, number, created_at, summary, record, usage) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		t.owner, c.Conversation, c.Run, number, micros(c.CreatedAt), string(c.Summary), string(c.Record), usage)
+	n, err := t.insert(op, string(c.Run), "INSERT INTO contexts (owner, conversation, run, number, created_at, summary, usage) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		t.owner, c.Conversation, c.Run, number, micros(c.CreatedAt), string(c.Summary), usage)
 	if err != nil {
+		return 0, err
+	}
+	if _, err := t.change(op, string(c.Run), "INSERT INTO records (n, record) VALUES (?, ?)", n, string(c.Record)); err != nil {
 		return 0, err
 	}
 	for _, s := range segments {
 		if err := checkText(op, string(c.Run), string(s.Digest)); err != nil {
 			return 0, err
 		}
-		_, err := t.change(op, string(c.Run), `INSERT INTO segments (owner, conversation, digest, used, body) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT (owner, conversation, digest) DO UPDATE SET used = excluded.used`, t.owner, c.Conversation, s.Digest, n, notNull(s.Body))
+		_, err := t.change(op, string(c.Run), "INSERT OR IGNORE INTO segments (owner, conversation, digest, body) VALUES (?, ?, ?, ?)",
+			t.owner, c.Conversation, s.Digest, notNull(s.Body))
+		if err == nil {
+			_, err = t.change(op, string(c.Run), `INSERT INTO segment_uses (owner, conversation, digest, used) VALUES (?, ?, ?, ?)
+				ON CONFLICT (owner, conversation, digest) DO UPDATE SET used = excluded.used`, t.owner, c.Conversation, s.Digest, n)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -98,7 +105,7 @@ func (t contexts) Get(run artel.RunID, number int) (store.Context, error) {
 	const op = "store.Contexts.Get"
 	var c store.Context
 	found := false
-	err := t.rows(op, string(run), contextColumns+"record FROM contexts WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"),
+	err := t.rows(op, string(run), contextColumns+"(SELECT record FROM records r WHERE r.n = contexts.n) FROM contexts WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"),
 		[]any{t.owner, run, number}, func(rows *sql.Rows) (err error) {
 			found = true
 			c, err = scanContext(op, rows.Scan)
@@ -196,6 +203,7 @@ func (t contexts) Keep(c artel.ConversationID, newest int) error {
 	if err != nil || gone == 0 {
 		return err
 	}
-	_, err = t.change(op, string(c), "DELETE FROM segments WHERE owner = ? AND conversation = ? AND used < ?", t.owner, c, oldest)
+	_, err = t.change(op, string(c), `DELETE FROM segments WHERE owner = ?1 AND conversation = ?2 AND digest IN
+		(SELECT digest FROM segment_uses WHERE owner = ?1 AND conversation = ?2 AND used < ?3)`, t.owner, c, oldest)
 	return err
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+// cpu is how long this process has worked so far: on a machine that others use
+// too it says more than the clock.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// A run of one model call, whose model answers at once, on a database in a
+// file: with records of what is sent, and without. The two take turns, so that
+// they can be compared on a machine that others use too. Each run begins a
+// branch at the end of a history of so many messages of 400 characters.
+func BenchmarkRecords(b *testing.B) {
+	for _, n := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			with, without := newRunner(b, n), newRunner(b, n)
+			without.app.Unrecorded()
+			var cost [2]struct{ cpu, clock time.Duration }
+			for b.Loop() {
+				for i, r := range []*runner{with, without} {
+					c, began := cpu(), time.Now()
+					r.run(b)
+					cost[i].cpu += cpu() - c
+					cost[i].clock += time.Since(began)
+				}
+			}
+			millis := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(b.N) }
+			b.ReportMetric(millis(cost[0].cpu), "with-cpu-ms")
+			b.ReportMetric(millis(cost[1].cpu), "without-cpu-ms")
+			b.ReportMetric(millis(cost[0].clock), "with-ms")
+			b.ReportMetric(millis(cost[1].clock), "without-ms")
+		})
+	}
+}
+
+// A runner makes runs on one conversation.
+type runner struct {
+	app  *app.App
+	c    artel.ConversationID
+	leaf *artel.MessageID
+	seen artel.Seq
+}
+
+func newRunner(b *testing.B, messages int) *runner {
+	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "artel.db"), sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	instant := provide(func(_ context.Context, _ *model.Request, yield func(model.Delta, error) bool) {
+		_ = yield(model.TextDelta(strings.Repeat("Yes, that is so. ", 23)), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
+	})
+	service := model.DemoService()
+	service.Capabilities.ContextWindow.Value = 42_667 // a quarter is for the reply
+	r := new(runner)
+	r.app, err = app.New(app.Config{
+		Store: s, Blobs: blob.NewMemory(), Bell: event.NewBell(),
+		Services:  model.NewRegistry([]model.Service{service}, service.ID),
+		Providers: map[model.Dialect]model.Provider{model.Demo: instant},
+		Options:   app.Options{Log: slog.New(slog.DiscardHandler), SpoolDir: b.TempDir()},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = r.app.Close(context.Background()) })
+	c, err := r.app.Conversations.Create(b.Context(), app.NewConversation{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.c = c.ID
+	for range messages / 2 {
+		reply := r.run(b).Reply
+		r.leaf = &reply
+	}
+	return r
+}
+
+// run asks, and waits for the answer.
+func (r *runner) run(b *testing.B) artel.Run {
+	run, err := r.app.Runs.Send(b.Context(), r.c, app.Input{Parent: r.leaf, Text: fmt.Sprintf("%d: %s", b.N, strings.Repeat("Is that really so? ", 21))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for e, err := range r.app.Events.Follow(b.Context(), r.c, r.seen, 0) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r.seen = e.Seq; e.Type == artel.EventRunFinished && e.Run == run.ID {
+			break
+		}
+	}
+	if run, err = r.app.Runs.Find(b.Context(), run.ID); err != nil || run.State != artel.RunDone {
+		b.Fatal(run.State, err)
+	}
+	return run
+}

@@ -204,6 +204,12 @@ func firstDiff(tx store.Tx, before, after *call, p pipeline.Prefix) *FirstDiff {
 	}
 	f.Message, f.Origin, f.Stability = is.ID, is.Origin, is.Stability
 	f.Processors, f.Rules = blame(before.made.Record, after.made.Record, f.Cause, is.ID)
+	if f.Cause == CauseText {
+		if one, ok := authorOf(tx, before, after, is); ok {
+			f.Processors = []string{one}
+			f.Rules = rulesBy(before.made.Record, after.made.Record, one, is.ID, is.MergedFrom)
+		}
+	}
 	return f
 }
 

@@ -302,6 +302,11 @@ func loadCall(tx store.Tx, key ContextKey) (*call, error) {
 			want = append(want, m.Digest)
 		}
 	}
+	for _, s := range c.made.Processors {
+		for _, d := range s.Before {
+			want = append(want, d)
+		}
+	}
 	segments, err := tx.Contexts.Segments(row.Conversation, want)
 	for _, s := range segments {
 		c.lines[s.Digest] = s.Body

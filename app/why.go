@@ -19,7 +19,7 @@ import (
 type Why struct {
 	ContextKey
 	About    string       `json:"about"`
-	Seen     bool         `json:"seen"` // any of it was sent
+	Seen     bool         `json:"seen"` // any of it was sent; not so of a file that was only described
 	Findings []WhyFinding `json:"findings"`
 }
 
@@ -237,7 +237,7 @@ func (w *inquiry) attached(meant func(artel.AttachmentRoute) bool) bool {
 		f := WhyFinding{Code: WhyFile, Message: r.Message, Processor: pipeline.TranscriptionProcessor, Route: &r}
 		if r.Dropped {
 			f.Code, f.Processor = WhyDropped, pipeline.TokenLimiter
-		} else {
+		} else if r.Step != artel.StepDescribed {
 			w.out.Seen = true
 		}
 		w.find(f)

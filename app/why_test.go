@@ -10,6 +10,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
@@ -62,4 +63,23 @@ func TestWhy(t *testing.T) {
 		t.Fatalf("%+v", long.Error)
 	}
 	why(long, string(last.Message), app.WhyDropped, false)
+}
+
+// A file that was only described was not seen, and its finding says so.
+func TestDescribedIsNotSeen(t *testing.T) {
+	b := newBench(t, provide((&listener{}).generate), func(c *app.Config) {
+		s := model.DemoService()
+		s.Capabilities = model.TextOnly()
+		c.Services = model.NewRegistry([]model.Service{s}, s.ID)
+	})
+	c := b.conversation()
+	b.upload(c, "dot.gif", gif)
+	b.upload(c, "note.txt", "words")
+	run := b.ended(b.send(c, app.Input{Text: "See.", Attachments: []string{"dot.gif", "note.txt"}}))
+	for about, seen := range map[string]bool{"dot.gif": false, "note.txt": true} {
+		w, err := b.Contexts.Why(t.Context(), app.ContextKey{Run: run.ID, Number: 1}, about, phrase.English)
+		if err != nil || len(w.Findings) != 1 || w.Findings[0].Code != app.WhyFile || w.Seen != seen {
+			t.Errorf("%s: %+v, %v", about, w, err)
+		}
+	}
 }

@@ -78,6 +78,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	for _, p := range list[:last] {
 		var step Step
 		step, err = d.run(ctx, p)
+		d.follow(len(rec.Processors), step)
 		rec.Processors = append(rec.Processors, step)
 		if err != nil {
 			err = failed(p.ID, err)
@@ -102,6 +103,9 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	}
 	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req, &r.tools); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
+	}
+	if out.Segments, err = d.retrace(rec.Processors, out.Segments); err != nil {
+		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "keep the changes: %w", err)
 	}
 	return out, false, nil
 }

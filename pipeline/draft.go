@@ -212,6 +212,7 @@ type Draft struct {
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
 	before    []Message       // what the running processor was given
+	trail     []turned        // what processors have changed or taken out
 }
 
 // A Message is one entry of a draft. Its media are refs, never bytes.

@@ -18,15 +18,22 @@ type Record struct {
 
 // A Step is what one processor did.
 type Step struct {
-	ID           string       `json:"id"`
-	Settings     SettingLevel `json:"settings,omitempty"` // the level that configured it
-	Added        []string     `json:"added,omitempty"`    // ids of messages, in the order of the draft
-	Removed      []string     `json:"removed,omitempty"`
-	Changed      []string     `json:"changed,omitempty"`
-	TokensBefore int          `json:"tokens_before"` // of all messages, without tools
-	TokensAfter  int          `json:"tokens_after"`
-	Millis       float64      `json:"ms"`
-	Logs         []Log        `json:"logs,omitempty"`
+	ID       string       `json:"id"`
+	Settings SettingLevel `json:"settings,omitempty"` // the level that configured it
+	Added    []string     `json:"added,omitempty"`    // ids of messages, in the order of the draft
+	Removed  []string     `json:"removed,omitempty"`
+	Changed  []string     `json:"changed,omitempty"`
+
+	// Before has the digests of the segments of what the processor changed, or
+	// joined to others, as that was before it: each of a message's changes can
+	// be told from the others. What was as it is stored is not in it, nor is a
+	// message of which nothing is sent.
+	Before map[string]artel.Digest `json:"before,omitempty"`
+
+	TokensBefore int     `json:"tokens_before"` // of all messages, without tools
+	TokensAfter  int     `json:"tokens_after"`
+	Millis       float64 `json:"ms"`
+	Logs         []Log   `json:"logs,omitempty"`
 }
 
 // A Log is a note of a processor.

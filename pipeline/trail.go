@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// A turned message is one that a processor has changed or taken out, as it was
+// before.
+type turned struct {
+	step   int // place in the record
+	before Message
+}
+
+// follow notes what the messages were that a step has changed or taken out.
+// Parts are shared with the draft, never written into.
+func (d *Draft) follow(step int, s Step) {
+	if d.Bare || s.ID == SessionLoader || len(s.Changed)+len(s.Removed) == 0 {
+		return
+	}
+	ids := make(map[string]bool, len(s.Changed))
+	for _, id := range s.Changed {
+		ids[id] = true
+	}
+	if s.ID != TokenLimiter { // of what it takes out nothing is sent
+		for _, id := range s.Removed {
+			ids[id] = true
+		}
+	}
+	for _, m := range d.before {
+		if ids[m.ID] {
+			d.trail = append(d.trail, turned{step, m})
+			delete(ids, m.ID) // of messages that share an id, the first
+		}
+	}
+}
+
+// retrace writes the trail of what is sent into the steps, and adds the
+// segments that they name.
+func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
+	if len(d.trail) == 0 {
+		return segments, nil
+	}
+	sent := make(map[string]bool, len(d.Messages))
+	for i := range d.Messages {
+		sent[d.Messages[i].ID] = true
+		for _, id := range d.Messages[i].MergedFrom {
+			sent[id] = true
+		}
+	}
+	stored := newFinder(d.History)
+	known := make(map[artel.Digest]bool, len(segments))
+	for _, s := range segments {
+		known[s.Digest] = true
+	}
+	for _, t := range d.trail {
+		m := t.before
+		if !sent[m.ID] {
+			continue
+		}
+		if was, ok := stored.find(m); ok && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts) {
+			continue
+		}
+		var b bytes.Buffer
+		if err := encodeMessage(&b, model.Message{Role: m.Role, Parts: m.Parts}); err != nil {
+			return nil, err
+		}
+		digest := digestOf(b.Bytes())
+		if !known[digest] {
+			known[digest] = true
+			segments = append(segments, Segment{digest, b.Bytes()})
+		}
+		s := &steps[t.step]
+		if s.Before == nil {
+			s.Before = make(map[string]artel.Digest)
+		}
+		s.Before[m.ID] = digest
+	}
+	return segments, nil
+}
+
+// A State is what a message was at one point of a build, with its canonical
+// lines; nil of them is a message that was not there.
+type State struct {
+	Parts artel.Parts
+	Lines []byte
+}
+
+// A Pass is what one processor did to a message.
+type Pass struct {
+	Step   int // place in the record
+	Before State
+	After  State // nothing where the processor joined it to another message, and then that is looked at
+}
+
+// Passes returns what each processor that changed a message, or joined it to
+// another, made of it, in their order. A message that is not stored begins as
+// the processor that added it has left it. Errors are those of the pantry: of
+// kind NotFound where a piece is not kept any more.
+func (r Recipe) Passes(steps []Step, id string, p Pantry) ([]Pass, error) {
+	var out []Pass
+	for i, s := range steps {
+		changed, removed := slices.Contains(s.Changed, id), slices.Contains(s.Removed, id)
+		if s.ID == SessionLoader || !changed && !removed {
+			continue
+		}
+		before, err := r.before(s, id, p)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(out); n > 0 {
+			out[n-1].After = before
+		}
+		out = append(out, Pass{Step: i, Before: before})
+	}
+	if len(out) == 0 || slices.Contains(steps[out[len(out)-1].Step].Removed, id) {
+		return out, nil
+	}
+	for _, x := range r.Messages {
+		if x.ID == id {
+			m, lines, err := x.Message(r.Head.Service, p)
+			out[len(out)-1].After = State{m.Parts, lines}
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// before is what a message was that step s was given.
+func (r Recipe) before(s Step, id string, p Pantry) (State, error) {
+	x := Ingredient{ID: id, Stored: true}
+	if d, ok := s.Before[id]; ok {
+		x = Ingredient{ID: id, Digest: d}
+	} else {
+		was, err := p.Stored(artel.MessageID(id))
+		if err != nil {
+			return State{}, err
+		}
+		x.Role = was.Role
+	}
+	m, lines, err := x.Message(r.Head.Service, p)
+	return State{m.Parts, lines}, err
+}

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,8 +37,9 @@ var errStaleSettings = errors.New("somebody has changed it since it was read; re
 // A Level is the list of settings of one service or agent.
 type Level struct {
 	Settings []pipeline.Setting
-	Revision int  // 0: nobody has set it, Settings are those of the file
-	Set      bool // by a person
+	File     []pipeline.Setting // what the file says, which a reset brings back
+	Revision int                // 0: nobody has set it, Settings are those of the file
+	Set      bool               // by a person
 }
 
 // A Level's limits.
@@ -203,11 +203,17 @@ func (p *Pipeline) knownAgent(name artel.AgentName) (agent.Definition, error) {
 
 func (p *Pipeline) find(ctx context.Context, name string, file func() []pipeline.Setting) (l Level, err error) {
 	err = p.view(ctx, func(tx store.Tx) error {
-		l.Settings, l.Revision, err = stored[[]pipeline.Setting](tx, name)
+		l, err = findTx(tx, name, file())
 		return err
 	})
+	return l, err
+}
+
+func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err error) {
+	l.File = file
+	l.Settings, l.Revision, err = stored[[]pipeline.Setting](tx, name)
 	if l.Set = l.Revision > 0; !l.Set {
-		l.Settings = file()
+		l.Settings = file
 	}
 	return l, err
 }
@@ -247,9 +253,14 @@ type Order struct {
 // name stay where they are.
 func (p *Pipeline) Order(ctx context.Context) (o Order, err error) {
 	err = p.view(ctx, func(tx store.Tx) error {
-		o.IDs, o.Revision, err = stored[[]string](tx, orderSettings)
+		o, err = p.orderTx(tx)
 		return err
 	})
+	return o, err
+}
+
+func (p *Pipeline) orderTx(tx store.Tx) (o Order, err error) {
+	o.IDs, o.Revision, err = stored[[]string](tx, orderSettings)
 	if o.Revision == 0 {
 		o.IDs = p.context.Settings.Order
 	}
@@ -281,35 +292,6 @@ type ProcessorState struct {
 	pipeline.Processor
 	Deployment, Model, Agent *pipeline.Setting // nil: the level says nothing
 	Resolved                 pipeline.Resolved
-}
-
-// Processors returns the processors in the order in which they run for an
-// agent on a service. "" is the lead, and the service that the agent has.
-func (p *Pipeline) Processors(ctx context.Context, name artel.AgentName, id artel.ServiceID) (list []ProcessorState, d agent.Definition, s model.Service, err error) {
-	if d, err = p.agent(name); err != nil {
-		return nil, d, s, err
-	}
-	s = p.services.Default()
-	if id = cmp.Or(id, d.Service); id != "" {
-		if s, err = p.known(id); err != nil {
-			return nil, d, s, err
-		}
-	}
-	var settings pipeline.Settings
-	err = p.view(ctx, func(tx store.Tx) error {
-		settings, err = p.settings(tx, d, s)
-		return err
-	})
-	if err != nil {
-		return nil, d, s, err
-	}
-	for _, x := range p.contexts.Ordered(settings.Order) {
-		list = append(list, ProcessorState{
-			Processor: x, Resolved: settings.Resolve(x),
-			Deployment: entry(settings.Deployment, x), Model: entry(settings.Model, x), Agent: entry(settings.Agent, x),
-		})
-	}
-	return list, d, s, nil
 }
 
 func entry(list []pipeline.Setting, p pipeline.Processor) *pipeline.Setting {

@@ -18,6 +18,7 @@ type ProcessorView struct {
 	Name           string               `json:"name"`
 	Description    string               `json:"description"`
 	Icon           string               `json:"icon,omitempty"`
+	Origin         string               `json:"origin,omitempty" doc:"of a plugin: the program or the address that it is"`
 	Priority       int                  `json:"priority"`
 	Group          string               `json:"group,omitempty" doc:"an id by which settings name it together with others"`
 	Core           bool                 `json:"core"`
@@ -43,6 +44,22 @@ type PipelineView struct {
 	Agent   artel.AgentName `json:"agent"`
 	Service artel.ServiceID `json:"service"`
 	Items   []ProcessorView `json:"items" doc:"in the order in which they run"`
+	Unknown []UnknownView   `json:"unknown" doc:"settings that name no processor: they do nothing"`
+}
+
+// An UnknownView is a setting of a processor that there is not, or no longer.
+type UnknownView struct {
+	Level app.SettingLevel `json:"level" enum:"deployment,model,agent"`
+	app.ProcessorSetting
+}
+
+// UnknownViews shapes settings that name no processor.
+func UnknownViews(list []app.UnknownSetting) []UnknownView {
+	out := make([]UnknownView, len(list))
+	for i, s := range list {
+		out[i] = UnknownView{s.Level, s.ProcessorSetting}
+	}
+	return out
 }
 
 // ProcessorViews shapes processors.
@@ -50,7 +67,7 @@ func ProcessorViews(list []app.ProcessorState) []ProcessorView {
 	out := make([]ProcessorView, len(list))
 	for i, p := range list {
 		out[i] = ProcessorView{
-			ID: p.ID, Name: p.Name, Description: p.Description, Icon: p.Icon, Priority: p.Priority, Group: p.Group, Core: p.Core,
+			ID: p.ID, Name: p.Name, Description: p.Description, Icon: p.Icon, Origin: p.Origin, Priority: p.Priority, Group: p.Group, Core: p.Core,
 			Required: p.Required, Always: p.Always, DefaultEnabled: !p.DefaultOff, Movable: p.Movable(), Fields: p.Fields,
 			Levels: ProcessorLevels{p.Deployment, p.Model, p.Agent}, Resolved: p.Resolved,
 		}
@@ -137,8 +154,8 @@ func (f *face) pipeline() {
 			Service string `query:"service" maxLength:"256" doc:"absent: that of the agent, else the default"`
 		},
 		) (*body[PipelineView], error) {
-			list, d, s, err := f.app.Pipeline.Processors(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
-			return answer(PipelineView{d.Name, s.ID, ProcessorViews(list)}, err)
+			o, err := f.app.Pipeline.Look(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
+			return answer(PipelineView{o.AgentName, o.Service.ID, ProcessorViews(o.Processors), UnknownViews(o.Unknown)}, err)
 		})
 	f.level("/services/{id}/processors", "service", f.app.Pipeline.Service, f.app.Pipeline.SetService)
 	f.agentLevel()

@@ -143,6 +143,10 @@ func keysOf(config json.RawMessage) ([]keyed, error) {
 
 func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
 
+// Fits says what is wrong with a value for the field; nil: nothing. null is the
+// default.
+func (f Field) Fits(value json.RawMessage) error { return f.check(value) }
+
 // check says what is wrong with a value; null is the default.
 func (f Field) check(v json.RawMessage) error {
 	if isNull(v) {

@@ -22,6 +22,7 @@ type Processor struct {
 	Description string // for people: one sentence
 	Priority    int    // ascending; processors of one priority run in the order of registration
 	Icon        string // for people: one character; "": none
+	Origin      string // for people: the program or the address that a plugin is; "": code of this program
 	Core        bool   // part of the product: cannot be unregistered
 	Required    bool   // its failure fails the build; else the build goes on without it
 	Always      bool   // cannot be disabled

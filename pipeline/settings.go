@@ -178,6 +178,27 @@ func overlaid(configs []json.RawMessage, fields []Field) json.RawMessage {
 	return b.Bytes()
 }
 
+// KnownFields returns the values of a configuration that fields have, by their
+// keys, and the keys that none of them has. A null is no value. Of a
+// configuration that is no object, nothing is known.
+func KnownFields(config json.RawMessage, fields []Field) (known map[string]json.RawMessage, other []string) {
+	keys, err := keysOf(config)
+	if err != nil {
+		return nil, nil
+	}
+	for _, k := range keys {
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Key == k.key }) {
+			other = append(other, k.key)
+		} else if !isNull(k.value) {
+			if known == nil {
+				known = map[string]json.RawMessage{}
+			}
+			known[k.key] = k.value
+		}
+	}
+	return known, other
+}
+
 // Check refuses (kind Invalid) settings of one level that could not be what
 // somebody wants: a configuration that does not fit the processor's fields, a
 // processor that is named twice, one that cannot be disabled. A processor that

@@ -50,7 +50,7 @@ func (c Command) Processor(id string, o Options) (pipeline.Processor, error) {
 	if _, err := exec.LookPath(c.Args[0]); err != nil {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "the command cannot be found: %w", err)
 	}
-	return processor(id, o, c.ask)
+	return processor(id, c.Args[0], o, c.ask) // its arguments may hold what is nobody's business
 }
 
 func (c Command) ask(ctx context.Context, draft []byte, limit int64) ([]byte, string, error) {

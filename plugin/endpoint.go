@@ -33,7 +33,7 @@ func (e Endpoint) Processor(id string, o Options) (pipeline.Processor, error) {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "there is no client to ask with")
 	}
 	e.Header = e.Header.Clone()
-	return processor(id, o, e.ask)
+	return processor(id, u.Scheme+"://"+u.Host, o, e.ask) // the rest of the address may hold what is nobody's business
 }
 
 func (e Endpoint) ask(ctx context.Context, draft []byte, limit int64) ([]byte, string, error) {

@@ -67,8 +67,9 @@ type Options struct {
 // answers. notes are what it had to say beside.
 type asking func(ctx context.Context, draft []byte, limit int64) (answer []byte, notes string, err error)
 
-// processor makes a processor of a program.
-func processor(id string, o Options, ask asking) (pipeline.Processor, error) {
+// processor makes a processor of a program; origin says to people which one that
+// is.
+func processor(id, origin string, o Options, ask asking) (pipeline.Processor, error) {
 	const op = "plugin.New"
 	o.Timeout, o.MaxAnswer = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
 	switch {
@@ -85,7 +86,7 @@ func processor(id string, o Options, ask asking) (pipeline.Processor, error) {
 	}
 	p := &program{id: id, options: o, ask: ask, calls: semaphore.NewWeighted(maxCalls)}
 	return pipeline.Processor{
-		ID: id, Name: cmp.Or(o.Name, id), Description: cmp.Or(o.Description, "A processor in another program."), Icon: "🧩",
+		ID: id, Name: cmp.Or(o.Name, id), Description: cmp.Or(o.Description, "A processor in another program."), Icon: "🧩", Origin: origin,
 		Priority: priority, Required: o.Required, Timeout: o.Timeout,
 		Fields: []pipeline.Field{{
 			Key: "options", Label: "What the program is told", Type: pipeline.FieldJSON, Placeholder: "what the deployment says",

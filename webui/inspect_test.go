@@ -47,33 +47,7 @@ func TestNewcomerInspects(t *testing.T) {
 	s := inspected(t)
 	b := openTab(t, 1440, 900)
 	axe := newChecker(t, b)
-	look := func(name string) {
-		t.Helper()
-		for _, size := range []struct {
-			name          string
-			width, height int64
-		}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
-			resize(b, size.width, size.height)
-			for _, scheme := range []string{"dark", "light"} {
-				prefer(b, scheme, true)
-				rules := colorRules
-				if scheme == "light" {
-					rules = allRules
-				}
-				axe.check("html", rules, name, scheme, size.name)
-				if screens == "" || name != "inspector" && name != "rule" {
-					continue
-				}
-				shot := small(t, get(b, chromedp.CaptureScreenshot()))
-				if len(shot) > maxScreen {
-					t.Errorf("%s has %d bytes", name, len(shot))
-				}
-				if err := os.WriteFile(filepath.Join(screens, name+"-"+size.name+"-"+scheme+".png"), shot, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
+	look := func(name string) { look(t, b, axe, name, name == "inspector" || name == "rule") }
 	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
 	b.send("What is in my picture? The secret number is 7.")
 	b.rest()
@@ -119,6 +93,36 @@ func TestNewcomerInspects(t *testing.T) {
 		t.Error("the request holds what the rule took out")
 	}
 	look("request")
+}
+
+// look holds what is shown to the rules of axe-core, wide and narrow, light and
+// dark, and takes pictures where they are wanted.
+func look(t *testing.T, b *tab, axe checker, name string, pictures bool) {
+	t.Helper()
+	for _, size := range []struct {
+		name          string
+		width, height int64
+	}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
+		resize(b, size.width, size.height)
+		for _, scheme := range []string{"dark", "light"} {
+			prefer(b, scheme, true)
+			rules := colorRules
+			if scheme == "light" {
+				rules = allRules
+			}
+			axe.check("html", rules, name, scheme, size.name)
+			if screens == "" || !pictures {
+				continue
+			}
+			shot := small(t, get(b, chromedp.CaptureScreenshot()))
+			if len(shot) > maxScreen {
+				t.Errorf("%s has %d bytes", name, len(shot))
+			}
+			if err := os.WriteFile(filepath.Join(screens, name+"-"+size.name+"-"+scheme+".png"), shot, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // Each view of a call is whole in both languages, and what is not there is

@@ -35,6 +35,9 @@ type Choice struct {
 // Key is the id of the service as a part of ids and addresses.
 func (c Choice) Key() string { return url.PathEscape(string(c.ID)) }
 
+// Pipeline is where it is set what the model sees.
+func (c Choice) Pipeline() string { return pipelineURL("", c.ID, app.ByModel) }
+
 // An Ability is one thing that a model may take in.
 type Ability struct {
 	Icon string

@@ -49,6 +49,7 @@ type setup struct {
 	findings []model.Finding                 // where they were looked for
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
+	context  app.Context                     // how contexts are built
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 }
@@ -85,7 +86,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 	config := app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services,
 		Providers: map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
-		Options:   app.Options{SpoolDir: t.TempDir()},
+		Options:   app.Options{SpoolDir: t.TempDir(), Context: c.context},
 	}
 	if c.reload != nil {
 		config.Reload = func(context.Context) error { return c.reload(services) }

@@ -97,6 +97,8 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("GET /gateway/live", ui.watch)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
+	mux.HandleFunc("GET /pipeline", ui.pipeline)
+	mux.HandleFunc("POST /pipeline", ui.changePipeline)
 	mux.HandleFunc("POST /models/reload", ui.reload)
 	mux.HandleFunc("POST /models/{id}/probe", ui.probe)
 	mux.HandleFunc("GET /sample/{name}", ui.sample)
@@ -259,6 +261,7 @@ type Toast struct {
 	ID   string
 	Text string
 	Undo string // where the form that takes it back goes; "": it cannot be taken back
+	Keep string // what that form has to bring back; "": the server knows
 	Bad  bool
 }
 

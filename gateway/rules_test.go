@@ -302,6 +302,25 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestTriesOfTranslated counts the calls of a request that goes to another
+// dialect, too.
+func TestTriesOfTranslated(t *testing.T) {
+	b := newBench(t)
+	up := fake.OpenAI(fake.Options{Open: true})
+	var calls atomic.Int64
+	b.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) < 3 {
+			http.Error(w, `{"error":{"message":"busy"}}`, http.StatusServiceUnavailable)
+			return
+		}
+		up.ServeHTTP(w, r)
+	})
+	status, body := b.post("/v1/messages", `{"model":"chat","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`)
+	if e := b.entry(); status != 200 || e.Tries != 3 || calls.Load() != 3 {
+		t.Errorf("%d %s: %d calls, entry %+v", status, body, calls.Load(), e)
+	}
+}
+
 // TestFallbacks: they are asked in order where a service is not available, in
 // whatever dialect, and not where it refuses.
 func TestFallbacks(t *testing.T) {

@@ -163,7 +163,7 @@ func flattened(r artel.ToolResult) artel.ToolResult {
 
 // converse makes the call and tells the answer in the client's dialect.
 func (x *exchange) converse(ctx context.Context, r *model.Request) error {
-	x.entry.Tries++
+	r.OnTry = func() { x.entry.Tries++ }
 	next, stop := iter.Pull2(x.app.Caller().Call(ctx, r))
 	defer stop()
 	first, err, ok := next()

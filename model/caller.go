@@ -160,6 +160,9 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	}
 	defer leave()
 
+	if r.OnTry != nil {
+		r.OnTry()
+	}
 	silence := c.Silence(r.Service)
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

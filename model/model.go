@@ -70,6 +70,8 @@ type Request struct {
 	// OnHeld is told of the media that are sent by such names, before each call
 	// that does so; nil: nobody is.
 	OnHeld func(map[artel.Digest]string)
+	// OnTry is told of each attempt of a [Caller], when it begins; nil: nobody is.
+	OnTry func()
 }
 
 // A ToolChoice says which tools an answer may or must call. The zero value

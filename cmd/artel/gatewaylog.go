@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/httpapi"
+)
+
+// followEvery is how often the log is looked at while it is followed.
+const followEvery = time.Second
+
+func gatewayCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{Use: "gateway", Short: "Look at what SDKs ask for through this server"}
+	var q app.GatewayQuery
+	var service string
+	var follow bool
+	log := &cobra.Command{
+		Use: "log", Short: "List the requests of the gateway, the newest last", Args: usage(cobra.NoArgs),
+		Long: "List the newest requests of the gateway: who asked what of which service, how that ended, and what\n" +
+			"was changed on the way. With --follow, those that come are told until it is interrupted; with --json,\n" +
+			"then, each is one line.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.Service = artel.ServiceID(service)
+			if q.Page.Limit < 1 || q.Page.Limit > 200 {
+				return usageError{fmt.Errorf("--limit %d: between 1 and 200 requests are listed at once", q.Page.Limit)}
+			}
+			list, err := g.client().GatewayLog(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			slices.Reverse(list.Items)
+			if follow {
+				return followGateway(cmd.Context(), g, cmd.OutOrStdout(), q, list)
+			}
+			return g.print(cmd, list, func(w printer) {
+				for _, e := range list.Items {
+					w.line(gatewayLine(e, "\t"))
+				}
+			})
+		},
+	}
+	flags := log.Flags()
+	flags.StringVar(&q.Key, "key", "", "those of the key with this name alone")
+	flags.StringVar(&service, "service", "", "those that this service was asked alone")
+	flags.StringVar(&q.Status, "status", "", "ok, failed, a class as 4xx, or one as 429")
+	flags.BoolVar(&q.Changed, "changed", false, "those alone of which something was changed")
+	flags.IntVar(&q.Page.Limit, "limit", 20, "how many of the newest to list; at most 200")
+	flags.BoolVarP(&follow, "follow", "f", false, "also tell those that come from now on")
+	cmd.AddCommand(log)
+	return cmd
+}
+
+// followGateway tells a list, and what comes after it until ctx ends.
+func followGateway(ctx context.Context, g *globals, out io.Writer, q app.GatewayQuery, list httpapi.List[app.GatewayEntry]) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	last := int64(0)
+	q.Page.Limit = 200
+	for {
+		for _, e := range list.Items {
+			if e.Number <= last {
+				continue
+			}
+			last = e.Number
+			line := gatewayLine(e, "  ")
+			if g.json {
+				b, err := json.Marshal(e)
+				if err != nil {
+					return err
+				}
+				line = string(b)
+			}
+			if _, err := fmt.Fprintln(out, line); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var err error
+		if list, err = unseen(ctx, g, q, last); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// unseen reads what came after an entry, the oldest first.
+func unseen(ctx context.Context, g *globals, q app.GatewayQuery, last int64) (all httpapi.List[app.GatewayEntry], err error) {
+	for {
+		page, err := g.client().GatewayLog(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		known := slices.IndexFunc(page.Items, func(e app.GatewayEntry) bool { return e.Number <= last })
+		if known >= 0 {
+			page.Items = page.Items[:known]
+		}
+		all.Items = append(all.Items, page.Items...)
+		if known >= 0 || page.Next == "" || last == 0 {
+			slices.Reverse(all.Items)
+			return all, nil
+		}
+		q.Page.Cursor = page.Next
+	}
+}
+
+// gatewayLine says an entry in one line, with its columns apart.
+func gatewayLine(e app.GatewayEntry, apart string) string {
+	asked := e.Model
+	if e.Service != "" && string(e.Service) != e.Model {
+		asked += " → " + string(e.Service)
+	}
+	said := e.Error
+	if said == "" {
+		var did []string
+		for _, c := range e.Changes {
+			if !slices.Contains(did, c.Did) {
+				did = append(did, c.Did)
+			}
+		}
+		said = strings.Join(did, " ")
+	}
+	return strings.Join([]string{
+		e.Time.Local().Format("2006-01-02 15:04:05"), fmt.Sprint(e.Status), fmt.Sprintf("%.0f ms", e.Millis), orDash(e.Key), e.Endpoint, orDash(asked),
+		fmt.Sprintf("%d in, %d out", e.Usage.InputTokens, e.Usage.OutputTokens), artel.Shorten(said, 200),
+	}, apart)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -99,6 +99,9 @@ func (g *Gateway) Learn(marks []model.Mark) {
 	g.services.Learn(marks...)
 }
 
+// Correct keeps what a call has shown about how a service counts.
+func (g *Gateway) Correct(m model.Mark) { g.services.Learn(m) }
+
 // Count estimates the tokens of a request.
 func (g *Gateway) Count(_ context.Context, r *model.Request) (int, error) { return g.contexts.Count(r) }
 

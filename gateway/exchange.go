@@ -245,6 +245,7 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 			if marks := again.Learned(s); len(marks) > 0 {
 				x.app.Learn(marks)
 			}
+			x.compare(ctx, s)
 			return nil
 		}
 		if x.told || gone(ctx) {

@@ -29,6 +29,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -68,8 +69,9 @@ const (
 )
 
 type server struct {
-	app *app.Gateway
-	o   Options
+	app     *app.Gateway
+	o       Options
+	counted *schoolbook
 }
 
 // New returns the handler of the endpoints of all dialects, which lie under /v1/
@@ -81,7 +83,7 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Tell == nil {
 		o.Tell = func(context.Context, Entry) {}
 	}
-	return &server{app: a.Gateway, o: o}
+	return &server{app: a.Gateway, o: o, counted: &schoolbook{last: map[artel.ServiceID]time.Time{}}}
 }
 
 // Serves reports whether a path belongs to the gateway.

@@ -333,6 +333,7 @@ func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, 
 			b := &p.bound[pl.rules[r.stopped-1]]
 			b.dead = true
 			p.problems = append(p.problems, Problem{b.name, r.why})
+			p.giveUp()
 			return Outcome{}, true, nil
 		}
 		out.Texts[i] = r.text
@@ -341,6 +342,20 @@ func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, 
 		}
 	}
 	return out, false, nil
+}
+
+// giveUp leaves out all rules that would need time where there is none left, so
+// that many slow ones take no longer than a few.
+func (p *pass) giveUp() {
+	if p.total <= buildTime {
+		return
+	}
+	for i := range p.bound {
+		if b := &p.bound[i]; !b.dead && b.linear == nil {
+			b.dead = true
+			p.problems = append(p.problems, Problem{b.name, whyBuild})
+		}
+	}
 }
 
 // bounds are the depths at which another rule begins or ends to work.
@@ -415,7 +430,7 @@ const resultOverhead = 160
 // Why rules are stopped that are not too slow on any single text.
 const (
 	whyRule  = "its pattern took longer than 1s on all texts together and was stopped; make its repetitions less open"
-	whyBuild = "the patterns of all rules took longer than 3s together; this one was running and was stopped"
+	whyBuild = "the patterns of all rules took longer than 3s together; this one was stopped, or not begun"
 )
 
 // work runs the rules of a plan over a text.
@@ -440,6 +455,9 @@ func (p *pass) apply(ctx context.Context, i int, text string) (string, int, erro
 	b := &p.bound[i]
 	if b.linear != nil && b.linear.takes(text) || !b.need.met(text) {
 		return b.replacement.apply(text, nil)
+	}
+	if p.total > buildTime {
+		return "", 0, errors.New(whyBuild)
 	}
 	begin, counted := p.engine.now(), time.Duration(0)
 	spent := func() error {

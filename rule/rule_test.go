@@ -332,3 +332,32 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %s, %v", raw, err)
 	}
 }
+
+// The time of all rules together is bounded, too: of many that are each just
+// fast enough, the one that was running when it is over is stopped and named,
+// and what is left out is left out of every text.
+func TestCatastropheOfMany(t *testing.T) {
+	var c rule.Config
+	for i := range 100 {
+		c.Rules = append(c.Rules, rule.Rule{ID: fmt.Sprint("slow", i), Find: `(?=a)(a+)+b` + strings.Repeat("c?", i)})
+	}
+	c.Rules = append(c.Rules, rule.Rule{ID: "last", Find: "!", Replace: "?"})
+	text := strings.Repeat("a", 40) + "!"
+	begin := time.Now()
+	out, err := rule.New().Compile(c).Apply(context.Background(), rule.Request, []rule.Text{user(text), user("b!")}, nil)
+	if err != nil || !cmp.Equal(out.Texts, []string{strings.Repeat("a", 40) + "?", "b?"}) {
+		t.Errorf("got %q, %v", out.Texts, err)
+	}
+	if len(out.Problems) != 100 {
+		t.Errorf("%d rules are reported", len(out.Problems))
+	}
+	whole := 0
+	for _, p := range out.Problems {
+		if strings.Contains(p.Message, "all rules took longer than 3s together") {
+			whole++
+		}
+	}
+	if took := time.Since(begin); whole == 0 || took > 20*time.Second {
+		t.Errorf("%d were stopped for the sake of all, in %v", whole, took)
+	}
+}

@@ -351,6 +351,9 @@ func (d *Draft) tokens() Tokens {
 // decided returns the decisions, in the order of the parts, and marks those of
 // messages that are not sent.
 func (d *Draft) decided(dropped []string) []Decision {
+	if len(d.decisions) == 0 {
+		return nil // and nothing is looked up, as of what a long history has dropped
+	}
 	gone := make(map[artel.MessageID]bool, len(dropped))
 	for _, id := range dropped {
 		gone[artel.MessageID(id)] = true

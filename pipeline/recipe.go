@@ -276,49 +276,32 @@ func encodeMessage(b *bytes.Buffer, m model.Message) error {
 // quotable reports whether quote writes s as encoding/json does. That is so for
 // nearly all texts, and several times faster.
 func quotable(s string) bool {
-	plain := byte(0)
+	wide := false
 	for i := range len(s) {
-		plain |= kindOfByte(s[i])
+		c := s[i]
+		if c-' ' < utf8.RuneSelf-' ' {
+			continue
+		}
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+		wide = wide || c >= utf8.RuneSelf
 	}
-	switch {
-	case plain&strange != 0:
-		return false
-	case plain&wide == 0:
-		return true
-	}
-	return utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
-}
-
-// What a byte is to quote.
-const (
-	escaped = 1 << iota // it stands behind a backslash
-	wide                // a part of a character beyond ASCII
-	strange             // for encoding/json
-)
-
-func kindOfByte(c byte) byte {
-	switch {
-	case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
-		return escaped
-	case c < ' ':
-		return strange
-	case c >= utf8.RuneSelf:
-		return wide
-	}
-	return 0
+	return !wide || utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
 }
 
 // quote writes a quotable text with what has to be escaped in JSON.
 func quote(b *bytes.Buffer, s string) {
 	from := 0
 	for i := range len(s) {
-		if kindOfByte(s[i])&escaped == 0 {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
 		b.WriteString(s[from:i])
 		from = i + 1
 		b.WriteByte('\\')
-		switch c := s[i]; c {
+		switch c {
 		case '\n':
 			b.WriteByte('n')
 		case '\r':

@@ -37,7 +37,8 @@ type Message struct {
 	Agent        AgentName      `json:"agent,omitempty"`
 	Run          RunID          `json:"run_id,omitempty"` // the run that wrote it, or that it started
 	Muted        bool           `json:"muted,omitempty"`
-	Summary      bool           `json:"summary,omitempty"` // a compaction boundary
+	Summary      bool           `json:"summary,omitempty"` // a compaction boundary: models are sent it in the place of what is before it
+	Covers       MessageID      `json:"covers,omitempty"`  // of a summary: the newest message that it stands for; empty: all before it
 	CreatedAt    time.Time      `json:"created_at"`
 }
 
@@ -65,12 +66,22 @@ func (s RunState) Final() bool {
 	return true
 }
 
+// A RunPurpose is what a run is for.
+type RunPurpose string
+
+// The purposes.
+const (
+	RunAnswers  RunPurpose = ""           // it answers its message
+	RunCompacts RunPurpose = "compaction" // it puts a summary behind its message, which is the newest of the branch
+)
+
 // A Run is one answer to a user message, until rest.
 type Run struct {
 	ID           RunID          `json:"id"`
 	Conversation ConversationID `json:"conversation_id"`
 	Message      MessageID      `json:"message_id"`         // the user message it answers
 	Reply        MessageID      `json:"reply_id,omitempty"` // the newest message it wrote
+	Purpose      RunPurpose     `json:"purpose,omitempty"`
 	State        RunState       `json:"state"`
 	Service      ServiceID      `json:"service"`
 	Agent        AgentName      `json:"agent"`

@@ -27,7 +27,10 @@ const (
 	EventArtifactCreated  EventType = "artifact_created"
 	EventArtifactUpdated  EventType = "artifact_updated"
 	EventUsage            EventType = "usage"
-	EventRunFinished      EventType = "run_finished"
+
+	EventCompactionStarted   EventType = "compaction_started"
+	EventCompactionCompleted EventType = "compaction_completed"
+	EventRunFinished         EventType = "run_finished"
 )
 
 // An Event is one fact in a conversation's log. Data is the JSON of the
@@ -55,8 +58,9 @@ type Payload interface{ EventType() EventType }
 
 // RunStarted opens a run.
 type RunStarted struct {
-	Message MessageID `json:"message_id"`
-	Service ServiceID `json:"service"`
+	Message MessageID  `json:"message_id"`
+	Service ServiceID  `json:"service"`
+	Purpose RunPurpose `json:"purpose,omitempty"`
 }
 
 // UserInput is the message that a run answers.
@@ -170,6 +174,37 @@ type UsageReported struct {
 	Usage   Usage     `json:"usage"`
 }
 
+// A CompactionReason says why a history is compacted.
+type CompactionReason string
+
+// The reasons.
+const (
+	CompactThreshold CompactionReason = "threshold" // the request has more tokens than the agent's threshold
+	CompactOverflow  CompactionReason = "overflow"  // the service said that the request is too long
+	CompactRequested CompactionReason = "requested" // a person or a program asked for it
+)
+
+// CompactionStarted tells that a model is asked to sum up what came before.
+type CompactionStarted struct {
+	Reason    CompactionReason `json:"reason"`
+	Service   ServiceID        `json:"service"`
+	Tokens    int              `json:"tokens,omitempty"`    // of the request that was to be sent; 0: not known
+	Threshold int              `json:"threshold,omitempty"` // tokens; 0: there is none
+}
+
+// CompactionCompleted ends a compaction. Message is the boundary: the summary
+// that models are sent from now on in the place of the messages that it covers,
+// which stay stored. A compaction that failed has none, and changes nothing.
+type CompactionCompleted struct {
+	OK       bool             `json:"ok"`
+	Reason   CompactionReason `json:"reason"`
+	Message  *Message         `json:"message,omitempty"`
+	Artifact *Artifact        `json:"artifact,omitempty"` // the summary for people, with the ids of what it stands for
+	Replaced int              `json:"replaced,omitempty"` // messages that it stands for
+	Millis   int64            `json:"duration_ms"`
+	Error    *RunError        `json:"error,omitempty"`
+}
+
 // RunFinished closes a run; nothing of it follows.
 type RunFinished struct {
 	State RunState  `json:"state"`
@@ -210,6 +245,12 @@ func (ArtifactUpdated) EventType() EventType { return EventArtifactUpdated }
 
 // EventType implements [Payload].
 func (UsageReported) EventType() EventType { return EventUsage }
+
+// EventType implements [Payload].
+func (CompactionStarted) EventType() EventType { return EventCompactionStarted }
+
+// EventType implements [Payload].
+func (CompactionCompleted) EventType() EventType { return EventCompactionCompleted }
 
 // EventType implements [Payload].
 func (RunFinished) EventType() EventType { return EventRunFinished }

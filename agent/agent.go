@@ -70,6 +70,9 @@ type Input struct {
 	// of one that could not be built, with the error; nil: nobody is. Its error
 	// ends the run.
 	Record func(ctx context.Context, built Built, failed error) error
+	// Shelve keeps the summary of a compaction for people, as a Markdown
+	// artifact; nil: there is none. Its error fails the compaction.
+	Shelve func(ctx context.Context, text string) (artel.Artifact, error)
 }
 
 // Built is the request of one model call, and what it was built for.
@@ -94,16 +97,24 @@ func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
 // kept of a broken answer (MessageCompleted with Partial set).
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
-		r := &run{
-			Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
-			history: slices.Clip(in.History), seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
-		}
-		for _, m := range in.History {
-			for _, c := range callsOf(m) {
-				r.seen[c.ID] = true
-			}
-		}
+		r := e.begin(in, yield)
 		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// Compact sums up the history of in, as a person has asked for, and answers
+// nothing. It yields as [Engine.Run] does; what failed is the error too. A
+// history of which nothing can be summed up is of kind Conflict.
+func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
+	return func(yield func(artel.Payload, error) bool) {
+		r := e.begin(in, yield)
+		err := r.tell(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
+		if err == nil {
+			err = r.compactNow(ctx)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
 	}
@@ -124,6 +135,21 @@ type run struct {
 	called  int                              // tool calls so far
 	refused map[artel.Digest]bool            // bytes that this run sends no more
 	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
+	taken   int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
+	settled bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
+}
+
+func (e *Engine) begin(in Input, yield func(artel.Payload, error) bool) *run {
+	r := &run{
+		Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
+		history: slices.Clip(in.History), seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
+	}
+	for _, m := range in.History {
+		for _, c := range callsOf(m) {
+			r.seen[c.ID] = true
+		}
+	}
+	return r
 }
 
 func (r *run) tell(p artel.Payload) error {
@@ -200,8 +226,18 @@ func (r *run) unanswered() []artel.ToolCall {
 // what it carries is made again with less; see [run.relent].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	again := model.Relenting{Most: mostRelents}
-	for {
+	overflowed := false
+	for compactions := 0; ; {
 		built, err := r.build(ctx, &again)
+		if limit := r.in.Agent.Compaction.tokens(built.Record.Tokens.Budget); compactions < mostCompactions && r.exceeds(built, err, limit) {
+			done, failed := r.compact(ctx, artel.CompactThreshold, max(built.Record.Tokens.Total, int(r.taken)), limit)
+			if failed != nil {
+				return artel.Message{}, failed
+			}
+			if compactions++; done {
+				continue
+			}
+		}
 		if r.in.Record != nil {
 			if err := r.in.Record(ctx, built, err); err != nil {
 				return artel.Message{}, err
@@ -218,10 +254,21 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		if err != nil {
 			return a.message, err
 		}
+		if a.failed != nil && !a.begun && !overflowed && overflows(a.failed) {
+			overflowed = true
+			done, err := r.compact(ctx, artel.CompactOverflow, built.Record.Tokens.Total, 0)
+			if err != nil {
+				return a.message, err
+			}
+			if done {
+				continue
+			}
+		}
 		if a.failed != nil && !a.begun && r.relent(&again, built.Request, a.failed) {
 			continue
 		}
 		if a.failed == nil {
+			r.taken = a.finish.Usage.InputTokens + a.finish.Usage.OutputTokens
 			r.learn(again)
 			r.compare(built, a.finish.Usage)
 		}

@@ -81,6 +81,9 @@ func (d Definition) Check(k Known) Flaws {
 	if d.Context.MaxTokens < 0 || d.Context.KeepChars < 0 || d.Context.ReplyReserve != nil && *d.Context.ReplyReserve < 0 {
 		fs.add("context", phrase.AgentNegative, nil)
 	}
+	if n := d.Compaction.Threshold; n < 0 || n > 100 {
+		fs.add("compaction.threshold", phrase.AgentLimit, map[string]any{"Value": fmt.Sprint(n), "Max": "100"})
+	}
 	if err := pipeline.CheckPresets(d.Presets); err != nil {
 		fs.add("preset_messages", phrase.AgentProblem, map[string]any{"Problem": err.Error()})
 	}

@@ -37,6 +37,7 @@ type Definition struct {
 	Context    pipeline.Limits    `json:"context,omitzero" yaml:"context"`
 	Clock      macro.Clock        `json:"clock,omitzero" yaml:"clock"`
 	Processors []pipeline.Setting `json:"processors,omitempty" yaml:"processors"`
+	Compaction Compaction         `json:"compaction,omitzero" yaml:"compaction"`
 
 	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
 }
@@ -77,6 +78,26 @@ func (d Definition) Time(now time.Time) time.Time {
 		return t
 	}
 	return now
+}
+
+// Compaction says when the history of an agent is summed up.
+type Compaction struct {
+	// Threshold is in percent of what fits into a request: the window less
+	// what is kept free for the reply. 0: 80.
+	Threshold int `json:"threshold,omitempty" yaml:"threshold"`
+	// Off leaves the oldest messages out of requests instead. A person can
+	// still ask for a compaction.
+	Off bool `json:"off,omitempty" yaml:"off"`
+}
+
+const standardThreshold = 80
+
+// tokens are the threshold for a budget; 0: there is none.
+func (c Compaction) tokens(budget int) int {
+	if c.Off || budget <= 0 {
+		return 0
+	}
+	return max(1, budget*orDefault(c.Threshold, standardThreshold)/100)
 }
 
 // Limits end a run that goes too far.

@@ -31,6 +31,7 @@ func (d Definition) Markdown() []byte {
 	line("limits", d.Limits, d.Limits != Limits{})
 	line("context", d.Context, d.Context.MaxTokens != 0 || d.Context.KeepChars != 0 || d.Context.ReplyReserve != nil)
 	line("clock", d.Clock, d.Clock != (Definition{}).Clock)
+	line("compaction", d.Compaction, d.Compaction != Compaction{})
 	items(&b, "preset_messages", d.Presets)
 	items(&b, "processors", d.Processors)
 	b.WriteString("---\n" + d.Prompt + "\n")

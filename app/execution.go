@@ -74,7 +74,11 @@ func (x *execution) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for payload, err := range x.engine.Run(ctx, x.input(history)) {
+	work := x.engine.Run
+	if x.run.Purpose == artel.RunCompacts {
+		work = x.engine.Compact
+	}
+	for payload, err := range work(ctx, x.input(history)) {
 		if err != nil {
 			return err
 		}
@@ -88,7 +92,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
-		Context: x.built, Learn: x.learn, Record: x.record,
+		Context: x.built, Learn: x.learn, Record: x.record, Shelve: x.shelve,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
@@ -207,6 +211,13 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 			}
 		case artel.ToolCompleted:
 			if err := x.writeMessage(tx, p.Message); err != nil {
+				return err
+			}
+		case artel.CompactionCompleted:
+			if p.Message == nil {
+				continue
+			}
+			if err := x.writeMessage(tx, *p.Message); err != nil {
 				return err
 			}
 		case artel.UsageReported:

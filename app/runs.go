@@ -103,32 +103,14 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	if err != nil {
 		return artel.Run{}, err
 	}
-	begin := func() error {
-		return rs.update(ctx, func(tx store.Tx) error {
-			conversation, err := tx.Conversations.Get(c)
-			if err != nil {
-				return err
-			}
-			return job.open(tx, conversation, message, in, media)
-		})
-	}
-	err = begin()
-	if errors.Is(err, artel.Conflict) {
-		if n, _ := rs.recover(ctx, false); n > 0 { // the run in the way was nobody's
-			err = begin()
-		}
-	}
+	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+		return job.open(tx, conversation, message, in, media)
+	}, c)
 	if err != nil {
 		rs.dismiss(job.run.ID)
 		return artel.Run{}, err
 	}
-	rs.log.Bell().Ring(c)
-	begun := job.run
-	go func() {
-		defer rs.dismiss(begun.ID)
-		job.execute(runCtx)
-	}()
-	return begun, nil
+	return rs.begin(runCtx, &job), nil
 }
 
 // clockSlack is how old a preview may be that is sent as it is.
@@ -330,8 +312,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
 		return err
 	}
-	lease := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: c.ID, Holder: x.holder, Until: x.run.StartedAt.Add(leaseTime)}
-	if err := tx.Runs.Create(x.run, lease); err != nil {
+	if err := tx.Runs.Create(x.run, x.lease()); err != nil {
 		return err
 	}
 	c.Leaf, c.UpdatedAt = m.ID, x.run.StartedAt

@@ -185,10 +185,13 @@ func (w *inquiry) unloaded(m artel.Message) error {
 		return err
 	}
 	at := slices.IndexFunc(path, func(x artel.Message) bool { return x.ID == m.ID })
-	newest := -1
+	newest, covered := -1, -1
 	for i, x := range path {
 		if x.Summary && !x.Muted {
-			newest = i
+			newest, covered = i, i-1
+			if c := slices.IndexFunc(path[:i], func(o artel.Message) bool { return o.ID == x.Covers }); c >= 0 {
+				covered = c
+			}
 		}
 	}
 	switch {
@@ -198,7 +201,7 @@ func (w *inquiry) unloaded(m artel.Message) error {
 		f.Code = WhyBranch
 	case m.Muted:
 		f.Code = WhyMuted
-	case at < newest:
+	case at <= covered, at < newest && m.Summary:
 		f.Code, f.Others = WhySummarized, []string{string(path[newest].ID)}
 	case m.Agent != "" && m.Agent != w.context.Agent:
 		f.Code, f.Others = WhyAgent, []string{string(m.Agent)}

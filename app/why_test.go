@@ -17,7 +17,7 @@ import (
 )
 
 func TestWhy(t *testing.T) {
-	b := newBench(t, provide((&listener{}).generate))
+	b := newBench(t, provide((&listener{}).generate), withoutCompaction)
 	c := b.conversation()
 	dot := b.upload(c, "dot.gif", gif)
 	b.upload(c, "Never.txt", "x")

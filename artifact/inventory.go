@@ -40,7 +40,8 @@ func (c *Collection) Plan(ctx context.Context, owner artel.Owner, conv artel.Con
 }
 
 // Inventory returns the heads on a branch by id, live edits included, without
-// deleted ones and without the task plan. The preview of each text has its
+// deleted ones, without the task plan and without the summaries of compactions,
+// which are for people. The preview of each text has its
 // first chars code points; up to [artel.PreviewChars] no text is read for it.
 func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, chars int) ([]artel.Artifact, error) {
 	var list []artel.Artifact
@@ -49,7 +50,9 @@ func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv arte
 		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(all, func(a artel.Artifact) bool { return a.Deleted || a.ID == artel.TaskPlan })
+		list = slices.DeleteFunc(all, func(a artel.Artifact) bool {
+			return a.Deleted || a.ID == artel.TaskPlan || a.Source == artel.SourceSummary
+		})
 		for i := range list {
 			if err := preview(tx, &list[i], chars); err != nil {
 				return err

@@ -56,6 +56,16 @@ func (f *face) runs() {
 			}))
 		})
 
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Start a run that sums up the active branch; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
+		func(ctx context.Context, in *ConversationPath) (*body[Sent], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			run, err := f.app.Runs.Compact(ctx, id)
+			return answer(Sent{run.ID, run.Message, Base + "/conversations/" + string(id) + "/events"}, err)
+		})
+
 	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
 		func(ctx context.Context, in *runPath) (*body[artel.Run], error) {
 			id, err := artel.ParseRunID(in.ID)

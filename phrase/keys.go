@@ -4,9 +4,10 @@ package phrase
 
 // A Key names a text of the catalogue. The part before the first dot says who
 // reads it: type (names of media types), export (people who open an exported
-// file), agent (who writes agents), route and tool (models), reminder
-// (models, on every call), filler and limit (models, in the place of what is
-// missing), demo (the built-in stand-in model), page (people).
+// file), agent (who writes agents), route and tool (models), reminder (models,
+// on every call), compact (models that sum up a history, and read that), filler
+// and limit (models, in the place of what is missing), demo (the built-in
+// stand-in model), page (people).
 type Key string
 
 // What a model reads in the place of a part that it cannot take, and beside
@@ -65,6 +66,16 @@ const (
 	AttachmentPending Key = "attachment.pending" // Name, Filename
 )
 
+// The compaction of a history: what a model is asked, and what stands around
+// its summary.
+const (
+	CompactAsk      Key = "compact.ask"
+	CompactFrame    Key = "compact.frame"    // Count
+	CompactWords    Key = "compact.words"    // before the user's own words
+	CompactTitle    Key = "compact.title"    // Number
+	CompactReplaced Key = "compact.replaced" // a heading; Count
+)
+
 // Failures of tools that a model can mend.
 const (
 	ToolNotFound     Key = "tool.not_found"
@@ -82,6 +93,7 @@ const (
 
 // The sentences of the demo model.
 const (
+	DemoSummary       Key = "demo.summary" // Notice, Words, Artifacts, Calls, Memory
 	DemoNotice        Key = "demo.notice"
 	DemoThought       Key = "demo.thought"
 	DemoBegin         Key = "demo.begin" // Count

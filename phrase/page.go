@@ -72,6 +72,7 @@ const (
 	PageToEnd               Key = "page.to_end"
 	PageOffline             Key = "page.offline"
 	PageThinking            Key = "page.thinking"
+	PageSummary             Key = "page.summary"
 	PageThought             Key = "page.thought"
 	PageShowAll             Key = "page.show_all"
 	PageDone                Key = "page.done"

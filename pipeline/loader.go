@@ -30,11 +30,8 @@ func load(_ context.Context, d *Draft) error {
 	}
 	d.At = d.branchAt(path)
 	d.Messages = make([]Message, 0, len(path)+2)
-	for i := range path {
+	for _, i := range standing(path, d.Agent.Name) {
 		m := &path[i] // histories are long, and messages large
-		if m.Muted || m.Agent != "" && m.Agent != d.Agent.Name {
-			continue
-		}
 		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) {
 			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the message %q has the role %q: want system, user, assistant or tool",
 				artel.Shorten(string(m.ID), 60), artel.Shorten(string(m.Role), 60))
@@ -45,7 +42,7 @@ func load(_ context.Context, d *Draft) error {
 		}
 		origin := OriginHistory
 		if m.Summary {
-			origin, d.Messages = OriginSummary, d.Messages[:0] // it stands for what came before
+			origin = OriginSummary // it comes first, and stands for what came before
 		}
 		d.Messages = append(d.Messages, Message{
 			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,

@@ -137,6 +137,12 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			s.cards[c.ID] = c
 		}
 		return s.put(out, "message", m)
+	case artel.EventCompactionCompleted:
+		p, err := payload[artel.CompactionCompleted](e)
+		if err != nil || p.Message == nil {
+			return err
+		}
+		return s.put(out, "message", s.message(*p.Message))
 	case artel.EventToolStarted:
 		p, err := payload[artel.ToolStarted](e)
 		if err != nil {

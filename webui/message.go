@@ -30,6 +30,7 @@ type Message struct {
 	Writing   bool    // it is being written
 	Thinking  bool    // and so far only thought
 	Partial   bool    // it broke off
+	Summary   bool    // it stands for what is above it, and Body has it
 	Notice    *Notice // that follows it; nil: none
 	Context   string  // where it is shown what the model saw; "": no model has to do with it
 }
@@ -163,6 +164,10 @@ func (v view) message(m artel.Message) Message {
 	}
 	out.Reasoning = strings.TrimSpace(strings.Join(thoughts, "\n\n"))
 	text := strings.Join(texts, "\n\n")
+	if m.Summary {
+		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
+		return out
+	}
 	if m.Role == artel.RoleUser {
 		head, rest := text, ""
 		if runes := []rune(text); len(runes) > longText*5/4 {

@@ -174,6 +174,11 @@ func (t *talk) print(e artel.Event) error {
 		if json.Unmarshal(e.Data, &p) == nil {
 			t.complete(artel.TextOf(p.Message.Parts))
 		}
+	case artel.EventCompactionCompleted:
+		var p artel.CompactionCompleted
+		if json.Unmarshal(e.Data, &p) == nil && p.OK {
+			fmt.Fprintf(t.out, "· the conversation was summed up: %d messages\n", p.Replaced)
+		}
 	case artel.EventToolStarted:
 		var p artel.ToolStarted
 		if json.Unmarshal(e.Data, &p) == nil {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,12 +31,14 @@ type scene struct {
 	messages []sceneMessage
 	scripted bool
 	upstream string
+	service  string // what the demo's service has beside its name
 	outcome  string
 }
 
 type sceneMessage struct {
 	text    string
 	uploads []txtar.File
+	compact bool // is asked for instead
 }
 
 func readScene(t *testing.T, path string) (scene, *txtar.Archive) {
@@ -57,8 +60,12 @@ func readScene(t *testing.T, path string) (scene, *txtar.Archive) {
 			}
 			uploads = append(uploads, f)
 		case "message":
-			s.messages = append(s.messages, sceneMessage{strings.TrimSuffix(string(f.Data), "\n"), uploads})
+			s.messages = append(s.messages, sceneMessage{text: strings.TrimSuffix(string(f.Data), "\n"), uploads: uploads})
 			uploads = nil
+		case "compact":
+			s.messages = append(s.messages, sceneMessage{compact: true})
+		case "service":
+			s.service = string(f.Data)
 		case "turn":
 			s.scripted = true
 		case "upstream":
@@ -97,10 +104,14 @@ func (o outcome) String() string {
 		}
 	}
 	for i, m := range o.messages {
-		if m.Role == artel.RoleUser && i > 0 {
+		if m.Role == artel.RoleUser && !m.Summary && i > 0 {
 			finished()
 		}
-		fmt.Fprintf(&b, "%s:\n", m.Role)
+		if m.Summary {
+			fmt.Fprint(&b, "summary:\n")
+		} else {
+			fmt.Fprintf(&b, "%s:\n", m.Role)
+		}
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case artel.Text:
@@ -122,11 +133,13 @@ func (o outcome) String() string {
 	for _, a := range o.artifacts {
 		fmt.Fprintf(&b, "artifact %s: versions %v, %s, %s, %q\n", a.ID, a.versions, a.MediaType, a.Source, a.Title)
 		if a.text != nil {
-			fmt.Fprintf(&b, "  %s\n", indent(*a.text))
+			fmt.Fprintf(&b, "  %s\n", indent(messageIDs.ReplaceAllString(*a.text, "msg_…")))
 		}
 	}
 	return b.String()
 }
+
+var messageIDs = regexp.MustCompile(`msg_[0-9a-z]+`)
 
 // TestScenarios plays every scenario through the HTTP API and through the
 // command line, and wants the same outcome of both.
@@ -171,6 +184,12 @@ func stage(t *testing.T, path string, s scene) (server *process, rehearse func()
 		t.Fatal(err)
 	}
 	env := bareEnvironment(dir)
+	if s.service != "" {
+		conf := "services:\n  - {id: scripted, dialect: demo, model: demo, " + strings.TrimSpace(s.service) + "}\ndefault_service: scripted\n"
+		if err := os.WriteFile(filepath.Join(dir, "artel.yaml"), []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if s.upstream == "" {
 		if !s.scripted {
 			return serving(t, dir, env), func() {}
@@ -216,6 +235,16 @@ func playHTTP(t *testing.T, s scene, p *process) (o outcome) {
 		t.Fatal(err)
 	}
 	for _, m := range s.messages {
+		if m.compact {
+			sent, err := client.Compact(ctx, conversation.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run := finished(ctx, t, client, conversation.ID, sent.RunID); run.State != artel.RunDone {
+				t.Fatalf("%+v", run)
+			}
+			continue
+		}
 		message := httpapi.NewMessage{Text: m.text}
 		for _, f := range m.uploads {
 			a, err := client.Upload(ctx, conversation.ID, f.Name, "", bytes.NewReader(f.Data), int64(len(f.Data)))
@@ -294,6 +323,12 @@ func playCLI(t *testing.T, s scene, p *process) (o outcome) {
 	env := with(bareEnvironment(dir), "ARTEL_SERVER="+p.url)
 	var conversation artel.ConversationID
 	for _, m := range s.messages {
+		if m.compact {
+			var done artel.CompactionCompleted
+			verbJSON(ctx, t, dir, env, &done, "compact", "--json", string(conversation))
+			o.messages = append(o.messages, *done.Message)
+			continue
+		}
 		args := []string{"chat", "--json"}
 		if conversation != "" {
 			args = append(args, "-c", string(conversation))
@@ -341,15 +376,17 @@ func (o *outcome) hear(t *testing.T, out string) artel.RunState {
 			t.Fatalf("%q: %v", line, err)
 		}
 		var told struct {
-			Message artel.Message
+			Message *artel.Message
 			artel.RunFinished
 		}
 		switch e.Type {
-		case artel.EventUserInput, artel.EventMessageCompleted, artel.EventToolCompleted:
+		case artel.EventUserInput, artel.EventMessageCompleted, artel.EventToolCompleted, artel.EventCompactionCompleted:
 			if err := json.Unmarshal(e.Data, &told); err != nil {
 				t.Fatal(err)
 			}
-			o.messages = append(o.messages, told.Message)
+			if told.Message != nil {
+				o.messages = append(o.messages, *told.Message)
+			}
 		case artel.EventRunFinished:
 			if err := json.Unmarshal(e.Data, &told.RunFinished); err != nil {
 				t.Fatal(err)

@@ -44,10 +44,14 @@
 //	The notes say
 //	@cut
 //
+// When the request asks for a summary of the conversation, the answer is not a
+// turn: it is what the section "summary" says, which has the form of one, else a
+// summary that the provider writes by itself. The script goes on behind it.
+//
 // A section "message 1", "message 2" and so on before turns says which message
 // of the user they answer; without any, the turns answer every message. Its
 // text is what the user says. It and the sections that begin with "upload",
-// "upstream" and "outcome" are for whoever plays the user, and not read here.
+// "upstream", "service", "compact" and "outcome" are for whoever plays the user, and not read here.
 package demo
 
 import (
@@ -144,6 +148,12 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 
 func (p *Provider) moves(ctx context.Context, r *model.Request) ([]move, error) {
 	h := read(r)
+	if h.summing {
+		if s := p.o.Scenario; s != nil && s.summary != nil {
+			return s.summary, nil
+		}
+		return h.summary(), nil
+	}
 	if p.o.Scenario != nil {
 		return p.o.Scenario.turn(h)
 	}

@@ -29,6 +29,7 @@ type history struct {
 	began       int          // the index in calls where the run begins
 	planned     bool         // there is a task plan, whoever made it
 	tools       map[string]bool
+	summing     bool // it is asked to sum up the conversation
 }
 
 // A done is a tool call and what came of it.
@@ -109,6 +110,17 @@ func read(r *model.Request) *history {
 			text, attachments := userMessage(m.Parts, shown)
 			if text == "" && len(attachments) == 0 {
 				continue // nothing but the reminder, or the media of tool results
+			}
+			if asksForSummary(text) {
+				h.summing = true
+				continue
+			}
+			if ordinal, answers, rest, ok := remembered(text); ok { // by a summary that it wrote itself
+				h.ordinal, h.answers, h.began = ordinal, answers, len(h.calls)
+				fmt.Fprintf(hash, "%q", text)
+				if text = rest; text == "" && len(attachments) == 0 {
+					continue
+				}
 			}
 			h.ordinal++
 			if len(h.attachments) > 0 {

@@ -19,6 +19,7 @@ import (
 type Scenario struct {
 	messages [][][]move // the turns by message, from the first
 	every    bool       // the turns answer every message
+	summary  []move     // the answer to whoever asks for a summary; nil: the provider's own
 }
 
 // Turns returns how many turns there are.
@@ -52,8 +53,16 @@ func ParseScenario(data []byte) (*Scenario, error) {
 func (s *Scenario) add(f txtar.File, line int) error {
 	const op = "demo.ParseScenario"
 	switch word, _, _ := strings.Cut(f.Name, " "); word {
-	case "upload", "upstream", "outcome":
+	case "upload", "upstream", "service", "compact", "outcome":
 		return nil // for whoever plays the user
+	case "summary":
+		p := sectionParser{rest: string(f.Data), line: line + 1}
+		moves, err := p.parse()
+		if err != nil {
+			return artel.Errorf(artel.Invalid, op, f.Name, "line %d: %w", p.line, err)
+		}
+		s.summary = append([]move{}, moves...)
+		return nil
 	case "message":
 		if s.every && s.Turns() > 0 {
 			return artel.Errorf(artel.Invalid, op, f.Name, "line %d: the first message comes before the first turn", line)

@@ -14,7 +14,7 @@ import (
 
 type messages struct{ *tx }
 
-const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.created_at, m.parts"
+const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts"
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
 // ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages.
@@ -29,7 +29,7 @@ const (
 
 func (t messages) Create(m artel.Message) error {
 	const op = "store.Messages.Create"
-	if err := checkText(op, string(m.ID), string(m.ID), string(m.Conversation), string(m.Parent), string(m.Role), string(m.Agent), string(m.Run)); err != nil {
+	if err := checkText(op, string(m.ID), string(m.ID), string(m.Conversation), string(m.Parent), string(m.Role), string(m.Agent), string(m.Run), string(m.Covers)); err != nil {
 		return err
 	}
 	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
@@ -57,9 +57,9 @@ func (t messages) Create(m artel.Message) error {
 		parts = &s
 	}
 	n, err := t.insert(op, string(m.ID), `INSERT INTO messages
-		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, created_at, parts)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, micros(m.CreatedAt), parts)
+		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, covers, created_at, parts)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, m.Covers, micros(m.CreatedAt), parts)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ type messageRow struct {
 
 func (r *messageRow) dest() []any {
 	m := &r.m
-	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &r.created, &r.parts}
+	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &m.Covers, &r.created, &r.parts}
 }
 
 func (r *messageRow) message() (artel.Message, error) {

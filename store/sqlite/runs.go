@@ -15,7 +15,7 @@ import (
 type runs struct{ *tx }
 
 const (
-	runColumns = "id, conversation, message, reply, state, service, agent, usage, error, started_at, finished_at"
+	runColumns = "id, conversation, message, reply, state, service, agent, usage, error, started_at, finished_at, purpose"
 	unfinished = "state IN ('queued', 'running', 'waiting')" // as the indexes say it
 )
 
@@ -36,9 +36,9 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 			return err
 		}
 	}
-	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		t.owner, r.ID, r.Conversation, r.Message, r.Reply, r.State, r.Service, r.Agent,
-		row.usage, row.error, row.started, row.finished, l.Holder, micros(l.Until))
+		row.usage, row.error, row.started, row.finished, r.Purpose, l.Holder, micros(l.Until))
 	return err
 }
 
@@ -181,7 +181,7 @@ type runRow struct {
 func newRunRow(op string, r artel.Run) (*runRow, error) {
 	row := &runRow{started: micros(r.StartedAt)}
 	if err := checkText(op, string(r.ID), string(r.ID), string(r.Conversation), string(r.Message), string(r.Reply),
-		string(r.State), string(r.Service), string(r.Agent)); err != nil {
+		string(r.State), string(r.Service), string(r.Agent), string(r.Purpose)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -209,7 +209,7 @@ func (row *runRow) dest() []any {
 	r := &row.r
 	return []any{
 		&r.ID, &r.Conversation, &r.Message, &r.Reply, &r.State, &r.Service, &r.Agent,
-		&row.usage, &row.error, &row.started, &row.finished,
+		&row.usage, &row.error, &row.started, &row.finished, &r.Purpose,
 	}
 }
 

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/tool"
+)
+
+const (
+	// mostCompactions is how many may come before one model call: of a history
+	// that is much longer than the window, one sums up what it can be sent of.
+	mostCompactions = 8
+	// compactionTime is how long one may take.
+	compactionTime = 5 * time.Minute
+	// quotedWords is how many code points of the user's newest message are in a
+	// summary for sure.
+	quotedWords = 4000
+	// bytesOfToken is how many bytes make a token at least, in any script: a
+	// guess that is on the safe side.
+	bytesOfToken = 3
+	// leastReplaced is how many messages a compaction is worth.
+	leastReplaced = 2
+
+	compactPreset = "compaction"
+)
+
+// exceeds reports whether a request passes the threshold, or cannot be made
+// because it is too long.
+func (r *run) exceeds(built Built, failed error, limit int) bool {
+	switch {
+	case r.settled || limit == 0:
+		return false
+	case failed != nil:
+		return errors.Is(failed, artel.TooLarge)
+	}
+	t := built.Record.Tokens
+	return t.Total > limit || r.taken > int64(limit) || len(t.Dropped) > 0
+}
+
+// overflows reports whether a service has refused a request as too long for
+// its window.
+func overflows(err error) bool {
+	ce, ok := errors.AsType[*model.CallError](err)
+	return ok && ce.Refusal.Class == model.RefusedContext
+}
+
+// compact sums up what can be spared of the history, and reports whether it
+// did. A compaction that fails leaves the history as it is; the error is that
+// of the consumer, or of a run that has ended.
+func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens, limit int) (done bool, err error) {
+	budget := limit
+	if budget == 0 {
+		budget = tokens
+	}
+	standing := pipeline.Standing(r.history, r.in.Agent.Name)
+	part := standing[:r.sparable(standing, budget)]
+	if !worth(part) {
+		r.settled = true
+		return false, nil
+	}
+	failed, err := r.compactPart(ctx, part, reason, tokens, limit)
+	if err != nil {
+		return false, err
+	}
+	if failed != nil {
+		r.settled = true
+		return false, ctx.Err() // the run goes on without, unless it is at its end
+	}
+	return true, nil
+}
+
+// compactNow sums up the whole history.
+func (r *run) compactNow(ctx context.Context) error {
+	standing := pipeline.Standing(r.history, r.in.Agent.Name)
+	if !worth(standing) {
+		return artel.Errorf(artel.Conflict, "agent.Compact", "", "there is nothing to sum up: the newest summary has everything but the last %d messages at most", leastReplaced-1)
+	}
+	failed, err := r.compactPart(ctx, standing, artel.CompactRequested, 0, 0)
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// worth reports whether there is something to sum up but for an earlier summary.
+func worth(part []artel.Message) bool {
+	if len(part) > 0 && part[0].Summary {
+		part = part[1:]
+	}
+	return len(part) >= leastReplaced
+}
+
+// sparable returns how many messages of the standing history are summed up.
+// What the model is to answer next is kept: the newest message of the user where
+// it has no answer yet, whatever its length, else the newest exchange, where it
+// is no longer than a quarter of the budget.
+func (r *run) sparable(standing []artel.Message, budget int) int {
+	starts := pipeline.Exchanges(standing)
+	if len(starts) == 0 {
+		return 0
+	}
+	last := starts[len(starts)-1]
+	if m := standing[last]; m.Role == artel.RoleUser && !m.Summary {
+		return last
+	}
+	size := 0
+	for _, m := range standing[last:] {
+		b, err := m.Parts.MarshalJSON()
+		if err != nil {
+			return len(standing)
+		}
+		size += len(b) / bytesOfToken
+	}
+	if size <= budget/4 {
+		return last
+	}
+	return len(standing)
+}
+
+// compactPart tells of one compaction of the first messages of the standing
+// history. failed is why there is no summary; err is that of the consumer.
+func (r *run) compactPart(ctx context.Context, part []artel.Message, reason artel.CompactionReason, tokens, limit int) (failed, err error) {
+	if err := r.tell(artel.CompactionStarted{Reason: reason, Service: r.in.Service.ID, Tokens: tokens, Threshold: limit}); err != nil {
+		return nil, err
+	}
+	began := r.now()
+	end := artel.CompactionCompleted{Reason: reason}
+	call, stop := context.WithTimeout(ctx, compactionTime)
+	defer stop()
+	summary, part, usage, failed := r.summary(call, part)
+	if usage.Calls > 0 {
+		if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: usage}); err != nil {
+			return nil, err
+		}
+	}
+	if failed == nil {
+		failed = r.boundary(ctx, &end, part, summary)
+	}
+	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
+	if failed != nil {
+		end.Message, end.Artifact, end.Replaced = nil, nil, 0
+		end.Error = &artel.RunError{Kind: artel.KindOf(failed), Message: scrub.Line(failed.Error())}
+		if end.Error.Kind == artel.Internal {
+			end.Error.Message = "internal error" // the run's own error has an id for the log
+		}
+		return failed, r.tell(end)
+	}
+	r.history = append(r.history, *end.Message)
+	r.taken, r.sent = 0, nil
+	return nil, r.tell(end)
+}
+
+// summary asks the model for that of part, or of as much of its beginning as
+// can be sent; it returns that part.
+func (r *run) summary(ctx context.Context, part []artel.Message) (text string, of []artel.Message, usage artel.Usage, err error) {
+	for {
+		built, err := r.buildSummary(ctx, part)
+		if len(built.Record.Tokens.Dropped) > 0 || errors.Is(err, artel.TooLarge) {
+			starts := pipeline.Exchanges(part)
+			if half := part[:starts[len(starts)/2]]; worth(half) {
+				part = half
+				continue
+			}
+		}
+		if r.in.Record != nil {
+			if err := r.in.Record(ctx, built, err); err != nil {
+				return "", part, usage, err
+			}
+		}
+		if err != nil {
+			return "", part, usage, err
+		}
+		text, usage, err = r.say(ctx, built.Request)
+		starts := pipeline.Exchanges(part)
+		if half := part[:starts[len(starts)/2]]; err != nil && overflows(err) && worth(half) {
+			part = half
+			continue
+		}
+		return text, part, usage, err
+	}
+}
+
+// buildSummary makes the request for a summary. It begins as any other of the
+// conversation, so that the provider's cache holds.
+func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, error) {
+	in := r.in.Context
+	in.Service = r.in.Service
+	in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
+	in.Agent.Presets = append(in.Agent.Presets[:len(in.Agent.Presets):len(in.Agent.Presets)], pipeline.Preset{
+		ID: compactPreset, Role: artel.RoleUser, Text: in.Locale.Say(phrase.CompactAsk, nil),
+		Place: pipeline.Place{Kind: pipeline.AtDepth, Depth: "0"},
+	})
+	in.History = make([]artel.Message, len(part))
+	for i, m := range part {
+		m.Parent = "" // the order is that of the list
+		in.History[i] = m
+	}
+	in.At, in.Head, in.Tools, in.Refused = r.in.Run.Message, "", r.tools.Specs(), r.isRefused
+	in.Placement = pipeline.PlaceNone
+	clock := r.now()
+	in.Now = r.in.Agent.Time(clock)
+	result, err := r.pipeline.Build(ctx, in)
+	if err == nil {
+		result.Request.Choice = model.ToolChoice{Mode: model.ChooseNone}
+	}
+	return Built{result, in.Service, clock, in.Seed}, err
+}
+
+// say makes a call whose answer is a text, and returns it without media.
+func (r *run) say(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
+	var b strings.Builder
+	var finish model.Finish
+	for delta, err := range r.caller.Call(ctx, request) {
+		if err != nil {
+			return "", usage, err
+		}
+		switch d := delta.(type) {
+		case model.TextDelta:
+			b.WriteString(string(d))
+		case model.Finish:
+			finish = d
+		}
+	}
+	usage = finish.Usage
+	usage.Calls = 1
+	switch text = strings.TrimSpace(b.String()); {
+	case finish.Reason == model.StopLength:
+		return "", usage, artel.Errorf(artel.TooLarge, "agent.Compact", string(r.in.Service.ID), "the summary is longer than the model's longest answer")
+	case finish.Reason == model.StopRefusal:
+		return "", usage, artel.Errorf(artel.Denied, "agent.Compact", string(r.in.Service.ID), "the model declined to sum up the conversation")
+	case text == "":
+		return "", usage, artel.Errorf(artel.Unavailable, "agent.Compact", string(r.in.Service.ID), "the model wrote no summary")
+	}
+	env := r.in.Env
+	text, err = scrub.Text(ctx, text, tool.NewKeeper(&env).Keep)
+	return text, usage, err
+}
+
+// boundary makes the message that stands for part, and its artifact.
+func (r *run) boundary(ctx context.Context, end *artel.CompactionCompleted, part []artel.Message, summary string) error {
+	say := r.in.Context.Locale.Say
+	if words := newestWords(part); words != "" && !strings.Contains(summary, words) {
+		summary += "\n\n" + say(phrase.CompactWords, nil) + "\n\n> " + strings.ReplaceAll(words, "\n", "\n> ")
+	}
+	m := r.newMessage(artel.RoleUser)
+	m.Summary, m.Covers = true, covered(part)
+	m.Parts = artel.Parts{artel.Text{Text: say(phrase.CompactFrame, map[string]any{"Count": len(part)}) + "\n\n" + summary}}
+	if r.in.Shelve != nil {
+		a, err := r.in.Shelve(ctx, summary+"\n\n"+r.listed(part))
+		if err != nil {
+			return err
+		}
+		end.Artifact = &a
+	}
+	end.Message, end.Replaced = &m, len(part)
+	return nil
+}
+
+// covered is the newest message of part: what an earlier summary covers is
+// before it.
+func covered(part []artel.Message) artel.MessageID {
+	last := part[len(part)-1]
+	if last.Summary {
+		return last.Covers
+	}
+	return last.ID
+}
+
+// newestWords is what the user has said last in part, as far as it is quoted.
+func newestWords(part []artel.Message) string {
+	for i := len(part) - 1; i >= 0; i-- {
+		if m := part[i]; m.Role == artel.RoleUser && !m.Summary {
+			text := strings.TrimSpace(artel.TextOf(m.Parts))
+			if short := artel.Beginning(text, quotedWords); short != text {
+				return short + "…"
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// shownWords is how much of each message the list of an artifact shows, in code
+// points.
+const shownWords = 80
+
+// listed names the messages of part, for people who look for what is behind a
+// summary.
+func (r *run) listed(part []artel.Message) string {
+	var b strings.Builder
+	b.WriteString("## " + r.in.Context.Locale.Say(phrase.CompactReplaced, map[string]any{"Count": len(part)}) + "\n")
+	for _, m := range part {
+		text := strings.Join(strings.Fields(strings.NewReplacer("`", "", "<", "", "*", "").Replace(artel.TextOf(m.Parts))), " ")
+		if short := artel.Beginning(text, shownWords); utf8.RuneCountInString(text) > shownWords {
+			text = short + "…"
+		}
+		for _, c := range callsOf(m) {
+			text = strings.TrimSpace(text + " → " + c.Name)
+		}
+		fmt.Fprintf(&b, "\n- `%s` %s: %s", m.ID, m.Role, text)
+	}
+	return b.String() + "\n"
+}

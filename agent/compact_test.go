@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/pipeline"
+)
+
+const summed = "## 1. Request and intent\nall of it"
+
+var tooLong = &artel.Error{Op: "x", Kind: artel.TooLarge, Err: &model.CallError{
+	Status: 400, Message: "prompt is too long", Refusal: model.Refusal{Class: model.RefusedContext},
+}}
+
+// long gives the bench a history of n answered questions of size bytes each
+// before the newest one, and a window in tokens.
+func (b *bench) long(n, size, window int) {
+	b.in.Service.Capabilities.ContextWindow = model.Fact[int]{Value: window, Source: model.FromOperator}
+	var history []artel.Message
+	add := func(role artel.Role, text string, run artel.RunID) {
+		now := time.Now().Add(-time.Hour).Add(time.Duration(len(history)) * time.Second)
+		m := artel.Message{
+			ID: artel.NewMessageID(now), Conversation: b.in.Run.Conversation, Role: role,
+			Parts: artel.Parts{artel.Text{Text: text}}, Run: run, CreatedAt: now,
+		}
+		if role == artel.RoleAssistant {
+			m.Agent = b.in.Agent.Name
+		}
+		if len(history) > 0 {
+			m.Parent = history[len(history)-1].ID
+		}
+		history = append(history, m)
+	}
+	for i := range n {
+		run := artel.NewRunID(time.Now())
+		add(artel.RoleUser, fmt.Sprintf("Question %d. %s", i+1, strings.Repeat("word ", size/5)), run)
+		add(artel.RoleAssistant, fmt.Sprintf("Answer %d.", i+1), run)
+	}
+	ask := b.in.History[0]
+	if len(history) > 0 {
+		ask.Parent = history[len(history)-1].ID
+	}
+	b.in.History = append(history, ask)
+}
+
+// compactions are what was told of them.
+func compactions(all []artel.Payload) (started []artel.CompactionStarted, completed []artel.CompactionCompleted) {
+	for _, p := range all {
+		switch p := p.(type) {
+		case artel.CompactionStarted:
+			started = append(started, p)
+		case artel.CompactionCompleted:
+			completed = append(completed, p)
+		}
+	}
+	return started, completed
+}
+
+func textOfRequest(r *model.Request) string {
+	var b strings.Builder
+	for _, m := range r.Messages {
+		b.WriteString(artel.TextOf(m.Parts) + "\n")
+	}
+	return b.String()
+}
+
+func TestCompactionByThreshold(t *testing.T) {
+	b := newBench(t, []turn{{say(summed), end}, {say("Done."), end}})
+	b.long(10, 2600, 8000) // over 80 % of 6,000, and they fit
+	var shelved string
+	b.in.Shelve = func(_ context.Context, text string) (artel.Artifact, error) {
+		shelved = text
+		return artel.Artifact{ID: "summary_1"}, nil
+	}
+	all, err := b.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, completed := compactions(all)
+	if len(started) != 1 || len(completed) != 1 || started[0].Reason != artel.CompactThreshold || started[0].Tokens <= started[0].Threshold {
+		t.Fatalf("%+v %+v", started, completed)
+	}
+	end := completed[0]
+	if !end.OK || end.Message == nil || end.Replaced != 20 || end.Artifact == nil || end.Artifact.ID != "summary_1" {
+		t.Fatalf("%+v", end)
+	}
+	before := b.in.History[:20]
+	if m := *end.Message; !m.Summary || m.Covers != before[19].ID || m.Parent != b.in.Run.Message || m.Role != artel.RoleUser {
+		t.Errorf("%+v", m)
+	}
+	for _, m := range before {
+		if !strings.Contains(shelved, string(m.ID)) {
+			t.Errorf("the artifact does not name %s", m.ID)
+		}
+	}
+	if text := textOfRequest(b.requests[0]); !strings.Contains(text, phrase.English.Say(phrase.CompactAsk, nil)) || strings.Contains(text, "Do it.") {
+		t.Errorf("the request for the summary:\n%.3000s", text)
+	}
+	if c := b.requests[0].Choice; c.Mode != model.ChooseNone || len(b.requests[0].Tools) == 0 {
+		t.Errorf("the request for the summary lets the model call tools, or does not begin as others: %+v", c)
+	}
+	text := textOfRequest(b.requests[1])
+	for _, want := range []string{summed, "Question 10.", "Do it."} { // the newest words are quoted
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the request after it:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Question 9.") {
+		t.Error("what was summed up is sent")
+	}
+	if strings.Index(text, summed) > strings.Index(text, "Do it.") {
+		t.Error("the summary comes after the message that it does not cover")
+	}
+	// With the boundary muted, the originals stand again.
+	muted := *end.Message
+	muted.Muted = true
+	if got := pipeline.Standing(append(slices.Clone(b.in.History), muted), "tester"); len(got) != len(b.in.History) {
+		t.Errorf("%d messages stand with the summary muted, want %d", len(got), len(b.in.History))
+	}
+}
+
+func TestCompactionOnOverflow(t *testing.T) {
+	b := newBench(t, []turn{{tooLong}, {say(summed), end}, {say("Done."), end}})
+	b.long(3, 50, 0) // nobody knows the window
+	all, err := b.run(t.Context())
+	started, completed := compactions(all)
+	if err != nil || len(started) != 1 || started[0].Reason != artel.CompactOverflow || !completed[0].OK {
+		t.Fatalf("%v %+v %+v", err, started, completed)
+	}
+
+	b = newBench(t, []turn{{tooLong}, {say(summed), end}, {tooLong}})
+	b.long(3, 50, 0)
+	all, err = b.run(t.Context())
+	if started, _ := compactions(all); !errors.Is(err, artel.TooLarge) || len(started) != 1 {
+		t.Errorf("a second overflow: %v, %d compactions", err, len(started))
+	}
+}
+
+func TestFailedCompactionLeavesNothing(t *testing.T) {
+	down := &artel.Error{Op: "x", Kind: artel.Invalid, Err: errors.New("no")}
+	for name, answer := range map[string]turn{
+		"error":   {down},
+		"nothing": {end},
+		"cut":     {say("## 1"), model.Finish{Reason: model.StopLength}},
+		"refused": {say("I will not"), model.Finish{Reason: model.StopRefusal}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, []turn{answer, {call("c1", "echo", `{"text":"x"}`), tools}, {say("Done."), end}})
+			b.long(10, 2600, 8000)
+			b.in.Shelve = func(context.Context, string) (artel.Artifact, error) {
+				t.Error("an artifact was made")
+				return artel.Artifact{}, nil
+			}
+			all, err := b.run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			started, completed := compactions(all)
+			if len(started) != 1 || len(completed) != 1 || completed[0].OK || completed[0].Error == nil || completed[0].Message != nil {
+				t.Fatalf("%+v %+v", started, completed)
+			}
+			if text := textOfRequest(b.requests[1]); !strings.Contains(text, "Question 1.") || !strings.Contains(text, "Do it.") {
+				t.Errorf("the originals are not sent:\n%s", text)
+			}
+		})
+	}
+}
+
+// A history far longer than the window is summed up step by step, and nothing
+// of it is left out.
+func TestCompactionInSteps(t *testing.T) {
+	turns := make([]turn, 9)
+	for i := range turns[:8] {
+		turns[i] = turn{say(fmt.Sprintf("Summary number %d.", i+1)), end}
+	}
+	b := newBench(t, turns)
+	b.long(40, 500, 4000)
+	all, _ := b.run(t.Context())
+	started, completed := compactions(all)
+	if len(started) < 2 || len(started) != len(completed) {
+		t.Fatalf("%d compactions", len(started))
+	}
+	var asked strings.Builder
+	for _, r := range b.requests {
+		asked.WriteString(textOfRequest(r))
+	}
+	for i := range completed {
+		if i > 0 && !strings.Contains(textOfRequest(b.requests[i]), fmt.Sprintf("Summary number %d.", i)) {
+			t.Errorf("compaction %d was not given the summary before it", i+1)
+		}
+	}
+	for i := range 40 {
+		if !strings.Contains(asked.String(), fmt.Sprintf("Question %d.", i+1)) {
+			t.Errorf("question %d was in no request", i+1)
+		}
+	}
+}
+
+func TestCompactionThatIsAskedFor(t *testing.T) {
+	b := newBench(t, []turn{{say(summed), end}})
+	b.long(2, 50, 0)
+	b.in.History = b.in.History[:4]
+	var all []artel.Payload
+	for p, err := range b.engine.Compact(t.Context(), b.in) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	_, completed := compactions(all)
+	if len(completed) != 1 || completed[0].Replaced != 4 || completed[0].Reason != artel.CompactRequested {
+		t.Fatalf("%+v", completed)
+	}
+	b.in.History = append(b.in.History, *completed[0].Message)
+	for _, err := range b.engine.Compact(t.Context(), b.in) {
+		if err != nil && !errors.Is(err, artel.Conflict) {
+			t.Fatal(err)
+		} else if err != nil {
+			return
+		}
+	}
+	t.Error("a history of one summary was summed up")
+}
+
+// Whatever is muted and summed up, a message of the branch stands, is covered
+// by the newest summary, or is muted, or is another agent's; and what stands is
+// in order.
+func TestStanding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 30).Draw(t, "n")
+		branch := make([]artel.Message, n)
+		for i := range branch {
+			branch[i] = artel.Message{
+				ID: artel.MessageID(fmt.Sprint("m", i)), Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "x"}},
+				Muted:   rapid.IntRange(0, 3).Draw(t, "muted") == 0,
+				Summary: rapid.IntRange(0, 4).Draw(t, "summary") == 0,
+				Agent:   rapid.SampledFrom([]artel.AgentName{"", "", "tester", "other"}).Draw(t, "agent"),
+			}
+			if branch[i].Summary && i > 0 && rapid.Bool().Draw(t, "covers") {
+				branch[i].Covers = branch[rapid.IntRange(0, i-1).Draw(t, "covered")].ID
+			}
+		}
+		got := pipeline.Standing(branch, "tester")
+		at := map[artel.MessageID]int{}
+		for i, m := range branch {
+			at[m.ID] = i
+		}
+		newest, from := -1, 0
+		for i, m := range branch {
+			if m.Summary && !m.Muted && m.Agent != "other" {
+				newest, from = i, i+1
+				if m.Covers != "" {
+					from = at[m.Covers] + 1
+				}
+			}
+		}
+		var want []artel.MessageID
+		if newest >= 0 {
+			want = append(want, branch[newest].ID)
+		}
+		for i, m := range branch {
+			if i >= from && !m.Muted && !m.Summary && m.Agent != "other" {
+				want = append(want, m.ID)
+			}
+		}
+		var ids []artel.MessageID
+		for _, m := range got {
+			ids = append(ids, m.ID)
+		}
+		if !slices.Equal(ids, want) {
+			t.Fatalf("got %v, want %v", ids, want)
+		}
+	})
+}

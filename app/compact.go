@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/store"
+)
+
+// Compact starts a run that sums up the active branch of a conversation, on the
+// service and for the agent of its newest run. It is of kind Conflict, code
+// "run_active", while another run works on the conversation, and of kind Invalid
+// where nobody has said anything yet.
+func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
+	now := rs.now()
+	job := execution{
+		Runs: rs, owner: ownerOf(ctx), clock: Input{}.clock(),
+		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
+	}
+	runCtx, err := rs.admit(ctx, job.run.ID)
+	if err != nil {
+		return artel.Run{}, err
+	}
+	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error { return job.openCompaction(tx, conversation) }, c)
+	if err != nil {
+		rs.dismiss(job.run.ID)
+		return artel.Run{}, err
+	}
+	return rs.begin(runCtx, &job), nil
+}
+
+// opening runs the transaction that opens a run in c, again where the run that
+// is in the way turns out to be nobody's.
+func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
+	begin := func() error {
+		return rs.update(ctx, func(tx store.Tx) error {
+			conversation, err := tx.Conversations.Get(c)
+			if err != nil {
+				return err
+			}
+			return open(tx, conversation)
+		})
+	}
+	err := begin()
+	if errors.Is(err, artel.Conflict) {
+		if n, _ := rs.recover(ctx, false); n > 0 {
+			err = begin()
+		}
+	}
+	return err
+}
+
+// begin lets the run that job has opened go on by itself.
+func (rs *Runs) begin(ctx context.Context, job *execution) artel.Run {
+	rs.log.Bell().Ring(job.run.Conversation)
+	begun := job.run
+	go func() {
+		defer rs.dismiss(begun.ID)
+		job.execute(ctx)
+	}()
+	return begun
+}
+
+// openCompaction writes the first rows of a run that sums up a branch.
+func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
+	if c.Leaf == "" {
+		return artel.Errorf(artel.Invalid, "app.Runs.Compact", string(c.ID), "there are no messages to sum up")
+	}
+	var in Input
+	leaf, err := tx.Messages.Get(c.Leaf)
+	if err != nil {
+		return err
+	}
+	if last, err := tx.Runs.Get(leaf.Run); err == nil {
+		in.Agent, in.Service = last.Agent, last.Service
+	}
+	if err := x.choose(c, in); err != nil {
+		return err
+	}
+	if err := foldLeftovers(tx, c.ID); err != nil {
+		return err
+	}
+	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID
+	if err := tx.Runs.Create(x.run, x.lease()); err != nil {
+		return err
+	}
+	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})
+}
+
+// lease is the first of the run.
+func (x *execution) lease() store.Lease {
+	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: x.run.StartedAt.Add(leaseTime)}
+}
+
+// mostSummaries is how many names are tried for one.
+const mostSummaries = 10_000
+
+// shelve keeps a summary as an artifact of the run.
+func (x *execution) shelve(ctx context.Context, text string) (artel.Artifact, error) {
+	w := x.artifacts.Workspace(artifact.WorkspaceConfig{
+		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
+		Author: string(x.agent.Name), Source: artel.SourceSummary,
+		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
+	})
+	for n := 1; ; n++ {
+		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
+		taken := false
+		err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+			taken, err = tx.Artifacts.Exists(x.run.Conversation, id)
+			return err
+		})
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+		if taken && n < mostSummaries {
+			continue
+		}
+		title := x.built.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
+		return w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/artelhq/artel"
+)
+
+func compactCommand(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "compact CONVERSATION", Short: "Sum up a conversation, so that models are sent less of it", Args: usage(cobra.ExactArgs(1)),
+		Long: `Lets the conversation's model sum up the active branch. From then on, models are
+sent the summary in the place of what it covers. Nothing is lost: the messages
+stay, and the summary is an artifact that names them.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := artel.ParseConversationID(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			ctx, client := cmd.Context(), g.client()
+			sent, err := client.Compact(ctx, id)
+			if err != nil {
+				return err
+			}
+			var done artel.CompactionCompleted
+			for e, err := range client.Events(ctx, id, 0, giveUp) {
+				if err != nil {
+					return err
+				}
+				if e.Run != sent.RunID {
+					continue
+				}
+				switch e.Type {
+				case artel.EventCompactionCompleted:
+					if err := json.Unmarshal(e.Data, &done); err != nil {
+						return err
+					}
+				case artel.EventRunFinished:
+					var end artel.RunFinished
+					if err := json.Unmarshal(e.Data, &end); err != nil {
+						return err
+					}
+					if end.Error != nil {
+						return artel.Errorf(end.Error.Kind, "compact", "run "+string(end.State), "%s", end.Error.Message)
+					}
+					return g.print(cmd, done, func(w printer) {
+						w.line(fmt.Sprintf("%d messages summed up", done.Replaced))
+						if done.Artifact != nil {
+							w.line(done.Artifact.Ref.String())
+						}
+					})
+				}
+			}
+			return ctx.Err()
+		},
+	}
+}

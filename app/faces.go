@@ -4,6 +4,7 @@ package app
 
 import (
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
@@ -64,6 +65,8 @@ type (
 	ProcessorSetting = pipeline.Setting
 	// A ProcessorField describes one value of a configuration.
 	ProcessorField = pipeline.Field
+	// A MacroProblem is a macro that was left as it is.
+	MacroProblem = macro.Problem
 	// UserProfile is what people say about themselves.
 	UserProfile = pipeline.Profile
 	// A BuildRecord tells how a request came to be.

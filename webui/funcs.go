@@ -36,6 +36,7 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 		"playtime":   playtime,
 		"number":     func(n int) string { return thousands(n) },
 		"percent":    percent,
+		"join":       func(list []string) string { return strings.Join(list, ", ") },
 		"clock":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"hour":       func(t time.Time) string { return t.Local().Format("15:04") },
 		"day":        func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") },

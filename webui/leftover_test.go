@@ -53,7 +53,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 	// A key is named by its constant, by itself, or by how it begins where the
 	// rest is a word of another room.
 	begins := found(`"(page\.[a-z_]+_)"`, page)
-	for _, m := range regexp.MustCompile(`(?m)^\t(Page\w+)\s+Key = "(page\.\w+)"`).FindAllStringSubmatch(sources(t, "../phrase/page.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(Page\w+)\s+Key = "(page\.\w+)"`).FindAllStringSubmatch(sources(t, "../phrase/page*.go"), -1) {
 		constant, key := m[1], m[2]
 		if !regexp.MustCompile(`phrase\.`+constant+`\b|"`+regexp.QuoteMeta(key)+`"`).MatchString(page) &&
 			!slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(key, b) }) {

@@ -23,6 +23,7 @@ type Draft struct {
 	Error  string // why it failed
 	Models Models
 	Status Status
+	Window Gauge // what the message would take; the zero value until something is typed
 }
 
 // begin starts a conversation with its first message.

@@ -95,6 +95,19 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /import", ui.bringIn)
 	mux.HandleFunc("GET /gateway", ui.gateway)
 	mux.HandleFunc("GET /gateway/live", ui.watch)
+	mux.HandleFunc("POST /glance", ui.glance)
+	mux.HandleFunc("POST /c/{cid}/glance", ui.glance)
+	mux.HandleFunc("GET /rules", ui.rules)
+	mux.HandleFunc("POST /rules/change", ui.changeRules)
+	mux.HandleFunc("POST /rules/try", ui.tryRules)
+	mux.HandleFunc("GET /rules/edit", ui.editRule)
+	mux.HandleFunc("POST /rules/edit", ui.saveRule)
+	mux.HandleFunc("GET /rules/import", ui.importRules)
+	mux.HandleFunc("POST /rules/import", ui.readRules)
+	mux.HandleFunc("POST /rules/keep", ui.keepRules)
+	mux.HandleFunc("GET /rules/export", ui.exportRules)
+	mux.HandleFunc("GET /macros", ui.macros)
+	mux.HandleFunc("POST /macros", ui.tryMacros)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
 	mux.HandleFunc("GET /pipeline", ui.pipeline)
@@ -223,6 +236,8 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 	switch artel.CodeOf(err) {
 	case app.CodeRunActive:
 		return statuses[kind], locale(r).Say(phrase.PageRunActive, nil)
+	case app.CodeStale:
+		return statuses[kind], locale(r).Say(phrase.PageStale, nil)
 	case artel.CodeArtifactNotFound:
 		return statuses[kind], locale(r).Say(phrase.PageNoArtifact, nil)
 	}

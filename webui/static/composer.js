@@ -4,6 +4,7 @@
 // model cannot take, and sending without leaving the page. The message itself
 // arrives by the event stream.
 
+import { glance } from "./glance.js";
 import { keep, kept } from "./keep.js";
 import { take } from "./place.js";
 import { drops, post } from "./post.js";
@@ -22,8 +23,14 @@ export function composer() {
   };
 
   draft(form, text);
-  const files = chosen(form, () => fit(form, files.all()));
-  models(form, () => fit(form, files.all()));
+  let looked = () => {};
+  const changed = () => {
+    take("/fit", { method: "POST", body: heads(form, files.all()) }); // of several under way, the last counts
+    looked();
+  };
+  const files = chosen(form, changed);
+  models(form, changed);
+  looked = glance(form, () => heads(form, files.all()));
 
   let sending; // the request under way
   form.addEventListener("submit", async (event) => {
@@ -250,14 +257,14 @@ function models(form, changed) {
   });
 }
 
-// fit asks the server what the model would get of the files, by their
-// beginnings.
-function fit(form, files) {
+// heads are the beginnings of files, by which the server says what the model
+// would get of them.
+function heads(form, files) {
   const body = new FormData();
   body.append("service", new FormData(form).get("service") ?? "");
   for (const file of files) {
     body.append("head", file.slice(0, headSize, file.type), file.name);
     body.append("size", String(file.size));
   }
-  take("/fit", { method: "POST", body }); // of several under way, the last counts
+  return body;
 }

@@ -13,6 +13,7 @@ import { order } from "./order.js";
 import { panel } from "./panel.js";
 import { toasts } from "./toasts.js";
 import { watch } from "./watch.js";
+import { rules } from "./rules.js";
 import { zoom } from "./zoom.js";
 
 toasts();
@@ -23,3 +24,4 @@ importing();
 watch();
 order();
 zoom();
+rules();

@@ -46,7 +46,7 @@ export function place(fragment) {
       const now = document.getElementById(fresh.id) ?? old;
       htmx.process(now);
       if (now.id === "heading") document.title = now.textContent.trim() + " · Artel";
-      const asks = now.querySelector("[autofocus]");
+      const asks = now.querySelector("[autofocus], [data-focus]");
       if (asks) {
         asks.focus();
         asks.select?.();
@@ -66,8 +66,9 @@ const underWay = new Map(); // requests, by what they are about
 // take asks the server for a fragment and places it. It returns whether that
 // went well; what went wrong is told by a toast of the server's, or of ours.
 // A later request about the same thing takes the place of an earlier one, whose
-// answer would be out of date.
-export async function take(url, { about = url, ...options } = {}) {
+// answer would be out of date. Of a quiet one it is not told that the server
+// cannot be reached.
+export async function take(url, { about = url, quiet = false, ...options } = {}) {
   const abort = new AbortController();
   underWay.get(about)?.abort();
   underWay.set(about, abort);
@@ -76,7 +77,7 @@ export async function take(url, { about = url, ...options } = {}) {
     response = await fetch(url, { ...options, signal: abort.signal, headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
     html = await response.text();
   } catch {
-    if (!abort.signal.aborted) tell(words().lost);
+    if (!abort.signal.aborted && !quiet) tell(words().lost);
     return false;
   } finally {
     if (underWay.get(about) === abort) underWay.delete(about);
@@ -85,6 +86,7 @@ export async function take(url, { about = url, ...options } = {}) {
     location.assign(response.headers.get("HX-Redirect"));
     return true;
   }
+  if (abort.signal.aborted || quiet && !response.ok) return false;
   place(parse(html));
   return response.ok;
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+)
+
+// A Gauge says how full a model's window would be with the message that is
+// being written. Its zero value says nothing.
+type Gauge struct {
+	Shown   bool
+	Shares  []Share
+	Total   int
+	Budget  int // 0: the window is not known
+	Percent int
+	Level   string // "", "warn" or "bad"
+	Left    int    // messages for which there is no room
+	Pending []string
+	Problem string // why there is nothing to say
+}
+
+// A Glance is what a model would be sent with the message that is being
+// written.
+type Glance struct {
+	Gauge
+	Model  string
+	Blocks []InspectedBlock
+	Hidden int
+	Steps  []InspectedStep
+}
+
+// How full a window is told of, in percent, and how many messages are shown.
+const (
+	nearlyFull    = 80
+	glancedBlocks = 60
+)
+
+// glance answers what the message that is being written would be sent with:
+// the gauge, and with "whole" all of it. The form has the fields of a message,
+// and of its files what [face.fit] takes.
+func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
+	id := artel.ConversationID(r.PathValue("cid"))
+	var in app.Input
+	var files []app.Candidate
+	whole := false
+	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
+		if err == nil {
+			switch part.Name {
+			case "text":
+				in.Text, err = field(part)
+			case "whole":
+				whole = true
+			default:
+				err = takeHead(part, &in.Service, &files)
+			}
+		}
+		if err != nil {
+			ui.fail(w, r, brokenForm(r, err))
+			return
+		}
+	}
+	if !whole && strings.TrimSpace(in.Text) == "" && len(files) == 0 {
+		ui.fragments(w, r, http.StatusOK, part{"window", Gauge{}})
+		return
+	}
+	p, err := ui.app.Runs.Glance(r.Context(), id, in, files...)
+	if r.Context().Err() != nil {
+		return // somebody has typed on
+	}
+	g := Glance{}
+	if err != nil {
+		_, text := ui.explain(r, err)
+		g.Gauge = Gauge{Shown: true, Problem: text}
+	} else if g, err = ui.glanced(r, id, in, p, whole); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	parts := []part{{"window", g.Gauge}}
+	if whole {
+		parts = append(parts, part{"glance", g})
+	}
+	ui.fragments(w, r, http.StatusOK, parts...)
+}
+
+// glanced fills in what is shown of a preview.
+func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, p app.Preview, whole bool) (g Glance, err error) {
+	ctx := r.Context()
+	call := &app.BuiltContext{}
+	call.ContextFacts = p.ContextFacts
+	b, err := json.Marshal(p.Record) // as records are kept and read
+	if err == nil {
+		err = json.Unmarshal(b, &call.Record)
+	}
+	if err != nil {
+		return g, err
+	}
+	v := inspector{view: view{face: ui, conversation: id, locale: locale(r)}, call: call, blocks: p.Blocks}
+	g.Gauge = Gauge{Shown: true, Shares: v.shares(), Total: p.Tokens.Total, Budget: p.Tokens.Budget, Left: len(p.Tokens.Dropped)}
+	if g.Budget > 0 {
+		g.Percent = (100*g.Total + g.Budget - 1) / g.Budget
+	}
+	switch {
+	case p.Error != nil:
+		g.Level, g.Problem = "bad", p.Error.Message
+	case g.Budget > 0 && g.Total > g.Budget:
+		g.Level = "bad"
+	case g.Left > 0 || g.Percent > nearlyFull:
+		g.Level = "warn"
+	}
+	for _, x := range p.Pending {
+		g.Pending = append(g.Pending, artel.Visible(cmp.Or(nameOf(p, x.Ref), string(x.Ref.Artifact))))
+	}
+	if !whole {
+		return g, nil
+	}
+	g.Model = cmp.Or(p.Model, string(p.Service))
+	if v.stored, err = ui.storedBefore(ctx, id); err != nil {
+		return g, err
+	}
+	v.stored[string(app.PreviewID)] = artel.Message{ID: app.PreviewID, Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: in.Text}}}
+	if g.Hidden = max(0, len(v.blocks)-glancedBlocks); g.Hidden > 0 {
+		v.blocks = v.blocks[g.Hidden:]
+	}
+	if g.Blocks, err = v.shown(ctx); err != nil {
+		return g, err
+	}
+	for i := range g.Blocks {
+		g.Blocks[i].Number += g.Hidden
+	}
+	g.Steps, err = v.steps(ctx)
+	g.Steps = slices.DeleteFunc(g.Steps, InspectedStep.Quiet)
+	return g, err
+}
+
+// storedBefore are the newest messages of a conversation as they are stored.
+func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[string]artel.Message, error) {
+	out := map[string]artel.Message{}
+	if id == "" {
+		return out, nil
+	}
+	c, err := ui.app.Conversations.Find(ctx, id)
+	if err != nil || c.Leaf == "" {
+		return out, err
+	}
+	branch, err := ui.app.Conversations.Branch(ctx, id, c.Leaf, 2*glancedBlocks)
+	for _, m := range branch {
+		out[string(m.ID)] = m
+	}
+	return out, err
+}
+
+// nameOf is the file name of what a decision is about.
+func nameOf(p app.Preview, ref artel.Ref) string {
+	for _, b := range p.Blocks {
+		for _, m := range artel.MediaOf(b.Parts) {
+			if m.Ref.Artifact == ref.Artifact {
+				return m.Filename
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/rule"
+)
+
+// A RuleImport is the page that brings rules in.
+type RuleImport struct {
+	frame
+	Scope   RuleScope
+	Places  []app.RulePlace
+	Problem string
+	Read    bool // files were read, and nothing is kept yet
+	Rules   []ShownRule
+	Losses  []rule.Loss
+	Config  string // JSON of what was read
+}
+
+// maxRuleFiles is how many bytes the files of one import have together.
+const maxRuleFiles = 8 << 20
+
+func (ui *face) ruleImport(r *http.Request) (p RuleImport, err error) {
+	if p.frame, err = ui.frame(r, ""); err != nil {
+		return p, err
+	}
+	p.Title, p.Scope, p.Places = locale(r).Say(phrase.PageRulesImport, nil), scopeOf(r.URL.Query()), ui.app.Rules.Places()
+	return p, nil
+}
+
+func (ui *face) importRules(w http.ResponseWriter, r *http.Request) {
+	p, err := ui.ruleImport(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.show(w, r, http.StatusOK, "ruleimport.html", p)
+}
+
+// readRules shows what is in files, and what of it is otherwise here. Nothing
+// is kept.
+func (ui *face) readRules(w http.ResponseWriter, r *http.Request) {
+	p, err := ui.ruleImport(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	status := http.StatusOK
+	var all rule.Config
+	for part, err := range form.Parts(http.MaxBytesReader(w, r.Body, maxRuleFiles), r.Header.Get("Content-Type")) {
+		var c rule.Config
+		var losses []rule.Loss
+		if err == nil {
+			if part.Name != "file" || part.Filename == "" {
+				continue
+			}
+			c, losses, err = readRuleFile(part)
+		}
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			err = artel.Errorf(artel.TooLarge, "webui", "files", "%s", locale(r).Say(phrase.PageTooLong, nil))
+		}
+		if err != nil {
+			status, p.Problem = ui.explain(r, err)
+			if part.Filename != "" {
+				p.Problem = artel.Visible(part.Filename) + ": " + p.Problem
+			}
+			break
+		}
+		all.Rules, all.Presets, p.Losses = append(all.Rules, c.Rules...), append(all.Presets, c.Presets...), append(p.Losses, losses...)
+	}
+	if p.Problem == "" {
+		s := RuleSection{RuleLayer: app.RuleLayer{Config: all}}
+		s.arrange(ui)
+		for i := range s.Presets {
+			p.Rules = append(p.Rules, s.Presets[i].Shown...)
+		}
+		if len(p.Rules) == 0 {
+			status, p.Problem = http.StatusUnprocessableEntity, locale(r).Say(phrase.PageRulesNoneIn, nil)
+		}
+	}
+	if p.Read = p.Problem == ""; p.Read {
+		b, err := json.Marshal(all)
+		if err != nil {
+			ui.fail(w, r, err)
+			return
+		}
+		p.Config = string(b)
+	}
+	ui.show(w, r, status, "ruleimport.html", p)
+}
+
+// readRuleFile reads rules of ours, or scripts of SillyTavern, which become a
+// preset of the file's name.
+func readRuleFile(part form.Part) (rule.Config, []rule.Loss, error) {
+	raw, err := io.ReadAll(part)
+	if err != nil {
+		return rule.Config{}, nil, err
+	}
+	if c, err := rule.ParseConfig(raw); err == nil && len(c.Rules)+len(c.Presets) > 0 {
+		return c, nil, nil
+	}
+	c, losses, err := app.ImportRules(raw)
+	for i := range c.Presets {
+		if name := strings.TrimSuffix(artel.Visible(part.Filename), path.Ext(part.Filename)); name != "" {
+			c.Presets[i].Name = artel.Shorten(name, 100)
+		}
+	}
+	return c, losses, err
+}
+
+// keepRules adds what was read to the rules of a place.
+func (ui *face) keepRules(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4*maxRuleFiles)
+	if err := r.ParseForm(); err != nil {
+		ui.fail(w, r, brokenForm(r, err))
+		return
+	}
+	level, id, _ := strings.Cut(r.PostForm.Get("place"), "/")
+	place := app.RulePlace{Level: app.RuleLevel(level), ID: id}
+	c, err := rule.ParseConfig([]byte(r.PostForm.Get("config")))
+	var l app.RuleLayer
+	if err == nil {
+		l, err = ui.app.Rules.Layer(r.Context(), place)
+	}
+	if err == nil {
+		l.Config.Rules, l.Config.Presets = append(l.Config.Rules, c.Rules...), append(l.Config.Presets, c.Presets...)
+		_, err = ui.app.Rules.Set(r.Context(), place, l.Config, l.Revision)
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	s := scopeOf(r.PostForm)
+	switch place.Level {
+	case app.RulesOfAgent:
+		s = RuleScope{Agent: id}
+	case app.RulesOfService:
+		s.Service = id
+	}
+	lead(w, r, "/rules?"+s.Query()+"#"+string(place.Level))
+}
+
+// exportRules answers with the rules of a place as a file.
+func (ui *face) exportRules(w http.ResponseWriter, r *http.Request) {
+	f := formOf(r.URL.Query())
+	l, err := ui.app.Rules.Layer(r.Context(), f.place)
+	var b []byte
+	if err == nil {
+		b, err = json.MarshalIndent(l.Config, "", "  ")
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	name := "rules-" + string(l.Level)
+	if l.ID != "" {
+		name += "-" + l.ID
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".json"}))
+	_, _ = w.Write(append(b, '\n'))
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/tool"
 )
 
 // A listener answers as it is told, and keeps the requests.
@@ -274,10 +275,12 @@ func TestPrefixIsStable(t *testing.T) {
 			return []model.Delta{callOf("create_artifact", `{"id":"long.md","title":"Long","content":`+string(content)+`,"content_type":"text/markdown"}`)}
 		case last.Role == artel.RoleUser && strings.Contains(asked, "read it"):
 			return []model.Delta{callOf("read_artifact", `{"id":"long.md"}`)}
+		case last.Role == artel.RoleUser && strings.Contains(asked, "list it"):
+			return []model.Delta{callOf("list_artifacts", `{}`)}
 		}
 		return []model.Delta{model.TextDelta(words)}
 	}
-	b := newBench(t, provide(l.generate))
+	b := newBench(t, provide(l.generate), func(c *app.Config) { c.Files.Shown = tool.Shown{Characters: 200} })
 	c := b.conversation()
 	same, all, calls := 0, 0, 0
 	for i := range 50 {
@@ -291,6 +294,8 @@ func TestPrefixIsStable(t *testing.T) {
 			in.Text += "make it long"
 		case i == 25:
 			in.Text += "read it"
+		case i == 18 || i == 29:
+			in.Text += "list it"
 		case i%10 == 7:
 			name := fmt.Sprintf("file%d.txt", i)
 			b.upload(c, name, words)
@@ -304,7 +309,18 @@ func TestPrefixIsStable(t *testing.T) {
 			}
 		}
 	}
-	if ratio := float64(same) / float64(all); ratio < 0.95 || calls < 54 {
+	kept := 0 // results that were kept and shown in part, in the last request
+	for _, m := range l.requests[len(l.requests)-1].Messages {
+		for _, p := range m.Parts {
+			if res, ok := p.(artel.ToolResult); ok && strings.Contains(res.Content, "All of it is kept as") {
+				kept++
+			}
+		}
+	}
+	if kept != 2 {
+		t.Errorf("%d long results were kept and shown in part", kept)
+	}
+	if ratio := float64(same) / float64(all); ratio < 0.95 || calls < 56 {
 		t.Errorf("over %d calls %.3f of what was sent stood there again", calls, ratio)
 	} else {
 		t.Logf("over %d calls %.3f of what was sent stood there again", calls, ratio)

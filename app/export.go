@@ -147,7 +147,7 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 		Filename: export.FileName(name, ".zip"), MediaType: "application/zip",
 		Write: func(ctx context.Context, w io.Writer) error {
 			return export.ZIP(ctx, w, export.Conversation{
-				Conversation: c, Messages: cs.allMessages(ctx, id), Artifacts: cs.allArtifacts(ctx, id), Open: cs.pictures(id, ""),
+				Conversation: c, Messages: cs.allMessages(ctx, id), Artifacts: cs.allArtifacts(ctx, id), Open: cs.pictures(id, ""), Variables: cs.allVariables(ctx, id),
 				Readme: locale.Say(phrase.ExportReadme, map[string]any{"Title": name}),
 			})
 		},
@@ -173,6 +173,30 @@ func (cs *Conversations) allMessages(ctx context.Context, id artel.ConversationI
 				return
 			}
 			p.Cursor = next
+		}
+	}
+}
+
+func (k *core) allVariables(ctx context.Context, c artel.ConversationID) iter.Seq2[export.Variables, error] {
+	return func(yield func(export.Variables, error) bool) {
+		var messages []artel.MessageID
+		err := k.view(ctx, func(tx store.Tx) (err error) {
+			messages, err = tx.Variables.Messages(c)
+			return err
+		})
+		if err != nil {
+			yield(export.Variables{}, err)
+			return
+		}
+		for _, m := range messages {
+			v := export.Variables{Message: m}
+			err := k.view(ctx, func(tx store.Tx) (err error) {
+				v.Value, err = tx.Variables.On(c, []artel.MessageID{m})
+				return err
+			})
+			if !yield(v, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -17,6 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/scrub"
@@ -208,7 +210,33 @@ func (in *importing) everything(ctx context.Context) error {
 			}
 		}
 	}
+	for v, err := range in.archive.EachVariables(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := in.variables(ctx, v); err != nil {
+			return err
+		}
+	}
 	return in.batch.flush(ctx)
+}
+
+// variables keeps those of a message, which are told as they are.
+func (in *importing) variables(ctx context.Context, v export.Variables) error {
+	var of macro.Variables
+	raw := v.Value
+	err := json.Unmarshal(raw, &of)
+	if err == nil {
+		raw, err = json.Marshal(of) // what else stands there is not kept
+	}
+	if err != nil {
+		return artel.Errorf(artel.Invalid, "app.Imports.Import", string(v.Message), "its variables cannot be read: %w", err)
+	}
+	if len(raw) > maxVariables {
+		return artel.Errorf(artel.TooLarge, "app.Imports.Import", string(v.Message), "its variables have %d bytes, and at most %d are possible", len(raw), maxVariables)
+	}
+	m := in.message(v.Message)
+	return in.batch.add(ctx, len(raw), func(tx store.Tx) error { return tx.Variables.Put(in.batch.id, m, raw) })
 }
 
 // withoutMedia returns the parts of a message without what stands in them as

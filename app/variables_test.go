@@ -3,6 +3,7 @@
 package app_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,4 +51,22 @@ func TestVariablesOfBranches(t *testing.T) {
 	turns(app.Input{Text: "three"}, "Turn 3, 3.")
 	turns(app.Input{Text: "two again", Parent: &first.Reply}, "Turn 2, 2.")
 	turns(app.Input{Text: "one again", Parent: new(artel.MessageID)}, "Turn 1, 1.")
+
+	// They go with the conversation, to each branch of it.
+	done, err := b.bringIn(t.Context(), b.zip(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	brought, _, err := b.Conversations.Messages(t.Context(), done.Conversation.ID, app.Page{Limit: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = done.Conversation.ID
+	for text, want := range map[string]string{"three": "Turn 4, 4.", "two again": "Turn 3, 3.", "one": "Turn 2, 2."} {
+		i := slices.IndexFunc(brought, func(m artel.Message) bool { return m.Role == artel.RoleUser && artel.TextOf(m.Parts) == text })
+		reply := slices.IndexFunc(brought, func(m artel.Message) bool {
+			return m.Role == artel.RoleAssistant && m.Parent == brought[i].ID && artel.TextOf(m.Parts) == "Yes."
+		})
+		turns(app.Input{Text: "on from " + text, Parent: &brought[reply].ID}, want)
+	}
 }

@@ -26,6 +26,9 @@
 //	                "text_file" where these are text in another charset than
 //	                UTF-8, for the same text in UTF-8, and "in_blob" where they
 //	                were uploaded
+//	variables       what macros have set, absent where they have set nothing:
+//	                {"message", "value"}, all variables as they are behind that
+//	                message
 //
 // The entries of versions are artifacts/{id}/v{number}{extension}, with the
 // bytes as they came. files/ holds once more what is newest on the active

@@ -42,6 +42,7 @@ type visitor struct {
 	conversation func(artel.Conversation) error
 	message      func(artel.Message) error
 	artifact     func(indexedArtifact) error
+	variables    func(Variables) error
 }
 
 // An indexReader reads conversation.json piece by piece.
@@ -139,6 +140,14 @@ func (x *indexReader) field(key string, v visitor) error {
 				return artel.Errorf(artel.Invalid, "", "", "artifact %d: %w", i, err)
 			}
 			return v.artifact(a)
+		})
+	case "variables":
+		return x.list(v.variables != nil, func(raw json.RawMessage, i int) error {
+			var s Variables
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return artel.Errorf(artel.Invalid, "", "", "variables %d: %w", i, err)
+			}
+			return v.variables(s)
 		})
 	default: // of a later writer of the same format
 		var skipped json.RawMessage
@@ -254,12 +263,14 @@ type checker struct {
 	owners   map[artel.MessageID]string // messages that versions belong to, with one of these
 	ids      map[artel.ArtifactID]bool
 	used     map[string]bool // entries
+
+	variables map[artel.MessageID]bool // messages that have some
 }
 
 func newChecker(a *Archive) *checker {
 	return &checker{
 		a: a, messages: map[artel.MessageID]bool{}, owners: map[artel.MessageID]string{},
-		ids: map[artel.ArtifactID]bool{}, used: map[string]bool{},
+		ids: map[artel.ArtifactID]bool{}, used: map[string]bool{}, variables: map[artel.MessageID]bool{},
 	}
 }
 
@@ -351,10 +362,26 @@ func (x *checker) version(id artel.ArtifactID, v indexed, where string) error {
 	return nil
 }
 
+func (x *checker) variable(v Variables) error {
+	if x.variables[v.Message] {
+		return artel.Errorf(artel.Invalid, "", "", "message %s has variables twice", artel.Shorten(string(v.Message), 40))
+	}
+	if len(v.Value) == 0 || v.Value[0] != '{' {
+		return artel.Errorf(artel.Invalid, "", "", "the variables of message %s are no object", artel.Shorten(string(v.Message), 40))
+	}
+	x.variables[v.Message] = true
+	return nil
+}
+
 // finish checks what may stand before what it names.
 func (x *checker) finish() error {
 	if leaf := x.a.Conversation.Leaf; leaf != "" && !x.messages[leaf] {
 		return artel.Errorf(artel.Invalid, "", "", "the newest message of the conversation is not in it")
+	}
+	for m := range x.variables {
+		if !x.messages[m] {
+			return artel.Errorf(artel.Invalid, "", "", "the message %s, which has variables, is not in it", artel.Shorten(string(m), 40))
+		}
 	}
 	for m, where := range x.owners {
 		if !x.messages[m] {

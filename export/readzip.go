@@ -173,6 +173,7 @@ func (a *Archive) check(ctx context.Context) error {
 		conversation: x.conversation,
 		message:      x.message,
 		artifact:     x.artifact,
+		variables:    x.variable,
 	})
 	if err != nil {
 		return err
@@ -206,6 +207,21 @@ func (a *Archive) EachArtifact(ctx context.Context) iter.Seq2[Artifact, error] {
 		}})
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(Artifact{}, failed("export.Archive.EachArtifact", indexName, err))
+		}
+	}
+}
+
+// EachVariables reads what macros have set, by message.
+func (a *Archive) EachVariables(ctx context.Context) iter.Seq2[Variables, error] {
+	return func(yield func(Variables, error) bool) {
+		err := a.read(ctx, visitor{variables: func(v Variables) error {
+			if !yield(v, nil) {
+				return errEnough
+			}
+			return nil
+		}})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Variables{}, failed("export.Archive.EachVariables", indexName, err))
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Conversation struct {
 	Messages iter.Seq2[artel.Message, error]
 	// Artifacts yields all artifacts by id, deleted ones too.
 	Artifacts iter.Seq2[Artifact, error]
+	// Variables yields what macros have set, by message; nil: nothing.
+	Variables iter.Seq2[Variables, error]
 	// Open returns the bytes of a version; refs are long and pinned.
 	Open Opener
 	// Readme says to people what is in the file, as Markdown.
@@ -50,6 +52,12 @@ type Conversation struct {
 type Artifact struct {
 	ID       artel.ArtifactID
 	Versions []artel.Version
+}
+
+// Variables are those of macros, as they are behind one message.
+type Variables struct {
+	Message artel.MessageID `json:"message"`
+	Value   json.RawMessage `json:"value"` // an object
 }
 
 // ZIP writes a whole conversation; the package says in which format. Messages,
@@ -201,8 +209,39 @@ func (z *archive) writeIndex(ctx context.Context, c Conversation) error {
 			return j.err
 		}
 	}
-	j.put("]}\n")
+	j.put("]")
+	if err := z.writeVariables(ctx, &j, c.Variables); err != nil {
+		return err
+	}
+	j.put("}\n")
 	return cmp.Or(j.err, w.Flush())
+}
+
+// writeVariables writes those of messages that were written.
+func (z *archive) writeVariables(ctx context.Context, j *jsonWriter, variables iter.Seq2[Variables, error]) error {
+	if variables == nil {
+		return nil
+	}
+	first := true
+	for v, err := range variables {
+		if err == nil {
+			err = cmp.Or(ctx.Err(), j.err)
+		}
+		if err != nil {
+			return err
+		}
+		if _, known := z.parents[v.Message]; !known {
+			continue
+		}
+		if first {
+			j.put(`,"variables":[` + "\n")
+		}
+		j.item(v, &first)
+	}
+	if !first {
+		j.put("]")
+	}
+	return nil
 }
 
 // writeMessages writes parents before their children, which is the order that

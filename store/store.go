@@ -464,6 +464,8 @@ type Variables interface {
 	// On returns the value of the last message of a path that has one; nil
 	// where none has.
 	On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error)
+	// Messages returns the messages that have a value, by id.
+	Messages(c artel.ConversationID) ([]artel.MessageID, error)
 }
 
 // A Setting is one value that people have set.

@@ -26,6 +26,21 @@ func (t variables) Put(c artel.ConversationID, m artel.MessageID, value json.Raw
 	return err
 }
 
+func (t variables) Messages(c artel.ConversationID) ([]artel.MessageID, error) {
+	const op = "store.Variables.Messages"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
+	var out []artel.MessageID
+	err := t.rows(op, string(c), "SELECT message FROM variables WHERE owner = ? AND conversation = ? ORDER BY message", []any{t.owner, c}, func(rows *sql.Rows) error {
+		var m artel.MessageID
+		err := rows.Scan(&m)
+		out = append(out, m)
+		return err
+	})
+	return out, err
+}
+
 func (t variables) On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error) {
 	const op = "store.Variables.On"
 	if err := t.known(op, c); err != nil {

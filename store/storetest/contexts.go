@@ -4,6 +4,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -206,6 +207,15 @@ func variablesBranches(c *check) {
 	put := func(m artel.MessageID, value string) {
 		c.update(func(tx store.Tx) error { return tx.Variables.Put(conv, m, json.RawMessage(value)) })
 	}
+	messages := func(want ...artel.MessageID) {
+		c.view(func(tx store.Tx) error {
+			got, err := tx.Variables.Messages(conv)
+			slices.Sort(want)
+			c.same("messages with variables", len(got) == len(want) && slices.Equal(got, want), true)
+			return err
+		})
+	}
+	messages()
 	on("variables where none was set", "", root, left)
 	put(root, `{"a":"1"}`)
 	put(left, `{"a":"2"}`)
@@ -215,5 +225,6 @@ func variablesBranches(c *check) {
 	on("variables of no message", "")
 	put(left, `{"a":"中"}`)
 	on("variables after another Put", `{"a":"中"}`, root, left, leaf)
+	messages(root, left)
 	c.refused("Put of what is not JSON", artel.Invalid, func(tx store.Tx) error { return tx.Variables.Put(conv, left, json.RawMessage(`{`)) })
 }

@@ -110,17 +110,18 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 			_, err := tx.Contexts.Segments(f.id, []artel.Digest{f.digest})
 			return err
 		},
-		"Contexts.Report": func(tx store.Tx) error { return tx.Contexts.Report(f.run, 1, artel.Usage{}) },
-		"Contexts.Keep":   func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
-		"Variables.Put":   func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
-		"Variables.On":    func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },
-		"Runs.Get":        func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
-		"Runs.Update":     func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
-		"Runs.Active":     func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
-		"Runs.Renew":      func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t"}, c.at(99)) },
-		"Events.Append":   func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
-		"Events.Read":     func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
-		"Events.Last":     func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
+		"Contexts.Report":    func(tx store.Tx) error { return tx.Contexts.Report(f.run, 1, artel.Usage{}) },
+		"Contexts.Keep":      func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
+		"Variables.Put":      func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
+		"Variables.On":       func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },
+		"Variables.Messages": func(tx store.Tx) error { _, err := tx.Variables.Messages(f.id); return err },
+		"Runs.Get":           func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
+		"Runs.Update":        func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
+		"Runs.Active":        func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
+		"Runs.Renew":         func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t"}, c.at(99)) },
+		"Events.Append":      func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
+		"Events.Read":        func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
+		"Events.Last":        func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
 	}
 }
 

@@ -94,8 +94,18 @@ type Run struct {
 // A RunError says why a run did not end well.
 type RunError struct {
 	Kind    Kind   `json:"kind"`
+	Code    string `json:"code,omitempty"` // says more than Kind, for programs: one of the codes of limits, or that of the cause
 	Message string `json:"message"`
 }
+
+// The codes of runs that a limit of their agent has ended.
+const (
+	CodeLimitTurns     = "limit_turns"
+	CodeLimitToolCalls = "limit_tool_calls"
+	CodeLimitTokens    = "limit_tokens"
+	CodeLimitCost      = "limit_cost"
+	CodeLimitTime      = "limit_seconds"
+)
 
 // Usage counts what model calls took, in tokens as the provider reports them.
 type Usage struct {
@@ -105,6 +115,14 @@ type Usage struct {
 	CachedTokens  int64 `json:"cached_tokens,omitempty"`  // of InputTokens, served from the provider's cache
 	StoredTokens  int64 `json:"stored_tokens,omitempty"`  // of InputTokens, written to the provider's cache
 	ThoughtTokens int64 `json:"thought_tokens,omitempty"` // of OutputTokens, reasoning
+	Cost          Cost  `json:"cost,omitzero"`
+}
+
+// A Cost is what is known of the price of model calls. Where Calls is less than
+// those of the [Usage], the rest cost something that nobody knows.
+type Cost struct {
+	USD   float64 `json:"usd"`
+	Calls int     `json:"calls"` // that USD is the price of; 0: nothing is known
 }
 
 // Add returns the sum of u and v.
@@ -112,5 +130,6 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		u.Calls + v.Calls, u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens,
 		u.CachedTokens + v.CachedTokens, u.StoredTokens + v.StoredTokens, u.ThoughtTokens + v.ThoughtTokens,
+		Cost{u.Cost.USD + v.Cost.USD, u.Cost.Calls + v.Cost.Calls},
 	}
 }

@@ -27,6 +27,7 @@ const (
 	EventArtifactCreated  EventType = "artifact_created"
 	EventArtifactUpdated  EventType = "artifact_updated"
 	EventUsage            EventType = "usage"
+	EventServiceChanged   EventType = "service_changed"
 
 	EventCompactionStarted   EventType = "compaction_started"
 	EventCompactionCompleted EventType = "compaction_completed"
@@ -205,6 +206,16 @@ type CompactionCompleted struct {
 	Error    *RunError        `json:"error,omitempty"`
 }
 
+// ServiceChanged tells that a run goes on with another service, as the one that
+// it had cannot be reached.
+type ServiceChanged struct {
+	From   ServiceID `json:"from"`
+	To     ServiceID `json:"to"`
+	Model  string    `json:"model"`
+	Demo   bool      `json:"demo,omitempty"`
+	Reason string    `json:"reason"`
+}
+
 // RunFinished closes a run; nothing of it follows.
 type RunFinished struct {
 	State RunState  `json:"state"`
@@ -251,6 +262,9 @@ func (CompactionStarted) EventType() EventType { return EventCompactionStarted }
 
 // EventType implements [Payload].
 func (CompactionCompleted) EventType() EventType { return EventCompactionCompleted }
+
+// EventType implements [Payload].
+func (ServiceChanged) EventType() EventType { return EventServiceChanged }
 
 // EventType implements [Payload].
 func (RunFinished) EventType() EventType { return EventRunFinished }

@@ -19,6 +19,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -29,6 +30,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -70,9 +73,20 @@ type Input struct {
 	// of one that could not be built, with the error; nil: nobody is. Its error
 	// ends the run.
 	Record func(ctx context.Context, built Built, failed error) error
+	// Fallback names another service for a run whose service cannot be reached,
+	// and what the contexts for it are built from; false: there is none left. Nil:
+	// there is none.
+	Fallback func(ctx context.Context, failed model.Service) (Fallback, bool)
 	// Shelve keeps the summary of a compaction for people, as a Markdown
 	// artifact; nil: there is none. Its error fails the compaction.
 	Shelve func(ctx context.Context, text string) (artel.Artifact, error)
+}
+
+// A Fallback is a service that goes on with a run.
+type Fallback struct {
+	Service model.Service
+	Context pipeline.Input
+	Target  route.Target
 }
 
 // Built is the request of one model call, and what it was built for.
@@ -135,6 +149,7 @@ type run struct {
 	called  int                              // tool calls so far
 	refused map[artel.Digest]bool            // bytes that this run sends no more
 	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
+	spent   artel.Usage                      // of the run so far
 	taken   int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
 	settled bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
 }
@@ -142,7 +157,7 @@ type run struct {
 func (e *Engine) begin(in Input, yield func(artel.Payload, error) bool) *run {
 	r := &run{
 		Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
-		history: slices.Clip(in.History), seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
+		history: slices.Clip(in.History), spent: in.Run.Usage, seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
 	}
 	for _, m := range in.History {
 		for _, c := range callsOf(m) {
@@ -165,10 +180,10 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	limits := r.in.Agent.Limits
-	for turn := 0; ; turn++ {
-		if turn == limits.turns() {
-			return artel.Errorf(artel.TooLarge, "agent.Run", string(r.in.Agent.Name),
-				"stopped after %d model calls, the agent's limit (limits.turns); send a message to go on", turn)
+	turns := r.before()
+	for ; ; turns++ {
+		if err := r.within(limits, turns); err != nil {
+			return err
 		}
 		calls := r.unanswered()
 		if len(calls) == 0 {
@@ -182,13 +197,70 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		r.called += len(calls)
 		if r.called > limits.toolCalls() {
-			return artel.Errorf(artel.TooLarge, "agent.Run", string(r.in.Agent.Name),
-				"stopped after %d tool calls, the agent's limit (limits.tool_calls); send a message to go on", limits.toolCalls())
+			return r.stopped(artel.CodeLimitToolCalls, "%d tool calls, the agent's limit (limits.tool_calls)", limits.toolCalls())
 		}
 		if err := r.runTools(ctx, calls); err != nil {
 			return err
 		}
 	}
+}
+
+// before counts what an earlier attempt at the run has done, and returns its
+// model calls.
+func (r *run) before() (turns int) {
+	for _, m := range r.history {
+		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name {
+			turns++
+			r.called += len(callsOf(m))
+		}
+	}
+	r.called -= len(r.unanswered()) // they are counted when they are run
+	return turns
+}
+
+// within is the end of a run that has reached a limit.
+func (r *run) within(l Limits, turns int) error {
+	switch u := r.spent; {
+	case turns >= l.turns():
+		return r.stopped(artel.CodeLimitTurns, "%d model calls, the agent's limit (limits.turns)", turns)
+	case l.Tokens > 0 && u.InputTokens+u.OutputTokens >= int64(l.Tokens):
+		return r.stopped(artel.CodeLimitTokens, "%d tokens, where the agent's limit is %d (limits.tokens)", u.InputTokens+u.OutputTokens, l.Tokens)
+	case l.Cost > 0 && u.Cost.USD >= l.Cost:
+		return r.stopped(artel.CodeLimitCost, "model calls for %.4f dollars, where the agent's limit is %v (limits.cost)", u.Cost.USD, l.Cost)
+	}
+	return nil
+}
+
+func (r *run) stopped(code, format string, args ...any) error {
+	return &artel.Error{
+		Op: "agent.Run", Subject: string(r.in.Agent.Name), Kind: artel.TooLarge, Code: code,
+		Err: fmt.Errorf("stopped after "+format+"; send a message to go on", args...),
+	}
+}
+
+// tellUsage tells what a call took, with its price.
+func (r *run) tellUsage(u artel.Usage) error {
+	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
+	r.spent = r.spent.Add(u)
+	return r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
+}
+
+// fall goes on with another service, where the one that failed cannot be
+// reached and there is another.
+func (r *run) fall(ctx context.Context, failed error) (bool, error) {
+	if r.in.Fallback == nil || ctx.Err() != nil || !errors.Is(failed, artel.Unavailable) && !errors.Is(failed, artel.Denied) {
+		return false, nil
+	}
+	next, ok := r.in.Fallback(ctx, r.in.Service)
+	if !ok {
+		return false, nil
+	}
+	from := r.in.Service
+	r.in.Service, r.in.Context, r.in.Env.Target = next.Service, next.Context, next.Target
+	r.refused, r.sent, r.taken = nil, nil, 0
+	return true, r.tell(artel.ServiceChanged{
+		From: from.ID, To: next.Service.ID, Model: next.Service.Model, Demo: next.Service.Demo(), Reason: scrub.Line(failed.Error()),
+	})
 }
 
 // unanswered returns the calls at the end of the history that have no result:
@@ -266,6 +338,16 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		}
 		if a.failed != nil && !a.begun && r.relent(&again, built.Request, a.failed) {
 			continue
+		}
+		if a.failed != nil && !a.begun {
+			fell, err := r.fall(ctx, a.failed)
+			if err != nil {
+				return a.message, err
+			}
+			if fell {
+				again, overflowed = model.Relenting{Most: mostRelents}, false
+				continue
+			}
 		}
 		if a.failed == nil {
 			r.taken = a.finish.Usage.InputTokens + a.finish.Usage.OutputTokens
@@ -351,8 +433,7 @@ func (r *run) settle(a answer) error {
 	if a.failed != nil {
 		return a.failed
 	}
-	a.finish.Usage.Calls = 1
-	if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: a.finish.Usage}); err != nil || !empty {
+	if err := r.tellUsage(a.finish.Usage); err != nil || !empty {
 		return err
 	}
 	return r.nothing(a.finish.Reason)

@@ -141,7 +141,7 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	defer stop()
 	summary, part, usage, failed := r.summary(call, part)
 	if usage.Calls > 0 {
-		if err := r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: usage}); err != nil {
+		if err := r.tellUsage(usage); err != nil {
 			return nil, err
 		}
 	}

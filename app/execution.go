@@ -92,7 +92,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
-		Context: x.built, Learn: x.learn, Record: x.record, Shelve: x.shelve,
+		Context: x.built, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
@@ -174,6 +174,8 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		}
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
+	case artel.ServiceChanged:
+		x.run.Service = p.To
 	}
 	if len(x.held) > 0 {
 		x.held = append(x.held, p)
@@ -344,7 +346,7 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	case artel.RunCancelled:
 		return &artel.RunError{Kind: artel.Canceled, Message: errCancelled.Error()}
 	case artel.RunTimedOut:
-		return &artel.RunError{Kind: artel.Canceled, Message: errTimedOut.Error()}
+		return &artel.RunError{Kind: artel.Canceled, Code: artel.CodeLimitTime, Message: errTimedOut.Error()}
 	case artel.RunInterrupted:
 		return &artel.RunError{Kind: artel.Unavailable, Message: errShutdown.Error()}
 	}
@@ -354,5 +356,9 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 		x.logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
 		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
 	}
-	return &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // others' errors may quote what they were sent
+	out := &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // others' errors may quote what they were sent
+	if code := artel.CodeOf(cause); code != string(kind) {
+		out.Code = code
+	}
+	return out
 }

@@ -416,4 +416,5 @@ type execution struct {
 	call  *call           // the newest of its model calls; nil: none yet
 	begun []artel.Payload // that the agent has begun, written with the record of its first call
 	held  []artel.Payload // the reply and what follows it, written with the end
+	attempts
 }

@@ -30,6 +30,7 @@ type Capabilities struct {
 	// TokenRatio is how many tokens the endpoint reports for each that is
 	// counted in Tokenizer; 0: not known. See [Service.Counted].
 	TokenRatio Fact[float64]
+	Price      Fact[Price] // not known where nobody has stated it; 0 is free
 
 	ToolImage     Fact[bool]        // tool results may carry images
 	ToolFile      Fact[bool]        // tool results may carry other media
@@ -176,6 +177,7 @@ func (c *Capabilities) take(src Capabilities, counts func(Provenance) bool) {
 	take(&c.MaxOutput, src.MaxOutput, counts)
 	take(&c.Tokenizer, src.Tokenizer, counts)
 	take(&c.TokenRatio, src.TokenRatio, counts)
+	take(&c.Price, src.Price, counts)
 	take(&c.ToolImage, src.ToolImage, counts)
 	take(&c.ToolFile, src.ToolFile, counts)
 	take(&c.UserAfterTool, src.UserAfterTool, counts)

@@ -97,6 +97,7 @@ type catalogRow struct {
 	name, maker, input     string
 	window, output, images int
 	request                int64
+	price                  Fact[Price]
 }
 
 // find returns the row of a name: that of the maker, where it has one.
@@ -160,7 +161,7 @@ func lineAt(begin int) string {
 
 func parseRow(line string) catalogRow {
 	f := strings.Split(line, "\t")
-	if len(f) != 7 {
+	if len(f) != 8 {
 		return catalogRow{}
 	}
 	r := catalogRow{name: f[0], maker: f[1], input: f[2]}
@@ -168,6 +169,13 @@ func parseRow(line string) catalogRow {
 	r.output, _ = strconv.Atoi(f[4])
 	r.request, _ = strconv.ParseInt(f[5], 10, 64)
 	r.images, _ = strconv.Atoi(f[6])
+	if p := strings.Split(f[7], "/"); len(p) == 4 {
+		var n [4]float64
+		for i := range p {
+			n[i], _ = strconv.ParseFloat(p[i], 64)
+		}
+		r.price = known(FromCatalog, Price{n[0], n[1], n[2], n[3]})
+	}
 	return r
 }
 
@@ -229,6 +237,7 @@ func describe(name string, from Provenance, r catalogRow) Capabilities {
 	}
 	stated(&c.ContextWindow, from, number(int64(r.window), "window"))
 	stated(&c.MaxOutput, from, number(int64(r.output), "output"))
+	c.Price = r.price
 	if len(c.Input.Value) > 1 {
 		stated(&c.MaxItemBytes, from, number(0, "item"))
 		stated(&c.MaxRequestBytes, from, number(r.request, "request"))

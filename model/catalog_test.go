@@ -142,7 +142,7 @@ func TestCatalogTables(t *testing.T) {
 	}
 	for _, line := range rows {
 		f := strings.Split(line, "\t")
-		if len(f) != 7 || strings.Trim(f[2], "tvfaw") != "" || !strings.HasPrefix(f[2], "t") {
+		if len(f) != 8 || strings.Trim(f[2], "tvfaw") != "" || !strings.HasPrefix(f[2], "t") {
 			t.Fatalf("%q", line)
 		}
 		for _, name := range []string{f[0], f[1] + "/" + f[0], strings.ToUpper(f[0])} {

@@ -102,7 +102,7 @@ func entryLines(data []byte) []int {
 // otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
 // results may carry images and other media, and a user message may follow
 // them), transport (bytes, url, file_id), context_window, max_output (maxTokens
-// is the same), tokenizer, discovery (a [Server], which says how the endpoint is
+// is the same), price {input, output, cache_read, cache_write} (US dollars for a million tokens), tokenizer, discovery (a [Server], which says how the endpoint is
 // asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence), fallbacks (ids of
 // services that the gateway asks where this one is not available).
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
@@ -238,10 +238,47 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 	if tokens > 0 {
 		c.MaxOutput = known(FromOperator, int(tokens))
 	}
+	if price, ok := e.object("price"); ok {
+		c.Price = price.price()
+		price.rest()
+	}
 	if v := e.text("tokenizer"); v != "" {
 		c.Tokenizer = known(FromOperator, v)
 	}
 	return c, output
+}
+
+// price reads US dollars for a million tokens. What comes from the cache costs
+// as much as the rest, where nothing else is said.
+func (e *entry) price() Fact[Price] {
+	var p Price
+	input := e.dollars("input", &p.Input, true)
+	output := e.dollars("output", &p.Output, true)
+	p.CacheRead, p.CacheWrite = p.Input, p.Input
+	e.dollars("cache_read", &p.CacheRead, false)
+	e.dollars("cache_write", &p.CacheWrite, false)
+	if !input || !output {
+		return Fact[Price]{}
+	}
+	return known(FromOperator, p)
+}
+
+// dollars reads a number from 0, where it is given, and reports whether it was.
+func (e *entry) dollars(key string, to *float64, needed bool) bool {
+	v, ok := e.value(key)
+	if !ok {
+		if needed {
+			e.mistyped(key, wantDollars)
+		}
+		return false
+	}
+	f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
+	if _, isText := v.(string); isText || err != nil || !(f >= 0 && f <= 1e6) {
+		e.mistyped(key, wantDollars)
+		return false
+	}
+	*to = f
+	return true
 }
 
 // inputs keeps the words that are inputs, text first.

@@ -134,6 +134,8 @@ func wanted(kind string) string {
 		return "true or false"
 	case wantNumber:
 		return "a whole number from 0"
+	case wantDollars:
+		return "US dollars for a million tokens, as a number from 0; input and output are needed"
 	}
 	return "a text"
 }
@@ -146,6 +148,7 @@ const (
 	wantObject  = "object"
 	wantFlag    = "flag"
 	wantNumber  = "number"
+	wantDollars = "dollars"
 )
 
 // Warnings says in English, for logs, what is wrong in f as an entry of the

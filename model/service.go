@@ -97,6 +97,9 @@ func (d Dialect) Carries() []string {
 // catalog says of its model, and where its dialect lets media stand.
 func (s Service) builtIn() Capabilities {
 	c := Catalog(s.Model)
+	if !listPriced(s.BaseURL) {
+		c.Price = Fact[Price]{}
+	}
 	yes := false
 	switch s.Dialect {
 	case Anthropic, OpenAIResponses:

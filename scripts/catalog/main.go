@@ -133,6 +133,7 @@ type row struct {
 	window, output int
 	request        int64 // bytes
 	images         int
+	price          string // US dollars for a million tokens: input/output/read from a cache/written to it; "-": not known
 }
 
 // The letters of inputs.
@@ -201,6 +202,12 @@ func (s source) readPiAI(files map[string][]byte, rows map[string]row) error {
 				Most int `json:"maxPerRequest"`
 			} `json:"images"`
 		} `json:"inputLimits"`
+		Cost *struct {
+			Input  float64 `json:"input"`
+			Output float64 `json:"output"`
+			Read   float64 `json:"cacheRead"`
+			Write  float64 `json:"cacheWrite"`
+		} `json:"cost"`
 	}
 	if files[name] == nil {
 		return errors.New("there is no " + name)
@@ -220,7 +227,13 @@ func (s source) readPiAI(files map[string][]byte, rows map[string]row) error {
 				if m.Output >= m.Window {
 					m.Output = 0
 				}
-				rows[key] = row{name, maker, inputs(m.Input), m.Window, m.Output, m.Limits.Request, m.Limits.Images.Most}
+				// Only makers say what their models cost at their own APIs; a
+				// price of nothing says that nobody knows it.
+				price := "-"
+				if c := m.Cost; s.maker != "" && c != nil && c.Input > 0 {
+					price = fmt.Sprintf("%v/%v/%v/%v", c.Input, c.Output, cmp.Or(c.Read, c.Input), cmp.Or(c.Write, c.Input))
+				}
+				rows[key] = row{name, maker, inputs(m.Input), m.Window, m.Output, m.Limits.Request, m.Limits.Images.Most, price}
 			}
 		}
 	}
@@ -306,7 +319,7 @@ func write(rows map[string]row) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Made by scripts/catalog out of %s and %s,
 # both under the MIT licence. Do not edit; families.txt is kept by hand.
-# name	maker	input (text, vision, file, audio, w: video)	window	output	bytes of a request	images of a request; 0: not known
+# name	maker	input (text, vision, file, audio, w: video)	window	output	bytes of a request	images of a request; 0: not known	price at the maker (US dollars for a million tokens: input/output/cache read/cache write); -: not known
 `, piAI, tokenLens)
 	for i, r := range list {
 		if i > 0 && list[i-1].name == r.name && list[i-1].facts() == r.facts() {
@@ -318,7 +331,7 @@ func write(rows map[string]row) []byte {
 }
 
 func (r row) facts() string {
-	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d", r.input, r.window, r.output, r.request, r.images)
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s", r.input, r.window, r.output, r.request, r.images, cmp.Or(r.price, "-"))
 }
 
 // fetch returns the files of a package by their names.

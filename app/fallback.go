@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/store"
+)
+
+// fallback is the next service that the run has not tried: those that its agent
+// names, then those that its service does, in their order. What is not there or
+// cannot be called is passed over.
+func (x *execution) fallback(ctx context.Context, failed model.Service) (agent.Fallback, bool) {
+	if !slices.Contains(x.tried, failed.ID) {
+		x.tried = append(x.tried, failed.ID)
+	}
+	if x.others == nil {
+		x.others = slices.Concat(x.agent.Fallbacks, x.service.Fallbacks)
+	}
+	for _, id := range x.others {
+		s, err := x.core.service(id)
+		if err != nil || slices.Contains(x.tried, id) {
+			continue
+		}
+		s = s.OnWire()
+		out := agent.Fallback{Service: s, Target: x.onWire(s)}
+		definition := x.agent
+		err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+			built, err := x.building(tx, x.owner, x.run.Conversation, &definition, s, x.clock)
+			if err != nil {
+				return err
+			}
+			path, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
+			if err != nil {
+				return err
+			}
+			before := x.built
+			x.built = built
+			if err := x.takeVariables(tx, path[:max(0, len(path)-1)]); err != nil {
+				x.built = before
+				return err
+			}
+			out.Context = x.built
+			return nil
+		})
+		if err != nil {
+			x.logger.Warn("a run could not go on with another service", "run", x.run.ID, "service", id, "err", err)
+			continue
+		}
+		x.logger.Warn("a run goes on with another service", "run", x.run.ID, "from", failed.ID, "to", id)
+		x.tried = append(x.tried, id)
+		x.service = s
+		return out, true
+	}
+	return agent.Fallback{}, false
+}
+
+// services that a run has tried and may try.
+type attempts struct{ tried, others []artel.ServiceID }

@@ -125,6 +125,8 @@ const (
 	PageWindowOver                    Key = "page.window_over"
 	PageWindowPending                 Key = "page.window_pending" // Names
 	PageWindowProblem                 Key = "page.window_problem"
+	PageWindowLast                    Key = "page.window_last"        // Budget, Percent, Tokens
+	PageWindowLastTokens              Key = "page.window_last_tokens" // Tokens
 	PageWindowLook                    Key = "page.window_look"
 	PageGlance                        Key = "page.glance"
 	PageGlanceAbout                   Key = "page.glance_about"

@@ -72,11 +72,12 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	}
 	t.Title = t.Conversation.Title
 	t.Draft = Draft{Action: conversationURL(id), Models: t.Models}
-	service, err := ui.lastService(r, t.Conversation)
+	service, last, err := ui.lastRun(r, t.Conversation)
 	if err != nil {
 		return t, err
 	}
 	t.Draft.Models = t.Models.choosing(service)
+	t.Draft.Last = last
 	run, err := ui.app.Runs.Active(ctx, id)
 	switch {
 	case err == nil:
@@ -88,15 +89,19 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	return t, err
 }
 
-// lastService is the model that answered last, with which the conversation goes
-// on unless the reader chooses another; "": none yet.
-func (ui *face) lastService(r *http.Request, c artel.Conversation) (artel.ServiceID, error) {
+// lastRun is the model that answered last, with which the conversation goes on
+// unless the reader chooses another, and its last call; "": none yet.
+func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
 	newest, err := ui.app.Conversations.Branch(r.Context(), c.ID, c.Leaf, 1)
 	if err != nil || len(newest) == 0 || newest[0].Run == "" {
-		return c.Service, err
+		return c.Service, LastCall{}, err
 	}
 	run, err := ui.app.Runs.Find(r.Context(), newest[0].Run)
-	return run.Service, err
+	if err != nil {
+		return "", LastCall{}, err
+	}
+	last, err := ui.lastCall(r.Context(), run.ID)
+	return run.Service, last, err
 }
 
 // shownMessages is how many messages are loaded at once.

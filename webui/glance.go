@@ -142,6 +142,39 @@ func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, 
 	return g, err
 }
 
+// A LastCall says how full the window was at the last call of a run. Its zero
+// value says nothing.
+type LastCall struct {
+	URL     string // where all of it is shown
+	Total   int
+	Budget  int
+	Percent int
+	Level   string // "", "warn" or "bad"
+	Width   string // of the bar, of 1,000
+}
+
+// lastCall reads the record of a run's last call. There is none before the
+// first one, and none where it is not kept any more.
+func (ui *face) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err error) {
+	list, err := ui.app.Contexts.List(ctx, run)
+	if err != nil || len(list) == 0 {
+		return l, err
+	}
+	c := list[len(list)-1]
+	l = LastCall{URL: "/r/" + string(run) + "/context/" + itoa(c.Number), Total: c.Tokens.Total, Budget: c.Tokens.Budget}
+	if l.Budget > 0 {
+		l.Percent = (100*l.Total + l.Budget - 1) / l.Budget
+		l.Width = itoa(min(1000, 1000*l.Total/l.Budget))
+	}
+	switch {
+	case c.Error != nil:
+		l.Level = "bad"
+	case len(c.Tokens.Dropped) > 0 || l.Percent > nearlyFull:
+		l.Level = "warn"
+	}
+	return l, nil
+}
+
 // storedBefore are the newest messages of a conversation as they are stored.
 func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[string]artel.Message, error) {
 	out := map[string]artel.Message{}

@@ -116,7 +116,10 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		}
 		return s.artifactsNow(ctx, out) // the files that it brought
 	case artel.EventContextBuilt:
-		return s.waysNow(ctx, out, e)
+		if err := s.waysNow(ctx, out, e); err != nil {
+			return err
+		}
+		return s.windowNow(ctx, out, e.Run)
 	case artel.EventMessageDelta:
 		p, err := payload[artel.MessageDelta](e)
 		if err != nil {
@@ -251,6 +254,15 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		return err
 	}
 	return s.artifactsNow(ctx, out)
+}
+
+// windowNow tells how full the window was at the last call of a run.
+func (s *stream) windowNow(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
+	l, err := s.lastCall(ctx, run)
+	if err != nil || l.URL == "" {
+		return err
+	}
+	return s.put(out, "last call", l)
 }
 
 // waysNow tells how a model call gets its attachments, each where it is shown.

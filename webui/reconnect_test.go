@@ -91,15 +91,23 @@ func TestCutConnection(t *testing.T) {
 		}
 		whole.WriteString(text)
 	}
-	for i := range 3 {
+	b.script(`window.lost = []; new MutationObserver((changes) => {
+		for (const change of changes) for (const gone of change.removedNodes) if (gone.matches?.(".message, .block")) lost.push(gone.id);
+		if (!document.getElementById("offline").hidden) lost.push("offline");
+	}).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden"] })`)
+	for i := range 5 {
 		say(fmt.Sprintf("Paragraph %d begins", i))
 		b.until(fmt.Sprintf(`document.querySelector(".writing")?.innerText.includes("Paragraph %d begins")`, i))
 		s.CloseClientConnections()
 		say(" and goes on while nobody listens.\n\n")
 	}
-	b.until(`document.querySelectorAll(".writing .block").length === 3 && document.querySelector(".writing").innerText.match(/nobody listens/g)?.length === 3`)
+	b.until(`document.querySelectorAll(".writing .block").length === 5 && document.querySelector(".writing").innerText.match(/nobody listens/g)?.length === 5`)
+	if lost := eval[[]string](b, `lost`); len(lost) > 0 {
+		t.Errorf("while it came back, the page lost %v", lost)
+	}
 	close(pieces)
 	b.rest()
+	b.says("#last-call", "The last call took")
 	got := eval[string](b, `[...document.querySelectorAll(".message.assistant .block")].map((block) => block.innerText.trim()).join("\n\n")`)
 	if want := strings.TrimSpace(whole.String()); got != want {
 		t.Errorf("the page shows\n%s\nwant\n%s", got, want)

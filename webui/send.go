@@ -23,6 +23,7 @@ type Draft struct {
 	Error  string // why it failed
 	Models Models
 	Status Status
+	Last   LastCall
 	Window Gauge // what the message would take; the zero value until something is typed
 }
 

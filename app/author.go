@@ -5,6 +5,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/artelhq/artel"
@@ -32,12 +33,23 @@ func (c *call) passes(tx store.Tx, id string) ([]MessagePass, error) {
 	return out, err
 }
 
-// Passes returns what each processor that changed a message of a call made of
-// it, in their order.
-func (cs *Contexts) Passes(ctx context.Context, key ContextKey, id string) (out []MessagePass, err error) {
+// Passes returns what each processor that changed some messages of a call made
+// of them, in their order, by message. A message of which a piece is not kept
+// any more is left out.
+func (cs *Contexts) Passes(ctx context.Context, key ContextKey, ids ...string) (out map[string][]MessagePass, err error) {
+	out = make(map[string][]MessagePass, len(ids))
 	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *call) error {
-		out, err = c.passes(tx, id)
-		return err
+		for _, id := range ids {
+			passes, err := c.passes(tx, id)
+			if errors.Is(err, artel.NotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			out[id] = passes
+		}
+		return nil
 	})
 	return out, err
 }

@@ -62,10 +62,11 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	calls++
 	second := b.ask(c, "And on.")
 	key := app.ContextKey{Run: second.ID, Number: 1}
-	passes, err := b.Contexts.Passes(t.Context(), key, string(first.Message))
+	all, err := b.Contexts.Passes(t.Context(), key, string(first.Message), "none")
 	if err != nil {
 		t.Fatal(err)
 	}
+	passes := all[string(first.Message)]
 	type pass struct{ processor, before, after string }
 	var got []pass
 	for _, p := range passes {
@@ -85,7 +86,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 		t.Errorf("who made the calls differ: %+v, %v", d.First, err)
 	}
 	again, err := b.open().Contexts.Passes(t.Context(), key, string(first.Message))
-	if err != nil || len(again) != len(want) {
+	if err != nil || len(again[string(first.Message)]) != len(want) {
 		t.Errorf("in another process: %v, %v", again, err)
 	}
 }

@@ -90,6 +90,7 @@ func TestApply(t *testing.T) {
 		"ends of lines as in JavaScript": {`{"find":".+","replace":"x"}`, "a\rb\u2028c", "x\rx\u2028x"},
 		"cases as in JavaScript":         {`{"find":"/k|\u017f/gi","replace":"x"}`, "kK\u212as\u017f", "xx\u212asx"},
 		"empty matches after others":     {`{"find":"a*","replace":"x"}`, "baaac", "xbxxcx"},
+		"an open repetition":             {`{"find":"(a+)+$","replace":"x"}`, strings.Repeat("a", 28) + "!", strings.Repeat("a", 28) + "!"},
 		"sticky":                         {`{"find":"/a/gy","replace":"x"}`, "aaba", "xxba"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -163,7 +163,23 @@ func (v inspector) changes(ctx context.Context, id string) ([]CompareRow, error)
 	if i < 0 || !ok || v.blocks[i].Incomplete {
 		return nil, nil
 	}
-	before, after := textsOf(m.Parts), textsOf(v.blocks[i].Parts)
+	return rowsBetween(ctx, textsOf(m.Parts), textsOf(v.blocks[i].Parts))
+}
+
+// changed are the messages that the steps of the record show as changed.
+func (v inspector) changed() (ids []string) {
+	for _, s := range v.call.Record.Processors {
+		for _, id := range s.Changed[:min(len(s.Changed), inspectedBlocks)] {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// rowsBetween are the lines in which two texts differ.
+func rowsBetween(ctx context.Context, before, after string) ([]CompareRow, error) {
 	if before == after || len(before)+len(after) > 2*maxShown {
 		return nil, nil
 	}
@@ -215,6 +231,10 @@ func (v inspector) labels(ids []string) (out []string, more int) {
 
 func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 	var out []InspectedStep
+	passes, err := v.app.Contexts.Passes(ctx, v.call.ContextKey, v.changed()...)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range v.call.Record.Processors {
 		step := InspectedStep{
 			ID: s.ID, Settings: string(s.Settings), Took: fmt.Sprintf("%.1f ms", s.Millis), Before: s.TokensBefore, After: s.TokensAfter,
@@ -238,9 +258,10 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 			if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
 				change.Others = slices.DeleteFunc(slices.Clone(v.blocks[i].Changed), func(p string) bool { return p == s.ID })
 			}
-			var err error
-			if change.Rows, err = v.changes(ctx, id); err != nil {
-				return nil, err
+			if i := slices.IndexFunc(passes[id], func(p app.MessagePass) bool { return p.Processor == s.ID }); i >= 0 {
+				if change.Rows, err = rowsBetween(ctx, textsOf(passes[id][i].Before), textsOf(passes[id][i].After)); err != nil {
+					return nil, err
+				}
 			}
 			step.Changes = append(step.Changes, change)
 		}

@@ -80,6 +80,16 @@ type Input struct {
 	// Shelve keeps the summary of a compaction for people, as a Markdown
 	// artifact; nil: there is none. Its error fails the compaction.
 	Shelve func(ctx context.Context, text string) (artel.Artifact, error)
+	// Permissions are those of the deployment; the agent's own hold too.
+	Permissions Permissions
+	// Permit asks people about calls, and returns their answers in the order
+	// of the calls; nil: nobody can be asked, which denies. It keeps and tells
+	// what it asked; its error ends the run.
+	Permit func(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error)
+	// Inbox returns what people have said to the run since it was last asked:
+	// stored messages, the first a child of after. nil: nobody speaks to it. It
+	// is asked before each model call and before the run rests.
+	Inbox func(ctx context.Context, after artel.MessageID) ([]artel.Message, error)
 }
 
 // A Fallback is a service that goes on with a run.
@@ -100,7 +110,8 @@ type Built struct {
 // Preview builds the request that a run on in would begin with, in the same
 // way, and calls nobody. Where in.Context has a clock, that is the time.
 func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
-	r := &run{Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), history: slices.Clip(in.History)}
+	r := &run{Engine: e, in: in, history: slices.Clip(in.History)}
+	r.tools = r.allowed()
 	return r.build(ctx, &model.Relenting{})
 }
 
@@ -156,9 +167,10 @@ type run struct {
 
 func (e *Engine) begin(in Input, yield func(artel.Payload, error) bool) *run {
 	r := &run{
-		Engine: e, in: in, tools: e.tools.Only(in.Agent.Tools...), yield: yield,
+		Engine: e, in: in, yield: yield,
 		history: slices.Clip(in.History), spent: in.Run.Usage, seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
 	}
+	r.tools = r.allowed()
 	for _, m := range in.History {
 		for _, c := range callsOf(m) {
 			r.seen[c.ID] = true
@@ -187,12 +199,18 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		calls := r.unanswered()
 		if len(calls) == 0 {
+			if _, err := r.hear(ctx); err != nil {
+				return err
+			}
 			message, err := r.ask(ctx)
 			if err != nil {
 				return err
 			}
 			if calls = callsOf(message); len(calls) == 0 {
-				return nil
+				if more, err := r.hear(ctx); err != nil || !more {
+					return err
+				}
+				continue
 			}
 		}
 		r.called += len(calls)
@@ -472,18 +490,6 @@ func (r *run) complete(m artel.Message, partial bool) error {
 	return r.tell(artel.MessageCompleted{Message: m, Partial: partial})
 }
 
-// asStored returns parts as they come back from a store, which keeps JSON
-// without white space: so the requests of this run and of later ones are the
-// same byte for byte.
-func asStored(ps artel.Parts) artel.Parts {
-	b, err := ps.MarshalJSON()
-	var out artel.Parts
-	if err != nil || out.UnmarshalJSON(b) != nil {
-		return ps // telling it fails, and says why
-	}
-	return out
-}
-
 // named gives a call an id that is unique on its branch; some servers send
 // none, or the same one again.
 func (r *run) named(c artel.ToolCall) artel.ToolCall {
@@ -511,7 +517,14 @@ func (r *run) runTools(ctx context.Context, calls []artel.ToolCall) error {
 }
 
 func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
-	for _, c := range calls {
+	refused, err := r.permitted(ctx, calls)
+	if err != nil {
+		return err
+	}
+	for i, c := range calls {
+		if refused[i] != nil {
+			continue
+		}
 		if err := r.tell(artel.ToolStarted{Call: c.ID, Name: c.Name, Arguments: c.Arguments}); err != nil {
 			return err
 		}
@@ -524,6 +537,10 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 	outcomes := make([]outcome, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
+		if refused[i] != nil {
+			outcomes[i].result = *refused[i]
+			continue
+		}
 		wg.Go(func() {
 			env := r.in.Env
 			began := r.now()

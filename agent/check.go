@@ -163,6 +163,7 @@ func (l Limits) check(fs *Flaws) {
 		{"tokens", float64(l.Tokens), 1e12},
 		{"cost", l.Cost, maxLimit},
 		{"depth", float64(l.Depth), maxSubDepth},
+		{"answer", float64(l.Answer), maxLimit},
 	} {
 		if !(x.n >= 0 && x.n <= x.max) {
 			fs.add("limits."+x.name, phrase.AgentLimit, map[string]any{"Value": cmp.Or(fmt.Sprint(x.n), "0"), "Max": fmt.Sprintf("%.0f", x.max)})

@@ -143,3 +143,15 @@ func (c *composer) stop() {
 		c.block.stream.Stop()
 	}
 }
+
+// asStored returns parts as they come back from a store, which keeps JSON
+// without white space: so the requests of this run and of later ones are the
+// same byte for byte.
+func asStored(ps artel.Parts) artel.Parts {
+	b, err := ps.MarshalJSON()
+	var out artel.Parts
+	if err != nil || out.UnmarshalJSON(b) != nil {
+		return ps // telling it fails, and says why
+	}
+	return out
+}

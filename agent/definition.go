@@ -23,14 +23,14 @@ import (
 // go. Its written form is a Markdown file: YAML front matter between two "---"
 // lines with the fields below, then the role prompt; see [Definition.Markdown].
 type Definition struct {
-	Name        artel.AgentName       `json:"name" yaml:"name"`
-	Description string                `json:"description,omitempty" yaml:"description"`
-	Service     artel.ServiceID       `json:"service,omitempty" yaml:"service"`         // "": the deployment's default
-	Fallbacks   []artel.ServiceID     `json:"fallbacks,omitempty" yaml:"fallbacks"`     // asked in this order where the service cannot be reached
-	Tools       []string              `json:"tools,omitempty" yaml:"tools"`             // it can call no others
-	Subagents   []artel.AgentName     `json:"subagents,omitempty" yaml:"subagents"`     // whom it can give work to, with [SubagentTool]
-	Permissions map[string]Permission `json:"permissions,omitempty" yaml:"permissions"` // of tools by name, and of all others under "*"; none: auto
-	Limits      Limits                `json:"limits,omitzero" yaml:"limits"`
+	Name        artel.AgentName   `json:"name" yaml:"name"`
+	Description string            `json:"description,omitempty" yaml:"description"`
+	Service     artel.ServiceID   `json:"service,omitempty" yaml:"service"`         // "": the deployment's default
+	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" yaml:"fallbacks"`     // asked in this order where the service cannot be reached
+	Tools       []string          `json:"tools,omitempty" yaml:"tools"`             // it can call no others
+	Subagents   []artel.AgentName `json:"subagents,omitempty" yaml:"subagents"`     // whom it can give work to, with [SubagentTool]
+	Permissions Permissions       `json:"permissions,omitempty" yaml:"permissions"` // of tools; those of the deployment hold too
+	Limits      Limits            `json:"limits,omitzero" yaml:"limits"`
 
 	// What a model sees beside the prompt and the conversation.
 	Presets    []pipeline.Preset  `json:"preset_messages,omitempty" yaml:"preset_messages"`
@@ -40,26 +40,6 @@ type Definition struct {
 	Compaction Compaction         `json:"compaction,omitzero" yaml:"compaction"`
 
 	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
-}
-
-// A Permission says what happens when the agent calls a tool.
-type Permission string
-
-// The permissions.
-const (
-	Auto Permission = "auto" // it runs
-	Ask  Permission = "ask"  // a person is asked first
-	Deny Permission = "deny" // the model is told that it may not
-)
-
-// Permission is that of a tool.
-func (d Definition) Permission(tool string) Permission {
-	for _, name := range []string{tool, "*"} {
-		if p, ok := d.Permissions[name]; ok {
-			return p
-		}
-	}
-	return Auto
 }
 
 // SubagentTool is the name of the tool by which an agent gives work to another.
@@ -108,6 +88,7 @@ type Limits struct {
 	Tokens    int     `json:"tokens,omitempty" yaml:"tokens"`         // in and out, of all model calls; 0: no limit
 	Cost      float64 `json:"cost,omitempty" yaml:"cost"`             // in US dollars, as far as it is known; 0: no limit
 	Depth     int     `json:"depth,omitempty" yaml:"depth"`           // how deep subagents may have subagents; 0: 2
+	Answer    int     `json:"answer,omitempty" yaml:"answer"`         // seconds in which people answer whether a tool may be called; 0: 300
 }
 
 func (l Limits) turns() int     { return orDefault(l.Turns, 40) }

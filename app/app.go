@@ -50,9 +50,12 @@ type Config struct {
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
-	Files     FileOptions
-	Gateway   GatewayOptions
-	Web       *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
+	// Permissions are those of tools in the whole deployment; agents may be
+	// stricter.
+	Permissions agent.Permissions
+	Files       FileOptions
+	Gateway     GatewayOptions
+	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
 	// Services; nil: they cannot be reloaded.
 	Reload  func(context.Context) error
@@ -191,35 +194,36 @@ func (a *App) Close(ctx context.Context) error {
 
 // core is what the parts share.
 type core struct {
-	store      store.Store
-	blobs      blob.Store
-	log        *event.Log
-	artifacts  *artifact.Collection
-	renditions *rendition.Maker
-	services   *model.Registry
-	agents     []agent.Definition
-	box        *tool.Box
-	caller     *model.Caller
-	reload     func(context.Context) error
-	engine     *agent.Engine
-	counter    *token.Counter
-	rules      *rule.Engine
-	contexts   *pipeline.Registry
-	web        *http.Client
-	held       Held
-	shown      tool.Shown
-	maxText    int // bytes of the text of an artifact
-	context    Context
-	locale     phrase.Locale
-	logger     *slog.Logger
-	now        func() time.Time
-	unrecorded bool // by benchmarks alone, which compare runs with and without records
+	store       store.Store
+	blobs       blob.Store
+	log         *event.Log
+	artifacts   *artifact.Collection
+	renditions  *rendition.Maker
+	services    *model.Registry
+	agents      []agent.Definition
+	permissions agent.Permissions
+	box         *tool.Box
+	caller      *model.Caller
+	reload      func(context.Context) error
+	engine      *agent.Engine
+	counter     *token.Counter
+	rules       *rule.Engine
+	contexts    *pipeline.Registry
+	web         *http.Client
+	held        Held
+	shown       tool.Shown
+	maxText     int // bytes of the text of an artifact
+	context     Context
+	locale      phrase.Locale
+	logger      *slog.Logger
+	now         func() time.Time
+	unrecorded  bool // by benchmarks alone, which compare runs with and without records
 }
 
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()
@@ -256,6 +260,9 @@ func newCore(c Config) (*core, error) {
 		if flaws := d.Check(known); len(flaws) > 0 {
 			return nil, artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%w", flaws)
 		}
+	}
+	if err := k.permissions.Check(); err != nil {
+		return nil, err
 	}
 	k.counter, k.rules = token.NewCounter(), rule.New()
 	if k.contexts, err = pipeline.NewRegistry(k.counter, append(pipeline.BuiltIn(), c.Options.Context.Processors...)...); err != nil {

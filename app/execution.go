@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,8 +24,8 @@ import (
 )
 
 // execute runs the agent until it rests and ends the run, whatever happens.
-func (x *execution) execute(ctx context.Context) {
-	ctx, stop := context.WithTimeoutCause(ctx, x.agent.Limits.Time(), errTimedOut)
+func (x *execution) execute(whole context.Context) {
+	ctx, stop := context.WithTimeoutCause(whole, x.agent.Limits.Time(), errTimedOut)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -33,12 +34,32 @@ func (x *execution) execute(ctx context.Context) {
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wg.Wait()
+	if errors.Is(cause, errShutdown) && x.run.State == artel.RunWaiting {
+		return // for a person, who may answer after the restart
+	}
 	if errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost) {
 		x.logger.Warn("a run was taken over by another process", "run", x.run.ID)
 		x.log.Bell().Hush(x.run.Conversation)
 		return // somebody else ends it
 	}
-	_ = x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err) // it says so in the log
+	// Of an error, finish says so in the log.
+	if err := x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err); errors.Is(err, errInjected) {
+		x.goOn(whole)
+		return
+	}
+	x.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
+}
+
+// goOn takes up a run that was at rest when somebody said something to it.
+func (x *execution) goOn(ctx context.Context) {
+	x.run.State, x.run.FinishedAt = artel.RunRunning, nil
+	said, err := x.inbox(context.WithoutCancel(ctx), x.run.Reply)
+	if err != nil || len(said) == 0 {
+		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
+		return
+	}
+	x.from = said[len(said)-1].ID
+	x.execute(ctx)
 }
 
 func stateOf(err, cause error) artel.RunState {
@@ -63,13 +84,15 @@ func (x *execution) work(ctx context.Context) (err error) {
 	}()
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		if history, err = tx.Messages.Path(x.run.Conversation, x.run.Message, 0); err != nil {
+		if history, err = tx.Messages.Path(x.run.Conversation, cmp.Or(x.from, x.run.Message), 0); err != nil {
 			return err
 		}
 		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
-		return x.takeVariables(tx, history[:max(0, len(history)-1)]) // of the message itself they are made anew
+		// Of the message itself they are made anew.
+		own := slices.IndexFunc(history, func(m artel.Message) bool { return m.ID == x.run.Message })
+		return x.takeVariables(tx, history[:max(0, own)])
 	})
 	if err != nil {
 		return err
@@ -93,6 +116,7 @@ func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
 		Context: x.built, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
+		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
@@ -295,6 +319,9 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 		}
 		return x.end(tx)
 	})
+	if errors.Is(err, errInjected) {
+		return err
+	}
 	if err != nil {
 		x.logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
 		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
@@ -316,7 +343,13 @@ func (x *execution) end(tx store.Tx) error {
 		return nil
 	}
 	finished := artel.RunFinished{State: x.run.State, Reply: x.run.Reply, Error: x.run.Error, Usage: x.run.Usage}
-	if err := x.write(tx, slices.Concat(x.begun, x.held, []artel.Payload{finished})...); err != nil {
+	if err := x.write(tx, slices.Concat(x.begun, x.held)...); err != nil {
+		return err
+	}
+	if err := x.settle(tx); err != nil {
+		return err
+	}
+	if err := x.write(tx, finished); err != nil {
 		return err
 	}
 	return tx.Runs.Update(x.run)

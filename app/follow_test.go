@@ -109,7 +109,7 @@ func (r *reader) compare(leaves []artel.MessageID, whole bool) {
 
 var background = context.Background()
 
-func payload[P artel.Payload](t *rapid.T, e artel.Event) P {
+func payload[P artel.Payload](t rapid.TB, e artel.Event) P {
 	var p P
 	if err := json.Unmarshal(e.Data, &p); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,8 @@ type Runs struct {
 
 	latest latestCalls
 
+	turn sync.Mutex // held while the next message's turn comes
+
 	mu     sync.Mutex
 	active map[artel.RunID]*activeRun // runs of this process
 	closed bool
@@ -71,6 +73,7 @@ type Input struct {
 	Agent       artel.AgentName  // "": the conversation's
 	Service     artel.ServiceID  // "": the conversation's, else the agent's, else the default
 	Clock       *Clock           // of the preview that somebody has seen, so that just that is sent; nil: now
+	Queue       bool             // wait where a run is at work, in the place of a refusal
 
 	title string // that a new conversation gets; "": from Text
 }
@@ -82,8 +85,9 @@ const (
 )
 
 // Send stores a message and starts the run that answers it, in one
-// transaction. It is of kind Conflict, code "run_active", while another run
-// works on the conversation.
+// transaction. While another run works on the conversation, it is of kind
+// Conflict, code "run_active"; with in.Queue the message waits for its turn,
+// and the run that is returned is queued.
 func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
 	if err := in.check(rs.now()); err != nil {
 		return artel.Run{}, err
@@ -104,11 +108,24 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 		return artel.Run{}, err
 	}
 	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+		if in.Queue {
+			if wait, err := busy(tx, c); err != nil {
+				return err
+			} else if wait {
+				return job.enqueue(tx, conversation, message, in, media)
+			}
+		}
+		job.run.State = artel.RunRunning // an attempt before this one may have queued it
 		return job.open(tx, conversation, message, in, media)
 	}, c)
 	if err != nil {
 		rs.dismiss(job.run.ID)
 		return artel.Run{}, err
+	}
+	if job.run.State == artel.RunQueued {
+		rs.dismiss(job.run.ID)
+		rs.log.Bell().Ring(c)
+		return job.run, nil
 	}
 	return rs.begin(runCtx, &job), nil
 }
@@ -168,11 +185,23 @@ func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run
 
 // Cancel stops a run, also inside a model's stream or a tool, and returns it
 // as it ended. What it acknowledged stays. A run that has ended is of kind
-// Conflict.
+// Conflict. One that is queued never begins.
 func (rs *Runs) Cancel(ctx context.Context, id artel.RunID) (artel.Run, error) {
 	r, err := rs.Find(ctx, id)
 	if err != nil {
 		return r, err
+	}
+	if r.State == artel.RunQueued {
+		err := rs.drop(ctx, ownerOf(ctx), r, artel.RunCancelled)
+		if !errors.Is(err, errNotNow) {
+			if err == nil {
+				r, err = rs.Find(ctx, id)
+			}
+			return r, err
+		}
+		if r, err = rs.Find(ctx, id); err != nil { // its turn has just come
+			return r, err
+		}
 	}
 	rs.mu.Lock()
 	a := rs.active[id]
@@ -241,15 +270,32 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 	}
 	n := 0
 	var failed error
+	waiting := map[store.Lease]bool{} // conversations in which messages may wait for their turn
+	defer func() {
+		for l := range waiting {
+			rs.next(context.WithoutCancel(ctx), l.Owner, l.Conversation)
+		}
+	}()
 	for _, l := range leases {
 		if rs.isActive(l.Run) {
 			continue
 		}
+		waiting[store.Lease{Owner: l.Owner, Conversation: l.Conversation}] = true
 		job := execution{Runs: rs, owner: l.Owner}
 		err := rs.store.View(ctx, l.Owner, func(tx store.Tx) (err error) {
 			job.run, err = tx.Runs.Get(l.Run)
 			return err
 		})
+		if err == nil && job.run.State == artel.RunQueued {
+			continue
+		}
+		if err == nil && job.run.State == artel.RunWaiting {
+			failed := rs.resume(ctx, job)
+			if failed == nil {
+				continue
+			}
+			rs.logger.Warn("a run that waits for a permission could not be taken up again, and ends", "run", l.Run, "err", failed)
+		}
 		if err == nil {
 			err = job.finish(context.WithoutCancel(ctx), artel.RunInterrupted, errShutdown)
 		}
@@ -260,6 +306,40 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 		n++
 	}
 	return n, failed
+}
+
+// resume goes on with a run that nobody works on, where its branch ends.
+func (rs *Runs) resume(ctx context.Context, job execution) error {
+	runCtx, err := rs.admit(ctx, job.run.ID)
+	if err != nil {
+		return err
+	}
+	now := rs.now()
+	lease := store.Lease{Owner: job.owner, Run: job.run.ID, Conversation: job.run.Conversation, Holder: rs.holder, Until: now.Add(leaseTime)}
+	err = rs.store.Update(ctx, job.owner, func(tx store.Tx) error {
+		c, err := tx.Conversations.Get(job.run.Conversation)
+		if err != nil {
+			return err
+		}
+		if err := job.choose(c, Input{Agent: job.run.Agent, Service: job.run.Service}); err != nil {
+			return err
+		}
+		if job.from, err = job.tip(tx); err != nil {
+			return err
+		}
+		// Who is recovered from is gone, whatever its lease says.
+		return tx.Runs.Renew(lease, now.Add(100*365*24*time.Hour))
+	})
+	if err != nil {
+		rs.dismiss(job.run.ID)
+		return err
+	}
+	job.clock = Input{}.clock()
+	go func() {
+		defer rs.dismiss(job.run.ID)
+		job.execute(runCtx)
+	}()
+	return nil
 }
 
 func (rs *Runs) isActive(id artel.RunID) bool {
@@ -285,8 +365,9 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 		return err
 	}
 	in.Text = media.led(kept).Replace(in.Text)
+	now := x.now()
 	m := artel.Message{
-		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: x.run.StartedAt,
+		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: now,
 	}
 	if in.Text != "" {
 		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
@@ -312,10 +393,10 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err := tx.Versions.Claim(c.ID, ids, m.ID); err != nil {
 		return err
 	}
-	if err := tx.Runs.Create(x.run, x.lease()); err != nil {
+	if err := x.occupy(tx, now); err != nil {
 		return err
 	}
-	c.Leaf, c.UpdatedAt = m.ID, x.run.StartedAt
+	c.Leaf, c.UpdatedAt = m.ID, now
 	if c.Title == "" {
 		if c.Title = cmp.Or(in.title, titleOf(in.Text)); c.Title == "" && len(attached) > 0 {
 			c.Title = attached[0].Title
@@ -325,6 +406,20 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 		return err
 	}
 	return x.appendEvents(tx, artel.RunStarted{Message: m.ID, Service: x.service.ID}, artel.UserInput{Message: m})
+}
+
+// occupy makes the run, or one that was queued, the one that is at work.
+func (x *execution) occupy(tx store.Tx, now time.Time) error {
+	lease := x.lease()
+	lease.Until = now.Add(leaseTime)
+	if x.run.State != artel.RunQueued {
+		return tx.Runs.Create(x.run, lease)
+	}
+	x.run.State = artel.RunRunning
+	if err := tx.Runs.Update(x.run); err != nil {
+		return err
+	}
+	return tx.Runs.Renew(lease, now)
 }
 
 // attach resolves attachments to artifacts that are visible on the branch.
@@ -416,5 +511,7 @@ type execution struct {
 	call  *call           // the newest of its model calls; nil: none yet
 	begun []artel.Payload // that the agent has begun, written with the record of its first call
 	held  []artel.Payload // the reply and what follows it, written with the end
+	from  artel.MessageID // the stored message that it goes on from; "": its own
+
 	attempts
 }

@@ -60,6 +60,7 @@ func New(a *app.App, o Options) http.Handler {
 	f := &face{app: a, api: humago.New(mux, config(o.Version)), o: o, busy: newKeyLocks()}
 	f.conversations()
 	f.runs()
+	f.control()
 	f.events()
 	f.artifacts()
 	f.exports()

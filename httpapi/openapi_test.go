@@ -37,6 +37,7 @@ GET    /conversations/{cid}/artifacts/{id}/versions/{n}
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
+GET    /conversations/{cid}/waiting
 GET    /files/tool_results/{name}
 GET    /files/{ref}
 GET    /findings
@@ -79,6 +80,8 @@ POST   /regex/apply
 POST   /regex/import
 POST   /route
 POST   /runs/{rid}/cancel
+POST   /runs/{rid}/inject
+POST   /runs/{rid}/permissions/{pid}
 POST   /services/reload
 POST   /services/{id}/probe
 POST   /tokens/count

@@ -20,12 +20,13 @@ type NewMessage struct {
 	Service     string    `json:"service,omitempty" maxLength:"256"`
 	Clock       *NewClock `json:"clock,omitempty" doc:"of a preview, with its seed: just that is sent"`
 	Seed        uint64    `json:"seed,omitempty" maximum:"9007199254740991"`
-	IfActive    string    `json:"if_active,omitempty" enum:"reject" doc:"what to do while another run is active: only refusing is offered"`
+	IfActive    string    `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is at work: refuse (default), or wait for its turn"`
 }
 
-// A Sent is the answer to a new message: a run has begun.
+// A Sent is the answer to a new message: a run has begun, or is queued.
 type Sent struct {
 	RunID     artel.RunID     `json:"run_id"`
+	State     artel.RunState  `json:"state"`
 	MessageID artel.MessageID `json:"message_id"`
 	EventsURL string          `json:"events_url"`
 }
@@ -52,7 +53,7 @@ func (f *face) runs() {
 			}
 			return answer(once(ctx, f, in.Key, []any{"message", id, in.Body}, func() (Sent, error) {
 				run, err := f.app.Runs.Send(ctx, id, input)
-				return Sent{run.ID, run.Message, Base + "/conversations/" + string(id) + "/events"}, err
+				return Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(id) + "/events"}, err
 			}))
 		})
 
@@ -63,7 +64,7 @@ func (f *face) runs() {
 				return nil, err
 			}
 			run, err := f.app.Runs.Compact(ctx, id)
-			return answer(Sent{run.ID, run.Message, Base + "/conversations/" + string(id) + "/events"}, err)
+			return answer(Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(id) + "/events"}, err)
 		})
 
 	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
@@ -88,7 +89,7 @@ func (f *face) runs() {
 func (m NewMessage) input() (app.Input, error) {
 	in := app.Input{
 		Text: m.Text, Attachments: m.Attachments,
-		Agent: artel.AgentName(m.Agent), Service: artel.ServiceID(m.Service),
+		Agent: artel.AgentName(m.Agent), Service: artel.ServiceID(m.Service), Queue: m.IfActive == "queue",
 	}
 	if m.Clock != nil || m.Seed != 0 {
 		in.Clock = &app.Clock{Seed: m.Seed}

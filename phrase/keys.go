@@ -82,6 +82,8 @@ const (
 	ToolUnknown      Key = "tool.unknown"       // Name, Names
 	ToolBadArguments Key = "tool.bad_arguments" // Name, Problem
 	ToolTooLong      Key = "tool.too_long"      // Count, Problem
+	ToolDenied       Key = "tool.denied"        // Name
+	ToolUnanswered   Key = "tool.unanswered"    // Name
 )
 
 // What a model gets of a result that is too long to be shown.

@@ -133,6 +133,7 @@ type Tx struct {
 	Variables     Variables
 	GatewayLog    GatewayLog
 	Files         Files
+	Notes         Notes
 }
 
 // A Page asks for a part of a list.
@@ -290,13 +291,15 @@ type Place struct {
 // Runs keeps runs and their leases. A lease says which process works on a run
 // and until when it may go without a sign of life.
 type Runs interface {
-	// Create refuses (kind Conflict, code "run_active") when the conversation
-	// has a run that has not ended.
+	// Create refuses (kind Conflict, code "run_active") a run that is at work,
+	// running or waiting, where the conversation has one already. Any number
+	// may be queued.
 	Create(r artel.Run, l Lease) error
 	Get(id artel.RunID) (artel.Run, error)
 	// Update replaces all fields but ID, Conversation, Message and StartedAt.
+	// It refuses as Create does.
 	Update(r artel.Run) error
-	// Active returns the run of c that has not ended; kind NotFound if none.
+	// Active returns the run of c that is at work; kind NotFound if none.
 	Active(c artel.ConversationID) (artel.Run, error)
 	// Renew lets l.Holder keep the run until l.Until. Of kind Conflict when
 	// somebody else holds it and that lease has not ended at now.
@@ -544,4 +547,37 @@ type File struct {
 	Info      artel.MediaInfo
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never
+}
+
+// Notes keeps what people and runs leave for each other: what waits for its
+// turn, what is said to a run, questions and their answers.
+type Notes interface {
+	// Put keeps a note, in the place of an earlier one of its id, of which the
+	// conversation, the time and the position in lists stay. Of kind Conflict
+	// where the id is that of a note in another conversation.
+	Put(n Note) error
+	// Get is of kind NotFound where there is none.
+	Get(id string) (Note, error)
+	// List returns notes in the order in which they came.
+	List(q NoteQuery) ([]Note, error)
+}
+
+// A NoteQuery selects notes; empty fields select all.
+type NoteQuery struct {
+	Conversation artel.ConversationID // needed
+	Kind         string
+	Run          artel.RunID
+	Open         bool // only those that are open
+}
+
+// A Note is one thing that was left.
+type Note struct {
+	ID           string
+	Conversation artel.ConversationID
+	Run          artel.RunID     // that it is for, or from; may be empty
+	Message      artel.MessageID // on whose branch it holds; may be empty
+	Kind         string
+	Open         bool            // somebody has to do something about it
+	Body         json.RawMessage // never nil
+	CreatedAt    time.Time
 }

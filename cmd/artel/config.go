@@ -35,10 +35,11 @@ import (
 
 // config is the configuration file. Every key is optional.
 type config struct {
-	Services       []any           `yaml:"services"`        // entries as in an llmservices.json
-	ServicesFile   string          `yaml:"services_file"`   // an llmservices.json, relative to this file
-	DefaultService artel.ServiceID `yaml:"default_service"` // used where nobody names one
-	AgentsDir      string          `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
+	Services       []any                       `yaml:"services"`        // entries as in an llmservices.json
+	ServicesFile   string                      `yaml:"services_file"`   // an llmservices.json, relative to this file
+	DefaultService artel.ServiceID             `yaml:"default_service"` // used where nobody names one
+	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
+	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`
@@ -167,6 +168,9 @@ func withLine(err error) error {
 
 // check refuses values that have the right type and mean nothing.
 func (c *config) check() error {
+	if err := agent.Permissions(c.Permissions).Check(); err != nil {
+		return fmt.Errorf("permissions: %w", err)
+	}
 	switch c.Artifacts.Placement {
 	case "", pipeline.PlaceTail, pipeline.PlaceSystem:
 	default:

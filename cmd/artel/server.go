@@ -101,7 +101,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.reap = func(ctx context.Context) { held.Reap(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Providers: providers,
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Providers: providers,
 		Reload: s.reload, Gateway: door,
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,

@@ -27,7 +27,7 @@ func pieces() []string {
 	}
 	return []string{
 		piece("events", "100"), piece("edits", "10"), piece("versions", "10"), piece("messages", "20"),
-		piece("contexts", "20"), piece("segments", "20"), piece("variables", "20"),
+		piece("contexts", "20"), piece("segments", "20"), piece("variables", "20"), piece("notes", "20"),
 		"DELETE FROM runs WHERE owner = ?1 AND conversation = ?2 AND id IN (SELECT id FROM runs WHERE owner = ?1 AND conversation = ?2 LIMIT 100)",
 		"DELETE FROM artifacts WHERE owner = ?1 AND conversation = ?2 AND id IN (SELECT id FROM artifacts WHERE owner = ?1 AND conversation = ?2 LIMIT 100)",
 		"DELETE FROM conversations WHERE owner = ? AND id = ?",

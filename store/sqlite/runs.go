@@ -17,6 +17,7 @@ type runs struct{ *tx }
 const (
 	runColumns = "id, conversation, message, reply, state, service, agent, usage, error, started_at, finished_at, purpose"
 	unfinished = "state IN ('queued', 'running', 'waiting')" // as the indexes say it
+	atWork     = "state IN ('running', 'waiting')"           // as they say it too
 )
 
 func (t runs) Create(r artel.Run, l store.Lease) error {
@@ -31,7 +32,7 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 	if err := t.known(op, r.Conversation); err != nil {
 		return err
 	}
-	if !r.State.Final() {
+	if r.State.AtWork() {
 		if err := t.free(op, r); err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func (t runs) Update(r artel.Run) error {
 	if err != nil {
 		return err
 	}
-	if !r.State.Final() {
+	if r.State.AtWork() {
 		old, err := t.Get(r.ID)
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func (t runs) Active(c artel.ConversationID) (artel.Run, error) {
 	if err := t.known(op, c); err != nil {
 		return artel.Run{}, err
 	}
-	r, found, err := t.one(op, string(c), "WHERE owner = ? AND conversation = ? AND "+unfinished, t.owner, c)
+	r, found, err := t.one(op, string(c), "WHERE owner = ? AND conversation = ? AND "+atWork, t.owner, c)
 	if err == nil && !found {
 		err = artel.Errorf(artel.NotFound, op, string(c), "no run is active")
 	}
@@ -137,11 +138,11 @@ func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	return leases, nil
 }
 
-// free is of kind Conflict when another run of r's conversation has not ended.
+// free is of kind Conflict when another run of r's conversation is at work.
 // The index runs_active stands behind it.
 func (t runs) free(op string, r artel.Run) error {
 	var active artel.RunID
-	found, err := t.row(op, string(r.ID), "SELECT id FROM runs WHERE owner = ? AND conversation = ? AND "+unfinished,
+	found, err := t.row(op, string(r.ID), "SELECT id FROM runs WHERE owner = ? AND conversation = ? AND "+atWork,
 		[]any{t.owner, r.Conversation}, &active)
 	if err != nil || !found || active == r.ID {
 		return err

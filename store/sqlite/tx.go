@@ -51,6 +51,7 @@ func (t *tx) nouns() store.Tx {
 		Variables:     variables{t},
 		GatewayLog:    gatewayLog{t},
 		Files:         files{t},
+		Notes:         notes{t},
 	}
 }
 

@@ -88,7 +88,7 @@ func restoreBringsBack(c *check) {
 		c.same("what was restored", c.seen(me, f, "kept"), before)
 	}
 	c.refused("another run beside the one that came back", artel.Conflict, func(tx store.Tx) error {
-		return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: f.id, State: artel.RunQueued}, store.Lease{})
+		return tx.Runs.Create(artel.Run{ID: "run_t", Conversation: f.id, State: artel.RunRunning}, store.Lease{})
 	})
 }
 

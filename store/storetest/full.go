@@ -59,6 +59,9 @@ func (c *check) fill(owner artel.Owner, text string) full {
 		if err := tx.Variables.Put(f.id, "msg_v", json.RawMessage(`{}`)); err != nil {
 			return err
 		}
+		if err := tx.Notes.Put(f.note("full", now)); err != nil {
+			return err
+		}
 		_, err = tx.Contexts.Add(c.record(f.id, f.run, 1), []store.Segment{{Digest: f.digest, Body: []byte(text)}})
 		return err
 	}))
@@ -122,6 +125,9 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Events.Append":      func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
 		"Events.Read":        func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
 		"Events.Last":        func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
+		"Notes.Put":          func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
+		"Notes.Get":          func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
+		"Notes.List":         func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
 	}
 }
 
@@ -141,6 +147,7 @@ type seen struct {
 	Contexts     []store.Context
 	Segments     []store.Segment
 	Variables    json.RawMessage
+	Notes        []store.Note
 	Overdue      []store.Lease
 	Listed       []artel.ConversationID
 	Found        []artel.ConversationID // by a search
@@ -164,6 +171,7 @@ func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
 			func() { s.Contexts, err = tx.Contexts.List(store.ContextQuery{Conversation: f.id}) },
 			func() { s.Segments, err = tx.Contexts.Segments(f.id, []artel.Digest{f.digest}) },
 			func() { s.Variables, err = tx.Variables.On(f.id, []artel.MessageID{"msg_v"}) },
+			func() { s.Notes, err = tx.Notes.List(store.NoteQuery{Conversation: f.id}) },
 			func() { s.Listed, err = listed(tx, "") },
 			func() { s.Found, err = listed(tx, search) },
 		}

@@ -53,12 +53,20 @@ func runsRoundTrip(c *check) {
 func runsActive(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	c.missing("Active without a run", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
-	for _, s := range []artel.RunState{artel.RunQueued, artel.RunRunning, artel.RunWaiting} {
+	queued, err := c.run(me, conv, artel.RunQueued, store.Lease{})
+	c.must("Create of a queued run", err)
+	c.missing("Active where one is queued", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
+	for _, s := range []artel.RunState{artel.RunRunning, artel.RunWaiting} {
 		r, err := c.run(me, conv, s, store.Lease{})
-		c.must("Create of the only run", err)
-		_, err = c.run(me, conv, artel.RunQueued, store.Lease{})
+		c.must("Create of the only run at work", err)
+		_, err = c.run(me, conv, artel.RunRunning, store.Lease{})
 		c.kind("Create beside a "+string(s)+" run", err, artel.Conflict)
 		c.same("its code", artel.CodeOf(err), "run_active")
+		_, err = c.run(me, conv, artel.RunQueued, store.Lease{})
+		c.must("Create of one more queued run", err)
+		queued.State = artel.RunRunning
+		err = c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Runs.Update(queued) })
+		c.kind("Update of a queued run to one at work", err, artel.Conflict)
 		c.view(func(tx store.Tx) error {
 			got, err := tx.Runs.Active(conv)
 			c.same("Active", got.ID, r.ID)
@@ -74,6 +82,12 @@ func runsActive(c *check) {
 		}
 		c.missing("Active after the end", func(tx store.Tx) error { _, err := tx.Runs.Active(conv); return err })
 	}
+	c.update(func(tx store.Tx) error { return tx.Runs.Update(queued) })
+	c.view(func(tx store.Tx) error {
+		got, err := tx.Runs.Active(conv)
+		c.same("Active, of what was queued", got.ID, queued.ID)
+		return err
+	})
 }
 
 func runsLease(c *check) {

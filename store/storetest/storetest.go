@@ -102,6 +102,8 @@ func clauses() []clause {
 		{"settings/round trip", settingsRoundTrip},
 		{"settings/revisions", settingsRevisions},
 		{"variables/branches", variablesBranches},
+		{"notes/round trip", notesRoundTrip},
+		{"notes/list", notesList},
 		{"gateway/list", gatewayList},
 		{"gateway/keep", gatewayKeep},
 		{"files/round trip", filesRoundTrip},

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/tool"
+)
+
+// A Permission says whether a tool may be called.
+type Permission string
+
+// The permissions, each stricter than the one before.
+const (
+	Auto Permission = "auto" // without a question
+	Ask  Permission = "ask"  // after a person has said so
+	Deny Permission = "deny" // never: the agent does not have the tool
+)
+
+// Permissions are those of tools by their names; AnyTool is for the tools that
+// are not named. A tool that nothing is said of is auto.
+type Permissions map[string]Permission
+
+// AnyTool stands for the tools that are not named.
+const AnyTool = "*"
+
+// Of returns the permission of a tool.
+func (p Permissions) Of(name string) Permission {
+	for _, n := range []string{name, AnyTool} {
+		if level, ok := p[n]; ok {
+			return level
+		}
+	}
+	return Auto
+}
+
+// Permission is what the agent's own file says of a tool.
+func (d Definition) Permission(name string) Permission { return d.Permissions.Of(name) }
+
+// Check refuses words that are no permission, with kind Invalid.
+func (p Permissions) Check() error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		switch p[name] {
+		case Auto, Ask, Deny:
+		default:
+			return artel.Errorf(artel.Invalid, "agent.Permissions", artel.Shorten(name, 80), "is %q: want auto, ask or deny", artel.Shorten(string(p[name]), 40))
+		}
+	}
+	return nil
+}
+
+// stricter is the one of two that allows less.
+func stricter(a, b Permission) Permission {
+	for _, p := range []Permission{Deny, Ask} {
+		if a == p || b == p {
+			return p
+		}
+	}
+	return Auto
+}
+
+// Patience is how long people have to answer a question of permission.
+func (l Limits) Patience() time.Duration {
+	return time.Duration(orDefault(l.Answer, 300)) * time.Second
+}
+
+// A Verdict is the answer to whether a call may be made.
+type Verdict struct {
+	Decision artel.Decision
+	Reason   artel.Resolution
+}
+
+// permission is that of a tool in this run: the stricter one of what the agent
+// and the deployment say.
+func (r *run) permission(name string) Permission {
+	return stricter(r.in.Agent.Permissions.Of(name), r.in.Permissions.Of(name))
+}
+
+// allowed returns the agent's tools without those that are denied.
+func (r *run) allowed() *tool.Box {
+	var names []string
+	for _, n := range r.in.Agent.Tools {
+		if r.permission(n) != Deny {
+			names = append(names, n)
+		}
+	}
+	return r.Engine.tools.Only(names...)
+}
+
+// permitted asks about those of the calls that need it, all at once, and
+// returns what the others get in the place of a result; nil: it may be made.
+func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Result, error) {
+	refused := make([]*tool.Result, len(calls))
+	var asked []artel.ToolCall
+	var places []int
+	for i, c := range calls {
+		if r.tools.Has(c.Name) && r.permission(c.Name) == Ask {
+			asked, places = append(asked, c), append(places, i)
+		}
+	}
+	if len(asked) == 0 {
+		return refused, nil
+	}
+	verdicts := make([]Verdict, len(asked)) // where nobody can be asked, nobody allows
+	if r.in.Permit != nil {
+		var err error
+		if verdicts, err = r.in.Permit(ctx, asked); err != nil {
+			return nil, err
+		}
+	}
+	for i, v := range verdicts {
+		if v.Decision == artel.Allow || v.Decision == artel.Always {
+			continue
+		}
+		key := phrase.ToolDenied
+		if v.Reason != artel.ResolvedByPerson {
+			key = phrase.ToolUnanswered
+		}
+		result := tool.Failed("%s", r.in.Env.Locale.Say(key, map[string]any{"Name": strings.TrimSpace(asked[i].Name)}))
+		result.Metadata["permission"] = string(artel.Deny)
+		refused[places[i]] = &result
+	}
+	return refused, nil
+}
+
+// hear takes in what people have said meanwhile, and reports whether there was
+// anything.
+func (r *run) hear(ctx context.Context) (bool, error) {
+	if r.in.Inbox == nil || len(r.history) == 0 {
+		return false, nil
+	}
+	said, err := r.in.Inbox(ctx, r.history[len(r.history)-1].ID)
+	r.history = append(r.history, said...)
+	return len(said) > 0, err
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/store"
+)
+
+// A Verdict is the answer to whether a call may be made.
+type Verdict = agent.Verdict
+
+// A Permission is a question that a run has asked people: whether a tool may be
+// called. It waits for [Runs.Decide] until ExpiresAt, which denies.
+type Permission struct {
+	ID        artel.PermissionID `json:"id"`
+	Run       artel.RunID        `json:"run_id"`
+	Call      artel.CallID       `json:"call_id"`
+	Name      string             `json:"name"`
+	Arguments json.RawMessage    `json:"arguments"`
+	ExpiresAt time.Time          `json:"expires_at"`
+	Decision  artel.Decision     `json:"decision,omitempty"` // "": none yet
+	Reason    artel.Resolution   `json:"reason,omitempty"`
+}
+
+// permission is the body of its note.
+type permission struct {
+	Call      artel.CallID     `json:"call_id"`
+	Name      string           `json:"name"`
+	Arguments json.RawMessage  `json:"arguments"`
+	ExpiresAt time.Time        `json:"expires_at"`
+	Decision  artel.Decision   `json:"decision,omitempty"`
+	Reason    artel.Resolution `json:"reason,omitempty"`
+}
+
+func (p permission) of(n store.Note) Permission {
+	return Permission{artel.PermissionID(n.ID), n.Run, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason}
+}
+
+// grant is the body of a note that says which tool need not be asked about.
+type grant struct {
+	Name string `json:"name"`
+}
+
+// permit is what the engine asks whether calls may be made. Each question is
+// asked once: a run that is taken up again finds it, and its answer. While the
+// answer is out, the run is waiting.
+func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
+	verdicts := make([]Verdict, len(calls))
+	var open []string // ids of notes
+	c := x.run.Conversation
+	state := x.run.State
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		open, x.run.State = nil, state
+		asked, err := x.asked(tx)
+		if err != nil {
+			return err
+		}
+		granted, err := x.granted(tx)
+		if err != nil {
+			return err
+		}
+		for i, call := range calls {
+			if n, ok := asked[call.ID]; ok && n.Open {
+				open = append(open, n.ID)
+				continue
+			} else if ok {
+				p, err := bodyOf[permission](n)
+				verdicts[i] = Verdict{Decision: p.Decision, Reason: p.Reason}
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if granted[call.Name] {
+				verdicts[i] = Verdict{Decision: artel.Always, Reason: artel.ResolvedByPerson}
+				continue
+			}
+			id, err := x.question(tx, call)
+			if err != nil {
+				return err
+			}
+			open = append(open, id)
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		x.run.State = artel.RunWaiting
+		return tx.Runs.Update(x.run)
+	})
+	if err != nil || len(open) == 0 {
+		return verdicts, err
+	}
+	x.log.Bell().Ring(c)
+	if err := x.await(ctx, open); err != nil {
+		return nil, err
+	}
+	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		asked, err := x.asked(tx)
+		if err != nil {
+			return err
+		}
+		for i, call := range calls {
+			n, ok := asked[call.ID]
+			if !ok {
+				continue // granted before
+			}
+			p, err := bodyOf[permission](n)
+			if err != nil {
+				return err
+			}
+			verdicts[i] = Verdict{Decision: p.Decision, Reason: p.Reason}
+		}
+		x.run.State = artel.RunRunning
+		return tx.Runs.Update(x.run)
+	})
+	return verdicts, err
+}
+
+// asked returns the questions of the run, by their calls.
+func (x *execution) asked(tx store.Tx) (map[artel.CallID]store.Note, error) {
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID})
+	asked := make(map[artel.CallID]store.Note, len(list))
+	for _, n := range list {
+		p, err := bodyOf[permission](n)
+		if err != nil {
+			return nil, err
+		}
+		asked[p.Call] = n
+	}
+	return asked, err
+}
+
+// granted returns the tools that somebody has allowed for good on the branch.
+func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
+	granted := map[string]bool{}
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteGrant})
+	if err != nil || len(list) == 0 {
+		return granted, err
+	}
+	branch, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
+	for _, n := range list {
+		if !slices.ContainsFunc(branch, func(m artel.Message) bool { return m.ID == n.Message }) {
+			continue
+		}
+		g, err := bodyOf[grant](n)
+		if err != nil {
+			return nil, err
+		}
+		granted[g.Name] = true
+	}
+	return granted, err
+}
+
+// question asks people about a call.
+func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err error) {
+	now := x.now()
+	arguments := x.shownInEvents(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
+	p := permission{Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.Patience())}
+	n := store.Note{
+		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
+		Kind: notePermission, Open: true, CreatedAt: now,
+	}
+	if err := keep(tx, n, p); err != nil {
+		return "", err
+	}
+	return n.ID, x.appendEvents(tx, artel.PermissionRequested{
+		Permission: artel.PermissionID(n.ID), Call: call.ID, Name: call.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
+	})
+}
+
+// glance is how often somebody who waits looks whether an answer came that no
+// bell told of.
+const glance = 5 * time.Second
+
+// await returns when all the questions are answered. Those that nobody has
+// answered in time are denied.
+func (x *execution) await(ctx context.Context, open []string) error {
+	ear := x.log.Bell().Listen(x.run.Conversation)
+	defer ear.Close()
+	for {
+		waiting, until, err := x.look(ctx, open)
+		if err != nil || !waiting {
+			return err
+		}
+		limited, stop := context.WithTimeout(ctx, min(glance, until.Sub(x.now())))
+		_, err = ear.Wait(limited)
+		stop()
+		if err != nil && ctx.Err() != nil {
+			return artel.Errorf(artel.Canceled, "app.Runs", string(x.run.ID), "the run ended while it waited for a permission: %w", context.Cause(ctx))
+		}
+		if err != nil && limited.Err() == nil {
+			return err
+		}
+	}
+}
+
+// look reports whether a question is open, and when the first of those ends.
+func (x *execution) look(ctx context.Context, open []string) (waiting bool, until time.Time, err error) {
+	late := false
+	read := func(tx store.Tx, each func(store.Note, permission) error) error {
+		for _, id := range open {
+			n, err := tx.Notes.Get(id)
+			if err != nil {
+				return err
+			}
+			if !n.Open {
+				continue
+			}
+			p, err := bodyOf[permission](n)
+			if err != nil {
+				return err
+			}
+			if err := each(n, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
+		return read(tx, func(_ store.Note, p permission) error {
+			if !waiting || p.ExpiresAt.Before(until) {
+				until = p.ExpiresAt
+			}
+			waiting, late = true, late || !p.ExpiresAt.After(x.now())
+			return nil
+		})
+	})
+	if err != nil || !late {
+		return waiting, until, err
+	}
+	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		return read(tx, func(n store.Note, p permission) error {
+			if p.ExpiresAt.After(x.now()) {
+				return nil
+			}
+			return x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByTimeout})
+		})
+	})
+	if err != nil {
+		return false, until, err
+	}
+	x.log.Bell().Ring(x.run.Conversation)
+	return x.look(ctx, open)
+}
+
+// decide keeps the answer to a question, and tells it.
+func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
+	p, err := bodyOf[permission](n)
+	if err != nil {
+		return err
+	}
+	p.Decision, p.Reason, n.Open = v.Decision, v.Reason, false
+	if err := keep(tx, n, p); err != nil {
+		return err
+	}
+	if v.Decision == artel.Always {
+		g := n
+		g.ID, g.Kind = "always_"+n.ID, noteGrant
+		if err := keep(tx, g, grant{p.Name}); err != nil {
+			return err
+		}
+	}
+	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, artel.PermissionResolved{
+		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason,
+	})
+}
+
+// Decide answers a question of permission that a run has asked. With Always,
+// the tool is not asked about again on this branch. A question that is answered
+// already, or whose run has ended, is of kind Conflict.
+func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision) (Permission, error) {
+	const op = "app.Runs.Decide"
+	switch d {
+	case artel.Allow, artel.Deny, artel.Always:
+	default:
+		return Permission{}, artel.Errorf(artel.Invalid, op, "decision", "is %q: want allow, deny or always", artel.Shorten(string(d), 40))
+	}
+	var n store.Note
+	err := rs.update(ctx, func(tx store.Tx) error {
+		r, err := tx.Runs.Get(id)
+		if err != nil {
+			return err
+		}
+		if n, err = tx.Notes.Get(string(question)); err != nil {
+			return err
+		}
+		if n.Kind != notePermission || n.Run != id {
+			return artel.Errorf(artel.NotFound, op, string(question), "the run has asked no such question")
+		}
+		if !n.Open {
+			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: "permission_resolved", Err: errors.New("it is answered already")}
+		}
+		x := execution{Runs: rs, owner: ownerOf(ctx), run: r}
+		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson}); err != nil {
+			return err
+		}
+		n, err = tx.Notes.Get(n.ID)
+		return err
+	})
+	if err != nil {
+		return Permission{}, err
+	}
+	rs.log.Bell().Ring(n.Conversation)
+	p, err := bodyOf[permission](n)
+	return p.of(n), err
+}

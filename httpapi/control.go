@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// A NewInjection is the body of POST /runs/{rid}/inject.
+type NewInjection struct {
+	Text string `json:"text" minLength:"1"`
+}
+
+// A NewDecision is the body of POST /runs/{rid}/permissions/{pid}.
+type NewDecision struct {
+	Decision artel.Decision `json:"decision" enum:"allow,deny,always" doc:"always: and do not ask again about this tool on this branch"`
+}
+
+func (f *face) control() {
+	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Say something to a run at work; its next model call is told", http.StatusAccepted),
+		func(ctx context.Context, in *struct {
+			runPath
+			OnceHeader
+			Body NewInjection
+		},
+		) (*body[app.Injection], error) {
+			id, err := artel.ParseRunID(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return answer(once(ctx, f, in.Key, []any{"inject", id, in.Body}, func() (app.Injection, error) {
+				return f.app.Runs.Inject(ctx, id, in.Body.Text)
+			}))
+		})
+
+	register(f, f.op(http.MethodPost, "/runs/{rid}/permissions/{pid}", "decide-permission", "Answer a run's question whether a tool may be called", http.StatusOK),
+		func(ctx context.Context, in *struct {
+			runPath
+			Permission string `path:"pid" doc:"a question, from the event permission_requested"`
+			Body       NewDecision
+		},
+		) (*body[app.Permission], error) {
+			id, err := artel.ParseRunID(in.ID)
+			if err != nil {
+				return nil, err
+			}
+			question, err := artel.ParsePermissionID(in.Permission)
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Runs.Decide(ctx, id, question, in.Body.Decision))
+		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections that no model was told of, questions of permission", http.StatusOK),
+		func(ctx context.Context, in *ConversationPath) (*body[app.Waiting], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Runs.Waiting(ctx, id))
+		})
+}

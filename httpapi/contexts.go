@@ -47,7 +47,7 @@ const contextPath = "/runs/{rid}/contexts/{n}"
 
 func (f *face) contexts() {
 	register(f, f.op(http.MethodGet, "/runs/{rid}/contexts", "list-contexts", "List what the model calls of a run were sent", http.StatusOK),
-		func(ctx context.Context, in *runPath) (*body[List[app.ContextSummary]], error) {
+		func(ctx context.Context, in *RunPath) (*body[List[app.ContextSummary]], error) {
 			id, err := artel.ParseRunID(in.ID)
 			if err != nil {
 				return nil, err

@@ -23,7 +23,7 @@ type NewDecision struct {
 func (f *face) control() {
 	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Say something to a run at work; its next model call is told", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
-			runPath
+			RunPath
 			OnceHeader
 			Body NewInjection
 		},
@@ -39,7 +39,7 @@ func (f *face) control() {
 
 	register(f, f.op(http.MethodPost, "/runs/{rid}/permissions/{pid}", "decide-permission", "Answer a run's question whether a tool may be called", http.StatusOK),
 		func(ctx context.Context, in *struct {
-			runPath
+			RunPath
 			Permission string `path:"pid" doc:"a question, from the event permission_requested"`
 			Body       NewDecision
 		},

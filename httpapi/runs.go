@@ -31,7 +31,8 @@ type Sent struct {
 	EventsURL string          `json:"events_url"`
 }
 
-type runPath struct {
+// A RunPath is the part of a path that names a run.
+type RunPath struct {
 	ID string `path:"rid" doc:"a run"`
 }
 
@@ -68,7 +69,7 @@ func (f *face) runs() {
 		})
 
 	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
-		func(ctx context.Context, in *runPath) (*body[artel.Run], error) {
+		func(ctx context.Context, in *RunPath) (*body[artel.Run], error) {
 			id, err := artel.ParseRunID(in.ID)
 			if err != nil {
 				return nil, err
@@ -77,7 +78,7 @@ func (f *face) runs() {
 		})
 
 	register(f, f.op(http.MethodPost, "/runs/{rid}/cancel", "cancel-run", "Stop a run; what it acknowledged stays", http.StatusOK),
-		func(ctx context.Context, in *runPath) (*body[artel.Run], error) {
+		func(ctx context.Context, in *RunPath) (*body[artel.Run], error) {
 			id, err := artel.ParseRunID(in.ID)
 			if err != nil {
 				return nil, err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,16 +32,20 @@ func chatCommand(g *globals) *cobra.Command {
 		Short: "Talk to an agent; without a message, line by line",
 		Long: `Sends a message with the files of --file, and prints the answer while it is
 written. Without a message it reads one from each line of the standard input.
-With --json every event is printed as one line of JSON.`,
+When a tool has to be asked for, it asks, and reads y, n or a (always on this
+branch); the end of the input says no. With --json every event is printed as
+one line of JSON, and questions are left to others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t := talk{client: g.client(), out: cmd.OutOrStdout(), json: g.json, service: service, agent: agent}
+			lines := bufio.NewScanner(cmd.InOrStdin())
+			lines.Buffer(nil, 1<<20)
+			t := talk{client: g.client(), in: lines, out: cmd.OutOrStdout(), json: g.json, service: service, agent: agent}
 			if err := t.begin(cmd.Context(), conversation); err != nil {
 				return err
 			}
 			if len(args) > 0 || len(files) > 0 {
 				return t.say(cmd.Context(), strings.Join(args, " "), files)
 			}
-			return t.loop(cmd.Context(), cmd.InOrStdin())
+			return t.loop(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
@@ -54,6 +59,7 @@ With --json every event is printed as one line of JSON.`,
 // A talk is a conversation in the terminal.
 type talk struct {
 	client         *httpapi.Client
+	in             *bufio.Scanner
 	out            io.Writer
 	json           bool
 	service, agent string
@@ -91,9 +97,8 @@ func (t *talk) skip(ctx context.Context) error {
 	}
 }
 
-func (t *talk) loop(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
+func (t *talk) loop(ctx context.Context) error {
+	lines := t.in
 	for t.prompt(); lines.Scan(); t.prompt() {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
@@ -136,6 +141,11 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 		if err := t.print(e); err != nil {
 			return err
 		}
+		if e.Type == artel.EventPermissionRequested && e.Run == sent.RunID && !t.json {
+			if err := t.ask(ctx, e); err != nil {
+				return err
+			}
+		}
 		if e.Type == artel.EventRunFinished && e.Run == sent.RunID {
 			var p artel.RunFinished
 			if err := json.Unmarshal(e.Data, &p); err != nil {
@@ -152,6 +162,30 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 	defer cancel()
 	_, err = t.client.Cancel(stop, sent.RunID)
 	return errors.Join(ctx.Err(), err)
+}
+
+// ask lets the person decide whether a tool may be called. Where somebody else
+// has done so meanwhile, that holds.
+func (t *talk) ask(ctx context.Context, e artel.Event) error {
+	var p artel.PermissionRequested
+	if err := json.Unmarshal(e.Data, &p); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "? %s %s: may it? (y, n, a for always) ", p.Name, artel.Shorten(string(p.Arguments), 200))
+	d := artel.Deny
+	if t.in.Scan() {
+		switch strings.ToLower(strings.TrimSpace(t.in.Text())) {
+		case "y", "yes":
+			d = artel.Allow
+		case "a", "always":
+			d = artel.Always
+		}
+	}
+	_, err := t.client.Decide(ctx, e.Run, p.Permission, d)
+	if problem, ok := errors.AsType[*httpapi.Problem](err); ok && problem.Status == http.StatusConflict {
+		return nil
+	}
+	return err
 }
 
 func (t *talk) print(e artel.Event) error {

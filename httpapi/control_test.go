@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/httpapi"
+)
+
+// TestSteering walks through the endpoints that steer a run.
+func TestSteering(t *testing.T) {
+	b := newBench(t, "-- turn 1 --\n@call create_artifact {\"id\": \"note\", \"title\": \"N\", \"content\": \"one\"}\n-- turn 2 --\nDone.\n-- turn 3 --\nTwo.\n",
+		func(c *app.Config) { c.Permissions = agent.Permissions{"create_artifact": agent.Ask} })
+	ctx := t.Context()
+	c, err := b.client.CreateConversation(ctx, httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := b.client.Send(ctx, c.ID, httpapi.NewMessage{Text: "Go."})
+	if err != nil || first.State != artel.RunRunning {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	var question artel.PermissionID
+	b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventPermissionRequested })
+	w, err := b.client.Waiting(ctx, c.ID)
+	if err != nil || len(w.Permissions) != 1 {
+		t.Fatalf("got %+v, %v", w, err)
+	}
+	question = w.Permissions[0].ID
+	queued, err := b.client.Send(ctx, c.ID, httpapi.NewMessage{Text: "Then this.", IfActive: "queue"})
+	if err != nil || queued.State != artel.RunQueued {
+		t.Errorf("got %+v, %v", queued, err)
+	}
+	if i, err := b.client.Inject(ctx, first.RunID, "And mind the tide."); err != nil || i.Run != first.RunID {
+		t.Errorf("got %+v, %v", i, err)
+	}
+	if w, err = b.client.Waiting(ctx, c.ID); err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 {
+		t.Errorf("got %+v, %v", w, err)
+	}
+	if p, err := b.client.Decide(ctx, first.RunID, question, artel.Always); err != nil || p.Decision != artel.Always {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == queued.RunID })
+	var problem *httpapi.Problem
+	if _, err := b.client.Inject(ctx, first.RunID, "Late."); !errors.As(err, &problem) || problem.Status != http.StatusConflict || problem.Code != app.CodeRunNotActive {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.client.Decide(ctx, first.RunID, question, artel.Deny); !errors.As(err, &problem) || problem.Code != "permission_resolved" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.client.Decide(ctx, first.RunID, artel.NewPermissionID(c.CreatedAt), artel.Deny); !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
+		t.Errorf("got %v", err)
+	}
+	all, err := b.client.Messages(ctx, c.ID, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := ""
+	for _, m := range all.Items {
+		if m.Role == artel.RoleUser {
+			users += artel.TextOf(m.Parts) + " "
+		}
+	}
+	if want := "Go. And mind the tide. Then this. "; users != want {
+		t.Errorf("got %q, want %q", users, want)
+	}
+}

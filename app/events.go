@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/store"
 )
 
@@ -73,13 +72,19 @@ func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo art
 // each that no spans tell of, and each result of a tool that shows one carry
 // its content at that version, where that is not too long.
 func (es *Events) Follow(ctx context.Context, c artel.ConversationID, after artel.Seq, heartbeat time.Duration) iter.Seq2[artel.Event, error] {
+	return es.FollowWith(ctx, c, after, FollowOptions{Heartbeat: heartbeat})
+}
+
+// FollowWith is Follow with options. What several followers get of one event
+// shares its memory, and must not be changed.
+func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after artel.Seq, o FollowOptions) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		type sight struct {
 			run artel.RunID
 			id  artel.ArtifactID
 		}
 		seen := map[sight]bool{}
-		for e, err := range es.log.Follow(ctx, ownerOf(ctx), c, after, event.FollowOptions{Heartbeat: heartbeat}) {
+		for e, err := range es.log.Follow(ctx, ownerOf(ctx), c, after, o) {
 			switch e.Type {
 			case artel.EventArtifactCreated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactCreated) {

@@ -4,6 +4,7 @@ package app
 
 import (
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
@@ -23,6 +24,8 @@ type (
 	ConversationQuery = store.ConversationQuery
 	// A Listed is a conversation in a list.
 	Listed = store.Listed
+	// FollowOptions are the settings of following a log.
+	FollowOptions = event.FollowOptions
 	// An Answer is a remembered response.
 	Answer = store.Answer
 	// Staged is an upload whose bytes are in, and which is not yet visible.

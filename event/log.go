@@ -45,11 +45,14 @@ import (
 type Log struct {
 	store store.Store
 	bell  Bell
+	tails *tails
 }
 
 // NewLog returns a log that keeps its events in s and wakes its followers
 // with b.
-func NewLog(s store.Store, b Bell) *Log { return &Log{store: s, bell: b} }
+func NewLog(s store.Store, b Bell) *Log {
+	return &Log{store: s, bell: b, tails: &tails{of: map[tailKey]*tail{}}}
+}
 
 // Bell returns the bell, for who writes an answer.
 func (l *Log) Bell() Bell { return l.bell }
@@ -86,6 +89,11 @@ type FollowOptions struct {
 	// Heartbeat is the silence after which a zero event is yielded, and the
 	// log is looked at even if no bell has rung. 0: never.
 	Heartbeat time.Duration
+
+	// Idle is called when everything that is there has been yielded and nothing
+	// else is known of: whoever gathers what it sends, sends it now. Its error
+	// ends the sequence. nil: nothing.
+	Idle func() error
 }
 
 const (
@@ -112,7 +120,16 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		}
 		ear := l.bell.Listen(c)
 		defer ear.Close()
+		key := tailKey{owner, c}
+		f.tail = l.tails.join(key, f.last)
+		defer l.tails.leave(key, f.tail)
 		for {
+			if o.Idle != nil {
+				if err := o.Idle(); err != nil {
+					yield(artel.Event{}, err)
+					return
+				}
+			}
 			news, err := wait(ctx, ear, o.Heartbeat)
 			if ctx.Err() != nil {
 				return
@@ -169,6 +186,8 @@ type follower struct {
 	conversation artel.ConversationID
 	after        artel.Seq
 	completed    []artel.MessageID // the most recent ones; their deltas are late
+	last         artel.Seq         // of the log, at the start
+	tail         *tail
 }
 
 // start checks the position, and notes which messages the caller, who comes
@@ -179,6 +198,7 @@ func (f *follower) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		f.last = last
 		if f.after < 0 || f.after > last {
 			return artel.Errorf(artel.Invalid, "event.Follow", string(f.conversation),
 				"cannot follow from %d: the log ends at %d; 0 is its beginning", f.after, last)
@@ -198,11 +218,13 @@ func (f *follower) start(ctx context.Context) error {
 // catchUp yields what the log has after the follower's position.
 func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) bool) (told, ok bool) {
 	for {
-		var events []artel.Event
-		err := f.log.store.View(ctx, f.owner, func(tx store.Tx) (err error) {
-			events, err = tx.Events.Read(f.conversation, f.after, batchSize)
-			return err
-		})
+		events, near, err := f.tail.after(ctx, f.log.store, tailKey{f.owner, f.conversation}, f.after)
+		if err == nil && !near {
+			err = f.log.store.View(ctx, f.owner, func(tx store.Tx) (err error) {
+				events, err = tx.Events.Read(f.conversation, f.after, batchSize)
+				return err
+			})
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				yield(artel.Event{}, err)
@@ -217,7 +239,7 @@ func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) b
 				return told, false
 			}
 		}
-		if len(events) < batchSize {
+		if near || len(events) < batchSize {
 			return told, true
 		}
 	}

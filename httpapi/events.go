@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/sse"
 )
 
@@ -111,9 +113,16 @@ func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWrite
 	if err != nil || r.Method == http.MethodHead {
 		return
 	}
-	for e, err := range f.app.Events.Follow(ctx, c, after, f.o.Heartbeat) {
-		if err == nil {
-			err = sendEvent(out, e)
+	for e, err := range f.app.Events.FollowWith(ctx, c, after, app.FollowOptions{Heartbeat: f.o.Heartbeat, Idle: out.Flush}) {
+		switch {
+		case err != nil:
+		case e.Type == "":
+			err = out.KeepAlive()
+		default:
+			var frame []byte
+			if frame, err = f.frames.of(c, e); err == nil {
+				err = out.Gather(frame)
+			}
 		}
 		if err != nil {
 			if kind := artel.KindOf(err); kind != artel.Canceled && kind != artel.NotFound {
@@ -124,20 +133,57 @@ func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWrite
 	}
 }
 
-// sendEvent sends one event as a frame; the zero event is a heartbeat.
-func sendEvent(out *sse.Writer, e artel.Event) error {
-	if e.Type == "" {
-		return out.KeepAlive()
+// frames remembers how the newest events were written, so that those that many
+// follow are written once. It is safe for concurrent use.
+type frames struct {
+	mu  sync.Mutex
+	all [1024]written
+}
+
+// A written event is known by where its data is: what was added for one
+// follower is somewhere else.
+type written struct {
+	conversation artel.ConversationID
+	seq          artel.Seq
+	data         *byte
+	frame        []byte
+}
+
+// maxFrame is the longest frame that is remembered.
+const maxFrame = 16 << 10
+
+func (fs *frames) of(c artel.ConversationID, e artel.Event) ([]byte, error) {
+	if e.Seq == 0 || len(e.Data) == 0 || len(e.Data) > maxFrame {
+		return frameOf(e)
 	}
+	place := &fs.all[uint64(e.Seq)%uint64(len(fs.all))]
+	data := &e.Data[0]
+	fs.mu.Lock()
+	w := *place
+	fs.mu.Unlock()
+	if w.data == data && w.seq == e.Seq && w.conversation == c {
+		return w.frame, nil
+	}
+	frame, err := frameOf(e)
+	if err == nil {
+		fs.mu.Lock()
+		*place = written{c, e.Seq, data, frame}
+		fs.mu.Unlock()
+	}
+	return frame, err
+}
+
+// frameOf writes one event.
+func frameOf(e artel.Event) ([]byte, error) {
 	data, err := compactJSON(e)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	frame := sse.Event{Name: string(e.Type), Data: data}
 	if e.Seq > 0 {
 		frame.ID = strconv.FormatInt(int64(e.Seq), 10)
 	}
-	return out.Send(frame)
+	return sse.Append(make([]byte, 0, len(data)+len(e.Type)+64), frame), nil
 }
 
 // compactJSON writes v on one line, without the escapes that only HTML needs.

@@ -91,6 +91,8 @@ type face struct {
 	api  huma.API
 	o    Options
 	busy *keyLocks
+
+	frames frames
 }
 
 func config(version string) huma.Config {

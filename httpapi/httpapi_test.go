@@ -343,7 +343,7 @@ func TestRun(t *testing.T) {
 	c := b.conversation()
 	a := b.do("POST", "/conversations/"+c+"/messages", `{"text":"Write."}`)
 	sent := b.object(a, 202)
-	has(t, "the answer", sent, "run_id message_id events_url", "")
+	has(t, "the answer", sent, "run_id state message_id events_url", "")
 	if sent["events_url"] != httpapi.Base+"/conversations/"+c+"/events" {
 		t.Errorf("got %v", sent)
 	}

@@ -53,17 +53,42 @@ func NewWriter(w http.ResponseWriter) (*Writer, error) {
 	return s, s.flush()
 }
 
-// Send sends one event at once.
+// Send sends one event at once, behind what was gathered.
 func (s *Writer) Send(e Event) error {
-	s.buf = Append(s.buf[:0], e)
-	return s.write()
+	s.buf = Append(s.buf, e)
+	return s.Flush()
+}
+
+// gathered is how many bytes a Writer gathers at most before it sends them.
+const gathered = 32 << 10
+
+// Gather takes a frame, as Append makes it, that is sent with the next Flush,
+// Send or KeepAlive.
+func (s *Writer) Gather(frame []byte) error {
+	s.buf = append(s.buf, frame...)
+	if len(s.buf) < gathered {
+		return nil
+	}
+	return s.Flush()
+}
+
+// Flush sends what was gathered, in one piece.
+func (s *Writer) Flush() error {
+	if len(s.buf) == 0 {
+		return nil
+	}
+	err := s.write()
+	if s.buf = s.buf[:0]; cap(s.buf) > gathered/8 {
+		s.buf = nil // thousands of connections that are silent keep no memory
+	}
+	return err
 }
 
 // KeepAlive sends a comment, which readers ignore, so that nobody on the way
 // takes the silence for the end.
 func (s *Writer) KeepAlive() error {
-	s.buf = append(s.buf[:0], ": keep-alive\n\n"...)
-	return s.write()
+	s.buf = append(s.buf, ": keep-alive\n\n"...)
+	return s.Flush()
 }
 
 func (s *Writer) write() error {

@@ -263,7 +263,9 @@ func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
 	if err != nil {
 		return err
 	}
-	c.Leaf, c.UpdatedAt = m.ID, m.CreatedAt
+	if c.UpdatedAt = m.CreatedAt; c.Leaf == m.Parent { // else somebody has switched to another branch
+		c.Leaf = m.ID
+	}
 	return tx.Conversations.Update(c)
 }
 

@@ -182,7 +182,7 @@ func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent
 	if in.Text != "" {
 		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
 	}
-	attached, err := x.attach(tx, c.ID, parent, in.Attachments)
+	attached, err := x.attach(tx, c.ID, parent, in, false)
 	for _, a := range attached {
 		m.Parts = append(m.Parts, a.MediaPart())
 	}

@@ -52,6 +52,7 @@ type queued struct {
 	Service     artel.ServiceID  `json:"service,omitempty"`
 	Clock       Clock            `json:"clock"`
 	Title       string           `json:"title,omitempty"`
+	Again       artel.MessageID  `json:"again,omitempty"`
 }
 
 // Waiting returns what waits in a conversation.
@@ -136,7 +137,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	attached, err := x.attach(tx, c.ID, parent, in.Attachments)
+	attached, err := x.attach(tx, c.ID, parent, in, false)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	}
 	q := queued{
 		Text: media.led(kept).Replace(in.Text), Attachments: slices.Clone(in.Attachments), Parent: in.Parent, Agent: in.Agent, Service: in.Service,
-		Clock: x.clock, Title: in.title,
+		Clock: x.clock, Title: in.title, Again: in.again,
 	}
 	for _, a := range slices.Concat(brought, kept) {
 		q.Attachments = append(q.Attachments, string(a.ID))
@@ -244,7 +245,7 @@ func (x *execution) beginQueued(tx store.Tx, note string) error {
 	if err := tx.Notes.Put(n); err != nil {
 		return err
 	}
-	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title}
+	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, again: q.Again}
 	return x.open(tx, c, n.Message, in, &found{core: x.core})
 }
 

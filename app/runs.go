@@ -75,7 +75,8 @@ type Input struct {
 	Clock       *Clock           // of the preview that somebody has seen, so that just that is sent; nil: now
 	Queue       bool             // wait where a run is at work, in the place of a refusal
 
-	title string // that a new conversation gets; "": from Text
+	again artel.MessageID // whose place it takes, on another branch: what is attached may be from there
+	title string          // that a new conversation gets; "": from Text
 }
 
 // Limits of one message.
@@ -372,7 +373,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if in.Text != "" {
 		m.Parts = append(m.Parts, artel.Text{Text: in.Text})
 	}
-	attached, err := x.attach(tx, c.ID, parent, in.Attachments)
+	attached, err := x.attach(tx, c.ID, parent, in, true)
 	if err != nil {
 		return err
 	}
@@ -422,10 +423,12 @@ func (x *execution) occupy(tx store.Tx, now time.Time) error {
 	return tx.Runs.Renew(lease, now)
 }
 
-// attach resolves attachments to artifacts that are visible on the branch.
-func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, refs []string) ([]artel.Artifact, error) {
+// attach resolves attachments to artifacts that are visible on the branch, or
+// were to the message that this one takes the place of; make is for
+// [execution.again].
+func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.MessageID, in Input, make bool) ([]artel.Artifact, error) {
 	var found []artel.Artifact
-	for _, s := range refs {
+	for _, s := range in.Attachments {
 		ref, err := artel.ParseRef(s)
 		if err == nil && (ref.IsBlob() || ref.Conversation != "" && ref.Conversation != c) {
 			err = artel.Errorf(artel.Invalid, "app.Runs.Send", artel.Shorten(s, 120), "an attachment is an artifact of this conversation")
@@ -437,19 +440,20 @@ func (x *execution) attach(tx store.Tx, c artel.ConversationID, at artel.Message
 		if err == nil && a.Deleted {
 			err = artel.NotFound
 		}
+		if err == nil && ref.Version > 0 && ref.Version != a.Version {
+			a, err = pinned(tx, a, ref.Version, at)
+		}
+		if in.again != "" && errors.Is(err, artel.NotFound) {
+			a, err = x.again(tx, c, ref, in.again, make)
+		}
 		if err != nil {
-			if errors.Is(err, artel.NotFound) {
+			if errors.Is(err, artel.NotFound) && ref.Version == 0 {
 				err = &artel.Error{
 					Op: "app.Runs.Send", Subject: artel.Shorten(s, 120), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,
 					Err: errors.New("there is no such artifact on this branch"),
 				}
 			}
 			return nil, err
-		}
-		if ref.Version > 0 && ref.Version != a.Version {
-			if a, err = pinned(tx, a, ref.Version, at); err != nil {
-				return nil, err
-			}
 		}
 		found = append(found, a)
 	}

@@ -24,3 +24,30 @@ func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.Perm
 func (c *Client) Waiting(ctx context.Context, id artel.ConversationID) (out app.Waiting, err error) {
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/waiting", nil, &out)
 }
+
+// Edit sends a message in the place of another, on a branch beside it.
+func (c *Client) Edit(ctx context.Context, id artel.ConversationID, m artel.MessageID, e MessageEdit) (out Sent, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/messages/"+string(m)+"/edit", e, &out)
+}
+
+// Retry asks for another answer, on a branch beside the one that there is.
+func (c *Client) Retry(ctx context.Context, id artel.ConversationID, m artel.MessageID, r MessageRetry) (out Sent, err error) {
+	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/messages/"+string(m)+"/retry", r, &out)
+}
+
+// Mute leaves a message out of what models are sent, or takes it in again.
+func (c *Client) Mute(ctx context.Context, id artel.ConversationID, m artel.MessageID, muted bool) (out artel.Message, err error) {
+	return out, c.json(ctx, http.MethodPatch, "/conversations/"+string(id)+"/messages/"+string(m), MessageMuting{muted}, &out)
+}
+
+// Switch makes the branch active that goes through a message.
+func (c *Client) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (out artel.Conversation, err error) {
+	leaf := string(through)
+	return out, c.json(ctx, http.MethodPatch, "/conversations/"+string(id), ConversationChange{Leaf: &leaf}, &out)
+}
+
+// Branch reads the branch that ends in leaf ("": the active one), with the
+// siblings of each message.
+func (c *Client) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID) (out List[app.BranchMessage], err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/branch?leaf="+string(leaf), nil, &out)
+}

@@ -71,3 +71,36 @@ func TestSteering(t *testing.T) {
 		t.Errorf("got %q, want %q", users, want)
 	}
 }
+
+// TestBranches walks through the endpoints of the tree.
+func TestBranches(t *testing.T) {
+	b := newBench(t, "-- turn 1 --\nOne.\n")
+	ctx := t.Context()
+	c, err := b.client.CreateConversation(ctx, httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(s httpapi.Sent, err error) httpapi.Sent {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == s.RunID })
+		return s
+	}
+	first := ended(b.client.Send(ctx, c.ID, httpapi.NewMessage{Text: "Go."}))
+	text := "Go on."
+	edited := ended(b.client.Edit(ctx, c.ID, first.MessageID, httpapi.MessageEdit{Text: &text}))
+	again := ended(b.client.Retry(ctx, c.ID, edited.MessageID, httpapi.MessageRetry{}))
+	branch, err := b.client.Branch(ctx, c.ID, "")
+	if err != nil || len(branch.Items) == 0 || branch.Items[0].ID != again.MessageID || len(branch.Items[0].Siblings) != 3 {
+		t.Errorf("got %+v, %v", branch, err)
+	}
+	if found, err := b.client.Switch(ctx, c.ID, first.MessageID); err != nil || found.Leaf == c.Leaf {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if m, err := b.client.Mute(ctx, c.ID, first.MessageID, true); err != nil || !m.Muted {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	b.problem(b.do("PATCH", "/conversations/"+string(c.ID), `{}`), 422, "invalid")
+}

@@ -19,7 +19,8 @@ type NewConversation struct {
 
 // A ConversationChange is the body of PATCH /conversations/{cid}.
 type ConversationChange struct {
-	Title string `json:"title" minLength:"1" maxLength:"256"`
+	Title *string `json:"title,omitempty" minLength:"1" maxLength:"256"`
+	Leaf  *string `json:"leaf,omitempty" doc:"a message: the branch that goes through it becomes the active one"`
 }
 
 // A SearchQuery asks for a page of the conversations that hold all its words.
@@ -69,7 +70,7 @@ func (f *face) conversations() {
 			return answer(f.app.Conversations.Find(ctx, id))
 		})
 
-	register(f, f.op(http.MethodPatch, "/conversations/{cid}", "rename-conversation", "Rename a conversation", http.StatusOK),
+	register(f, f.op(http.MethodPatch, "/conversations/{cid}", "change-conversation", "Rename a conversation, or switch to another of its branches", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			ConversationPath
 			Body ConversationChange
@@ -79,7 +80,23 @@ func (f *face) conversations() {
 			if err != nil {
 				return nil, err
 			}
-			return answer(f.app.Conversations.Rename(ctx, id, in.Body.Title))
+			if in.Body.Title == nil && in.Body.Leaf == nil {
+				return nil, artel.Errorf(artel.Invalid, "httpapi", "body", "want a title, a leaf, or both")
+			}
+			var c artel.Conversation
+			if in.Body.Leaf != nil {
+				leaf, err := artel.ParseMessageID(*in.Body.Leaf)
+				if err != nil {
+					return nil, err
+				}
+				if c, err = f.app.Conversations.Switch(ctx, id, leaf); err != nil {
+					return nil, err
+				}
+			}
+			if in.Body.Title != nil {
+				c, err = f.app.Conversations.Rename(ctx, id, *in.Body.Title)
+			}
+			return answer(c, err)
 		})
 
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/restore", "restore-conversation", "Bring back a conversation that was deleted less than an hour ago", http.StatusOK),

@@ -61,6 +61,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.conversations()
 	f.runs()
 	f.control()
+	f.tree()
 	f.events()
 	f.artifacts()
 	f.exports()

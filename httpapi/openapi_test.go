@@ -34,6 +34,7 @@ GET    /conversations/{cid}/artifacts/{id}/route
 GET    /conversations/{cid}/artifacts/{id}/text
 GET    /conversations/{cid}/artifacts/{id}/versions
 GET    /conversations/{cid}/artifacts/{id}/versions/{n}
+GET    /conversations/{cid}/branch
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
@@ -61,11 +62,15 @@ GET    /tokens/vocabularies
 GET    /tools
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
+PATCH  /conversations/{cid}/messages/{mid}
 POST   /conversations
 POST   /conversations/import
 POST   /conversations/{cid}/artifacts
 POST   /conversations/{cid}/artifacts/{id}/restore
+POST   /conversations/{cid}/compact
 POST   /conversations/{cid}/messages
+POST   /conversations/{cid}/messages/{mid}/edit
+POST   /conversations/{cid}/messages/{mid}/retry
 POST   /conversations/{cid}/preview
 POST   /conversations/{cid}/restore
 POST   /conversations/{cid}/tool_results

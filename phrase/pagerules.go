@@ -7,7 +7,6 @@ const (
 	PageRules                         Key = "page.rules"
 	PageRulesAbout                    Key = "page.rules_about"
 	PageRulesAgent                    Key = "page.rules_agent"
-	PageRulesShow                     Key = "page.rules_show"
 	PageRulesImport                   Key = "page.rules_import"
 	PageRulesExport                   Key = "page.rules_export"
 	PageRulesOfDeployment             Key = "page.rules_of_deployment"

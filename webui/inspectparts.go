@@ -231,9 +231,13 @@ func (v inspector) labels(ids []string) (out []string, more int) {
 
 func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 	var out []InspectedStep
-	passes, err := v.app.Contexts.Passes(ctx, v.call.ContextKey, v.changed()...)
-	if err != nil {
-		return nil, err
+	var passes map[string][]app.MessagePass
+	var err error
+	preview := v.call.Run == "" // its steps cannot be looked up one by one
+	if !preview {
+		if passes, err = v.app.Contexts.Passes(ctx, v.call.ContextKey, v.changed()...); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range v.call.Record.Processors {
 		step := InspectedStep{
@@ -260,6 +264,11 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 			}
 			if i := slices.IndexFunc(passes[id], func(p app.MessagePass) bool { return p.Processor == s.ID }); i >= 0 {
 				if change.Rows, err = rowsBetween(ctx, textsOf(passes[id][i].Before), textsOf(passes[id][i].After)); err != nil {
+					return nil, err
+				}
+			}
+			if preview {
+				if change.Rows, err = v.changes(ctx, id); err != nil {
 					return nil, err
 				}
 			}

@@ -67,9 +67,6 @@ func (ui *face) editRule(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		q.Set("text", locale(r).Say(phrase.PageRulesSample, nil))
 		q.Set("alone", "1")
-		if e.Rule.Find != "" {
-			q.Set("find", e.Rule.Find)
-		}
 		e.Trial, err = ui.trial(r, q, &e.Rule)
 	}
 	if err != nil {

@@ -214,6 +214,12 @@ func TestRules(t *testing.T) {
 	b.until(`document.querySelectorAll("#user .rule").length === 3 && document.querySelector("#toast-rule") !== null`)
 	b.do(click("#toast-rule form button"))
 	b.until(`document.querySelectorAll("#user .rule").length === 4 && document.querySelector("#toast-rule") === null`)
+	b.script(`{
+		const all = document.querySelectorAll("#user .rule"), dataTransfer = new DataTransfer();
+		const tell = (rule, type) => rule.dispatchEvent(new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer }));
+		tell(all[0], "dragstart"), tell(all[2], "dragover"), tell(all[2], "drop"), tell(all[0], "dragend");
+	}`)
+	b.until(`[...document.querySelectorAll("#user .rule b")].map((b) => b.innerText).join() === "digits,rule-2,rule-1,rule-3"`)
 	b.do(fill("#trial", "The secret number is 77."))
 	b.until(`document.getElementById("tried").innerText.includes("[a number that is kept back]")`)
 	b.script(`document.getElementById("try").scrollIntoView()`)
@@ -231,7 +237,7 @@ func TestRules(t *testing.T) {
 	// The message that is being written.
 	b.do(chromedp.Navigate(s.URL), see("#composer"), write("A secret word"), choose(sample(t, "notes.md")))
 	b.until(`document.getElementById("window").innerText.includes("tokens")`)
-	b.do(click("button[data-glance]"))
+	b.do(click("[data-glance]"))
 	b.until(`document.getElementById("glance").innerText.includes("[a word that is kept back]")`)
 	b.says("#glance", "regex-processor", "notes.md")
 	look("glance")

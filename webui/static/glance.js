@@ -19,7 +19,7 @@ export function glance(form, body) {
     const data = body();
     data.append("text", form.elements.text.value);
     if (!panel.hidden) data.append("whole", "1");
-    take(form.dataset.glance, { method: "POST", body: data, about: "glance", quiet: true });
+    take(document.querySelector(".window-line").dataset.at, { method: "POST", body: data, about: "glance", quiet: true });
     asked = true;
   };
   const changed = () => {
@@ -35,7 +35,7 @@ export function glance(form, body) {
   };
   form.elements.text.addEventListener("input", changed);
   document.addEventListener("click", (event) => {
-    if (event.target.closest("button[data-glance]")) {
+    if (event.target.closest("[data-glance]")) {
       panel.hidden = false;
       cover();
       document.getElementById("glance-title").focus();

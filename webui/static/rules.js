@@ -50,5 +50,4 @@ export function rules() {
     text.focus();
     text.dispatchEvent(new Event("input", { bubbles: true }));
   });
-  document.addEventListener("change", (event) => event.target.form?.matches("[data-submit-on-change]") && event.target.form.requestSubmit());
 }

@@ -55,6 +55,7 @@ func benchmarks() []benchmark {
 		{"edit", "Matching old text", editAbout, measureEdit},
 		{"context", "Building a context", contextAbout, measureContext},
 		{"rules", "Finding and replacing", rulesAbout, measureRules},
+		{"engine", "The engine", engineAbout, measureEngine},
 		{"stream", "Event streams", streamAbout, measureStream},
 		{"gateway", "The gateway", gatewayAbout, measureGateway},
 	}

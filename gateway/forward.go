@@ -62,7 +62,7 @@ func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) err
 	caller := x.app.Caller()
 	var a *answer
 	leave, tries, err := caller.Try(ctx, s, func() (err error) {
-		a, err = x.open(ctx, s, o, caller.Silence(s))
+		a, err = x.open(ctx, s, o, newSilence(caller, s))
 		return err
 	})
 	x.entry.Tries += tries
@@ -97,7 +97,7 @@ func (a *answer) close() {
 const wholeLimit = 1 << 20
 
 // open makes one call, and reads as much of the answer as shows that it is one.
-func (x *exchange) open(ctx context.Context, s model.Service, o outgoing, silence time.Duration) (*answer, error) {
+func (x *exchange) open(ctx context.Context, s model.Service, o outgoing, silence silence) (*answer, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	a := &answer{failures: provider.Failures{Op: "gateway.Forward", Service: s}, quiet: newQuiet(silence, cancel)}
 	resp, err := x.send(call, s, o)
@@ -347,18 +347,26 @@ func (x *exchange) breakOff(err error, rc *http.ResponseController, first, last 
 	return err
 }
 
+// silence is how long a service may say nothing.
+type silence struct{ first, between time.Duration }
+
+func newSilence(c *model.Caller, s model.Service) silence {
+	return silence{c.First(s), c.Silence(s)}
+}
+
 // quiet ends a call that says nothing for too long.
 type quiet struct {
-	after  time.Duration
+	after  time.Duration // from now on
+	then   time.Duration // once something was heard
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 }
 
 var errQuiet = errors.New("silence")
 
-func newQuiet(after time.Duration, cancel context.CancelCauseFunc) *quiet {
-	q := &quiet{after: after, cancel: cancel}
-	q.timer = time.AfterFunc(after, func() { cancel(errQuiet) })
+func newQuiet(s silence, cancel context.CancelCauseFunc) *quiet {
+	q := &quiet{after: s.first, then: s.between, cancel: cancel}
+	q.timer = time.AfterFunc(q.after, func() { cancel(errQuiet) })
 	return q
 }
 
@@ -391,5 +399,8 @@ func (h heard) Read(b []byte) (int, error) {
 	h.q.timer.Reset(h.q.after)
 	n, err := h.r.Read(b)
 	h.q.timer.Stop() // the client may take its time
+	if n > 0 {
+		h.q.after = h.q.then
+	}
 	return n, err
 }

@@ -166,7 +166,8 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	silence := c.Silence(r.Service)
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(errSilence) })
+	first := c.First(r.Service)
+	watch := time.AfterFunc(first, func() { cancel(errSilence) })
 	defer watch.Stop()
 
 	written := 0
@@ -174,7 +175,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		watch.Stop() // the reader may take its time
 		if err != nil {
 			if context.Cause(call) == errSilence && ctx.Err() == nil {
-				return said, silent(r.Service.ID, silence, said)
+				return said, silent(r.Service.ID, first, silence, said)
 			}
 			return said, err
 		}
@@ -189,7 +190,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		watch.Reset(silence)
 	}
 	if context.Cause(call) == errSilence && ctx.Err() == nil {
-		return said, silent(r.Service.ID, silence, said)
+		return said, silent(r.Service.ID, first, silence, said)
 	}
 	return said, unavailable(r.Service.ID, "the answer broke off before its end")
 }
@@ -245,11 +246,11 @@ func (c *Caller) next(attempt int, err error) (wait time.Duration, again bool) {
 
 var errSilence = errors.New("silence")
 
-func silent(id artel.ServiceID, d time.Duration, said bool) error {
+func silent(id artel.ServiceID, first, between time.Duration, said bool) error {
 	if said {
-		return unavailable(id, fmt.Sprintf("the answer stalled for %v", d))
+		return unavailable(id, fmt.Sprintf("the answer stalled for %v", between))
 	}
-	return unavailable(id, fmt.Sprintf("no answer began within %v", d))
+	return unavailable(id, fmt.Sprintf("no answer began within %v", first))
 }
 
 func unavailable(id artel.ServiceID, message string) error {

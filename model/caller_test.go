@@ -243,6 +243,37 @@ func TestServiceTimeoutWins(t *testing.T) {
 	})
 }
 
+// A service may think longer before it answers than it may be silent while it
+// does, and the other way round.
+func TestTwoTimeLimits(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		first, between time.Duration
+		script         []step
+		fails          bool
+	}{
+		{"thinks long", time.Minute, time.Second, []step{wait(59*time.Second, hello), end}, false},
+		{"thinks too long", time.Minute, time.Hour, []step{wait(61*time.Second, hello), end}, true},
+		{"stalls", time.Hour, time.Second, []step{hello, wait(2*time.Second, hello), end}, true},
+		{"as it always was", 0, time.Minute, []step{wait(59*time.Second, hello), end}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &scripted{scripts: [][]step{tt.script}}
+				r := request(model.OpenAI)
+				r.Service.FirstTimeout, r.Service.Timeout = tt.first, tt.between
+				var failed error
+				for _, err := range caller(p, model.CallerOptions{Attempts: 1}).Call(t.Context(), r) {
+					failed = errors.Join(failed, err)
+				}
+				if (failed != nil) != tt.fails {
+					t.Errorf("%v", failed)
+				}
+			})
+		})
+	}
+}
+
 func TestSlowReaderIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{scripts: [][]step{{hello, hello, end}}}

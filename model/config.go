@@ -103,7 +103,8 @@ func entryLines(data []byte) []int {
 // results may carry images and other media, and a user message may follow
 // them), transport (bytes, url, file_id), context_window, max_output (maxTokens
 // is the same), price {input, output, cache_read, cache_write} (US dollars for a million tokens), tokenizer, discovery (a [Server], which says how the endpoint is
-// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence), fallbacks (ids of
+// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence),
+// firstTimeout (milliseconds until the answer begins, where that is another limit), fallbacks (ids of
 // services that the gateway asks where this one is not available).
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
@@ -166,6 +167,7 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 		Description:   e.text("description"),
 		MaxConcurrent: int(e.number("maxConcurrentRequests")),
 		Timeout:       time.Duration(min(e.number("timeout"), maxTimeout)) * time.Millisecond,
+		FirstTimeout:  time.Duration(min(e.number("firstTimeout"), maxTimeout)) * time.Millisecond,
 		Origin:        origin,
 	}
 	if v, ok := e.value("processors"); ok {

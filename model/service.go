@@ -44,6 +44,7 @@ type Service struct {
 	MaxConcurrent int               // calls at once; 0: no limit
 	Fallbacks     []artel.ServiceID // asked in this order where it is not available, by those who may change the service
 	Timeout       time.Duration     // longest silence of a call; 0: the Caller's
+	FirstTimeout  time.Duration     // longest wait for the beginning of an answer; 0: Timeout
 	Processors    json.RawMessage   // settings of the context pipeline, which are not for this package to understand; nil: none
 	Problem       string            // why it cannot be called although it was meant to be, for people; "": nothing is wrong
 	Origin        string            // where it was found, for people: a file, an environment variable, "built in"

@@ -105,7 +105,7 @@ func (c *Caller) transcribe(ctx context.Context, t Transcriber, r *Recording) (s
 	defer watch.Stop()
 	text, err := t.Transcribe(call, r)
 	if err != nil && context.Cause(call) == errSilence && ctx.Err() == nil {
-		return "", silent(r.Service.ID, limit, false)
+		return "", silent(r.Service.ID, limit, limit, false)
 	}
 	return text, err
 }

@@ -9,6 +9,14 @@ import (
 	"github.com/artelhq/artel"
 )
 
+// First is the longest wait for the beginning of an answer of s.
+func (c *Caller) First(s Service) time.Duration {
+	if s.FirstTimeout > 0 {
+		return s.FirstTimeout
+	}
+	return c.Silence(s)
+}
+
 // Silence is the longest that a service may say nothing.
 func (c *Caller) Silence(s Service) time.Duration {
 	if s.Timeout > 0 {

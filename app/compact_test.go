@@ -129,6 +129,15 @@ func TestCompact(t *testing.T) {
 	if text := sent(); !strings.Contains(text, "## 1. Request") || strings.Contains(text, "An answer.") || strings.Contains(text, "artifact:summary_1") {
 		t.Errorf("after the compaction was sent:\n%s", text)
 	}
+	imported, err := b.bringIn(t.Context(), b.zip(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := b.Conversations.Messages(t.Context(), imported.Conversation.ID, store.Page{Limit: 100})
+	if err != nil || len(list) < 3 || !list[2].Summary || list[2].Covers != list[1].ID {
+		t.Errorf("the summary of an imported conversation covers something else: %+v, %v", list, err)
+	}
+
 	b.store(func(tx store.Tx) error { return tx.Messages.SetMuted(boundary.ID, true) })
 	b.ask(c, "And with all?")
 	if text := sent(); strings.Contains(text, "## 1. Request") || !strings.Contains(text, "An answer.") {

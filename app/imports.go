@@ -171,6 +171,7 @@ func (in *importing) everything(ctx context.Context) error {
 			return err
 		}
 		m.ID, m.Parent, m.Conversation, m.Run = in.message(m.ID), in.message(m.Parent), in.batch.id, ""
+		m.Covers = in.message(m.Covers)
 		m.Agent = artel.AgentName(tidy(scrub.Line(string(m.Agent))))
 		size := 0
 		if m.Parts, size, err = relead(m.Parts, in.led); err != nil {

@@ -292,6 +292,8 @@ func (x *checker) message(m artel.Message) error {
 		return artel.Errorf(artel.Invalid, "", "", "message %s is there twice", id)
 	case m.Parent != "" && !x.messages[m.Parent]:
 		return artel.Errorf(artel.Invalid, "", "", "the parent of message %s does not come before it", id)
+	case m.Covers != "" && (!m.Summary || !x.messages[m.Covers]):
+		return artel.Errorf(artel.Invalid, "", "", "message %s covers one that does not come before it, or is no summary", id)
 	case !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role):
 		return artel.Errorf(artel.Invalid, "", "", "message %s has the role %q, which there is not", id, artel.Shorten(string(m.Role), 40))
 	case x.a.Messages == x.a.limits.Messages:

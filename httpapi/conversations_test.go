@@ -55,7 +55,7 @@ func TestRenameOverHTTP(t *testing.T) {
 	if got["title"] != "New" || got["updated_at"] != before["updated_at"] {
 		t.Errorf("got %v, was %v", got, before)
 	}
-	for _, body := range []string{`{"title":""}`, `{"title":"  "}`, `{"title":"a\nb"}`, `{}`, `{"title":"x","leaf":"msg_x"}`, `{"title":"` + strings.Repeat("x", 257) + `"}`} {
+	for _, body := range []string{`{"title":""}`, `{"title":"  "}`, `{"title":"a\nb"}`, `{}`, `{"title":"x","agent":"x"}`, `{"title":"` + strings.Repeat("x", 257) + `"}`} {
 		b.problem(b.do("PATCH", at, body), 422, "invalid")
 	}
 	b.problem(b.do("PATCH", at, `{"title":`), 400, "malformed")

@@ -27,7 +27,8 @@ const (
 )
 
 // A Message is one entry of a conversation's tree. Messages never change,
-// except for Muted.
+// except for Muted. The thread of a subagent hangs on the message that called
+// it, beside the branch that goes on there.
 type Message struct {
 	ID           MessageID      `json:"id"`
 	Conversation ConversationID `json:"conversation_id"`
@@ -36,6 +37,7 @@ type Message struct {
 	Parts        Parts          `json:"parts"`
 	Agent        AgentName      `json:"agent,omitempty"`
 	Run          RunID          `json:"run_id,omitempty"` // the run that wrote it, or that it started
+	Within       CallPath       `json:"within,omitempty"` // the subagent's thread that it belongs to; empty: the conversation's own
 	Muted        bool           `json:"muted,omitempty"`
 	Summary      bool           `json:"summary,omitempty"` // a compaction boundary: models are sent it in the place of what is before it
 	Covers       MessageID      `json:"covers,omitempty"`  // of a summary: the newest message that it stands for; empty: all before it

@@ -16,18 +16,20 @@ type EventType string
 // The types of events. MessageDelta is live only: it has no Seq and is never
 // stored.
 const (
-	EventRunStarted       EventType = "run_started"
-	EventUserInput        EventType = "user_input"
-	EventAgentStarted     EventType = "agent_started"
-	EventContextBuilt     EventType = "context_built"
-	EventMessageDelta     EventType = "message_delta"
-	EventMessageCompleted EventType = "message_completed"
-	EventToolStarted      EventType = "tool_started"
-	EventToolCompleted    EventType = "tool_completed"
-	EventArtifactCreated  EventType = "artifact_created"
-	EventArtifactUpdated  EventType = "artifact_updated"
-	EventUsage            EventType = "usage"
-	EventServiceChanged   EventType = "service_changed"
+	EventRunStarted        EventType = "run_started"
+	EventUserInput         EventType = "user_input"
+	EventAgentStarted      EventType = "agent_started"
+	EventContextBuilt      EventType = "context_built"
+	EventMessageDelta      EventType = "message_delta"
+	EventMessageCompleted  EventType = "message_completed"
+	EventToolStarted       EventType = "tool_started"
+	EventToolCompleted     EventType = "tool_completed"
+	EventArtifactCreated   EventType = "artifact_created"
+	EventArtifactUpdated   EventType = "artifact_updated"
+	EventSubagentStarted   EventType = "subagent_started"
+	EventSubagentCompleted EventType = "subagent_completed"
+	EventUsage             EventType = "usage"
+	EventServiceChanged    EventType = "service_changed"
 
 	EventCompactionStarted   EventType = "compaction_started"
 	EventCompactionCompleted EventType = "compaction_completed"
@@ -37,12 +39,13 @@ const (
 // An Event is one fact in a conversation's log. Data is the JSON of the
 // [Payload] that belongs to Type.
 type Event struct {
-	Seq   Seq             `json:"seq,omitempty"` // 0: live only
-	Type  EventType       `json:"type"`
-	Run   RunID           `json:"run_id,omitempty"`
-	Agent AgentName       `json:"agent,omitempty"`
-	Time  time.Time       `json:"time"`
-	Data  json.RawMessage `json:"data"`
+	Seq    Seq             `json:"seq,omitempty"` // 0: live only
+	Type   EventType       `json:"type"`
+	Run    RunID           `json:"run_id,omitempty"`
+	Agent  AgentName       `json:"agent,omitempty"`
+	Within CallPath        `json:"within,omitempty"` // the thread of the subagent that it is about; empty: the run's own agent
+	Time   time.Time       `json:"time"`
+	Data   json.RawMessage `json:"data"`
 }
 
 // NewEvent makes an event from its payload. Seq is given by the log.
@@ -125,6 +128,25 @@ type MessageDelta struct {
 type MessageCompleted struct {
 	Message Message `json:"message"`
 	Partial bool    `json:"partial,omitempty"` // the stream broke or was cancelled; this is what had come
+}
+
+// SubagentStarted tells that an agent was given work by the call that ends the
+// event's path. Message is what it is to do.
+type SubagentStarted struct {
+	Call    CallID    `json:"call_id"`
+	Service ServiceID `json:"service"`
+	Fresh   bool      `json:"fresh_start"` // it knows nothing of what it did before
+	Message Message   `json:"message"`
+}
+
+// SubagentCompleted tells that a subagent rests, or why it has given up.
+type SubagentCompleted struct {
+	Call   CallID    `json:"call_id"`
+	OK     bool      `json:"ok"`
+	Reply  MessageID `json:"reply_id,omitempty"` // the message that its caller reads; empty: none
+	Error  string    `json:"error,omitempty"`
+	Usage  Usage     `json:"usage"` // with that of its own subagents
+	Millis int64     `json:"duration_ms"`
 }
 
 // ToolStarted tells that a tool begins.
@@ -253,6 +275,12 @@ func (ArtifactCreated) EventType() EventType { return EventArtifactCreated }
 
 // EventType implements [Payload].
 func (ArtifactUpdated) EventType() EventType { return EventArtifactUpdated }
+
+// EventType implements [Payload].
+func (SubagentStarted) EventType() EventType { return EventSubagentStarted }
+
+// EventType implements [Payload].
+func (SubagentCompleted) EventType() EventType { return EventSubagentCompleted }
 
 // EventType implements [Payload].
 func (UsageReported) EventType() EventType { return EventUsage }

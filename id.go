@@ -22,6 +22,10 @@ type (
 	RunID string
 	// A CallID names a tool call. Providers choose it, so it has no prefix.
 	CallID string
+	// A CallPath names the thread of a subagent in its run: the ids of the tool
+	// calls that lead to it, outermost first, with "/" between them. Empty: the
+	// run's own agent.
+	CallPath string
 	// An Owner is whose data a row is. Every store query is scoped by one.
 	Owner string
 	// A ServiceID names a configured model endpoint; the operator chooses it.
@@ -29,6 +33,37 @@ type (
 	// An AgentName names an agent definition.
 	AgentName string
 )
+
+// Join returns the path of the subagent that is called from p.
+func (p CallPath) Join(call CallID) CallPath {
+	if p == "" {
+		return CallPath(call)
+	}
+	return p + "/" + CallPath(call)
+}
+
+// Split returns the calls of p, outermost first.
+func (p CallPath) Split() []CallID {
+	if p == "" {
+		return nil
+	}
+	parts := strings.Split(string(p), "/")
+	calls := make([]CallID, len(parts))
+	for i, c := range parts {
+		calls[i] = CallID(c)
+	}
+	return calls
+}
+
+// Call returns the innermost call.
+func (p CallPath) Call() CallID {
+	return CallID(p[strings.LastIndexByte(string(p), '/')+1:])
+}
+
+// Outer returns the path of whoever called.
+func (p CallPath) Outer() CallPath {
+	return p[:max(0, strings.LastIndexByte(string(p), '/'))]
+}
 
 // Local is the owner of everything while there are no users.
 const Local Owner = "local"

@@ -19,7 +19,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -65,7 +64,8 @@ type Input struct {
 	// is that of the first model call.
 	Context pipeline.Input
 	// Env is what tools work with; the engine fills in the call.
-	Env tool.Env
+	Env  tool.Env
+	Team Team // whom the agent can give work to
 	// Learn is told what calls have shown about the service: what was refused,
 	// and what tokens it reports of what was counted; nil: nobody is.
 	Learn func([]model.Mark)
@@ -110,8 +110,7 @@ type Built struct {
 // Preview builds the request that a run on in would begin with, in the same
 // way, and calls nobody. Where in.Context has a clock, that is the time.
 func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
-	r := &run{Engine: e, in: in, history: slices.Clip(in.History)}
-	r.tools = r.allowed()
+	r := e.begin(in, "", nil, nil)
 	return r.build(ctx, &model.Relenting{})
 }
 
@@ -119,10 +118,11 @@ func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
 // things happen; each MessageCompleted and ToolCompleted holds a message whose
 // parent is the one before. The last MessageCompleted without tool calls is
 // the reply. The sequence ends with at most one error, after what could be
-// kept of a broken answer (MessageCompleted with Partial set).
+// kept of a broken answer (MessageCompleted with Partial set). What its
+// subagents do comes in between, as [Nested].
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
-		r := e.begin(in, yield)
+		r := e.begin(in, "", nil, yield)
 		if err := r.loop(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
 		}
@@ -134,7 +134,7 @@ func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, err
 // history of which nothing can be summed up is of kind Conflict.
 func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
-		r := e.begin(in, yield)
+		r := e.begin(in, "", nil, yield)
 		err := r.tell(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
 		if err == nil {
 			err = r.compactNow(ctx)
@@ -151,35 +151,42 @@ var errStopped = errors.New("stopped by the consumer")
 type run struct {
 	*Engine
 	in      Input
-	tools   *tool.Box // the agent's own
+	path    artel.CallPath // of a subagent
+	family  *family
+	inner   chan telling // what its subagents yield
+	tools   *tool.Box    // the agent's own
 	yield   func(artel.Payload, error) bool
 	history []artel.Message
-	seen    map[artel.CallID]bool            // ids of calls on the branch
 	given   map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
 	asked   bool                             // a model was called
 	called  int                              // tool calls so far
 	refused map[artel.Digest]bool            // bytes that this run sends no more
 	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
-	spent   artel.Usage                      // of the run so far
+	spent   artel.Usage                      // of the run so far, with its subagents; guarded by the family
 	taken   int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
 	settled bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
 }
 
-func (e *Engine) begin(in Input, yield func(artel.Payload, error) bool) *run {
+// begin makes a run, or one inside the family of another.
+func (e *Engine) begin(in Input, path artel.CallPath, f *family, yield func(artel.Payload, error) bool) *run {
+	spent := artel.Usage{}
+	if f == nil {
+		spent = in.Run.Usage
+		f = &family{limits: in.Agent.Limits, seen: map[artel.CallID]bool{}, usage: spent}
+	}
+	f.spare(in.History)
 	r := &run{
-		Engine: e, in: in, yield: yield,
-		history: slices.Clip(in.History), spent: in.Run.Usage, seen: map[artel.CallID]bool{}, given: map[artel.CallID]json.RawMessage{},
+		Engine: e, in: in, path: path, family: f, yield: yield,
+		history: slices.Clip(in.History), spent: spent, given: map[artel.CallID]json.RawMessage{}, inner: make(chan telling),
 	}
-	r.tools = r.allowed()
-	for _, m := range in.History {
-		for _, c := range callsOf(m) {
-			r.seen[c.ID] = true
-		}
-	}
+	r.tools = r.toolsOf(len(path.Split()))
 	return r
 }
 
 func (r *run) tell(p artel.Payload) error {
+	if _, ok := p.(Nested); !ok && r.path != "" {
+		p = Nested{r.in.Agent.Name, r.path, p}
+	}
 	if !r.yield(p, nil) {
 		return errStopped
 	}
@@ -193,6 +200,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 	limits := r.in.Agent.Limits
 	turns := r.before()
+	r.family.count(turns, r.called)
 	for ; ; turns++ {
 		if err := r.within(limits, turns); err != nil {
 			return err
@@ -200,6 +208,9 @@ func (r *run) loop(ctx context.Context) error {
 		calls := r.unanswered()
 		if len(calls) == 0 {
 			if _, err := r.hear(ctx); err != nil {
+				return err
+			}
+			if err := r.family.take(r.in.Agent.Name, 1, 0); err != nil {
 				return err
 			}
 			message, err := r.ask(ctx)
@@ -217,6 +228,9 @@ func (r *run) loop(ctx context.Context) error {
 		if r.called > limits.toolCalls() {
 			return r.stopped(artel.CodeLimitToolCalls, "%d tool calls, the agent's limit (limits.tool_calls)", limits.toolCalls())
 		}
+		if err := r.family.take(r.in.Agent.Name, 0, len(calls)); err != nil {
+			return err
+		}
 		if err := r.runTools(ctx, calls); err != nil {
 			return err
 		}
@@ -227,7 +241,7 @@ func (r *run) loop(ctx context.Context) error {
 // model calls.
 func (r *run) before() (turns int) {
 	for _, m := range r.history {
-		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name {
+		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
 			turns++
 			r.called += len(callsOf(m))
 		}
@@ -236,30 +250,10 @@ func (r *run) before() (turns int) {
 	return turns
 }
 
-// within is the end of a run that has reached a limit.
-func (r *run) within(l Limits, turns int) error {
-	switch u := r.spent; {
-	case turns >= l.turns():
-		return r.stopped(artel.CodeLimitTurns, "%d model calls, the agent's limit (limits.turns)", turns)
-	case l.Tokens > 0 && u.InputTokens+u.OutputTokens >= int64(l.Tokens):
-		return r.stopped(artel.CodeLimitTokens, "%d tokens, where the agent's limit is %d (limits.tokens)", u.InputTokens+u.OutputTokens, l.Tokens)
-	case l.Cost > 0 && u.Cost.USD >= l.Cost:
-		return r.stopped(artel.CodeLimitCost, "model calls for %.4f dollars, where the agent's limit is %v (limits.cost)", u.Cost.USD, l.Cost)
-	}
-	return nil
-}
-
-func (r *run) stopped(code, format string, args ...any) error {
-	return &artel.Error{
-		Op: "agent.Run", Subject: string(r.in.Agent.Name), Kind: artel.TooLarge, Code: code,
-		Err: fmt.Errorf("stopped after "+format+"; send a message to go on", args...),
-	}
-}
-
 // tellUsage tells what a call took, with its price.
 func (r *run) tellUsage(u artel.Usage) error {
 	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
-	r.spent = r.spent.Add(u)
+	r.family.spend(&r.spent, u)
 	return r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
 }
 
@@ -295,7 +289,7 @@ func (r *run) unanswered() []artel.ToolCall {
 				}
 			}
 		case artel.RoleAssistant:
-			if m.Run != r.in.Run.ID {
+			if m.Run != r.in.Run.ID || m.Within != r.path {
 				return nil
 			}
 			var open []artel.ToolCall
@@ -493,10 +487,10 @@ func (r *run) complete(m artel.Message, partial bool) error {
 // named gives a call an id that is unique on its branch; some servers send
 // none, or the same one again.
 func (r *run) named(c artel.ToolCall) artel.ToolCall {
-	if c.ID == "" || r.seen[c.ID] || len(c.ID) > artel.MaxIDLength {
+	// A path of calls has "/" between them.
+	for len(c.ID) > artel.MaxIDLength || strings.Contains(string(c.ID), "/") || !r.family.claim(c.ID) {
 		c.ID = artel.CallID("call_" + strings.TrimPrefix(string(artel.NewMessageID(r.now())), "msg_"))
 	}
-	r.seen[c.ID] = true
 	return c
 }
 
@@ -535,6 +529,8 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		took   time.Duration
 	}
 	outcomes := make([]outcome, len(calls))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var wg sync.WaitGroup
 	for i, c := range calls {
 		if refused[i] != nil {
@@ -543,12 +539,17 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		}
 		wg.Go(func() {
 			env := r.in.Env
+			env.Call = c.ID
 			began := r.now()
 			result, err := r.tools.Call(ctx, &env, c.Name, r.arguments(c))
 			outcomes[i] = outcome{result, err, r.now().Sub(began)}
 		})
 	}
-	wg.Wait()
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	if err := r.gather(done, stop); err != nil {
+		return err
+	}
 	var failed error
 	for i, c := range calls {
 		o := outcomes[i]
@@ -576,7 +577,7 @@ func (r *run) newMessage(role artel.Role) artel.Message {
 	now := r.now()
 	m := artel.Message{
 		ID: artel.NewMessageID(now), Conversation: r.in.Run.Conversation, Role: role,
-		Agent: r.in.Agent.Name, Run: r.in.Run.ID, CreatedAt: now,
+		Agent: r.in.Agent.Name, Run: r.in.Run.ID, Within: r.path, CreatedAt: now,
 	}
 	if len(r.history) > 0 {
 		m.Parent = r.history[len(r.history)-1].ID

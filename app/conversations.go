@@ -160,6 +160,16 @@ func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, le
 	return branch, err
 }
 
+// Nested returns what the subagents of a run have written, in the order in
+// which they did.
+func (cs *Conversations) Nested(ctx context.Context, id artel.ConversationID, run artel.RunID) (list []artel.Message, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		list, err = tx.Messages.Nested(id, run)
+		return err
+	})
+	return list, err
+}
+
 // titleOf makes a title from the first words of a message.
 func titleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

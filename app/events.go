@@ -163,12 +163,18 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 
 // appendEvents writes payloads to the log of c inside somebody's transaction.
 func appendEvents(k *core, tx store.Tx, c artel.ConversationID, run artel.RunID, agent artel.AgentName, payloads ...artel.Payload) error {
+	return appendWithin(k, tx, c, artel.Event{Run: run, Agent: agent}, payloads...)
+}
+
+// appendWithin does so for somebody whose run, agent and thread from names.
+func appendWithin(k *core, tx store.Tx, c artel.ConversationID, from artel.Event, payloads ...artel.Payload) error {
 	events := make([]artel.Event, len(payloads))
 	for i, p := range payloads {
-		e, err := artel.NewEvent(run, agent, k.now(), k.shownInEvents(p))
+		e, err := artel.NewEvent(from.Run, from.Agent, k.now(), k.shownInEvents(p))
 		if err != nil {
 			return err
 		}
+		e.Within = from.Within
 		events[i] = e
 	}
 	_, err := k.log.AppendTx(tx, c, events...)

@@ -82,6 +82,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 			err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
 		}
 	}()
+	x.threads = &threads{}
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if history, err = tx.Messages.Path(x.run.Conversation, cmp.Or(x.from, x.run.Message), 0); err != nil {
@@ -115,7 +116,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
-		Context: x.built, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
+		Context: x.built, Team: x.team(), Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
 		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
@@ -125,6 +126,9 @@ func (x *execution) input(history []artel.Message) agent.Input {
 	}
 	if x.unrecorded {
 		in.Record = nil
+	}
+	if x.root != nil { // people speak to the run's own agent, and are asked by it alone
+		in.Permit, in.Inbox = nil, nil
 	}
 	return in
 }
@@ -179,6 +183,9 @@ func (x *execution) learn(marks []model.Mark) {
 
 // take stores one payload, or holds it for the end of the run.
 func (x *execution) take(ctx context.Context, p artel.Payload) error {
+	if n, ok := p.(agent.Nested); ok {
+		return x.takeNested(ctx, n)
+	}
 	switch p := p.(type) {
 	case artel.MessageDelta:
 		x.log.Bell().Say(x.run.Conversation, event.Speech{
@@ -246,6 +253,10 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 			if err := x.writeMessage(tx, *p.Message); err != nil {
 				return err
 			}
+		case artel.SubagentStarted:
+			if err := x.writeMessage(tx, p.Message); err != nil {
+				return err
+			}
 		case artel.UsageReported:
 			if err := x.report(tx, p.Usage); err != nil {
 				return err
@@ -263,7 +274,8 @@ func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
 	if err != nil {
 		return err
 	}
-	if c.UpdatedAt = m.CreatedAt; c.Leaf == m.Parent { // else somebody has switched to another branch
+	// A subagent's is on no branch; else somebody may have switched to another one.
+	if c.UpdatedAt = m.CreatedAt; m.Within == "" && c.Leaf == m.Parent {
 		c.Leaf = m.ID
 	}
 	return tx.Conversations.Update(c)
@@ -279,7 +291,7 @@ func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
 	if err != nil {
 		return err
 	}
-	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, payloads...)
+	return appendWithin(x.core, tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
 }
 
 // keepLease shows that this process works on the run, until ctx ends.

@@ -41,6 +41,7 @@ func (x *execution) fallback(ctx context.Context, failed model.Service) (agent.F
 			}
 			before := x.built
 			x.built = built
+			x.built.At = before.At
 			if err := x.takeVariables(tx, path[:max(0, len(path)-1)]); err != nil {
 				x.built = before
 				return err

@@ -169,7 +169,7 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 		if err != nil {
 			return err
 		}
-		if failed == nil {
+		if failed == nil && x.within == "" {
 			if err := x.keepVariables(tx, b.Variables); err != nil {
 				return err
 			}

@@ -518,4 +518,8 @@ type execution struct {
 	from  artel.MessageID // the stored message that it goes on from; "": its own
 
 	attempts
+
+	within  artel.CallPath // of a subagent
+	root    *execution     // of the run that a subagent is in; nil: it is none
+	threads *threads       // of the run's subagents
 }

@@ -149,6 +149,9 @@ func childrenOf(tx store.Tx, c artel.ConversationID) (children map[artel.Message
 		}
 		for _, m := range list {
 			n++
+			if m.Within != "" {
+				continue // of a subagent, and on no branch
+			}
 			children[m.Parent] = append(children[m.Parent], m.ID)
 			newest[m.ID] = n
 		}

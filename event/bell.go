@@ -16,11 +16,12 @@ type Bell interface {
 	// Ring says that the log of c has grown. It never blocks.
 	Ring(c artel.ConversationID)
 
-	// Say appends to the answer that is being written in c. The first call
-	// with a new message drops what was said before. It never blocks.
+	// Say appends to an answer that is being written in c. A run and its
+	// subagents write at the same time; of each of them, by Within, the first
+	// call with a new message drops what it said before. It never blocks.
 	Say(c artel.ConversationID, s Speech)
 
-	// Hush drops the answer being written in c; the log has it now.
+	// Hush drops the answers being written in c; the log has them now.
 	Hush(c artel.ConversationID)
 
 	// Listen begins to listen to c. The caller closes the listener.
@@ -32,6 +33,7 @@ type Bell interface {
 type Speech struct {
 	Run       artel.RunID
 	Agent     artel.AgentName
+	Within    artel.CallPath // the thread of the subagent that speaks
 	Message   artel.MessageID
 	Text      string
 	Reasoning string
@@ -52,8 +54,9 @@ type Listener interface {
 type News struct {
 	Grown bool // the log may hold more than before
 
-	// Speech is what was said of the answer being written and this listener
-	// has not had; zero where there is nothing. Pieces may have been joined;
+	// Speech is what was said of one answer being written and this listener
+	// has not had; zero where there is nothing. Where there are several, the
+	// next Wait has the next. Pieces may have been joined;
 	// then all reasoning came before the text, or the listener cannot tell.
 	Speech
 	Reset bool // the speech is the whole answer so far

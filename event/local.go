@@ -4,6 +4,7 @@ package event
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,11 +31,34 @@ type room struct {
 	rings uint64        // how often the log has grown
 	stir  chan struct{} // closed at the next news; nil: nobody waits
 
-	answer    uint64 // counts the answers, from 1
-	said      Speech // the newest piece; its text and reasoning are in the builders
-	writing   bool
-	text      *strings.Builder // what the builders return is shared and never changes
-	reasoning *strings.Builder
+	answers uint64    // counts them, from 1
+	written []*answer // that are being written, one of each who speaks
+}
+
+// An answer is one that is being written.
+type answer struct {
+	number    uint64
+	said      Speech          // the newest piece; its text and reasoning are in the builders
+	text      strings.Builder // what the builders return is shared and never changes
+	reasoning strings.Builder
+}
+
+// answer returns the one that s belongs to.
+func (r *room) answer(s Speech) *answer {
+	next := func() *answer {
+		r.answers++
+		return &answer{number: r.answers}
+	}
+	for i, a := range r.written {
+		if a.said.Within == s.Within {
+			if a.said.Message != s.Message {
+				r.written[i] = next()
+			}
+			return r.written[i]
+		}
+	}
+	r.written = append(r.written, next())
+	return r.written[len(r.written)-1]
 }
 
 // Ring implements [Bell].
@@ -52,13 +76,10 @@ func (b *LocalBell) Say(c artel.ConversationID, s Speech) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.room(c)
-	if !r.writing || r.said.Message != s.Message {
-		r.answer++
-		r.writing, r.text, r.reasoning = true, new(strings.Builder), new(strings.Builder)
-	}
-	r.said = s
-	r.text.WriteString(s.Text)
-	r.reasoning.WriteString(s.Reasoning)
+	a := r.answer(s)
+	a.said = s
+	a.text.WriteString(s.Text)
+	a.reasoning.WriteString(s.Reasoning)
 	r.wake()
 }
 
@@ -67,7 +88,7 @@ func (b *LocalBell) Hush(c artel.ConversationID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.rooms[c]; r != nil {
-		r.writing, r.text, r.reasoning = false, nil, nil
+		r.written = nil
 		b.tidy(c, r)
 	}
 }
@@ -92,7 +113,7 @@ func (b *LocalBell) room(c artel.ConversationID) *room {
 
 // tidy forgets a room that nobody uses.
 func (b *LocalBell) tidy(c artel.ConversationID, r *room) {
-	if r.ears == 0 && !r.writing {
+	if r.ears == 0 && len(r.written) == 0 {
 		delete(b.rooms, c)
 	}
 }
@@ -112,9 +133,14 @@ type ear struct {
 	room         *room // nil: closed
 	first        bool
 	rings        uint64
-	answer       uint64
-	text         int // bytes of that answer that were heard
-	reasoning    int
+	heard        []heard
+	turn         int // whose answer is looked at first, so that each has its turn
+}
+
+// heard is how much of an answer was.
+type heard struct {
+	answer          uint64
+	text, reasoning int // bytes
 }
 
 // Wait implements [Listener].
@@ -144,20 +170,7 @@ func (e *ear) listen() (News, <-chan struct{}, error) {
 	}
 	news := News{Grown: e.first || e.rings != r.rings}
 	e.first, e.rings = false, r.rings
-	if r.writing {
-		if e.answer != r.answer {
-			e.answer, e.text, e.reasoning = r.answer, 0, 0
-		}
-		text, reasoning := r.text.String()[e.text:], r.reasoning.String()[e.reasoning:]
-		if text != "" || reasoning != "" {
-			// An answer is reset as long as nothing of it was heard.
-			news.Reset = e.text+e.reasoning == 0
-			news.Speech = r.said
-			news.Text, news.Reasoning = text, reasoning
-			e.text += len(text)
-			e.reasoning += len(reasoning)
-		}
-	}
+	e.hear(r, &news)
 	if news != (News{}) {
 		return news, nil, nil
 	}
@@ -165,6 +178,35 @@ func (e *ear) listen() (News, <-chan struct{}, error) {
 		r.stir = make(chan struct{})
 	}
 	return news, r.stir, nil
+}
+
+// hear takes what is new of the next answer that has something new.
+func (e *ear) hear(r *room, news *News) {
+	e.heard = slices.DeleteFunc(e.heard, func(h heard) bool {
+		return !slices.ContainsFunc(r.written, func(a *answer) bool { return a.number == h.answer })
+	})
+	for n := range r.written {
+		at := (e.turn + n) % len(r.written)
+		a := r.written[at]
+		i := slices.IndexFunc(e.heard, func(h heard) bool { return h.answer == a.number })
+		if i < 0 {
+			i = len(e.heard)
+			e.heard = append(e.heard, heard{answer: a.number})
+		}
+		h := &e.heard[i]
+		text, reasoning := a.text.String()[h.text:], a.reasoning.String()[h.reasoning:]
+		if text == "" && reasoning == "" {
+			continue
+		}
+		// An answer is reset as long as nothing of it was heard.
+		news.Reset = h.text+h.reasoning == 0
+		news.Speech = a.said
+		news.Text, news.Reasoning = text, reasoning
+		h.text += len(text)
+		h.reasoning += len(reasoning)
+		e.turn = at + 1
+		return
+	}
 }
 
 // Close implements [Listener]. Closing again does nothing.

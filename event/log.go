@@ -174,9 +174,11 @@ func wait(ctx context.Context, ear Listener, d time.Duration) (News, error) {
 }
 
 func delta(n News) (artel.Event, error) {
-	return artel.NewEvent(n.Run, n.Agent, time.Now().UTC(), artel.MessageDelta{
+	e, err := artel.NewEvent(n.Run, n.Agent, time.Now().UTC(), artel.MessageDelta{
 		Message: n.Message, Text: n.Text, Reasoning: n.Reasoning, Reset: n.Reset,
 	})
+	e.Within = n.Within
+	return e, err
 }
 
 // A follower is where one caller of Follow stands.

@@ -78,12 +78,14 @@ const (
 
 // Failures of tools that a model can mend.
 const (
-	ToolNotFound     Key = "tool.not_found"
-	ToolUnknown      Key = "tool.unknown"       // Name, Names
-	ToolBadArguments Key = "tool.bad_arguments" // Name, Problem
-	ToolTooLong      Key = "tool.too_long"      // Count, Problem
-	ToolDenied       Key = "tool.denied"        // Name
-	ToolUnanswered   Key = "tool.unanswered"    // Name
+	ToolNotFound       Key = "tool.not_found"
+	ToolUnknown        Key = "tool.unknown"         // Name, Names
+	ToolSubagentFailed Key = "tool.subagent_failed" // Name, Problem
+	ToolSubagentSaid   Key = "tool.subagent_said"
+	ToolBadArguments   Key = "tool.bad_arguments" // Name, Problem
+	ToolTooLong        Key = "tool.too_long"      // Count, Problem
+	ToolDenied         Key = "tool.denied"        // Name
+	ToolUnanswered     Key = "tool.unanswered"    // Name
 )
 
 // What a model gets of a result that is too long to be shown.
@@ -101,6 +103,10 @@ const (
 	DemoBegin         Key = "demo.begin" // Count
 	DemoBeginAlone    Key = "demo.begin_alone"
 	DemoReading       Key = "demo.reading" // Count
+	DemoDelegating    Key = "demo.delegating"
+	DemoInstruction   Key = "demo.instruction" // Name
+	DemoLooking       Key = "demo.looking"
+	DemoServed        Key = "demo.served" // Count
 	DemoTicking       Key = "demo.ticking"
 	DemoWriting       Key = "demo.writing"
 	DemoClosing       Key = "demo.closing"

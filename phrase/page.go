@@ -118,6 +118,9 @@ const (
 	PageCutRows             Key = "page.cut_rows"    // Count
 	PageCutColumns          Key = "page.cut_columns" // Count
 	PageCutLines            Key = "page.cut_lines"   // Count
+	PageSubagentAsked       Key = "page.subagent_asked"
+	PageSubagentWorks       Key = "page.subagent_works"
+	PageSubagentThread      Key = "page.subagent_thread" // Name
 	PageAfterCancel         Key = "page.after_cancel"
 	PageAfterStop           Key = "page.after_stop"
 	PageAfterTimeout        Key = "page.after_timeout"

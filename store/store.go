@@ -196,6 +196,9 @@ type Messages interface {
 	// List returns all messages of all branches, oldest first.
 	List(c artel.ConversationID, p Page) (items []artel.Message, next string, err error)
 	SetMuted(id artel.MessageID, muted bool) error
+	// Nested returns the messages of a run's subagents, those with Within,
+	// in the order in which they were created.
+	Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error)
 }
 
 // Artifacts reads the newest state of artifacts on a branch: the highest

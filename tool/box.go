@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -89,6 +91,21 @@ func (b *Box) Only(names ...string) *Box {
 			out.tools[n] = t
 		}
 	}
+	return out
+}
+
+// With returns a box with one more tool. It is for tools that the program makes
+// itself, and panics where [NewBox] would refuse.
+func (b *Box) With(t Tool) *Box {
+	s, err := check(t)
+	if err == nil && b.Has(t.Name) {
+		err = fmt.Errorf("two tools have this name")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", t.Name, err))
+	}
+	out := &Box{names: append(slices.Clip(b.names), t.Name), tools: maps.Clone(b.tools)}
+	out.tools[t.Name] = boxed{Tool: t, schema: s}
 	return out
 }
 

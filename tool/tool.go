@@ -57,6 +57,7 @@ type Tool struct {
 type Env struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
+	Call         artel.CallID         // of a model; "": nobody's
 	At           artel.MessageID      // the branch that is worked on
 	Workspace    *artifact.Workspace  // the conversation's artifacts as this run has made them
 	Artifacts    *artifact.Collection // for what the workspace does not show: other conversations and blobs; nil: out of reach

@@ -44,7 +44,7 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s := &stream{view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}}
+	s := &stream{view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
 			err = s.send(r.Context(), out, e)
@@ -61,8 +61,8 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 // A stream renders one browser's fragments.
 type stream struct {
 	view
-	answer answer
-	cards  map[artel.CallID]Call
+	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
+	cards   map[artel.CallID]Call
 }
 
 // An answer is the message that is being written, as far as the browser has it.
@@ -125,7 +125,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		return s.delta(out, p, e.Time)
+		return s.delta(out, p, e)
 	case artel.EventMessageCompleted:
 		p, err := payload[artel.MessageCompleted](e)
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		m.Partial = p.Partial
+		m.Partial, m.Into = p.Partial, s.into(e)
 		for _, c := range m.Calls {
 			s.cards[c.ID] = c
 		}
@@ -145,7 +145,13 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil || p.Message == nil {
 			return err
 		}
-		return s.put(out, "message", s.message(*p.Message))
+		m := s.message(*p.Message)
+		m.Into = s.into(e)
+		return s.put(out, "message", m)
+	case artel.EventSubagentStarted:
+		return s.subagentStarted(out, e)
+	case artel.EventSubagentCompleted:
+		return s.subagentCompleted(ctx, out, e)
 	case artel.EventToolStarted:
 		p, err := payload[artel.ToolStarted](e)
 		if err != nil {
@@ -166,8 +172,12 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 // delta shows what came of an answer: the whole message the first time and
 // when its text begins, then the blocks that have changed, or the next piece of
 // what the model thinks.
-func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, at time.Time) error {
-	a := &s.answer
+func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, e artel.Event) error {
+	a := s.answers[e.Within]
+	if a == nil {
+		a = &answer{}
+		s.answers[e.Within] = a
+	}
 	begins := p.Reset || p.Message != a.message
 	if begins {
 		*a = answer{message: p.Message, blocks: render.NewStream(s.options())}
@@ -184,9 +194,17 @@ func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, at time.Time) er
 		return s.put(out, "blocks", Blocks{ID: bodyID(p.Message), From: from, Items: s.dressed(changed)})
 	}
 	return s.put(out, "message", Message{
-		ID: p.Message, Role: artel.RoleAssistant, At: at, Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
+		ID: p.Message, Role: artel.RoleAssistant, At: e.Time, Into: s.into(e), Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
 		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(p.Message), Items: s.dressed(a.blocks.Blocks())},
 	})
+}
+
+// into is the element in which the messages of an event's thread stand.
+func (s *stream) into(e artel.Event) string {
+	if e.Within == "" {
+		return ""
+	}
+	return "#" + subagentID(e.Run, e.Within) + "-b"
 }
 
 // A Thought is the next piece of what a model thinks.

@@ -27,12 +27,14 @@ type Message struct {
 	Rest      template.HTML // of it, when it is very long
 	Files     []File
 	Calls     []Call
-	Writing   bool    // it is being written
-	Thinking  bool    // and so far only thought
-	Partial   bool    // it broke off
-	Summary   bool    // it stands for what is above it, and Body has it
-	Notice    *Notice // that follows it; nil: none
-	Context   string  // where it is shown what the model saw; "": no model has to do with it
+	Subagents []Subagent // that its calls have given work to
+	Into      string     // the element that it stands in; "": the thread
+	Writing   bool       // it is being written
+	Thinking  bool       // and so far only thought
+	Partial   bool       // it broke off
+	Summary   bool       // it stands for what is above it, and Body has it
+	Notice    *Notice    // that follows it; nil: none
+	Context   string     // where it is shown what the model saw; "": no model has to do with it
 }
 
 // Blocks is rendered Markdown, one element for each block of it, so that a
@@ -100,7 +102,7 @@ func (v view) wayOf(m artel.MessageID, n int) Way {
 // messages joins tool results to the cards of their calls. A call without a
 // result runs if its run is the active one, else it was interrupted. After
 // the last message of a run that ended early comes why it did.
-func (v view) messages(ctx context.Context, branch []artel.Message, active artel.RunID) ([]Message, error) {
+func (v *view) messages(ctx context.Context, branch []artel.Message, active artel.RunID) ([]Message, error) {
 	var out []Message
 	var run artel.Run
 	cards := map[artel.CallID][2]int{}
@@ -127,6 +129,12 @@ func (v view) messages(ctx context.Context, branch []artel.Message, active artel
 			n := v.notice(run.ID, run.State, run.Error)
 			shown.Notice = &n
 			shown.Partial = m.Role == artel.RoleAssistant && len(shown.Calls) == 0
+		}
+		if slices.ContainsFunc(shown.Calls, func(c Call) bool { return c.Name == delegateTool }) {
+			var err error
+			if shown.Subagents, err = v.subagents(ctx, m, active); err != nil {
+				return nil, err
+			}
 		}
 		for i := range shown.Calls {
 			if m.Run != active {
@@ -264,10 +272,10 @@ func iconOf(kind artel.MediaKind, mediaType string) string {
 }
 
 func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
-	var about struct{ ID, Ref, Title string }
+	var about struct{ ID, Ref, Title, Agent string }
 	_ = json.Unmarshal(args, &about)
 	subject := about.ID
-	for _, s := range []string{about.Ref, about.Title} {
+	for _, s := range []string{about.Ref, about.Title, about.Agent} {
 		if subject == "" {
 			subject = s
 		}

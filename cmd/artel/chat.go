@@ -192,6 +192,15 @@ func (t *talk) print(e artel.Event) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(e)
 	}
+	if e.Within != "" { // several may speak at once: their callers tell what came of it
+		switch e.Type {
+		case artel.EventSubagentStarted:
+			fmt.Fprintf(t.out, "  %s works\n", e.Agent)
+		case artel.EventSubagentCompleted:
+			fmt.Fprintf(t.out, "  %s rests\n", e.Agent)
+		}
+		return nil
+	}
 	switch e.Type {
 	case artel.EventAgentStarted:
 		var p artel.AgentStarted
@@ -253,8 +262,11 @@ func (t *talk) complete(whole string) {
 
 // subject picks what a tool call is about out of its arguments.
 func subject(args json.RawMessage) string {
-	var a struct{ ID, Ref string }
+	var a struct{ ID, Ref, Agent string }
 	_ = json.Unmarshal(args, &a)
+	if a.Agent != "" {
+		return a.Agent
+	}
 	if a.ID != "" {
 		return a.ID
 	}

@@ -103,9 +103,13 @@ func (o outcome) String() string {
 			runs = runs[1:]
 		}
 	}
-	for i, m := range o.messages {
-		if m.Role == artel.RoleUser && !m.Summary && i > 0 {
+	messages := inThreads(o.messages)
+	for i, m := range messages {
+		if m.Role == artel.RoleUser && !m.Summary && i > 0 && m.Within == "" {
 			finished()
+		}
+		if m.Within != "" {
+			fmt.Fprintf(&b, "%s, ", m.Agent)
 		}
 		if m.Summary {
 			fmt.Fprint(&b, "summary:\n")
@@ -140,6 +144,28 @@ func (o outcome) String() string {
 }
 
 var messageIDs = regexp.MustCompile(`msg_[0-9a-z]+`)
+
+// inThreads puts what subagents have said behind what their run has, as those
+// that work at the same time have no order among each other.
+func inThreads(all []artel.Message) []artel.Message {
+	var out, nested []artel.Message
+	flush := func() {
+		slices.SortStableFunc(nested, func(m, n artel.Message) int { return strings.Compare(string(m.Within), string(n.Within)) })
+		out, nested = append(out, nested...), nil
+	}
+	for _, m := range all {
+		if m.Within != "" {
+			nested = append(nested, m)
+			continue
+		}
+		if m.Role == artel.RoleUser {
+			flush()
+		}
+		out = append(out, m)
+	}
+	flush()
+	return out
+}
 
 // TestScenarios plays every scenario through the HTTP API and through the
 // command line, and wants the same outcome of both.
@@ -380,7 +406,7 @@ func (o *outcome) hear(t *testing.T, out string) artel.RunState {
 			artel.RunFinished
 		}
 		switch e.Type {
-		case artel.EventUserInput, artel.EventMessageCompleted, artel.EventToolCompleted, artel.EventCompactionCompleted:
+		case artel.EventUserInput, artel.EventMessageCompleted, artel.EventToolCompleted, artel.EventCompactionCompleted, artel.EventSubagentStarted:
 			if err := json.Unmarshal(e.Data, &told); err != nil {
 				t.Fatal(err)
 			}

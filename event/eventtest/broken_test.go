@@ -157,6 +157,12 @@ func twins() map[string]func(*twin) {
 				t.Bell.Say(c, s)
 			}
 		},
+		"several speakers": func(t *twin) { // as if there were one
+			t.say = func(c artel.ConversationID, s event.Speech) {
+				s.Within = ""
+				t.Bell.Say(c, s)
+			}
+		},
 		"hush": func(t *twin) { t.hush = func(artel.ConversationID) {} },
 		"every listener": func(t *twin) { // one at a time
 			var mu sync.Mutex

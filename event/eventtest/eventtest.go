@@ -57,6 +57,7 @@ func clauses() []clause {
 		{"late listener", lateListener},
 		{"late to reasoning", lateToReasoning},
 		{"new message", newMessage},
+		{"several speakers", severalSpeakers},
 		{"hush", hush},
 		{"every listener", everyListener},
 		{"other conversations", otherConversations},
@@ -298,6 +299,31 @@ func newMessage(c *check) {
 	late := c.Listen(here)
 	defer late.Close()
 	c.hears("late listener", late, "msg_2", "new")
+}
+
+// severalSpeakers: a run and its subagents write at the same time, and a
+// listener that is slow hears all of them.
+func severalSpeakers(c *check) {
+	l := c.listen()
+	defer l.Close()
+	paths := []artel.CallPath{"", "call_1", "call_1/call_2"}
+	for range 3 {
+		for i, p := range paths {
+			c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Within: p, Message: artel.MessageID(fmt.Sprint("msg_", i)), Text: "a"})
+		}
+	}
+	heard := map[artel.CallPath]string{}
+	for range paths {
+		n := c.wait("each speaker", l)
+		heard[n.Within] += n.Text
+		// The one that was heard goes on, and does not keep the others back.
+		c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Within: n.Within, Message: n.Message, Text: "b"})
+	}
+	for _, p := range paths {
+		c.same(fmt.Sprintf("what %q has said", p), heard[p], "aaa")
+	}
+	c.Hush(here)
+	c.silent("after all were hushed", l)
 }
 
 func hush(c *check) {

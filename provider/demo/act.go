@@ -20,6 +20,9 @@ const (
 	rewriteTool = "rewrite_artifact"
 	readTool    = "read_artifact"
 	getTool     = "get_artifact"
+	listTool    = "list_artifacts"
+
+	delegateTool = "call_subagent"
 )
 
 const (
@@ -60,6 +63,9 @@ type writeArgs struct {
 // act decides the next turn: the first goal that is neither reached nor given
 // up, or the answer when there is none.
 func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
+	if h.isInstruction() {
+		return h.serve(), nil
+	}
 	if !h.tools[createTool] && !h.tools[rewriteTool] {
 		found, err := p.findings(ctx, h)
 		return []move{h.say(phrase.DemoNoTools, nil) + say("\n\n"+found)}, err
@@ -70,6 +76,9 @@ func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 		}
 		return moves, nil
 	}
+	if moves := h.delegate(); moves != nil {
+		return moves, nil
+	}
 	if calls := h.reads(); len(calls) > 0 {
 		return append([]move{h.say(phrase.DemoReading, map[string]any{"Count": len(calls)})}, calls...), nil
 	}
@@ -77,6 +86,7 @@ func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 	if err != nil {
 		return nil, err
 	}
+	found = strings.TrimSpace(found + "\n" + h.answered())
 	all := len(h.items())
 	for _, g := range []goal{h.tick("look", all-1), h.report(found), h.tick("close", all)} {
 		if moves := h.pursue(g); moves != nil {
@@ -264,7 +274,10 @@ func (h *history) section(found string) string {
 		b.WriteString("> " + strings.ReplaceAll(shorten(h.text, maxQuote), "\n", "\n> ") + "\n\n")
 		b.WriteString(h.messageSize() + "\n")
 	}
-	if len(h.attachments) > 0 {
+	if len(h.attachments) == 0 {
+		found = h.answered()
+	}
+	if found != "" {
 		b.WriteString("\n### " + h.locale.Say(phrase.DemoFindings, nil) + "\n\n" + found + "\n")
 	}
 	return b.String()

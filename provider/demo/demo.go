@@ -14,7 +14,8 @@
 //
 // The next step is decided from the request alone, from what happened since
 // the newest message of the user. So a run can be interrupted anywhere and
-// goes on as if it had not been.
+// goes on as if it had not been. Where a message speaks of subagents and there
+// are any, two of them are given work at once.
 //
 // # Scenarios
 //
@@ -49,8 +50,10 @@
 // summary that the provider writes by itself. The script goes on behind it.
 //
 // A section "message 1", "message 2" and so on before turns says which message
-// of the user they answer; without any, the turns answer every message. Its
-// text is what the user says. It and the sections that begin with "upload",
+// of the user they answer; without any, the turns answer every message. After
+// a section "asked WORDS", turns are numbered anew and answer messages with
+// these words in them, whichever their number: those of subagents. The text of
+// a message is what the user says. It and the sections that begin with "upload",
 // "upstream", "service", "compact" and "outcome" are for whoever plays the user, and not read here.
 package demo
 

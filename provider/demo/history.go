@@ -29,7 +29,8 @@ type history struct {
 	began       int          // the index in calls where the run begins
 	planned     bool         // there is a task plan, whoever made it
 	tools       map[string]bool
-	summing     bool // it is asked to sum up the conversation
+	summing     bool     // it is asked to sum up the conversation
+	agents      []string // whom it can give work to
 }
 
 // A done is a tool call and what came of it.
@@ -90,6 +91,9 @@ func read(r *model.Request) *history {
 	h := &history{locale: phrase.English, tools: map[string]bool{}}
 	for _, t := range r.Tools {
 		h.tools[t.Name] = true
+		if t.Name == delegateTool {
+			h.agents = agentsIn(t.Schema)
+		}
 	}
 	hash := fnv.New32a()
 	results := map[artel.CallID]*artel.ToolResult{}

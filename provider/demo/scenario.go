@@ -5,6 +5,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,14 @@ type Scenario struct {
 	messages [][][]move // the turns by message, from the first
 	every    bool       // the turns answer every message
 	summary  []move     // the answer to whoever asks for a summary; nil: the provider's own
+	asked    []asked    // the turns of subagents
+	nested   bool       // the sections that follow are of the last one of asked
+}
+
+// asked are the turns that answer messages with some words in them.
+type asked struct {
+	words string
+	turns [][]move
 }
 
 // Turns returns how many turns there are.
@@ -27,6 +36,9 @@ func (s *Scenario) Turns() int {
 	n := 0
 	for _, turns := range s.messages {
 		n += len(turns)
+	}
+	for _, a := range s.asked {
+		n += len(a.turns)
 	}
 	return n
 }
@@ -63,7 +75,15 @@ func (s *Scenario) add(f txtar.File, line int) error {
 		}
 		s.summary = append([]move{}, moves...)
 		return nil
+	case "asked":
+		_, words, _ := strings.Cut(f.Name, " ")
+		if words = strings.TrimSpace(words); words == "" {
+			return artel.Errorf(artel.Invalid, op, f.Name, `line %d: want words of the instruction, as in "-- asked for the crane --"`, line)
+		}
+		s.asked, s.nested = append(s.asked, asked{words: words}), true
+		return nil
 	case "message":
+		s.nested = false
 		if s.every && s.Turns() > 0 {
 			return artel.Errorf(artel.Invalid, op, f.Name, "line %d: the first message comes before the first turn", line)
 		}
@@ -78,6 +98,9 @@ func (s *Scenario) add(f txtar.File, line int) error {
 		s.messages = append(s.messages, nil)
 	}
 	turns := &s.messages[len(s.messages)-1]
+	if s.nested {
+		turns = &s.asked[len(s.asked)-1].turns
+	}
 	if want := fmt.Sprintf("turn %d", len(*turns)+1); f.Name != want {
 		return artel.Errorf(artel.Invalid, op, artel.Shorten(f.Name, 60), "line %d: want a section %q here: turns are numbered from 1 without gaps", line, want)
 	}
@@ -93,7 +116,9 @@ func (s *Scenario) add(f txtar.File, line int) error {
 // turn returns the moves that are due, with ids for the calls.
 func (s *Scenario) turn(h *history) ([]move, error) {
 	message := 0
-	if !s.every {
+	i := slices.IndexFunc(s.asked, func(a asked) bool { return strings.Contains(h.text, a.words) })
+	asked := i >= 0
+	if !s.every && !asked {
 		message = h.ordinal - 1
 	}
 	if message < 0 || message >= len(s.messages) {
@@ -101,6 +126,9 @@ func (s *Scenario) turn(h *history) ([]move, error) {
 			"it has %d messages, and the model is asked about the number %d", len(s.messages), h.ordinal)
 	}
 	turns := s.messages[message]
+	if asked {
+		turns = s.asked[i].turns
+	}
 	if h.answers >= len(turns) {
 		return nil, artel.Errorf(artel.Invalid, "demo.Generate", "scenario",
 			"it has %d turns, and the model is asked for one more", len(turns))

@@ -26,7 +26,7 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 	}
 	for _, e := range list {
 		seq++
-		if err := checkText(op, string(c), string(e.Type), string(e.Run), string(e.Agent)); err != nil {
+		if err := checkText(op, string(c), string(e.Type), string(e.Run), string(e.Agent), string(e.Within)); err != nil {
 			return 0, err
 		}
 		if err := checkJSON(op, string(c), e.Data); err != nil {
@@ -37,8 +37,8 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 			s := string(e.Data)
 			data = &s
 		}
-		if _, err := t.change(op, string(c), `INSERT INTO events (owner, conversation, seq, type, run, agent, time, data)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, t.owner, c, seq, e.Type, e.Run, e.Agent, micros(e.Time), data); err != nil {
+		if _, err := t.change(op, string(c), `INSERT INTO events (owner, conversation, seq, type, run, agent, within, time, data)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, t.owner, c, seq, e.Type, e.Run, e.Agent, e.Within, micros(e.Time), data); err != nil {
 			return 0, err
 		}
 	}
@@ -66,12 +66,12 @@ func (t events) read(op string, c artel.ConversationID, limit int, selected stri
 		return nil, err
 	}
 	var list []artel.Event
-	err := t.rows(op, string(c), "SELECT seq, type, run, agent, time, data FROM events WHERE owner = ? AND conversation = ? AND "+selected+" LIMIT ?",
+	err := t.rows(op, string(c), "SELECT seq, type, run, agent, within, time, data FROM events WHERE owner = ? AND conversation = ? AND "+selected+" LIMIT ?",
 		[]any{t.owner, c, seq, limit}, func(rows *sql.Rows) error {
 			var e artel.Event
 			var us int64
 			var data *string
-			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &us, &data); err != nil {
+			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &e.Within, &us, &data); err != nil {
 				return err
 			}
 			e.Time = moment(us)

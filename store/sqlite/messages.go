@@ -14,7 +14,7 @@ import (
 
 type messages struct{ *tx }
 
-const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts"
+const messageColumns = "m.id, m.conversation, m.parent, m.role, m.agent, m.run, m.muted, m.summary, m.covers, m.created_at, m.parts, m.within"
 
 // pathTable is the branch of conversation ?2 of owner ?1 that ends in message
 // ?3, for a WITH RECURSIVE; pathEnd of it the last ?4 messages.
@@ -29,7 +29,7 @@ const (
 
 func (t messages) Create(m artel.Message) error {
 	const op = "store.Messages.Create"
-	if err := checkText(op, string(m.ID), string(m.ID), string(m.Conversation), string(m.Parent), string(m.Role), string(m.Agent), string(m.Run), string(m.Covers)); err != nil {
+	if err := checkText(op, string(m.ID), string(m.ID), string(m.Conversation), string(m.Parent), string(m.Role), string(m.Agent), string(m.Run), string(m.Covers), string(m.Within)); err != nil {
 		return err
 	}
 	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
@@ -57,9 +57,9 @@ func (t messages) Create(m artel.Message) error {
 		parts = &s
 	}
 	n, err := t.insert(op, string(m.ID), `INSERT INTO messages
-		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, covers, created_at, parts)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, m.Covers, micros(m.CreatedAt), parts)
+		(owner, id, conversation, parent, parent_n, role, agent, run, muted, summary, covers, created_at, parts, within)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		t.owner, m.ID, m.Conversation, m.Parent, parent, m.Role, m.Agent, m.Run, m.Muted, m.Summary, m.Covers, micros(m.CreatedAt), parts, m.Within)
 	if err != nil {
 		return err
 	}
@@ -150,6 +150,20 @@ func (t messages) SetMuted(id artel.MessageID, muted bool) error {
 	return err
 }
 
+func (t messages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
+	const op = "store.Messages.Nested"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
+	var list []artel.Message
+	err := t.rows(op, string(run), "SELECT "+messageColumns+` FROM messages m
+		WHERE m.owner = ? AND m.conversation = ? AND m.run = ? AND m.within <> '' ORDER BY m.n`, []any{t.owner, c, run}, appendMessage(&list))
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
 // in finds the row of m, if it is a message of c.
 func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (n int64, found bool, err error) {
 	found, err = t.row(op, string(m), "SELECT n FROM messages WHERE owner = ? AND id = ? AND conversation = ?", []any{t.owner, m, c}, &n)
@@ -181,7 +195,7 @@ type messageRow struct {
 
 func (r *messageRow) dest() []any {
 	m := &r.m
-	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &m.Covers, &r.created, &r.parts}
+	return []any{&m.ID, &m.Conversation, &m.Parent, &m.Role, &m.Agent, &m.Run, &m.Muted, &m.Summary, &m.Covers, &r.created, &r.parts, &m.Within}
 }
 
 func (r *messageRow) message() (artel.Message, error) {

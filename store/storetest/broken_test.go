@@ -95,6 +95,7 @@ type (
 		path   func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
 		list   func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
 		muted  func(artel.MessageID, bool) error
+		nested func(artel.ConversationID, artel.RunID) ([]artel.Message, error)
 	}
 	brokenArtifacts struct {
 		store.Artifacts
@@ -210,6 +211,13 @@ func (b brokenMessages) SetMuted(id artel.MessageID, muted bool) error {
 		return b.Messages.SetMuted(id, muted)
 	}
 	return b.muted(id, muted)
+}
+
+func (b brokenMessages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
+	if b.nested == nil {
+		return b.Messages.Nested(c, run)
+	}
+	return b.nested(c, run)
 }
 
 func (b brokenArtifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {

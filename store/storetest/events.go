@@ -19,7 +19,7 @@ func (c *check) log(conv artel.ConversationID) (list []artel.Event) {
 func eventsRoundTrip(c *check) {
 	conv := c.conversation()
 	in := []artel.Event{
-		{Seq: 77, Type: artel.EventUsage, Run: "run_1", Agent: "lead", Time: c.at(1), Data: json.RawMessage("{ \"a\" : \"中\\u0000<\" ,\n \"n\":1.0}")},
+		{Seq: 77, Type: artel.EventUsage, Run: "run_1", Agent: "lead", Within: "call_1/call_2", Time: c.at(1), Data: json.RawMessage("{ \"a\" : \"中\\u0000<\" ,\n \"n\":1.0}")},
 		{Type: artel.EventRunStarted, Time: c.now},
 	}
 	c.update(func(tx store.Tx) error {

@@ -25,7 +25,7 @@ func messagesRoundTrip(c *check) {
 			artel.ToolResult{CallID: "call_1", Content: awkward, Parts: artel.Parts{artel.Text{Text: "in"}}, IsError: true},
 			artel.Reasoning{Text: awkward, Opaque: json.RawMessage(`["x"]`), Service: "demo"},
 		},
-		Agent: "lead", Run: "run_1", Muted: true, Summary: true, CreatedAt: c.at(1),
+		Agent: "lead", Run: "run_1", Within: "call_1/call_2", Muted: true, Summary: true, CreatedAt: c.at(1),
 	}
 	for what, m := range map[string]artel.Message{
 		"all fields":  full,
@@ -157,4 +157,38 @@ func messagesMuted(c *check) {
 		})
 	}
 	c.refused("SetMuted of an unknown id", artel.NotFound, func(tx store.Tx) error { return tx.Messages.SetMuted("msg_none", true) })
+}
+
+func messagesNested(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	root := c.message(conv, "")
+	var want []artel.MessageID
+	for i, m := range []artel.Message{
+		{Run: "run_1", Within: "call_1", Parent: root},
+		{Run: "run_1", Parent: root}, // its own
+		{Run: "run_1", Within: "call_2", Parent: root},
+		{Run: "run_2", Within: "call_1", Parent: root}, // another's
+		{Run: "run_1", Within: "call_1/call_3", Parent: root},
+		{Run: "run_1", Within: "call_1", Parent: root},
+	} {
+		m.ID, m.Conversation, m.CreatedAt = artel.NewMessageID(c.now), conv, c.at(-i) // the clock of who writes may go backward
+		c.update(func(tx store.Tx) error { return tx.Messages.Create(m) })
+		if m.Run == "run_1" && m.Within != "" {
+			want = append(want, m.ID)
+		}
+	}
+	nested := func(conv artel.ConversationID, run artel.RunID) (ids []artel.MessageID) {
+		c.view(func(tx store.Tx) error {
+			ms, err := tx.Messages.Nested(conv, run)
+			for _, m := range ms {
+				ids = append(ids, m.ID)
+			}
+			return err
+		})
+		return ids
+	}
+	c.same("messages of subagents", nested(conv, "run_1"), want)
+	c.same("of a run without any", nested(conv, "run_3"), []artel.MessageID(nil))
+	c.same("of a run of another conversation", nested(other, "run_1"), []artel.MessageID(nil))
+	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Nested("cnv_none", "run_1"); return err })
 }

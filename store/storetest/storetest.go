@@ -62,6 +62,7 @@ func clauses() []clause {
 		{"messages/path", messagesPath},
 		{"messages/end of a path", messagesPathEnd},
 		{"messages/paging", messagesPaging},
+		{"messages/nested", messagesNested},
 		{"messages/muted", messagesMuted},
 		{"artifacts/head by branch", artifactsByBranch},
 		{"artifacts/unfolded edits", artifactsUnfolded},

@@ -162,6 +162,14 @@ func twins() map[string]func(*twin) {
 				return ms, next, err
 			}}
 		}),
+		"messages/nested": nouns(func(tx *store.Tx) { // by the clocks of who wrote them
+			real := tx.Messages
+			tx.Messages = brokenMessages{Messages: real, nested: func(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
+				ms, err := real.Nested(c, run)
+				slices.SortFunc(ms, func(a, b artel.Message) int { return a.CreatedAt.Compare(b.CreatedAt) })
+				return ms, err
+			}}
+		}),
 		"messages/muted": nouns(func(tx *store.Tx) {
 			real := tx.Messages
 			tx.Messages = brokenMessages{Messages: real, muted: func(id artel.MessageID, _ bool) error { return real.SetMuted(id, true) }}

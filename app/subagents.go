@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/store"
+)
+
+// A subagent is an execution of its own inside that of its run: with its own
+// agent, service, contexts and workspace, and with the run's id, end and cost.
+// Its messages hang on the one that called it, so no branch has them.
+
+// threads are the subagents of a run, by their paths.
+type threads struct {
+	mu sync.Mutex
+	of map[artel.CallPath]*execution
+}
+
+func (t *threads) put(y *execution) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[artel.CallPath]*execution{}
+	}
+	t.of[y.within] = y
+}
+
+func (t *threads) get(p artel.CallPath) *execution {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[p]
+}
+
+// team is whom the execution's agent can give work to. One that is not there
+// any more is left out.
+func (x *execution) team() agent.Team {
+	t := agent.Team{Open: x.delegate}
+	for _, name := range x.agent.Subagents {
+		d, err := x.core.agent(name)
+		if err != nil {
+			x.logger.Warn("an agent names a subagent that there is not", "agent", x.agent.Name, "subagent", name)
+			continue
+		}
+		t.Members = append(t.Members, agent.Member{Name: d.Name, Description: d.Description})
+	}
+	return t
+}
+
+// delegate opens a subagent.
+func (x *execution) delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
+	y := &execution{Runs: x.Runs, owner: x.owner, run: x.run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base()}
+	var err error
+	if y.agent, err = x.core.agent(d.Agent); err != nil {
+		return agent.Input{}, err
+	}
+	service, err := x.resolve(y.agent.Service, x.service.ID)
+	if err != nil {
+		return agent.Input{}, err
+	}
+	y.service, y.run.Agent = service.OnWire(), y.agent.Name
+	var history []artel.Message
+	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		if history, err = y.thread(tx, d); err != nil {
+			return err
+		}
+		y.built, err = y.building(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
+		return err
+	})
+	if err != nil {
+		return agent.Input{}, err
+	}
+	y.built.At = y.run.Message
+	y.built.Variables, y.built.Globals = y.root.built.Variables, y.root.built.Globals
+	y.root.threads.put(y)
+	return y.input(history), nil
+}
+
+// base is the execution of the run itself.
+func (x *execution) base() *execution {
+	if x.root != nil {
+		return x.root
+	}
+	return x
+}
+
+// thread is what a subagent has before it: what an earlier attempt at the same
+// call has written and, unless its start is fresh, its work for earlier calls
+// of the same caller on the branch, back to a fresh start.
+func (y *execution) thread(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
+	own, err := tx.Messages.Nested(y.run.Conversation, y.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	var before []artel.Message
+	if !d.Fresh {
+		if before, err = y.earlier(tx, d, own); err != nil {
+			return nil, err
+		}
+	}
+	return append(before, slices.DeleteFunc(own, func(m artel.Message) bool { return m.Within != d.Within })...), nil
+}
+
+func (y *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
+	all := own
+	if d.Within.Outer() == "" {
+		branch, err := tx.Messages.Path(y.run.Conversation, y.run.Message, 0)
+		if err != nil {
+			return nil, err
+		}
+		all = nil
+		for _, m := range branch {
+			if m.Role != artel.RoleUser || m.Run == "" || m.Run == y.run.ID {
+				continue
+			}
+			nested, err := tx.Messages.Nested(y.run.Conversation, m.Run)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, nested...)
+		}
+		all = append(all, own...)
+	}
+	type key struct {
+		run    artel.RunID
+		within artel.CallPath
+	}
+	var order []key
+	of := map[key][]artel.Message{}
+	for _, m := range all {
+		k := key{m.Run, m.Within}
+		if of[k] == nil {
+			// Those that are called at the same time know nothing of each other.
+			if m.Agent != d.Agent || m.Within.Outer() != d.Within.Outer() || m.Parent == d.Caller {
+				continue
+			}
+			order = append(order, k)
+		}
+		of[k] = append(of[k], m)
+	}
+	var out []artel.Message
+	for _, k := range slices.Backward(order) {
+		out = append(slices.Clone(of[k]), out...)
+		caller, err := tx.Messages.Get(of[k][0].Parent)
+		if err != nil {
+			return nil, err
+		}
+		if startedFresh(caller, k.within.Call()) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// startedFresh reads the call in the message that made it.
+func startedFresh(m artel.Message, id artel.CallID) bool {
+	for _, p := range m.Parts {
+		c, ok := p.(artel.ToolCall)
+		if !ok || c.ID != id {
+			continue
+		}
+		var args struct {
+			Fresh *bool `json:"fresh_start"`
+		}
+		return json.Unmarshal(c.Arguments, &args) != nil || args.Fresh == nil || *args.Fresh
+	}
+	return true
+}
+
+// takeNested stores what a subagent tells. An answer is written together with
+// what it has cost.
+func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
+	y := x.threads.get(n.Within)
+	if y == nil {
+		return artel.Errorf(artel.Internal, "app.Runs", string(n.Within), "nobody opened this subagent")
+	}
+	switch p := n.Payload.(type) {
+	case artel.MessageDelta:
+		x.log.Bell().Say(x.run.Conversation, event.Speech{
+			Run: x.run.ID, Agent: n.Agent, Within: n.Within, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
+		})
+		return nil
+	case artel.MessageCompleted:
+		if p.Partial && errors.Is(context.Cause(ctx), errShutdown) {
+			return nil // whoever goes on with the run asks again
+		}
+		if !p.Partial {
+			y.held = append(y.held, p)
+			return nil
+		}
+	case artel.UsageReported:
+		x.run.Usage = x.run.Usage.Add(p.Usage)
+	}
+	told := append(y.held, n.Payload)
+	y.held = nil
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if err := y.write(tx, told...); err != nil {
+			return err
+		}
+		return tx.Runs.Update(x.run)
+	})
+	if err == nil {
+		x.log.Bell().Ring(x.run.Conversation)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"context"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	"github.com/artelhq/artel"
+)
+
+// delegateTool is the tool whose calls have threads of their own.
+const delegateTool = "call_subagent"
+
+// A Subagent is the thread of an agent that another has given work to.
+type Subagent struct {
+	ID       string // of its element
+	Into     string // the element of the calls that it belongs to
+	Agent    artel.AgentName
+	State    string // running, done, failed
+	Messages []Message
+}
+
+// Open reports whether it is shown without being asked for.
+func (s Subagent) Open() bool { return s.State == stateRunning }
+
+// subagentID names the element of a thread. Ids of calls are the providers' and
+// may hold anything.
+func subagentID(run artel.RunID, within artel.CallPath) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(run) + "/" + string(within)))
+	return "w-" + strconv.FormatUint(h.Sum64(), 36)
+}
+
+func callsID(m artel.MessageID) string { return "m-" + string(m) + "-c" }
+
+// subagents are the threads that the calls of a message have, in their order.
+func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunID) ([]Subagent, error) {
+	all, err := v.app.Conversations.Nested(ctx, v.conversation, m.Run)
+	if err != nil {
+		return nil, err
+	}
+	var out []Subagent
+	for _, p := range m.Parts {
+		c, ok := p.(artel.ToolCall)
+		if !ok || c.Name != delegateTool {
+			continue
+		}
+		within := m.Within.Join(c.ID)
+		thread := slices.DeleteFunc(slices.Clone(all), func(n artel.Message) bool { return n.Within != within })
+		if len(thread) == 0 {
+			continue
+		}
+		s, err := v.subagent(ctx, thread, active)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// subagent shows a thread, which begins with what the agent was asked.
+func (v *view) subagent(ctx context.Context, thread []artel.Message, active artel.RunID) (Subagent, error) {
+	first, last := thread[0], thread[len(thread)-1]
+	s := Subagent{ID: subagentID(first.Run, first.Within), Into: "#" + callsID(first.Parent), Agent: first.Agent, State: stateDone}
+	if last.Role != artel.RoleAssistant || slices.ContainsFunc(last.Parts, func(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }) {
+		s.State = stateFailed
+		if first.Run == active {
+			s.State = stateRunning
+		}
+	}
+	shown, err := v.messages(ctx, thread, active)
+	for i := range shown {
+		shown[i].Into, shown[i].Notice = "#"+s.ID+"-b", nil
+	}
+	s.Messages = shown
+	return s, err
+}
+
+// subagentStarted opens the thread of a subagent.
+func (s *stream) subagentStarted(out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.SubagentStarted](e)
+	if err != nil {
+		return err
+	}
+	m := s.message(p.Message)
+	id := subagentID(e.Run, e.Within)
+	m.Into = "#" + id + "-b"
+	return s.put(out, "subagent", Subagent{ID: id, Into: "#" + callsID(p.Message.Parent), Agent: e.Agent, State: stateRunning, Messages: []Message{m}})
+}
+
+// subagentCompleted closes it, with all that was said in it.
+func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.SubagentCompleted](e)
+	if err != nil {
+		return err
+	}
+	all, err := s.app.Conversations.Nested(ctx, s.conversation, e.Run)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m artel.Message) bool { return m.Within != e.Within })
+	if len(all) == 0 {
+		return nil
+	}
+	shown, err := s.subagent(ctx, all, "")
+	if err != nil {
+		return err
+	}
+	if shown.State = stateDone; !p.OK {
+		shown.State = stateFailed
+	}
+	// A card that is there stays as the reader has it; a new one is closed.
+	if err := s.put(out, "gone", shown.ID); err != nil {
+		return err
+	}
+	delete(s.answers, e.Within)
+	return s.put(out, "subagent", shown)
+}

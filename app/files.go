@@ -28,7 +28,7 @@ type FileOptions struct {
 	// nil: one of this process, so that no address outlives it.
 	Key []byte
 
-	// PublicBase is the address of a CDN that takes what it has not from
+	// PublicBase is the address of a CDN, or another way in, that takes what it has not from
 	// [tool.ToolResultsURL] of this server; "": there is none. See [Files.Elsewhere].
 	PublicBase string
 

@@ -8,12 +8,16 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -40,6 +44,34 @@ type Signed struct {
 	URL     string    // a path of this server, or an address of the CDN
 	Expires time.Time
 }
+
+// mediaGrid is the step in which signatures for model services end. The address
+// of media is the same for a day, so that what services keep of a conversation
+// by its bytes holds, and lasts for one to two.
+const mediaGrid = 24 * time.Hour
+
+// MediaAddress returns what tells model services where to fetch media: below
+// base, which is [FileOptions.PublicBase], with a signature by key. It opens
+// these bytes alone, whoever has them, and ends early only when they are deleted
+// for good. Without a base there are no addresses, and nil is returned. A nil now
+// is [time.Now].
+func MediaAddress(key []byte, base string, now func() time.Time) func(artel.Media) string {
+	if base == "" {
+		return nil
+	}
+	if now == nil {
+		now = time.Now
+	}
+	s, base := newSigner(key), strings.TrimRight(base, "/")
+	return func(m artel.Media) string {
+		expires := now().Truncate(mediaGrid).Add(2 * mediaGrid)
+		return base + "/" + tool.FileName(m.Ref.Digest, m.MediaType) + "?sig=" + s.sign(nobodys, artel.BlobRef(m.Ref.Digest), expires)
+	}
+}
+
+// nobodys is the owner in signatures of bytes that model services fetch: what
+// they are sent are often pictures made of somebody's, which have no owner.
+const nobodys artel.Owner = ""
 
 // Sign makes an address that opens exactly what ref points to now, for d from
 // now on. It grants no more than reading these bytes and pictures made of them,
@@ -100,9 +132,29 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 	if err != nil {
 		return File{}, err
 	}
-	file, err := fs.Open(WithOwner(ctx, owner), r.String())
+	open := func() (File, error) { return fs.Open(WithOwner(ctx, owner), r.String()) }
+	if owner == nobodys {
+		open = func() (File, error) { return fs.sent(ctx, r) }
+	}
+	file, err := open()
 	file.Signed = expires.Sub(now)
 	return file, err
+}
+
+// sent opens bytes that a model service was told the address of.
+func (fs *Files) sent(ctx context.Context, r artel.Ref) (File, error) {
+	b, err := fs.blobs.Open(ctx, r.Digest)
+	if err != nil {
+		return File{}, err
+	}
+	head := make([]byte, min(b.Size(), 64<<10))
+	if _, err := b.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		_ = b.Close() // the read has failed already
+		return File{}, artel.Errorf(artel.Unavailable, "app.Files.OpenSigned", r.String(), "%w", err)
+	}
+	info := media.Detect(head, media.Hint{})
+	info.Size = b.Size()
+	return fileOf(ctx, artifact.Content{Reader: b, Version: artel.Version{Digest: r.Digest, MediaInfo: info, InBlob: true}, Visible: true}, r.Digest.Hex()[:16], true), nil
 }
 
 // OpenNamedSigned is OpenSigned for a name under [tool.ToolResultsURL].
@@ -116,7 +168,8 @@ func (fs *Files) OpenNamedSigned(ctx context.Context, name, sig string) (File, e
 
 // A signer makes and checks signatures. One is three fields with dots between
 // them: when it ends (seconds since 1970, decimal), the owner, and the
-// HMAC-SHA256 of both and the ref, the last two in unpadded base64url.
+// HMAC-SHA256 of both and the ref, the last two in unpadded base64url. Bytes for
+// model services are nobody's, and their field of the owner is empty.
 type signer struct{ key []byte }
 
 // newSigner takes over a key, or makes one.
@@ -138,7 +191,11 @@ func (s signer) sign(o artel.Owner, ref artel.Ref, expires time.Time) string {
 // the same bytes.
 func (s signer) mac(o artel.Owner, ref artel.Ref, seconds string) []byte {
 	h := hmac.New(sha256.New, s.key)
-	for _, field := range []string{"artel file", string(o), ref.String(), seconds} {
+	what := "artel file"
+	if o == nobodys {
+		what = "artel media"
+	}
+	for _, field := range []string{what, string(o), ref.String(), seconds} {
 		fmt.Fprintf(h, "%d:%s", len(field), field)
 	}
 	return h.Sum(nil)

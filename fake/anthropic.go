@@ -42,9 +42,10 @@ func Anthropic(o Options) *Server {
 			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return token
 		},
-		problem:  func(t trouble, message string) *problem { return s.ofAnthropic(anthropicError(t, message)) },
-		models:   anthropicModels,
-		oddities: []Oddity{Thinking, RedactedThinking, PauseTurn},
+		problem:   func(t trouble, message string) *problem { return s.ofAnthropic(anthropicError(t, message)) },
+		models:    anthropicModels,
+		unfetched: "Unable to download the file. Please verify the URL and try again.",
+		oddities:  []Oddity{Thinking, RedactedThinking, PauseTurn},
 	})
 	s.mux.HandleFunc("POST /v1/messages", s.converse(s.messages))
 	s.mux.HandleFunc("POST /v1/messages/count_tokens", s.count)

@@ -34,11 +34,12 @@ import (
 // function responses; those of earlier ones do neither.
 func Gemini(o Options) *Server {
 	s := newServer(o, dialect{
-		key:      geminiKey,
-		problem:  geminiProblem,
-		models:   geminiModels,
-		oddities: []Oddity{BlockedPrompt, NoCandidates, MalformedCall, NoCallIDs, Recitation},
-		waits:    true,
+		key:       geminiKey,
+		problem:   geminiProblem,
+		models:    geminiModels,
+		unfetched: "Cannot fetch content from the provided URL.",
+		oddities:  []Oddity{BlockedPrompt, NoCandidates, MalformedCall, NoCallIDs, Recitation},
+		waits:     true,
 	})
 	s.geminiFiles()
 	for _, base := range []string{"/v1beta", "/v1"} {

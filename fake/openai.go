@@ -31,8 +31,9 @@ func OpenAI(o Options) *Server {
 			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return token
 		},
-		problem: openAIProblem,
-		models:  openAIModels,
+		problem:   openAIProblem,
+		models:    openAIModels,
+		unfetched: "Error while downloading %s.",
 	})
 	for _, base := range []string{"/v1", "", "/v1beta/openai"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.converse(s.completions))
@@ -64,6 +65,9 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	}
 	if id := s.noFile(rec.Body); id != "" {
 		return nil, noOpenAIFile(id)
+	}
+	if n := s.unmet(req); n >= 0 {
+		return nil, refusedByOpenAI(openai.Bad("", "", "Cache miss for image at index %d but data is not provided.", n))
 	}
 	a := openai.Answer{
 		ID: s.nextID("chatcmpl-"), Model: req.Model, Created: s.options.Now(),

@@ -58,6 +58,8 @@ type Request struct {
 	Error  string          `json:"error,omitempty"`  // what the answer refused
 	Body   json.RawMessage `json:"body,omitempty"`   // with payloads replaced by digest and size; absent if it was no JSON
 	Media  []Media         `json:"media,omitempty"`
+	// Fetched are the media that were got from their addresses.
+	Fetched []Media `json:"fetched,omitempty"`
 }
 
 // Media is one payload of a request.
@@ -83,6 +85,8 @@ type Server struct {
 	requests []Request
 	answers  int
 	files    []*storedFile
+	met      map[string]bool // ids that media have come with
+	client   *http.Client    // gets what requests name by address; nil: nothing does
 }
 
 // A dialect is what a server needs to know of the API that it stands for. Its
@@ -96,6 +100,9 @@ type dialect struct {
 	problem func(t trouble, message string) *problem
 	// models are the answers of GET /models, and of GET /models/{id} for each id.
 	models func(ids []string) (list any, each map[string]any)
+	// unfetched are the API's words for an address that leads nowhere; %s: the
+	// address.
+	unfetched string
 	// oddities are those that its answers can have.
 	oddities []Oddity
 	// waits says that the body tells how long to wait, and no header.
@@ -274,6 +281,10 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 			c, p = read(r, &rec, s.now())
 		}
 		if p != nil {
+			s.fail(w, rec, p)
+			return
+		}
+		if p := s.fetch(r.Context(), &rec); p != nil {
 			s.fail(w, rec, p)
 			return
 		}

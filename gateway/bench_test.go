@@ -81,6 +81,8 @@ type setup struct {
 	caller   model.CallerOptions
 	blobs    blob.Store
 	held     bool // services hold files
+	key      []byte
+	address  func(artel.Media) string // where services fetch media
 }
 
 func newBench(t *testing.T, setups ...setup) *bench {
@@ -123,7 +125,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	t.Cleanup(client.CloseIdleConnections)
 	var held *provider.Held
 	if s.held {
-		held = provider.NewHeld(provider.HeldOptions{})
+		held = provider.NewHeld(provider.HeldOptions{Address: s.address})
 	}
 	providers := map[model.Dialect]model.Provider{
 		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs, Held: held}),
@@ -138,7 +140,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 		Providers: providers, Gateway: s.options, Web: client,
 		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
 	}
-	config.Files.Shown.Characters = s.shown
+	config.Files.Shown.Characters, config.Files.Key = s.shown, s.key
 	if b.app, err = app.New(config); err != nil {
 		t.Fatal(err)
 	}

@@ -60,12 +60,14 @@ type (
 
 // What is done to parts beside the steps of the ladder.
 const (
-	DidResolve = "resolved" // a ref became the bytes that it means
-	DidFetch   = "fetched"  // an address became the bytes behind it
-	DidCarry   = "carried"  // media of a tool's result went into a message after it
-	DidMove    = "moved"    // a tool's result went to the others of its group
-	DidKeep    = "kept"     // a file got an id
-	DidName    = "named"    // media went by the name that the service has for them, and not again
+	DidResolve = "resolved"  // a ref became the bytes that it means
+	DidFetch   = "fetched"   // an address became the bytes behind it
+	DidCarry   = "carried"   // media of a tool's result went into a message after it
+	DidMove    = "moved"     // a tool's result went to the others of its group
+	DidKeep    = "kept"      // a file got an id
+	DidAddress = "addressed" // media went as an address of this server's, where the service fetches them
+	DidRemind  = "reminded"  // media went by the id that the server had got with them before, and not again
+	DidName    = "named"     // media went by the name that the service has for them, and not again
 )
 
 type server struct {

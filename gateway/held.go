@@ -25,7 +25,7 @@ func (x *exchange) withNames(text string, r *model.Request) string {
 	for _, m := range x.d.scan(text).media {
 		found, ok := x.lifting.Find(m.value)
 		name := r.Held[found.Digest]
-		if !ok || name == "" || m.result >= 0 && x.d.name() == model.Gemini {
+		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {
 			continue // results of Gemini's functions hold bytes alone
 		}
 		if part, ok := x.d.named(m.part.of(text), types[found.Digest], name); ok {
@@ -56,16 +56,24 @@ func sent(r *model.Request) []artel.Media {
 }
 
 // noteHeld returns what notes which media of r go by their names.
-func (x *exchange) noteHeld(r *model.Request) func(map[artel.Digest]string) {
-	return func(held map[artel.Digest]string) {
+func (x *exchange) noteHeld(r *model.Request) func(map[artel.Digest]model.Name) {
+	return func(held map[artel.Digest]model.Name) {
 		var all []Change
 		seen := map[artel.Digest]bool{}
 		for _, m := range sent(r) {
-			if held[m.Ref.Digest] == "" || seen[m.Ref.Digest] {
+			name, ok := held[m.Ref.Digest]
+			if !ok || seen[m.Ref.Digest] {
 				continue
 			}
 			seen[m.Ref.Digest] = true
-			all = append(all, Change{Did: DidName, Ref: m.Ref, MediaType: m.MediaType, Service: r.Service.ID})
+			did := DidName
+			switch name.By {
+			case model.ByURL:
+				did = DidAddress
+			case model.ByMediaID:
+				did = DidRemind
+			}
+			all = append(all, Change{Did: did, Ref: m.Ref, MediaType: m.MediaType, Service: r.Service.ID})
 		}
 		x.heldMu.Lock()
 		x.held = all
@@ -96,29 +104,23 @@ func remade(object string, with func(key string, value gjson.Result) (string, bo
 	return "{" + strings.Join(out, ",") + "}"
 }
 
-// named implements [parts]. Chat Completions names PDF alone.
-func (chat) named(part string, _ artel.Media, name string) (string, bool) {
+// named implements [parts]. Chat Completions has names for PDF alone, and
+// addresses for pictures.
+func (chat) named(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
-	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
-		if key != "file" {
-			return "", false
-		}
-		done = true
-		return `"file":{"file_id":` + quote(name) + `}`, true
-	})
-	return out, done
-}
-
-// named implements [parts].
-func (items) named(part string, _ artel.Media, name string) (string, bool) {
-	done := false
-	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
-		switch key {
-		case "image_url", "file_data":
+	out := remade(part, func(key string, value gjson.Result) (string, bool) {
+		switch {
+		case key == "file" && name.By == model.ByFileID:
 			done = true
-			return `"file_id":` + quote(name), true
-		case "filename":
-			return "", true // a file has one already
+			return `"file":{"file_id":` + quote(name.Text) + `}`, true
+		case key == "image_url" && name.By == model.ByURL:
+			done = true
+			if !value.IsObject() {
+				return `"image_url":` + quote(name.Text), true
+			}
+			return `"image_url":` + remade(value.Raw, func(key string, _ gjson.Result) (string, bool) {
+				return `"url":` + quote(name.Text), key == "url"
+			}), true
 		}
 		return "", false
 	})
@@ -126,27 +128,50 @@ func (items) named(part string, _ artel.Media, name string) (string, bool) {
 }
 
 // named implements [parts].
-func (messages) named(part string, _ artel.Media, name string) (string, bool) {
+func (items) named(part string, _ artel.Media, name model.Name) (string, bool) {
+	done := false
+	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+		switch key {
+		case "image_url", "file_data":
+			done = true
+			if name.By == model.ByURL {
+				key = strings.Replace(key, "file_data", "file_url", 1)
+				return quote(key) + ":" + quote(name.Text), true
+			}
+			return `"file_id":` + quote(name.Text), true
+		case "filename":
+			return "", true // the service knows it, or has no place for it
+		}
+		return "", false
+	})
+	return out, done
+}
+
+// named implements [parts].
+func (messages) named(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
 		if key != "source" {
 			return "", false
 		}
 		done = true
-		return `"source":{"type":"file","file_id":` + quote(name) + `}`, true
+		if name.By == model.ByURL {
+			return `"source":{"type":"url","url":` + quote(name.Text) + `}`, true
+		}
+		return `"source":{"type":"file","file_id":` + quote(name.Text) + `}`, true
 	})
 	return out, done
 }
 
 // named implements [parts].
-func (generateContent) named(part string, m artel.Media, name string) (string, bool) {
+func (generateContent) named(part string, m artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
 		if key != "inlineData" && key != "inline_data" {
 			return "", false
 		}
 		done = true
-		return `"fileData":{"mimeType":` + quote(m.MediaType) + `,"fileUri":` + quote(name) + `}`, true
+		return `"fileData":{"mimeType":` + quote(m.MediaType) + `,"fileUri":` + quote(name.Text) + `}`, true
 	})
 	return out, done
 }

@@ -67,9 +67,9 @@ type parts interface {
 	// swap is the edit that puts other media into a part that is there, and
 	// leaves the rest of it; false: the part cannot hold them.
 	swap(at medium, m artel.Media, add func(head string) string) (edit, bool)
-	// named returns the part, which is JSON, with the name that the service has
-	// for its media in the place of their bytes; false: it has no place for one.
-	named(part string, m artel.Media, name string) (string, bool)
+	// named returns the part, which is JSON, with a name of its media, which is a
+	// file's or an address, in the place of their bytes; false: it has no place for one.
+	named(part string, m artel.Media, name model.Name) (string, bool)
 }
 
 // places says where things stand in the requests of a dialect.

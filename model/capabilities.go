@@ -46,6 +46,10 @@ const (
 	ByBytes  Transport = "bytes"   // inside the request
 	ByURL    Transport = "url"     // the endpoint fetches them
 	ByFileID Transport = "file_id" // uploaded before, under an id of the endpoint's
+
+	// ByMediaID is for media that the endpoint has got before and remembers by the
+	// id that they had then. Nobody states it: see [Quirks].
+	ByMediaID Transport = "media_id"
 )
 
 // Sends reports whether an operator has stated that media may travel by a way.
@@ -58,7 +62,7 @@ func (c Capabilities) Sends(by Transport) bool {
 	return c.Transport.Source == FromOperator && slices.Contains(c.Transport.Value, by)
 }
 
-// Transports returns all transports.
+// Transports returns all transports that can be stated.
 func Transports() []Transport { return []Transport{ByBytes, ByURL, ByFileID} }
 
 // A Fact is a value and where it was learnt.

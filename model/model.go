@@ -64,14 +64,20 @@ type Request struct {
 	Choice    ToolChoice
 	Format    Format
 	Sampling  Sampling
-	// Held are the media that the service holds by names of its own, which stand
-	// in the request instead of their bytes; nil: none. Providers fill it.
-	Held map[artel.Digest]string
-	// OnHeld is told of the media that are sent by such names, before each call
-	// that does so; nil: nobody is.
-	OnHeld func(map[artel.Digest]string)
+	// Held are the media that a name stands for in the request, instead of their
+	// bytes; nil: none. Providers fill it.
+	Held map[artel.Digest]Name
+	// OnHeld is told before each call of the media that go by names in it, of
+	// none too where the call before had some; nil: nobody is.
+	OnHeld func(map[artel.Digest]Name)
 	// OnTry is told of each attempt of a [Caller], when it begins; nil: nobody is.
 	OnTry func()
+}
+
+// A Name is what stands in a request instead of the bytes of media.
+type Name struct {
+	By   Transport // what it is: [ByURL], [ByFileID] or [ByMediaID]
+	Text string    // without characters that JSON escapes
 }
 
 // A ToolChoice says which tools an answer may or must call. The zero value

@@ -22,6 +22,7 @@ type Quirks struct {
 	NoUsage     bool   // usage comes without being asked for, and asking is refused
 	CallIDs     int    // the length of the ids of calls, of letters and digits alone; 0: any up to 40 characters
 	SoundAsURL  bool   // sound travels as a data URL
+	NoURLs      bool   // nothing is fetched: pictures come as bytes alone
 	MediaIDs    bool   // parts with media have an id, by which the server knows them again
 	Reasoning   Replay // what is passed back of the reasoning, in the field that the server told it in
 }
@@ -56,7 +57,7 @@ func AllQuirks() []Quirks {
 			),
 		},
 		{
-			Name: "Ollama", Server: OllamaServer, OutputLimit: limit, Reasoning: ReplayCalls,
+			Name: "Ollama", Server: OllamaServer, OutputLimit: limit, NoURLs: true, Reasoning: ReplayCalls,
 			Takes: []string{"image/png", "image/jpeg", "image/webp"},
 		},
 		{
@@ -68,7 +69,7 @@ func AllQuirks() []Quirks {
 			Takes: slices.Concat([]string{"image/png", "image/jpeg", "image/gif"}, sound),
 		},
 		{
-			Name: "LM Studio", Server: LMStudioServer, OutputLimit: limit,
+			Name: "LM Studio", Server: LMStudioServer, OutputLimit: limit, NoURLs: true,
 			Takes: []string{"image/png", "image/jpeg", "image/webp"},
 		},
 		{

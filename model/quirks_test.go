@@ -72,6 +72,7 @@ func TestQuirksAreDocumented(t *testing.T) {
 			is   bool
 			says string
 		}{
+			{q.NoURLs, "fetches no pictures"},
 			{q.MediaIDs, "an id with each picture"},
 			{q.SoundAsURL, "sound as a data URL"},
 			{q.NoUser, "a sentence between a result and the user"},

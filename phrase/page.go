@@ -453,6 +453,8 @@ const (
 	PageDidFetched     Key = "page.did_fetched"
 	PageDidCarried     Key = "page.did_carried"
 	PageDidNamed       Key = "page.did_named"
+	PageDidAddressed   Key = "page.did_addressed"
+	PageDidReminded    Key = "page.did_reminded"
 	PageDidMoved       Key = "page.did_moved"
 	PageDidRepaired    Key = "page.did_repaired"
 	PageDidScrubbed    Key = "page.did_scrubbed"

@@ -10,9 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"mime"
-	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -46,24 +43,28 @@ const (
 type HeldOptions struct {
 	Data []byte             // what Save was given last; nil or unreadable: none are known
 	Save func([]byte) error // keeps the record; nil: nobody does. Calls do not overlap
-	Log  *slog.Logger       // told of uploads that fail; nil: nobody
-	Now  func() time.Time   // nil: [time.Now]
+	// Address returns where services fetch media, whose MediaType has no
+	// parameters; the same for as long as it can, without characters that JSON
+	// escapes. nil: nowhere.
+	Address func(m artel.Media) string
+	Log     *slog.Logger     // told of uploads that fail; nil: nobody
+	Now     func() time.Time // nil: [time.Now]
 }
 
-// Held knows which files services hold, and by what names: media of at least
-// 1 MiB go up once per account and are named in requests until they end there.
-// That is so for services whose operator has stated the transport "file_id"
-// beside "bytes", and for no others, for a copy stays behind with the service.
+// Held knows by what names media can go instead of their bytes, and which files
+// services hold: see [Held.Send].
 // It is safe for concurrent use; a nil Held sends all media inside requests.
 type Held struct {
-	save func([]byte) error
-	log  *slog.Logger
-	now  func() time.Time
+	save    func([]byte) error
+	address func(artel.Media) string
+	log     *slog.Logger
+	now     func() time.Time
 
 	mu      sync.Mutex
 	files   map[heldKey]heldFile
 	flights map[heldKey]chan struct{} // closed when the upload has ended
-	resting map[string]time.Time      // accounts, until when
+	resting map[string]time.Time      // accounts that are sent no files, addresses or ids, until when
+	met     map[heldKey]bool          // media that services have got with an id
 	dropped map[string]heldRow        // files that are to be deleted, by account and name
 	wake    chan struct{}             // has an element where files were dropped
 	saving  sync.Mutex
@@ -91,7 +92,7 @@ type heldRow struct {
 // NewHeld returns the record that o begins with.
 func NewHeld(o HeldOptions) *Held {
 	h := &Held{
-		save: o.Save, log: o.Log, now: o.Now,
+		save: o.Save, address: o.Address, log: o.Log, now: o.Now, met: map[heldKey]bool{},
 		files: map[heldKey]heldFile{}, flights: map[heldKey]chan struct{}{}, resting: map[string]time.Time{},
 		dropped: map[string]heldRow{}, wake: make(chan struct{}, 1),
 	}
@@ -118,90 +119,6 @@ func NewHeld(o HeldOptions) *Held {
 		}
 	}
 	return h
-}
-
-// An Uploader is how a wing sends files to its service.
-type Uploader struct {
-	// Takes reports whether the API takes files of a media type by name, in a
-	// message of the user, or in the result of a tool.
-	Takes func(mediaType string, result bool) bool
-	// Upload sends the blob of m, whose MediaType has no parameters, and returns
-	// what the API calls it and when it ends there.
-	Upload func(ctx context.Context, m artel.Media) (name string, until time.Time, err error)
-}
-
-// Send calls send with r, in whose Held the files are that the service holds;
-// those that it lacks go up before. Where the service says that it does not
-// know one of them, they go up anew and send is called a second time. Media
-// that cannot be uploaded stay inside the request.
-func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	if h == nil || !r.Service.Capabilities.Sends(model.ByFileID) {
-		return send(r)
-	}
-	account := accountOf(r.Service)
-	for healed := false; ; healed = true {
-		named, keys := h.name(ctx, account, r, up)
-		if len(named) == 0 {
-			return send(r)
-		}
-		with := *r
-		with.Held = named
-		if r.OnHeld != nil {
-			r.OnHeld(named)
-		}
-		resp, err := send(&with)
-		if healed || !h.forget(err, keys, named) {
-			return resp, err
-		}
-	}
-}
-
-// name returns the names of the media of r, uploading those that have none.
-func (h *Held) name(ctx context.Context, account string, r *model.Request, up Uploader) (map[artel.Digest]string, []heldKey) {
-	named := map[artel.Digest]string{}
-	var keys []heldKey
-	for m := range large(r.Messages, up.Takes) {
-		if _, ok := named[m.Ref.Digest]; ok {
-			continue
-		}
-		key := heldKey{account, m.Ref.Digest, m.MediaType}
-		if f, ok := h.file(ctx, key, m, up); ok {
-			named[m.Ref.Digest] = f.Name
-			keys = append(keys, key)
-		}
-	}
-	return named, keys
-}
-
-// large goes over the media that are worth a name.
-func large(messages []model.Message, takes func(string, bool) bool) func(yield func(artel.Media) bool) {
-	return func(yield func(artel.Media) bool) {
-		worth := func(p artel.Part, result bool) (artel.Media, bool) {
-			m, ok := p.(artel.Media)
-			if !ok || m.Ref.Digest == "" || m.Size < heldFrom {
-				return m, false
-			}
-			t, _, err := mime.ParseMediaType(m.MediaType)
-			m.MediaType = t
-			return m, err == nil && takes(t, result)
-		}
-		for _, message := range messages {
-			for _, p := range message.Parts {
-				if m, ok := worth(p, false); ok && !yield(m) {
-					return
-				}
-				result, ok := p.(artel.ToolResult)
-				if !ok {
-					continue
-				}
-				for _, p := range result.Parts {
-					if m, ok := worth(p, true); ok && !yield(m) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // file finds or makes one file. While one caller uploads it, the others wait.
@@ -261,36 +178,6 @@ func (h *Held) upload(ctx context.Context, key heldKey, m artel.Media, up Upload
 		return heldFile{}, false
 	}
 	return f, true
-}
-
-// forget drops the files that err, which the service answered with, says are
-// not there by the names that were sent, and reports whether there were any. A
-// file that another call has sent anew since then stays.
-func (h *Held) forget(err error, keys []heldKey, named map[artel.Digest]string) bool {
-	c, ok := errors.AsType[*model.CallError](err)
-	if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone}, c.Status) {
-		return false
-	}
-	var gone []heldKey
-	for _, key := range keys {
-		if strings.Contains(c.Message, path.Base(named[key.Digest])) {
-			gone = append(gone, key)
-		}
-	}
-	if len(gone) == 0 && c.Status != http.StatusBadRequest && strings.Contains(" "+strings.ToLower(c.Message), " file") {
-		gone = keys // it does not say which
-	}
-	h.mu.Lock()
-	for _, key := range gone {
-		if h.files[key].Name == named[key.Digest] {
-			delete(h.files, key)
-		}
-	}
-	h.mu.Unlock()
-	if len(gone) > 0 {
-		h.keep()
-	}
-	return len(gone) > 0
 }
 
 // keep saves the record, without what has ended, and of too many without those

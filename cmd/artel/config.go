@@ -44,7 +44,7 @@ type config struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`
 	Files struct {
-		PublicBase  string `yaml:"public_base"`  // address of a CDN in front of /api/v1/files/tool_results; default: none
+		PublicBase  string `yaml:"public_base"`  // where the world reaches /api/v1/files/tool_results, as a CDN or a proxy; default: nowhere
 		Retention   string `yaml:"retention"`    // of what tools have left outside any run and nothing refers to, as 7d or 36h; default 7d; 0: for ever
 		InlineLimit int    `yaml:"inline_limit"` // bytes of a tool's result that events and answers show; default 102,400
 		ModelLimit  int    `yaml:"model_limit"`  // characters of it that a model is shown; default 20,000

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider"
 )
 
@@ -16,12 +17,13 @@ import (
 // be removed at any time; the files are sent again.
 const heldFile = "held.json"
 
-// openHeld returns the record of a data directory.
-func openHeld(data string, log *slog.Logger) *provider.Held {
+// openHeld returns the record of a data directory. address is where services
+// fetch media; nil: nowhere.
+func openHeld(data string, address func(artel.Media) string, log *slog.Logger) *provider.Held {
 	path := filepath.Join(data, heldFile)
 	src, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("which files services hold cannot be read; they are sent again", "err", err)
 	}
-	return provider.NewHeld(provider.HeldOptions{Data: src, Log: log, Save: func(data []byte) error { return keepFile(path, data) }})
+	return provider.NewHeld(provider.HeldOptions{Data: src, Address: address, Log: log, Save: func(data []byte) error { return keepFile(path, data) }})
 }

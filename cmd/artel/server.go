@@ -96,7 +96,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.http = modelClient()
 	s.nameModels(ctx)
-	held := openHeld(o.data, s.log)
+	held := openHeld(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
 	providers := wings(s.http, blobs, held)
 	s.reap = func(ctx context.Context) { held.Reap(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})

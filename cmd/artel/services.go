@@ -120,6 +120,16 @@ func (s *server) ask(parent context.Context) {
 		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
 	}
 	s.checkWords()
+	s.checkAddresses()
+}
+
+// checkAddresses warns of services that are to fetch media and cannot.
+func (s *server) checkAddresses() {
+	for _, service := range s.services.All() {
+		if service.Capabilities.Sends(model.ByURL) && s.config.Files.PublicBase == "" {
+			s.log.Warn("configuration: a service is to fetch media, and files.public_base, where it could, is missing; they are sent as bytes", "service", service.ID)
+		}
+	}
 }
 
 // checkWords warns of services that are to put media into words and cannot.

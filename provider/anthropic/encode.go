@@ -197,8 +197,8 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	toolsets map[artel.CallID]string // of calls that belong to one
-	held     map[artel.Digest]string // names of files
-	err      error                   // the first
+	held     map[artel.Digest]model.Name
+	err      error // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -337,8 +337,12 @@ func (e *encoder) media(m artel.Media) {
 		e.body.WriteString(`,"title":`)
 		e.json(artel.Shorten(m.Filename, 200))
 	}
-	if id := e.held[m.Ref.Digest]; id != "" {
-		e.body.WriteString(`,"source":{"type":"file","file_id":"` + id + `"}`)
+	switch name := e.held[m.Ref.Digest]; name.By {
+	case model.ByFileID:
+		e.body.WriteString(`,"source":{"type":"file","file_id":"` + name.Text + `"}`)
+		return
+	case model.ByURL:
+		e.body.WriteString(`,"source":{"type":"url","url":"` + name.Text + `"}`)
 		return
 	}
 	e.body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)

@@ -20,10 +20,11 @@ import (
 //
 // Source: "Files" of the API's reference.
 func (p *Provider) uploader(s model.Service) provider.Uploader {
+	takes := func(mediaType string, _ bool) bool {
+		return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
+	}
 	return provider.Uploader{
-		Takes: func(mediaType string, _ bool) bool {
-			return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
-		},
+		Takes: takes, Fetches: takes,
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			f := provider.Failures{Op: "anthropic.Upload", Service: s}
 			until := time.Now().Add(provider.HeldFor)
@@ -46,7 +47,9 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 
 // Hold implements [provider.Holder].
 func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+	up := p.uploader(r.Service)
+	up.Written = true
+	return p.with.Held.Send(ctx, r, up, send)
 }
 
 // Drop implements [provider.Dropper].

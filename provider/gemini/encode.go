@@ -123,11 +123,11 @@ func callingConfig(c model.ToolChoice) *FunctionCallingConfig {
 type encoder struct {
 	body       *provider.Body
 	failures   provider.Failures
-	signs      bool                    // the model wants signatures
-	names      map[artel.CallID]string // of the functions that were called
-	held       map[artel.Digest]string // addresses of files
-	inResponse bool                    // a function response is written, which holds bytes alone
-	err        error                   // the first
+	signs      bool                        // the model wants signatures
+	names      map[artel.CallID]string     // of the functions that were called
+	held       map[artel.Digest]model.Name // addresses of files
+	inResponse bool                        // a function response is written, which holds bytes alone
+	err        error                       // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -270,7 +270,7 @@ func (e *encoder) media(m artel.Media) {
 			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType))
 		return
 	}
-	if uri := e.held[m.Ref.Digest]; uri != "" && !e.inResponse {
+	if uri := e.held[m.Ref.Digest].Text; uri != "" && !e.inResponse {
 		e.body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
 		return
 	}

@@ -42,6 +42,13 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 		Takes: func(mediaType string, result bool) bool {
 			return mimeWord(mediaType) != "" && !(result && s.Capabilities.ToolImage.Value)
 		},
+		Fetches: func(mediaType string, result bool) bool {
+			// Its first two generations fetch nothing; sound and films it fetches from
+			// few places.
+			old := strings.Contains(s.Model, "gemini-1") || strings.Contains(s.Model, "gemini-2.0")
+			word := mimeWord(mediaType)
+			return !old && !(result && s.Capabilities.ToolImage.Value) && (word == "application/pdf" || strings.HasPrefix(word, "image/"))
+		},
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			f := provider.Failures{Op: "gemini.Upload", Service: s}
 			file, err := p.upload(ctx, f, m)
@@ -155,7 +162,9 @@ func uploadAddress(base string) string {
 
 // Hold implements [provider.Holder].
 func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+	up := p.uploader(r.Service)
+	up.Written = true
+	return p.with.Held.Send(ctx, r, up, send)
 }
 
 // Drop implements [provider.Dropper].

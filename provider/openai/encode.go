@@ -66,8 +66,8 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	quirks   model.Quirks
-	held     map[artel.Digest]string // names of files
-	err      error                   // the first
+	held     map[artel.Digest]model.Name
+	err      error // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -180,20 +180,23 @@ func (e *encoder) media(m artel.Media) {
 		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
 		return
 	}
-	switch form := e.formOf(mediaType); form {
-	case "image":
+	held := e.held[m.Ref.Digest]
+	switch form := e.formOf(mediaType); {
+	case form == "image" && held.By == model.ByMediaID: // which stands beside it
+		e.body.WriteString(`{"type":"image_url","image_url":null`)
+	case form == "image" && held.By == model.ByURL:
+		e.body.WriteString(`{"type":"image_url","image_url":{"url":"` + held.Text + `"}`)
+	case form == "image":
 		e.body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
-	case "video":
+	case form == "video":
 		e.body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
-	case "file":
-		if id := e.held[m.Ref.Digest]; id != "" { // no name beside it
-			e.body.WriteString(`{"type":"file","file":{"file_id":"` + id + `"}`)
-			break
-		}
+	case form == "file" && held.By == model.ByFileID: // no name beside it
+		e.body.WriteString(`{"type":"file","file":{"file_id":"` + held.Text + `"}`)
+	case form == "file":
 		filename := m.Filename
 		if filename == "" {
 			filename = "document.pdf"
@@ -203,7 +206,7 @@ func (e *encoder) media(m artel.Media) {
 		e.body.WriteString(`,"file_data":"data:application/pdf;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
-	case "":
+	case form == "":
 		e.fail(e.failures.Refuse(artel.Unsupported,
 			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType))
 		return

@@ -5,6 +5,7 @@ package openai
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -13,10 +14,13 @@ import (
 )
 
 // uploader sends files for the service s. Chat Completions takes PDF by its
-// id, and nothing else.
+// id and pictures by their address, and nothing else.
 func (p *Provider) uploader(s model.Service) provider.Uploader {
 	return provider.Uploader{
 		Takes: func(mediaType string, _ bool) bool { return mediaType == "application/pdf" },
+		Fetches: func(mediaType string, _ bool) bool {
+			return strings.HasPrefix(mediaType, "image/") && !s.Quirks().NoURLs
+		},
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			return provider.UploadOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "openai.Upload", Service: s}, p.with.Blobs, m, "user_data")
 		},
@@ -25,7 +29,9 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 
 // Hold implements [provider.Holder].
 func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+	up := p.uploader(r.Service)
+	up.Written = true
+	return p.with.Held.Send(ctx, r, up, send)
 }
 
 // Drop implements [provider.Dropper].

@@ -330,6 +330,9 @@ func (v *validator) part(message, at, role string, p Part) *APIError {
 	}
 	switch p.Type {
 	case "image_url":
+		if v.rules.Compatible && p.UUID != "" && p.ImageURL == nil {
+			return nil // it is known by its id
+		}
 		return v.image(at+".image_url", p.ImageURL)
 	case "input_audio":
 		return v.audio(at+".input_audio", p.InputAudio)

@@ -101,9 +101,10 @@ type Part struct {
 	InputAudio *InputAudio `json:"input_audio,omitempty"`
 	File       *File       `json:"file,omitempty"`
 
-	// Not of OpenAI: video, as several servers take it, and the reasoning of
-	// Mistral's models, whose type is thinking.
+	// Not of OpenAI: video, as several servers take it, ids of media, and the
+	// reasoning of Mistral's models, whose type is thinking.
 	VideoURL *ImageURL `json:"video_url,omitempty"`
+	UUID     string    `json:"uuid,omitempty"` // of media, by which vLLM knows them again
 	Thinking []Part    `json:"thinking,omitempty"`
 }
 

@@ -71,8 +71,8 @@ type encoder struct {
 	body     *provider.Body
 	failures provider.Failures
 	items    int
-	held     map[artel.Digest]string // names of files
-	err      error                   // the first
+	held     map[artel.Digest]model.Name
+	err      error // the first
 }
 
 func (e *encoder) fail(err error) {
@@ -238,15 +238,20 @@ func (e *encoder) media(m artel.Media) {
 		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
 		return
 	}
+	held := e.held[m.Ref.Digest]
 	switch major, _, _ := strings.Cut(mediaType, "/"); {
-	case major == "image" && e.held[m.Ref.Digest] != "":
-		e.body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + e.held[m.Ref.Digest] + `"}`)
+	case major == "image" && held.By == model.ByFileID:
+		e.body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + held.Text + `"}`)
+	case major == "image" && held.By == model.ByURL:
+		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + held.Text + `"}`)
 	case major == "image":
 		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
 		e.body.WriteBlob(m.Ref.Digest, m.Size)
 		e.body.WriteString(`"}`)
-	case fileType(mediaType) && e.held[m.Ref.Digest] != "":
-		e.body.WriteString(`{"type":"input_file","file_id":"` + e.held[m.Ref.Digest] + `"}`)
+	case fileType(mediaType) && held.By == model.ByFileID:
+		e.body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
+	case fileType(mediaType) && held.By == model.ByURL: // no name beside it
+		e.body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
 	case fileType(mediaType):
 		e.body.WriteString(`{"type":"input_file","filename":`)
 		e.json(filename(m.Filename, mediaType))

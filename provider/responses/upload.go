@@ -15,10 +15,11 @@ import (
 
 // uploader sends files for the service s.
 func (p *Provider) uploader(s model.Service) provider.Uploader {
+	takes := func(mediaType string, _ bool) bool {
+		return strings.HasPrefix(mediaType, "image/") || fileType(mediaType)
+	}
 	return provider.Uploader{
-		Takes: func(mediaType string, _ bool) bool {
-			return strings.HasPrefix(mediaType, "image/") || fileType(mediaType)
-		},
+		Takes: takes, Fetches: takes,
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			purpose := "user_data"
 			if strings.HasPrefix(m.MediaType, "image/") {
@@ -31,7 +32,9 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 
 // Hold implements [provider.Holder].
 func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
-	return p.with.Held.Send(ctx, r, p.uploader(r.Service), send)
+	up := p.uploader(r.Service)
+	up.Written = true
+	return p.with.Held.Send(ctx, r, up, send)
 }
 
 // Drop implements [provider.Dropper].

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+const (
+	// addressFrom is the size of media, in bytes, from which on services fetch
+	// them. What is smaller takes no longer inside a request than to be fetched.
+	addressFrom = 64 << 10
+	// metMost bounds how many media are remembered as met; beyond, all are
+	// forgotten, and sent with their bytes once more.
+	metMost = 10_000
+)
+
+// What an account is spared for a while, behind its name among those resting.
+const (
+	restURL = " url"
+	restID  = " media_id"
+)
+
+// An Uploader is what names a wing's service takes, and how it gets files.
+type Uploader struct {
+	// Takes reports whether the API takes files of a media type by name, in a
+	// message of the user, or in the result of a tool.
+	Takes func(mediaType string, result bool) bool
+	// Fetches reports the same of addresses; nil: it takes none.
+	Fetches func(mediaType string, result bool) bool
+	// Upload sends the blob of m, whose MediaType has no parameters, and returns
+	// what the API calls it and when it ends there.
+	Upload func(ctx context.Context, m artel.Media) (name string, until time.Time, err error)
+	// Written says that requests are written elsewhere, so that media have no ids
+	// in them.
+	Written bool
+}
+
+// Send calls send with r, in whose Held the media are that go by a name:
+//
+//   - by the id of a file, where the operator of the service has stated the
+//     transport "file_id" beside "bytes", media from 1 MiB on. What the service
+//     lacks goes up before, once for each account, and is named until it ends
+//     there;
+//   - by an address, where "url" is stated, from 64 KiB on;
+//   - by the id of media that the server has got before with this id, where its
+//     quirks say that it knows them again.
+//
+// Where the service says that it does not know a name, or could not fetch an
+// address, send is called a second time: files go up anew, the others go as
+// bytes. So do, always, media that cannot be uploaded.
+func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+	if h == nil {
+		return send(r)
+	}
+	b := batch{account: accountOf(r.Service), up: up, service: r.Service}
+	for told, healed := false, false; ; healed = true {
+		b.named, b.files = map[artel.Digest]model.Name{}, nil
+		for m, result := range mediaOf(r.Messages) {
+			if _, ok := b.named[m.Ref.Digest]; !ok {
+				h.name(ctx, &b, m, result)
+			}
+		}
+		with := *r
+		if len(b.named) > 0 {
+			with.Held = b.named
+		}
+		if r.OnHeld != nil && (told || len(b.named) > 0) {
+			r.OnHeld(b.named)
+			told = true
+		}
+		resp, err := send(&with)
+		if err == nil {
+			h.meet(b, r.Messages)
+		}
+		if err == nil || healed || len(b.named) == 0 || !h.forget(err, b) {
+			return resp, err
+		}
+	}
+}
+
+// A batch is the names of one call.
+type batch struct {
+	account string
+	service model.Service
+	up      Uploader
+	named   map[artel.Digest]model.Name
+	files   []heldKey // those of them that are files
+}
+
+// name finds a name for m, if it has one.
+func (h *Held) name(ctx context.Context, b *batch, m artel.Media, result bool) {
+	key := heldKey{b.account, m.Ref.Digest, m.MediaType}
+	by := b.service.Capabilities
+	if by.Sends(model.ByFileID) && m.Size >= heldFrom && b.up.Takes(m.MediaType, result) {
+		if f, ok := h.file(ctx, key, m, b.up); ok {
+			b.named[m.Ref.Digest] = model.Name{By: model.ByFileID, Text: f.Name}
+			b.files = append(b.files, key)
+			return
+		}
+	}
+	if by.Sends(model.ByURL) && m.Size >= addressFrom && h.address != nil && b.up.Fetches != nil && b.up.Fetches(m.MediaType, result) && !h.rests(b.account+restURL) {
+		if address := h.address(m); usableName(address) {
+			b.named[m.Ref.Digest] = model.Name{By: model.ByURL, Text: address}
+			return
+		}
+	}
+	if b.remembers() && strings.HasPrefix(m.MediaType, "image/") && !h.rests(b.account+restID) {
+		h.mu.Lock()
+		met := h.met[key]
+		h.mu.Unlock()
+		if met {
+			b.named[m.Ref.Digest] = model.Name{By: model.ByMediaID, Text: string(m.Ref.Digest)}
+		}
+	}
+}
+
+// remembers reports whether the service knows media by ids that requests give
+// them.
+func (b batch) remembers() bool {
+	return !b.up.Written && b.service.Dialect == model.OpenAI && b.service.Quirks().MediaIDs
+}
+
+// meet notes that the service has got the media of messages, each with its id.
+func (h *Held) meet(b batch, messages []model.Message) {
+	if !b.remembers() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.met) > metMost {
+		clear(h.met)
+	}
+	for m := range mediaOf(messages) {
+		if b.named[m.Ref.Digest].By != model.ByURL {
+			h.met[heldKey{b.account, m.Ref.Digest, m.MediaType}] = true
+		}
+	}
+}
+
+func (h *Held) rests(what string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now().Before(h.resting[what])
+}
+
+func (h *Held) rest(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resting[what] = h.now().Add(heldRest)
+}
+
+// mediaOf goes over the media of messages that have bytes behind them, with
+// their types without parameters, and whether a tool's result holds them.
+func mediaOf(messages []model.Message) iter.Seq2[artel.Media, bool] {
+	return func(yield func(artel.Media, bool) bool) {
+		told := func(p artel.Part, result bool) bool {
+			m, ok := p.(artel.Media)
+			if !ok || m.Ref.Digest == "" {
+				return true
+			}
+			t, _, err := mime.ParseMediaType(m.MediaType)
+			m.MediaType = t
+			return err != nil || yield(m, result)
+		}
+		for _, message := range messages {
+			for _, p := range message.Parts {
+				if !told(p, false) {
+					return
+				}
+				result, _ := p.(artel.ToolResult)
+				for _, p := range result.Parts {
+					if !told(p, true) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// forget drops the names that err, which the service answered with, says are of
+// no use, and reports whether there were any. A file that another call has sent
+// anew since then stays.
+func (h *Held) forget(err error, b batch) bool {
+	c, ok := errors.AsType[*model.CallError](err)
+	if !ok {
+		return false
+	}
+	files, addresses, ids := h.forgetFiles(c, b), b.unfetched(c), h.forgetIDs(c, b)
+	if addresses {
+		h.rest(b.account + restURL)
+		h.log.Warn("a service could not fetch media at their addresses; they go inside requests for a while", "service", b.service.ID, "err", err)
+	}
+	return files || addresses || ids
+}
+
+func (h *Held) forgetFiles(c *model.CallError, b batch) bool {
+	if !slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone}, c.Status) {
+		return false
+	}
+	var gone []heldKey
+	for _, key := range b.files {
+		if strings.Contains(c.Message, path.Base(b.named[key.Digest].Text)) {
+			gone = append(gone, key)
+		}
+	}
+	if len(gone) == 0 && c.Status != http.StatusBadRequest && strings.Contains(" "+strings.ToLower(c.Message), " file") {
+		gone = b.files // it does not say which
+	}
+	h.mu.Lock()
+	for _, key := range gone {
+		if h.files[key].Name == b.named[key.Digest].Text {
+			delete(h.files, key)
+		}
+	}
+	h.mu.Unlock()
+	if len(gone) > 0 {
+		h.keep()
+	}
+	return len(gone) > 0
+}
+
+// unfetched reports whether c says that something could not be fetched.
+//
+// Sources: what OpenAI, Anthropic, Gemini, DashScope and vLLM were seen to say.
+func (b batch) unfetched(c *model.CallError) bool {
+	if c.Status < 400 || c.Status == http.StatusUnauthorized || c.Status == http.StatusTooManyRequests {
+		return false
+	}
+	said := strings.ToLower(c.Code + " " + c.Message)
+	for _, name := range b.named {
+		if name.By != model.ByURL {
+			continue
+		}
+		if strings.Contains(c.Message, name.Text) {
+			return true
+		}
+		for _, word := range []string{"invalid_image_url", "url_error", "url_timeout", "download", "fetch", "retrieve", "robots.txt", "only https", "unable to access", "could not access", "cannot access"} {
+			if strings.Contains(said, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forgetIDs drops the ids of a call that was refused: where the words are not
+// those of a server that has forgotten them, it may be one that cannot do it.
+func (h *Held) forgetIDs(c *model.CallError, b batch) bool {
+	if !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError}, c.Status) {
+		return false
+	}
+	any := false
+	h.mu.Lock()
+	for digest, name := range b.named {
+		if name.By == model.ByMediaID {
+			any = true
+			for key := range h.met {
+				if key.Account == b.account && key.Digest == digest {
+					delete(h.met, key)
+				}
+			}
+		}
+	}
+	h.mu.Unlock()
+	if any && !strings.Contains(strings.ToLower(c.Message), "cache miss") {
+		h.rest(b.account + restID)
+	}
+	return any
+}

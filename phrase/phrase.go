@@ -10,7 +10,8 @@
 // The texts lie in en.json and zh.json, in the format of go-i18n: a text is a
 // Go template over its arguments, and an object with "one" and "other" where
 // the number Count chooses the form. A new text is a constant in keys.go, or
-// page.go for the page, and a line in both files; a test fails while one of the three is missing or the
+// page.go and the files beside it that begin so for the page, and a line in both
+// files; a test fails while one of the three is missing or the
 // languages differ in their variables.
 //
 // Saying never fails and never escapes: whoever puts a text into HTML escapes

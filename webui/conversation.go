@@ -138,10 +138,12 @@ func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.Me
 		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
 			return nil, "", err
 		}
-		if branch, err = ui.app.Conversations.Displayed(ctx, id, branch, behind); err != nil {
+		displayed, err := ui.app.Conversations.Displayed(ctx, id, branch, behind)
+		if err != nil {
 			return nil, "", err
 		}
-		shown, err = v.messages(ctx, branch, active)
+		v.changed(branch, displayed)
+		shown, err = v.messages(ctx, displayed, active)
 		return shown, older, err
 	}
 }

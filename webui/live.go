@@ -364,9 +364,13 @@ func payload[P artel.Payload](e artel.Event) (P, error) {
 
 // displayed is the newest message as people are to see it.
 func (s *stream) displayed(ctx context.Context, m artel.Message) (Message, error) {
-	shown, err := s.app.Conversations.Displayed(ctx, s.conversation, []artel.Message{m}, 0)
+	stored := []artel.Message{m}
+	shown, err := s.app.Conversations.Displayed(ctx, s.conversation, stored, 0)
 	if err != nil {
 		return Message{}, err
 	}
-	return s.message(shown[0]), nil
+	v := s.view
+	v.originals = nil
+	v.changed(stored, shown)
+	return v.message(shown[0]), nil
 }

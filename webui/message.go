@@ -34,6 +34,7 @@ type Message struct {
 	Partial   bool       // it broke off
 	Summary   bool       // it stands for what is above it, and Body has it
 	Notice    *Notice    // that follows it; nil: none
+	Original  string     // what it says where rules have changed what is shown; "": it is shown as it is
 	Context   string     // where it is shown what the model saw; "": no model has to do with it
 }
 
@@ -89,6 +90,30 @@ type view struct {
 	conversation artel.ConversationID
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
+	originals    map[artel.MessageID]string
+}
+
+// changed notes the texts that rules have changed for people to see.
+func (v *view) changed(stored, shown []artel.Message) {
+	for i, m := range stored {
+		if text := saidIn(m); text != saidIn(shown[i]) {
+			if v.originals == nil {
+				v.originals = map[artel.MessageID]string{}
+			}
+			v.originals[m.ID] = text
+		}
+	}
+}
+
+// saidIn joins the texts of a message as they are shown.
+func saidIn(m artel.Message) string {
+	var texts []string
+	for _, p := range m.Parts {
+		if t, ok := p.(artel.Text); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }
 
 // wayOf is how the n-th media part of a message was sent, or the place where
@@ -151,15 +176,13 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 const longText = 3000
 
 func (v view) message(m artel.Message) Message {
-	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt}
+	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID]}
 	if m.Run != "" {
 		out.Context = inspectURL(m.Run, m.ID)
 	}
-	var texts, thoughts []string
+	var thoughts []string
 	for _, p := range m.Parts {
 		switch p := p.(type) {
-		case artel.Text:
-			texts = append(texts, p.Text)
 		case artel.Reasoning:
 			thoughts = append(thoughts, p.Text)
 		case artel.Media:
@@ -171,7 +194,7 @@ func (v view) message(m artel.Message) Message {
 		}
 	}
 	out.Reasoning = strings.TrimSpace(strings.Join(thoughts, "\n\n"))
-	text := strings.Join(texts, "\n\n")
+	text := saidIn(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
 		return out

@@ -25,7 +25,7 @@ func TestForeignRequests(t *testing.T) {
 	id := s.send(t, "hello", nil)
 	c := "/c/" + string(id)
 	before := len(s.all(t))
-	for _, path := range []string{"/c", "/try", "/fit", c, c + "/title", c + "/delete", c + "/restore", "/r/run_00000000000000000000000000/cancel", "/settings"} {
+	for _, path := range []string{"/c", "/try", "/fit", c, c + "/title", c + "/delete", c + "/restore", "/r/run_00000000000000000000000000/cancel", "/settings", "/pipeline", "/me", "/me/settings"} {
 		for name, header := range map[string][]string{
 			"another site":    {"Origin", "https://evil.example"},
 			"no site":         {"Origin", "null"},

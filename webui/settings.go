@@ -88,11 +88,15 @@ func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, brokenForm(r, err))
 		return
 	}
+	keepPrefs(w, prefsFrom(r.PostForm))
+	lead(w, r, "/settings")
+}
+
+func keepPrefs(w http.ResponseWriter, p Prefs) {
 	http.SetCookie(w, &http.Cookie{
-		Name: prefsCookie, Value: prefsFrom(r.PostForm).values().Encode(), Path: "/", MaxAge: 365 * 24 * 3600,
+		Name: prefsCookie, Value: p.values().Encode(), Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
-	lead(w, r, "/settings")
 }
 
 // A Door is a way to connect a model: the lines that do it, ready to be copied.

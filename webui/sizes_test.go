@@ -59,7 +59,7 @@ func TestSizes(t *testing.T) {
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1440, 900)
 	prefer(b, "light", true)
-	for _, url := range []string{s.URL, c, c + "/a", c + "/a/report", s.URL + "/settings"} {
+	for _, url := range []string{s.URL, c, c + "/a", c + "/a/report", s.URL + "/settings", s.URL + "/pipeline"} {
 		b.do(chromedp.Navigate(url), see("body"))
 		b.until(`document.readyState === "complete"`)
 		b.script(`document.querySelectorAll("#messages details").forEach(d => d.open = true)`)

@@ -17,7 +17,7 @@ import (
 
 // Markdown writes the text as it is, but for the destinations of links and
 // pictures that are refs which d.Link knows a place for. Code is left alone,
-// and so is a text that is not Markdown.
+// and so are bare addresses and a text that is not Markdown.
 func Markdown(w io.Writer, d Document) error {
 	text := d.Text
 	if d.isMarkdown() && d.Link != nil {
@@ -47,12 +47,12 @@ func relink(d Document) string {
 		to         string
 	}
 	var changes []change
-	code := codeOf(doc)
+	literal := literalOf(doc, src)
 	for kind, pattern := range destinations {
 		for _, m := range pattern.FindAllStringSubmatchIndex(d.Text, -1) {
 			start, end := m[2], m[3]
 			ref, isRef := parseRef(string(util.UnescapePunctuations(src[start:end])))
-			if !isRef || code.has(start) || !endsHere(d.Text[end:]) {
+			if !isRef || literal.has(start) || !endsHere(d.Text[end:]) {
 				continue
 			}
 			to, ok := cleanURL(d.Link(ref), true)
@@ -105,8 +105,9 @@ func (s spans) has(at int) bool {
 	return found || i > 0 && at < s[i-1][1]
 }
 
-// codeOf returns where the code of a text is.
-func codeOf(doc ast.Node) spans {
+// literalOf returns where a text stands for itself: in code, and in addresses
+// without anything around them, which may look as if a link were in them.
+func literalOf(doc ast.Node, src []byte) spans {
 	var s spans
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -123,6 +124,12 @@ func codeOf(doc ast.Node) spans {
 				if t, ok := c.(*ast.Text); ok {
 					s = append(s, [2]int{t.Segment.Start, t.Segment.Stop})
 				}
+			}
+		case *ast.AutoLink:
+			// The label is a part of src; what is left behind each says where.
+			label := n.Label(src)
+			if start := cap(src) - cap(label); start >= 0 && (start == 0 || src[start-1] != '<') {
+				s = append(s, [2]int{start, start + len(label)})
 			}
 		}
 		return ast.WalkContinue, nil

@@ -39,6 +39,8 @@ func TestMarkdown(t *testing.T) {
 		"[a](artifact:gone) [b](blob:sha256-x)":                 "[a](artifact:gone) [b](blob:sha256-x)",
 		"`[a](artifact:plan)` artifact:plan":                    "`[a](artifact:plan)` artifact:plan",
 		"```\n[a](artifact:plan)\n```\n\n    <artifact:plan>\n": "```\n[a](artifact:plan)\n```\n\n    <artifact:plan>\n",
+		"- [x](https://a.example/?q=\")[y](artifact:plan)":      "- [x](https://a.example/?q=\")[y](artifact:plan)", // one bare address
+		"http://a.example/ü [y](artifact:plan)":                 "http://a.example/ü [y](./plan.md)",
 		"*Text* as  it is.\r\n\r\n<b>\t":                        "*Text* as  it is.\r\n\r\n<b>\t",
 	} {
 		if got := markdown(t, export.Document{Text: text, Link: neighbor}); got != want {

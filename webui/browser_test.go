@@ -232,7 +232,7 @@ func TestWithoutScript(t *testing.T) {
 	b.says("#heading", "Renamed")
 
 	b.do(click(`.sidebar a[href="/settings"]`), see(".settings"), click(`input[name="language"][value="zh"]`), click(".settings form button"))
-	b.until(`document.documentElement.lang === "zh"`)
+	b.until(`document.documentElement.lang === "zh" && document.readyState === "complete"`)
 	b.says("main", "设置")
 	if n := len(s.all(t)); n != 2 {
 		t.Errorf("there are %d conversations at the end", n)

@@ -80,7 +80,7 @@ func contextError(err error) *ContextError {
 // made is what is kept of a context beside its facts.
 type made struct {
 	pipeline.Record
-	Recipe pipeline.Recipe `json:"recipe"`
+	Recipe pipeline.Recipe
 }
 
 // A call is the context of a model call while its run is at work.
@@ -94,8 +94,8 @@ type call struct {
 
 // linesOf returns those of one of its messages; nil where they are gone.
 func (c *call) linesOf(tx store.Tx, x pipeline.Ingredient) ([]byte, error) {
-	for i, m := range c.sent {
-		if c.made.Recipe.Messages[i].ID == x.ID && x.Stored { // else they are among the segments
+	for i := range c.sent {
+		if m := &c.sent[i]; x.Stored && c.made.Recipe.Messages[i].ID == x.ID { // else they are among the segments
 			return pipeline.Lines(model.Message{Role: m.Role, Parts: m.Parts})
 		}
 	}

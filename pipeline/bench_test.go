@@ -55,7 +55,8 @@ func cpu() time.Duration {
 }
 
 // A build with ten rules and a budget of 32,000 tokens: the first one of a
-// process that has its vocabulary ("cold"), and one after one more message.
+// process that has its vocabulary ("cold"), and one after one more message, of
+// which all fit in the end ("all fit").
 func BenchmarkBuild(b *testing.B) {
 	english := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 12)
 	chinese := strings.Repeat("敏捷的棕色狐狸跳过了那只懒狗。", 30)
@@ -99,5 +100,37 @@ func BenchmarkBuild(b *testing.B) {
 				return warm, more
 			})
 		}
+	}
+}
+
+// A build within a run: all messages fit, those of the build before are the
+// same, and there are two more.
+func BenchmarkTurn(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := service(200_000 + 400*n)
+			s.Capabilities.Tokenizer = model.Fact[string]{Value: token.O200k, Source: model.FromOperator}
+			in := input(s, talk(n, strings.Repeat("The quick brown fox jumps over the lazy dog. ", 12))...)
+			in.Agent.Prompt, in.Now = "You lead.", now
+			r := builtIn(b)
+			var took time.Duration
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				in.History = in.History[:n:n]
+				for k := range 2 {
+					m := in.History[k]
+					m.ID, m.Parent = artel.MessageID(fmt.Sprintf("x%d", k)), in.History[len(in.History)-1].ID
+					m.Parts = artel.Parts{artel.Text{Text: fmt.Sprint(i, k, " said in this turn")}}
+					in.History = append(in.History, m)
+				}
+				before := cpu()
+				b.StartTimer()
+				if _, err := r.Build(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+				took += cpu() - before
+			}
+			b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "cpu-ms/op")
+		})
 	}
 }

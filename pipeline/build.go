@@ -89,7 +89,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 		}
 	}
 	rec.Tokens = d.tokens()
-	rec.Decisions = d.decided(rec.Tokens.Dropped)
+	rec.Decisions = d.decided()
 	if err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, err
 	}
@@ -101,7 +101,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	if in.Bare {
 		return out, false, nil
 	}
-	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req, &r.tools); err != nil {
+	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req, &r.oven); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}
 	if out.Segments, err = d.retrace(rec.Processors, out.Segments); err != nil {
@@ -224,10 +224,8 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = d.process(ctx, p.Processor)
 	}
-	if err == nil && p.ID == SessionLoader {
-		d.look()
-	}
-	if err == nil {
+	same := err == nil && untouched(before, d.Messages)
+	if err == nil && !same {
 		err = declared(p.Processor, before, d.Messages)
 	}
 	if err == nil && !p.Core {
@@ -239,7 +237,9 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 		d.Log(Error, "the processor failed and was passed over", map[string]any{"error": err.Error()})
 		err = nil
 	}
-	step.Added, step.Removed, step.Changed = diff(before, d.Messages)
+	if !same {
+		step.Added, step.Removed, step.Changed = diff(before, d.Messages)
+	}
 	if err == nil && len(step.Added)+len(step.Changed) > 0 {
 		err = unique(d.Messages)
 	}
@@ -272,6 +272,20 @@ func (d *Draft) process(ctx context.Context, p Processor) (err error) {
 		return cause
 	}
 	return err
+}
+
+// untouched reports whether a processor has left all messages as they were.
+func untouched(before, after []Message) bool {
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		b, a := &before[i], &after[i]
+		if b.ID != a.ID || b.Stability != a.Stability || !same(b, a) {
+			return false
+		}
+	}
+	return true
 }
 
 // unique refuses two stored messages of one id. What comes from elsewhere keeps
@@ -335,12 +349,12 @@ func (d *Draft) tokens() Tokens {
 	t := Tokens{Total: d.meter.tools(d.Tools)}
 	for i := range d.Messages {
 		t.Total += d.meter.count(&d.Messages[i])
-		t.History += d.historyTokens(d.Messages[i])
+		t.History += d.historyTokens(&d.Messages[i])
 	}
 	if cut, ok := Value[limited](d); ok {
 		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut
 		if len(d.horizon.beyond) > 0 {
-			t.Dropped = slices.Concat(d.horizon.beyond, cut.dropped)
+			t.Dropped = append(d.horizon.beyond, cut.dropped...) // nobody else has it
 		}
 		t.Total = max(t.Total, cut.needs)
 	}
@@ -349,13 +363,11 @@ func (d *Draft) tokens() Tokens {
 }
 
 // decided returns the decisions, in the order of the parts, and marks those of
-// messages that are not sent.
-func (d *Draft) decided(dropped []string) []Decision {
-	if len(d.decisions) == 0 {
-		return nil // and nothing is looked up, as of what a long history has dropped
-	}
-	gone := make(map[artel.MessageID]bool, len(dropped))
-	for _, id := range dropped {
+// messages that are not sent. Of what is beyond the horizon there are none.
+func (d *Draft) decided() []Decision {
+	cut, _ := Value[limited](d)
+	gone := make(map[artel.MessageID]bool, len(cut.dropped))
+	for _, id := range cut.dropped {
 		gone[artel.MessageID(id)] = true
 	}
 	for i, x := range d.decisions {

@@ -206,7 +206,7 @@ func (d *Draft) filler(f formatting, r artel.Role, by string, i int) Message {
 // merge joins neighbors of one role. It returns ms itself where there are none.
 func (d *Draft) merge(ms []Message, separator string) []Message {
 	first := 1
-	for first < len(ms) && !mergeable(ms[first-1], ms[first]) {
+	for first < len(ms) && !mergeable(&ms[first-1], &ms[first]) {
 		first++
 	}
 	if first >= len(ms) {
@@ -215,7 +215,7 @@ func (d *Draft) merge(ms []Message, separator string) []Message {
 	out := append(make([]Message, 0, len(ms)), ms[:first-1]...)
 	for i := first - 1; i < len(ms); {
 		end := i + 1
-		for end < len(ms) && mergeable(ms[i], ms[end]) {
+		for end < len(ms) && mergeable(&ms[i], &ms[end]) {
 			end++
 		}
 		if end == i+1 {
@@ -228,7 +228,7 @@ func (d *Draft) merge(ms []Message, separator string) []Message {
 	return out
 }
 
-func mergeable(a, b Message) bool {
+func mergeable(a, b *Message) bool {
 	return a.Role == b.Role && a.Role != artel.RoleTool && !opaque(a.Parts) && !opaque(b.Parts)
 }
 
@@ -238,12 +238,14 @@ func mergeable(a, b Message) bool {
 func (d *Draft) joined(ms []Message, separator string) Message {
 	out := ms[0]
 	out.Origin, out.Parts, out.MergedFrom, out.history = OriginMerged, nil, nil, 0
-	for _, m := range ms {
+	seam := seam{separator: separator}
+	for i := range ms {
+		m := &ms[i]
 		if out.Agent != m.Agent {
 			out.Agent = ""
 		}
 		out.Stability = out.Stability.Least(m.Stability)
-		out.Parts = joinParts(out.Parts, m.Parts, separator)
+		seam.add(m.Parts)
 		out.history += d.historyTokens(m)
 		if len(m.MergedFrom) > 0 {
 			out.MergedFrom = append(out.MergedFrom, m.MergedFrom...)
@@ -251,21 +253,47 @@ func (d *Draft) joined(ms []Message, separator string) Message {
 			out.MergedFrom = append(out.MergedFrom, m.ID)
 		}
 	}
+	out.Parts = seam.close()
 	return out
 }
 
-// joinParts appends b to a. What has no text adds no separator.
-func joinParts(a, b artel.Parts, separator string) artel.Parts {
-	b = without(b, func(p artel.Part) bool { t, ok := p.(artel.Text); return ok && t.Text == "" })
-	if len(a) > 0 && len(b) > 0 {
-		last, ok1 := a[len(a)-1].(artel.Text)
-		first, ok2 := b[0].(artel.Text)
-		if ok1 && ok2 {
-			a[len(a)-1] = artel.Text{Text: last.Text + separator + first.Text}
-			b = b[1:]
+// A seam joins parts. Texts that meet wait until all of them are there, so that
+// joining many takes time in proportion.
+type seam struct {
+	separator string
+	parts     artel.Parts
+	open      []string // texts that become the next part
+}
+
+// add takes the parts of a message. What has no text adds no separator.
+func (s *seam) add(ps artel.Parts) {
+	first := true
+	for _, p := range ps {
+		t, ok := p.(artel.Text)
+		if ok && t.Text == "" {
+			continue
+		}
+		if !ok || !first {
+			s.flush()
+		}
+		if first = false; ok {
+			s.open = append(s.open, t.Text)
+		} else {
+			s.parts = append(s.parts, p)
 		}
 	}
-	return append(a, b...)
+}
+
+func (s *seam) flush() {
+	if len(s.open) > 0 {
+		s.parts = append(s.parts, artel.Text{Text: strings.Join(s.open, s.separator)})
+		s.open = s.open[:0]
+	}
+}
+
+func (s *seam) close() artel.Parts {
+	s.flush()
+	return s.parts
 }
 
 // opaque reports whether the parts carry state that only means something to
@@ -283,10 +311,10 @@ func opaque(ps artel.Parts) bool {
 }
 
 // historyTokens are those of a message that come from the history.
-func (d *Draft) historyTokens(m Message) int {
+func (d *Draft) historyTokens(m *Message) int {
 	switch m.Origin {
 	case OriginHistory:
-		return d.meter.message(m)
+		return d.meter.count(m)
 	case OriginMerged:
 		return m.history
 	}

@@ -31,34 +31,118 @@ type horizon struct {
 	beyond []string // ids of history messages that it has not looked at, oldest first
 }
 
-// look shortens the history that was loaded, where that makes no difference to
-// what is sent.
-func (d *Draft) look() {
+// lookBack loads the end of the history, from what surely fills the window on,
+// where that makes no difference to what is sent. False: all has to be loaded.
+func (d *Draft) lookBack(path []artel.Message, places []int) (bool, error) {
 	if d.horizon.whole || !d.narrow() {
-		return
+		return false, nil
 	}
 	limits := d.windowLimits()
 	window := smaller(limits.MaxTokens, d.Service.Capabilities.ContextWindow.Value)
-	if window <= 0 {
-		return
+	if window <= 0 || len(places) < leastBeyond {
+		return false, nil
 	}
-	first := min(d.filled(window*fullTokens), protected(d.Messages))
-	for first > 0 && d.Messages[first].Role == artel.RoleTool { // an exchange goes as one
-		first--
-	}
-	if first < leastBeyond || len(d.Messages)-first <= d.deepest() || !spoken(d.Messages[first:]) {
-		return
-	}
-	kept := make([]Message, 0, len(d.Messages)-first+1)
-	for i := range d.Messages {
-		if i >= first || d.Messages[i].Origin != OriginHistory {
-			kept = append(kept, d.Messages[i])
-		} else {
-			d.horizon.beyond = append(d.horizon.beyond, d.Messages[i].ID)
+	summary := 0
+	if path[places[0]].Summary { // it stays
+		if summary = 1; !plain(&path[places[0]]) {
+			return false, nil
 		}
 	}
-	d.Messages = kept
-	d.Log(Info, "the oldest messages are far beyond the window and were not looked at", map[string]any{"count": len(d.horizon.beyond)})
+	deepest := d.deepest(len(path))
+	for n := d.filling(path, places, window*fullTokens); n-summary >= leastBeyond; n -= len(places) - n {
+		for n > summary && !plain(&path[places[n]]) { // an exchange goes as one
+			n--
+		}
+		if n-summary < leastBeyond {
+			break
+		}
+		logs := len(d.logs)
+		beyond, err := d.beyond(path, places[summary:n])
+		if err != nil {
+			return false, err
+		}
+		near, err := d.loaded(path, places[n:])
+		if err != nil {
+			return false, err
+		}
+		first := min(filled(near, window*fullTokens), protected(near))
+		for first > 0 && near[first].Role == artel.RoleTool {
+			first--
+		}
+		if first > 0 && len(near)-first > deepest && spoken(near[first:]) {
+			if summary > 0 {
+				if d.Messages, err = d.loaded(path, places[:1]); err != nil {
+					return false, err
+				}
+			}
+			for i := range near[:first] {
+				beyond = append(beyond, near[i].ID)
+			}
+			d.horizon.beyond, d.Messages = beyond, append(d.Messages, near[first:]...)
+			d.Log(Info, "the oldest messages are far beyond the window and were not looked at", map[string]any{"count": len(beyond)})
+			return true, nil
+		}
+		d.logs = d.logs[:logs] // twice as far back, or all of it
+	}
+	return false, nil
+}
+
+// filling returns from which of the places on there is more text than that: a
+// message more than fills the window, so that the horizon can be where it is filled.
+func (d *Draft) filling(path []artel.Message, places []int, bytes int) int {
+	for k := len(places) - 1; k > 0; k-- {
+		for _, p := range path[places[k]].Parts {
+			if r, ok := p.(artel.Reasoning); !ok || r.Service == d.Service.ID {
+				bytes -= textBytes(p)
+			}
+		}
+		if bytes <= 0 {
+			return k - 1
+		}
+	}
+	return 0
+}
+
+// plain reports whether a stored message is sent as it is whatever stands
+// beside it.
+func plain(m *artel.Message) bool {
+	if m.Role != artel.RoleUser && m.Role != artel.RoleAssistant && m.Role != artel.RoleSystem {
+		return false
+	}
+	for _, p := range m.Parts {
+		switch p.(type) {
+		case artel.Text, artel.Media:
+		default:
+			return false
+		}
+	}
+	return !blank(m.Parts)
+}
+
+// beyond returns the ids of what would be loaded of these places, of which only
+// what is not plain is looked at closely.
+func (d *Draft) beyond(path []artel.Message, places []int) ([]string, error) {
+	ids := make([]string, 0, len(places))
+	for i := 0; i < len(places); {
+		if m := &path[places[i]]; plain(m) {
+			ids = append(ids, string(m.ID))
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(places) && !plain(&path[places[end]]) {
+			end++
+		}
+		ms, err := d.loaded(path, places[i:end])
+		if err != nil {
+			return nil, err
+		}
+		for k := range ms {
+			ids = append(ids, ms[k].ID)
+		}
+		i = end
+	}
+	return ids, nil
 }
 
 // narrow reports whether all processors up to the limiter, which has to run,
@@ -86,10 +170,10 @@ func (d *Draft) windowLimits() Limits {
 }
 
 // filled returns the index of the message from which on there are so many bytes
-// of text.
-func (d *Draft) filled(bytes int) int {
-	for i := len(d.Messages) - 1; i >= 0; i-- {
-		for _, p := range d.Messages[i].Parts {
+// of text; 0 where there are not.
+func filled(ms []Message, bytes int) int {
+	for i := len(ms) - 1; i >= 0; i-- {
+		for _, p := range ms[i].Parts {
 			bytes -= textBytes(p)
 		}
 		if bytes <= 0 {
@@ -113,18 +197,19 @@ func textBytes(p artel.Part) int {
 	return 0
 }
 
-// deepest is how far from the newest message a preset wants to stand at most.
-func (d *Draft) deepest() int {
+// deepest is how far from the newest message a preset wants to stand at most,
+// in a history of so many messages.
+func (d *Draft) deepest(all int) int {
 	most := 0
 	for _, p := range d.Agent.Presets {
 		if strings.ContainsAny(p.Place.Depth, "~:") {
-			return len(d.Messages) // as often as the history is long
+			return all // as often as the history is long
 		}
 		for s := range strings.SplitSeq(p.Place.Depth, ",") {
 			if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil {
 				most = max(most, n)
 			} else if strings.TrimSpace(s) != "" {
-				return len(d.Messages)
+				return all
 			}
 		}
 	}

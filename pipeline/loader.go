@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 )
@@ -29,11 +30,21 @@ func load(_ context.Context, d *Draft) error {
 		return err
 	}
 	d.At = d.branchAt(path)
-	d.Messages = make([]Message, 0, len(path)+2)
-	for _, i := range standing(path, d.Agent.Name) {
+	places := standing(path, d.Agent.Name)
+	if done, err := d.lookBack(path, places); done || err != nil {
+		return err
+	}
+	d.Messages, err = d.loaded(path, places)
+	return err
+}
+
+// loaded makes messages of these places on the branch.
+func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
+	out := make([]Message, 0, len(places)+2)
+	for _, i := range places {
 		m := &path[i] // histories are long, and messages large
 		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) {
-			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the message %q has the role %q: want system, user, assistant or tool",
+			return nil, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the message %q has the role %q: want system, user, assistant or tool",
 				artel.Shorten(string(m.ID), 60), artel.Shorten(string(m.Role), 60))
 		}
 		parts := d.forModel(m.Parts)
@@ -44,12 +55,11 @@ func load(_ context.Context, d *Draft) error {
 		if m.Summary {
 			origin = OriginSummary // it comes first, and stands for what came before
 		}
-		d.Messages = append(d.Messages, Message{
+		out = append(out, Message{
 			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,
 		})
 	}
-	pair(d)
-	return nil
+	return d.paired(out), nil
 }
 
 // forModel returns the parts without what is not for this service: what
@@ -150,7 +160,11 @@ func noHead(id artel.MessageID) error {
 // blank reports whether there is nothing in ps but white space.
 func blank(ps artel.Parts) bool {
 	for _, p := range ps {
-		if t, ok := p.(artel.Text); !ok || strings.TrimSpace(t.Text) != "" {
+		t, ok := p.(artel.Text)
+		if !ok || t.Text != "" && t.Text[0] > ' ' && t.Text[0] < utf8.RuneSelf { // as nearly all, whose end need not be looked at
+			return false
+		}
+		if strings.TrimSpace(t.Text) != "" {
 			return false
 		}
 	}
@@ -190,13 +204,14 @@ func resultsOf(ps artel.Parts) []artel.CallID {
 	return ids
 }
 
-// pair takes out halves of tool exchanges, which every model API refuses: a
-// muted message, a filter or the begin of the history may have left them.
-func pair(d *Draft) {
-	out := d.Messages[:0]
-	for i := 0; i < len(d.Messages); {
-		end := exchange(d.Messages, i)
-		unit := d.Messages[i:end]
+// paired takes out halves of tool exchanges, which every model API refuses: a
+// muted message, a filter or the begin of the history may have left them. It
+// writes into ms.
+func (d *Draft) paired(ms []Message) []Message {
+	out := ms[:0]
+	for i := 0; i < len(ms); {
+		end := exchange(ms, i)
+		unit := ms[i:end]
 		var results []artel.CallID
 		for _, m := range unit[1:] {
 			results = append(results, resultsOf(m.Parts)...)
@@ -226,8 +241,8 @@ func pair(d *Draft) {
 		}
 		i = end
 	}
-	clear(d.Messages[len(out):])
-	d.Messages = out
+	clear(ms[len(out):])
+	return out
 }
 
 func onlyReasoning(ps artel.Parts) bool {

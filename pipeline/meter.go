@@ -54,8 +54,6 @@ func (m *meter) all(ms []Message) int {
 	return n
 }
 
-func (m *meter) message(x Message) int { return m.count(&x) }
-
 // count leaves the tally in x, so that its copies have it.
 func (m *meter) count(x *Message) int {
 	var first *artel.Part

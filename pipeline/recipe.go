@@ -13,7 +13,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
@@ -80,41 +79,46 @@ func (h Head) line() []byte {
 
 // cook writes the canonical form of req, and says what it is made of. The
 // messages of d are those of req.
-func (d *Draft) cook(req *model.Request, belt *toolbelt) (r Recipe, segments []Segment, hash string, err error) {
-	h := sha256.New()
+func (d *Draft) cook(req *model.Request, o *oven) (r Recipe, segments []Segment, hash string, err error) {
 	r.Head = headOf(req)
-	_, _ = h.Write(r.Head.line())
+	var tools Segment
 	if len(req.Tools) > 0 {
-		tools, err := belt.lines(req.Tools)
-		if err != nil {
+		if tools, err = o.belt.lines(req.Tools); err != nil {
 			return r, nil, "", err
 		}
-		_, _ = h.Write(tools.Body)
 		r.Tools, r.ToolBytes = tools.Digest, len(tools.Body)
 		segments = append(segments, tools)
 	}
 	r.Messages = make([]Ingredient, len(d.Messages))
-	stored := newFinder(d.History)
-	var b bytes.Buffer
-	for i, m := range d.Messages {
-		b.Reset()
-		if err := encodeMessage(&b, model.Message{Role: m.Role, Parts: m.Parts}); err != nil {
+	stored := newFinder(d.History, len(d.Messages))
+	b, err := o.begin(r.Head, tools, d.Messages)
+	if err != nil {
+		return r, nil, "", err
+	}
+	for i := range d.Messages {
+		m, x := &d.Messages[i], &r.Messages[i]
+		x.ID, x.Role, x.Origin, x.MergedFrom, x.Stability = m.ID, m.Role, m.Origin, m.MergedFrom, m.Stability
+		x.Tokens = d.meter.count(m)
+		if x.Bytes, err = b.add(m); err != nil {
 			return r, nil, "", err
 		}
-		_, _ = h.Write(b.Bytes())
-		x := Ingredient{
-			ID: m.ID, Role: m.Role, Origin: m.Origin, MergedFrom: m.MergedFrom, Stability: m.Stability,
-			Bytes: b.Len(), Tokens: d.meter.message(m),
+		if x.Stored = d.asStored(stored.find(m), m); !x.Stored {
+			s, err := b.segment(m)
+			if err != nil {
+				return r, nil, "", err
+			}
+			x.Digest = s.Digest
+			segments = append(segments, s)
 		}
-		if was, ok := stored.find(m); ok && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts) {
-			x.Stored = true
-		} else {
-			x.Digest = digestOf(b.Bytes())
-			segments = append(segments, Segment{x.Digest, bytes.Clone(b.Bytes())})
-		}
-		r.Messages[i] = x
 	}
-	return r, segments, hex.EncodeToString(h.Sum(nil)), nil
+	o.keep(b)
+	return r, segments, hex.EncodeToString(b.hash.Sum(nil)), nil
+}
+
+// asStored reports whether m is what the service gets of a stored message; of
+// nil it is not.
+func (d *Draft) asStored(was *artel.Message, m *Message) bool {
+	return was != nil && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts)
 }
 
 func headOf(r *model.Request) Head {
@@ -132,22 +136,30 @@ type finder struct {
 	next    int
 }
 
-func newFinder(history []artel.Message) *finder { return &finder{history: history} }
+// newFinder begins where a draft of n messages does that is the history's end.
+func newFinder(history []artel.Message, n int) *finder {
+	return &finder{history: history, next: max(0, len(history)-n)}
+}
 
-func (f *finder) find(m Message) (artel.Message, bool) {
+// find returns the stored message that m is; nil where it is none.
+func (f *finder) find(m *Message) *artel.Message {
 	if m.Origin != OriginHistory && m.Origin != OriginSummary {
-		return artel.Message{}, false
+		return nil
 	}
-	same := func(o artel.Message) bool { return string(o.ID) == m.ID }
-	i := slices.IndexFunc(f.history[f.next:], same)
-	if i < 0 {
-		f.next, i = 0, slices.IndexFunc(f.history, same)
+	in := func(from, to int) *artel.Message {
+		for i := from; i < to; i++ {
+			if string(f.history[i].ID) == m.ID {
+				f.next = i + 1
+				return &f.history[i]
+			}
+		}
+		return nil
 	}
-	if i < 0 {
-		return artel.Message{}, false
+	from := f.next
+	if was := in(from, len(f.history)); was != nil {
+		return was
 	}
-	f.next += i + 1
-	return f.history[f.next-1], true
+	return in(0, from)
 }
 
 func newEncoder(w io.Writer) *json.Encoder {
@@ -165,38 +177,6 @@ func toolLines(tools []model.ToolSpec) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// A toolbelt remembers the segments of tools that were sent last, which are
-// nearly always those of the next request.
-type toolbelt struct {
-	mu   sync.Mutex
-	last [4]struct {
-		tools   []model.ToolSpec
-		segment Segment
-	}
-	next int
-}
-
-func (t *toolbelt) lines(tools []model.ToolSpec) (Segment, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, k := range t.last {
-		if slices.EqualFunc(k.tools, tools, sameTool) {
-			return k.segment, nil
-		}
-	}
-	lines, err := toolLines(tools)
-	k := &t.last[t.next]
-	if k.tools, k.segment = slices.Clone(tools), (Segment{digestOf(lines), lines}); err != nil {
-		k.tools = nil
-	}
-	t.next = (t.next + 1) % len(t.last)
-	return k.segment, err
-}
-
-func sameTool(a, b model.ToolSpec) bool {
-	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
 }
 
 // The first line of a message. A part knows the digest of its media alone, and

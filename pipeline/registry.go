@@ -95,7 +95,7 @@ func BuiltIn() []Processor {
 // concurrent use; a build that has begun keeps the list that it began with.
 type Registry struct {
 	counter *token.Counter
-	tools   toolbelt
+	oven    oven
 
 	mu   sync.Mutex
 	list []Processor // by priority; replaced, never written into

@@ -53,17 +53,18 @@ func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
 			sent[id] = true
 		}
 	}
-	stored := newFinder(d.History)
+	stored := newFinder(d.History, len(d.Messages))
 	known := make(map[artel.Digest]bool, len(segments))
 	for _, s := range segments {
 		known[s.Digest] = true
 	}
-	for _, t := range d.trail {
-		m := t.before
+	for i := range d.trail {
+		t := &d.trail[i]
+		m := &t.before
 		if !sent[m.ID] {
 			continue
 		}
-		if was, ok := stored.find(m); ok && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts) {
+		if d.asStored(stored.find(m), m) {
 			continue
 		}
 		var b bytes.Buffer

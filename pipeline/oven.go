@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding"
+	"hash"
+	"slices"
+	"sync"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// The next request of a conversation is nearly all the one before, from its
+// beginning on. An oven remembers the last ones, so that what they share is
+// neither written nor hashed again.
+
+const (
+	batches   = 8  // requests that are remembered
+	markEvery = 16 // messages between two marks
+)
+
+// An oven is safe for concurrent use.
+type oven struct {
+	belt toolbelt
+
+	mu   sync.Mutex
+	last []*batch // newest last
+}
+
+// A batch is a request that was cooked. It is not written into once it is
+// remembered, and its texts are shared with the history.
+type batch struct {
+	head   Head
+	tools  Segment
+	loaves []loaf
+	marks  [][]byte // the hash's state behind each markEvery messages
+}
+
+// A loaf is one message of it.
+type loaf struct {
+	role    artel.Role
+	parts   artel.Parts
+	bytes   int
+	segment Segment // without a body where none was needed
+}
+
+// baker writes one request.
+type baker struct {
+	next   batch
+	known  *batch // that begins alike; nil: none
+	shared int    // messages that it has in common
+	hash   hash.Hash
+	buf    bytes.Buffer
+	filled bool // buf has the lines of the message in hand
+}
+
+// begin returns what writes the request of these messages.
+func (o *oven) begin(head Head, tools Segment, ms []Message) (*baker, error) {
+	b := &baker{next: batch{head: head, tools: tools, loaves: make([]loaf, 0, len(ms))}, hash: sha256.New()}
+	b.known, b.shared = o.closest(&b.next, ms)
+	if n := b.shared / markEvery; n > 0 {
+		b.next.marks = slices.Clone(b.known.marks[:n])
+		return b, b.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(b.next.marks[n-1])
+	}
+	_, _ = b.hash.Write(head.line())
+	_, _ = b.hash.Write(tools.Body)
+	return b, nil
+}
+
+// closest returns the batch that has the most messages in common with the
+// request from its beginning on, and how many these are.
+func (o *oven) closest(next *batch, ms []Message) (best *batch, shared int) {
+	o.mu.Lock()
+	last := slices.Clone(o.last)
+	o.mu.Unlock()
+	for _, b := range slices.Backward(last) {
+		if b.head != next.head || b.tools.Digest != next.tools.Digest {
+			continue
+		}
+		n := 0
+		for n < len(ms) && n < len(b.loaves) && b.loaves[n].is(&ms[n]) {
+			n++
+		}
+		if n > shared {
+			best, shared = b, n
+		}
+		if 2*n > len(ms) {
+			break // another that is still closer would save little
+		}
+	}
+	return best, shared
+}
+
+func (l *loaf) is(m *Message) bool { return l.role == m.Role && equalParts(l.parts, m.Parts) }
+
+// add takes the next message, which is the i-th, and returns how many bytes its lines have.
+func (b *baker) add(m *Message) (int, error) {
+	i := len(b.next.loaves)
+	x := loaf{role: m.Role, parts: m.Parts}
+	b.filled = false
+	if i < b.shared {
+		x = b.known.loaves[i]
+		x.parts = m.Parts
+	}
+	if i >= b.shared/markEvery*markEvery {
+		lines, err := b.lines(m)
+		if err != nil {
+			return 0, err
+		}
+		_, _ = b.hash.Write(lines)
+		x.bytes = len(lines)
+		if (i+1)%markEvery == 0 {
+			mark, err := b.hash.(encoding.BinaryMarshaler).MarshalBinary()
+			if err != nil {
+				return 0, err
+			}
+			b.next.marks = append(b.next.marks, mark)
+		}
+	}
+	b.next.loaves = append(b.next.loaves, x)
+	return x.bytes, nil
+}
+
+// segment returns the lines of the message that was added last.
+func (b *baker) segment(m *Message) (Segment, error) {
+	x := &b.next.loaves[len(b.next.loaves)-1]
+	if x.segment.Body == nil {
+		lines, err := b.lines(m)
+		if err != nil {
+			return Segment{}, err
+		}
+		x.segment = Segment{digestOf(lines), bytes.Clone(lines)}
+	}
+	return x.segment, nil
+}
+
+func (b *baker) lines(m *Message) ([]byte, error) {
+	if b.filled {
+		return b.buf.Bytes(), nil
+	}
+	b.buf.Reset()
+	b.filled = true
+	err := encodeMessage(&b.buf, model.Message{Role: m.Role, Parts: m.Parts})
+	return b.buf.Bytes(), err
+}
+
+// keep remembers what b has written, in the place of what it began with.
+func (o *oven) keep(b *baker) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b.known != nil && 2*b.shared > len(b.known.loaves) {
+		o.last = slices.DeleteFunc(o.last, func(x *batch) bool { return x == b.known })
+	} else if len(o.last) >= batches {
+		o.last = slices.Delete(o.last, 0, 1)
+	}
+	done := b.next // without what it was written with
+	o.last = append(o.last, &done)
+}
+
+// equalParts reports whether two lists are surely written alike. Texts that
+// are one in memory are compared without being read.
+func equalParts(a, b artel.Parts) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !equalPart(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalPart(a, b artel.Part) bool {
+	switch a := a.(type) {
+	case artel.Text:
+		b, ok := b.(artel.Text)
+		return ok && a == b
+	case artel.Media:
+		b, ok := b.(artel.Media)
+		return ok && a == b
+	case artel.ToolCall:
+		b, ok := b.(artel.ToolCall)
+		return ok && a.ID == b.ID && a.Name == b.Name && a.Service == b.Service &&
+			bytes.Equal(a.Arguments, b.Arguments) && bytes.Equal(a.Opaque, b.Opaque)
+	case artel.ToolResult:
+		b, ok := b.(artel.ToolResult)
+		return ok && a.CallID == b.CallID && a.IsError == b.IsError && a.Millis == b.Millis && a.Content == b.Content &&
+			a.Metadata == nil && b.Metadata == nil && equalParts(a.Parts, b.Parts)
+	case artel.Reasoning:
+		b, ok := b.(artel.Reasoning)
+		return ok && a.Service == b.Service && a.Text == b.Text && bytes.Equal(a.Opaque, b.Opaque)
+	}
+	return false
+}
+
+// A toolbelt remembers the segments of tools that were sent last, which are
+// nearly always those of the next request.
+type toolbelt struct {
+	mu   sync.Mutex
+	last [4]struct {
+		tools   []model.ToolSpec
+		segment Segment
+	}
+	next int
+}
+
+func (t *toolbelt) lines(tools []model.ToolSpec) (Segment, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.last {
+		if slices.EqualFunc(k.tools, tools, sameTool) {
+			return k.segment, nil
+		}
+	}
+	lines, err := toolLines(tools)
+	k := &t.last[t.next]
+	if k.tools, k.segment = slices.Clone(tools), (Segment{digestOf(lines), lines}); err != nil {
+		k.tools = nil
+	}
+	t.next = (t.next + 1) % len(t.last)
+	return k.segment, err
+}
+
+func sameTool(a, b model.ToolSpec) bool {
+	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+}

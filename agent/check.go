@@ -56,6 +56,11 @@ func (fs Flaws) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// Wrong makes a flaw of an error.
+func Wrong(field string, err error) Flaw {
+	return Flaw{field, phrase.AgentProblem, map[string]any{"Problem": err.Error()}}
+}
+
 func (fs *Flaws) add(field string, key phrase.Key, args map[string]any) {
 	*fs = append(*fs, Flaw{field, key, args})
 }

@@ -40,6 +40,8 @@ type Definition struct {
 	Compaction Compaction         `json:"compaction,omitzero" yaml:"compaction"`
 
 	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
+
+	File string `json:"-" yaml:"-"` // that it was loaded from, by its name in the folder; "": none
 }
 
 // SubagentTool is the name of the tool by which an agent gives work to another.
@@ -117,7 +119,11 @@ func Shipped() ([]Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Load(sub)
+	all, err := Load(sub)
+	for i := range all {
+		all[i].File = ""
+	}
+	return all, err
 }
 
 // Load reads every *.md file at the top of dir as a Definition, by name. The
@@ -137,6 +143,7 @@ func Load(dir fs.FS) ([]Definition, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.File = name
 		if slices.ContainsFunc(all, func(o Definition) bool { return o.Name == d.Name }) {
 			return nil, artel.Errorf(artel.Invalid, "agent.Load", name, "another file defines %q already", d.Name)
 		}
@@ -146,8 +153,22 @@ func Load(dir fs.FS) ([]Definition, error) {
 }
 
 // Parse reads one definition; file names it in errors and gives the name
-// where the front matter has none.
+// where the front matter has none. What is wrong with it, apart from the names
+// of others in it, is an error with [Flaws] in its chain.
 func Parse(file string, src []byte) (Definition, error) {
+	d, err := Read(file, src)
+	if err != nil {
+		return Definition{}, err
+	}
+	if flaws := d.Check(Known{}); len(flaws) > 0 {
+		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "%w", flaws)
+	}
+	return d, nil
+}
+
+// Read is [Parse] for those who go on to [Definition.Check] with all that they
+// know: it refuses only what cannot be read.
+func Read(file string, src []byte) (Definition, error) {
 	front, body, ok := cutFrontMatter(src)
 	if !ok {
 		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, `want YAML front matter between two lines of "---", then the role prompt`)
@@ -160,9 +181,6 @@ func Parse(file string, src []byte) (Definition, error) {
 		d.Name = artel.AgentName(strings.TrimSuffix(path.Base(file), ".md"))
 	}
 	d.Prompt = strings.TrimSpace(string(body))
-	if flaws := d.Check(Known{}); len(flaws) > 0 {
-		return Definition{}, artel.Errorf(artel.Invalid, "agent.Parse", file, "%w", flaws)
-	}
 	return d, nil
 }
 

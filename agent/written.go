@@ -15,7 +15,7 @@ import (
 func (d Definition) Markdown() []byte {
 	var b bytes.Buffer
 	b.WriteString("---\n")
-	d.Prompt, d.Description = tidy(d.Prompt), tidy(d.Description)
+	d = d.Tidy()
 	line := func(name string, v any, there bool) {
 		if there {
 			b.WriteString(name + ": " + written(v) + "\n")
@@ -38,7 +38,13 @@ func (d Definition) Markdown() []byte {
 	return b.Bytes()
 }
 
-// tidy is a text as it comes back from a file.
+// Tidy returns d as it comes back from its file: without white space around its
+// texts, and with plain ends of lines.
+func (d Definition) Tidy() Definition {
+	d.Prompt, d.Description = tidy(d.Prompt), tidy(d.Description)
+	return d
+}
+
 func tidy(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // A word needs no quotes, whichever version of YAML is read.

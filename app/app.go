@@ -92,6 +92,7 @@ type App struct {
 	Files         *Files
 	Tools         *Tools
 	Models        *Models
+	Agents        *Agents
 	Mechanisms    *Mechanisms
 	Answers       *Answers
 	Imports       *Imports
@@ -119,6 +120,7 @@ func New(c Config) (*App, error) {
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
+		Agents:        &Agents{k},
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),

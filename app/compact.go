@@ -80,7 +80,7 @@ func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
 	if last, err := tx.Runs.Get(leaf.Run); err == nil {
 		in.Agent, in.Service = last.Agent, last.Service
 	}
-	if err := x.choose(c, in); err != nil {
+	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
 	if err := foldLeftovers(tx, c.ID); err != nil {

@@ -37,7 +37,11 @@ func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.C
 		return artel.Conversation{}, artel.Errorf(artel.TooLarge, "app.Conversations.Create", "title", "longer than %d characters", maxTitle)
 	}
 	if n.Agent != "" {
-		if _, err := cs.agent(n.Agent); err != nil {
+		err := cs.view(ctx, func(tx store.Tx) error {
+			_, err := cs.agent(tx, n.Agent)
+			return err
+		})
+		if err != nil {
 			return artel.Conversation{}, err
 		}
 	}

@@ -4,9 +4,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -65,7 +67,10 @@ func (cs *Conversations) displayRules(ctx context.Context, id artel.Conversation
 		if err != nil {
 			return err
 		}
-		d, err := cs.agent(c.Agent)
+		d, err := cs.agent(tx, c.Agent)
+		if errors.Is(err, artel.Invalid) {
+			d, err = agent.Definition{Name: c.Agent}, nil // it was deleted, and what it has said is shown
+		}
 		if err != nil {
 			return err
 		}

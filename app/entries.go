@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
 )
@@ -55,7 +56,11 @@ type UnknownSetting struct {
 // is the lead, and the service that the agent has. Kind Invalid or NotFound
 // where there is no such agent or service.
 func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.ServiceID) (o Overview, err error) {
-	d, err := p.agent(name)
+	var d agent.Definition
+	err = p.view(ctx, func(tx store.Tx) error {
+		d, err = p.agent(tx, name)
+		return err
+	})
 	if err != nil {
 		return o, err
 	}
@@ -248,12 +253,16 @@ func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order
 }
 
 // Agents returns the names of all agents, in their order.
-func (p *Pipeline) Agents() []artel.AgentName {
-	names := make([]artel.AgentName, len(p.agents))
-	for i, d := range p.agents {
-		names[i] = d.Name
-	}
-	return names
+func (p *Pipeline) Agents(ctx context.Context) (names []artel.AgentName, err error) {
+	err = p.view(ctx, func(tx store.Tx) error {
+		all, err := p.allAgents(tx)
+		names = nil
+		for _, a := range all {
+			names = append(names, a.Name)
+		}
+		return err
+	})
+	return names, err
 }
 
 // Begin returns the setting with which somebody begins who sets something about

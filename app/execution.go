@@ -91,6 +91,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
+		x.mates = x.team(tx)
 		// Of the message itself they are made anew.
 		own := slices.IndexFunc(history, func(m artel.Message) bool { return m.ID == x.run.Message })
 		return x.takeVariables(tx, history[:max(0, own)])
@@ -116,7 +117,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, History: history,
-		Context: x.built, Team: x.team(), Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
+		Context: x.built, Team: x.mates, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
 		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/macro"
@@ -44,6 +45,16 @@ type (
 	Diff = artifact.Diff
 	// Derived is what there is to read of a version.
 	Derived = artifact.Derived
+	// An AgentDefinition is an agent as it is written.
+	AgentDefinition = agent.Definition
+	// AgentLimits end a run that goes too far.
+	AgentLimits = agent.Limits
+	// AgentPermissions are those of tools by their names.
+	AgentPermissions = agent.Permissions
+	// An AgentFlaw is one thing that is wrong with an agent's definition.
+	AgentFlaw = agent.Flaw
+	// AgentFlaws are all that is wrong with an agent's definition.
+	AgentFlaws = agent.Flaws
 	// A Service is one configured model endpoint.
 	Service = model.Service
 	// A Finding is one place where models were looked for.

@@ -124,8 +124,15 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 		ID: in.batch.id, Title: tidy(scrub.Line(in.led.Replace(old.Title))), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
 	}
 	out := Imported{Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}
-	if _, err := is.agent(c.Agent); err != nil {
-		c.Agent, out.NoAgent = "", c.Agent
+	err := is.view(ctx, func(tx store.Tx) error {
+		_, err := is.agent(tx, c.Agent)
+		if errors.Is(err, artel.Invalid) {
+			c.Agent, out.NoAgent, err = "", c.Agent, nil
+		}
+		return err
+	})
+	if err != nil {
+		return Imported{}, err
 	}
 	if _, err := is.service(c.Service); err != nil {
 		c.Service, out.NoService = "", c.Service
@@ -137,7 +144,7 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	if err := in.everything(ctx); err != nil {
 		return Imported{}, err
 	}
-	err := is.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
+	err = is.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
 	if err != nil {
 		return Imported{}, err
 	}

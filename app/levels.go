@@ -54,10 +54,15 @@ func stored[T any](tx store.Tx, name string) (v T, revision int, err error) {
 	if err != nil {
 		return v, 0, err
 	}
+	v, err = decoded[T](s)
+	return v, s.Revision, err
+}
+
+func decoded[T any](s store.Setting) (v T, err error) {
 	if err := json.Unmarshal(s.Value, &v); err != nil {
-		return v, 0, artel.Errorf(artel.Internal, "app.Pipeline", name, "the setting is damaged: %w", err)
+		return v, artel.Errorf(artel.Internal, "app.Pipeline", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
 	}
-	return v, s.Revision, nil
+	return v, nil
 }
 
 // AnyRevision replaces whatever is there.
@@ -166,7 +171,7 @@ func (p *Pipeline) SetService(ctx context.Context, id artel.ServiceID, settings 
 
 // Agent returns the level of an agent; kind NotFound where there is none.
 func (p *Pipeline) Agent(ctx context.Context, name artel.AgentName) (Level, error) {
-	d, err := p.knownAgent(name)
+	d, err := p.knownAgentNow(ctx, name)
 	if err != nil {
 		return Level{}, err
 	}
@@ -175,7 +180,7 @@ func (p *Pipeline) Agent(ctx context.Context, name artel.AgentName) (Level, erro
 
 // SetAgent replaces the level of an agent, as SetService does.
 func (p *Pipeline) SetAgent(ctx context.Context, name artel.AgentName, settings []pipeline.Setting, revision int) (Level, error) {
-	d, err := p.knownAgent(name)
+	d, err := p.knownAgentNow(ctx, name)
 	if err != nil {
 		return Level{}, err
 	}
@@ -193,12 +198,17 @@ func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
 	return s, nil
 }
 
-func (p *Pipeline) knownAgent(name artel.AgentName) (agent.Definition, error) {
-	d, err := p.agent(name)
-	if err != nil || name == "" {
-		return d, artel.Errorf(artel.NotFound, "app.Pipeline", "agent "+artel.Shorten(string(name), 80), "there is no such agent")
-	}
-	return d, nil
+func (p *Pipeline) knownAgent(tx store.Tx, name artel.AgentName) (agent.Definition, error) {
+	a, err := p.findAgent(tx, name)
+	return a.Definition, err
+}
+
+func (p *Pipeline) knownAgentNow(ctx context.Context, name artel.AgentName) (d agent.Definition, err error) {
+	err = p.view(ctx, func(tx store.Tx) error {
+		d, err = p.knownAgent(tx, name)
+		return err
+	})
+	return d, err
 }
 
 func (p *Pipeline) find(ctx context.Context, name string, file func() []pipeline.Setting) (l Level, err error) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/probe"
 	"github.com/artelhq/artel/route"
@@ -100,22 +99,6 @@ func (k *core) target(t Target) route.Target {
 		out.Capabilities.Input = model.Fact[[]artel.Capability]{Value: t.Capabilities, Source: model.FromOperator}
 	}
 	return out
-}
-
-// agent finds a definition; "" is the lead.
-func (k *core) agent(name artel.AgentName) (agent.Definition, error) {
-	if name == "" {
-		name = agent.Lead
-	}
-	known := make([]string, len(k.agents))
-	for i, d := range k.agents {
-		if d.Name == name {
-			return d, nil
-		}
-		known[i] = string(d.Name)
-	}
-	return agent.Definition{}, artel.Errorf(artel.Invalid, "app", "agent "+artel.Shorten(string(name), 80),
-		"there is no such agent; there are: %s", strings.Join(known, ", "))
 }
 
 // service finds a service that a run can call.

@@ -163,7 +163,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 		if len(m.Parts) > 0 {
 			history = append(history, m)
 		}
-		out = agent.Input{Run: x.run, Agent: x.agent, Service: x.service, History: history, Context: x.built, Team: x.team()}
+		out = agent.Input{Run: x.run, Agent: x.agent, Service: x.service, History: history, Context: x.built, Team: x.team(tx)}
 		return nil
 	})
 	return out, chosen, err
@@ -171,7 +171,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 
 // drafted fills in who answers, and returns the message as it would be stored.
 func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent artel.MessageID, m artel.Message, err error) {
-	if err := x.choose(c, in); err != nil {
+	if err := x.choose(tx, c, in); err != nil {
 		return "", m, err
 	}
 	if parent, err = parentOf(tx, c, in); err != nil {
@@ -190,13 +190,13 @@ func (x *execution) drafted(tx store.Tx, c artel.Conversation, in Input) (parent
 }
 
 // choose picks who answers a message.
-func (x *execution) choose(c artel.Conversation, in Input) error {
+func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 	name := in.Agent
 	if name == "" {
 		name = c.Agent
 	}
 	var err error
-	if x.agent, err = x.core.agent(name); err != nil {
+	if x.agent, err = x.core.agent(tx, name); err != nil {
 		return err
 	}
 	var service model.Service

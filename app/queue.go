@@ -119,7 +119,7 @@ func busy(tx store.Tx, c artel.ConversationID) (bool, error) {
 // enqueue keeps a message for later, with all that it brings. What is wrong
 // with it now is told now.
 func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *found) error {
-	if err := x.choose(c, in); err != nil {
+	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
 	waiting, err := tx.Notes.List(store.NoteQuery{Conversation: c.ID, Kind: noteQueued, Open: true})

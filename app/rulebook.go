@@ -76,7 +76,7 @@ func (rs *Rules) Find(ctx context.Context, name artel.AgentName, id artel.Servic
 }
 
 func (rs *Rules) book(tx store.Tx, name artel.AgentName, id artel.ServiceID) (b Rulebook, d agent.Definition, s model.Service, err error) {
-	if d, err = rs.agent(name); err != nil {
+	if d, err = rs.agent(tx, name); err != nil {
 		return b, d, s, err
 	}
 	s = rs.services.Default()
@@ -115,15 +115,19 @@ func (rs *Rules) regexProcessor() pipeline.Processor {
 
 // Places returns where the one who asks can keep rules: with themselves, at
 // the agents, at the services.
-func (rs *Rules) Places() []RulePlace {
+func (rs *Rules) Places(ctx context.Context) ([]RulePlace, error) {
 	out := []RulePlace{{Level: RulesOfUser}}
-	for _, d := range rs.agents {
-		out = append(out, RulePlace{RulesOfAgent, string(d.Name)})
+	names, err := (&Pipeline{rs.core}).Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		out = append(out, RulePlace{RulesOfAgent, string(name)})
 	}
 	for _, s := range rs.services.All() {
 		out = append(out, RulePlace{RulesOfService, string(s.ID)})
 	}
-	return out
+	return out, nil
 }
 
 // Layer returns the rules of one place; one that is not there is of kind
@@ -170,7 +174,7 @@ func (l *RuleLayer) read(raw json.RawMessage) {
 
 // entries are the settings that a place's rules are a part of.
 func (rs *Rules) entries(tx store.Tx, place RulePlace) ([]pipeline.Setting, int, error) {
-	name, file, err := rs.kept(place)
+	name, file, err := rs.kept(tx, place)
 	if err != nil || name == "" {
 		return file, 0, err
 	}
@@ -183,7 +187,7 @@ func (rs *Rules) entries(tx store.Tx, place RulePlace) ([]pipeline.Setting, int,
 
 // kept is the name under which the settings of a place are kept, and what
 // holds where none are.
-func (rs *Rules) kept(place RulePlace) (name string, file []pipeline.Setting, err error) {
+func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipeline.Setting, err error) {
 	p := &Pipeline{rs.core}
 	switch place.Level {
 	case RulesOfDeployment:
@@ -192,7 +196,7 @@ func (rs *Rules) kept(place RulePlace) (name string, file []pipeline.Setting, er
 		s, err := p.known(artel.ServiceID(place.ID))
 		return serviceSettings + place.ID, rs.ofFile(s), err
 	case RulesOfAgent:
-		d, err := p.knownAgent(artel.AgentName(place.ID))
+		d, err := p.knownAgent(tx, artel.AgentName(place.ID))
 		return agentSettings + string(d.Name), d.Processors, err
 	}
 	return "", nil, artel.Errorf(artel.NotFound, "app.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
@@ -230,7 +234,7 @@ func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revisi
 			_, err = rs.putTx(tx, profileSettings, p, revision)
 			return err
 		}
-		name, _, err := rs.kept(place)
+		name, _, err := rs.kept(tx, place)
 		if err != nil {
 			return err
 		}

@@ -322,7 +322,7 @@ func (rs *Runs) resume(ctx context.Context, job execution) error {
 		if err != nil {
 			return err
 		}
-		if err := job.choose(c, Input{Agent: job.run.Agent, Service: job.run.Service}); err != nil {
+		if err := job.choose(tx, c, Input{Agent: job.run.Agent, Service: job.run.Service}); err != nil {
 			return err
 		}
 		if job.from, err = job.tip(tx); err != nil {
@@ -351,7 +351,7 @@ func (rs *Runs) isActive(id artel.RunID) bool {
 
 // open fills in the job and writes the first rows of a run.
 func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *found) error {
-	if err := x.choose(c, in); err != nil {
+	if err := x.choose(tx, c, in); err != nil {
 		return err
 	}
 	if err := foldLeftovers(tx, c.ID); err != nil {
@@ -519,6 +519,7 @@ type execution struct {
 
 	attempts
 
+	mates   agent.Team     // whom its agent can give work to
 	within  artel.CallPath // of a subagent
 	root    *execution     // of the run that a subagent is in; nil: it is none
 	threads *threads       // of the run's subagents

@@ -113,6 +113,9 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 			return err
 		}
 		for _, s := range all {
+			if strings.HasPrefix(s.Name, definitions) {
+				continue // agents are files of their own
+			}
 			v, stays := values[s.Name]
 			if !stays {
 				v = nil

@@ -52,22 +52,26 @@ func (ps *Profiles) Compare(ctx context.Context, f SettingsFile) (SettingsReport
 	if err != nil {
 		return SettingsReport{}, err
 	}
+	names, err := (&Pipeline{ps.core}).Agents(ctx)
+	if err != nil {
+		return SettingsReport{}, err
+	}
 	r := CompareSettings(now, f)
 	for i, c := range r.Changes {
-		r.Changes[i].Unknown = c.Change != Removed && ps.unknown(c)
+		r.Changes[i].Unknown = c.Change != Removed && ps.unknown(c, names)
 	}
 	return r, nil
 }
 
 // unknown reports whether a change is about something that is not there.
-func (ps *Profiles) unknown(c SettingsChange) bool {
+func (ps *Profiles) unknown(c SettingsChange, agents []artel.AgentName) bool {
 	switch c.Area {
 	case AreaService:
 		if _, ok := ps.services.Lookup(artel.ServiceID(c.Name)); !ok {
 			return true
 		}
 	case AreaAgent:
-		if _, err := ps.agent(artel.AgentName(c.Name)); err != nil {
+		if !slices.Contains(agents, artel.AgentName(c.Name)) {
 			return true
 		}
 	}

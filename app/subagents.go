@@ -43,10 +43,10 @@ func (t *threads) get(p artel.CallPath) *execution {
 
 // team is whom the execution's agent can give work to. One that is not there
 // any more is left out.
-func (x *execution) team() agent.Team {
+func (x *execution) team(tx store.Tx) agent.Team {
 	t := agent.Team{Open: x.delegate}
 	for _, name := range x.agent.Subagents {
-		d, err := x.core.agent(name)
+		d, err := x.core.agent(tx, name)
 		if err != nil {
 			x.logger.Warn("an agent names a subagent that there is not", "agent", x.agent.Name, "subagent", name)
 			continue
@@ -59,17 +59,16 @@ func (x *execution) team() agent.Team {
 // delegate opens a subagent.
 func (x *execution) delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
 	y := &execution{Runs: x.Runs, owner: x.owner, run: x.run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base()}
-	var err error
-	if y.agent, err = x.core.agent(d.Agent); err != nil {
-		return agent.Input{}, err
-	}
-	service, err := x.resolve(y.agent.Service, x.service.ID)
-	if err != nil {
-		return agent.Input{}, err
-	}
-	y.service, y.run.Agent = service.OnWire(), y.agent.Name
 	var history []artel.Message
-	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {
+			return err
+		}
+		service, err := x.resolve(y.agent.Service, x.service.ID)
+		if err != nil {
+			return err
+		}
+		y.service, y.run.Agent, y.mates = service.OnWire(), y.agent.Name, y.team(tx)
 		if history, err = y.thread(tx, d); err != nil {
 			return err
 		}

@@ -71,6 +71,7 @@ func New(a *app.App, o Options) http.Handler {
 	f.tools()
 	f.toolResults()
 	f.models()
+	f.agents()
 	f.mechanisms()
 	f.pipeline()
 	f.settings()

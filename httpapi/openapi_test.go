@@ -18,11 +18,15 @@ import (
 // endpoints are all of the API; a route that is added is added here too.
 const endpoints = `
 DELETE /agents/{id}/processors
+DELETE /agents/{name}
 DELETE /conversations/{cid}
 DELETE /conversations/{cid}/artifacts/{id}
 DELETE /pipeline/order
 DELETE /services/{id}/processors
+GET    /agents
 GET    /agents/{id}/processors
+GET    /agents/{name}
+GET    /agents/{name}/markdown
 GET    /conversations
 GET    /conversations/{cid}
 GET    /conversations/{cid}/artifacts
@@ -63,6 +67,9 @@ GET    /tools
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
+POST   /agents
+POST   /agents/check
+POST   /agents/import
 POST   /conversations
 POST   /conversations/import
 POST   /conversations/{cid}/artifacts
@@ -91,6 +98,7 @@ POST   /services/reload
 POST   /services/{id}/probe
 POST   /tokens/count
 PUT    /agents/{id}/processors
+PUT    /agents/{name}
 PUT    /conversations/{cid}/artifacts/{id}
 PUT    /me/profile
 PUT    /pipeline/order

@@ -93,6 +93,9 @@ func (f *face) problem(err error) error {
 		return newProblem(http.StatusInternalServerError, string(kind), "internal error "+id+"; the log says more")
 	}
 	p := newProblem(statuses[kind], code, err.Error())
+	if flaws, ok := errors.AsType[app.AgentFlaws](err); ok {
+		p.Errors = flawViews(flaws, "")
+	}
 	switch code {
 	case form.CodeMalformed:
 		p = newProblem(http.StatusBadRequest, code, err.Error())

@@ -52,8 +52,11 @@ func (ui *face) macros(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	p := MacroPage{Scope: RuleScope{values["char"], values["profileId"]}, Agents: ui.agentNames()}
-	if p.frame, err = ui.frame(r, ""); err != nil {
+	p := MacroPage{Scope: RuleScope{values["char"], values["profileId"]}}
+	if p.frame, err = ui.frame(r, ""); err == nil {
+		p.Agents, err = ui.agentNames(r)
+	}
+	if err != nil {
 		ui.fail(w, r, err)
 		return
 	}

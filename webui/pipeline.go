@@ -144,12 +144,17 @@ func (ui *face) showPipeline(w http.ResponseWriter, r *http.Request, status int,
 		ui.fail(w, r, err)
 		return
 	}
+	agents, err := ui.app.Pipeline.Agents(r.Context())
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
 	f.Title = locale(r).Say(phrase.PagePipeline, nil)
 	ui.show(w, r, status, "pipeline.html", struct {
 		frame
 		Pipeline Pipeline
 		Agents   []artel.AgentName
-	}{f, p, ui.app.Pipeline.Agents()})
+	}{f, p, agents})
 }
 
 func (ui *face) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields) (Pipeline, error) {

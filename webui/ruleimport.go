@@ -37,8 +37,9 @@ func (ui *face) ruleImport(r *http.Request) (p RuleImport, err error) {
 	if p.frame, err = ui.frame(r, ""); err != nil {
 		return p, err
 	}
-	p.Title, p.Scope, p.Places = locale(r).Say(phrase.PageRulesImport, nil), scopeOf(r.URL.Query()), ui.app.Rules.Places()
-	return p, nil
+	p.Title, p.Scope = locale(r).Say(phrase.PageRulesImport, nil), scopeOf(r.URL.Query())
+	p.Places, err = ui.app.Rules.Places(r.Context())
+	return p, err
 }
 
 func (ui *face) importRules(w http.ResponseWriter, r *http.Request) {

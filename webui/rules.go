@@ -190,7 +190,9 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 		return p, err
 	}
 	p.Title = locale(r).Say(phrase.PageRules, nil)
-	p.Agents = ui.agentNames()
+	if p.Agents, err = ui.agentNames(r); err != nil {
+		return p, err
+	}
 	if !q.Has("text") {
 		q.Set("text", locale(r).Say(phrase.PageRulesSample, nil))
 	}
@@ -200,13 +202,14 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 	return p, err
 }
 
-func (ui *face) agentNames() (out []string) {
-	for _, p := range ui.app.Rules.Places() {
+func (ui *face) agentNames(r *http.Request) (out []string, err error) {
+	places, err := ui.app.Rules.Places(r.Context())
+	for _, p := range places {
 		if p.Level == app.RulesOfAgent {
 			out = append(out, p.ID)
 		}
 	}
-	return out
+	return out, err
 }
 
 // A ruleForm is where a form is about.

@@ -70,8 +70,8 @@ type Input struct {
 	// and what tokens it reports of what was counted; nil: nobody is.
 	Learn func([]model.Mark)
 	// Record is told of the request of each model call before that is made, and
-	// of one that could not be built, with the error; nil: nobody is. Its error
-	// ends the run.
+	// of one that could not be built, with the error; nil: nobody is. It may set
+	// what the request tells of the call (OnHeld). Its error ends the run.
 	Record func(ctx context.Context, built Built, failed error) error
 	// Fallback names another service for a run whose service cannot be reached,
 	// and what the contexts for it are built from; false: there is none left. Nil:

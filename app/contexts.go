@@ -35,7 +35,7 @@ type Block struct {
 }
 
 // A SentRequest is a request as it went to the model's API, with the digests of
-// bytes in their place.
+// bytes in their place, and stars in that of what is signed in addresses.
 type SentRequest struct {
 	ContextKey
 	Dialect model.Dialect   `json:"dialect"`
@@ -181,7 +181,8 @@ func (cs *Contexts) Request(ctx context.Context, key ContextKey) (SentRequest, e
 	return out, nil
 }
 
-// Rebuild makes the request of a model call again, byte for byte.
+// Rebuild makes the request of a model call again, byte for byte, but for stars
+// in the place of what is signed in addresses.
 func (cs *Contexts) Rebuild(ctx context.Context, key ContextKey) (req *model.Request, err error) {
 	err = cs.with(ctx, key, func(tx store.Tx, s BuiltContext, c *call) error {
 		if s.Error != nil {
@@ -191,7 +192,9 @@ func (cs *Contexts) Rebuild(ctx context.Context, key ContextKey) (req *model.Req
 		if !ok {
 			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
 		}
-		req, err = c.made.Recipe.Rebuild(service.OnWire(), c.pantry(tx), s.RequestHash)
+		if req, err = c.made.Recipe.Rebuild(service.OnWire(), c.pantry(tx), s.RequestHash); err == nil {
+			req.Held = namesOf(s.Media)
+		}
 		if errors.Is(err, artel.NotFound) {
 			err = artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "a message of the request is gone: %w", err)
 		}

@@ -47,6 +47,7 @@ type ContextFacts struct {
 	Bytes       int             `json:"bytes"`    // of the request in its canonical form
 	Messages    int             `json:"messages"` // in the request
 	Tokens      pipeline.Tokens `json:"tokens"`
+	Media       []CarriedMedia  `json:"media,omitempty"`    // in the request, in their order
 	Previous    *ContextKey     `json:"previous,omitempty"` // the call before it in the conversation
 	Prefix      *ContextPrefix  `json:"prefix,omitempty"`   // what it has in common with that
 	Error       *ContextError   `json:"error,omitempty"`    // why there was no request
@@ -118,6 +119,7 @@ func newCall(a artel.AgentName, b agent.Built, failed error) *call {
 	}
 	if failed == nil {
 		c.facts.Bytes, c.sent = b.Recipe.Bytes(), b.Messages
+		c.facts.Media = carriedIn(b.Request)
 	}
 	for _, s := range b.Segments {
 		c.lines[s.Digest] = s.Body
@@ -184,6 +186,7 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	if err != nil {
 		return err
 	}
+	x.carry(ctx, c, b)
 	x.call = c
 	x.latest.keep(c)
 	if len(x.begun) > 0 {
@@ -228,7 +231,7 @@ func (x *execution) report(tx store.Tx, u artel.Usage) error {
 	if x.call == nil {
 		return nil
 	}
-	err := tx.Contexts.Report(x.call.key.Run, x.call.key.Number, u)
+	err := tx.Contexts.Report(x.call.key.Run, x.call.key.Number, store.ContextReport{Usage: &u})
 	if errors.Is(err, artel.NotFound) { // it is so long ago that its record is gone
 		return nil
 	}

@@ -147,8 +147,8 @@ func TestRemembered(t *testing.T) {
 		}
 	}
 	ask("first", 1, 1)
-	if told != nil {
-		t.Errorf("first: told %v", told)
+	if len(told) != 1 || len(told[0]) != 0 {
+		t.Errorf("first: told %v, want that nothing is left out", told)
 	}
 	ask("then", 1, 0)
 	if len(told) != 1 || told[0][png.Ref.Digest].By != model.ByMediaID {

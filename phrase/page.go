@@ -366,6 +366,11 @@ const (
 	PageInspectSeen             Key = "page.inspect_seen"
 	PageInspectDescribed        Key = "page.inspect_described"
 	PageInspectUnseen           Key = "page.inspect_unseen"
+	PageInspectWay              Key = "page.inspect_way" // Way
+	PageInspectWayBytes         Key = "page.inspect_way_bytes"
+	PageInspectWayURL           Key = "page.inspect_way_url"
+	PageInspectWayFileID        Key = "page.inspect_way_file_id" // Name
+	PageInspectWayMediaID       Key = "page.inspect_way_media_id"
 	PageInspectLeft             Key = "page.inspect_left"
 	PageInspectWhy              Key = "page.inspect_why"
 	PageInspectWhyHint          Key = "page.inspect_why_hint"

@@ -65,7 +65,7 @@ func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send fun
 		return send(r)
 	}
 	b := batch{account: accountOf(r.Service), up: up, service: r.Service}
-	for told, healed := false, false; ; healed = true {
+	for healed := false; ; healed = true {
 		b.named, b.files = map[artel.Digest]model.Name{}, nil
 		for m, result := range mediaOf(r.Messages) {
 			if _, ok := b.named[m.Ref.Digest]; !ok {
@@ -76,9 +76,8 @@ func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send fun
 		if len(b.named) > 0 {
 			with.Held = b.named
 		}
-		if r.OnHeld != nil && (told || len(b.named) > 0) {
+		if r.OnHeld != nil {
 			r.OnHeld(b.named)
-			told = true
 		}
 		resp, err := send(&with)
 		if err == nil {

@@ -407,8 +407,9 @@ type Contexts interface {
 	List(q ContextQuery) ([]Context, error)
 	// Segments returns what is there of some segments of a conversation.
 	Segments(c artel.ConversationID, digests []artel.Digest) ([]Segment, error)
-	// Report adds what the call took, in the place of an earlier report.
-	Report(run artel.RunID, number int, u artel.Usage) error
+	// Report adds what became known of the call, in the place of what was there.
+	// NotFound as Get.
+	Report(run artel.RunID, number int, r ContextReport) error
 	// Keep removes all but the newest records of a conversation, and the
 	// segments that only they have named.
 	Keep(c artel.ConversationID, newest int) error
@@ -423,6 +424,13 @@ type Context struct {
 	Record       json.RawMessage // everything
 	Usage        *artel.Usage    // nil: the call has not ended well, or not yet
 	CreatedAt    time.Time
+}
+
+// A ContextReport is what becomes known of a model call after its record was
+// made; what is nil stays as it is.
+type ContextReport struct {
+	Usage   *artel.Usage
+	Summary json.RawMessage
 }
 
 // A ContextQuery selects records.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -59,6 +60,7 @@ type Answer struct {
 	Seen      bool
 	Described bool // only a description of it was sent
 	Texts     []string
+	Ways      []string // how it went to the model's API
 }
 
 // The views of a call.
@@ -249,9 +251,19 @@ func (v inspector) files(ctx context.Context, at artel.MessageID) (out []Answer,
 		if err != nil {
 			return nil, err
 		}
+		for _, m := range v.call.Media {
+			if way := v.way(m); m.Artifact.Artifact == a.ID && !slices.Contains(answer.Ways, way) {
+				answer.Ways = append(answer.Ways, way)
+			}
+		}
 		out = append(out, answer)
 	}
 	return out, err
+}
+
+// way says how media went.
+func (v inspector) way(m app.CarriedMedia) string {
+	return v.locale.Say(phrase.Key("page.inspect_way_"+string(m.Transport)), map[string]any{"Name": m.Name})
 }
 
 // left tells of the messages for which there was no room.

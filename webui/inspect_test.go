@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 )
@@ -154,6 +156,44 @@ func TestInspections(t *testing.T) {
 			if want == http.StatusOK && strings.Contains(path, "view=diff") && language == "en" && !strings.Contains(a.body, "first model call") {
 				t.Errorf("%s: nothing says that there is nothing to compare with", path)
 			}
+		}
+	}
+}
+
+// The page says in both languages how media went to the model's API.
+func TestInspectedWays(t *testing.T) {
+	t.Parallel()
+	ways := []model.Transport{model.ByBytes, model.ByURL, model.ByFileID, model.ByMediaID}
+	names := []string{"a.gif", "b.gif", "c.gif", "d.gif"}
+	s := newSiteOf(t, setup{services: services(t)[1:], model: speech(func(_ context.Context, r *model.Request, say func(model.Delta) bool) {
+		held := map[artel.Digest]model.Name{}
+		for _, m := range artel.MediaOf(r.Messages[len(r.Messages)-1].Parts) {
+			if way := ways[slices.Index(names, m.Filename)]; way != model.ByBytes {
+				held[m.Ref.Digest] = model.Name{By: way, Text: "https://files.example/name-" + m.Filename + "?sig=secret"}
+			}
+		}
+		r.OnHeld(held)
+		say(model.TextDelta("Four pictures."))
+	})})
+	files := map[string]string{}
+	for i, name := range names {
+		files[name] = "GIF89a\x01\x00" + string(rune(i+1)) + "\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+	}
+	id := s.send(t, "See these.", files)
+	run, _, _ := strings.Cut(regexp.MustCompile(`/r/\w+/context\?of=\w+`).FindString(s.ask(t, "GET", "/c/"+string(id), "", nil).body), "?")
+	for language, wants := range map[string][]string{
+		"en": {"How it went: inside the request.", "as an address of this server", "as a file that the service holds", "by its id, since"},
+		"zh": {"传送方式：直接放在请求里。", "给出本服务器的地址", "引用服务已保存的文件", "只给出标识"},
+	} {
+		page := s.ask(t, "GET", run, "", nil, "Accept-Language", language).body
+		checkPage(t, run, page, language)
+		for _, want := range wants {
+			if n := strings.Count(page, want); want != wants[0] && n != 2 || n == 0 {
+				t.Errorf("%s: %q stands there %d times, want it with the file and in the message", language, want, n)
+			}
+		}
+		if !strings.Contains(page, "name-c.gif") {
+			t.Errorf("%s: the id of the file is not told", language)
 		}
 	}
 }

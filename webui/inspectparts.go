@@ -139,7 +139,11 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 		shown := InspectedBlock{Block: b, Number: i + 1, Label: v.label(b.ID)}
 		shown.Text, shown.Cut = shorten(textsOf(b.Parts))
 		for _, m := range artel.MediaOf(b.Parts) {
-			shown.Media = append(shown.Media, artel.Visible(m.Filename)+" · "+v.locale.TypeName(m.MediaType)+" · "+phrase.Size(m.Size))
+			said := []string{artel.Visible(m.Filename), v.locale.TypeName(m.MediaType), phrase.Size(m.Size)}
+			if i := slices.IndexFunc(v.call.Media, func(c app.CarriedMedia) bool { return c.Digest == m.Ref.Digest }); i >= 0 {
+				said = append(said, v.way(v.call.Media[i]))
+			}
+			shown.Media = append(shown.Media, strings.Join(said, " · "))
 		}
 		for _, p := range b.Parts {
 			if c, ok := p.(artel.ToolCall); ok {

@@ -155,6 +155,9 @@ func printContext(w printer, v httpapi.ContextView) {
 	for _, d := range v.Record.Decisions {
 		w.linef("file\t%s\t%s\t%s", cmp.Or(d.Filename, d.Ref.String()), d.Step, d.Reason)
 	}
+	for _, m := range v.Media {
+		w.linef("media\t%s\t%s, %d bytes\t%s", cmp.Or(m.Artifact.String(), string(m.Digest)), m.MediaType, m.Size, strings.TrimSpace(string(m.Transport)+" "+m.Name))
+	}
 }
 
 func budget(n int) string {

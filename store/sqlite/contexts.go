@@ -174,13 +174,24 @@ func (t contexts) Segments(c artel.ConversationID, digests []artel.Digest) ([]st
 	return out, nil
 }
 
-func (t contexts) Report(run artel.RunID, number int, u artel.Usage) error {
+func (t contexts) Report(run artel.RunID, number int, r store.ContextReport) error {
 	const op = "store.Contexts.Report"
-	usage, err := encode(op, string(run), u)
-	if err != nil {
-		return err
+	var usage, summary sql.NullString
+	var err error
+	if r.Usage != nil {
+		usage.Valid = true
+		if usage.String, err = encode(op, string(run), r.Usage); err != nil {
+			return err
+		}
 	}
-	n, err := t.change(op, string(run), "UPDATE contexts SET usage = ? WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"), usage, t.owner, run, number)
+	if r.Summary != nil {
+		if err := checkJSON(op, string(run), r.Summary); err != nil {
+			return err
+		}
+		summary = sql.NullString{String: string(r.Summary), Valid: true}
+	}
+	n, err := t.change(op, string(run), "UPDATE contexts SET usage = coalesce(?, usage), summary = coalesce(?, summary) WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"),
+		usage, summary, t.owner, run, number)
 	if err == nil && n == 0 {
 		err = noContext(op, run, number)
 	}

@@ -50,17 +50,44 @@ func contextsRoundTrip(c *check) {
 	}
 	get("Get of the first", first)
 	get("Get of the second", second)
-	first.Usage = &artel.Usage{OutputTokens: 3}
-	c.update(func(tx store.Tx) error { return tx.Contexts.Report(run, 1, *first.Usage) })
-	get("Get after Report", first)
-	get("Get of the other after Report", second)
 	c.missing("Get of an unknown number", func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 3); return err })
-	c.refused("Report of an unknown number", artel.NotFound, func(tx store.Tx) error { return tx.Contexts.Report(run, 3, artel.Usage{}) })
 	other := c.record(conv, "run_none", 3)
 	c.refused("Add to an unknown run", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
 	other = c.record(c.conversation(), run, 3)
 	c.refused("Add to a run of another conversation", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
 	c.kind("Get by somebody else", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 1); return err }), artel.NotFound)
+}
+
+func contextsReport(c *check) {
+	conv := c.conversation()
+	run := c.ended(conv)
+	first, second := c.record(conv, run, 1), c.record(conv, run, 2)
+	first.Number, second.Number = c.recorded(first), c.recorded(second)
+	report := func(what string, r store.ContextReport) {
+		c.update(func(tx store.Tx) error { return tx.Contexts.Report(run, 1, r) })
+		for _, want := range []store.Context{first, second} {
+			c.view(func(tx store.Tx) error {
+				got, err := tx.Contexts.Get(run, want.Number)
+				c.same("Get after "+what, got, want)
+				return err
+			})
+		}
+	}
+	first.Usage = &artel.Usage{OutputTokens: 3}
+	report("Report of usage", store.ContextReport{Usage: first.Usage})
+	first.Summary = json.RawMessage(`{"at":"文"}`)
+	report("Report of a summary", store.ContextReport{Summary: first.Summary})
+	first.Usage, first.Summary = &artel.Usage{OutputTokens: 4}, json.RawMessage(`{}`)
+	report("Report of both", store.ContextReport{Usage: first.Usage, Summary: first.Summary})
+	report("Report of nothing", store.ContextReport{})
+	for what, n := range map[string]int{"of an unknown number": 3, "of number 0": 0} {
+		c.refused("Report "+what, artel.NotFound, func(tx store.Tx) error {
+			return tx.Contexts.Report(run, n, store.ContextReport{Usage: first.Usage})
+		})
+	}
+	c.kind("Report by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+		return tx.Contexts.Report(run, 1, store.ContextReport{Usage: first.Usage})
+	}), artel.NotFound)
 }
 
 // keys are the records that a query finds.

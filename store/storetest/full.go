@@ -113,7 +113,9 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 			_, err := tx.Contexts.Segments(f.id, []artel.Digest{f.digest})
 			return err
 		},
-		"Contexts.Report":    func(tx store.Tx) error { return tx.Contexts.Report(f.run, 1, artel.Usage{}) },
+		"Contexts.Report": func(tx store.Tx) error {
+			return tx.Contexts.Report(f.run, 1, store.ContextReport{Usage: &artel.Usage{}})
+		},
 		"Contexts.Keep":      func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
 		"Variables.Put":      func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
 		"Variables.On":       func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },

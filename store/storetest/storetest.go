@@ -98,6 +98,7 @@ func clauses() []clause {
 		{"renditions/replace", renditionsReplace},
 		{"renditions/delete", renditionsDelete},
 		{"contexts/round trip", contextsRoundTrip},
+		{"contexts/report", contextsReport},
 		{"contexts/list", contextsList},
 		{"contexts/keep", contextsKeep},
 		{"settings/round trip", settingsRoundTrip},

@@ -12,16 +12,24 @@ import (
 
 type brokenContexts struct {
 	store.Contexts
-	report func(artel.RunID, int, artel.Usage) error
+	add    func(store.Context, []store.Segment) (int, error)
+	report func(artel.RunID, int, store.ContextReport) error
 	list   func(store.ContextQuery) ([]store.Context, error)
 	keep   func(artel.ConversationID, int) error
 }
 
-func (b brokenContexts) Report(run artel.RunID, n int, u artel.Usage) error {
-	if b.report == nil {
-		return b.Contexts.Report(run, n, u)
+func (b brokenContexts) Add(c store.Context, segments []store.Segment) (int, error) {
+	if b.add == nil {
+		return b.Contexts.Add(c, segments)
 	}
-	return b.report(run, n, u)
+	return b.add(c, segments)
+}
+
+func (b brokenContexts) Report(run artel.RunID, n int, r store.ContextReport) error {
+	if b.report == nil {
+		return b.Contexts.Report(run, n, r)
+	}
+	return b.report(run, n, r)
 }
 
 func (b brokenContexts) List(q store.ContextQuery) ([]store.Context, error) {
@@ -71,7 +79,20 @@ func (b brokenVariables) On(c artel.ConversationID, path []artel.MessageID) (jso
 func contextTwins() map[string]func(*twin) {
 	return map[string]func(*twin){
 		"contexts/round trip": nouns(func(tx *store.Tx) { // what a call took is forgotten
-			tx.Contexts = brokenContexts{Contexts: tx.Contexts, report: func(artel.RunID, int, artel.Usage) error { return nil }}
+			real := tx.Contexts
+			tx.Contexts = brokenContexts{Contexts: real, add: func(c store.Context, segments []store.Segment) (int, error) {
+				c.Usage = nil
+				return real.Add(c, segments)
+			}}
+		}),
+		"contexts/report": nouns(func(tx *store.Tx) { // what is not told is forgotten
+			real := tx.Contexts
+			tx.Contexts = brokenContexts{Contexts: real, report: func(run artel.RunID, n int, r store.ContextReport) error {
+				if r.Usage == nil {
+					r.Usage = &artel.Usage{}
+				}
+				return real.Report(run, n, r)
+			}}
 		}),
 		"contexts/list": nouns(func(tx *store.Tx) { // the one itself counts as before it
 			real := tx.Contexts

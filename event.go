@@ -30,6 +30,7 @@ const (
 	EventSubagentCompleted EventType = "subagent_completed"
 	EventUsage             EventType = "usage"
 	EventServiceChanged    EventType = "service_changed"
+	EventRunResumed        EventType = "run_resumed"
 
 	EventCompactionStarted   EventType = "compaction_started"
 	EventCompactionCompleted EventType = "compaction_completed"
@@ -197,6 +198,12 @@ type UsageReported struct {
 	Usage   Usage     `json:"usage"`
 }
 
+// RunResumed tells that a process goes on with a run that another, or itself
+// before a restart, has left. What was being written then is written anew.
+type RunResumed struct {
+	Attempt int `json:"attempt"` // from 1, since the last step of the run that was completed
+}
+
 // A CompactionReason says why a history is compacted.
 type CompactionReason string
 
@@ -284,6 +291,9 @@ func (SubagentCompleted) EventType() EventType { return EventSubagentCompleted }
 
 // EventType implements [Payload].
 func (UsageReported) EventType() EventType { return EventUsage }
+
+// EventType implements [Payload].
+func (RunResumed) EventType() EventType { return EventRunResumed }
 
 // EventType implements [Payload].
 func (CompactionStarted) EventType() EventType { return EventCompactionStarted }

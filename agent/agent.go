@@ -56,9 +56,15 @@ type Input struct {
 	Run     artel.Run // ID, Conversation and Message are used
 	Agent   Definition
 	Service model.Service
+	Tools   *tool.Box // those that there are now; nil: the engine's
 	// History is the branch, root first. It ends with the message to answer,
 	// or with what an earlier attempt at this run has written after it.
 	History []artel.Message
+	// CutOff are the calls at the end of History that an earlier attempt had
+	// begun and whose end is not known, each with the artifacts that it has
+	// edited by then. They are made again where their tools say that this is
+	// right, else the model is told.
+	CutOff map[artel.CallID][]artel.Ref
 	// Context is what else the pipeline builds from; the engine fills in the
 	// agent, the service, the tools and the history. A clock that is there
 	// is that of the first model call.
@@ -201,6 +207,9 @@ func (r *run) loop(ctx context.Context) error {
 	limits := r.in.Agent.Limits
 	turns := r.before()
 	r.family.count(turns, r.called)
+	if len(r.unanswered()) > 0 {
+		turns-- // the newest goes on
+	}
 	for ; ; turns++ {
 		if err := r.within(limits, turns); err != nil {
 			return err
@@ -235,19 +244,6 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// before counts what an earlier attempt at the run has done, and returns its
-// model calls.
-func (r *run) before() (turns int) {
-	for _, m := range r.history {
-		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
-			turns++
-			r.called += len(callsOf(m))
-		}
-	}
-	r.called -= len(r.unanswered()) // they are counted when they are run
-	return turns
 }
 
 // tellUsage tells what a call took, with its price.
@@ -541,7 +537,11 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 			env := r.in.Env
 			env.Call = c.ID
 			began := r.now()
-			result, err := r.tools.Call(ctx, &env, c.Name, r.arguments(c))
+			result, cut := r.cutOff(c)
+			var err error
+			if !cut {
+				result, err = r.tools.Call(ctx, &env, c.Name, r.arguments(c))
+			}
 			outcomes[i] = outcome{result, err, r.now().Sub(began)}
 		})
 	}

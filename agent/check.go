@@ -29,8 +29,18 @@ const (
 // Known is what there is for agents to name. A nil list is not looked at.
 type Known struct {
 	Tools    []string
+	Prefixes []string // names that begin so are tools that may come later; "x*" names all of one
 	Agents   []artel.AgentName
 	Services []artel.ServiceID
+}
+
+// fixed are the names that do not begin as those of tools that may come later.
+func (k Known) fixed(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), k.mayCome)
+}
+
+func (k Known) mayCome(name string) bool {
+	return slices.ContainsFunc(k.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // A Flaw is one thing that is wrong with a definition.
@@ -76,7 +86,7 @@ func (d Definition) Check(k Known) Flaws {
 	}
 	among(&fs, "service", one(d.Service), k.Services, phrase.AgentNoService)
 	among(&fs, "fallbacks", d.Fallbacks, k.Services, phrase.AgentNoService)
-	among(&fs, "tools", d.Tools, k.Tools, phrase.AgentNoTool)
+	among(&fs, "tools", k.fixed(d.Tools), k.Tools, phrase.AgentNoTool)
 	if slices.Contains(d.Tools, SubagentTool) && len(d.Subagents) == 0 {
 		fs.add("tools", phrase.AgentNoSubagents, map[string]any{"Name": SubagentTool})
 	}
@@ -151,7 +161,7 @@ func (d Definition) checkPermissions(fs *Flaws, k Known) {
 		if p := d.Permissions[name]; !slices.Contains([]Permission{Auto, Ask, Deny}, p) {
 			fs.add(field, phrase.AgentPermission, map[string]any{"Name": artel.Shorten(string(p), 40)})
 		}
-		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) {
+		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) && !k.mayCome(name) {
 			fs.add(field, phrase.AgentNoTool, map[string]any{"Name": artel.Shorten(name, 80), "Names": listed(k.Tools)})
 		}
 	}

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -85,13 +86,14 @@ func (r *run) permission(name string) Permission {
 
 // allowed returns the agent's tools without those that are denied.
 func (r *run) allowed() *tool.Box {
+	own := cmp.Or(r.in.Tools, r.Engine.tools).Only(r.in.Agent.Tools...)
 	var names []string
-	for _, n := range r.in.Agent.Tools {
+	for _, n := range own.Names() { // of "x*", too
 		if r.permission(n) != Deny {
 			names = append(names, n)
 		}
 	}
-	return r.Engine.tools.Only(names...)
+	return own.Only(names...)
 }
 
 // permitted asks about those of the calls that need it, all at once, and

@@ -163,7 +163,7 @@ func (r *run) toolsOf(depth int) *tool.Box {
 		panic("agent: " + err.Error()) // names and texts cannot fail
 	}
 	return box.With(tool.Tool{
-		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Schema: schema, Parallel: true,
+		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Schema: schema, Parallel: true, Repeat: tool.RepeatAlways, // it goes on where it was
 		Call: func(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 			var in subagentArgs
 			if err := json.Unmarshal(args, &in); err != nil {

@@ -170,7 +170,7 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 }
 
 // Tools returns the names of all tools that an agent can name.
-func (as *Agents) Tools() []string { return as.box.Names() }
+func (as *Agents) Tools() []string { return as.box().Names() }
 
 // Check returns what is wrong with a definition, apart from its name being
 // taken.
@@ -187,7 +187,7 @@ func (k *core) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.box.Names(), agent.SubagentTool), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
+	known := agent.Known{Tools: append(k.box().Names(), agent.SubagentTool), Prefixes: k.prefixes(), Agents: []artel.AgentName{d.Name}, Services: []artel.ServiceID{}}
 	for _, a := range all {
 		if a.Name != d.Name {
 			known.Agents = append(known.Agents, a.Name)

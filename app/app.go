@@ -11,8 +11,8 @@
 // A message starts a run ([Runs.Send]). The run goes on in a goroutine of
 // [Runs], which stores what the agent yields before it asks for more, and ends
 // it in one transaction: the folded versions, the reply, the last events and
-// the state. [App.Recover] ends the runs of a process that died, and
-// [App.Close] those of this one.
+// the state. [App.Recover] goes on with the runs of a process that died, and
+// [App.Close] leaves those of this one to the next.
 package app
 
 import (
@@ -50,6 +50,8 @@ type Config struct {
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
+	Tools     []tool.Tool        // beside those of the product
+	Servers   tool.Servers       // where more tools come from; nil: there are none
 	// Permissions are those of tools in the whole deployment; agents may be
 	// stricter.
 	Permissions agent.Permissions
@@ -137,11 +139,13 @@ func New(c Config) (*App, error) {
 	}, nil
 }
 
-// Recover ends the runs that no process works on any more: their edits are
-// folded and their state is interrupted. With exclusive set, no other process
-// can be working on this data, and every unfinished run that is not at work
-// here is ended; else only those whose lease is over. It returns how many
-// there were; one that cannot be ended does not keep the others.
+// Recover goes on with the runs that no process works on any more, each from
+// its last completed step. With exclusive set, no other process can be working
+// on this data, and every unfinished run that is not at work here is taken
+// over; else only those whose lease is over. One that cannot go on, because its
+// agent or service is gone, or because it was taken over again and again
+// without getting anywhere, ends as interrupted. It returns how many there
+// were; one that fails does not keep the others.
 func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
 	return a.Runs.recover(ctx, exclusive)
 }
@@ -185,8 +189,8 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	}
 }
 
-// Close stops the runs of this process, which end as interrupted with all that
-// they acknowledged kept, and waits for them until ctx ends. No run can be
+// Close stops working on the runs of this process, which go on from their last
+// completed step at the next [App.Recover], and waits until ctx ends. No run can be
 // started afterwards. What the gateway's log was told is written; entries that
 // come later need another [GatewayLog.Flush]. It does not close what Config
 // brought in.
@@ -204,7 +208,8 @@ type core struct {
 	services    *model.Registry
 	agents      []agent.Definition
 	permissions agent.Permissions
-	box         *tool.Box
+	builtIn     *tool.Box // tools that are always there; see box
+	servers     tool.Servers
 	caller      *model.Caller
 	reload      func(context.Context) error
 	engine      *agent.Engine
@@ -224,7 +229,7 @@ type core struct {
 
 func newCore(c Config) (*core, error) {
 	k := &core{
-		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Bell), services: c.Services,
+		store: c.Store, blobs: c.Blobs, servers: c.Servers, log: event.NewLog(c.Store, c.Bell), services: c.Services,
 		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
@@ -251,10 +256,10 @@ func newCore(c Config) (*core, error) {
 			return nil, err
 		}
 	}
-	if k.box, err = tool.NewBox(tool.BuiltIn()...); err != nil {
+	if k.builtIn, err = tool.NewBox(append(tool.BuiltIn(), c.Tools...)...); err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.box.Names(), agent.SubagentTool), Agents: make([]artel.AgentName, len(k.agents))}
+	known := agent.Known{Tools: append(k.builtIn.Names(), agent.SubagentTool), Prefixes: k.prefixes(), Agents: make([]artel.AgentName, len(k.agents))}
 	for i, d := range k.agents {
 		known.Agents[i] = d.Name
 	}
@@ -278,7 +283,7 @@ func newCore(c Config) (*core, error) {
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},
 	})
-	k.engine = agent.New(k.contexts, k.box, k.caller, k.now)
+	k.engine = agent.New(k.contexts, k.builtIn, k.caller, k.now)
 	return k, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
@@ -138,7 +139,7 @@ func TestPreviewIsSent(t *testing.T) {
 		}
 		return []model.Delta{model.TextDelta("Yes.")}
 	}}
-	b := newBench(t, provide(l.generate))
+	b := newBench(t, provide(l.generate), withPermissions(agent.Permissions{"delete_artifact": agent.Deny}))
 	if _, err := b.Profiles.Set(t.Context(), pipeline.Profile{Name: "Ada", Persona: "counts"}, 0); err != nil {
 		t.Fatal(err)
 	}

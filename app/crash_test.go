@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -83,108 +82,119 @@ func crashSteps() []step {
 	}
 }
 
-// TestCrashAtEveryUpdate kills a process at every update of a run, inside it
-// and after it. What the model was told of is there afterwards, in
-// one version of the run, and the log tells of every edit.
-func TestCrashAtEveryUpdate(t *testing.T) {
-	for _, when := range []moment{insideUpdate, afterUpdate} {
-		survived := false
-		for k := 0; !survived; k++ {
-			t.Run(fmt.Sprintf("%s %d", when, k), func(t *testing.T) { survived = crashAt(t, when, k) })
-			if k > 1000 {
-				t.Fatal("the run has no end")
+// following is a provider whose answers follow from what it is sent: the play
+// for each number of results that are there. paid counts the calls of each.
+func following(paid []int, play ...func() model.Delta) model.Provider {
+	var mu sync.Mutex
+	return provide(func(_ context.Context, r *model.Request, yield func(model.Delta, error) bool) {
+		n := 0
+		for _, m := range r.Messages {
+			for _, p := range m.Parts {
+				if _, ok := p.(artel.ToolResult); ok {
+					n++
+				}
 			}
+		}
+		mu.Lock()
+		paid[n]++
+		d := play[n]()
+		mu.Unlock()
+		_ = yield(d, nil) && yield(model.Finish{}, nil)
+	})
+}
+
+// TestCrashAtEveryUpdate kills a process at every update of a run, inside it
+// and after it by turns; [TestDeathAtEveryStep] has both of each. Another goes
+// on: every step is done once, no answer that was kept is paid for again, and
+// the log tells of every edit.
+func TestCrashAtEveryUpdate(t *testing.T) {
+	survived := false
+	for k := 0; !survived; k++ {
+		when := []moment{insideUpdate, afterUpdate}[k%2]
+		t.Run(fmt.Sprintf("%s %d", when, k), func(t *testing.T) { survived = crashAt(t, when, k) })
+		if k > 1000 {
+			t.Fatal("the run has no end")
 		}
 	}
 }
 
 // crashAt reports whether the run was over before the process could die.
 func crashAt(t *testing.T, when moment, k int) (survived bool) {
-	told := 0 // steps that the model knows to be done
 	steps := crashSteps()
 	plays := make([]func() model.Delta, 0, len(steps)+1)
-	for i, s := range steps {
-		plays = append(plays, func() model.Delta { told = i; return call(s.tool, s.args) })
+	for _, s := range steps {
+		plays = append(plays, func() model.Delta { return call(s.tool, s.args) })
 	}
-	plays = append(plays, func() model.Delta { told = len(steps); return model.TextDelta("Done.") })
+	plays = append(plays, func() model.Delta { return model.TextDelta("Done.") })
 	s := &mortal{left: 1 << 30, when: when, died: make(chan struct{})}
-	b := newBench(t, turns(plays...), func(c *app.Config) { s.Store = c.Store; c.Store = s })
+	paid := make([]int, len(plays))
+	b := newBench(t, following(paid, plays...), func(c *app.Config) { s.Store = c.Store; c.Store = s })
 	c := b.conversation()
-	s.mu.Lock()
-	s.left = k
-	s.mu.Unlock()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-s.died:
-			stop()
-		case <-ctx.Done():
-		}
-	})
-	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "Go."}); err == nil {
-		for e, err := range b.Events.Follow(ctx, c, 0, 0) {
-			if survived = err == nil && e.Type == artel.EventRunFinished; survived {
-				break
-			}
-		}
-	}
-	stop()
-	wg.Wait()
-	if err := b.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	survived = b.dieAt(s, c, "Go.", k)
 	b.config.Store = s.Store
 	b.App = b.open()
+	kept := answersIn(b.events(c))
 	if _, err := b.Recover(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	b.afterCrash(c, steps, told)
+	b.afterCrash(c, steps)
+	if slices.Contains(paid[:kept], 0) || slices.ContainsFunc(paid[:kept], func(n int) bool { return n > 1 }) {
+		t.Errorf("%d answers were kept, and the calls were paid for %v times", kept, paid)
+	}
 	return survived
 }
 
-// afterCrash holds a conversation to what the model was told.
-func (b *bench) afterCrash(c artel.ConversationID, steps []step, told int) {
+func answersIn(events []artel.Event) (n int) {
+	for _, e := range events {
+		if e.Type == artel.EventMessageCompleted {
+			n++
+		}
+	}
+	return n
+}
+
+// afterCrash waits for the end of the run, if one was begun, and wants each of
+// its steps once.
+func (b *bench) afterCrash(c artel.ConversationID, steps []step) {
 	b.t.Helper()
-	wants := []string{""}
-	for _, s := range steps {
-		wants = append(wants, s.want)
+	for _, m := range b.messages(c)[:min(1, len(b.messages(c)))] {
+		r, err := b.Runs.Find(b.t.Context(), m.Run)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if r = b.ended(r); r.State != artel.RunDone || r.Usage.Calls != len(steps)+1 {
+			b.t.Fatalf("the run is %+v", r)
+		}
 	}
-	wants = wants[told:min(told+2, len(wants))] // the step after it may be done, and nobody was told
-	got := ""
-	if _, text, err := b.Artifacts.Find(b.t.Context(), c, "doc", ""); err == nil {
-		got = *text
-	} else if artel.KindOf(err) != artel.NotFound {
-		b.t.Fatal(err)
+	all := b.events(c)
+	if len(all) == 0 { // it died before anything was acknowledged
+		return
 	}
-	if !slices.Contains(wants, got) {
-		b.t.Errorf("the model was told of %d steps, and the document is %q, want one of %q", told, got, wants)
+	if got := b.text(c, "doc", ""); got != steps[len(steps)-1].want {
+		b.t.Errorf("the document is %q", got)
 	}
 	journal, err := b.Artifacts.History(b.t.Context(), c, "doc", app.Journal)
-	if err != nil && artel.KindOf(err) != artel.NotFound {
-		b.t.Fatal(err)
-	}
-	if len(journal) < told || len(journal) > told+1 {
-		b.t.Errorf("%d edits are journalled, and the model was told of %d", len(journal), told)
+	if err != nil || len(journal) != len(steps) {
+		b.t.Fatalf("%d edits are journalled: %v", len(journal), err)
 	}
 	for i, e := range journal {
 		if e.Live || e.Visible != (i == len(journal)-1) || e.Number != i+1 {
 			b.t.Errorf("edit %d of %d: %+v", i+1, len(journal), e)
 		}
 	}
-	events := 0
-	for _, e := range b.events(c) {
-		if e.Type == artel.EventArtifactCreated || e.Type == artel.EventArtifactUpdated {
-			events++
+	edits, done := 0, 0
+	for _, e := range all {
+		switch e.Type {
+		case artel.EventArtifactCreated, artel.EventArtifactUpdated:
+			edits++
+		case artel.EventToolCompleted:
+			done++
 		}
 	}
-	if events != len(journal) {
-		b.t.Errorf("the log tells of %d edits, the journal has %d", events, len(journal))
+	if edits != len(steps) || done != len(steps) || answersIn(all) != len(steps)+1 {
+		b.t.Errorf("the log tells of %d edits, %d results and %d answers, want %d", edits, done, answersIn(all), len(steps))
 	}
-	for _, m := range b.messages(c) {
-		if r, err := b.Runs.Find(b.t.Context(), m.Run); err != nil || !r.State.Final() {
-			b.t.Errorf("the run is %+v, %v", r, err)
-		}
+	if n := len(b.messages(c)); n != 2*len(steps)+2 {
+		b.t.Errorf("there are %d messages", n)
 	}
 }

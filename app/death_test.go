@@ -19,11 +19,10 @@ import (
 	"github.com/artelhq/artel/store/storetest"
 )
 
-// A death is what is on the disk at one moment, and what the model knew then.
+// A death is what is on the disk at one moment.
 type death struct {
 	step    string
 	db, log []byte // the file, and the log of what was committed since
-	told    int
 }
 
 // A coroner keeps what each moment would leave, if the process died in it.
@@ -31,17 +30,10 @@ type coroner struct {
 	path string
 
 	mu     sync.Mutex
-	told   int
 	deaths []death
 	seen   map[[32]byte]bool
 	steps  map[string]int
 	err    error
-}
-
-func (c *coroner) tell(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.told = n
 }
 
 // at is called with the turn to write, so that the files stand still.
@@ -57,7 +49,7 @@ func (c *coroner) at(step string) error {
 	if err != nil && !os.IsNotExist(err) {
 		c.err = err
 	}
-	d := death{step, db, log, c.told}
+	d := death{step, db, log}
 	// What a commit appends to the log may have been written in part.
 	if n := len(c.deaths); n > 0 && step == "commit after" {
 		if before := len(c.deaths[n-1].log); before < len(log) {
@@ -65,7 +57,7 @@ func (c *coroner) at(step string) error {
 			if n%2 == 0 {
 				cut = len(log) - 1
 			}
-			c.keep(death{"in the commit", db, log[:cut], c.told})
+			c.keep(death{"in the commit", db, log[:cut]})
 		}
 	}
 	c.keep(d)
@@ -73,7 +65,7 @@ func (c *coroner) at(step string) error {
 }
 
 func (c *coroner) keep(d death) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %x %x", d.told, sha256.Sum256(d.db), sha256.Sum256(d.log)))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x %x", sha256.Sum256(d.db), sha256.Sum256(d.log)))
 	if !c.seen[sum] {
 		c.seen[sum] = true
 		c.deaths = append(c.deaths, d)
@@ -88,10 +80,10 @@ func TestDeathAtEveryStep(t *testing.T) {
 	c := &coroner{path: filepath.Join(t.TempDir(), "data.db"), seen: map[[32]byte]bool{}, steps: map[string]int{}}
 	steps := crashSteps()
 	plays := make([]func() model.Delta, 0, len(steps)+1)
-	for i, s := range steps {
-		plays = append(plays, func() model.Delta { c.tell(i); return call(s.tool, s.args) })
+	for _, s := range steps {
+		plays = append(plays, func() model.Delta { return call(s.tool, s.args) })
 	}
-	plays = append(plays, func() model.Delta { c.tell(len(steps)); return model.TextDelta("Done.") })
+	plays = append(plays, func() model.Delta { return model.TextDelta("Done.") })
 	for range 2 { // the second finds all in the file
 		s, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
 		if err == nil {
@@ -102,7 +94,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 		}
 	}
 	watched := &storetest.Steps{At: func(string) error { return nil }}
-	b := newBench(t, turns(plays...), func(config *app.Config) {
+	b := newBench(t, following(make([]int, len(plays)), plays...), func(config *app.Config) {
 		s, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -158,5 +150,5 @@ func goOn(t *testing.T, b *bench, conv artel.ConversationID, steps []step, d dea
 	if _, err := next.Recover(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	next.afterCrash(conv, steps, d.told)
+	next.afterCrash(conv, steps)
 }

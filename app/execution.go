@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,13 +33,14 @@ func (x *execution) execute(whole context.Context) {
 	cause := context.Cause(ctx)
 	cancel(nil)
 	wg.Wait()
-	if errors.Is(cause, errShutdown) && x.run.State == artel.RunWaiting {
-		return // for a person, who may answer after the restart
-	}
-	if errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost) {
+	switch {
+	case errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost):
 		x.logger.Warn("a run was taken over by another process", "run", x.run.ID)
 		x.log.Bell().Hush(x.run.Conversation)
 		return // somebody else ends it
+	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // a person may answer after the restart
+		x.leave(context.WithoutCancel(ctx))
+		return
 	}
 	// Of an error, finish says so in the log.
 	if err := x.finish(context.WithoutCancel(ctx), stateOf(err, cause), err); errors.Is(err, errInjected) {
@@ -58,7 +58,7 @@ func (x *execution) goOn(ctx context.Context) {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
 		return
 	}
-	x.from = said[len(said)-1].ID
+	x.from, x.cut = said[len(said)-1].ID, nil
 	x.execute(ctx)
 }
 
@@ -70,8 +70,6 @@ func stateOf(err, cause error) artel.RunState {
 		return artel.RunCancelled
 	case errors.Is(cause, errTimedOut):
 		return artel.RunTimedOut
-	case errors.Is(cause, errShutdown):
-		return artel.RunInterrupted
 	}
 	return artel.RunFailed
 }
@@ -85,16 +83,15 @@ func (x *execution) work(ctx context.Context) (err error) {
 	x.threads = &threads{}
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		if history, err = tx.Messages.Path(x.run.Conversation, cmp.Or(x.from, x.run.Message), 0); err != nil {
+		var before int
+		if history, before, err = x.history(tx); err != nil {
 			return err
 		}
 		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
 		x.mates = x.team(tx)
-		// Of the message itself they are made anew.
-		own := slices.IndexFunc(history, func(m artel.Message) bool { return m.ID == x.run.Message })
-		return x.takeVariables(tx, history[:max(0, own)])
+		return x.takeVariables(tx, history[:before]) // of the message itself they are made anew
 	})
 	if err != nil {
 		return err
@@ -116,7 +113,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, History: history,
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history, CutOff: x.cut,
 		Context: x.built, Team: x.mates, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
 		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
@@ -200,24 +197,23 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		}
 	case artel.MessageCompleted:
 		x.run.Reply = p.Message.ID
-		if !slices.ContainsFunc(p.Message.Parts, isCall) {
-			x.held = append(x.held, p)
-			return nil
-		}
+		x.held = append(x.held, p) // with what it has cost, or with the end of the run
+		return nil
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
 	case artel.ServiceChanged:
 		x.run.Service = p.To
 	}
-	if len(x.held) > 0 {
-		x.held = append(x.held, p)
+	told := append(slices.Clip(x.held), p)
+	if len(x.held) > 0 && !x.callsTools() {
+		x.held = told
 		return nil
 	}
 	// What the agent has done is kept even when the run is being cancelled.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.write(tx, append(slices.Clip(x.begun), p)...); err != nil {
+		if err := x.write(tx, append(slices.Clip(x.begun), told...)...); err != nil {
 			return err
 		}
 		return tx.Runs.Update(x.run) // what it took so far is known also after a crash
@@ -226,11 +222,19 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		return err
 	}
 	x.begun = nil
-	if _, ok := p.(artel.MessageCompleted); ok {
+	if len(x.held) > 0 {
+		x.held = nil
 		x.log.Bell().Hush(x.run.Conversation)
 	}
 	x.log.Bell().Ring(x.run.Conversation)
 	return nil
+}
+
+// callsTools reports whether the answer that is held calls tools, so that it is
+// not the end of the run.
+func (x *execution) callsTools() bool {
+	m, ok := x.held[0].(artel.MessageCompleted)
+	return ok && slices.ContainsFunc(m.Message.Parts, isCall)
 }
 
 func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
@@ -282,14 +286,10 @@ func (x *execution) writeMessage(tx store.Tx, m artel.Message) error {
 	return tx.Conversations.Update(c)
 }
 
-// appendEvents writes to the log, unless the run was ended by somebody who
-// took it over: then nothing of this transaction may stay.
+// appendEvents writes to the log, unless somebody has taken the run over: then
+// nothing of this transaction may stay.
 func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
-	current, err := tx.Runs.Get(x.run.ID)
-	if err == nil && current.State.Final() {
-		err = errLeaseLost
-	}
-	if err != nil {
+	if err := x.hold(tx); err != nil {
 		return err
 	}
 	return appendWithin(x.core, tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
@@ -307,7 +307,7 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 		}
 		now := x.now()
 		lease := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: now.Add(leaseTime)}
-		err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, now) })
+		err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
 		switch {
 		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):
 			cancel(errLeaseLost)
@@ -334,7 +334,7 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 		}
 		return x.end(tx)
 	})
-	if errors.Is(err, errInjected) {
+	if errors.Is(err, errInjected) || errors.Is(err, errLeaseLost) {
 		return err
 	}
 	if err != nil {
@@ -396,7 +396,7 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	case artel.RunTimedOut:
 		return &artel.RunError{Kind: artel.Canceled, Code: artel.CodeLimitTime, Message: errTimedOut.Error()}
 	case artel.RunInterrupted:
-		return &artel.RunError{Kind: artel.Unavailable, Message: errShutdown.Error()}
+		return &artel.RunError{Kind: artel.Unavailable, Message: scrub.Line(cause.Error())}
 	}
 	kind := artel.KindOf(cause)
 	if kind == artel.Internal {

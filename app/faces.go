@@ -103,6 +103,8 @@ type (
 	ToolSpec = model.ToolSpec
 	// A ToolResult is the outcome of a tool call.
 	ToolResult = tool.Result
+	// ServerHealth is how a server of tools is doing.
+	ServerHealth = tool.ServerHealth
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
 )

@@ -221,7 +221,7 @@ func (x *execution) tip(tx store.Tx) (artel.MessageID, error) {
 			return "", err
 		}
 		for _, m := range list {
-			if m.Run == x.run.ID {
+			if m.Run == x.run.ID && m.Within == "" {
 				tip = m.ID
 			}
 		}

@@ -163,7 +163,10 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 		if len(m.Parts) > 0 {
 			history = append(history, m)
 		}
-		out = agent.Input{Run: x.run, Agent: x.agent, Service: x.service, History: history, Context: x.built, Team: x.team(tx)}
+		out = agent.Input{
+			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history,
+			Context: x.built, Team: x.team(tx), Permissions: x.permissions,
+		}
 		return nil
 	})
 	return out, chosen, err

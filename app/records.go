@@ -148,6 +148,9 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if err := x.hold(tx); err != nil { // before anybody is paid
+			return err
+		}
 		if len(x.begun) > 0 {
 			if err := x.write(tx, x.begun...); err != nil {
 				return err

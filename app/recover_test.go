@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,8 @@ func TestRecover(t *testing.T) {
 	if got := b.text(c, "note", ""); got != "1 2 three" {
 		t.Errorf("what was journalled reads %q", got)
 	}
+	var asked atomic.Int32
+	b.plays(counted(&asked, play(t, writes)))
 	b.App = b.open()
 	if n, err := b.Recover(t.Context(), false); err != nil || n != 0 {
 		t.Errorf("while the lease lasts: got %d, %v", n, err)
@@ -62,17 +65,16 @@ func TestRecover(t *testing.T) {
 	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	r, err := b.Runs.Find(t.Context(), r.ID)
-	if err != nil || r.State != artel.RunInterrupted || r.Error == nil || r.Usage.Calls != 3 {
-		t.Errorf("got %+v, %v", r, err)
+	if r = b.ended(r); r.State != artel.RunDone || r.Error != nil || r.Usage.Calls != 4 || asked.Load() != 1 {
+		t.Errorf("after %d more calls: got %+v", asked.Load(), r)
 	}
 	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
 	if err != nil || len(versions) != 1 || versions[0].Number != 3 || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got %+v, %v", versions, err)
 	}
 	all := b.events(c)
-	if last := all[len(all)-1]; last.Type != artel.EventRunFinished || last.Agent != "lead_agent" {
-		t.Errorf("got %+v", last)
+	if got, want := typesOf(all[len(all)-5:]), "run_resumed agent_started message_completed usage run_finished"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if n, err := b.Recover(t.Context(), true); err != nil || n != 0 {
 		t.Errorf("again: got %d, %v", n, err)
@@ -80,22 +82,52 @@ func TestRecover(t *testing.T) {
 	b.send(c, app.Input{Text: "Go on."})
 }
 
-func TestSendEndsWhatNobodyWorksOn(t *testing.T) {
+// plays has apps that are opened from now on ask p.
+func (b *bench) plays(p model.Provider) {
+	b.config.Providers = map[model.Dialect]model.Provider{model.Demo: p}
+}
+
+// counted counts the calls of p.
+func counted(n *atomic.Int32, p model.Provider) model.Provider {
+	return provide(func(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) {
+		n.Add(1)
+		for d, err := range p.Generate(ctx, r) {
+			if !yield(d, err) {
+				return
+			}
+		}
+	})
+}
+
+// TestSendTakesOver finds a run in the way whose process is gone.
+func TestSendTakesOver(t *testing.T) {
 	b, c, r := crash(t, holds)
 	now := time.Now()
 	b.config.Options.Now = func() time.Time { return now }
+	b.plays(play(t, writes))
 	b.App = b.open()
 	if _, err := b.Runs.Send(t.Context(), c, app.Input{Text: "x"}); artel.CodeOf(err) != "run_active" {
 		t.Errorf("while the lease lasts: got %v", err)
 	}
-	now = now.Add(time.Minute)
-	b.send(c, app.Input{Text: "Go on."})
-	if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunInterrupted {
-		t.Errorf("got %+v, %v", r, err)
+	if n := len(b.events(c)); strings.Contains(typesOf(b.events(c)), "run_resumed") {
+		t.Errorf("it was taken over while its lease lasted: %d events", n)
 	}
+	now = now.Add(time.Minute)
+	next, err := b.Runs.Send(t.Context(), c, app.Input{Text: "x"})
+	if r = b.ended(r); r.State != artel.RunDone {
+		t.Errorf("got %+v", r)
+	}
+	switch {
+	case err == nil: // it had ended by then
+		b.ended(next)
+	case artel.CodeOf(err) != "run_active":
+		t.Errorf("while it goes on: got %v", err)
+	}
+	b.send(c, app.Input{Text: "Go on."})
 }
 
-// TestTakenOver ends a run from another process while this one works on it.
+// TestTakenOver takes a run over while its process works on it: that one writes
+// nothing any more, and every step is there once.
 func TestTakenOver(t *testing.T) {
 	step := make(chan struct{})
 	turns := play(t, writes)
@@ -119,16 +151,17 @@ func TestTakenOver(t *testing.T) {
 	if n, err := other.Recover(t.Context(), true); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	before := typesOf(b.events(c))
 	close(step)
+	r = b.ended(r)
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := typesOf(b.events(c)); after != before || !strings.HasSuffix(after, "run_finished") {
-		t.Errorf("got %s\nafter %s", after, before)
+	all := typesOf(b.events(c))
+	if r.State != artel.RunDone || strings.Count(all, "artifact_") != 3 || strings.Count(all, "message_completed") != 4 || strings.Count(all, "run_finished") != 1 {
+		t.Errorf("got %+v and %s", r, all)
 	}
-	if r, err := b.Runs.Find(t.Context(), r.ID); err != nil || r.State != artel.RunInterrupted {
-		t.Errorf("got %+v, %v", r, err)
+	if !strings.Contains(b.log.String(), "taken over") {
+		t.Error("the log does not say that the run was taken over")
 	}
 	if v, err := other.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) != 1 {
 		t.Errorf("got %+v, %v", v, err)
@@ -243,9 +276,11 @@ func TestEndIsTriedAgain(t *testing.T) {
 		}
 		broken.heal()
 		time.Sleep(time.Minute)
-		b.send(c, app.Input{Text: "Again."})
-		if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunInterrupted {
-			t.Errorf("when it can be written again: got %+v, %v", found, err)
+		if n, err := b.Recover(t.Context(), false); err != nil || n != 1 {
+			t.Errorf("when it can be written again: got %d, %v", n, err)
+		}
+		if r = b.ended(r); r.State != artel.RunDone {
+			t.Errorf("when it can be written again: got %+v", r)
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)

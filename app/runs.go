@@ -21,8 +21,9 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Runs are the use cases of runs. A run belongs to the process that started
-// it, which shows signs of life by renewing its lease.
+// Runs are the use cases of runs. A run belongs to the process that holds its
+// lease, which shows signs of life by renewing it: the one that started it, or
+// another that has taken it over.
 type Runs struct {
 	*core
 	holder string // names this process in leases
@@ -44,8 +45,8 @@ type activeRun struct {
 
 // How long a run may go without a sign of life, and how often it gives one.
 const (
-	leaseTime  = 30 * time.Second
-	leaseRenew = 10 * time.Second
+	leaseTime  = 10 * time.Second
+	leaseRenew = 3 * time.Second
 )
 
 // CodeRunActive is the error code of what cannot be done while a run works on
@@ -56,6 +57,7 @@ const CodeRunActive = "run_active"
 var (
 	errCancelled = errors.New("cancelled by a person")
 	errShutdown  = errors.New("the server was stopped")
+	errStuck     = errors.New("the server stopped again and again at the same step; send a message to go on")
 	errLeaseLost = errors.New("another process took the run over")
 	errTimedOut  = errors.New("the run took longer than its agent may")
 )
@@ -247,7 +249,7 @@ func (rs *Runs) close(ctx context.Context) error {
 	rs.mu.Lock()
 	rs.closed = true
 	for _, a := range rs.active {
-		a.cancel(errShutdown)
+		a.cancel(errShutdown) // whoever comes next goes on with it
 	}
 	rs.mu.Unlock()
 	done := make(chan struct{})
@@ -258,89 +260,6 @@ func (rs *Runs) close(ctx context.Context) error {
 	case <-ctx.Done():
 		return artel.Errorf(artel.Canceled, "app.Close", "", "runs had not ended in time: %w", ctx.Err())
 	}
-}
-
-func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
-	before := rs.now()
-	if exclusive {
-		before = before.Add(100 * 365 * 24 * time.Hour)
-	}
-	leases, err := rs.store.Overdue(ctx, before)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	var failed error
-	waiting := map[store.Lease]bool{} // conversations in which messages may wait for their turn
-	defer func() {
-		for l := range waiting {
-			rs.next(context.WithoutCancel(ctx), l.Owner, l.Conversation)
-		}
-	}()
-	for _, l := range leases {
-		if rs.isActive(l.Run) {
-			continue
-		}
-		waiting[store.Lease{Owner: l.Owner, Conversation: l.Conversation}] = true
-		job := execution{Runs: rs, owner: l.Owner}
-		err := rs.store.View(ctx, l.Owner, func(tx store.Tx) (err error) {
-			job.run, err = tx.Runs.Get(l.Run)
-			return err
-		})
-		if err == nil && job.run.State == artel.RunQueued {
-			continue
-		}
-		if err == nil && job.run.State == artel.RunWaiting {
-			failed := rs.resume(ctx, job)
-			if failed == nil {
-				continue
-			}
-			rs.logger.Warn("a run that waits for a permission could not be taken up again, and ends", "run", l.Run, "err", failed)
-		}
-		if err == nil {
-			err = job.finish(context.WithoutCancel(ctx), artel.RunInterrupted, errShutdown)
-		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		n++
-	}
-	return n, failed
-}
-
-// resume goes on with a run that nobody works on, where its branch ends.
-func (rs *Runs) resume(ctx context.Context, job execution) error {
-	runCtx, err := rs.admit(ctx, job.run.ID)
-	if err != nil {
-		return err
-	}
-	now := rs.now()
-	lease := store.Lease{Owner: job.owner, Run: job.run.ID, Conversation: job.run.Conversation, Holder: rs.holder, Until: now.Add(leaseTime)}
-	err = rs.store.Update(ctx, job.owner, func(tx store.Tx) error {
-		c, err := tx.Conversations.Get(job.run.Conversation)
-		if err != nil {
-			return err
-		}
-		if err := job.choose(tx, c, Input{Agent: job.run.Agent, Service: job.run.Service}); err != nil {
-			return err
-		}
-		if job.from, err = job.tip(tx); err != nil {
-			return err
-		}
-		// Who is recovered from is gone, whatever its lease says.
-		return tx.Runs.Renew(lease, now.Add(100*365*24*time.Hour))
-	})
-	if err != nil {
-		rs.dismiss(job.run.ID)
-		return err
-	}
-	job.clock = Input{}.clock()
-	go func() {
-		defer rs.dismiss(job.run.ID)
-		job.execute(runCtx)
-	}()
-	return nil
 }
 
 func (rs *Runs) isActive(id artel.RunID) bool {
@@ -510,12 +429,13 @@ type execution struct {
 	agent   agent.Definition
 	service model.Service
 
-	clock Clock           // of the first model call, and the seed of all
-	built pipeline.Input  // what its contexts are built from
-	call  *call           // the newest of its model calls; nil: none yet
-	begun []artel.Payload // that the agent has begun, written with the record of its first call
-	held  []artel.Payload // the reply and what follows it, written with the end
-	from  artel.MessageID // the stored message that it goes on from; "": its own
+	clock Clock                        // of the first model call, and the seed of all
+	built pipeline.Input               // what its contexts are built from
+	call  *call                        // the newest of its model calls; nil: none yet
+	begun []artel.Payload              // that the agent has begun, written with the record of its first call
+	held  []artel.Payload              // the reply and what follows it, written with the end
+	cut   map[artel.CallID][]artel.Ref // calls that an earlier process was at, with their edits
+	from  artel.MessageID              // the stored message that it goes on from; "": its own
 
 	attempts
 

@@ -58,7 +58,7 @@ func (x *execution) team(tx store.Tx) agent.Team {
 
 // delegate opens a subagent.
 func (x *execution) delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
-	y := &execution{Runs: x.Runs, owner: x.owner, run: x.run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base()}
+	y := &execution{Runs: x.Runs, owner: x.owner, run: x.run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
 	var history []artel.Message
 	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {

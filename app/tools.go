@@ -16,14 +16,38 @@ import (
 type Tools struct{ *core }
 
 // List returns what the tools say of themselves.
-func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.box.Specs(ts.box.Names()...) }
+func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.box().Specs() }
+
+// Servers says how the servers of tools are doing.
+func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
+	if ts.servers == nil {
+		return []tool.ServerHealth{}
+	}
+	return ts.servers.Health()
+}
+
+// box has the tools that there are now.
+func (k *core) box() *tool.Box {
+	if k.servers == nil {
+		return k.builtIn
+	}
+	return k.builtIn.With(k.servers.Tools()...)
+}
+
+func (k *core) prefixes() []string {
+	if k.servers == nil {
+		return nil
+	}
+	return k.servers.Prefixes()
+}
 
 // Call runs one tool on a conversation in a workspace of its own: what it
 // writes is a version at once, and belongs to the newest message of the
 // active branch. A failure that the caller can mend is a result; an unknown
 // tool is of kind NotFound.
 func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
-	if !ts.box.Has(name) {
+	box := ts.box()
+	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",
 			Err: errors.New("there is no such tool; GET /tools lists them"),
@@ -34,11 +58,11 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 		return tool.Result{}, err
 	}
 	env := ts.env(ownerOf(ctx), c, at, ts.workspace(ctx, c, at), ts.target(t))
-	_, given, err := ts.box.Arguments(ctx, &env, name, args)
+	_, given, err := box.Arguments(ctx, &env, name, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	result, err := ts.box.Call(ctx, &env, name, given)
+	result, err := box.Call(ctx, &env, name, given)
 	ts.log.Bell().Ring(c)
 	return result, err
 }

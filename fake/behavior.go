@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -25,6 +26,7 @@ const (
 	BadRequest  Mode = "bad_request"  // 400 without a reason
 	Hang        Mode = "hang"         // take the request and never answer, until the client goes
 	HalfStream  Mode = "half_stream"  // begin to answer, then break the connection off
+	SlowDrip    Mode = "slow_drip"    // answer one character after the other, with a pause before each
 	StreamError Mode = "stream_error" // begin to answer, then tell an error inside the answer
 	Garbage     Mode = "garbage"      // 200 with events that are no JSON
 	WebPage     Mode = "web_page"     // 200 with HTML, as a wrong base URL gives
@@ -32,7 +34,7 @@ const (
 
 // Modes returns all modes.
 func Modes() []Mode {
-	return []Mode{Well, RateLimit, ServerError, Overloaded, BadRequest, Hang, HalfStream, StreamError, Garbage, WebPage}
+	return []Mode{Well, RateLimit, ServerError, Overloaded, BadRequest, Hang, HalfStream, SlowDrip, StreamError, Garbage, WebPage}
 }
 
 // An Oddity is something that the answers of one API have and those of others
@@ -139,6 +141,9 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 
 // alter changes what the model says.
 func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
+	if b.Mode == SlowDrip {
+		return drips(deltas)
+	}
 	if b.Mode != StreamError && (b.Mode != HalfStream || !stream) {
 		return deltas
 	}
@@ -153,6 +158,30 @@ func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream 
 		}
 		status := s.dialect.problem(overloaded, "").status
 		yield(nil, &artel.Error{Kind: artel.Unavailable, Err: &model.CallError{Status: status, Message: "Overloaded"}})
+	}
+}
+
+// dripPause is the pause before each character of a slow answer.
+const dripPause = 10 * time.Millisecond
+
+// drips yields texts in single characters, slowly.
+func drips(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for d, err := range deltas {
+			t, ok := d.(model.TextDelta)
+			if !ok || err != nil {
+				if !yield(d, err) {
+					return
+				}
+				continue
+			}
+			for _, r := range string(t) {
+				time.Sleep(dripPause)
+				if !yield(model.TextDelta(string(r)), nil) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -111,6 +111,11 @@ func (c *Client) Services(ctx context.Context) (out List[ServiceView], err error
 	return out, c.json(ctx, http.MethodGet, "/services", nil, &out)
 }
 
+// ToolServers says how the servers of tools are doing.
+func (c *Client) ToolServers(ctx context.Context) (out List[app.ServerHealth], err error) {
+	return out, c.json(ctx, http.MethodGet, "/tools/servers", nil, &out)
+}
+
 // Probe tries out what a service takes.
 func (c *Client) Probe(ctx context.Context, id artel.ServiceID) (out ProbeView, err error) {
 	return out, c.json(ctx, http.MethodPost, "/services/"+url.PathEscape(string(id))+"/probe", nil, &out)

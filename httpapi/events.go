@@ -51,7 +51,7 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"- `message_muted` `{message_id, muted}`, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
 	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended\n" +
-	"- `usage` `{service, usage}`, `run_finished` `{state, reply_id?, error?, usage}`"
+	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run goes on after a stop, `run_finished` `{state, reply_id?, error?, usage}`"
 
 func (f *face) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)

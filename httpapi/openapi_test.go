@@ -64,6 +64,7 @@ GET    /services/{id}/processors
 GET    /settings
 GET    /tokens/vocabularies
 GET    /tools
+GET    /tools/servers
 PATCH  /conversations/{cid}
 PATCH  /conversations/{cid}/artifacts/{id}
 PATCH  /conversations/{cid}/messages/{mid}
@@ -199,6 +200,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{"GET", "/findings", "/findings", nil, "200"},
 		{"GET", "/pipeline/plugin-schema", "/pipeline/plugin-schema", nil, "200"},
 		{"GET", "/tools", "/tools", nil, "200"},
+		{"GET", "/tools/servers", "/tools/servers", nil, "200"},
 		{"POST", at + "/tools/read_artifact", "/conversations/{cid}/tools/{name}", `{"id":"note"}`, "200"},
 		{"POST", at + "/tools/get_artifact", "/conversations/{cid}/tools/{name}", `{"ref":"nothing"}`, "200"},
 		{"POST", "/media/detect", "/media/detect", png, "200"},

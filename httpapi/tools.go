@@ -26,6 +26,11 @@ func (f *face) tools() {
 			return answer(listOf(f.app.Tools.List(ctx), ""), nil)
 		})
 
+	register(f, f.op(http.MethodGet, "/tools/servers", "list-tool-servers", "Say how the servers of tools (MCP) are doing", http.StatusOK),
+		func(ctx context.Context, _ *none) (*body[List[app.ServerHealth]], error) {
+			return answer(listOf(f.app.Tools.Servers(ctx), ""), nil)
+		})
+
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/tools/{name}", "call-tool", "Run one tool outside a run", http.StatusOK, maxBody(textBody)),
 		func(ctx context.Context, in *struct {
 			ConversationPath

@@ -86,6 +86,8 @@ const (
 	ToolTooLong        Key = "tool.too_long"      // Count, Problem
 	ToolDenied         Key = "tool.denied"        // Name
 	ToolUnanswered     Key = "tool.unanswered"    // Name
+	ToolCutOff         Key = "tool.cut_off"       // Name
+	ToolCutOffDone     Key = "tool.cut_off_done"  // Name, Refs
 )
 
 // What a model gets of a result that is too long to be shown.

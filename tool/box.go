@@ -82,30 +82,40 @@ func check(t Tool) (*jsonschema.Resolved, error) {
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
 // Only returns a box with the named tools and no others; names that are not in
-// b are left out.
+// b are left out. "x*" means all tools whose names begin with x.
 func (b *Box) Only(names ...string) *Box {
 	out := &Box{tools: make(map[string]boxed, len(names))}
-	for _, n := range names {
+	take := func(n string) {
 		if t, ok := b.tools[n]; ok && !out.Has(n) {
 			out.names = append(out.names, n)
 			out.tools[n] = t
 		}
 	}
+	for _, n := range names {
+		start, many := strings.CutSuffix(n, "*")
+		if !many {
+			take(n)
+			continue
+		}
+		for _, name := range b.names {
+			if strings.HasPrefix(name, start) {
+				take(name)
+			}
+		}
+	}
 	return out
 }
 
-// With returns a box with one more tool. It is for tools that the program makes
-// itself, and panics where [NewBox] would refuse.
-func (b *Box) With(t Tool) *Box {
-	s, err := check(t)
-	if err == nil && b.Has(t.Name) {
-		err = fmt.Errorf("two tools have this name")
+// With returns a box with more tools behind those of b. One whose name is taken
+// or that [NewBox] refuses is left out.
+func (b *Box) With(more ...Tool) *Box {
+	out := &Box{names: slices.Clone(b.names), tools: maps.Clone(b.tools)}
+	for _, t := range more {
+		if s, err := check(t); err == nil && !out.Has(t.Name) {
+			out.names = append(out.names, t.Name)
+			out.tools[t.Name] = boxed{Tool: t, schema: s}
+		}
 	}
-	if err != nil {
-		panic(fmt.Sprintf("tool %s: %v", t.Name, err))
-	}
-	out := &Box{names: append(slices.Clip(b.names), t.Name), tools: maps.Clone(b.tools)}
-	out.tools[t.Name] = boxed{Tool: t, schema: s}
 	return out
 }
 
@@ -121,6 +131,9 @@ func (b *Box) Has(name string) bool {
 // Parallel reports whether calls of this tool may run at the same time as
 // others that may.
 func (b *Box) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
+
+// Repeat says what becomes of a call of this tool that was cut off.
+func (b *Box) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
 
 // Specs tells what a model is to know about the named tools, in the order of
 // the names; about all where no name is given. Names that are not in the box

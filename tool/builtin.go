@@ -5,17 +5,29 @@ package tool
 // BuiltIn returns the tools of the product.
 func BuiltIn() []Tool {
 	return []Tool{
-		createArtifact(),
-		updateArtifact(),
-		rewriteArtifact(),
-		readArtifact(),
-		listArtifacts(),
-		grepArtifacts(),
-		diffArtifact(),
-		renameArtifact(),
-		deleteArtifact(),
-		restoreArtifact(),
-		putArtifact(),
-		getArtifact(),
+		writes(createArtifact()),
+		writes(updateArtifact()),
+		writes(rewriteArtifact()),
+		reads(readArtifact()),
+		reads(listArtifacts()),
+		reads(grepArtifacts()),
+		reads(diffArtifact()),
+		writes(renameArtifact()),
+		writes(deleteArtifact()),
+		writes(restoreArtifact()),
+		writes(putArtifact()),
+		reads(getArtifact()),
 	}
+}
+
+// reads marks a tool that changes nothing.
+func reads(t Tool) Tool {
+	t.Repeat = RepeatAlways
+	return t
+}
+
+// writes marks a tool that makes one edit at most.
+func writes(t Tool) Tool {
+	t.Repeat = RepeatUnlessEdited
+	return t
 }

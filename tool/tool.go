@@ -40,6 +40,8 @@ type Tool struct {
 	Schema   json.RawMessage // JSON Schema (draft 2020-12) of the arguments, of type object
 	Parallel bool            // calls of one turn may run at the same time
 
+	Repeat Repeat // what becomes of a call that the end of the process cut off
+
 	// Its arguments hold what an artifact's text is to be, and its result shows
 	// what one is. Both are passed on as they are: a text that holds media as
 	// text is still text, and is written, read and matched letter by letter.
@@ -51,6 +53,22 @@ type Tool struct {
 
 	err error // why Func could not make it; told by NewBox
 }
+
+// Repeat says what becomes of a call that was cut off by the end of its process,
+// when another process goes on with the run.
+type Repeat int
+
+// The ways.
+const (
+	// RepeatNever tells the model that the outcome is unknown.
+	RepeatNever Repeat = iota
+	// RepeatAlways makes the call again: it changes nothing, or twice is the
+	// same as once.
+	RepeatAlways
+	// RepeatUnlessEdited makes the call again, unless the journal has an edit
+	// of it: that is all it does, and it is there whole or not at all.
+	RepeatUnlessEdited
+)
 
 // Env is what a call may use. It belongs to one call, is not changed by it,
 // and what it points to is safe for the calls of one turn.

@@ -40,6 +40,9 @@ type config struct {
 	DefaultService artel.ServiceID             `yaml:"default_service"` // used where nobody names one
 	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
 	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
+	Tools          []toolConfig                `yaml:"tools"`           // HTTP APIs that agents may call
+	ToolsDir       string                      `yaml:"tools_dir"`       // *.yaml, each with one entry as in tools, relative to this file
+	MCP            []mcpConfig                 `yaml:"mcp"`             // MCP servers, whose tools agents may call
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`

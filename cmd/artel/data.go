@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -19,6 +20,9 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store/sqlite"
 )
+
+// standbyEvery is how often a server that stands by tries to take over.
+const standbyEvery = 100 * time.Millisecond
 
 // errInUse says that somebody else has the lock of a data directory.
 var errInUse = errors.New("another server uses this data directory")
@@ -44,6 +48,10 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 	}
 	lock := flock.New(filepath.Join(o.data, "lock"))
 	held, err := lock.TryLock()
+	if !held && err == nil && o.standby {
+		o.log.Info("another server uses the data directory; this one takes over when that ends", "data", o.data)
+		held, err = lock.TryLockContext(ctx, standbyEvery)
+	}
 	if err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be locked: %w", err)
 	}

@@ -93,7 +93,7 @@ func newRoot() *cobra.Command {
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g),
-		agentsCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g),
+		agentsCommand(&g), contextCommand(&g), settingsCommand(&g), gatewayCommand(&g), toolsCommand(&g),
 		gcCommand(&g), demoCommand(&g), fakeCommand(), versionCommand(&g),
 	)
 	return root

@@ -29,6 +29,7 @@ const (
 
 func serveCommand(g *globals) *cobra.Command {
 	var addr, data, scenario string
+	var standby bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page and the API", Args: usage(cobra.NoArgs),
 		Long: `Serves the page, the API and everything behind them on one address, with a
@@ -46,7 +47,7 @@ configuration. Without any, the built-in demo answers.`,
 			if err != nil {
 				return err
 			}
-			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, log: newLog(conf)}
+			o := serverOptions{data: data, config: conf, demoDelay: demoDelay, standby: standby, log: newLog(conf)}
 			if scenario != "" {
 				if o.scenario, err = readScenario(scenario); err != nil {
 					return err
@@ -59,15 +60,19 @@ configuration. Without any, the built-in demo answers.`,
 	}
 	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address to listen on; port 0 picks one")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
+	cmd.Flags().BoolVar(&standby, "standby", false, "wait for another server that uses the data directory to end, then take over its runs")
 	cmd.Flags().StringVar(&scenario, "scenario", "", "let the demo play this scenario file")
 	return cmd
 }
 
 // serve opens a server, tells its address, and serves until ctx ends.
 func serve(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if o.standby { // until it takes over, the address is the other server's
+		return takeOver(ctx, addr, o, ready)
+	}
+	l, err := listen(ctx, addr)
 	if err != nil {
-		return artel.Errorf(artel.Conflict, "serve", addr, "cannot listen there: %w", err)
+		return err
 	}
 	s, err := openServer(ctx, o)
 	if err != nil {
@@ -75,6 +80,33 @@ func serve(ctx context.Context, addr string, o serverOptions, ready func(url str
 		return err
 	}
 	defer s.shut()
+	ready("http://" + l.Addr().String())
+	return s.serve(ctx, l)
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, artel.Errorf(artel.Conflict, "serve", addr, "cannot listen there: %w", err)
+	}
+	return l, nil
+}
+
+// takeOver opens the data directory as soon as nobody else has it, then listens
+// and serves. It ends without an error when ctx ends before that.
+func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
+	s, err := openServer(ctx, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer s.shut()
+	l, err := listen(ctx, addr)
+	if err != nil {
+		return err
+	}
 	ready("http://" + l.Addr().String())
 	return s.serve(ctx, l)
 }

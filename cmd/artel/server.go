@@ -23,6 +23,7 @@ import (
 	"github.com/artelhq/artel/fetch"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/mcp"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/provider/demo"
@@ -54,6 +55,7 @@ type serverOptions struct {
 	config    config
 	demoDelay time.Duration
 	scenario  *demo.Scenario
+	standby   bool // wait for the server that has the data directory to end
 	log       *slog.Logger
 }
 
@@ -76,6 +78,18 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	agents, err := o.config.agents()
 	if err != nil {
 		return err
+	}
+	tools, agents, err := o.config.tools(agents, os.Getenv)
+	if err != nil {
+		return err
+	}
+	pool, agents, err := o.config.mcpServers(agents, os.Getenv, func(all []mcp.Server) (*mcp.Pool, error) { return mcp.NewPool(all, s.log) })
+	if err != nil {
+		return err
+	}
+	var servers tool.Servers
+	if pool != nil {
+		servers = pool
 	}
 	building, err := o.config.context()
 	if err != nil {
@@ -101,7 +115,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.reap = func(ctx context.Context) { held.Reap(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Providers: providers,
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, Gateway: door,
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,
@@ -120,10 +134,13 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
+	if pool != nil {
+		s.connect(ctx, pool)
+	}
 	if n, err := s.app.Recover(ctx, true); err != nil {
 		return err
 	} else if n > 0 {
-		s.log.Info("runs that a stopped server left were ended; their edits are kept", "runs", n)
+		s.log.Info("runs that a stopped server left go on", "runs", n)
 	}
 	files, err := fs.Sub(samples, "samples")
 	if err != nil {
@@ -169,6 +186,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	defer stopBackground()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.tidy(background) })
+	wg.Go(func() { s.keepRuns(background) })
 	wg.Go(func() { s.collect(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // else all stay
 		wg.Go(func() { s.condense(background, keep) })
@@ -216,9 +234,27 @@ func (s *server) watchData(ctx context.Context) error {
 	}
 }
 
-// tidy does, from time to time, what nobody waits for: it ends the runs whose
-// end could not be stored when it came, so that their conversations are free
-// again, and removes for good what was deleted long enough ago.
+// recoverEvery is how often runs are looked for that nobody works on.
+const recoverEvery = 2 * time.Second
+
+// keepRuns goes on with the runs whose end could not be stored when it came, so
+// that their conversations are free again.
+func (s *server) keepRuns(ctx context.Context) {
+	tick := time.NewTicker(recoverEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
+			s.log.Warn("unfinished runs could not be looked for", "err", err)
+		}
+	}
+}
+
+// tidy removes for good, from time to time, what was deleted long enough ago.
 func (s *server) tidy(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -234,9 +270,6 @@ func (s *server) tidy(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
-			s.log.Warn("unfinished runs could not be looked for", "err", err)
 		}
 	}
 }

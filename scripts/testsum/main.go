@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testsum reads the output of "go test -json" and prints what a person
-// needs: the output of what failed, the time of each package and of the tests
+// needs: the end of the output of what failed, the time of each package and of the tests
 // that took longest, and one line
 //
 //	N passed, N failed
@@ -52,6 +52,7 @@ type run struct {
 	output         map[string][]string // by package, or package and test
 	failedIn       map[string]bool     // packages with a failed test
 	slow           []event             // tests that passed, and not soon
+	names          []string            // of tests that did not pass
 }
 
 // summarize reads events from r until its end and reports whether all is well.
@@ -78,6 +79,9 @@ func summarize(r io.Reader, w io.Writer) (bool, error) {
 	for _, e := range s.slow[:min(len(s.slow), slowest)] {
 		fmt.Fprintf(w, "slow  %7.2fs  %s %s\n", e.Elapsed, e.Package, e.Test)
 	}
+	for _, name := range s.names {
+		fmt.Fprintln(w, name)
+	}
 	fmt.Fprintf(w, "%d passed, %d failed\n", s.passed, s.failed)
 	return s.failed == 0 && s.passed > 0, nil
 }
@@ -87,6 +91,9 @@ const (
 	slowly  = 5
 	slowest = 20
 )
+
+// So many lines of a failed test's output are shown.
+const most = 50
 
 func (s *run) take(e event) {
 	key := e.Package
@@ -134,12 +141,23 @@ func (s *run) fail(e event, key, word string) {
 		s.failed++
 	}
 	fmt.Fprintf(s.out, "%s  %7.2fs  %s\n", word, e.Elapsed, name)
-	for _, from := range []string{e.FailedBuild, key} {
-		for _, line := range s.output[from] {
-			if from != "" {
-				fmt.Fprint(s.out, "    ", line)
-			}
-		}
+	if e.FailedBuild != "" {
+		s.print(s.output[e.FailedBuild])
+	}
+	s.print(s.output[key])
+	if e.Test != "" {
+		s.names = append(s.names, word+"  "+name)
 	}
 	delete(s.output, key)
+}
+
+// print shows the end of an output, which says what is wrong.
+func (s *run) print(lines []string) {
+	if more := len(lines) - most; more > 0 {
+		fmt.Fprintf(s.out, "    (%d lines before)\n", more)
+		lines = lines[more:]
+	}
+	for _, line := range lines {
+		fmt.Fprint(s.out, "    ", line)
+	}
 }

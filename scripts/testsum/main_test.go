@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,12 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"fail","Package":"a","Test":"TestY","Elapsed":0.5}`,
 				`{"Action":"fail","Package":"a","Elapsed":1}`,
 			},
-			want: "FAIL     0.25s  a TestY/sub\n    want 1\nFAIL     0.50s  a TestY\nFAIL     1.00s  a\n1 passed, 1 failed\n",
+			want: "FAIL     0.25s  a TestY/sub\n    want 1\nFAIL     0.50s  a TestY\nFAIL     1.00s  a\nFAIL  a TestY/sub\nFAIL  a TestY\n1 passed, 1 failed\n",
+		},
+		{
+			name: "a failed test that said much",
+			in:   append(slices.Repeat([]string{`{"Action":"output","Package":"a","Test":"TestX","Output":"x\n"}`}, most+2), `{"Action":"fail","Package":"a","Test":"TestX"}`),
+			want: "FAIL     0.00s  a TestX\n    (2 lines before)\n" + strings.Repeat("    x\n", most) + "FAIL  a TestX\n0 passed, 1 failed\n",
 		},
 		{
 			name: "a skipped test",
@@ -59,7 +65,7 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"pass","Package":"a","Test":"TestY"}`,
 				`{"Action":"pass","Package":"a","Elapsed":1}`,
 			},
-			want: "SKIP     0.00s  a TestY/sub\n    no browser\nok       1.00s  a\n2 passed, 1 failed\n",
+			want: "SKIP     0.00s  a TestY/sub\n    no browser\nok       1.00s  a\nSKIP  a TestY/sub\n2 passed, 1 failed\n",
 		},
 		{
 			name: "a package that does not build",

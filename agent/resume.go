@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/tool"
+)
+
+// cutOff is the result of a call that was begun by an earlier attempt and must
+// not be made again.
+func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
+	edited, cut := r.in.CutOff[c.ID]
+	if !cut {
+		return tool.Result{}, false
+	}
+	switch repeat := r.tools.Repeat(c.Name); {
+	case repeat == tool.RepeatAlways, repeat == tool.RepeatUnlessEdited && len(edited) == 0:
+		return tool.Result{}, false
+	case len(edited) == 0:
+		said := r.in.Env.Locale.Say(phrase.ToolCutOff, map[string]any{"Name": c.Name})
+		return tool.Result{Content: said, IsError: true, Metadata: map[string]any{"interrupted": true}}, true
+	default:
+		refs := make([]string, len(edited))
+		for i, ref := range edited {
+			ref.Conversation = ""
+			refs[i] = ref.String()
+		}
+		said := r.in.Env.Locale.Say(phrase.ToolCutOffDone, map[string]any{"Name": c.Name, "Refs": strings.Join(refs, ", ")})
+		unknown := r.tools.Repeat(c.Name) == tool.RepeatNever // it may have done more than that
+		if unknown {
+			said = r.in.Env.Locale.Say(phrase.ToolCutOff, map[string]any{"Name": c.Name}) + " " + said
+		}
+		return tool.Result{Content: said, IsError: unknown, Metadata: map[string]any{"interrupted": true}}, true
+	}
+}
+
+// before counts what an earlier attempt at the run has done, and returns its
+// model calls.
+func (r *run) before() (turns int) {
+	for _, m := range r.history {
+		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
+			turns++
+			r.called += len(callsOf(m))
+		}
+	}
+	r.called -= len(r.unanswered()) // they are counted when they are run
+	return turns
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/store/sqlite"
+)
+
+// TestTakenOverInVain ends a run that brings its process down at the same step
+// again and again, and nothing that it had completed is lost.
+func TestTakenOverInVain(t *testing.T) {
+	b, c, r := crash(t, holds)
+	for range 5 {
+		b.App = b.open()
+		if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+			t.Fatalf("got %d, %v", n, err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.App = b.open()
+	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	r = b.ended(r)
+	if r.State != artel.RunInterrupted || r.Error == nil || !strings.Contains(r.Error.Message, "again and again") || b.text(c, "note", "") != "1 2 three" {
+		t.Errorf("got %+v, %+v", r, r.Error)
+	}
+	b.plays(play(t, writes))
+	b.App = b.open()
+	b.ask(c, "Go on.")
+}
+
+// TestTakenOverWithoutItsAgent cannot go on, says so, and keeps what is done.
+func TestTakenOverWithoutItsAgent(t *testing.T) {
+	b, c, r := crash(t, holds)
+	b.config.Agents = []agent.Definition{{Name: "other", Prompt: "You are another."}}
+	b.App = b.open()
+	if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	r = b.ended(r)
+	if r.State != artel.RunInterrupted || r.Error == nil || !strings.Contains(r.Error.Message, "lead_agent") || b.text(c, "note", "") != "1 2 three" {
+		t.Errorf("got %+v, %+v", r, r.Error)
+	}
+}
+
+// TestTwoProcesses has two of them with stores of their own on one database:
+// the second takes over as soon as the lease of the first, which stands still,
+// is over, and the first writes nothing when it wakes up.
+func TestTwoProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	open := func(config *app.Config) {
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		config.Store = s
+	}
+	first := newBench(t, play(t, holds), open)
+	c := first.conversation()
+	r := first.send(c, app.Input{Text: "Go."})
+	first.until(c, func(e artel.Event) bool { return strings.Contains(string(e.Data), "Half") })
+
+	now := time.Now()
+	second := newBench(t, play(t, writes), open, func(config *app.Config) {
+		config.Blobs = first.config.Blobs
+		config.Options.Now = func() time.Time { return now }
+	})
+	if n, err := second.Recover(t.Context(), false); err != nil || n != 0 {
+		t.Fatalf("while the first shows signs of life: got %d, %v", n, err)
+	}
+	now = now.Add(14 * time.Second)
+	if n, err := second.Recover(t.Context(), false); err != nil || n != 1 {
+		t.Fatalf("got %d, %v", n, err)
+	}
+	if r = second.ended(r); r.State != artel.RunDone {
+		t.Errorf("got %+v", r)
+	}
+	before := typesOf(second.events(c))
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := typesOf(second.events(c)); after != before || strings.Count(after, "artifact_") != 3 {
+		t.Errorf("got %s\nafter %s", after, before)
+	}
+}

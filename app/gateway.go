@@ -264,7 +264,7 @@ func (s passing) Derived(ctx context.Context, _ artel.Owner, ref artel.Ref, _ ar
 // Mended is the text of a tool's result as models are to get it.
 type Mended struct {
 	Text  string
-	Media []artel.Media // that were in it
+	Media []MendedMedia // that were in it
 	Steps []MendStep    // what was done; none: the text is as it was
 }
 
@@ -301,8 +301,8 @@ func (p *Passage) Mend(ctx context.Context, text string) (Mended, error) {
 		}
 		hint := tool.HintOf(h)
 		m := p.Media(ctx, d, hint.DeclaredType, hint.Filename)
-		if !slices.ContainsFunc(out.Media, func(b artel.Media) bool { return b.Ref == m.Ref }) {
-			out.Media = append(out.Media, m)
+		if !slices.ContainsFunc(out.Media, func(b MendedMedia) bool { return b.Ref == m.Ref }) {
+			out.Media = append(out.Media, MendedMedia{Media: m})
 		}
 		out.Steps = append(out.Steps, MendStep{MendScrubbed, m.Ref})
 		return m.Ref.String(), nil
@@ -311,11 +311,10 @@ func (p *Passage) Mend(ctx context.Context, text string) (Mended, error) {
 		if texts, blocks, ok := repaired(text); ok {
 			out.Text = texts
 			for _, b := range blocks {
-				d, _, err := p.Keep(ctx, strings.NewReader(string(b.data)))
+				m, err := p.take(ctx, b)
 				if err != nil {
 					return out, err
 				}
-				m := p.Media(ctx, d, b.mediaType, b.filename)
 				out.Media = append(out.Media, m)
 				out.Steps = append(out.Steps, MendStep{MendRepaired, m.Ref})
 			}

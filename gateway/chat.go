@@ -74,6 +74,8 @@ func (chat) scan(text string) layout {
 				if x, ok := chatMedium(part); ok {
 					x.result, x.element = inResult, n
 					l.media = append(l.media, x)
+				} else if isOdd(part) {
+					l.odd = append(l.odd, odd{at(part), artel.CallID(id.String()), e.result})
 				}
 				return true
 			})

@@ -290,7 +290,14 @@ func (x *exchange) add(m artel.Media) func(head string) string {
 // what they mean, and the results of tools hold text that models can read.
 func (x *exchange) mend(ctx context.Context) error {
 	l := x.d.scan(x.text)
-	var edits []edit
+	edits, err := x.mendParts(ctx, l.odd)
+	if err != nil {
+		return err
+	}
+	if len(edits) > 0 {
+		x.text = apply(x.text, edits)
+		l, edits = x.d.scan(x.text), nil
+	}
 	for _, m := range l.media {
 		found, did, err := x.lookUp(ctx, m)
 		if err != nil {
@@ -351,6 +358,56 @@ func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did
 	return found, DidResolve, nil
 }
 
+// mendParts puts parts of the dialect in the place of odd ones.
+func (x *exchange) mendParts(ctx context.Context, all []odd) ([]edit, error) {
+	var edits []edit
+	for _, o := range all {
+		found, ok, err := x.passage.MendPart(ctx, o.of(x.text))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		part, ok := x.stands(found, o.result)
+		if !ok {
+			continue
+		}
+		edits = append(edits, edit{o.span, part})
+		x.change(Change{Did: string(app.MendRepaired), Ref: found.Ref, MediaType: found.MediaType, Call: o.call})
+	}
+	return edits, nil
+}
+
+// stands is the part of the dialect that holds media; false: it has no place for
+// their name.
+func (x *exchange) stands(m app.MendedMedia, inResult bool) (string, bool) {
+	if m.Name.Text == "" {
+		return x.d.media(m.Media, inResult, x.add(m.Media)), true
+	}
+	if x.d.name() == model.OpenAI && m.Name.By == model.ByFileID {
+		m.Kind = artel.KindDocument // the one part of Chat Completions that holds an id
+	}
+	empty := x.d.media(m.Media, inResult, func(string) string { return "" })
+	return x.d.named(empty, m.Media, m.Name)
+}
+
+// mended is the part of a tool's result that holds media which stood in a text.
+// It is false where an address has no place there.
+func (x *exchange) mended(ctx context.Context, m app.MendedMedia) (string, bool) {
+	if m.Name.Text == "" || x.d.name() != model.Gemini {
+		return x.stands(m, true)
+	}
+	limited, stop := context.WithTimeout(ctx, fetchTime) // results of its functions hold bytes alone
+	defer stop()
+	found, err := x.passage.Fetch(limited, m.Name.Text)
+	if err != nil {
+		return "", false
+	}
+	x.change(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType})
+	return x.stands(app.MendedMedia{Media: found}, true)
+}
+
 // mendResults takes media and what is too long out of the texts of results.
 func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
 	var edits []edit
@@ -370,7 +427,11 @@ func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
 				x.change(Change{Did: string(step.Did), Ref: step.Ref, Call: r.call})
 			}
 			for _, found := range m.Media {
-				parts = append(parts, x.d.media(found, true, x.add(found)))
+				if part, ok := x.mended(ctx, found); ok {
+					parts = append(parts, part)
+				} else {
+					m.Text = joinTexts([]string{m.Text, found.Name.Text})
+				}
 			}
 			if s == r.content {
 				whole = &m.Text

@@ -18,6 +18,7 @@ type layout struct {
 	elements []element // messages, or whatever the conversation is a list of
 	media    []medium  // in the order of the request
 	results  []result  // of tools, likewise
+	odd      []odd     // parts that no service of the dialect knows
 	flat     bool      // results without media are strings, which every service of the dialect takes
 	apart    bool      // results hold text in one place and media in another
 }
@@ -44,6 +45,21 @@ type medium struct {
 	holds    artel.MediaKind // the kind that the part takes; empty: others too
 	result   int             // index of the result that it is in; -1: it stands in a message
 	element  int
+}
+
+// An odd part is in a form of a client library.
+type odd struct {
+	span
+	call   artel.CallID // of the result that it is in
+	result bool
+}
+
+// oddMark is in each request that has such a part.
+const oddMark = `"source_type"`
+
+// isOdd reports whether a part of a list is one.
+func isOdd(part gjson.Result) bool {
+	return strings.Contains(part.Raw, oddMark) && part.Get("source_type").Type == gjson.String
 }
 
 // A result is the result of a tool's call.

@@ -49,6 +49,8 @@ func (messages) scan(text string) layout {
 					if x, ok := messagesMedium(block); ok {
 						x.result, x.element = -1, n
 						l.media = append(l.media, x)
+					} else if isOdd(block) {
+						l.odd = append(l.odd, odd{span: at(block)})
 					}
 				}
 				return true
@@ -74,6 +76,8 @@ func messagesResult(l *layout, block gjson.Result, n int) result {
 			if x, ok := messagesMedium(part); ok {
 				x.result, x.element = len(l.results), n
 				l.media = append(l.media, x)
+			} else if isOdd(part) {
+				l.odd = append(l.odd, odd{at(part), r.call, true})
 			}
 			return true
 		})

@@ -21,8 +21,8 @@ type placing struct {
 	text    string
 	l       layout
 	edits   []edit
-	carried map[int][]string        // parts that go after the group of results that ends with an element
-	seen    map[artel.Digest]string // media that were carried, and how they were called
+	carried map[int][]string  // parts that go after the group of results that ends with an element
+	seen    map[string]string // media that were carried, and how they were called
 	request *model.Request
 	changes []Change
 }
@@ -33,7 +33,7 @@ type placing struct {
 func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *placing, error) {
 	text := x.d.own(x.text)
 	p := &placing{
-		x: x, s: s, text: text, l: x.d.scan(text), carried: map[int][]string{}, seen: map[artel.Digest]string{},
+		x: x, s: s, text: text, l: x.d.scan(text), carried: map[int][]string{}, seen: map[string]string{},
 		request: &model.Request{Service: s},
 	}
 	order, moved := p.order()
@@ -94,19 +94,29 @@ func (p *placing) order() (order []int, moved bool) {
 // media settles all media.
 func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) error {
 	x := p.x
-	var all []artel.Media
+	var all, held []artel.Media
 	var places []medium
 	for _, m := range p.l.media {
 		if known, ok := x.known(ctx, m); ok {
-			all, places = append(all, known), append(places, m)
+			all, held, places = append(all, known), append(held, known), append(places, m)
+		} else if p.elsewhere(m) {
+			all, places = append(all, artel.Media{Kind: m.kind(), Filename: m.filename}), append(places, m)
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	settled, err := x.passage.Settle(ctx, p.s, all, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	made, err := x.passage.Settle(ctx, p.s, held, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return err
+	}
+	settled := make([]app.Settled, len(all))
+	for i, m := range all {
+		if m.Ref.Digest == "" {
+			settled[i] = p.settle(places[i], m)
+		} else {
+			settled[i], made = made[0], made[1:]
+		}
 	}
 	for i := 0; i < len(places); {
 		end := i + 1
@@ -121,6 +131,37 @@ func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) erro
 		i = end
 	}
 	return nil
+}
+
+// elsewhere reports whether a result names media whose bytes are not in the
+// request, and that have to leave it where the service takes none there. Results
+// of Gemini's functions name none.
+func (p *placing) elsewhere(m medium) bool {
+	return m.result >= 0 && !p.l.apart && (m.id || strings.HasPrefix(m.value, "https://") || strings.HasPrefix(m.value, "http://"))
+}
+
+// kind is what the part holds.
+func (m medium) kind() artel.MediaKind {
+	if m.holds == "" {
+		return artel.KindDocument
+	}
+	return m.holds
+}
+
+// settle decides about media of which nothing is known but where they are. The
+// name that they have is all that a model which takes none can be told.
+func (p *placing) settle(m medium, known artel.Media) app.Settled {
+	need, mediaType := artel.CanFile, "application/octet-stream"
+	if known.Kind == artel.KindImage {
+		need, mediaType = artel.CanVision, "image/*"
+	}
+	if !p.s.Capabilities.Has(need) {
+		s := app.Settled{Text: m.value}
+		s.Decision.Step, s.Decision.Reason = artel.StepDescribed, artel.ReasonCapabilityMissing
+		return s
+	}
+	known.MediaType = mediaType
+	return app.Settled{Media: &known}
 }
 
 // message settles one piece of media in a message.
@@ -144,7 +185,7 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 	inside := artel.ToolResult{CallID: r.call}
 	var texts []string
 	var edits []edit
-	flat := p.l.flat // no media stays
+	flat, shown := p.l.flat, false // no media stays, some do or follow
 	for _, s := range settled {
 		flat = flat && (s.Media == nil || !p.s.Capabilities.ToolTakes(s.Media.MediaType))
 	}
@@ -162,17 +203,27 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 			}
 		default:
 			p.note(s, all[i], model.AfterTool, r.call)
-			p.changes = append(p.changes, Change{Did: DidCarry, Ref: s.Media.Ref, MediaType: s.Media.MediaType, Place: model.AfterTool, Call: r.call, Service: p.s.ID})
 			label := provider.Label(*s.Media) + from
-			if before, ok := p.seen[s.Media.Ref.Digest]; ok {
+			part, key, carried := "", string(s.Media.Ref.Digest), s.Media.MediaType
+			if key == "" { // it stands there as it did here
+				part, key, carried = places[i].part.of(p.text), places[i].value, ""
+			}
+			p.changes = append(p.changes, Change{Did: DidCarry, Ref: s.Media.Ref, MediaType: carried, Place: model.AfterTool, Call: r.call, Service: p.s.ID})
+			if before, ok := p.seen[key]; ok {
 				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label+": the same as "+before+", already shown"))
 			} else {
-				p.seen[s.Media.Ref.Digest] = provider.Label(*s.Media)
-				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label), p.x.d.media(*s.Media, false, p.x.add(*s.Media)))
+				p.seen[key] = provider.Label(*s.Media)
+				if part == "" {
+					part = p.x.d.media(*s.Media, false, p.x.add(*s.Media))
+				}
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label), part)
 			}
 			edits = append(edits, edit{places[i].part, p.x.d.text(label)})
 		}
-		inside.Parts = append(inside.Parts, *s.Media)
+		shown = true
+		if s.Media.Ref.Digest != "" {
+			inside.Parts = append(inside.Parts, *s.Media)
+		}
 	}
 	if len(inside.Parts) > 0 {
 		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleTool, Parts: artel.Parts{inside}})
@@ -193,7 +244,7 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 		}
 	}
 	said = append(said, texts...)
-	if len(said) == 0 && len(inside.Parts) > 0 {
+	if len(said) == 0 && shown {
 		said = append(said, resultFollows)
 	}
 	text := joinTexts(said)
@@ -232,20 +283,14 @@ func (p *placing) apart(r result, places []medium, settled []app.Settled, texts 
 // [provider.Place] says it.
 const resultFollows = "(the result is the media that follow)"
 
+// joinTexts joins the texts that say something.
 func joinTexts(ss []string) string {
-	out := ""
-	for i, s := range ss {
-		if i > 0 {
-			out += "\n\n"
-		}
-		out += s
-	}
-	return out
+	return strings.Join(slices.DeleteFunc(slices.Clone(ss), func(s string) bool { return s == "" }), "\n\n")
 }
 
 func (p *placing) note(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
 	d := s.Decision
-	if d.Step == artel.StepNative && s.Media != nil {
+	if s.Media != nil && (d.Step == artel.StepNative || d.Step == "") {
 		return
 	}
 	p.changes = append(p.changes, Change{

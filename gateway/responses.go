@@ -71,6 +71,12 @@ func itemParts(l *layout, list gjson.Result, inResult, n int) {
 		if m, ok := itemMedium(part); ok {
 			m.result, m.element = inResult, n
 			l.media = append(l.media, m)
+		} else if isOdd(part) {
+			o := odd{span: at(part), result: inResult >= 0}
+			if o.result {
+				o.call = l.results[inResult].call
+			}
+			l.odd = append(l.odd, o)
 		}
 		return true
 	})

@@ -46,8 +46,16 @@ func decode(t *testing.T, body string) *anthropic.Request {
 	return r
 }
 
-func TestProvider(t *testing.T) {
-	providertest.Run(t, providertest.Dialect{
+func TestProvider(t *testing.T) { providertest.Run(t, dialect(t)) }
+
+// TestAnyHistory keeps what came from any service, and its order.
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	providertest.Histories(t, dialect(t))
+}
+
+func dialect(t *testing.T) providertest.Dialect {
+	return providertest.Dialect{
 		Name: model.Anthropic,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return anthropic.New(anthropic.Options{Client: client, Blobs: blobs})
@@ -75,7 +83,7 @@ func TestProvider(t *testing.T) {
 			CallState:    json.RawMessage(`{"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}}`),
 			ThoughtState: json.RawMessage(`{"type":"thinking","signature":"EqQBCgIYAhIM+/="}`),
 		},
-	})
+	}
 }
 
 // served is a client of a server that plays bodies one after the other.

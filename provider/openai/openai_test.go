@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
 	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/provider/providertest"
 )
@@ -37,8 +38,24 @@ func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
 	}
 }
 
-func TestProvider(t *testing.T) {
-	providertest.Run(t, providertest.Dialect{
+func TestProvider(t *testing.T) { providertest.Run(t, dialect(t)) }
+
+// TestAnyHistory keeps what came from any service, and its order.
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	d := dialect(t)
+	d.Native.Decode = func(body []byte) (*model.Request, error) {
+		r, err := openai.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return r.Neutral(), nil
+	}
+	providertest.Histories(t, d)
+}
+
+func dialect(t *testing.T) providertest.Dialect {
+	return providertest.Dialect{
 		Name: model.OpenAI,
 		New: func(client *http.Client, blobs blob.Store) model.Provider {
 			return openai.New(openai.Options{Client: client, Blobs: blobs})
@@ -55,7 +72,7 @@ func TestProvider(t *testing.T) {
 			return (&openai.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
 		},
 		Validate: openai.Validate,
-	})
+	}
 }
 
 // told writes what an answer came to on one line.

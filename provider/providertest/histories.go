@@ -20,7 +20,8 @@ import (
 // ids that come again, reasoning and state of other services. Each is sent, and
 // has to be legal, the same when it is sent again, and without a loss: every
 // text, call and piece of media is read back once, and what one role says stays
-// in order. The dialect needs [Native]'s Decode.
+// in order, with the media that a user shows between the texts around them. The
+// dialect needs [Native]'s Decode.
 func Histories(t *testing.T, d Dialect) {
 	t.Helper()
 	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
@@ -75,8 +76,10 @@ type conversation struct {
 	service  artel.ServiceID
 	pictures []artel.Media
 	shown    map[artel.Digest]bool
+	drawn    map[artel.Digest]int // how often
 	n        int
 	said     map[artel.Role][]string // texts in order
+	user     []string                // texts and digests of a user, in order
 	calls    []string                // their marks in order
 }
 
@@ -88,16 +91,21 @@ func (h *conversation) mark() string {
 func (h *conversation) picture() artel.Media {
 	m := rapid.SampledFrom(h.pictures).Draw(h.t, "picture")
 	h.shown[m.Ref.Digest] = true
+	h.drawn[m.Ref.Digest]++
 	return m
 }
 
 func (h *conversation) draw() []model.Message {
-	h.said = map[artel.Role][]string{}
+	h.said, h.drawn = map[artel.Role][]string{}, map[artel.Digest]int{}
 	var out []model.Message
 	for range rapid.IntRange(1, 8).Draw(h.t, "messages") {
 		m := model.Message{Role: rapid.SampledFrom([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}).Draw(h.t, "role")}
 		for range rapid.IntRange(0, 3).Draw(h.t, "parts") {
-			m.Parts = append(m.Parts, h.part(m.Role))
+			p := h.part(m.Role)
+			if m.Role == artel.RoleUser {
+				h.user = append(h.user, tokenOf(p))
+			}
+			m.Parts = append(m.Parts, p)
 		}
 		out = append(out, m)
 	}
@@ -148,6 +156,30 @@ func (h *conversation) part(role artel.Role) artel.Part {
 	return artel.Text{Text: text}
 }
 
+// tokenOf is what a text or a picture is found by.
+func tokenOf(p artel.Part) string {
+	if m, ok := p.(artel.Media); ok {
+		return string(m.Ref.Digest)
+	}
+	return artel.TextOf(artel.Parts{p})
+}
+
+// ordered checks that what a user has sent stands in its order. A picture that
+// stands elsewhere too may have been shown there.
+func (h *conversation) ordered(got []model.Message) error {
+	var all strings.Builder
+	for _, m := range got {
+		for _, p := range m.Parts {
+			switch p.(type) {
+			case artel.Text, artel.Media:
+				all.WriteString(tokenOf(p) + "\n")
+			}
+		}
+	}
+	tokens := slices.DeleteFunc(slices.Clone(h.user), func(s string) bool { return h.drawn[artel.Digest(s)] > 1 })
+	return once(all.String(), tokens, true)
+}
+
 // kept compares what was read back with what was drawn.
 func (h *conversation) kept(got []model.Message) error {
 	var all, calls strings.Builder
@@ -191,6 +223,9 @@ func (h *conversation) kept(got []model.Message) error {
 	}
 	if err := once(calls.String(), h.calls, true); err != nil {
 		return fmt.Errorf("calls: %w", err)
+	}
+	if err := h.ordered(got); err != nil {
+		return fmt.Errorf("parts of a user: %w", err)
 	}
 	for role, texts := range h.said {
 		// Results stand with their calls, whatever their order was.

@@ -97,6 +97,7 @@ type PermissionResolved struct {
 	Name       string       `json:"name"`
 	Decision   Decision     `json:"decision"`
 	Reason     Resolution   `json:"reason"`
+	Comment    string       `json:"comment,omitempty"` // of the person, for the model
 }
 
 // MessageMuted tells that models are no longer sent a message, or are again.

@@ -76,6 +76,7 @@ func (l Limits) Patience() time.Duration {
 type Verdict struct {
 	Decision artel.Decision
 	Reason   artel.Resolution
+	Comment  string // of whoever denied it, for the model; empty: none
 }
 
 // permission is that of a tool in this run: the stricter one of what the agent
@@ -122,10 +123,13 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 			continue
 		}
 		key := phrase.ToolDenied
-		if v.Reason != artel.ResolvedByPerson {
+		switch {
+		case v.Reason != artel.ResolvedByPerson:
 			key = phrase.ToolUnanswered
+		case v.Comment != "":
+			key = phrase.ToolDeniedBecause
 		}
-		result := tool.Failed("%s", r.in.Env.Locale.Say(key, map[string]any{"Name": strings.TrimSpace(asked[i].Name)}))
+		result := tool.Failed("%s", r.in.Env.Locale.Say(key, map[string]any{"Name": strings.TrimSpace(asked[i].Name), "Comment": v.Comment}))
 		result.Metadata["permission"] = string(artel.Deny)
 		refused[places[i]] = &result
 	}

@@ -252,7 +252,7 @@ func (b *bench) question(r artel.Run) artel.PermissionRequested {
 
 func (b *bench) decide(r artel.Run, q artel.PermissionRequested, d artel.Decision) {
 	b.t.Helper()
-	if p, err := b.Runs.Decide(b.t.Context(), r.ID, q.Permission, d); err != nil || p.Decision != d {
+	if p, err := b.Runs.Decide(b.t.Context(), r.ID, q.Permission, d, ""); err != nil || p.Decision != d {
 		b.t.Fatalf("got %+v, %v", p, err)
 	}
 }
@@ -274,7 +274,7 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("got %+v", q)
 			}
 			b.decide(r, q, d)
-			if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, d); !errors.Is(err, artel.Conflict) {
+			if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, d, ""); !errors.Is(err, artel.Conflict) {
 				t.Errorf("answered twice: %v", err)
 			}
 			if r = b.ended(r); r.State != artel.RunDone {
@@ -300,6 +300,48 @@ func TestPermissions(t *testing.T) {
 }
 
 // TestPermissionAlwaysHoldsOnItsBranch: on another branch it is asked again.
+// The model is told why somebody said no, and the log tells it too.
+func TestPermissionComment(t *testing.T) {
+	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{"create_artifact": agent.Ask}))
+	c := b.conversation()
+	r := b.send(c, app.Input{Text: "Go."})
+	q := b.question(r)
+	for comment, kind := range map[string]artel.Kind{
+		strings.Repeat("x", 4001): artel.TooLarge,
+		"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7": artel.Invalid,
+	} {
+		if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Deny, comment); !errors.Is(err, kind) {
+			t.Errorf("%.20q: got %v, want kind %s", comment, err, kind)
+		}
+	}
+	const why = "Put it into the report instead."
+	if p, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Deny, " "+why+"\n"); err != nil || p.Comment != why {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	b.ended(r)
+	told := false
+	for _, e := range b.events(c) {
+		switch e.Type {
+		case artel.EventPermissionResolved:
+			if p := payload[artel.PermissionResolved](t, e); p.Comment != why {
+				t.Errorf("the log tells %+v", p)
+			}
+		case artel.EventToolCompleted:
+			for _, part := range payload[artel.ToolCompleted](t, e).Message.Parts {
+				res, ok := part.(artel.ToolResult)
+				told = told || ok && strings.Contains(res.Content, why)
+			}
+		}
+	}
+	if !told {
+		t.Error("the model was not told why")
+	}
+	list, err := b.Runs.Questions(t.Context(), c)
+	if err != nil || len(list) != 1 || list[0].ID != q.Permission || list[0].Decision != artel.Deny || list[0].Comment != why {
+		t.Errorf("the questions of the conversation are %+v, %v", list, err)
+	}
+}
+
 func TestPermissionAlwaysHoldsOnItsBranch(t *testing.T) {
 	b := newBench(t, play(t, asks), withPermissions(agent.Permissions{agent.AnyTool: agent.Ask, "list_artifacts": agent.Auto}))
 	c := b.conversation()
@@ -382,7 +424,7 @@ func TestPermissionEndsWithItsRun(t *testing.T) {
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Allow); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); !errors.Is(err, artel.Conflict) {
 		t.Errorf("got %v", err)
 	}
 	if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Permissions) != 0 {

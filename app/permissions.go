@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
@@ -28,6 +30,7 @@ type Permission struct {
 	ExpiresAt time.Time          `json:"expires_at"`
 	Decision  artel.Decision     `json:"decision,omitempty"` // "": none yet
 	Reason    artel.Resolution   `json:"reason,omitempty"`
+	Comment   string             `json:"comment,omitempty"` // of whoever answered, for the model
 }
 
 // permission is the body of its note.
@@ -38,10 +41,33 @@ type permission struct {
 	ExpiresAt time.Time        `json:"expires_at"`
 	Decision  artel.Decision   `json:"decision,omitempty"`
 	Reason    artel.Resolution `json:"reason,omitempty"`
+	Comment   string           `json:"comment,omitempty"`
 }
 
 func (p permission) of(n store.Note) Permission {
-	return Permission{artel.PermissionID(n.ID), n.Run, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason}
+	return Permission{artel.PermissionID(n.ID), n.Run, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason, p.Comment}
+}
+
+func (p permission) verdict() Verdict {
+	return Verdict{Decision: p.Decision, Reason: p.Reason, Comment: p.Comment}
+}
+
+// Questions returns all questions of permission that the runs of a conversation
+// have asked, in the order in which they were asked, with their answers.
+func (rs *Runs) Questions(ctx context.Context, c artel.ConversationID) ([]Permission, error) {
+	var out []Permission
+	err := rs.view(ctx, func(tx store.Tx) error {
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: notePermission})
+		for _, n := range list {
+			p, err := bodyOf[permission](n)
+			if err != nil {
+				return err
+			}
+			out = append(out, p.of(n))
+		}
+		return err
+	})
+	return out, err
 }
 
 // grant is the body of a note that says which tool need not be asked about.
@@ -73,7 +99,7 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 				continue
 			} else if ok {
 				p, err := bodyOf[permission](n)
-				verdicts[i] = Verdict{Decision: p.Decision, Reason: p.Reason}
+				verdicts[i] = p.verdict()
 				if err != nil {
 					return err
 				}
@@ -116,7 +142,7 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 			if err != nil {
 				return err
 			}
-			verdicts[i] = Verdict{Decision: p.Decision, Reason: p.Reason}
+			verdicts[i] = p.verdict()
 		}
 		x.run.State = artel.RunRunning
 		return tx.Runs.Update(x.run)
@@ -257,7 +283,7 @@ func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	p.Decision, p.Reason, n.Open = v.Decision, v.Reason, false
+	p.Decision, p.Reason, p.Comment, n.Open = v.Decision, v.Reason, v.Comment, false
 	if err := keep(tx, n, p); err != nil {
 		return err
 	}
@@ -269,22 +295,42 @@ func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 		}
 	}
 	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, artel.PermissionResolved{
-		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason,
+		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason, Comment: v.Comment,
 	})
 }
 
+// CodePermissionResolved is the error code of an answer to a question that has
+// one.
+const CodePermissionResolved = "permission_resolved"
+
+// maxComment is the longest comment on a decision in code points.
+const maxComment = 4000
+
 // Decide answers a question of permission that a run has asked. With Always,
-// the tool is not asked about again on this branch. A question that is answered
-// already, or whose run has ended, is of kind Conflict.
-func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision) (Permission, error) {
+// the tool is not asked about again on this branch. Where it is denied, the
+// model is told the comment, of at most 4,000 code points; it may be empty. A
+// question that is answered already, or whose run has ended, is of kind
+// Conflict, code "permission_resolved".
+func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision, comment string) (Permission, error) {
 	const op = "app.Runs.Decide"
+	comment = strings.TrimSpace(comment)
+	if utf8.RuneCountInString(comment) > maxComment {
+		return Permission{}, artel.Errorf(artel.TooLarge, op, "comment", "longer than %d characters", maxComment)
+	}
 	switch d {
 	case artel.Allow, artel.Deny, artel.Always:
 	default:
 		return Permission{}, artel.Errorf(artel.Invalid, op, "decision", "is %q: want allow, deny or always", artel.Shorten(string(d), 40))
 	}
+	in, media, err := rs.scrubbed(ctx, Input{Text: comment})
+	if err == nil && len(media.staged) > 0 {
+		err = artel.Errorf(artel.Invalid, op, "comment", "holds a file as text; say it in words")
+	}
+	if err != nil {
+		return Permission{}, err
+	}
 	var n store.Note
-	err := rs.update(ctx, func(tx store.Tx) error {
+	err = rs.update(ctx, func(tx store.Tx) error {
 		r, err := tx.Runs.Get(id)
 		if err != nil {
 			return err
@@ -296,10 +342,10 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 			return artel.Errorf(artel.NotFound, op, string(question), "the run has asked no such question")
 		}
 		if !n.Open {
-			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: "permission_resolved", Err: errors.New("it is answered already")}
+			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: CodePermissionResolved, Err: errors.New("it is answered already")}
 		}
 		x := execution{Runs: rs, owner: ownerOf(ctx), run: r}
-		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson}); err != nil {
+		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text}); err != nil {
 			return err
 		}
 		n, err = tx.Notes.Get(n.ID)

@@ -16,8 +16,8 @@ func (c *Client) Inject(ctx context.Context, id artel.RunID, text string) (out a
 }
 
 // Decide answers a run's question whether a tool may be called.
-func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d artel.Decision) (out app.Permission, err error) {
-	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/permissions/"+string(question), NewDecision{d}, &out)
+func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.PermissionID, d NewDecision) (out app.Permission, err error) {
+	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/permissions/"+string(question), d, &out)
 }
 
 // Waiting lists what waits in a conversation.

@@ -18,6 +18,7 @@ type NewInjection struct {
 // A NewDecision is the body of POST /runs/{rid}/permissions/{pid}.
 type NewDecision struct {
 	Decision artel.Decision `json:"decision" enum:"allow,deny,always" doc:"always: and do not ask again about this tool on this branch"`
+	Comment  string         `json:"comment,omitempty" maxLength:"4000" doc:"where it is denied, the model is told this"`
 }
 
 func (f *face) control() {
@@ -52,7 +53,7 @@ func (f *face) control() {
 			if err != nil {
 				return nil, err
 			}
-			return answer(f.app.Runs.Decide(ctx, id, question, in.Body.Decision))
+			return answer(f.app.Runs.Decide(ctx, id, question, in.Body.Decision, in.Body.Comment))
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections that no model was told of, questions of permission", http.StatusOK),

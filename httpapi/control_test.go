@@ -43,7 +43,7 @@ func TestSteering(t *testing.T) {
 	if w, err = b.client.Waiting(ctx, c.ID); err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 {
 		t.Errorf("got %+v, %v", w, err)
 	}
-	if p, err := b.client.Decide(ctx, first.RunID, question, artel.Always); err != nil || p.Decision != artel.Always {
+	if p, err := b.client.Decide(ctx, first.RunID, question, httpapi.NewDecision{Decision: artel.Always}); err != nil || p.Decision != artel.Always {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventRunFinished && e.Run == queued.RunID })
@@ -51,10 +51,10 @@ func TestSteering(t *testing.T) {
 	if _, err := b.client.Inject(ctx, first.RunID, "Late."); !errors.As(err, &problem) || problem.Status != http.StatusConflict || problem.Code != app.CodeRunNotActive {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.client.Decide(ctx, first.RunID, question, artel.Deny); !errors.As(err, &problem) || problem.Code != "permission_resolved" {
+	if _, err := b.client.Decide(ctx, first.RunID, question, httpapi.NewDecision{Decision: artel.Deny}); !errors.As(err, &problem) || problem.Code != app.CodePermissionResolved {
 		t.Errorf("got %v", err)
 	}
-	if _, err := b.client.Decide(ctx, first.RunID, artel.NewPermissionID(c.CreatedAt), artel.Deny); !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
+	if _, err := b.client.Decide(ctx, first.RunID, artel.NewPermissionID(c.CreatedAt), httpapi.NewDecision{Decision: artel.Deny, Comment: "no"}); !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
 		t.Errorf("got %v", err)
 	}
 	all, err := b.client.Messages(ctx, c.ID, "", 0)

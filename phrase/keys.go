@@ -82,12 +82,13 @@ const (
 	ToolUnknown        Key = "tool.unknown"         // Name, Names
 	ToolSubagentFailed Key = "tool.subagent_failed" // Name, Problem
 	ToolSubagentSaid   Key = "tool.subagent_said"
-	ToolBadArguments   Key = "tool.bad_arguments" // Name, Problem
-	ToolTooLong        Key = "tool.too_long"      // Count, Problem
-	ToolDenied         Key = "tool.denied"        // Name
-	ToolUnanswered     Key = "tool.unanswered"    // Name
-	ToolCutOff         Key = "tool.cut_off"       // Name
-	ToolCutOffDone     Key = "tool.cut_off_done"  // Name, Refs
+	ToolBadArguments   Key = "tool.bad_arguments"  // Name, Problem
+	ToolTooLong        Key = "tool.too_long"       // Count, Problem
+	ToolDenied         Key = "tool.denied"         // Name
+	ToolDeniedBecause  Key = "tool.denied_because" // Name, Comment
+	ToolUnanswered     Key = "tool.unanswered"     // Name
+	ToolCutOff         Key = "tool.cut_off"        // Name
+	ToolCutOffDone     Key = "tool.cut_off_done"   // Name, Refs
 )
 
 // What a model gets of a result that is too long to be shown.

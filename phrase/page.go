@@ -233,7 +233,6 @@ const (
 	PageVersionSlider       Key = "page.version_slider"
 	PageCompareCut          Key = "page.compare_cut"
 	PageContent             Key = "page.content"
-	PageBusy                Key = "page.busy"
 	PageRunActive           Key = "page.run_active"
 	PageNoArtifact          Key = "page.no_artifact"
 	PageConversationGone    Key = "page.conversation_gone"

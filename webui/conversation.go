@@ -18,14 +18,17 @@ type Thread struct {
 	Conversation artel.Conversation
 	Older        string // where the messages before these are; "": these are all
 	Messages     []Message
+	Waiting      Waiting
 	Panel        Panel
 	After        artel.Seq // events up to this one are in the page
 }
 
 // A Status is the state of the run that works on the conversation.
 type Status struct {
-	Run    artel.RunID // "": none
-	Active bool
+	Run      artel.RunID // "": none
+	Active   bool
+	Waits    bool // for a person's answer
+	Compacts bool // it sums up the conversation, and answers nobody
 }
 
 func (ui *face) conversation(w http.ResponseWriter, r *http.Request) {
@@ -81,8 +84,12 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	run, err := ui.app.Runs.Active(ctx, id)
 	switch {
 	case err == nil:
-		t.Draft.Status = Status{Run: run.ID, Active: true}
+		t.Draft.Status = statusOf(run)
 	case !errors.Is(err, artel.NotFound):
+		return t, err
+	}
+	v := view{face: ui, conversation: id, locale: locale(r)}
+	if t.Waiting, err = v.waiting(ctx); err != nil {
 		return t, err
 	}
 	t.Panel, err = ui.panel(r, id)
@@ -136,6 +143,9 @@ func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.Me
 		}
 		v := view{face: ui, conversation: id, locale: locale(r)}
 		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+			return nil, "", err
+		}
+		if v.asked, err = ui.app.Runs.Questions(ctx, id); err != nil {
 			return nil, "", err
 		}
 		displayed, err := ui.app.Conversations.Displayed(ctx, id, branch, behind)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -94,6 +95,16 @@ func (s *stream) put(out *bytes.Buffer, name string, data any) error {
 	return s.render(out, s.locale, name, data)
 }
 
+// all renders parts one after the other.
+func (s *stream) all(out *bytes.Buffer, parts []part, err error) error {
+	for _, p := range parts {
+		if err == nil {
+			err = s.put(out, p.name, p.data)
+		}
+	}
+	return err
+}
+
 // fragments renders what an event changes on the page.
 func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	switch e.Type {
@@ -101,7 +112,36 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err := s.put(out, "announcement", ""); err != nil { // so that the next one is told
 			return err
 		}
-		return s.put(out, "status", Status{Run: e.Run, Active: true})
+		p, err := payload[artel.RunStarted](e)
+		if err != nil {
+			return err
+		}
+		if err := s.put(out, "status", Status{Run: e.Run, Active: true, Compacts: p.Purpose == artel.RunCompacts}); err != nil {
+			return err
+		}
+		return s.waitingNow(ctx, out)
+	case artel.EventMessageQueued, artel.EventInjectionReceived:
+		return s.waitingNow(ctx, out)
+	case artel.EventMessageInjected:
+		p, err := payload[artel.MessageInjected](e)
+		if err != nil {
+			return err
+		}
+		m, err := s.displayed(ctx, p.Message)
+		if err != nil {
+			return err
+		}
+		m.Injected = true
+		if err := s.put(out, "message", m); err != nil {
+			return err
+		}
+		return s.waitingNow(ctx, out)
+	case artel.EventPermissionRequested:
+		parts, err := s.permissionRequested(ctx, e)
+		return s.all(out, parts, err)
+	case artel.EventPermissionResolved:
+		parts, err := s.permissionResolved(ctx, e)
+		return s.all(out, parts, err)
 	case artel.EventUserInput:
 		p, err := payload[artel.UserInput](e)
 		if err != nil {
@@ -261,6 +301,9 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	if err != nil {
 		return err
 	}
+	if began, err := s.began(ctx, e.Run); err != nil || !began {
+		return errors.Join(err, s.waitingNow(ctx, out))
+	}
 	if err := s.put(out, "status", Status{}); err != nil {
 		return err
 	}
@@ -272,6 +315,20 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		return err
 	}
 	return s.artifactsNow(ctx, out)
+}
+
+// began reports whether a run has ever worked: one that is taken back while it
+// waits leaves no message.
+func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
+	r, err := s.app.Runs.Find(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	m, err := s.app.Conversations.Branch(ctx, s.conversation, r.Message, 1)
+	if errors.Is(err, artel.NotFound) {
+		return false, nil
+	}
+	return len(m) > 0, err
 }
 
 // windowNow tells how full the window was at the last call of a run.

@@ -27,11 +27,13 @@ type Message struct {
 	Rest      template.HTML // of it, when it is very long
 	Files     []File
 	Calls     []Call
+	Questions []Question // whether its calls may be made
 	Subagents []Subagent // that its calls have given work to
 	Into      string     // the element that it stands in; "": the thread
 	Writing   bool       // it is being written
 	Thinking  bool       // and so far only thought
 	Partial   bool       // it broke off
+	Injected  bool       // it was said to a run at work
 	Summary   bool       // it stands for what is above it, and Body has it
 	Notice    *Notice    // that follows it; nil: none
 	Original  string     // what it says where rules have changed what is shown; "": it is shown as it is
@@ -66,13 +68,14 @@ type Call struct {
 	Subject   string // what it is about
 	Arguments Value
 	Result    []Value
-	State     string // running, done, failed
+	State     string // running, waiting, done, failed
 	Took      string
 }
 
 // The states of a card.
 const (
 	stateRunning = "running"
+	stateWaiting = "waiting" // for a person's answer
 	stateDone    = "done"
 	stateFailed  = "failed"
 )
@@ -90,6 +93,7 @@ type view struct {
 	conversation artel.ConversationID
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
+	asked        []app.Permission
 	originals    map[artel.MessageID]string
 }
 
@@ -150,6 +154,8 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			continue
 		}
 		shown := v.message(m)
+		shown.Injected = m.Role == artel.RoleUser && m.Run != "" && m.Within == "" && run.Message != m.ID
+		shown.Questions = v.questions(ctx, shown.Calls)
 		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {
 			n := v.notice(run.ID, run.State, run.Error)
 			shown.Notice = &n
@@ -164,6 +170,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		for i := range shown.Calls {
 			if m.Run != active {
 				shown.Calls[i].State = stateFailed
+			}
+			if slices.ContainsFunc(shown.Questions, func(q Question) bool { return q.Open() && q.Call == shown.Calls[i].ID }) {
+				shown.Calls[i].State = stateWaiting
 			}
 			cards[shown.Calls[i].ID] = [2]int{len(out), i}
 		}

@@ -5,6 +5,7 @@ package webui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -18,13 +19,14 @@ import (
 
 // A Draft is what the composer shows.
 type Draft struct {
-	Action string // where the form goes
-	Text   string // kept from a try that failed
-	Error  string // why it failed
-	Models Models
-	Status Status
-	Last   LastCall
-	Window Gauge // what the message would take; the zero value until something is typed
+	Action   string // where the form goes
+	Text     string // kept from a try that failed
+	Error    string // why it failed
+	Models   Models
+	Status   Status
+	Last     LastCall
+	Returned Returned
+	Window   Gauge // what the message would take; the zero value until something is typed
 }
 
 // begin starts a conversation with its first message.
@@ -36,7 +38,7 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 	}
 	m, err := ui.take(r, c.ID)
 	if err == nil {
-		_, err = ui.app.Runs.Send(r.Context(), c.ID, m)
+		_, err = ui.app.Runs.Send(r.Context(), c.ID, m.Input)
 	}
 	if err != nil {
 		ui.abandon(r, c.ID)
@@ -70,13 +72,34 @@ func (ui *face) send(w http.ResponseWriter, r *http.Request) {
 	}
 	m, err := ui.take(r, id)
 	if err == nil {
-		_, err = ui.app.Runs.Send(r.Context(), id, m)
+		err = ui.say(r, id, m)
 	}
 	if err != nil {
 		ui.refuse(w, r, Draft{Action: conversationURL(id), Text: m.Text}, err)
 		return
 	}
 	ui.sent(w, r, id)
+}
+
+// say sends a message, which waits its turn while a run is at work; or, where
+// that is asked for, the run is told it now.
+func (ui *face) say(r *http.Request, id artel.ConversationID, m message) error {
+	if m.now {
+		run, err := ui.app.Runs.Active(r.Context(), id)
+		if err == nil && len(m.Uploads)+len(m.Attachments) > 0 {
+			return artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageTellFiles, nil))
+		}
+		if err == nil {
+			_, err = ui.app.Runs.Inject(r.Context(), run.ID, m.Text)
+		}
+		if !errors.Is(err, artel.NotFound) && artel.CodeOf(err) != app.CodeRunNotActive {
+			return err
+		}
+		// It has ended by itself: what was meant for it begins the next one.
+	}
+	m.Queue = true
+	_, err := ui.app.Runs.Send(r.Context(), id, m.Input)
+	return err
 }
 
 func (ui *face) sent(w http.ResponseWriter, r *http.Request, id artel.ConversationID) {
@@ -112,9 +135,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 const maxField = 1_000_000 // bytes of one text field
 
+// A message is what the composer sends.
+type message struct {
+	app.Input
+	now bool // to the run at work, and not after it
+}
+
 // take reads the form as a stream: files go to the store while they arrive.
-func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error) {
-	var in app.Input
+func (ui *face) take(r *http.Request, id artel.ConversationID) (message, error) {
+	var in message
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
 			err = ui.takePart(r, id, part, &in)
@@ -126,7 +155,7 @@ func (ui *face) take(r *http.Request, id artel.ConversationID) (app.Input, error
 			return in, err
 		}
 	}
-	if strings.TrimSpace(in.Text) == "" && len(in.Uploads) == 0 {
+	if strings.TrimSpace(in.Text) == "" && len(in.Uploads)+len(in.Attachments) == 0 {
 		return in, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageEmpty, nil))
 	}
 	return in, nil
@@ -138,7 +167,7 @@ func brokenForm(r *http.Request, err error) error {
 
 // takePart puts one part where it belongs; unknown fields are passed over, as
 // browsers' extensions add some.
-func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *app.Input) error {
+func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *message) error {
 	var err error
 	switch part.Name {
 	case "text":
@@ -150,6 +179,14 @@ func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Par
 		var s string
 		s, err = field(part)
 		in.Service = artel.ServiceID(s)
+	case "how":
+		var s string
+		s, err = field(part)
+		in.now = s == "tell"
+	case "attachment":
+		var s string
+		s, err = field(part)
+		in.Attachments = append(in.Attachments, s)
 	case "file":
 		if part.Filename == "" {
 			return nil // an empty file input is sent as one without a name

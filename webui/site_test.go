@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -50,6 +51,7 @@ type setup struct {
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	context  app.Context                     // how contexts are built
+	ask      agent.Permissions               // which tools are asked about
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 }
@@ -85,8 +87,9 @@ func newSiteOf(t *testing.T, c setup) *site {
 	}
 	config := app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services,
-		Providers: map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
-		Options:   app.Options{SpoolDir: t.TempDir(), Context: c.context},
+		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
+		Permissions: c.ask,
+		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context},
 	}
 	if c.reload != nil {
 		config.Reload = func(context.Context) error { return c.reload(services) }

@@ -88,7 +88,9 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/a/{id}/title", ui.renameArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/delete", ui.deleteArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/restore", ui.restoreArtifact)
+	mux.HandleFunc("POST /c/{cid}/waiting", ui.takeBack)
 	mux.HandleFunc("POST /r/{rid}/cancel", ui.cancel)
+	mux.HandleFunc("POST /r/{rid}/permissions/{pid}", ui.decide)
 	mux.HandleFunc("GET /r/{rid}/context", ui.inspect)
 	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
@@ -240,6 +242,8 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 	switch artel.CodeOf(err) {
 	case app.CodeRunActive:
 		return statuses[kind], locale(r).Say(phrase.PageRunActive, nil)
+	case app.CodePermissionResolved:
+		return statuses[kind], locale(r).Say(phrase.PageDecided, nil)
 	case app.CodeStale:
 		return statuses[kind], locale(r).Say(phrase.PageStale, nil)
 	case artel.CodeArtifactNotFound:

@@ -181,7 +181,7 @@ func (t *talk) ask(ctx context.Context, e artel.Event) error {
 			d = artel.Always
 		}
 	}
-	_, err := t.client.Decide(ctx, e.Run, p.Permission, d)
+	_, err := t.client.Decide(ctx, e.Run, p.Permission, httpapi.NewDecision{Decision: d})
 	if problem, ok := errors.AsType[*httpapi.Problem](err); ok && problem.Status == http.StatusConflict {
 		return nil
 	}

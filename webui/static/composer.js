@@ -43,15 +43,11 @@ export function composer() {
       return;
     }
     if (sending) return;
-    if (form.querySelector("#status.active")) {
-      say(form.dataset.busy);
-      return;
-    }
     say("");
     sending = new XMLHttpRequest();
     const written = text.value, attached = files.all();
     form.classList.add("sending");
-    const answer = await send(form, sending, files);
+    const answer = await send(form, sending, files, event.submitter);
     form.classList.remove("sending");
     sending = undefined;
     files.progress(attached, 0);
@@ -62,6 +58,7 @@ export function composer() {
       if (text.value === written) text.value = "";
       text.dispatchEvent(new Event("input"));
       files.drop(attached);
+      document.querySelector("#returned").replaceChildren();
       if (new URL(answer.url, location.href).pathname !== thread()) location.assign(answer.url);
     }
     text.focus();
@@ -71,7 +68,8 @@ export function composer() {
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229 && !touch.matches) {
       event.preventDefault();
-      form.requestSubmit(form.querySelector(".send"));
+      const tells = (event.ctrlKey || event.metaKey) && form.querySelector(".tell");
+      form.requestSubmit(tells || form.querySelector(".queue") || form.querySelector(".send"));
     }
   });
   text.addEventListener("paste", (event) => {
@@ -80,7 +78,28 @@ export function composer() {
       files.add(event.clipboardData.files);
     }
   });
+  returns(text);
   drops(files.add, (over) => form.classList.toggle("over", over));
+}
+
+// returns puts a message that was taken back behind what is being written.
+function returns(text) {
+  // The event that takes it out of the line may come before the answer, which
+  // needs no form then.
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[data-take-back]")) return;
+    event.preventDefault();
+    take(event.target.getAttribute("action"), { method: "POST", body: new FormData(event.target, event.submitter) });
+  });
+  new MutationObserver(() => {
+    const place = document.getElementById("returned");
+    if (!place.dataset.run) return;
+    const back = place.dataset.text;
+    place.removeAttribute("data-run");
+    text.value = [text.value.trimEnd(), back].filter(Boolean).join("\n\n");
+    text.dispatchEvent(new Event("input"));
+    text.focus();
+  }).observe(text.form, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-run"] });
 }
 
 // thread is the address of the conversation that is shown.
@@ -89,8 +108,8 @@ function thread() {
 }
 
 // send posts the form and resolves to the answer, with progress on the way.
-async function send(form, request, files) {
-  const body = new FormData(form);
+async function send(form, request, files, submitter) {
+  const body = new FormData(form, submitter);
   body.delete("file");
   const sent = files.all();
   for (const file of sent) body.append("file", file);

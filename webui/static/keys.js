@@ -13,6 +13,7 @@ const byAlt = {
   KeyP: () => document.getElementById("picker")?.togglePopover(),
   KeyA: () => toggle(),
   KeyS: () => document.querySelector("#status.active .stop")?.click(),
+  KeyY: () => document.querySelector(".question.open button")?.focus(),
   ArrowUp: () => step(-1),
   ArrowDown: () => step(1),
 };

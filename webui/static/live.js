@@ -67,7 +67,7 @@ export function follow() {
       if (!event.data) return;
       // What the reader has just sent is what they want to see.
       const fragment = parse(event.data);
-      const sent = fragment.querySelector("article.user");
+      const sent = fragment.querySelector("article.user, .queued, .question");
       const follow = atEnd || sent && !document.getElementById(sent.id);
       const versions = versionsIn(fragment);
       place(fragment);

@@ -50,7 +50,9 @@ export function place(fragment) {
       if (asks) {
         asks.focus();
         asks.select?.();
-      } else if (held && !now.contains(document.activeElement)) now.querySelector("a, button")?.focus();
+      } else if (held && !now.contains(document.activeElement)) {
+        (now.querySelector("a, button:enabled") ?? document.querySelector(".question.open button") ?? document.getElementById("text"))?.focus();
+      }
     } else {
       const into = fresh.dataset.into && document.querySelector(fresh.dataset.into);
       if (into) {

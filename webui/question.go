@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/render"
+)
+
+// A Question asks a person whether a tool may be called, or says what came of
+// it.
+type Question struct {
+	app.Permission
+	Into    string // the element of the calls that it stands with
+	Subject string // what the call is about
+	Shown   []Value
+	About   string // what a tool says of itself that this page knows nothing of
+}
+
+// Open reports whether nobody has answered yet.
+func (q Question) Open() bool { return q.Decision == "" }
+
+// URL is where the answer goes.
+func (q Question) URL() string { return "/r/" + string(q.Run) + "/permissions/" + string(q.ID) }
+
+// Asks is the text of the question.
+func (q Question) Asks() phrase.Key {
+	if slices.Contains(explained, q.Name) {
+		return phrase.Key("page.asks_" + q.Name)
+	}
+	return phrase.PageAsksOther
+}
+
+// Says is what came of it.
+func (q Question) Says() phrase.Key {
+	if q.Reason == artel.ResolvedByPerson {
+		return phrase.Key("page.decided_" + string(q.Decision))
+	}
+	return phrase.Key("page.undecided_" + string(q.Reason))
+}
+
+// Icon is the sign of what came of it.
+func (q Question) Icon() string {
+	if q.Decision == artel.Deny {
+		return "circle-x"
+	}
+	return "circle-check"
+}
+
+// explained are the tools of which the page says in its own words what they
+// would do.
+var explained = []string{
+	"create_artifact", "update_artifact", "rewrite_artifact", "rename_artifact", "restore_artifact", "delete_artifact", "put_artifact",
+	"read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact", delegateTool,
+}
+
+// question shows one; the card of the call beside it has all the arguments.
+func (v view) question(ctx context.Context, p app.Permission) Question {
+	var args struct {
+		ID, Ref, URL, Title, Agent, Content, Instruction string
+		MediaType                                        string          `json:"media_type"`
+		Edits                                            json.RawMessage `json:"edits"`
+		Old                                              string          `json:"old_str"`
+		New                                              string          `json:"new_str"`
+	}
+	_ = json.Unmarshal(p.Arguments, &args)
+	q := Question{
+		Permission: p, Into: `.calls:has(> [id="t-` + cssString.Replace(string(p.Call)) + `"])`,
+		Subject: artel.Shorten(cmp.Or(args.Agent, args.Title, args.ID, args.Ref, args.URL), 80),
+	}
+	switch {
+	case p.Name == "create_artifact" || p.Name == "rewrite_artifact":
+		q.Shown = append(q.Shown, v.written(args.Content, args.MediaType))
+	case p.Name == "update_artifact":
+		q.Shown = v.edits(args.Edits, args.Old, args.New)
+	case p.Name == delegateTool:
+		q.Shown = append(q.Shown, v.plain(args.Instruction))
+	case !slices.Contains(explained, p.Name):
+		q.Shown = append(q.Shown, v.arguments(p.Arguments))
+		for _, s := range v.app.Tools.List(ctx) {
+			if s.Name == p.Name {
+				q.About, _, _ = strings.Cut(strings.TrimSpace(s.Description), "\n\n")
+			}
+		}
+	}
+	return q
+}
+
+// cssString escapes what stands between quotes in a selector.
+var cssString = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\a `)
+
+// written is a text that a model wants to write, as it would be shown.
+func (v view) written(text, mediaType string) Value {
+	text, _ = shorten(text)
+	if mediaType == "" || mediaType == "text/markdown" {
+		return Value{Kind: valueHTML, HTML: render.Markdown(text, v.options())}
+	}
+	return Value{Kind: valueHTML, HTML: render.Code(text, render.LanguageOf("", mediaType))}
+}
+
+// edits shows what would be replaced by what. Where the arguments are too long
+// for events, they may be a text that was cut.
+func (v view) edits(raw json.RawMessage, before, after string) []Value {
+	var list []struct{ Old, New string }
+	if json.Unmarshal(raw, &list) != nil && before == "" {
+		return []Value{v.arguments(raw)}
+	}
+	if before != "" || after != "" {
+		list = append(list, struct{ Old, New string }{before, after})
+	}
+	var out []Value
+	for _, e := range list {
+		var b strings.Builder
+		signed(&b, "-", e.Old)
+		signed(&b, "+", e.New)
+		out = append(out, Value{Kind: valueHTML, HTML: render.Diff(b.String(), v.options())})
+	}
+	return out
+}
+
+// signed writes the lines of a text behind a sign.
+func signed(b *strings.Builder, sign, text string) {
+	if text == "" {
+		return
+	}
+	for line := range strings.Lines(text) {
+		b.WriteString(sign + strings.TrimSuffix(line, "\n") + "\n")
+	}
+}
+
+// questions are those that were asked about some calls.
+func (v view) questions(ctx context.Context, calls []Call) []Question {
+	var out []Question
+	for _, p := range v.asked {
+		if slices.ContainsFunc(calls, func(c Call) bool { return c.ID == p.Call }) {
+			out = append(out, v.question(ctx, p))
+		}
+	}
+	return out
+}
+
+// decide takes a person's answer.
+func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
+	id, err := artel.ParseRunID(r.PathValue("rid"))
+	var question artel.PermissionID
+	if err == nil {
+		question, err = artel.ParsePermissionID(r.PathValue("pid"))
+	}
+	var run artel.Run
+	if err == nil {
+		run, err = ui.app.Runs.Find(r.Context(), id)
+	}
+	if err == nil {
+		r.Body = http.MaxBytesReader(w, r.Body, maxField)
+		_, err = ui.app.Runs.Decide(r.Context(), id, question, artel.Decision(r.PostFormValue("decision")), r.PostFormValue("comment"))
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.told(w, r, run.Conversation)
+}
+
+// told ends a request of which the event stream tells what came.
+func (ui *face) told(w http.ResponseWriter, r *http.Request, c artel.ConversationID) {
+	if wantsFragment(r) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	http.Redirect(w, r, conversationURL(c), http.StatusSeeOther)
+}
+
+// permissionRequested shows a question, and marks the card of its call.
+func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part, error) {
+	p, err := payload[artel.PermissionRequested](e)
+	if err != nil {
+		return nil, err
+	}
+	card, ok := s.cards[p.Call]
+	if !ok {
+		card = s.call(p.Call, p.Name, p.Arguments)
+	}
+	card.State = stateWaiting
+	status, err := s.status(ctx)
+	q := s.question(ctx, app.Permission{ID: p.Permission, Run: e.Run, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt})
+	return []part{
+		{"call", card},
+		{"question", q},
+		{"status", status},
+		{"announcement", s.locale.Say(phrase.PageAsked, map[string]any{"Name": p.Name})},
+	}, err
+}
+
+// permissionResolved shows what came of a question.
+func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part, error) {
+	p, err := payload[artel.PermissionResolved](e)
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.app.Runs.Questions(ctx, s.conversation)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range list {
+		if q.ID == p.Permission {
+			return []part{{"question", s.question(ctx, q)}, {"status", status}}, nil
+		}
+	}
+	return []part{{"status", status}}, nil
+}

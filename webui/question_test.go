@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/phrase"
+)
+
+// asking is a model that writes a note three times over, and changes it.
+const asking = `-- turn 1 --
+I write it down.
+@call create_artifact {"id": "note", "title": "A note", "content": "# Tide\n\n- high at **noon**"}
+-- turn 2 --
+Again.
+@call update_artifact {"id": "note", "edits": [{"old": "noon", "new": "midnight"}]}
+-- turn 3 --
+And once more.
+@call delete_artifact {"id": "note"}
+-- turn 4 --
+That is all.
+`
+
+// A question of permission shows what would be done, is answered with keys
+// alone, stays through a reload, and says afterwards what was answered, also
+// where that happened elsewhere.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	o := script(t, asking)
+	s := newSiteOf(t, setup{demo: o, ask: agent.Permissions{"create_artifact": agent.Ask, "update_artifact": agent.Ask, "delete_artifact": agent.Ask}})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
+	b.do(see(".question.open"))
+	b.picture("question")
+	b.says(".question.open", "wants to write a new artifact: A note", "Tide", "high at noon", "Allow", "Always on this branch", "Deny", "left)")
+	b.says(".call.waiting", "waits for your answer")
+	b.says("#status", "Waits for your answer")
+	axe := newChecker(t, b)
+	axe.check("#messages", allRules, "question")
+	b.do(chromedp.Reload(), see(".question.open"))
+	b.says(".call.waiting", "waits for your answer")
+	b.says("#status", "Waits for your answer")
+	b.do(press("y", chromedp.ModifierAlt))
+	b.on(`.question.open button[value="allow"]`)
+	b.do(enter())
+	b.until(`document.querySelectorAll(".question").length === 2`)
+	b.says(".question:not(.open)", "create_artifact", "Allowed")
+	b.says(".question.open", "wants to change parts of note", "-noon", "+midnight")
+	b.on("#text") // the focus is not lost
+	b.do(press("y", chromedp.ModifierAlt))
+	b.on(`.question.open button[value="allow"]`)
+	b.do(press("\t"), press("\t"), press("\t"), enter())
+	b.do(fill(".question.open input", "Leave the tide alone."), enter())
+	b.until(`document.querySelectorAll(".question").length === 3`)
+	b.says("#messages .message:nth-last-child(2)", "Denied: Leave the tide alone.")
+	b.until(`document.querySelectorAll(".call.failed").length === 1`)
+	if got := eval[string](b, `document.querySelector(".call.failed").textContent`); !strings.Contains(got, "Leave the tide alone.") {
+		t.Errorf("the model was told %q", got)
+	}
+
+	id := s.all(t)[0].ID
+	list, err := s.app.Runs.Questions(t.Context(), id)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("there are %d questions, %v", len(list), err)
+	}
+	if _, err := s.app.Runs.Decide(t.Context(), list[2].Run, list[2].ID, artel.Always, ""); err != nil {
+		t.Fatal(err)
+	}
+	b.rest()
+	b.says("#messages", "not asked about again on this branch", "That is all.")
+	b.sameAnew()
+	if n := eval[int](b, `document.querySelectorAll(".question.open").length`); n > 0 {
+		t.Errorf("%d questions are open", n)
+	}
+
+	// A page that was away and answers late is told so.
+	a := s.askFragment(t, "POST", "/r/"+string(list[2].Run)+"/permissions/"+string(list[2].ID), "/c/"+string(id), map[string][]string{"decision": {"deny"}})
+	if a.StatusCode != 409 || !strings.Contains(a.body, "answered this already") {
+		t.Errorf("a late answer: status %d, %s", a.StatusCode, a.body)
+	}
+}
+
+// Whatever came of a question has its words, in both languages.
+func TestOutcomesOfQuestions(t *testing.T) {
+	t.Parallel()
+	for _, l := range phrase.Locales() {
+		for _, key := range []string{
+			"page.decided_" + string(artel.Allow), "page.decided_" + string(artel.Deny), "page.decided_" + string(artel.Always),
+			"page.undecided_" + string(artel.ResolvedByTimeout), "page.undecided_" + string(artel.ResolvedByEnd),
+		} {
+			if text := l.Say(phrase.Key(key), nil); text == "" || text == key {
+				t.Errorf("%s says nothing of %s", l, key)
+			}
+		}
+	}
+}
+
+// Without script the form of a question answers it.
+func TestQuestionWithoutScript(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{demo: script(t, asking), ask: agent.Permissions{"create_artifact": agent.Ask}})
+	contentType, fields := form(t, map[string]string{"text": "go"}, nil)
+	a := s.ask(t, "POST", "/c", contentType, fields)
+	page := a.Header.Get("Location")
+	id := s.all(t)[0].ID
+	for e, err := range s.app.Events.Follow(t.Context(), id, 0, 0) {
+		if err != nil || e.Type == artel.EventPermissionRequested {
+			break
+		}
+	}
+	body := s.ask(t, "GET", page, "", nil).body
+	found := regexp.MustCompile(`action="(/r/[^"]+/permissions/[^"]+)"`).FindStringSubmatch(body)
+	if found == nil {
+		t.Fatalf("there is no form on the page:\n%s", body)
+	}
+	a = s.ask(t, "POST", found[1], "application/x-www-form-urlencoded", strings.NewReader("decision=allow"))
+	if a.StatusCode != 303 || a.Header.Get("Location") != page {
+		t.Errorf("status %d, to %q", a.StatusCode, a.Header.Get("Location"))
+	}
+	waitFinal(t, s, id)
+	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "Allowed") || !strings.Contains(body, "That is all.") {
+		t.Errorf("the page does not tell what came of it:\n%s", body)
+	}
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How much time is left to answer a question, counted down where it is shown.
+
+export function left() {
+  const tell = () => {
+    for (const place of document.querySelectorAll("[data-until]")) {
+      const seconds = Math.max(0, Math.round((new Date(place.dataset.until) - Date.now()) / 1000));
+      place.textContent = "(" + Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0") + " " + place.dataset.left + ")";
+    }
+  };
+  setInterval(tell, 1000);
+  new MutationObserver((changes) => {
+    if (changes.some((change) => [...change.addedNodes].some((node) => node.querySelector?.("[data-until]")))) tell();
+  }).observe(document.getElementById("main"), { childList: true, subtree: true });
+  tell();
+}

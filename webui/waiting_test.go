@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// echoing is a model that repeats what it was told last, each time when it may.
+func echoing() (may chan<- struct{}, answers model.Provider) {
+	gate := make(chan struct{})
+	return gate, speech(func(ctx context.Context, r *model.Request, say func(model.Delta) bool) {
+		last := ""
+		for _, m := range r.Messages {
+			text, _, _ := strings.Cut(artel.TextOf(m.Parts), "<system-reminder>") // that says what artifacts there are
+			if text = strings.TrimSpace(text); m.Role == artel.RoleUser && text != "" {
+				last = text
+			}
+		}
+		say(model.TextDelta("Working. "))
+		select {
+		case <-gate:
+			say(model.TextDelta("I was told: " + last))
+		case <-ctx.Done():
+		}
+	})
+}
+
+// While a run is at work, what is sent waits its turn or is told at once. What
+// waits is shown, taken back, and brought back into the composer.
+func TestWaitingMessages(t *testing.T) {
+	t.Parallel()
+	may, answers := echoing()
+	s := newSiteOf(t, setup{model: answers})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("first")
+	b.do(see("#status .queue"))
+
+	b.do(write("second"), enter())
+	b.until(`document.querySelectorAll("#waiting .queued").length === 1`)
+	b.do(write("third"), choose(sample(t, "notes.md")))
+	b.until(`document.querySelector("#chosen .file") !== null`)
+	b.do(click("#status .queue"))
+	b.until(`document.querySelectorAll("#waiting .queued").length === 2`)
+	b.do(write("a wish"), press("\r", chromedp.ModifierCtrl))
+	b.until(`document.querySelectorAll("#waiting .queued").length === 3`)
+	b.picture("waiting")
+	b.says("#waiting", "Will be told before the next step", "a wish", "Waits for its turn", "second", "third", "notes.md", "Take back")
+	newChecker(t, b).check("main", allRules, "waiting")
+	b.do(chromedp.Reload(), see("#waiting .queued"))
+	b.says("#waiting", "a wish", "second", "third", "notes.md")
+
+	// A file cannot be told; the text stays.
+	b.do(write("with a file"), choose(sample(t, "notes.md")), click("#status .tell"))
+	b.until(`!document.getElementById("composer-error").hidden`)
+	b.says("#composer-error", "Files cannot be told")
+	b.forgive("422")
+	b.do(click("#chosen button"), write(""))
+
+	// Taken back, the second one is gone; edited, the third one is in the composer, with its file.
+	b.do(click(`#waiting .queued:nth-child(2) button[value="cancel"]`))
+	b.until(`!document.querySelector("#waiting").innerText.includes("second")`)
+	b.do(write("begun"), click(`#waiting .queued button[value="edit"]`))
+	b.until(`document.querySelectorAll("#waiting .queued").length === 1`)
+	b.until(`document.getElementById("text").value === "begun\n\nthird"`)
+	b.says("#returned", "notes.md")
+	b.do(click("#status .queue"))
+	b.until(`document.querySelectorAll("#waiting .queued").length === 2`)
+	b.says("#waiting", "begun", "third", "notes.md")
+
+	may <- struct{}{}
+	b.until(`document.querySelector("#messages .injected") !== null`)
+	b.says("#messages", "I was told: first", "a wish", "said while it worked")
+	may <- struct{}{}
+	b.until(`document.querySelectorAll("#waiting .queued").length === 0`)
+	b.says("#messages", "I was told: a wish", "begun", "third")
+	may <- struct{}{}
+	b.rest()
+	b.says("#messages .message:last-child", "third")
+	b.sameAnew()
+	if n := eval[int](b, `document.querySelectorAll("#messages .message").length`); n != 6 {
+		t.Errorf("the thread has %d messages, want three of each", n)
+	}
+}
+
+// Without script, a message that waits comes back as a page with it in the
+// composer.
+func TestWaitingWithoutScript(t *testing.T) {
+	t.Parallel()
+	_, answers := echoing()
+	s := newSiteOf(t, setup{model: answers})
+	post := func(path string, fields map[string]string) answer {
+		contentType, body := form(t, fields, nil)
+		return s.ask(t, "POST", path, contentType, body)
+	}
+	page := post("/c", map[string]string{"text": "go"}).Header.Get("Location")
+	id := s.all(t)[0].ID
+	for _, how := range []string{"queue", "tell"} {
+		if a := post(page, map[string]string{"text": "more by " + how, "how": how}); a.StatusCode != 303 {
+			t.Fatalf("%s: status %d: %s", how, a.StatusCode, a.body)
+		}
+	}
+	w, err := s.app.Runs.Waiting(t.Context(), id)
+	if err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 || w.Injections[0].Text != "more by tell" {
+		t.Fatalf("what waits is %+v, %v", w, err)
+	}
+	fields := "do=edit&run=" + string(w.Queued[0].Run)
+	a := s.ask(t, "POST", page+"/waiting", "application/x-www-form-urlencoded", strings.NewReader(fields))
+	if a.StatusCode != 200 || !strings.Contains(a.body, ">more by queue</textarea>") || strings.Contains(a.body, `id="l-`) {
+		t.Errorf("status %d: %s", a.StatusCode, a.body)
+	}
+	if a = s.ask(t, "POST", page+"/waiting", "application/x-www-form-urlencoded", strings.NewReader(fields)); a.StatusCode != 303 {
+		t.Errorf("taken back twice: status %d", a.StatusCode)
+	}
+	if a = s.ask(t, "POST", page+"/waiting", "application/x-www-form-urlencoded", strings.NewReader("run=x")); a.StatusCode != 404 {
+		t.Errorf("no run: status %d", a.StatusCode)
+	}
+}

@@ -16,6 +16,11 @@ const (
 func (v *table) merged(s string) int {
 	m := mergers.Get().(*merger)
 	defer mergers.Put(m)
+	if len(s) <= 3*scanLimit {
+		if n, ok := m.wide(v, s); ok {
+			return n
+		}
+	}
 	if len(s) <= scanLimit {
 		n, _ := m.scan(v, s)
 		return n
@@ -82,6 +87,12 @@ func (m *merger) scan(v *table, s string) (n int, first int32) {
 	}
 	ends, ranks = append(ends, int32(len(s))), append(ranks, none)
 	m.ends, m.ranks = ends, ranks
+	return m.join(v, s, ends, ranks)
+}
+
+// join merges parts, of which ends and ranks are those of [merger.scan], and
+// writes into both.
+func (m *merger) join(v *table, s string, ends []int32, ranks []uint32) (n int, first int32) {
 	for {
 		at, lowest := 0, none
 		for i, r := range ranks {

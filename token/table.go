@@ -27,6 +27,8 @@ type table struct {
 	text    string   // all tokens
 	pairs   []uint32 // rank by two bytes
 	chars   []uint32 // rank by the code point of three bytes
+	parts   []uint8  // tokens of a character by its code point of three bytes
+	seams   seams    // where characters are not merged apart
 	filter  []uint64 // a bit for the hash of every token; most of what is asked for is none
 	tokens  int
 	longest int
@@ -85,6 +87,7 @@ func newTable(e tokenizer.Encoding, split splitter) (*table, error) {
 		v.add(uint32(rank), from, to)
 		from = to
 	}
+	v.widen(ends)
 	return v, nil
 }
 

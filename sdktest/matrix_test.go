@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,6 +86,9 @@ func TestMatrix(t *testing.T) {
 		"pdf": load(t, "report.pdf", "Quarterly"),
 		"wav": load(t, "tone.wav", ""),
 	}
+	if *only == "" {
+		w.lines(t)
+	}
 	all := run(t, w, files)
 	got := map[string]map[string]map[string]string{} // by client, case and service
 	for _, o := range all {
@@ -151,7 +153,7 @@ func run(t *testing.T, w *world, files map[string]file) []outcome {
 	if _, written := makers[*only]; written {
 		return all
 	}
-	job := map[string]any{"url": w.url, "key": "sk-anything", "services": todo}
+	job := map[string]any{"url": w.url, "bases": w.bases, "key": "sk-anything", "services": todo}
 	contents := map[string]string{}
 	for name, f := range files {
 		contents[name] = f.base64
@@ -164,19 +166,9 @@ func run(t *testing.T, w *world, files map[string]file) []outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := "node"
-	if own, err := filepath.Abs("../bin/node"); err == nil {
-		if _, err := os.Stat(own); err == nil {
-			program = own // the system's is too old
-		}
-	}
-	node := exec.Command(program, "run.mjs")
-	node.Dir, node.Stdin = "js", bytes.NewReader(in)
-	var complaints bytes.Buffer
-	node.Stderr = &complaints
-	out, err := node.Output()
+	out, err := node(bytes.NewReader(in), "run.mjs")
 	if err != nil {
-		t.Fatalf("%v\n%s", err, complaints.String())
+		t.Fatal(err)
 	}
 	for line := range bytes.Lines(out) {
 		var o outcome
@@ -186,6 +178,16 @@ func run(t *testing.T, w *world, files map[string]file) []outcome {
 		all = append(all, o)
 	}
 	return all
+}
+
+// nodeProgram is Node.js: of the tools here, where the system's is too old.
+func nodeProgram() string {
+	if own, err := filepath.Abs("../bin/node"); err == nil {
+		if _, err := os.Stat(own); err == nil {
+			return own
+		}
+	}
+	return "node"
 }
 
 // judge says in a word how an outcome is. A word that begins with "!" is a

@@ -33,7 +33,7 @@ func statusOf(err error) int {
 }
 
 func openOpenAI(w *world) openai.Client {
-	return openai.NewClient(option.WithBaseURL(w.url+"/v1"), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
+	return openai.NewClient(option.WithBaseURL(w.bases["OpenAI"]), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
 }
 
 func dataURL(mediaType, base64 string) string { return "data:" + mediaType + ";base64," + base64 }

@@ -14,7 +14,7 @@ import (
 )
 
 func anthropicGo(w *world, service string, files map[string]file) client {
-	api := anthropic.NewClient(option.WithBaseURL(w.url), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
+	api := anthropic.NewClient(option.WithBaseURL(w.bases["Anthropic"]), option.WithAPIKey("sk-anything"), option.WithMaxRetries(0))
 	tool := anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 		Name: toolName, Description: anthropic.String(toolText),
 		InputSchema: anthropic.ToolInputSchemaParam{Properties: schemaOf("q")["properties"], Required: []string{"q"}},
@@ -124,7 +124,7 @@ func counted(n int64) outcome {
 
 func genaiGo(w *world, service string, files map[string]file) client {
 	open := func(ctx context.Context) (*genai.Client, error) {
-		return genai.NewClient(ctx, &genai.ClientConfig{APIKey: "anything", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: w.url}})
+		return genai.NewClient(ctx, &genai.ClientConfig{APIKey: "anything", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: w.bases["Google Gemini"]}})
 	}
 	data := func(name string) []byte {
 		b, _ := base64.StdEncoding.DecodeString(files[name].base64) // it was encoded here

@@ -69,8 +69,10 @@ func faultOf(id string) (status int, ok bool) {
 
 // A world is a running program with its upstreams.
 type world struct {
-	url  string
-	left sync.Map // the marks of waits whose clients have gone, by the time that it took to notice
+	url   string
+	panel panel             // of its page
+	bases map[string]string // where the page says that an SDK is to look
+	left  sync.Map          // the marks of waits whose clients have gone, by the time that it took to notice
 }
 
 func newWorld(t *testing.T) *world {
@@ -104,6 +106,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.start(t, config.String())
+	w.panel, w.bases = readPanel(t, w.url)
 	return w
 }
 

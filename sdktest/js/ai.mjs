@@ -57,11 +57,11 @@ function client(model, files, providerOptions) {
 }
 
 export default {
-	"ai openai chat": ({ url, key, model, files }) => client(createOpenAI({ baseURL: url + "/v1", apiKey: key }).chat(model), files),
+	"ai openai chat": ({ bases, key, model, files }) => client(createOpenAI({ baseURL: bases["AI SDK"], apiKey: key }).chat(model), files),
 	// Without store: false it names parts of answers by their id and leaves it to the API to remember them.
-	"ai openai responses": ({ url, key, model, files }) => client(createOpenAI({ baseURL: url + "/v1", apiKey: key }).responses(model), files, { openai: { store: false } }),
-	"ai compatible": ({ url, key, model, files }) =>
-		client(createOpenAICompatible({ name: "artel", baseURL: url + "/v1", apiKey: key, supportsStructuredOutputs: true, includeUsage: true })(model), files),
+	"ai openai responses": ({ bases, key, model, files }) => client(createOpenAI({ baseURL: bases["AI SDK"], apiKey: key }).responses(model), files, { openai: { store: false } }),
+	"ai compatible": ({ bases, key, model, files }) =>
+		client(createOpenAICompatible({ name: "artel", baseURL: bases["AI SDK"], apiKey: key, supportsStructuredOutputs: true, includeUsage: true })(model), files),
 	"ai anthropic": ({ url, key, model, files }) => client(createAnthropic({ baseURL: url + "/v1", apiKey: key })(model), files),
 	"ai google": ({ url, key, model, files }) => client(createGoogleGenerativeAI({ baseURL: url + "/v1beta", apiKey: key })(model), files),
 };

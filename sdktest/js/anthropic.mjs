@@ -5,8 +5,8 @@ import Anthropic, { toFile } from "@anthropic-ai/sdk";
 import { cancelled } from "./openai.mjs";
 import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
 
-export default function anthropic({ url, key, model, files }) {
-	const api = new Anthropic({ baseURL: url, apiKey: key, maxRetries: 0 });
+export default function anthropic({ bases, key, model, files }) {
+	const api = new Anthropic({ baseURL: bases.Anthropic, apiKey: key, maxRetries: 0 });
 	const tools = [{ name: tool.name, description: tool.description, input_schema: tool.schema }];
 	const base64 = (media_type, data) => ({ type: "base64", media_type, data });
 	const words = (content) => content.filter((b) => b.type === "text").map((b) => b.text).join("");

@@ -5,8 +5,8 @@ import { GoogleGenAI } from "@google/genai";
 import { cancelled } from "./openai.mjs";
 import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
 
-export default function genai({ url, key, model, files }) {
-	const api = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url, retryOptions: { attempts: 1 } } });
+export default function genai({ bases, key, model, files }) {
+	const api = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: bases["Google Gemini"], retryOptions: { attempts: 1 } } });
 	const tools = [{ functionDeclarations: [{ name: tool.name, description: tool.description, parametersJsonSchema: tool.schema }] }];
 	const inline = (mimeType, data) => ({ inlineData: { mimeType, data } });
 	const ask = async (parts, config) => {

@@ -6,8 +6,8 @@ import { ChatOpenAI } from "@langchain/openai";
 import { cancelled } from "./openai.mjs";
 import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
 
-export default function langchain({ url, key, model, files }) {
-	const llm = new ChatOpenAI({ model, apiKey: key, maxRetries: 0, streamUsage: true, configuration: { baseURL: url + "/v1" } });
+export default function langchain({ bases, key, model, files }) {
+	const llm = new ChatOpenAI({ model, apiKey: key, maxRetries: 0, streamUsage: true, configuration: { baseURL: bases.LangChain } });
 	const tools = [{ type: "function", function: { name: tool.name, description: tool.description, parameters: tool.schema } }];
 	const ask = async (content) => {
 		const r = await llm.invoke([new HumanMessage({ content })]);

@@ -4,12 +4,12 @@ import OpenAI, { toFile } from "openai";
 
 import { answer, call, calls, json, result, say, tool, wait } from "./words.mjs";
 
-const open = ({ url, key }) => new OpenAI({ baseURL: url + "/v1", apiKey: key, maxRetries: 0 });
+const open = ({ bases, key }) => new OpenAI({ baseURL: bases.OpenAI, apiKey: key, maxRetries: 0 });
 
 const data = (type, base64) => `data:${type};base64,${base64}`;
 
-export function chat({ url, key, model, files }) {
-	const api = open({ url, key });
+export function chat({ bases, key, model, files }) {
+	const api = open({ bases, key });
 	const tools = [{ type: "function", function: { name: tool.name, description: tool.description, parameters: tool.schema } }];
 	const ask = async (content) => {
 		const r = await api.chat.completions.create({ model, messages: [{ role: "user", content }] });
@@ -69,8 +69,8 @@ export function chat({ url, key, model, files }) {
 	};
 }
 
-export function responses({ url, key, model, files }) {
-	const api = open({ url, key });
+export function responses({ bases, key, model, files }) {
+	const api = open({ bases, key });
 	const tools = [{ type: "function", name: tool.name, description: tool.description, parameters: tool.schema, strict: false }];
 	const ask = async (content, more = {}) => {
 		const r = await api.responses.create({ model, store: false, input: [{ role: "user", content }], ...more });

@@ -2,8 +2,8 @@
 
 // Runs what standard input asks for and writes one line of JSON for each case:
 // what the client said of the answer, or its error. The input is an object with
-// url (of the server), key, services, clients (none: all), cases, and the files
-// as base64.
+// url (of the server), bases (where its page says that each SDK is to look), key,
+// services, clients (none: all), cases, and the files as base64.
 import { text } from "node:stream/consumers";
 
 import ai from "./ai.mjs";
@@ -27,7 +27,7 @@ async function one(client, service, name) {
 	const began = Date.now();
 	const out = { client, service, case: name };
 	try {
-		const c = makers[client]({ url: job.url, key: job.key, model: service, files: job.files });
+		const c = makers[client]({ url: job.url, bases: job.bases, key: job.key, model: service, files: job.files });
 		if (!c[name]) out.absent = true;
 		else Object.assign(out, await Promise.race([c[name](`${client} ${service}`.replaceAll(" ", "-")), late(60_000)]));
 	} catch (e) {

@@ -100,6 +100,9 @@ func (c *call) linesOf(tx store.Tx, x pipeline.Ingredient) ([]byte, error) {
 			return pipeline.Lines(model.Message{Role: m.Role, Parts: m.Parts})
 		}
 	}
+	if lines, ok := c.lines[x.Digest]; ok && !x.Stored {
+		return lines, nil
+	}
 	_, lines, err := x.Message(c.facts.Service, c.pantry(tx))
 	if errors.Is(err, artel.NotFound) {
 		return nil, nil

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/token"
 )
@@ -70,6 +71,29 @@ func TestLimits(t *testing.T) {
 				t.Errorf("tokens (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is kept free for the reply is the model's longest, where it is known,
+// and never more than a quarter of the window.
+func TestReserve(t *testing.T) {
+	for longest, want := range map[int]int{0: 75, 10: 90, 25: 75, 26: 75, 1000: 75} {
+		s := service(100)
+		s.Capabilities.MaxOutput.Value = longest
+		if got := build(t, input(s, say("1", "user", "a"))).Record.Tokens.Budget; got != want {
+			t.Errorf("a model whose longest reply has %d tokens: %d are left, want %d", longest, got, want)
+		}
+	}
+}
+
+// Tools are fixed tokens: their names, descriptions and schemas are in the budget.
+func TestLimitsCountTools(t *testing.T) {
+	in := input(service(0), ten("1", "user"), ten("2", "assistant"), ten("3", "user"))
+	in.Tools = []model.ToolSpec{{Name: "read", Description: "reads", Schema: json.RawMessage(`{"a":1}`)}} // 4 + 5 + 7
+	in.Agent.Context = pipeline.Limits{MaxTokens: 36, ReplyReserve: number(0)}
+	want := pipeline.Tokens{Fixed: 16, History: 20, Total: 36, Budget: 36, Dropped: []string{"1"}}
+	if diff := cmp.Diff(want, build(t, in).Record.Tokens); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -171,6 +171,7 @@ func TestLoading(t *testing.T) {
 		{"up to the head", []artel.Message{say("1", "user", "a"), say("2", "assistant", "b")}, "1", []string{"1"}},
 		{"muted", []artel.Message{with(say("1", "user", "a"), muted), say("2", "user", "b")}, "", []string{"2"}},
 		{"blank", []artel.Message{say("1", "user", " \n"), say("2", "user", "b"), {ID: "3", Role: artel.RoleAssistant}}, "", []string{"2"}},
+		{"a file without a word", []artel.Message{{ID: "1", Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: " "}, artel.Media{MediaType: "image/png", Kind: artel.KindImage}}}}, "", []string{"1"}},
 		{"other agents", []artel.Message{say("1", "user", "a"), with(say("2", "assistant", "b"), by("other")), with(say("3", "assistant", "c"), by("lead"))}, "", []string{"1", "3"}},
 		{"summary", []artel.Message{say("1", "user", "a"), with(say("2", "user", "s"), summary), say("3", "user", "b")}, "", []string{"2", "3"}},
 		{"newest summary", []artel.Message{with(say("1", "user", "s"), summary), with(say("2", "user", "s"), summary), say("3", "user", "b")}, "", []string{"2", "3"}},

@@ -362,3 +362,28 @@ func TestCatastropheOfMany(t *testing.T) {
 		t.Errorf("%d were stopped for the sake of all, in %v", whole, took)
 	}
 }
+
+// TestDefaults: a rule that says nothing but what to find is for all roles and
+// both stages, runs with the others of its order in their places, and expands
+// no macros in its pattern; a set of rules has the priority 100 and the order 0.
+func TestDefaults(t *testing.T) {
+	for _, role := range []artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool} {
+		for _, stage := range []rule.Stage{rule.Request, rule.Display} {
+			out := apply(t, `{"rules":[{"find":"a"}]}`, rule.Text{Text: "abc", Role: role, Depth: 7}, stage)
+			if out.Texts[0] != "bc" {
+				t.Errorf("%s, %s: %q", role, stage, out.Texts[0])
+			}
+		}
+	}
+	for config, want := range map[string]string{
+		`{"presets":[{"rules":[{"find":"$(?![^])","replace":"1"}]},{"priority":100,"rules":[{"find":"$(?![^])","replace":"2"}]}]}`:                                                                                                                                              "12",
+		`{"presets":[{"priority":100,"order":0,"rules":[{"find":"$(?![^])","replace":"1"}]},{"rules":[{"find":"$(?![^])","replace":"2"}]}]}`:                                                                                                                                    "12",
+		`{"presets":[{"priority":99,"rules":[{"find":"$(?![^])","replace":"1"}]}],"rules":[{"find":"$(?![^])","replace":"2"}]}`:                                                                                                                                                 "12",
+		`{"presets":[{"rules":[{"find":"$(?![^])","replace":"2"}]}],"rules":[{"find":"$(?![^])","replace":"1"}]}`:                                                                                                                                                               "12",
+		`{"presets":[{"order":-1,"rules":[{"find":"$(?![^])","replace":"1"}]},{"order":0,"rules":[{"find":"$(?![^])","replace":"3"}]},{"rules":[{"order":0,"find":"$(?![^])","replace":"5"},{"find":"$(?![^])","replace":"6"},{"order":-1,"find":"$(?![^])","replace":"4"}]}]}`: "13456",
+	} {
+		if out := apply(t, config, user(""), rule.Request); out.Texts[0] != want {
+			t.Errorf("%s: they ran as %q, want %q", config, out.Texts[0], want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -251,7 +252,7 @@ func (r *run) say(ctx context.Context, request *model.Request) (text string, usa
 // boundary makes the message that stands for part, and its artifact.
 func (r *run) boundary(ctx context.Context, end *artel.CompactionCompleted, part []artel.Message, summary string) error {
 	say := r.in.Context.Locale.Say
-	if words := newestWords(part); words != "" && !strings.Contains(summary, words) {
+	if words := r.words(part, summary); words != "" {
 		summary += "\n\n" + say(phrase.CompactWords, nil) + "\n\n> " + strings.ReplaceAll(words, "\n", "\n> ")
 	}
 	m := r.newMessage(artel.RoleUser)
@@ -278,19 +279,36 @@ func covered(part []artel.Message) artel.MessageID {
 	return last.ID
 }
 
-// newestWords is what the user has said last in part, as far as it is quoted.
-func newestWords(part []artel.Message) string {
-	for i := len(part) - 1; i >= 0; i-- {
-		if m := part[i]; m.Role == artel.RoleUser && !m.Summary {
-			text := strings.TrimSpace(artel.TextOf(m.Parts))
-			if short := artel.Beginning(text, quotedWords); short != text {
-				return short + "…"
+// words is what the user has said and the run is to answer, as far as part
+// stands for it, also by way of an earlier summary; where there is nothing of
+// it, what they have said last in part. What the summary quotes is left out.
+func (r *run) words(part []artel.Message, summary string) string {
+	end := slices.IndexFunc(r.history, func(m artel.Message) bool { return m.ID == covered(part) })
+	asked := slices.DeleteFunc(slices.Clone(r.history[:end+1]), func(m artel.Message) bool {
+		return !isWords(m) || m.Run != r.in.Run.ID || m.Within != r.path
+	})
+	if len(asked) == 0 {
+		for _, m := range slices.Backward(part) {
+			if isWords(m) {
+				asked = append(asked, m)
+				break
 			}
-			return text
 		}
 	}
-	return ""
+	var said []string
+	for _, m := range asked {
+		text := strings.TrimSpace(artel.TextOf(m.Parts))
+		if short := artel.Beginning(text, quotedWords); short != text {
+			text = short + "…"
+		}
+		if !strings.Contains(summary, text) {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "\n\n")
 }
+
+func isWords(m artel.Message) bool { return m.Role == artel.RoleUser && !m.Summary }
 
 // shownWords is how much of each message the list of an artifact shows, in code
 // points.

@@ -285,3 +285,38 @@ func TestStanding(t *testing.T) {
 		}
 	})
 }
+
+// TestSummaryHasWhatIsAsked sums up the middle of a run twice: what the run
+// answers, and what was said to it meanwhile, is sent word for word after that.
+func TestSummaryHasWhatIsAsked(t *testing.T) {
+	b := newBench(t, []turn{{say(summed), end}, {call("z1", "echo", `{"text":"`+strings.Repeat("word ", 2600)+`"}`), end}, {say(summed), end}, {say("Done."), end}})
+	b.in.Service.Capabilities.ContextWindow = model.Fact[int]{Value: 8000, Source: model.FromOperator}
+	add := func(role artel.Role, parts ...artel.Part) {
+		last := b.in.History[len(b.in.History)-1]
+		m := artel.Message{
+			ID: artel.NewMessageID(time.Now()), Parent: last.ID, Conversation: last.Conversation, Role: role, Parts: parts,
+			Run: b.in.Run.ID, CreatedAt: last.CreatedAt.Add(time.Second),
+		}
+		if role != artel.RoleUser {
+			m.Agent = b.in.Agent.Name
+		}
+		b.in.History = append(b.in.History, m)
+	}
+	exchange := func(id artel.CallID) {
+		add(artel.RoleAssistant, artel.ToolCall{ID: id, Name: "echo", Arguments: []byte(`{"text":"x"}`)})
+		add(artel.RoleTool, artel.ToolResult{CallID: id, Content: strings.Repeat("word ", 2400)})
+	}
+	exchange("a")
+	add(artel.RoleUser, artel.Text{Text: "Mind the tide."})
+	exchange("b")
+	all, err := b.run(t.Context())
+	if _, completed := compactions(all); err != nil || len(completed) != 2 || !completed[0].OK || !completed[1].OK {
+		t.Fatalf("%+v, %v", completed, err)
+	}
+	for _, n := range []int{1, 3} {
+		text := textOfRequest(b.requests[n])
+		if strings.Count(text, "Do it.") != 1 || strings.Count(text, "Mind the tide.") != 1 || !strings.Contains(text, summed) {
+			t.Errorf("request %d is\n%.2000s", n, text)
+		}
+	}
+}

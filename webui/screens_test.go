@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 )
 
@@ -45,7 +47,7 @@ var (
 	}
 )
 
-// Pictures of the page in eleven states, light and dark, wide and narrow: each
+// Pictures of the page in thirteen states, light and dark, wide and narrow: each
 // can be taken and shows something. ARTEL_SCREENS names the folder in which they
 // are kept, none of them large.
 func TestScreens(t *testing.T) {
@@ -53,6 +55,7 @@ func TestScreens(t *testing.T) {
 	fresh := newSiteOf(t, setup{})
 	s := newSiteOf(t, setup{demo: script(t, gallery), sees: true, services: []model.Service{textOnly, sharp}})
 	id := s.visited(t)
+	s.programs(t)
 	c := s.URL + "/c/" + string(id)
 	sheet := steps(click(`main [popovertarget="sidebar"]`), see("#sidebar"))
 	scenes := []scene{
@@ -67,6 +70,8 @@ func TestScreens(t *testing.T) {
 		{name: "settings", url: s.URL + "/settings"},
 		{name: "models", url: s.URL + "/settings", then: steps(see("#s-sharp"), chromedp.Evaluate[chromedp.Void](`if (!document.querySelector("#s-sharp .probed")) document.querySelector("#s-sharp form button").click()`),
 			see("#s-sharp .probed"), chromedp.Evaluate[chromedp.Void](`document.querySelector("#s-sharp details")?.setAttribute("open", ""); document.getElementById("s-sharp").scrollIntoView()`))},
+		{name: "gateway", url: s.URL + "/gateway", then: steps(see(".request:nth-of-type(2)"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".request")[1].open = true`))},
+		{name: "gateway-sdk", url: s.URL + "/gateway", then: steps(see("#sdk"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#sdk details")[0].open = true; document.getElementById("sdk").scrollIntoView()`))},
 		{name: "running", url: c, then: steps(see("#messages"), write("Now compare the two suppliers, and keep the table up to date."), click("#composer .send"), see(".message.writing"))},
 	}
 	b := openTab(t, 1440, 900)
@@ -178,6 +183,54 @@ func (s *site) visited(t *testing.T) artel.ConversationID {
 	}
 	content["prices.csv"] = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrikam,389.50,14\nwheel,Northwind,96.20,4\nwheel,Fabrikam,101.00,3\nchain,Northwind,18.90,2\nchain,Fabrikam,17.40,5\nsaddle,Northwind,54.00,6\nsaddle,Fabrikam,49.90,8\n"
 	return s.send(t, "Look at these files, make a plan, and write a report about them.", content)
+}
+
+// programs tells the log of what some programs have asked.
+func (s *site) programs(t *testing.T) {
+	t.Helper()
+	photo, err := os.Open(sample(t, "photo.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer photo.Close()
+	digest, _, err := s.app.Gateway.Passage(t.Context()).Keep(t.Context(), photo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := artel.BlobRef(digest)
+	entry := func(minutes int, in model.Dialect, endpoint, name string, service artel.ServiceID, status int, millis float64, tokens int64) app.GatewayEntry {
+		e := app.GatewayEntry{
+			Time: time.Now().Add(-time.Duration(minutes) * time.Minute), Inbound: in, Endpoint: endpoint, Model: name, Service: service,
+			Status: status, Millis: millis, BytesIn: 4 * tokens, BytesOut: 900, Tries: 1, Usage: artel.Usage{InputTokens: tokens, OutputTokens: tokens / 12},
+		}
+		if service != "" {
+			e.Outbound = model.OpenAI
+		}
+		return e
+	}
+	all := []app.GatewayEntry{
+		entry(34, model.OpenAI, "/v1/chat/completions", "sharp-2", "sharp", 200, 1840, 2900),
+		entry(21, model.Gemini, "/v1beta/models/gemini-pro:generateContent", "gemini-pro", "", 404, 1, 0),
+		entry(12, model.Anthropic, "/v1/messages", "sharp", "sharp", 200, 6210, 18400),
+		entry(6, model.OpenAIResponses, "/v1/responses", "plain-8b", "plain", 200, 2270, 5200),
+		entry(2, model.OpenAI, "/v1/chat/completions", "plain", "plain", 200, 960, 1500),
+	}
+	all[1].Error = "The model `gemini-pro` does not exist"
+	all[2].Changes = []app.GatewayChange{
+		{Did: "carried", Ref: ref, MediaType: "image/jpeg", Place: model.AfterTool, Call: "toolu_01", Service: "sharp"},
+		{Did: "named", Ref: ref, MediaType: "image/jpeg", Service: "sharp"},
+	}
+	all[3].Changes = []app.GatewayChange{
+		{Did: "repaired", Ref: ref, MediaType: "image/jpeg", Call: "call_look"},
+		{Did: "described", Reason: artel.ReasonCapabilityMissing, Ref: ref, MediaType: "image/jpeg", Call: "call_look", Service: "plain"},
+		{Did: "offloaded", Ref: ref, MediaType: "text/plain", Call: "call_search"},
+	}
+	for _, e := range all {
+		s.app.GatewayLog.Add(t.Context(), e)
+	}
+	if err := s.app.GatewayLog.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // gallery is what the model of the pictures says.

@@ -95,33 +95,33 @@ func (x *execution) base() *execution {
 // thread is what a subagent has before it: what an earlier attempt at the same
 // call has written and, unless its start is fresh, its work for earlier calls
 // of the same caller on the branch, back to a fresh start.
-func (y *execution) thread(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
-	own, err := tx.Messages.Nested(y.run.Conversation, y.run.ID)
+func (x *execution) thread(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
+	own, err := tx.Messages.Nested(x.run.Conversation, x.run.ID)
 	if err != nil {
 		return nil, err
 	}
 	var before []artel.Message
 	if !d.Fresh {
-		if before, err = y.earlier(tx, d, own); err != nil {
+		if before, err = x.earlier(tx, d, own); err != nil {
 			return nil, err
 		}
 	}
 	return append(before, slices.DeleteFunc(own, func(m artel.Message) bool { return m.Within != d.Within })...), nil
 }
 
-func (y *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
+func (x *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
 	all := own
 	if d.Within.Outer() == "" {
-		branch, err := tx.Messages.Path(y.run.Conversation, y.run.Message, 0)
+		branch, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
 		if err != nil {
 			return nil, err
 		}
 		all = nil
 		for _, m := range branch {
-			if m.Role != artel.RoleUser || m.Run == "" || m.Run == y.run.ID {
+			if m.Role != artel.RoleUser || m.Run == "" || m.Run == x.run.ID {
 				continue
 			}
-			nested, err := tx.Messages.Nested(y.run.Conversation, m.Run)
+			nested, err := tx.Messages.Nested(x.run.Conversation, m.Run)
 			if err != nil {
 				return nil, err
 			}

@@ -361,7 +361,7 @@ func (k *task) deny(ctx context.Context, id artel.RunID) {
 		k.t.Fatal(err)
 	}
 	for _, p := range w.Permissions {
-		if _, err := k.client.Decide(ctx, id, p.ID, artel.Deny); err != nil {
+		if _, err := k.client.Decide(ctx, id, p.ID, httpapi.NewDecision{Decision: artel.Deny}); err != nil {
 			k.t.Fatal(err)
 		}
 	}

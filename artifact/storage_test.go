@@ -55,12 +55,12 @@ func storage(t testing.TB, run artel.RunID, size, edits int) int64 {
 // versions of their own, and every state can still be read.
 func TestStorageOfSmallEdits(t *testing.T) {
 	t.Parallel()
-	const size = 128 << 10
-	if n := storage(t, "run_1", size, 500); n > 10*size {
+	const size = 64 << 10
+	if n := storage(t, "run_1", size, 200); n > 10*size {
 		t.Errorf("in one run: %d bytes", n)
 	}
 	// One text for every 32 versions, and room that is used again.
-	if n := storage(t, "", size, 200); n > 20*size {
+	if n := storage(t, "", size, 100); n > 20*size {
 		t.Errorf("each a version: %d bytes", n)
 	}
 }

@@ -193,7 +193,7 @@ func TestIfVersionHasOneWinner(t *testing.T) {
 // lost, and of two saves for one version one is refused.
 func TestTwoWritersManyTimes(t *testing.T) {
 	t.Parallel()
-	const rounds = 250 // and twenty times as many in make soak
+	const rounds = 100 // and twenty times as many in make soak
 	b := newBench(t, sqlite.Memory)
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "doc", "", "run <0>\nperson <0>\n", ""))
 	must[artel.Artifact](t)(b.workspace("", b.a).Create(t.Context(), "saved", "", "0", ""))
@@ -230,7 +230,7 @@ func TestTwoWritersManyTimes(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		if i%100 == 99 {
+		if i%40 == 39 {
 			b.fold(t, "run_1")
 		}
 	}

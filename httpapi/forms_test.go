@@ -158,7 +158,10 @@ func TestEveryFileForEveryService(t *testing.T) {
 
 	again := newRouter(t, func(c *app.Config) { c.Store, c.Blobs = rows, blobs })
 	slices.Reverse(order)
-	for _, a := range order {
+	for i, a := range order {
+		if (i+i/len(services))%len(services) != 0 {
+			continue // each file is asked about once more, for another service than the file before
+		}
 		if diff := cmp.Diff(string(said[a]), string(again.do("GET", a.id, nil).body)); diff != "" {
 			t.Errorf("%s says something else after a restart: %s", a.id, artel.Shorten(diff, 1000))
 		}

@@ -67,6 +67,11 @@ func (c *Client) Settings(ctx context.Context) (file json.RawMessage, tag string
 	return c.tagged(req)
 }
 
+// CompareSettings says what an import of a file would change.
+func (c *Client) CompareSettings(ctx context.Context, file json.RawMessage) (out SettingsReport, err error) {
+	return out, c.json(ctx, http.MethodPost, "/settings/compare", file, &out)
+}
+
 // SaveSettings puts the settings of a file in the place of all that the caller
 // has set. tag is that of the settings that are replaced; "": whatever is there.
 func (c *Client) SaveSettings(ctx context.Context, file json.RawMessage, tag string) (json.RawMessage, string, error) {

@@ -4,8 +4,11 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -146,6 +149,39 @@ func TestLevelsOverHTTP(t *testing.T) {
 	if err != nil || tag == "" || strings.Contains(string(empty), "services") {
 		t.Errorf("an empty file: %s %v", empty, err)
 	}
+}
+
+// What an import would change is told, and nothing is changed; the tag that comes
+// with it is that of the import.
+func TestSettingsAreCompared(t *testing.T) {
+	b := newBench(t, "")
+	b.object(b.do("PUT", "/me/profile", `{"name":"Ada","persona":"counts"}`), 200)
+	file := `{"artel_settings":1,"profile":{"name":"Eve"},"agents":{"nobody":[{"id":"merge-roles","enabled":false}]}}`
+	r, err := b.client.CompareSettings(t.Context(), json.RawMessage(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, c := range r.Changes {
+		told = append(told, fmt.Sprint(c.Change, " ", c.Area, " ", c.Name, " ", c.Processor, " ", string(c.Was), " ", string(c.Is), " ", c.Unknown))
+	}
+	want := []string{
+		`changed profile name  "Ada" "Eve" false`, `removed profile persona  "counts"  false`,
+		`added agent nobody merge-roles  {"enabled":false} true`,
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if v := b.object(b.do("GET", "/me/profile", nil), 200); v["name"] != "Ada" {
+		t.Errorf("it was changed: %v", v)
+	}
+	if _, _, err := b.client.SaveSettings(t.Context(), json.RawMessage(file), r.ETag); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := b.client.SaveSettings(t.Context(), json.RawMessage(file), r.ETag); err == nil {
+		t.Error("the tag of what was replaced is taken again")
+	}
+	b.problem(b.do("POST", "/settings/compare", `{"artel_settings":9}`), 422, "invalid")
 }
 
 func TestProfileOverHTTP(t *testing.T) {

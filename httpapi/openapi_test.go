@@ -97,6 +97,7 @@ POST   /runs/{rid}/inject
 POST   /runs/{rid}/permissions/{pid}
 POST   /services/reload
 POST   /services/{id}/probe
+POST   /settings/compare
 POST   /tokens/count
 PUT    /agents/{id}/processors
 PUT    /agents/{name}

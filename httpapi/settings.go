@@ -49,6 +49,15 @@ func (f *face) settings() {
 		func(ctx context.Context, _ *struct{}) (*tagged[app.SettingsFile], error) {
 			return answerTagged(f.app.Profiles.Export(ctx))
 		})
+	register(f, f.op(http.MethodPost, "/settings/compare", "compare-settings", "Say what an import of a file would change, and change nothing", http.StatusOK),
+		func(ctx context.Context, in *struct{ Body json.RawMessage }) (*body[SettingsReport], error) {
+			file, err := app.ParseSettingsFile(in.Body)
+			if err != nil {
+				return nil, err
+			}
+			r, err := f.app.Profiles.Compare(ctx, file)
+			return &body[SettingsReport]{settingsReport(r)}, err
+		})
 	register(f, f.op(http.MethodPut, "/settings", "import-settings", "Put the settings of a file in the place of all that you have set", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			SettingMatch
@@ -65,6 +74,31 @@ func (f *face) settings() {
 			}
 			return answerTagged(f.app.Profiles.Import(ctx, file, tag))
 		})
+}
+
+// A SettingsReport says what an import of a file of settings would change.
+type SettingsReport struct {
+	ETag    string           `json:"etag" doc:"of the settings that it was compared with, for If-Match of the import"`
+	Changes []SettingsChange `json:"changes"`
+}
+
+// A SettingsChange is one setting that the file has otherwise.
+type SettingsChange struct {
+	Area      string          `json:"area" enum:"profile,order,service,agent"`
+	Name      string          `json:"name,omitempty" doc:"of the service or agent, or the part of the profile: name, persona, language or rules"`
+	Processor string          `json:"processor,omitempty" doc:"that is set; absent: the level has no list, or an empty one, before or after"`
+	Change    string          `json:"change" enum:"added,removed,changed"`
+	Was       json.RawMessage `json:"was,omitempty"`
+	Is        json.RawMessage `json:"is,omitempty"`
+	Unknown   bool            `json:"unknown,omitempty" doc:"it names a service, agent or processor that there is not here: it would be kept, and do nothing"`
+}
+
+func settingsReport(r app.SettingsReport) SettingsReport {
+	out := SettingsReport{ETag: `"` + r.Tag + `"`, Changes: make([]SettingsChange, len(r.Changes))}
+	for i, c := range r.Changes {
+		out.Changes[i] = SettingsChange{string(c.Area), c.Name, c.Processor, string(c.Change), c.Was, c.Is, c.Unknown}
+	}
+	return out
 }
 
 // tagged is an answer that names what is in it.

@@ -42,6 +42,7 @@ const (
 	PageRulesDidPresetSave            Key = "page.rules_did_preset_save"   // Name
 	PageRulesDidPresetDelete          Key = "page.rules_did_preset_delete" // Name
 	PageRulesDidPresetInsert          Key = "page.rules_did_preset_insert" // Name
+	PageRulesTryThis                  Key = "page.rules_try_this"
 	PageRulesTry                      Key = "page.rules_try"
 	PageRulesTryAbout                 Key = "page.rules_try_about"
 	PageRulesText                     Key = "page.rules_text"

@@ -113,6 +113,8 @@ func TestAccessiblePages(t *testing.T) {
 		{name: "home", url: s.URL},
 		{name: "home with problems", url: bad.URL},
 		{name: "settings", url: s.URL + "/settings"},
+		{name: "profile", url: s.URL + "/me"},
+		{name: "pipeline", url: s.URL + "/pipeline"},
 		{name: "picker", url: s.URL, then: steps(click("#model"), see("#picker"))},
 		{name: "shortcuts", url: s.URL, then: steps(press("/", chromedp.ModifierCtrl), see("#shortcuts"))},
 	}, 1440, 390)

@@ -140,14 +140,15 @@ func TestListFragments(t *testing.T) {
 	}
 }
 
-// Settings are kept in a cookie that scripts cannot read; what is unknown is
-// not kept, and junk in its place does no harm.
+// Settings are kept in a cookie that scripts cannot read, but for the language,
+// which is the profile's; what is unknown is not kept, and junk in its place
+// does no harm.
 func TestSettingsCookie(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	a := s.ask(t, "POST", "/settings", "application/x-www-form-urlencoded", strings.NewReader("language=zh&theme=dark&motion=off&more=x"))
 	cookies := a.Cookies()
-	if a.StatusCode != http.StatusSeeOther || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(cookies[0].Value, "more") {
+	if a.StatusCode != http.StatusSeeOther || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(cookies[0].Value, "more") || strings.Contains(cookies[0].Value, "language") {
 		t.Fatalf("status %d, cookies %v", a.StatusCode, cookies)
 	}
 	page := s.ask(t, "GET", "/settings", "", nil, "Cookie", cookies[0].Name+"="+cookies[0].Value).body
@@ -158,7 +159,7 @@ func TestSettingsCookie(t *testing.T) {
 	}
 	for _, junk := range []string{"%", "language=xx", "theme=%22%3E%3Cscript%3E", strings.Repeat("a", 4000)} {
 		a := s.ask(t, "GET", "/settings", "", nil, "Cookie", cookies[0].Name+"="+junk)
-		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `<html lang="en">`) {
+		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `<html lang="zh">`) {
 			t.Errorf("the cookie %.20q: status %d\n%.100s", junk, a.StatusCode, a.body)
 		}
 	}

@@ -38,7 +38,7 @@ const texts = `(() => {
 // keys and units.
 var known = regexp.MustCompile(`(?i)\b(artel\.yaml|image|audio|video|Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Office|Board|English|API|SQLite|` +
 	`PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
-	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo)\b`)
+	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo|char|ISO 8601|Europe/Berlin)\b`)
 
 // Every text of the page is in the language of the reader.
 func TestLanguage(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLanguage(t *testing.T) {
 	b.forgive("404")
 	latin, han, missing := regexp.MustCompile(`[A-Za-z]{2,}`), regexp.MustCompile(`\p{Han}`), regexp.MustCompile(`page\.[a-z_]`)
 	for _, url := range []string{
-		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/pipeline", s.URL + "/me", s.URL + "/c?search=nothing+at+all",
+		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
 	} {
 		for _, language := range []string{"en", "zh"} {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type Message struct {
 	Summary   bool       // it stands for what is above it, and Body has it
 	Notice    *Notice    // that follows it; nil: none
 	Original  string     // what it says where rules have changed what is shown; "": it is shown as it is
+	TryRules  string     // where rules are tried on what it says; "": it says nothing
 	Context   string     // where it is shown what the model saw; "": no model has to do with it
 }
 
@@ -188,6 +190,9 @@ func (v view) message(m artel.Message) Message {
 	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID]}
 	if m.Run != "" {
 		out.Context = inspectURL(m.Run, m.ID)
+	}
+	if m.Conversation != "" && artel.TextOf(m.Parts) != "" {
+		out.TryRules = "/rules?" + url.Values{"agent": {string(m.Agent)}, "conversation": {string(m.Conversation)}, "message": {string(m.ID)}}.Encode() + "#try"
 	}
 	var thoughts []string
 	for _, p := range m.Parts {

@@ -98,11 +98,8 @@ func (ui *face) saveProfile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if next.Language != before {
-		prefs := prefsOf(r)
-		prefs.Language = "" // a choice for this browser would hide it
-		if l := phrase.Locale(next.Language); slices.Contains(phrase.Locales(), l) {
-			prefs.Language = string(l)
-		}
+		prefs := cookieOf(r)
+		prefs.Language = "" // a choice of before would hide it
 		keepPrefs(w, prefs)
 	}
 	http.Redirect(w, r, "/me?saved", http.StatusSeeOther)

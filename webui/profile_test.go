@@ -33,20 +33,68 @@ func TestProfile(t *testing.T) {
 		return s.ask(t, "POST", "/me", "application/x-www-form-urlencoded", strings.NewReader(fields.Encode()), header...)
 	}
 	a := post(url.Values{"name": {" Ada "}, "persona": {"one\r\ntwo"}, "language": {"zh"}, "revision": {"1"}}, "Cookie", "artel=language=en&theme=dark")
-	if a.StatusCode != 303 || a.Header.Get("Location") != "/me?saved" || !strings.Contains(a.Header.Get("Set-Cookie"), "language=zh") || !strings.Contains(a.Header.Get("Set-Cookie"), "theme=dark") {
+	if a.StatusCode != 303 || a.Header.Get("Location") != "/me?saved" || strings.Contains(a.Header.Get("Set-Cookie"), "language") || !strings.Contains(a.Header.Get("Set-Cookie"), "theme=dark") {
 		t.Errorf("status %d, %v", a.StatusCode, a.Header)
 	}
 	p, err := s.app.Profiles.Find(t.Context())
 	if err != nil || p.Name != "Ada" || p.Persona != "one\ntwo" || p.Language != "zh" || string(p.Rules) != string(rules) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if a = post(url.Values{"name": {"Eve"}, "revision": {"1"}}); a.StatusCode != 409 || !strings.Contains(a.body, "meanwhile") || !strings.Contains(a.body, `value="Ada"`) {
+	if a = post(url.Values{"name": {"Eve"}, "revision": {"1"}}); a.StatusCode != 409 || !strings.Contains(a.body, "未作更改") || !strings.Contains(a.body, `value="Ada"`) {
 		t.Errorf("an older revision: status %d", a.StatusCode)
 	}
-	if a = post(url.Values{"name": {strings.Repeat("x", 201)}, "revision": {"2"}}); a.StatusCode != 413 || !strings.Contains(a.body, "at most 200") || !strings.Contains(a.body, "aria-invalid") {
+	if a = post(url.Values{"name": {strings.Repeat("x", 201)}, "revision": {"2"}}); a.StatusCode != 413 || !strings.Contains(a.body, "200") || !strings.Contains(a.body, "aria-invalid") {
 		t.Errorf("a long name: status %d", a.StatusCode)
 	}
 	checkPage(t, "/me", s.ask(t, "GET", "/me", "", nil, "Accept-Language", "zh").body, "zh")
+}
+
+// The language of the page is that of the profile, wherever it was set; what the
+// page does not speak leaves the choice to the browser, and stays.
+func TestLanguageOfProfile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	set := func(language string) {
+		t.Helper()
+		if _, err := s.app.Profiles.Set(t.Context(), app.UserProfile{Name: "Ada", Language: language}, app.AnyRevision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	speaks := func(want string, header ...string) {
+		t.Helper()
+		if page := s.ask(t, "GET", "/settings", "", nil, header...).body; !strings.Contains(page, `<html lang="`+want+`"`) {
+			t.Errorf("the page does not speak %s: %.80s", want, page)
+		}
+	}
+	choose := func(fields, cookie string) {
+		t.Helper()
+		if a := s.ask(t, "POST", "/settings", "application/x-www-form-urlencoded", strings.NewReader(fields), "Cookie", cookie); a.StatusCode != 303 || strings.Contains(a.Header.Get("Set-Cookie"), "language=zh") {
+			t.Fatalf("status %d, %s", a.StatusCode, a.Header)
+		}
+	}
+	is := func(want string) {
+		t.Helper()
+		if p, err := s.app.Profiles.Find(t.Context()); err != nil || p.Language != want || p.Name != "Ada" {
+			t.Errorf("the profile is %+v, %v; want the language %q", p, err, want)
+		}
+	}
+	speaks("en", "Accept-Language", "en")
+	speaks("zh", "Cookie", "artel=language=zh") // of a time when the browser had it
+	set("zh-Hans-CN")
+	speaks("zh", "Accept-Language", "en")
+	speaks("zh", "Cookie", "artel=language=en")
+	choose("language=zh&theme=dark", "artel=theme=light")
+	is("zh-Hans-CN") // it was not touched
+	choose("language=en&theme=dark", "artel=language=zh")
+	is("en")
+	speaks("en", "Accept-Language", "zh")
+	choose("language=", "artel=language=zh")
+	is("")
+	speaks("zh", "Accept-Language", "zh")
+	set("pt-BR")
+	speaks("zh", "Accept-Language", "zh")
+	choose("language=&theme=dark", "")
+	is("pt-BR")
 }
 
 // A file of settings says what it changes before it does, does it, and is taken

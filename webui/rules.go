@@ -193,6 +193,11 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 	if p.Agents, err = ui.agentNames(r); err != nil {
 		return p, err
 	}
+	if q.Has("message") {
+		if err = ui.messageToTry(r, q); err != nil {
+			return p, err
+		}
+	}
 	if !q.Has("text") {
 		q.Set("text", locale(r).Say(phrase.PageRulesSample, nil))
 	}
@@ -200,6 +205,24 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 	q.Set("service", p.Scope.Service)
 	p.Trial, err = ui.trial(r, q, nil)
 	return p, err
+}
+
+// messageToTry puts what a message says, and whose it is, in the place of the text to
+// try rules on.
+func (ui *face) messageToTry(r *http.Request, q url.Values) error {
+	c, err := artel.ParseConversationID(q.Get("conversation"))
+	if err != nil {
+		return err
+	}
+	branch, err := ui.app.Conversations.Branch(r.Context(), c, artel.MessageID(q.Get("message")), 1)
+	if err != nil {
+		return err
+	}
+	for _, m := range branch {
+		q.Set("text", artel.TextOf(m.Parts))
+		q.Set("role", string(m.Role))
+	}
+	return nil
 }
 
 func (ui *face) agentNames(r *http.Request) (out []string, err error) {

@@ -3,16 +3,19 @@
 package webui
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/phrase"
 )
 
-// Prefs are what a reader chose for this browser. They travel in a cookie, so
-// that a page comes as it is wanted from the first byte on.
+// Prefs are what a reader chose. The language is that of the profile; the rest
+// is for this browser, and travels in a cookie, so that a page comes as it is
+// wanted from the first byte on.
 type Prefs struct {
 	Language string // a locale; "": as the browser asks
 	Theme    string // "light" or "dark"; "": as the system has it
@@ -21,7 +24,44 @@ type Prefs struct {
 
 const prefsCookie = "artel"
 
+// spokenKey is where a request has the language of the profile.
+type spokenKey struct{}
+
+// spoken looks up in which language the profile wants the page, whoever has set it.
+func (ui *face) spoken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/static/") {
+			if p, err := ui.app.Profiles.Find(r.Context()); err == nil { // else the handler runs into it, too
+				if l := pageLocale(p.Language); l != "" {
+					r = r.WithContext(context.WithValue(r.Context(), spokenKey{}, l))
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pageLocale is the language of the page for a language of a profile; "": the
+// page has none for it.
+func pageLocale(language string) phrase.Locale {
+	base, _, _ := strings.Cut(strings.ToLower(language), "-")
+	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
+		return l
+	}
+	return ""
+}
+
 func prefsOf(r *http.Request) Prefs {
+	p := cookieOf(r)
+	if l, ok := r.Context().Value(spokenKey{}).(phrase.Locale); ok {
+		p.Language = string(l)
+	}
+	return p
+}
+
+// cookieOf is what the cookie says. A language in it is of a time when it was
+// chosen for a browser; it holds where the profile names none.
+func cookieOf(r *http.Request) Prefs {
 	c, err := r.Cookie(prefsCookie)
 	if err != nil {
 		return Prefs{}
@@ -88,8 +128,29 @@ func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, brokenForm(r, err))
 		return
 	}
-	keepPrefs(w, prefsFrom(r.PostForm))
+	was, next := prefsOf(r), prefsFrom(r.PostForm)
+	if next.Language != was.Language {
+		if err := ui.speak(r, next.Language); err != nil {
+			ui.fail(w, r, err)
+			return
+		}
+	}
+	if next.Language != was.Language || pageLocale(was.Language) != "" && cookieOf(r).Language == "" {
+		next.Language = "" // the profile has it
+	}
+	keepPrefs(w, next)
 	lead(w, r, "/settings")
+}
+
+// speak writes the language of the page into the profile.
+func (ui *face) speak(r *http.Request, language string) error {
+	p, err := ui.app.Profiles.Find(r.Context())
+	if err != nil {
+		return err
+	}
+	p.Language = language
+	_, err = ui.app.Profiles.Set(r.Context(), p.Profile, p.Revision)
+	return err
 }
 
 func keepPrefs(w http.ResponseWriter, p Prefs) {

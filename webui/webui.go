@@ -64,7 +64,7 @@ func New(a *app.App, o Options) http.Handler {
 			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
 		})
 	}
-	return secured(compressed(ui.routes()), origin(o.CDN))
+	return secured(compressed(ui.spoken(ui.routes())), origin(o.CDN))
 }
 
 func (ui *face) routes() http.Handler {

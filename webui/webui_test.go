@@ -114,13 +114,13 @@ func TestEveryPage(t *testing.T) {
 	}
 	c := "/c/" + string(id)
 	for path, want := range map[string]int{
-		"/": 200, "/c": 200, "/c?search=look": 200, "/c?search=nothing": 200, "/settings": 200, "/pipeline": 200, "/pipeline?at=model": 200, "/me": 200, "/import": 200, "/ui/style": 200, "/?deleted=" + string(id): 200,
+		"/": 200, "/c": 200, "/c?search=look": 200, "/c?search=nothing": 200, "/settings": 200, "/pipeline": 200, "/pipeline?at=model": 200, "/me": 200, "/rules": 200, "/macros": 200, "/import": 200, "/ui/style": 200, "/?deleted=" + string(id): 200,
 		c: 200, c + "/a": 200, c + "/title": 200, long: 200, long + older: 200,
 		c + "/a/a.md": 200, c + "/a/a.md?v=1": 200, c + "/a/a.md?v=1&view=code": 200, c + "/a/a.md?view=plain": 200, c + "/a/a.md?view=junk": 200,
 		c + "/a/b.bin": 200, c + "/a/report": 200, c + "/a/task_plan": 200,
 		c + "/a/a.md?v=99": 404, c + "/a/a.md?v=x": 404, c + "/a/none": 404, c + "/a/..%2F..": 404, c + older: 404, c + "/older?before=junk": 404,
 		"/c/cnv_00000000000000000000000000": 404, "/c/cnv_00000000000000000000000000/title": 404, "/c/nonsense": 404, "/c/nonsense/title": 404,
-		"/c?cursor=junk": 422, "/sample/none": 404, "/pipeline?agent=nobody": 422, "/pipeline?service=nobody": 404, "/nowhere": 404,
+		"/c?cursor=junk": 422, "/rules?message=junk": 404, "/sample/none": 404, "/pipeline?agent=nobody": 422, "/pipeline?service=nobody": 404, "/nowhere": 404,
 	} {
 		for _, language := range []string{"en", "zh-CN"} {
 			a := s.ask(t, "GET", path, "", nil, "Accept-Language", language)

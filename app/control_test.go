@@ -16,6 +16,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/tool"
 )
 
 // A gated model answers each call with "answer" and what it was last told, and
@@ -443,7 +444,35 @@ func TestPermissionDeny(t *testing.T) {
 	}
 }
 
-// TestCancelTakesEffectAtOnce: in a stream that hangs, and while a tool does.
+// TestCancelInATool: a run is cancelled while a tool hangs. What it had done
+// stays, the call that was cut off has a result, and the next message is answered.
+func TestCancelInATool(t *testing.T) {
+	begun := make(chan struct{})
+	hang := tool.Func("hang", "Hangs.", func(ctx context.Context, _ *tool.Env, _ struct{}) (tool.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		return tool.Result{}, context.Cause(ctx)
+	})
+	b := newBench(t, play(t, "-- message 1 --\nGo.\n-- turn 1 --\n@call create_artifact {\"id\":\"note\",\"title\":\"Note\",\"content\":\"one\"}\n@call hang {}\n-- message 2 --\nAgain.\n-- turn 1 --\nYes.\n"),
+		func(c *app.Config) {
+			c.Tools = []tool.Tool{hang}
+			c.Agents = []agent.Definition{{Name: agent.Lead, Prompt: "You try.", Tools: []string{"create_artifact", "hang"}}}
+		})
+	c := b.conversation()
+	r := b.send(c, app.Input{Text: "Go."})
+	<-begun
+	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if got := b.text(c, "note", ""); got != "one" {
+		t.Errorf("the note reads %q", got)
+	}
+	if r := b.ended(b.send(c, app.Input{Text: "Again."})); r.State != artel.RunDone {
+		t.Errorf("the next run: %+v", r)
+	}
+}
+
+// TestCancelTakesEffectAtOnce: in a stream that hangs.
 func TestCancelTakesEffectAtOnce(t *testing.T) {
 	b := newBench(t, play(t, "-- turn 1 --\nHalf\n@hang\n"))
 	c := b.conversation()

@@ -78,7 +78,7 @@ func (fs *Flaws) add(field string, key phrase.Key, args map[string]any) {
 // Check returns what is wrong with d, in the order of the fields.
 func (d Definition) Check(k Known) Flaws {
 	var fs Flaws
-	if d.Name == "" || len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName) {
+	if slices.Contains([]artel.AgentName{"", ".", ".."}, d.Name) || len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName) {
 		fs.add("name", phrase.AgentName, map[string]any{"Max": artel.MaxIDLength})
 	}
 	if n := utf8.RuneCountInString(d.Description); n > maxDescription {
@@ -93,8 +93,13 @@ func (d Definition) Check(k Known) Flaws {
 	among(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
 	d.checkPermissions(&fs, k)
 	d.Limits.check(&fs)
-	if d.Context.MaxTokens < 0 || d.Context.KeepChars < 0 || d.Context.ReplyReserve != nil && *d.Context.ReplyReserve < 0 {
-		fs.add("context", phrase.AgentNegative, nil)
+	for _, x := range []struct {
+		name string
+		n    *int
+	}{{"max_tokens", &d.Context.MaxTokens}, {"reply_reserve", d.Context.ReplyReserve}, {"keep_chars", &d.Context.KeepChars}} {
+		if x.n != nil && *x.n < 0 {
+			fs.add("context."+x.name, phrase.AgentNegative, nil)
+		}
 	}
 	if n := d.Compaction.Threshold; n < 0 || n > 100 {
 		fs.add("compaction.threshold", phrase.AgentLimit, map[string]any{"Value": fmt.Sprint(n), "Max": "100"})

@@ -93,12 +93,20 @@ type Limits struct {
 	Answer    int     `json:"answer,omitempty" yaml:"answer"`         // seconds in which people answer whether a tool may be called; 0: 300
 }
 
-func (l Limits) turns() int     { return orDefault(l.Turns, 40) }
-func (l Limits) toolCalls() int { return orDefault(l.ToolCalls, 200) }
-func (l Limits) depth() int     { return orDefault(l.Depth, 2) }
+// Full returns the limits that hold: those of l, and the defaults where it says
+// nothing. What is 0 in them has no limit.
+func (l Limits) Full() Limits {
+	l.Turns, l.ToolCalls, l.Seconds = orDefault(l.Turns, 40), orDefault(l.ToolCalls, 200), orDefault(l.Seconds, 3600)
+	l.Depth, l.Answer = orDefault(l.Depth, 2), orDefault(l.Answer, 300)
+	return l
+}
+
+func (l Limits) turns() int     { return l.Full().Turns }
+func (l Limits) toolCalls() int { return l.Full().ToolCalls }
+func (l Limits) depth() int     { return l.Full().Depth }
 
 // Time returns the wall clock limit.
-func (l Limits) Time() time.Duration { return time.Duration(orDefault(l.Seconds, 3600)) * time.Second }
+func (l Limits) Time() time.Duration { return time.Duration(l.Full().Seconds) * time.Second }
 
 func orDefault(n, standard int) int {
 	if n > 0 {

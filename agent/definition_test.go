@@ -109,8 +109,8 @@ func TestParseContext(t *testing.T) {
 		"preset":     {"preset_messages: [{id: a, place: {kind: top}}]", "want list, depth or anchor"},
 		"two":        {"preset_messages: [{id: a}, {id: a}]", "two presets have this id"},
 		"a key":      {"preset_messages: [{id: a, txt: b}]", "unknown field"},
-		"a negative": {"context: {max_tokens: -1}", "a number in context is negative"},
-		"reserve":    {"context: {reply_reserve: -1}", "a number in context is negative"},
+		"a negative": {"context: {max_tokens: -1}", "context.max_tokens: the number is negative"},
+		"reserve":    {"context: {reply_reserve: -1}", "context.reply_reserve: the number is negative"},
 		"setting":    {"processors: [{id: a, settings: {}}]", "unknown field"},
 		"clock":      {"clock: {virtual: 2026-01-01T00:00:00Z, real: 2020-01-01T00:00:00Z, scale: 1000000}", "outside of the years"},
 	} {

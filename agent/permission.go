@@ -69,7 +69,7 @@ func stricter(a, b Permission) Permission {
 
 // Patience is how long people have to answer a question of permission.
 func (l Limits) Patience() time.Duration {
-	return time.Duration(orDefault(l.Answer, 300)) * time.Second
+	return time.Duration(l.Full().Answer) * time.Second
 }
 
 // A Verdict is the answer to whether a call may be made.

@@ -30,7 +30,9 @@ var awkward = rapid.OneOf(
 // TestMarkdownIsReadBack holds the written form to what is read from it.
 func TestMarkdownIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		name := func(label string) string { return rapid.StringMatching(`[a-zA-Z0-9_.:-]{1,12}`).Draw(t, label) }
+		name := func(label string) string {
+			return rapid.StringMatching(`[a-zA-Z0-9_:-][a-zA-Z0-9_.:-]{0,11}`).Draw(t, label)
+		}
 		d := agent.Definition{
 			Name: artel.AgentName(name("name")), Service: artel.ServiceID(awkward.Draw(t, "service")),
 			Description: strings.TrimSpace(awkward.Draw(t, "description")),
@@ -86,6 +88,8 @@ func TestCheckNamesFieldLimitAndWayOut(t *testing.T) {
 		field, says string
 	}{
 		"name":          {agent.Definition{Name: "a b"}, "name", "one word of 1 to 256 bytes"},
+		"dots":          {agent.Definition{Name: ".."}, "name", "one word"},
+		"context":       {agent.Definition{Context: pipeline.Limits{MaxTokens: -1}}, "context.max_tokens", "negative"},
 		"slash":         {agent.Definition{Name: "a/b"}, "name", "without /"},
 		"description":   {agent.Definition{Description: strings.Repeat("x", 2001)}, "description", "2001 characters, and at most 2000"},
 		"service":       {agent.Definition{Service: "gpt"}, "service", "there are: demo"},

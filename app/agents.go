@@ -169,9 +169,6 @@ func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err 
 	return as.served(a), err
 }
 
-// Tools returns the names of all tools that an agent can name.
-func (as *Agents) Tools() []string { return as.box().Names() }
-
 // Check returns what is wrong with a definition, apart from its name being
 // taken.
 func (as *Agents) Check(ctx context.Context, d agent.Definition) (flaws agent.Flaws, err error) {

@@ -49,6 +49,8 @@ type (
 	AgentDefinition = agent.Definition
 	// AgentLimits end a run that goes too far.
 	AgentLimits = agent.Limits
+	// An AgentPermission says whether an agent may call a tool.
+	AgentPermission = agent.Permission
 	// AgentPermissions are those of tools by their names.
 	AgentPermissions = agent.Permissions
 	// An AgentFlaw is one thing that is wrong with an agent's definition.
@@ -108,6 +110,9 @@ type (
 	// A RouteResult says what a model would get of some content.
 	RouteResult = route.Result
 )
+
+// SubagentTool is the name of the tool by which an agent gives work to another.
+const SubagentTool = agent.SubagentTool
 
 // ParseLocale returns the language of texts for people that is nearest to a
 // tag; English where there is none.

@@ -18,6 +18,10 @@ type Tools struct{ *core }
 // List returns what the tools say of themselves.
 func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.box().Specs() }
 
+// Prefixes are what the names of tools begin with that may come later. An agent
+// that names a prefix with a * behind it has all of them.
+func (ts *Tools) Prefixes(context.Context) []string { return ts.prefixes() }
+
 // Servers says how the servers of tools are doing.
 func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
 	if ts.servers == nil {

@@ -41,7 +41,7 @@ func declared(t *testing.T) []string {
 		keys = append(keys, key)
 		return false
 	}
-	for _, file := range []string{"keys.go", "page.go", "pagerules.go", "pagerun.go", "pagesettings.go"} {
+	for _, file := range []string{"keys.go", "page.go", "pageagents.go", "pagerules.go", "pagerun.go", "pagesettings.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 		"asset":    ui.assets.url,
 		"icon":     ui.icon,
 		"typeName": l.TypeName,
+		"agentURL": agentURL,
 		"origin": func(s string) string {
 			if s == "built in" {
 				return l.Say(phrase.PageSourceBuiltIn, nil)

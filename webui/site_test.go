@@ -26,6 +26,7 @@ import (
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/tool"
 	"github.com/artelhq/artel/webui"
 )
 
@@ -51,6 +52,7 @@ type setup struct {
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	context  app.Context                     // how contexts are built
+	servers  tool.Servers                    // where more tools come from; nil: nowhere
 	ask      agent.Permissions               // which tools are asked about
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
@@ -86,7 +88,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 		c.model = responder(fake.Sees(blobs, c.model.Generate))
 	}
 	config := app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services,
+		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services, Servers: c.servers,
 		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Permissions: c.ask,
 		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context},

@@ -110,6 +110,17 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("GET /rules/export", ui.exportRules)
 	mux.HandleFunc("GET /macros", ui.macros)
 	mux.HandleFunc("POST /macros", ui.tryMacros)
+	mux.HandleFunc("GET /agents", ui.agents)
+	mux.HandleFunc("GET /agents/new", ui.newAgent)
+	mux.HandleFunc("POST /agents/new", ui.saveAgent)
+	mux.HandleFunc("POST /agents/check", ui.checkAgent)
+	mux.HandleFunc("POST /agents/import", ui.importAgent)
+	mux.HandleFunc("POST /agents/restore", ui.restoreAgent)
+	mux.HandleFunc("GET /agents/a/{name}", ui.agent)
+	mux.HandleFunc("GET /agents/a/{name}/edit", ui.editAgent)
+	mux.HandleFunc("POST /agents/a/{name}/edit", ui.saveAgent)
+	mux.HandleFunc("POST /agents/a/{name}/delete", ui.deleteAgent)
+	mux.HandleFunc("POST /agents/a/{name}/try", ui.tryAgent)
 	mux.HandleFunc("GET /settings", ui.settings)
 	mux.HandleFunc("POST /settings", ui.saveSettings)
 	mux.HandleFunc("GET /me", ui.profile)
@@ -246,6 +257,10 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 		return statuses[kind], locale(r).Say(phrase.PageDecided, nil)
 	case app.CodeStale:
 		return statuses[kind], locale(r).Say(phrase.PageStale, nil)
+	case app.CodeAgentReadOnly:
+		return statuses[kind], locale(r).Say(phrase.PageAgentsReadOnly, nil)
+	case app.CodeAgentExists:
+		return statuses[kind], locale(r).Say(phrase.PageAgentsExists, nil)
 	case artel.CodeArtifactNotFound:
 		return statuses[kind], locale(r).Say(phrase.PageNoArtifact, nil)
 	}

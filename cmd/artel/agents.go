@@ -178,6 +178,16 @@ func (c config) checkAgents(files, beside []string, l phrase.Locale) ([]agentRep
 	for _, t := range tool.BuiltIn() {
 		known.Tools = append(known.Tools, t.Name)
 	}
+	configured, err := c.toolConfigs()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range configured {
+		known.Tools = append(known.Tools, t.Name)
+	}
+	for _, s := range c.MCP {
+		known.Prefixes = append(known.Prefixes, s.Name+"_")
+	}
 	for _, d := range shipped {
 		known.Agents = append(known.Agents, d.Name)
 	}

@@ -3,6 +3,7 @@
 // Makes the page smooth. Without it everything works by forms and links.
 
 import "./place.js";
+import { agents } from "./agents.js";
 import "./copy.js";
 import "./keys.js";
 import "./models.js";
@@ -27,3 +28,4 @@ order();
 zoom();
 left();
 rules();
+agents();

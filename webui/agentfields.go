@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/phrase"
+)
+
+// Action is where the form goes.
+func (e AgentEditor) Action() string {
+	if e.Original == "" {
+		return "/agents/new"
+	}
+	return agentURL(e.Original) + "/edit"
+}
+
+// Back is where one goes who does not save.
+func (e AgentEditor) Back() string {
+	for _, name := range []artel.AgentName{e.Original, e.From} {
+		if name != "" {
+			return agentURL(name)
+		}
+	}
+	return "/agents"
+}
+
+// PipelineURL is where the contexts of the agent are set.
+func (e AgentEditor) PipelineURL() string { return pipelineURL(e.Original, "", "") }
+
+// Value is what is written in a field.
+func (e AgentEditor) Value(field string) string { return e.values.Get(field) }
+
+// Has reports whether something is wrong with a field.
+func (e AgentEditor) Has(field string) bool { return len(e.Faults.Of(field).Texts) > 0 }
+
+// Rest reports what else is in the agent's file that the form does not show.
+func (e AgentEditor) Rest() app.AgentDefinition {
+	return app.AgentDefinition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors}
+}
+
+// HasRest reports whether there is any.
+func (e AgentEditor) HasRest() bool {
+	d := e.definition
+	return len(d.Presets) > 0 || len(d.Processors) > 0 || e.HasClock() || e.Has("file")
+}
+
+// HasClock reports whether the agent has a clock of its own.
+func (e AgentEditor) HasClock() bool { return !e.definition.Clock.Virtual.IsZero() }
+
+// A PickedService is a choice of a list of services.
+type PickedService struct {
+	ID     artel.ServiceID
+	Name   string
+	Chosen bool
+}
+
+func (e AgentEditor) services(chosen artel.ServiceID) []PickedService {
+	var out []PickedService
+	found := chosen == ""
+	for _, c := range e.Models.Choices {
+		out = append(out, PickedService{c.ID, c.Name, c.ID == chosen})
+		found = found || c.ID == chosen
+	}
+	if !found {
+		out = append(out, PickedService{chosen, string(chosen), true})
+	}
+	return out
+}
+
+// Services are the choices of who answers.
+func (e AgentEditor) Services() []PickedService { return e.services(e.definition.Service) }
+
+// A FallbackChoice is one of the services that are asked after the first.
+type FallbackChoice struct {
+	Number   int
+	Services []PickedService
+}
+
+// Fallbacks are as many choices as there are fallbacks and one more, at least
+// two, and not more than services that could be chosen.
+func (e AgentEditor) Fallbacks() []FallbackChoice {
+	n := max(len(e.definition.Fallbacks), min(max(2, len(e.definition.Fallbacks)+1), len(e.Models.Choices)))
+	out := make([]FallbackChoice, n)
+	for i := range out {
+		var chosen artel.ServiceID
+		if i < len(e.definition.Fallbacks) {
+			chosen = e.definition.Fallbacks[i]
+		}
+		out[i] = FallbackChoice{i + 1, e.services(chosen)}
+	}
+	return out
+}
+
+// A ToolChoice is a tool that the agent may have.
+type ToolChoice struct {
+	Name       string
+	About      string
+	Foreign    bool // what it says of itself is in English
+	On         bool
+	Gone       bool // there is none of the name
+	Many       bool // it stands for all tools of a server
+	Always     bool // it is not for this form to say whether the agent has it
+	Permission string
+}
+
+// Tools are all that there are, and those that the agent names all the same.
+func (e AgentEditor) Tools() []ToolChoice {
+	var out []ToolChoice
+	add := func(t ToolChoice) {
+		t.On, t.Permission = slices.Contains(e.definition.Tools, t.Name), string(e.definition.Permissions[t.Name])
+		out = append(out, t)
+	}
+	for _, s := range e.tools {
+		t := ToolChoice{Name: s.Name}
+		t.About, t.Foreign = e.about(s)
+		add(t)
+	}
+	for _, p := range e.prefixes {
+		add(ToolChoice{Name: p + "*", Many: true, About: e.locale.Say(phrase.PageAgentsAllOfServer, map[string]any{"Name": strings.TrimSuffix(p, "_")})})
+	}
+	about, _ := e.about(app.ToolSpec{Name: app.SubagentTool})
+	add(ToolChoice{Name: app.SubagentTool, About: about, Always: !slices.Contains(e.definition.Tools, app.SubagentTool)})
+	for _, name := range append(slices.Clone(e.definition.Tools), slices.Sorted(maps.Keys(e.definition.Permissions))...) {
+		if name != "*" && !slices.ContainsFunc(out, func(t ToolChoice) bool { return t.Name == name }) {
+			add(ToolChoice{Name: name, Gone: !slices.ContainsFunc(e.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })})
+		}
+	}
+	return out
+}
+
+// about says what a tool is for: in the reader's words, else in the first
+// sentence of its own.
+func (e AgentEditor) about(s app.ToolSpec) (text string, foreign bool) {
+	key := phrase.Key("page.tool_about_" + s.Name)
+	if text := e.locale.Say(key, nil); text != "" && text != string(key) {
+		return text, false
+	}
+	text, _, _ = strings.Cut(s.Description, "\n")
+	text, _, _ = strings.Cut(text, ". ")
+	return artel.Shorten(text, 200), true
+}
+
+// Others is the permission of tools of which nothing is said.
+func (e AgentEditor) Others() string { return string(e.definition.Permissions["*"]) }
+
+// A SubagentChoice is an agent that work could be given to.
+type SubagentChoice struct {
+	Name, About string
+	On, Gone    bool
+}
+
+// Agents are all others, and those that the agent names all the same.
+func (e AgentEditor) Agents() []SubagentChoice {
+	var out []SubagentChoice
+	for _, a := range e.agents {
+		if a.Name != e.Original {
+			out = append(out, SubagentChoice{string(a.Name), a.Description, slices.Contains(e.definition.Subagents, a.Name), false})
+		}
+	}
+	for _, n := range e.definition.Subagents {
+		if !slices.ContainsFunc(out, func(c SubagentChoice) bool { return c.Name == string(n) }) {
+			out = append(out, SubagentChoice{Name: string(n), On: true, Gone: n != e.Original})
+		}
+	}
+	return out
+}
+
+// A NumberField is a field for a number.
+type NumberField struct {
+	Field, Value, Otherwise string
+	Title                   phrase.Key
+	Faults                  FaultSlot
+}
+
+// ID is that of the field.
+func (n NumberField) ID() string { return n.Faults.For() }
+
+// Bounds are the fields of limits.
+func (e AgentEditor) Bounds() []NumberField {
+	out := make([]NumberField, len(agentBounds))
+	for i, b := range agentBounds {
+		otherwise := b.value(app.AgentLimits{}.Full())
+		if otherwise == "" {
+			otherwise = e.locale.Say(phrase.PageAgentsUnlimited, nil)
+		}
+		out[i] = NumberField{b.field, e.Value(b.field), otherwise, b.title, e.Faults.Of(b.field)}
+	}
+	return out
+}
+
+// Contexts are the fields of what is sent.
+func (e AgentEditor) Contexts() []NumberField {
+	field := func(name string, title, otherwise phrase.Key) NumberField {
+		return NumberField{name, e.Value(name), e.locale.Say(otherwise, nil), title, e.Faults.Of(name)}
+	}
+	percent := field("compaction.threshold", phrase.PageAgentsThreshold, phrase.PageAgentsNone)
+	percent.Otherwise = "80"
+	return []NumberField{
+		field("context.max_tokens", phrase.PageAgentsMaxTokens, phrase.PageAgentsWindow),
+		field("context.reply_reserve", phrase.PageAgentsReplyReserve, phrase.PageAgentsModels),
+		field("context.keep_chars", phrase.PageAgentsKeepChars, phrase.PageAgentsNone),
+		percent,
+	}
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What is wrong with an agent that is being written is told at its fields; the
+// fields say so, too, to those who do not see the color.
+
+export function agents() {
+  const form = document.getElementById("agent-form");
+  if (!form) return;
+  const mark = (slot) => {
+    for (const field of form.querySelectorAll(`[aria-describedby~="${CSS.escape(slot.id)}"]`)) {
+      if (slot.firstElementChild) field.setAttribute("aria-invalid", "true");
+      else field.removeAttribute("aria-invalid");
+    }
+  };
+  new MutationObserver((changes) => {
+    const slots = new Set(changes.map((change) => change.target.closest?.(".faults")));
+    for (const slot of slots) if (slot) mark(slot);
+  }).observe(form, { subtree: true, childList: true });
+}

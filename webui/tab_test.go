@@ -222,7 +222,7 @@ func (b *tab) wait(what string, well func() bool) {
 	b.t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for end := time.Now().Add(30 * time.Second); !well(); <-again.C {
+	for end := time.Now().Add(time.Minute); !well(); <-again.C {
 		if b.ctx.Err() != nil || time.Now().After(end) {
 			b.fail(fmt.Errorf("waited in vain for %s", what))
 		}

@@ -68,6 +68,9 @@ func newHaystack(files map[string][]byte) *haystack {
 	for i, name := range h.names {
 		data := files[name]
 		for at := 0; at+rawBlock <= len(data); at += rawBlock {
+			if even(data[at : at+rawBlock]) {
+				continue
+			}
 			h.raw[[rawBlock]byte(data[at:])] = spot{i, at}
 			h.note(data[at:])
 		}
@@ -75,6 +78,9 @@ func newHaystack(files map[string][]byte) *haystack {
 			text := []byte(base64.RawStdEncoding.EncodeToString(data[min(alignment, len(data)):]))
 			h.texts = append(h.texts, string(text))
 			for at := 0; at+base64Block <= len(text); at += base64Block {
+				if even(text[at : at+base64Block]) {
+					continue
+				}
 				h.base64[[base64Block]byte(text[at:])] = spot{3*i + alignment, at}
 				h.note(text[at:])
 			}
@@ -82,6 +88,10 @@ func newHaystack(files map[string][]byte) *haystack {
 	}
 	return h
 }
+
+// even reports bytes that are all the same. They tell no file from another, and
+// a database is full of them.
+func even(block []byte) bool { return bytes.Count(block, block[:1]) == len(block) }
 
 // search says what of the files is in hay.
 func (h *haystack) search(hay []byte) (found []string) {

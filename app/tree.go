@@ -129,7 +129,11 @@ func (cs *Conversations) Turns(ctx context.Context, id artel.ConversationID, lea
 		if err != nil {
 			return err
 		}
-		children, _, err := childrenOf(tx, id)
+		parents := make([]artel.MessageID, len(path))
+		for i, m := range path {
+			parents[i] = m.Parent
+		}
+		children, err := tx.Messages.Children(id, parents...)
 		for _, m := range path {
 			turns = append(turns, BranchMessage{m, children[m.Parent]})
 		}

@@ -51,4 +51,17 @@ const (
 	PageReturnedAttachments Key = "page.returned_attachments"
 	PageKeyQuestion         Key = "page.key_question"
 	PageKeyTell             Key = "page.key_tell"
+	PageEditMessage         Key = "page.edit_message"
+	PageEditAbout           Key = "page.edit_about"
+	PageAskAgain            Key = "page.ask_again"
+	PageRetry               Key = "page.retry"
+	PageMute                Key = "page.mute"
+	PageUnmute              Key = "page.unmute"
+	PageMuted               Key = "page.muted"
+	PageBranches            Key = "page.branches"
+	PageBranchOf            Key = "page.branch_of" // Number, Count
+	PageBranchPrevious      Key = "page.branch_previous"
+	PageBranchNext          Key = "page.branch_next"
+	PageKeyBranch           Key = "page.key_branch"
+	PageKeyEdit             Key = "page.key_edit"
 )

@@ -199,6 +199,17 @@ type Messages interface {
 	// Nested returns the messages of a run's subagents, those with Within,
 	// in the order in which they were created.
 	Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error)
+
+	Branching
+}
+
+// Branching says where branches begin.
+type Branching interface {
+	// Children returns the messages that stand under each of some messages, in
+	// the order in which they were created; "" stands for no message, under
+	// which the roots are. Those of subagents are left out. It is quick however
+	// many messages there are.
+	Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
 }
 
 // Artifacts reads the newest state of artifacts on a branch: the highest

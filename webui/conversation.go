@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -70,7 +71,8 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	if t.frame, err = ui.frame(r, id); err != nil {
 		return t, err
 	}
-	if t.Messages, t.Older, err = ui.messages(r, id, t.Conversation.Leaf, 0); err != nil {
+	v := view{face: ui, conversation: id, locale: locale(r)}
+	if t.Messages, t.Older, err = v.branch(ctx, t.Conversation.Leaf, 0); err != nil {
 		return t, err
 	}
 	t.Title = t.Conversation.Title
@@ -88,7 +90,6 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	case !errors.Is(err, artel.NotFound):
 		return t, err
 	}
-	v := view{face: ui, conversation: id, locale: locale(r)}
 	if t.Waiting, err = v.waiting(ctx); err != nil {
 		return t, err
 	}
@@ -114,22 +115,23 @@ func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID,
 // shownMessages is how many messages are loaded at once.
 const shownMessages = 40
 
-// messages reads the end of the branch that ends in leaf, and says where the
+// branch reads the end of the branch that ends in leaf, and says where the
 // rest is. The first message is never a tool's, whose card would be missing.
 // behind is how many messages come after the leaf.
-func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.MessageID, behind int) (shown []Message, older string, err error) {
-	ctx := r.Context()
-	var active artel.RunID
-	switch run, err := ui.app.Runs.Active(ctx, id); {
-	case err == nil:
-		active = run.ID
-	case !errors.Is(err, artel.NotFound):
+func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (shown []Message, older string, err error) {
+	id := v.conversation
+	status, err := v.status(ctx)
+	if err != nil {
 		return nil, "", err
 	}
 	for limit := shownMessages; ; limit *= 2 {
-		branch, err := ui.app.Conversations.Branch(ctx, id, leaf, limit)
-		if err != nil {
-			return nil, "", err
+		var branch []artel.Message
+		if leaf != "" {
+			turns, err := v.app.Conversations.Turns(ctx, id, leaf, limit)
+			if err != nil {
+				return nil, "", err
+			}
+			branch, v.siblings = ofBranch(turns)
 		}
 		whole := len(branch) < limit
 		for len(branch) > 0 && branch[0].Role == artel.RoleTool && branch[0].Parent != "" {
@@ -141,19 +143,18 @@ func (ui *face) messages(r *http.Request, id artel.ConversationID, leaf artel.Me
 		if len(branch) > 0 && branch[0].Parent != "" {
 			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent) + "&behind=" + strconv.Itoa(behind+len(branch))
 		}
-		v := view{face: ui, conversation: id, locale: locale(r)}
 		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
 			return nil, "", err
 		}
-		if v.asked, err = ui.app.Runs.Questions(ctx, id); err != nil {
+		if v.asked, err = v.app.Runs.Questions(ctx, id); err != nil {
 			return nil, "", err
 		}
-		displayed, err := ui.app.Conversations.Displayed(ctx, id, branch, behind)
+		displayed, err := v.app.Conversations.Displayed(ctx, id, branch, behind)
 		if err != nil {
 			return nil, "", err
 		}
 		v.changed(branch, displayed)
-		shown, err = v.messages(ctx, displayed, active)
+		shown, err = v.messages(ctx, displayed, status.Run)
 		return shown, older, err
 	}
 }
@@ -168,7 +169,8 @@ func (ui *face) older(w http.ResponseWriter, r *http.Request) {
 	var t Thread
 	if err == nil {
 		behind, _ := strconv.Atoi(r.URL.Query().Get("behind")) // what is none counts from the newest
-		t.Messages, t.Older, err = ui.messages(r, id, before, max(0, behind))
+		v := view{face: ui, conversation: id, locale: locale(r)}
+		t.Messages, t.Older, err = v.branch(r.Context(), before, max(0, behind))
 	}
 	if err != nil {
 		ui.fail(w, r, err)

@@ -63,12 +63,17 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	view
 	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
+	leaf    artel.MessageID            // where the branch ends that the browser shows, as far as it is known
+	beside  bool                       // the run at work is on another branch
 	cards   map[artel.CallID]Call
 }
 
 // An answer is the message that is being written, as far as the browser has it.
 type answer struct {
 	message   artel.MessageID
+	run       artel.RunID
+	into      string // the element that it stands in; "": the thread
+	at        time.Time
 	reasoning strings.Builder
 	blocks    *render.Stream
 	shown     int // blocks
@@ -132,6 +137,10 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			return err
 		}
 		m.Injected = true
+		if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
+			return errors.Join(err, s.waitingNow(ctx, out))
+		}
+		s.leaf = p.Message.ID
 		if err := s.put(out, "message", m); err != nil {
 			return err
 		}
@@ -143,18 +152,11 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		parts, err := s.permissionResolved(ctx, e)
 		return s.all(out, parts, err)
 	case artel.EventUserInput:
-		p, err := payload[artel.UserInput](e)
-		if err != nil {
-			return err
-		}
-		m, err := s.displayed(ctx, p.Message)
-		if err != nil {
-			return err
-		}
-		if err := s.put(out, "message", m); err != nil {
-			return err
-		}
-		return s.artifactsNow(ctx, out) // the files that it brought
+		return s.userInput(ctx, out, e)
+	case artel.EventBranchSwitched:
+		return s.branchSwitched(ctx, out)
+	case artel.EventMessageMuted:
+		return s.muted(ctx, out, e)
 	case artel.EventContextBuilt:
 		if err := s.waysNow(ctx, out, e); err != nil {
 			return err
@@ -165,7 +167,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		if err != nil {
 			return err
 		}
-		return s.delta(out, p, e)
+		return s.delta(ctx, out, p, e)
 	case artel.EventMessageCompleted:
 		p, err := payload[artel.MessageCompleted](e)
 		if err != nil {
@@ -179,6 +181,13 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		for _, c := range m.Calls {
 			s.cards[c.ID] = c
 		}
+		delete(s.answers, e.Within)
+		if e.Within == "" {
+			if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
+				return err
+			}
+			s.leaf = p.Message.ID
+		}
 		return s.put(out, "message", m)
 	case artel.EventCompactionCompleted:
 		p, err := payload[artel.CompactionCompleted](e)
@@ -187,6 +196,12 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		}
 		m := s.message(*p.Message)
 		m.Into = s.into(e)
+		if e.Within == "" {
+			if on, err := s.shows(ctx, m.ID); err != nil || !on {
+				return err
+			}
+			s.leaf = m.ID
+		}
 		return s.put(out, "message", m)
 	case artel.EventSubagentStarted:
 		return s.subagentStarted(out, e)
@@ -198,6 +213,9 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			return err
 		}
 		s.cards[p.Call] = s.call(p.Call, p.Name, p.Arguments)
+		if on, err := s.follows(ctx, e.Run); err != nil || !on {
+			return err
+		}
 		return s.put(out, "call", s.cards[p.Call])
 	case artel.EventToolCompleted:
 		return s.toolCompleted(ctx, out, e)
@@ -212,7 +230,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 // delta shows what came of an answer: the whole message the first time and
 // when its text begins, then the blocks that have changed, or the next piece of
 // what the model thinks.
-func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, e artel.Event) error {
+func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDelta, e artel.Event) error {
 	a := s.answers[e.Within]
 	if a == nil {
 		a = &answer{}
@@ -220,7 +238,12 @@ func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, e artel.Event) e
 	}
 	begins := p.Reset || p.Message != a.message
 	if begins {
-		*a = answer{message: p.Message, blocks: render.NewStream(s.options())}
+		*a = answer{message: p.Message, run: e.Run, into: s.into(e), at: e.Time, blocks: render.NewStream(s.options())}
+		follows, err := s.follows(ctx, e.Run)
+		if err != nil {
+			return err
+		}
+		s.beside = !follows
 	}
 	thought := a.reasoning.Len() > 0
 	a.reasoning.WriteString(p.Reasoning)
@@ -228,15 +251,22 @@ func (s *stream) delta(out *bytes.Buffer, p artel.MessageDelta, e artel.Event) e
 	before := a.shown
 	a.shown = from + len(changed)
 	switch {
+	case s.beside:
+		return nil // it is shown as a whole when somebody switches to it
 	case !begins && p.Text == "" && thought:
 		return s.put(out, "thought", Thought{p.Message, p.Reasoning})
 	case !begins && p.Reasoning == "" && before > 0 && a.shown >= before:
 		return s.put(out, "blocks", Blocks{ID: bodyID(p.Message), From: from, Items: s.dressed(changed)})
 	}
-	return s.put(out, "message", Message{
-		ID: p.Message, Role: artel.RoleAssistant, At: e.Time, Into: s.into(e), Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
-		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(p.Message), Items: s.dressed(a.blocks.Blocks())},
-	})
+	return s.put(out, "message", a.whole(s))
+}
+
+// whole is the message so far.
+func (a *answer) whole(s *stream) Message {
+	return Message{
+		ID: a.message, Role: artel.RoleAssistant, At: a.at, Into: a.into, Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
+		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(a.message), Items: s.dressed(a.blocks.Blocks())},
+	}
 }
 
 // into is the element in which the messages of an event's thread stand.
@@ -273,6 +303,13 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 		}
 	}
 	delete(s.cards, p.Call)
+	if e.Within == "" {
+		on, err := s.shows(ctx, p.Message.ID)
+		if err != nil || !on {
+			return err
+		}
+		s.leaf = p.Message.ID
+	}
 	return s.put(out, "call", card)
 }
 
@@ -307,7 +344,11 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	if err := s.put(out, "status", Status{}); err != nil {
 		return err
 	}
-	if p.Error != nil {
+	on, err := s.follows(ctx, e.Run)
+	if err != nil {
+		return err
+	}
+	if p.Error != nil && on {
 		if err := s.put(out, "notice", s.notice(e.Run, p.State, p.Error)); err != nil {
 			return err
 		}

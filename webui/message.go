@@ -35,11 +35,16 @@ type Message struct {
 	Thinking  bool       // and so far only thought
 	Partial   bool       // it broke off
 	Injected  bool       // it was said to a run at work
-	Summary   bool       // it stands for what is above it, and Body has it
-	Notice    *Notice    // that follows it; nil: none
-	Original  string     // what it says where rules have changed what is shown; "": it is shown as it is
-	TryRules  string     // where rules are tried on what it says; "": it says nothing
-	Context   string     // where it is shown what the model saw; "": no model has to do with it
+	Muted     bool       // models are not sent it
+	Editing   bool       // its text is in a field
+	Text      string     // that field's
+	URL       string     // where it is changed
+	Siblings  Siblings
+	Summary   bool    // it stands for what is above it, and Body has it
+	Notice    *Notice // that follows it; nil: none
+	Original  string  // what it says where rules have changed what is shown; "": it is shown as it is
+	Context   string  // where it is shown what the model saw; "": no model has to do with it
+	TryRules  string  // where rules are tried on what it says; "": it says nothing
 }
 
 // Blocks is rendered Markdown, one element for each block of it, so that a
@@ -96,6 +101,7 @@ type view struct {
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
 	asked        []app.Permission
+	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string
 }
 
@@ -187,7 +193,10 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 const longText = 3000
 
 func (v view) message(m artel.Message) Message {
-	out := Message{ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID]}
+	out := Message{
+		ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID], Muted: m.Muted, Siblings: v.siblings[m.ID],
+		URL: conversationURL(v.conversation) + "/m/" + string(m.ID),
+	}
 	if m.Run != "" {
 		out.Context = inspectURL(m.Run, m.ID)
 	}

@@ -191,6 +191,12 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 	}
 	card.State = stateWaiting
 	status, err := s.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if on, err := s.follows(ctx, e.Run); err != nil || !on {
+		return []part{{"status", status}}, err
+	}
 	q := s.question(ctx, app.Permission{ID: p.Permission, Run: e.Run, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt})
 	return []part{
 		{"call", card},

@@ -6,7 +6,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -162,6 +164,32 @@ func (t messages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Messa
 		return nil, err
 	}
 	return list, nil
+}
+
+func (t messages) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
+	const op = "store.Messages.Children"
+	if err := t.known(op, c); err != nil {
+		return nil, err
+	}
+	children := map[artel.MessageID][]artel.MessageID{}
+	for some := range slices.Chunk(parents, 500) { // as many variables as every SQLite takes
+		args := []any{t.owner, c}
+		for _, p := range some {
+			args = append(args, p)
+		}
+		err := t.rows(op, string(c), `SELECT m.parent, m.id FROM messages m
+			WHERE m.owner = ? AND m.conversation = ? AND m.parent IN (?`+strings.Repeat(", ?", len(some)-1)+`) AND m.within = '' ORDER BY m.n`,
+			args, func(r *sql.Rows) error {
+				var parent, id artel.MessageID
+				err := r.Scan(&parent, &id)
+				children[parent] = append(children[parent], id)
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return children, nil
 }
 
 // in finds the row of m, if it is a message of c.

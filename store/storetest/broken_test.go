@@ -90,12 +90,13 @@ type (
 	}
 	brokenMessages struct {
 		store.Messages
-		create func(artel.Message) error
-		get    func(artel.MessageID) (artel.Message, error)
-		path   func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
-		list   func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
-		muted  func(artel.MessageID, bool) error
-		nested func(artel.ConversationID, artel.RunID) ([]artel.Message, error)
+		create   func(artel.Message) error
+		get      func(artel.MessageID) (artel.Message, error)
+		path     func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
+		list     func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
+		muted    func(artel.MessageID, bool) error
+		nested   func(artel.ConversationID, artel.RunID) ([]artel.Message, error)
+		children func(artel.ConversationID, ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
 	}
 	brokenArtifacts struct {
 		store.Artifacts
@@ -211,6 +212,13 @@ func (b brokenMessages) SetMuted(id artel.MessageID, muted bool) error {
 		return b.Messages.SetMuted(id, muted)
 	}
 	return b.muted(id, muted)
+}
+
+func (b brokenMessages) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
+	if b.children == nil {
+		return b.Messages.Children(c, parents...)
+	}
+	return b.children(c, parents...)
 }
 
 func (b brokenMessages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {

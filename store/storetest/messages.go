@@ -192,3 +192,38 @@ func messagesNested(c *check) {
 	c.same("of a run of another conversation", nested(other, "run_1"), []artel.MessageID(nil))
 	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Nested("cnv_none", "run_1"); return err })
 }
+
+func messagesChildren(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	var want [2][]artel.MessageID // under nothing, and under the first root
+	for i, m := range []artel.Message{{}, {}, {Parent: "first"}, {Parent: "first", Run: "run_1", Within: "call_1"}, {Parent: "first"}, {Parent: "other"}} {
+		m.ID, m.Conversation, m.CreatedAt = artel.NewMessageID(c.now), conv, c.at(-i) // the clock of who writes may go backward
+		under := 0
+		switch m.Parent {
+		case "first":
+			m.Parent, under = want[0][0], 1
+		case "other":
+			m.Parent, under = want[1][0], 2
+		}
+		c.update(func(tx store.Tx) error { return tx.Messages.Create(m) })
+		if m.Within == "" && under < 2 {
+			want[under] = append(want[under], m.ID)
+		}
+	}
+	c.message(other, "")
+	children := func(conv artel.ConversationID, parents ...artel.MessageID) (found map[artel.MessageID][]artel.MessageID) {
+		c.view(func(tx store.Tx) (err error) { found, err = tx.Messages.Children(conv, parents...); return err })
+		return found
+	}
+	first := want[0][0]
+	c.same("roots and what is under one", children(conv, "", first), map[artel.MessageID][]artel.MessageID{"": want[0], first: want[1]})
+	c.same("under one without any", len(children(conv, want[0][1])), 0)
+	c.same("under none that is asked for", len(children(conv)), 0)
+	c.same("under another conversation's", len(children(other, first)), 0)
+	many := make([]artel.MessageID, 1200)
+	for i := range many {
+		many[i] = artel.MessageID(fmt.Sprintf("msg_%d", i))
+	}
+	c.same("among many", children(conv, append(many, first)...), map[artel.MessageID][]artel.MessageID{first: want[1]})
+	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Children("cnv_none", first); return err })
+}

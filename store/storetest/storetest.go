@@ -63,6 +63,7 @@ func clauses() []clause {
 		{"messages/end of a path", messagesPathEnd},
 		{"messages/paging", messagesPaging},
 		{"messages/nested", messagesNested},
+		{"messages/children", messagesChildren},
 		{"messages/muted", messagesMuted},
 		{"artifacts/head by branch", artifactsByBranch},
 		{"artifacts/unfolded edits", artifactsUnfolded},

@@ -170,6 +170,16 @@ func twins() map[string]func(*twin) {
 				return ms, err
 			}}
 		}),
+		"messages/children": nouns(func(tx *store.Tx) { // no order
+			real := tx.Messages
+			tx.Messages = brokenMessages{Messages: real, children: func(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
+				found, err := real.Children(c, parents...)
+				for _, list := range found {
+					slices.Reverse(list)
+				}
+				return found, err
+			}}
+		}),
 		"messages/muted": nouns(func(tx *store.Tx) {
 			real := tx.Messages
 			tx.Messages = brokenMessages{Messages: real, muted: func(id artel.MessageID, _ bool) error { return real.SetMuted(id, true) }}

@@ -14,9 +14,19 @@ const byAlt = {
   KeyA: () => toggle(),
   KeyS: () => document.querySelector("#status.active .stop")?.click(),
   KeyY: () => document.querySelector(".question.open button")?.focus(),
+  KeyE: () => of("[data-edit]")?.click(),
+  KeyR: () => of("[data-retry]")?.click(),
+  Comma: () => of(".siblings [data-again=previous]")?.click(),
+  Period: () => of(".siblings [data-again=next]")?.click(),
   ArrowUp: () => step(-1),
   ArrowDown: () => step(1),
 };
+
+// of finds a control of the message that has the focus, else the last one.
+function of(control) {
+  const message = document.activeElement?.closest("#messages > .message");
+  return message ? message.querySelector(control) : [...document.querySelectorAll("#messages > .message " + control)].at(-1);
+}
 
 // step moves the focus from message to message.
 function step(by) {

@@ -68,12 +68,15 @@ export function follow() {
       // What the reader has just sent is what they want to see.
       const fragment = parse(event.data);
       const sent = fragment.querySelector("article.user, .queued, .question");
-      const follow = atEnd || sent && !document.getElementById(sent.id);
+      const switched = fragment.querySelector("#switched");
+      const follow = !switched && (atEnd || sent && !document.getElementById(sent.id));
       const versions = versionsIn(fragment);
+      const branch = fragment.querySelector("#messages");
       place(fragment);
       // What a run that has ended did not finish was not kept.
       if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();
       if (follow) goToEnd();
+      if (branch) document.dispatchEvent(new CustomEvent("artel:branch", { detail: versions }));
       if (Object.keys(versions).length) document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
     });
     source.addEventListener("error", () => {

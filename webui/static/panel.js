@@ -172,6 +172,11 @@ export function panel() {
     if (inside(location.href)) go(location.href, { push: false });
     else location.reload();
   });
+  // What another branch does not have is not shown beside it.
+  document.addEventListener("artel:branch", (event) => {
+    const shown = document.getElementById("viewer");
+    if (shown && !shown.querySelector(".editing") && !(shown.dataset.artifactShown in event.detail)) go(element().dataset.list);
+  });
   document.addEventListener("artel:artifacts", (event) => refresh(event.detail));
   // Only one menu is open, and a click elsewhere closes it.
   document.addEventListener("click", (event) => {
@@ -190,7 +195,7 @@ export function panel() {
     if (event.target.id === "slider") go(version(event.target).href);
   });
   document.addEventListener("keydown", (event) => {
-    if (!event.target.matches?.(".editing textarea") || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    if (!event.target.matches?.(":is(.editing, .rewriting) textarea") || event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     event.target.form.requestSubmit();
   });

@@ -42,12 +42,17 @@ export function place(fragment) {
       const holder = document.createDocumentFragment();
       holder.append(fresh);
       const held = old.contains(document.activeElement);
+      const again = held && document.activeElement.closest("[data-again]")?.dataset.again;
+      const among = again && [...old.querySelectorAll("[data-again]")].filter((one) => one.dataset.again === again).indexOf(document.activeElement);
       morph(old, holder, false);
       const now = document.getElementById(fresh.id) ?? old;
       htmx.process(now);
       if (now.id === "heading") document.title = now.textContent.trim() + " · Artel";
       const asks = now.querySelector("[autofocus], [data-focus]");
-      if (asks) {
+      const same = again && [...now.querySelectorAll("[data-again]")].filter((one) => one.dataset.again === again)[among];
+      if (same) {
+        same.focus({ preventScroll: true });
+      } else if (asks) {
         asks.focus();
         asks.select?.();
       } else if (held && !now.contains(document.activeElement)) {

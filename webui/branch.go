@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
+)
+
+// Siblings are the messages that stand in one place of the tree.
+type Siblings struct {
+	Number, Count  int // of this one, from 1
+	Previous, Next artel.MessageID
+}
+
+// siblingsOf places a message among those under the same parent; after the
+// last comes the first.
+func siblingsOf(m artel.MessageID, all []artel.MessageID) Siblings {
+	at, n := slices.Index(all, m), len(all)
+	if at < 0 || n < 2 {
+		return Siblings{}
+	}
+	return Siblings{Number: at + 1, Count: n, Previous: all[(at+n-1)%n], Next: all[(at+1)%n]}
+}
+
+// ofBranch are the messages of a branch, and their siblings by id.
+func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]Siblings) {
+	branch, siblings := make([]artel.Message, len(turns)), map[artel.MessageID]Siblings{}
+	for i, t := range turns {
+		branch[i] = t.Message
+		if s := siblingsOf(t.ID, t.Siblings); s.Count > 0 {
+			siblings[t.ID] = s
+		}
+	}
+	return branch, siblings
+}
+
+// one is a message of the thread as the page shows it.
+func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
+	turns, err := v.app.Conversations.Turns(ctx, v.conversation, id, 1)
+	if err != nil {
+		return Message{}, err
+	}
+	if len(turns) == 0 {
+		return Message{}, artel.Errorf(artel.NotFound, "webui", string(id), "there is no such message")
+	}
+	var stored []artel.Message
+	stored, v.siblings = ofBranch(turns)
+	if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
+		return Message{}, err
+	}
+	shown, err := v.app.Conversations.Displayed(ctx, v.conversation, stored, 0)
+	if err != nil {
+		return Message{}, err
+	}
+	status, err := v.status(ctx)
+	if err != nil {
+		return Message{}, err
+	}
+	v.changed(stored, shown)
+	messages, err := v.messages(ctx, shown, status.Run)
+	if err != nil || len(messages) == 0 {
+		return Message{}, errors.Join(err, artel.Errorf(artel.NotFound, "webui", string(id), "the message is not shown by itself"))
+	}
+	messages[0].Text = saidIn(stored[0])
+	return messages[0], nil
+}
+
+// onBranch reads of which conversation and message a request is.
+func (ui *face) onBranch(r *http.Request) (view, artel.MessageID, error) {
+	v := view{face: ui, locale: locale(r)}
+	c, err := artel.ParseConversationID(r.PathValue("cid"))
+	if err != nil {
+		return v, "", err
+	}
+	v.conversation = c
+	id := cmp.Or(r.PathValue("mid"), r.PostFormValue("through"))
+	m, err := artel.ParseMessageID(id)
+	return v, m, err
+}
+
+// switchBranch shows the branch that goes through a message.
+func (ui *face) switchBranch(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxField)
+	v, m, err := ui.onBranch(r)
+	if err == nil {
+		_, err = ui.app.Conversations.Switch(r.Context(), v.conversation, m)
+	}
+	ui.done(w, r, v, err)
+}
+
+// done tells how a change of the tree went; what it looks like, the event
+// stream tells.
+func (ui *face) done(w http.ResponseWriter, r *http.Request, v view, err error) {
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	ui.told(w, r, v.conversation)
+}
+
+// editMessage shows a message with its text in a field, or with "keep" as it
+// was.
+func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
+	v, id, err := ui.onBranch(r)
+	var m Message
+	if err == nil {
+		m, err = v.one(r.Context(), id)
+	}
+	if err == nil && m.Role != artel.RoleUser {
+		err = artel.Errorf(artel.NotFound, "webui", string(id), "only what a person wrote can be edited")
+	}
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	m.Editing = r.URL.Query().Get("keep") == ""
+	if wantsFragment(r) {
+		ui.fragments(w, r, http.StatusOK, part{"message", m})
+		return
+	}
+	t, err := ui.thread(r, v.conversation)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	for i := range t.Messages {
+		if t.Messages[i].ID == id {
+			t.Messages[i] = m
+		}
+	}
+	ui.show(w, r, http.StatusOK, "conversation.html", t)
+}
+
+// askAgain sends a message in the place of another, or the same again: a
+// branch begins there. The model is the one that the composer shows, else the
+// one that answered before.
+func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // as forms write a text
+	v, id, err := ui.onBranch(r)
+	if err != nil {
+		ui.fail(w, r, err)
+		return
+	}
+	edit := app.Edit{Service: artel.ServiceID(r.PostFormValue("service")), Queue: true}
+	if r.PostForm.Has("text") {
+		text := r.PostFormValue("text")
+		edit.Text = &text
+	}
+	if edit.Service == "" {
+		turns, err := ui.app.Conversations.Turns(r.Context(), v.conversation, id, 1)
+		if err == nil && len(turns) > 0 && turns[0].Run != "" {
+			var run artel.Run
+			run, err = ui.app.Runs.Find(r.Context(), turns[0].Run)
+			edit.Service = run.Service
+		}
+		if err != nil {
+			ui.fail(w, r, err)
+			return
+		}
+	}
+	_, err = ui.app.Runs.Edit(r.Context(), v.conversation, id, edit)
+	ui.done(w, r, v, err)
+}
+
+// mute leaves a message out of what models are sent, or takes it in again.
+func (ui *face) mute(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxField)
+	v, id, err := ui.onBranch(r)
+	if err == nil {
+		_, err = ui.app.Conversations.Mute(r.Context(), v.conversation, id, r.PostFormValue("muted") == "true")
+	}
+	ui.done(w, r, v, err)
+}
+
+// Branches is where another branch is chosen.
+func (m Message) Branches() string {
+	c, _, _ := strings.Cut(m.URL, "/m/")
+	return c + "/branch"
+}
+
+// A Branch is the thread as it is rendered anew.
+type Branch struct {
+	Older    string
+	Messages []Message
+}
+
+// userInput shows what somebody has said: behind the thread, or on a branch of
+// its own.
+func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.UserInput](e)
+	if err != nil {
+		return err
+	}
+	if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
+		return err
+	}
+	before := s.leaf
+	s.leaf, s.beside = p.Message.ID, false
+	turns, err := s.app.Conversations.Turns(ctx, s.conversation, p.Message.ID, 1)
+	if err != nil {
+		return err
+	}
+	if len(turns) > 0 && (len(turns[0].Siblings) > 1 || before != p.Message.Parent) {
+		return s.branchNow(ctx, out)
+	}
+	m, err := s.displayed(ctx, p.Message)
+	if err != nil {
+		return err
+	}
+	if err := s.put(out, "message", m); err != nil {
+		return err
+	}
+	return s.artifactsNow(ctx, out) // the files that it brought
+}
+
+// looked is how many messages back a message is looked for on the branch first.
+const looked = 50
+
+// shows reports whether a message is on the branch that people look at. It
+// keeps in mind where that ends.
+func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
+	c, err := s.app.Conversations.Find(ctx, s.conversation)
+	for limit := looked; err == nil; limit = 0 {
+		var branch []artel.Message
+		branch, err = s.app.Conversations.Branch(ctx, s.conversation, c.Leaf, limit)
+		if slices.ContainsFunc(branch, func(b artel.Message) bool { return b.ID == m }) {
+			s.leaf = cmp.Or(s.leaf, m)
+			return true, nil
+		}
+		if limit == 0 || len(branch) < limit {
+			break
+		}
+	}
+	return false, err
+}
+
+// follows reports whether a run works on the branch that people look at.
+func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
+	c, err := s.app.Conversations.Find(ctx, s.conversation)
+	if err != nil || c.Leaf == "" {
+		return false, err
+	}
+	branch, err := s.app.Conversations.Branch(ctx, s.conversation, c.Leaf, 1)
+	if err != nil || len(branch) == 0 {
+		return false, err
+	}
+	if branch[0].Run == run {
+		return true, nil
+	}
+	r, err := s.app.Runs.Find(ctx, run)
+	return err == nil && r.Message == c.Leaf, err
+}
+
+// branchNow renders the thread anew, with what is being written on it.
+func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
+	c, err := s.app.Conversations.Find(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	var b Branch
+	if b.Messages, b.Older, err = s.branch(ctx, c.Leaf, 0); err != nil {
+		return err
+	}
+	s.leaf = c.Leaf
+	if err := s.put(out, "thread", b); err != nil {
+		return err
+	}
+	for _, a := range s.answers {
+		follows, err := s.follows(ctx, a.run)
+		if err != nil {
+			return err
+		}
+		if s.beside = !follows; follows {
+			if err := s.put(out, "message", a.whole(s)); err != nil {
+				return err
+			}
+		}
+	}
+	return s.artifactsNow(ctx, out)
+}
+
+// branchSwitched follows people to another branch.
+func (s *stream) branchSwitched(ctx context.Context, out *bytes.Buffer) error {
+	s.beside = false
+	if err := s.put(out, "gone", "switched"); err != nil { // the reader stays where they are
+		return err
+	}
+	return s.branchNow(ctx, out)
+}
+
+// muted shows that models are not sent a message, or are again.
+func (s *stream) muted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.MessageMuted](e)
+	if err != nil {
+		return err
+	}
+	if on, err := s.shows(ctx, p.Message); err != nil || !on {
+		return err
+	}
+	m, err := s.one(ctx, p.Message)
+	if artel.KindOf(err) == artel.NotFound {
+		return nil // of a tool, which has no place of its own
+	}
+	if err != nil {
+		return err
+	}
+	return s.put(out, "message", m)
+}

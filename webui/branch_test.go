@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// naming is a model that makes an artifact named like what it is told, and says
+// so when it may.
+func naming(may <-chan struct{}) model.Provider {
+	return speech(func(ctx context.Context, r *model.Request, say func(model.Delta) bool) {
+		last, done := "", false
+		for _, m := range r.Messages {
+			text, _, _ := strings.Cut(artel.TextOf(m.Parts), "<system-reminder>")
+			switch text = strings.TrimSpace(text); {
+			case m.Role == artel.RoleTool:
+				done = true
+			case m.Role == artel.RoleUser && text != "":
+				last, done = text, false
+			}
+		}
+		if !done {
+			args, _ := json.Marshal(map[string]string{"id": last, "title": "About " + last, "content": "# " + last})
+			say(model.CallDelta{ID: artel.CallID(fmt.Sprintf("call_%s_%d", last, len(r.Messages))), Name: "create_artifact", Arguments: args})
+			return
+		}
+		say(model.TextDelta("So much for "))
+		select {
+		case <-may:
+			say(model.TextDelta(last + "."))
+		case <-ctx.Done():
+		}
+	})
+}
+
+// A message is edited in its place, with keys alone; branches are switched, and
+// the artifacts follow. An answer is asked for again, a message left out.
+func TestBranches(t *testing.T) {
+	t.Parallel()
+	may := make(chan struct{}, 10)
+	s := newSiteOf(t, setup{model: naming(may)})
+	b := openTab(t, 1440, 900)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	may <- struct{}{}
+	b.send("alpha")
+	b.rest()
+	b.until(`document.readyState === "complete"`) // the page is there before its keys are
+	b.says("#panel", "About alpha")
+
+	// Escape leaves the message as it was.
+	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.on(".rewriting textarea")
+	b.do(chromedp.KeyEvent("\x1b"))
+	b.until(`!document.querySelector(".rewriting") && document.querySelector(".message.user .said") !== null`)
+	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.picture("rewriting")
+	newChecker(t, b).check("main", allRules, "rewriting")
+	may <- struct{}{}
+	b.do(fill(".rewriting textarea", "beta"), press("\r", chromedp.ModifierCtrl))
+	b.until(`document.querySelector("#messages .message:last-child").innerText.includes("So much for beta.")`)
+	b.rest()
+	b.says("#messages", "beta", "2/2")
+	b.says("#panel", "About beta")
+	shows := func(what, not string) {
+		t.Helper()
+		b.until(fmt.Sprintf(`document.querySelector("#messages").innerText.includes(%q) && !document.querySelector("#messages").innerText.includes(%q)`, "So much for "+what, not))
+		b.until(fmt.Sprintf(`document.querySelector("#panel").innerText.includes("About %s") && !document.querySelector("#panel").innerText.includes("About %s")`, what, not))
+	}
+	shows("beta", "alpha")
+	b.sameAnew()
+	b.picture("branches")
+
+	// The switcher keeps the focus, so that the keyboard goes on.
+	b.do(click(`.siblings [data-again="previous"]`))
+	shows("alpha", "beta")
+	b.until(`document.activeElement.matches(".siblings [data-again=previous]")`)
+	b.do(enter())
+	shows("beta", "alpha")
+	b.do(press(",", chromedp.ModifierAlt))
+	shows("alpha", "beta")
+	newChecker(t, b).check("main", allRules, "branches")
+	b.sameAnew()
+
+	// What is open beside the thread goes when the branch has no such artifact.
+	b.do(click(`#artifacts a[href$="/a/alpha"]`), see("#viewer"))
+	b.do(press(".", chromedp.ModifierAlt))
+	b.until(`!document.querySelector("#viewer")`)
+	shows("beta", "alpha")
+
+	// Another answer is a branch too.
+	may <- struct{}{}
+	b.do(press("r", chromedp.ModifierAlt))
+	b.until(`document.querySelector("#messages").innerText.includes("3/3")`)
+	b.rest()
+
+	// What is left out says so, stays, and comes back.
+	b.do(click(`.message.user [name="muted"]`), see(".message.user.muted"))
+	b.says(".message.user", "Left out of what models are sent")
+	b.until(`document.activeElement.matches(".message.user [name=muted]")`)
+	b.sameAnew()
+	b.do(click(`.message.user [name="muted"]`))
+	b.until(`!document.querySelector(".muted")`)
+	b.sameAnew()
+}
+
+// A run that is at work on another branch goes on there unseen, and is whole
+// when people come back to it.
+func TestSwitchWhileWorking(t *testing.T) {
+	t.Parallel()
+	may := make(chan struct{}, 10)
+	s := newSiteOf(t, setup{model: naming(may)})
+	b := openTab(t, 1280, 800)
+	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	may <- struct{}{}
+	b.send("alpha")
+	b.rest()
+	b.until(`document.readyState === "complete"`) // the page is there before its keys are
+	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.do(fill(".rewriting textarea", "beta"))
+	b.do(press("\r", chromedp.ModifierCtrl))
+	b.until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
+	b.do(press(",", chromedp.ModifierAlt))
+	b.until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
+	b.says("#status", "Working")
+	if got := b.text("#messages"); strings.Contains(got, "beta") {
+		t.Errorf("the other branch shows %q", got)
+	}
+	b.do(press(".", chromedp.ModifierAlt))
+	b.until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
+	b.do(press(",", chromedp.ModifierAlt))
+	b.until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
+	may <- struct{}{}
+	b.until(`!document.querySelector("#status.active")`)
+	if got := b.text("#messages"); strings.Contains(got, "beta") {
+		t.Errorf("the other branch shows %q", got)
+	}
+	b.sameAnew()
+	b.do(press(".", chromedp.ModifierAlt))
+	b.until(`document.querySelector("#messages").innerText.includes("So much for beta.")`)
+	b.sameAnew()
+}
+
+// Without script, forms do all of it.
+func TestBranchesWithoutScript(t *testing.T) {
+	t.Parallel()
+	may := make(chan struct{}, 10)
+	s := newSiteOf(t, setup{model: naming(may)})
+	may <- struct{}{}
+	id := s.send(t, "alpha", nil)
+	page := "/c/" + string(id)
+	post := func(path, fields string) {
+		t.Helper()
+		if a := s.ask(t, "POST", path, "application/x-www-form-urlencoded", strings.NewReader(fields)); a.StatusCode != 303 || a.Header.Get("Location") != page {
+			t.Fatalf("%s: status %d, to %q: %s", path, a.StatusCode, a.Header.Get("Location"), a.body)
+		}
+	}
+	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := page + "/m/" + string(turns[0].ID)
+	if body := s.ask(t, "GET", first+"/edit", "", nil).body; !strings.Contains(body, "\nalpha</textarea>") || !strings.Contains(body, `id="composer"`) {
+		t.Errorf("the page for editing is\n%s", body)
+	}
+	may <- struct{}{}
+	post(first+"/edit", "text=beta")
+	for e, err := range s.app.Events.Follow(t.Context(), id, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == artel.EventRunFinished && strings.Contains(s.ask(t, "GET", page, "", nil).body, "So much for beta.") {
+			break
+		}
+	}
+	if body := s.ask(t, "GET", page, "", nil).body; strings.Contains(body, "alpha.") || !strings.Contains(body, "2/2") {
+		t.Errorf("the new branch is\n%s", body)
+	}
+	post(page+"/branch", "through="+string(turns[0].ID))
+	post(first+"/mute", "muted=true")
+	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "So much for alpha.") || !strings.Contains(body, "Left out of what models are sent") {
+		t.Errorf("the old branch is\n%s", body)
+	}
+	for path, want := range map[string]int{page + "/m/msg_none/edit": 404, page + "/m/x/edit": 404, page + "/m/" + string(turns[1].ID) + "/edit": 404} {
+		if a := s.ask(t, "GET", path, "", nil); a.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", path, a.StatusCode, want)
+		}
+	}
+	if a := s.ask(t, "POST", page+"/branch", "application/x-www-form-urlencoded", strings.NewReader("through=msg_none")); a.StatusCode != 404 {
+		t.Errorf("a branch that is not there: status %d", a.StatusCode)
+	}
+}

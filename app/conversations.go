@@ -174,6 +174,16 @@ func (cs *Conversations) Nested(ctx context.Context, id artel.ConversationID, ru
 	return list, err
 }
 
+// Usage returns what all runs of a conversation took, on whatever branch; that
+// of a run at work as far as it has come.
+func (cs *Conversations) Usage(ctx context.Context, id artel.ConversationID) (u artel.Usage, err error) {
+	err = cs.view(ctx, func(tx store.Tx) error {
+		u, err = tx.Runs.Usage(id)
+		return err
+	})
+	return u, err
+}
+
 // titleOf makes a title from the first words of a message.
 func titleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -133,7 +133,7 @@ func (cs *Conversations) Turns(ctx context.Context, id artel.ConversationID, lea
 		for i, m := range path {
 			parents[i] = m.Parent
 		}
-		children, err := tx.Messages.Children(id, parents...)
+		children, err := tx.Branching.Children(id, parents...)
 		for _, m := range path {
 			turns = append(turns, BranchMessage{m, children[m.Parent]})
 		}

@@ -20,6 +20,11 @@ func (c *Client) Decide(ctx context.Context, id artel.RunID, question artel.Perm
 	return out, c.json(ctx, http.MethodPost, "/runs/"+string(id)+"/permissions/"+string(question), d, &out)
 }
 
+// Usage tells what all runs of a conversation took.
+func (c *Client) Usage(ctx context.Context, id artel.ConversationID) (out artel.Usage, err error) {
+	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/usage", nil, &out)
+}
+
 // Waiting lists what waits in a conversation.
 func (c *Client) Waiting(ctx context.Context, id artel.ConversationID) (out app.Waiting, err error) {
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/waiting", nil, &out)

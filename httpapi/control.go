@@ -64,4 +64,13 @@ func (f *face) control() {
 			}
 			return answer(f.app.Runs.Waiting(ctx, id))
 		})
+
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/usage", "conversation-usage", "Tell what all runs of a conversation took; a cost of fewer calls than there were is not all of it", http.StatusOK),
+		func(ctx context.Context, in *ConversationPath) (*body[artel.Usage], error) {
+			id, err := in.id()
+			if err != nil {
+				return nil, err
+			}
+			return answer(f.app.Conversations.Usage(ctx, id))
+		})
 }

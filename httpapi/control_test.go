@@ -57,6 +57,9 @@ func TestSteering(t *testing.T) {
 	if _, err := b.client.Decide(ctx, first.RunID, artel.NewPermissionID(c.CreatedAt), httpapi.NewDecision{Decision: artel.Deny, Comment: "no"}); !errors.As(err, &problem) || problem.Status != http.StatusNotFound {
 		t.Errorf("got %v", err)
 	}
+	if u, err := b.client.Usage(ctx, c.ID); err != nil || u.Calls < 3 || u.InputTokens == 0 || u.Cost.Calls != 0 {
+		t.Errorf("all of it took %+v, %v", u, err)
+	}
 	all, err := b.client.Messages(ctx, c.ID, "", 0)
 	if err != nil {
 		t.Fatal(err)

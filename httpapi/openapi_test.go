@@ -42,6 +42,7 @@ GET    /conversations/{cid}/branch
 GET    /conversations/{cid}/events
 GET    /conversations/{cid}/export
 GET    /conversations/{cid}/messages
+GET    /conversations/{cid}/usage
 GET    /conversations/{cid}/waiting
 GET    /files/tool_results/{name}
 GET    /files/{ref}

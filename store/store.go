@@ -121,6 +121,7 @@ type Use struct {
 type Tx struct {
 	Conversations Conversations
 	Messages      Messages
+	Branching     Branching
 	Artifacts     Artifacts
 	Versions      Versions
 	Runs          Runs
@@ -199,17 +200,6 @@ type Messages interface {
 	// Nested returns the messages of a run's subagents, those with Within,
 	// in the order in which they were created.
 	Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error)
-
-	Branching
-}
-
-// Branching says where branches begin.
-type Branching interface {
-	// Children returns the messages that stand under each of some messages, in
-	// the order in which they were created; "" stands for no message, under
-	// which the roots are. Those of subagents are left out. It is quick however
-	// many messages there are.
-	Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
 }
 
 // Artifacts reads the newest state of artifacts on a branch: the highest
@@ -315,6 +305,8 @@ type Runs interface {
 	Update(r artel.Run) error
 	// Active returns the run of c that is at work; kind NotFound if none.
 	Active(c artel.ConversationID) (artel.Run, error)
+	// Usage returns the sum of what all runs of c took, on whatever branch.
+	Usage(c artel.ConversationID) (artel.Usage, error)
 	// Renew lets l.Holder keep the run until l.Until. Of kind Conflict when
 	// somebody else holds it and that lease has not ended at now.
 	Renew(l Lease, now time.Time) error

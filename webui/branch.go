@@ -226,15 +226,13 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 // looked is how many messages back a message is looked for on the branch first.
 const looked = 50
 
-// shows reports whether a message is on the branch that people look at. It
-// keeps in mind where that ends.
+// shows reports whether a message is on the branch that people look at.
 func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	for limit := looked; err == nil; limit = 0 {
 		var branch []artel.Message
 		branch, err = s.app.Conversations.Branch(ctx, s.conversation, c.Leaf, limit)
 		if slices.ContainsFunc(branch, func(b artel.Message) bool { return b.ID == m }) {
-			s.leaf = cmp.Or(s.leaf, m)
 			return true, nil
 		}
 		if limit == 0 || len(branch) < limit {

@@ -20,6 +20,7 @@ type Thread struct {
 	Older        string // where the messages before these are; "": these are all
 	Messages     []Message
 	Waiting      Waiting
+	Total        Usage
 	Panel        Panel
 	After        artel.Seq // events up to this one are in the page
 }
@@ -29,6 +30,7 @@ type Status struct {
 	Run      artel.RunID // "": none
 	Active   bool
 	Waits    bool // for a person's answer
+	Sums     bool // it sums up what was before, and goes on
 	Compacts bool // it sums up the conversation, and answers nobody
 }
 
@@ -88,6 +90,9 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	case err == nil:
 		t.Draft.Status = statusOf(run)
 	case !errors.Is(err, artel.NotFound):
+		return t, err
+	}
+	if t.Total, err = v.total(ctx); err != nil {
 		return t, err
 	}
 	if t.Waiting, err = v.waiting(ctx); err != nil {

@@ -36,6 +36,7 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 		"dimensions": dimensions,
 		"playtime":   playtime,
 		"number":     func(n int) string { return thousands(n) },
+		"number64":   func(n int64) string { return thousands(int(n)) },
 		"percent":    percent,
 		"join":       func(list []string) string { return strings.Join(list, ", ") },
 		"clock":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

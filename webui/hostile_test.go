@@ -172,7 +172,7 @@ const unhurt = `(() => {
 	for (const v of window.violations ?? []) out.push("violation of " + v);
 	const own = "#main, #panel, #sidebar";
 	for (const e of document.querySelectorAll("#messages *, #viewer *, #artifacts *, #plan *, #conversations *, #heading *")) {
-		if (/^(script|style|link|meta|base|object|embed|form|dialog|math|animate|set|foreignobject|noscript|textarea)$/i.test(e.localName) && !e.closest(".conversation .actions, form.rename")) out.push("there is <" + e.localName + ">");
+		if (/^(script|style|link|meta|base|object|embed|form|dialog|math|animate|set|foreignobject|noscript|textarea)$/i.test(e.localName) && !e.closest(".conversation .actions, form.rename, article.message > footer > form")) out.push("there is <" + e.localName + ">");
 		if (e.localName === "iframe" && !(e.hasAttribute("sandbox") && e.getAttribute("sandbox") === "" || e.getAttribute("src")?.startsWith("/api/"))) out.push("there is a free frame");
 		const held = e.matches("img, audio, video") && /^data:(image|audio|video)\//.test(e.src) || e.matches("a[download]") && e.href.startsWith("data:application/octet-stream;");
 		for (const a of e.attributes) {

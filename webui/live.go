@@ -4,6 +4,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,9 @@ const heartbeat = 15 * time.Second
 // that they show, and whose data is HTML.
 func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
+	var c artel.Conversation
 	if err == nil {
-		_, err = ui.app.Conversations.Find(r.Context(), id)
+		c, err = ui.app.Conversations.Find(r.Context(), id)
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -45,7 +47,7 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s := &stream{view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
+	s := &stream{leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
 			err = s.send(r.Context(), out, e)
@@ -189,20 +191,16 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			s.leaf = p.Message.ID
 		}
 		return s.put(out, "message", m)
+	case artel.EventCompactionStarted:
+		status, err := s.status(ctx)
+		status.Sums = true
+		return s.all(out, []part{{"status", status}}, err)
 	case artel.EventCompactionCompleted:
-		p, err := payload[artel.CompactionCompleted](e)
-		if err != nil || p.Message == nil {
-			return err
-		}
-		m := s.message(*p.Message)
-		m.Into = s.into(e)
-		if e.Within == "" {
-			if on, err := s.shows(ctx, m.ID); err != nil || !on {
-				return err
-			}
-			s.leaf = m.ID
-		}
-		return s.put(out, "message", m)
+		return s.compacted(ctx, out, e)
+	case artel.EventServiceChanged:
+		return s.serviceChanged(ctx, out, e)
+	case artel.EventUsage:
+		return s.usageNow(ctx, out)
 	case artel.EventSubagentStarted:
 		return s.subagentStarted(out, e)
 	case artel.EventSubagentCompleted:
@@ -344,9 +342,21 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	if err := s.put(out, "status", Status{}); err != nil {
 		return err
 	}
-	on, err := s.follows(ctx, e.Run)
+	run, err := s.app.Runs.Find(ctx, e.Run)
 	if err != nil {
 		return err
+	}
+	on, err := s.shows(ctx, cmp.Or(p.Reply, run.Message))
+	if err != nil {
+		return err
+	}
+	if err := s.usageNow(ctx, out); err != nil {
+		return err
+	}
+	if on && p.Reply != "" {
+		if err := s.put(out, "took", s.took(ctx, p.Reply, run.Service, p.Usage)); err != nil {
+			return err
+		}
 	}
 	if p.Error != nil && on {
 		if err := s.put(out, "notice", s.notice(e.Run, p.State, p.Error)); err != nil {
@@ -405,6 +415,10 @@ func (s *stream) waysNow(ctx context.Context, out *bytes.Buffer, e artel.Event) 
 // notice says why a run ended early and what helps.
 func (v view) notice(run artel.RunID, state artel.RunState, why *artel.RunError) Notice {
 	n := Notice{ID: run, Text: why.Message, Hint: whatToDo(state, why)}
+	if limit, ok := strings.CutPrefix(why.Code, "limit_"); ok {
+		n.Text, n.Hint = v.locale.Say(phrase.Key("page.limit_"+limit), nil), phrase.PageAfterLimit
+		return n
+	}
 	// What these say in their own words is in English, and the state says it all.
 	switch state {
 	case artel.RunCancelled:
@@ -449,6 +463,9 @@ func (s *stream) artifactsNow(ctx context.Context, out *bytes.Buffer) error {
 		return err
 	}
 	if err := s.put(out, "deleted", a); err != nil {
+		return err
+	}
+	if err := s.put(out, "progress", a); err != nil {
 		return err
 	}
 	return s.put(out, "count", a)

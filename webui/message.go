@@ -40,6 +40,7 @@ type Message struct {
 	Text      string     // that field's
 	URL       string     // where it is changed
 	Siblings  Siblings
+	Took      *Usage  // what the answer took; nil: it is not the end of one
 	Summary   bool    // it stands for what is above it, and Body has it
 	Notice    *Notice // that follows it; nil: none
 	Original  string  // what it says where rules have changed what is shown; "": it is shown as it is
@@ -162,6 +163,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			continue
 		}
 		shown := v.message(m)
+		if run.ID == m.Run && run.Reply == m.ID && run.State.Final() {
+			shown.Took = v.took(ctx, m.ID, run.Service, run.Usage)
+		}
 		shown.Injected = m.Role == artel.RoleUser && m.Run != "" && m.Within == "" && run.Message != m.ID
 		shown.Questions = v.questions(ctx, shown.Calls)
 		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {

@@ -47,7 +47,7 @@ var (
 	}
 )
 
-// Pictures of the page in thirteen states, light and dark, wide and narrow: each
+// Pictures of the page in fourteen states, light and dark, wide and narrow: each
 // can be taken and shows something. ARTEL_SCREENS names the folder in which they
 // are kept, none of them large.
 func TestScreens(t *testing.T) {
@@ -58,6 +58,10 @@ func TestScreens(t *testing.T) {
 	s.programs(t)
 	c := s.URL + "/c/" + string(id)
 	sheet := steps(click(`main [popovertarget="sidebar"]`), see("#sidebar"))
+	b := openTab(t, 1440, 900)
+	b.do(chromedp.Navigate(steered(t).URL), see("#composer"))
+	b.steer()
+	steering := eval[string](b, "location.href")
 	scenes := []scene{
 		{name: "home", url: fresh.URL},
 		{name: "warning", url: s.URL, then: steps(write("What does the picture show?"), choose(sample(t, "photo.jpg")), see("#fit .note"))},
@@ -72,9 +76,9 @@ func TestScreens(t *testing.T) {
 			see("#s-sharp .probed"), chromedp.Evaluate[chromedp.Void](`document.querySelector("#s-sharp details")?.setAttribute("open", ""); document.getElementById("s-sharp").scrollIntoView()`))},
 		{name: "gateway", url: s.URL + "/gateway", then: steps(see(".request:nth-of-type(2)"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".request")[1].open = true`))},
 		{name: "gateway-sdk", url: s.URL + "/gateway", then: steps(see("#sdk"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#sdk details")[0].open = true; document.getElementById("sdk").scrollIntoView()`))},
+		{name: "steering", url: steering, then: steps(see(".question.open"), see("#waiting .queued"))},
 		{name: "running", url: c, then: steps(see("#messages"), write("Now compare the two suppliers, and keep the table up to date."), click("#composer .send"), see(".message.writing"))},
 	}
-	b := openTab(t, 1440, 900)
 	for _, sc := range scenes {
 		for _, size := range []struct {
 			name          string

@@ -89,6 +89,7 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/a/{id}/delete", ui.deleteArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/restore", ui.restoreArtifact)
 	mux.HandleFunc("POST /c/{cid}/waiting", ui.takeBack)
+	mux.HandleFunc("POST /c/{cid}/compact", ui.compact)
 	mux.HandleFunc("POST /c/{cid}/branch", ui.switchBranch)
 	mux.HandleFunc("GET /c/{cid}/m/{mid}/edit", ui.editMessage)
 	mux.HandleFunc("POST /c/{cid}/m/{mid}/edit", ui.askAgain)

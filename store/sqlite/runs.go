@@ -87,6 +87,24 @@ func (t runs) Active(c artel.ConversationID) (artel.Run, error) {
 	return r, err
 }
 
+func (t runs) Usage(c artel.ConversationID) (sum artel.Usage, err error) {
+	const op = "store.Runs.Usage"
+	if err := t.known(op, c); err != nil {
+		return sum, err
+	}
+	err = t.rows(op, string(c), "SELECT usage FROM runs WHERE owner = ? AND conversation = ?", []any{t.owner, c}, func(r *sql.Rows) error {
+		var raw string
+		var u artel.Usage
+		err := r.Scan(&raw)
+		if err == nil {
+			err = json.Unmarshal([]byte(raw), &u)
+		}
+		sum = sum.Add(u)
+		return err
+	})
+	return sum, err
+}
+
 func (t runs) Renew(l store.Lease, now time.Time) error {
 	const op = "store.Runs.Renew"
 	if err := checkText(op, string(l.Run), l.Holder); err != nil {

@@ -39,6 +39,7 @@ func (t *tx) nouns() store.Tx {
 	return store.Tx{
 		Conversations: conversations{t},
 		Messages:      messages{t},
+		Branching:     messages{t},
 		Artifacts:     artifacts{t},
 		Versions:      versions{t},
 		Runs:          runs{t},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,13 +91,12 @@ type (
 	}
 	brokenMessages struct {
 		store.Messages
-		create   func(artel.Message) error
-		get      func(artel.MessageID) (artel.Message, error)
-		path     func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
-		list     func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
-		muted    func(artel.MessageID, bool) error
-		nested   func(artel.ConversationID, artel.RunID) ([]artel.Message, error)
-		children func(artel.ConversationID, ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
+		create func(artel.Message) error
+		get    func(artel.MessageID) (artel.Message, error)
+		path   func(artel.ConversationID, artel.MessageID, int) ([]artel.Message, error)
+		list   func(artel.ConversationID, store.Page) ([]artel.Message, string, error)
+		muted  func(artel.MessageID, bool) error
+		nested func(artel.ConversationID, artel.RunID) ([]artel.Message, error)
 	}
 	brokenArtifacts struct {
 		store.Artifacts
@@ -123,6 +123,7 @@ type (
 		create func(artel.Run, store.Lease) error
 		update func(artel.Run) error
 		renew  func(store.Lease, time.Time) error
+		usage  func(artel.ConversationID) (artel.Usage, error)
 	}
 	brokenEvents struct {
 		store.Events
@@ -214,11 +215,15 @@ func (b brokenMessages) SetMuted(id artel.MessageID, muted bool) error {
 	return b.muted(id, muted)
 }
 
-func (b brokenMessages) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
-	if b.children == nil {
-		return b.Messages.Children(c, parents...)
+// backward tells of children with the newest first.
+type backward struct{ store.Branching }
+
+func (b backward) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
+	found, err := b.Branching.Children(c, parents...)
+	for _, list := range found {
+		slices.Reverse(list)
 	}
-	return b.children(c, parents...)
+	return found, err
 }
 
 func (b brokenMessages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
@@ -331,6 +336,13 @@ func (b brokenRuns) Update(r artel.Run) error {
 		return b.Runs.Update(r)
 	}
 	return b.update(r)
+}
+
+func (b brokenRuns) Usage(c artel.ConversationID) (artel.Usage, error) {
+	if b.usage == nil {
+		return b.Runs.Usage(c)
+	}
+	return b.usage(c)
 }
 
 func (b brokenRuns) Renew(l store.Lease, now time.Time) error {

@@ -138,3 +138,24 @@ func runsOverdue(c *check) {
 	c.must("Overdue", err)
 	c.same("overdue leases after one was renewed", got, want[1:])
 }
+
+func runsUsage(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	used := func(conv artel.ConversationID) (u artel.Usage) {
+		c.view(func(tx store.Tx) (err error) { u, err = tx.Runs.Usage(conv); return err })
+		return u
+	}
+	c.same("of no runs", used(conv), artel.Usage{})
+	one := artel.Usage{Calls: 2, InputTokens: 1 << 40, OutputTokens: 3, CachedTokens: 4, StoredTokens: 5, ThoughtTokens: 6, Cost: artel.Cost{USD: 0.25, Calls: 2}}
+	two := artel.Usage{Calls: 1, InputTokens: 7, OutputTokens: 8}
+	for i, u := range []artel.Usage{one, two, one} {
+		r := artel.Run{ID: artel.NewRunID(c.now), Conversation: conv, State: artel.RunDone, Usage: u, StartedAt: c.now}
+		if i == 2 {
+			r.Conversation = other
+		}
+		c.update(func(tx store.Tx) error { return tx.Runs.Create(r, store.Lease{}) })
+	}
+	c.same("of two runs", used(conv), one.Add(two))
+	c.same("of another conversation", used(other), one)
+	c.missing("of no conversation", func(tx store.Tx) error { _, err := tx.Runs.Usage("cnv_none"); return err })
+}

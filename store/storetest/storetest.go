@@ -88,6 +88,7 @@ func clauses() []clause {
 		{"runs/round trip", runsRoundTrip},
 		{"runs/one at a time", runsActive},
 		{"runs/lease", runsLease},
+		{"runs/usage", runsUsage},
 		{"runs/overdue", runsOverdue},
 		{"events/round trip", eventsRoundTrip},
 		{"events/numbers", eventsNumbers},

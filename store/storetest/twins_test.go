@@ -170,16 +170,7 @@ func twins() map[string]func(*twin) {
 				return ms, err
 			}}
 		}),
-		"messages/children": nouns(func(tx *store.Tx) { // no order
-			real := tx.Messages
-			tx.Messages = brokenMessages{Messages: real, children: func(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
-				found, err := real.Children(c, parents...)
-				for _, list := range found {
-					slices.Reverse(list)
-				}
-				return found, err
-			}}
-		}),
+		"messages/children": nouns(func(tx *store.Tx) { tx.Branching = backward{tx.Branching} }),
 		"messages/muted": nouns(func(tx *store.Tx) {
 			real := tx.Messages
 			tx.Messages = brokenMessages{Messages: real, muted: func(id artel.MessageID, _ bool) error { return real.SetMuted(id, true) }}
@@ -315,6 +306,14 @@ func twins() map[string]func(*twin) {
 					return artel.Errorf(artel.Conflict, "store", "", "without its code")
 				}
 				return err
+			}}
+		}),
+		"runs/usage": nouns(func(tx *store.Tx) {
+			real := tx.Runs
+			tx.Runs = brokenRuns{Runs: real, usage: func(c artel.ConversationID) (artel.Usage, error) {
+				u, err := real.Usage(c)
+				u.Cost = artel.Cost{}
+				return u, err
 			}}
 		}),
 		"runs/lease": nouns(func(tx *store.Tx) { // whoever asks gets it

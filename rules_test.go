@@ -150,6 +150,8 @@ var pipelineRules = []tested{
 	{"texts of people and models are values", "macro TestExpand/no rescan of messages"},
 
 	// What is built
+	{"what each processor made of a message is told apart", "app TestEachProcessorsOwnWork"},
+	{"what each rule made of a message is told apart", "app TestEachRulesOwnWork"},
 	{"the same input gives the same bytes", "pipeline TestBuildKeepsItsPromises"},
 	{"a request can be made again from its record", "pipeline TestRebuildIsWhatWasSent"},
 	{"what was remembered of other requests changes nothing", "pipeline TestRememberedRequests"},

@@ -13,7 +13,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A MessagePass is what one processor made of a message.
+// A MessagePass is what one processor made of a message, or one rule of it
+// where several have worked on the message.
 type MessagePass struct {
 	Processor string      `json:"processor"`
 	Rules     []string    `json:"rules,omitempty"` // of it, that worked on the message
@@ -29,6 +30,9 @@ func (c *call) passes(tx store.Tx, id string) ([]MessagePass, error) {
 	for i, t := range passes {
 		s := c.made.Processors[t.Step]
 		out[i] = MessagePass{s.ID, rulesOf(s, id), t.Before.Parts, t.After.Parts}
+		if t.Rule != "" {
+			out[i].Rules = []string{t.Rule}
+		}
 	}
 	return out, err
 }

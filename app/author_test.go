@@ -5,6 +5,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,5 +89,34 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 	again, err := b.open().Contexts.Passes(t.Context(), key, string(first.Message))
 	if err != nil || len(again[string(first.Message)]) != len(want) {
 		t.Errorf("in another process: %v, %v", again, err)
+	}
+}
+
+// What each of several rules of one processor made of a message is told apart,
+// also by another process.
+func TestEachRulesOwnWork(t *testing.T) {
+	l := &listener{}
+	b := newBench(t, provide(l.generate))
+	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[
+		{"id":"last","find":"b","replace":"c","order":2},{"id":"first","find":"a","replace":"b","order":1},{"id":"never","find":"z","order":1},{"id":"end","find":"$(?![^])","replace":"!","order":3}]}`)}
+	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{rules}, 0); err != nil {
+		t.Fatal(err)
+	}
+	run := b.ask(b.conversation(), "a b")
+	for name, a := range map[string]*app.App{"here": b.App, "in another process": b.open()} {
+		all, err := a.Contexts.Passes(t.Context(), app.ContextKey{Run: run.ID, Number: 1}, string(run.Message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range all[string(run.Message)] {
+			if p.Processor == pipeline.RegexProcessor {
+				got = append(got, fmt.Sprint(p.Rules, " ", artel.TextOf(p.Before), " > ", artel.TextOf(p.After)))
+			}
+		}
+		want := []string{"[first] a b > b b", "[last] b b > c c", "[end] c c > c c!"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }

@@ -315,6 +315,11 @@ func loadCall(tx store.Tx, key ContextKey) (*call, error) {
 		for _, d := range s.Before {
 			want = append(want, d)
 		}
+		for _, states := range s.Rules {
+			for _, x := range states {
+				want = append(want, x.After)
+			}
+		}
 	}
 	segments, err := tx.Contexts.Segments(row.Conversation, want)
 	for _, s := range segments {

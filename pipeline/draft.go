@@ -212,6 +212,7 @@ type Draft struct {
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
 	before    []Message       // what the running processor was given
+	ruled     []turned        // by rules of the running processor, where several worked on one message
 	trail     []turned        // what processors have changed or taken out
 }
 

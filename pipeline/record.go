@@ -30,10 +30,20 @@ type Step struct {
 	// message of which nothing is sent.
 	Before map[string]artel.Digest `json:"before,omitempty"`
 
+	// Rules has of each message that several rules have worked on what it was
+	// behind each of them, in the order in which they ran.
+	Rules map[string][]RuleState `json:"rules,omitempty"`
+
 	TokensBefore int     `json:"tokens_before"` // of all messages, without tools
 	TokensAfter  int     `json:"tokens_after"`
 	Millis       float64 `json:"ms"`
 	Logs         []Log   `json:"logs,omitempty"`
+}
+
+// A RuleState is a message behind one rule.
+type RuleState struct {
+	Rule  string       `json:"rule"`
+	After artel.Digest `json:"after"` // of its segment
 }
 
 // A Log is a note of a processor.

@@ -162,6 +162,7 @@ func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.
 	}
 	done := make(map[string]*work)
 	var names []string
+	d.ruled = d.statesBetween(set, at, texts, out)
 	for k, applied := range out.Applied {
 		if len(applied) == 0 {
 			continue
@@ -186,18 +187,70 @@ func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.
 			continue
 		}
 		m.Parts = slices.Clone(m.Parts)
-		switch p := m.Parts[at[k].part].(type) {
-		case artel.Text:
-			p.Text = out.Texts[k]
-			m.Parts[at[k].part] = p
-		case artel.ToolResult:
-			p.Content = out.Texts[k]
-			m.Parts[at[k].part] = p
-		}
+		m.Parts[at[k].part] = withText(m.Parts[at[k].part], out.Texts[k])
 	}
 	for _, name := range names {
 		d.Log(Info, "a rule found something", map[string]any{"rule": artel.Shorten(name, 80), "count": done[name].count, "messages": done[name].messages})
 	}
+}
+
+// statesBetween returns what messages were behind each rule, of those that
+// several rules have worked on.
+func (d *Draft) statesBetween(set *rule.Set, at []ruled, texts []rule.Text, out rule.Outcome) (states []turned) {
+	if d.Bare {
+		return nil
+	}
+	place := make(map[string]int)
+	for i, r := range set.Rules() {
+		place[r.Name] = i
+	}
+	for from := 0; from < len(at); {
+		to := from
+		var rules []string // that worked on the message, in their order
+		for ; to < len(at) && at[to].message == at[from].message; to++ {
+			for _, name := range out.Applied[to] {
+				if !slices.Contains(rules, name) {
+					rules = append(rules, name)
+				}
+			}
+		}
+		slices.SortFunc(rules, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+		if len(rules) < 2 {
+			rules = nil // the step says it all
+		}
+		for _, name := range rules {
+			m := d.Messages[at[from].message]
+			m.Parts = slices.Clone(m.Parts)
+			for k := from; k < to; k++ {
+				text := texts[k].Text
+				for j, by := range out.Applied[k] {
+					if place[by] > place[name] {
+						break
+					}
+					if text = out.Texts[k]; j < len(out.Between[k]) {
+						text = out.Between[k][j]
+					}
+				}
+				m.Parts[at[k].part] = withText(m.Parts[at[k].part], text)
+			}
+			states = append(states, turned{before: m, rule: artel.Shorten(name, 80)})
+		}
+		from = to
+	}
+	return states
+}
+
+// withText is a part with another text.
+func withText(p artel.Part, text string) artel.Part {
+	switch p := p.(type) {
+	case artel.Text:
+		p.Text = text
+		return p
+	case artel.ToolResult:
+		p.Content = text
+		return p
+	}
+	return p
 }
 
 // ruleStability is how long the text that a rule makes stays the same. A rule

@@ -15,11 +15,14 @@ import (
 type turned struct {
 	step   int // place in the record
 	before Message
+	rule   string // of the step, behind which the message is this; "": before the step
 }
 
 // follow notes what the messages were that a step has changed or taken out.
 // Parts are shared with the draft, never written into.
 func (d *Draft) follow(step int, s Step) {
+	ruled := d.ruled
+	d.ruled = nil
 	if d.Bare || s.ID == SessionLoader || len(s.Changed)+len(s.Removed) == 0 {
 		return
 	}
@@ -34,8 +37,14 @@ func (d *Draft) follow(step int, s Step) {
 	}
 	for _, m := range d.before {
 		if ids[m.ID] {
-			d.trail = append(d.trail, turned{step, m})
+			d.trail = append(d.trail, turned{step: step, before: m})
 			delete(ids, m.ID) // of messages that share an id, the first
+		}
+	}
+	for _, t := range ruled {
+		if slices.Contains(s.Changed, t.before.ID) {
+			t.step = step
+			d.trail = append(d.trail, t)
 		}
 	}
 }
@@ -64,7 +73,7 @@ func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
 		if !sent[m.ID] {
 			continue
 		}
-		if d.asStored(stored.find(m), m) {
+		if t.rule == "" && d.asStored(stored.find(m), m) {
 			continue
 		}
 		var b bytes.Buffer
@@ -77,6 +86,13 @@ func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
 			segments = append(segments, Segment{digest, b.Bytes()})
 		}
 		s := &steps[t.step]
+		if t.rule != "" {
+			if s.Rules == nil {
+				s.Rules = make(map[string][]RuleState)
+			}
+			s.Rules[m.ID] = append(s.Rules[m.ID], RuleState{t.rule, digest})
+			continue
+		}
 		if s.Before == nil {
 			s.Before = make(map[string]artel.Digest)
 		}
@@ -94,7 +110,8 @@ type State struct {
 
 // A Pass is what one processor did to a message.
 type Pass struct {
-	Step   int // place in the record
+	Step   int    // place in the record
+	Rule   string // of the step, where several have worked on the message; "": the step as a whole
 	Before State
 	After  State // nothing where the processor joined it to another message, and then that is looked at
 }
@@ -118,6 +135,16 @@ func (r Recipe) Passes(steps []Step, id string, p Pantry) ([]Pass, error) {
 			out[n-1].After = before
 		}
 		out = append(out, Pass{Step: i, Before: before})
+		for k, x := range s.Rules[id] {
+			m, lines, err := Ingredient{ID: id, Digest: x.After}.Message(r.Head.Service, p)
+			if err != nil {
+				return nil, err
+			}
+			if k > 0 {
+				out = append(out, Pass{Step: i, Before: out[len(out)-1].After})
+			}
+			out[len(out)-1].Rule, out[len(out)-1].After = x.Rule, State{m.Parts, lines}
+		}
 	}
 	if len(out) == 0 || slices.Contains(steps[out[len(out)-1].Step].Removed, id) {
 		return out, nil

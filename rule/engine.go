@@ -52,6 +52,7 @@ type resultKey struct {
 type result struct {
 	text    string
 	applied []int // places in the plan
+	between []string
 	stopped int
 	why     string
 }
@@ -173,6 +174,7 @@ type Text struct {
 type Outcome struct {
 	Texts    []string   // one for each; where Applied is empty, it is as it was
 	Applied  [][]string // names of the rules that have found something, in the order in which they ran
+	Between  [][]string // the text behind each of Applied but the last
 	Problems []Problem  // rules that were left out, each once
 }
 
@@ -312,7 +314,7 @@ type planKey struct {
 // is left out, and the texts begin anew, so that no text shows what the others
 // do not.
 func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, err error) {
-	out = Outcome{Texts: make([]string, len(texts)), Applied: make([][]string, len(texts))}
+	out = Outcome{Texts: make([]string, len(texts)), Applied: make([][]string, len(texts)), Between: make([][]string, len(texts))}
 	bounds := p.bounds()
 	p.plans = make(map[planKey]*plan)
 	for i, t := range texts {
@@ -336,7 +338,7 @@ func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, 
 			p.giveUp()
 			return Outcome{}, true, nil
 		}
-		out.Texts[i] = r.text
+		out.Texts[i], out.Between[i] = r.text, r.between
 		for _, k := range r.applied {
 			out.Applied[i] = append(out.Applied[i], p.bound[pl.rules[k]].name)
 		}
@@ -417,6 +419,9 @@ func (p *pass) one(ctx context.Context, pl *plan, text string) result {
 		size := len(text) + resultOverhead
 		if len(r.applied) > 0 {
 			size += len(r.text)
+			for _, t := range r.between {
+				size += len(t)
+			}
 		}
 		e.results.put(key, r, size)
 		e.mu.Unlock()
@@ -442,6 +447,9 @@ func (p *pass) work(ctx context.Context, pl *plan, text string) result {
 			return result{text: text, stopped: k + 1, why: err.Error()}
 		}
 		if n > 0 {
+			if len(r.applied) > 0 {
+				r.between = append(r.between, r.text)
+			}
 			r.applied = append(r.applied, k)
 			r.text = next
 		}

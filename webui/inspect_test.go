@@ -84,7 +84,7 @@ func TestNewcomerInspects(t *testing.T) {
 	b.do(click(`a[aria-label="Back to the conversation"]`), see("#composer"))
 	b.send("And now?")
 	b.rest()
-	b.script(`[...document.querySelectorAll(".message footer a")].at(-1).focus()`)
+	b.script(`[...document.querySelectorAll(".message footer a[href*='/context']")].at(-1).focus()`)
 	b.do(press("\r"), see("#view"))
 	b.do(click("#view .tabs a:nth-child(3)"), see("#view .table"))
 	b.says("#view", "Same beginning as the call before", "same", "added")

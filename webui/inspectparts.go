@@ -212,6 +212,13 @@ type InspectedChange struct {
 	More   int      // beside them
 	Others []string // processors that changed the message too
 	Rows   []CompareRow
+	Rules  []InspectedRule // what each did, where several rules have worked on the message
+}
+
+// An InspectedRule is what one rule made of a message.
+type InspectedRule struct {
+	Name string
+	Rows []CompareRow
 }
 
 // An InspectedLog is a note of a processor.
@@ -266,9 +273,16 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 			if i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id }); i >= 0 {
 				change.Others = slices.DeleteFunc(slices.Clone(v.blocks[i].Changed), func(p string) bool { return p == s.ID })
 			}
-			if i := slices.IndexFunc(passes[id], func(p app.MessagePass) bool { return p.Processor == s.ID }); i >= 0 {
-				if change.Rows, err = rowsBetween(ctx, textsOf(passes[id][i].Before), textsOf(passes[id][i].After)); err != nil {
+			own := slices.DeleteFunc(slices.Clone(passes[id]), func(p app.MessagePass) bool { return p.Processor != s.ID })
+			for _, p := range own {
+				rows, err := rowsBetween(ctx, textsOf(p.Before), textsOf(p.After))
+				if err != nil {
 					return nil, err
+				}
+				if len(own) == 1 {
+					change.Rows = rows
+				} else if len(p.Rules) > 0 {
+					change.Rules = append(change.Rules, InspectedRule{p.Rules[0], rows})
 				}
 			}
 			if preview {

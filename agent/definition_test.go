@@ -5,6 +5,8 @@ package agent_test
 import (
 	"errors"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,6 +19,7 @@ import (
 	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/tool"
 )
 
 const whole = `---
@@ -212,6 +215,26 @@ func TestShipped(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("there is no %s", agent.Lead)
+	}
+
+	// A prompt speaks of what its agent has, and of all to whom it can give work.
+	tools := map[string]bool{agent.SubagentTool: true}
+	for _, b := range tool.BuiltIn() {
+		tools[b.Name] = true
+	}
+	for _, d := range all {
+		named := map[string]bool{}
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(d.Prompt, -1) {
+			named[m[1]] = true
+			if has := slices.Contains(d.Tools, m[1]) || m[1] == agent.SubagentTool && len(d.Subagents) > 0; tools[m[1]] && !has {
+				t.Errorf("%s is told of %s, which it does not have", d.Name, m[1])
+			}
+		}
+		for _, a := range d.Subagents {
+			if !named[string(a)] {
+				t.Errorf("%s is not told what %s is for", d.Name, a)
+			}
+		}
 	}
 }
 

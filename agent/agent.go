@@ -65,6 +65,9 @@ type Input struct {
 	// edited by then. They are made again where their tools say that this is
 	// right, else the model is told.
 	CutOff map[artel.CallID][]artel.Ref
+	// Nested is what subagents have written in earlier attempts at this run; it
+	// counts for the limits.
+	Nested []artel.Message
 	// Context is what else the pipeline builds from; the engine fills in the
 	// agent, the service, the tools and the history. A clock that is there
 	// is that of the first model call.
@@ -205,12 +208,7 @@ func (r *run) loop(ctx context.Context) error {
 		return err
 	}
 	limits := r.in.Agent.Limits
-	turns := r.before()
-	r.family.count(turns, r.called)
-	if len(r.unanswered()) > 0 {
-		turns-- // the newest goes on
-	}
-	for ; ; turns++ {
+	for turns := r.resumed(); ; turns++ {
 		if err := r.within(limits, turns); err != nil {
 			return err
 		}

@@ -38,15 +38,29 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	}
 }
 
-// before counts what an earlier attempt at the run has done, and returns its
-// model calls.
-func (r *run) before() (turns int) {
+// resumed counts what an earlier attempt at the run has done, and returns its
+// model calls. What is not answered yet is counted when it is.
+func (r *run) resumed() (turns int) {
 	for _, m := range r.history {
 		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
 			turns++
 			r.called += len(callsOf(m))
 		}
 	}
-	r.called -= len(r.unanswered()) // they are counted when they are run
+	open := len(r.unanswered())
+	r.called -= open
+	if r.path == "" {
+		r.family.count(turns, r.called)
+		for _, m := range r.in.Nested {
+			if m.Role == artel.RoleAssistant {
+				r.family.count(1, len(callsOf(m)))
+			}
+		}
+	} else {
+		r.family.count(0, -open) // with the run's own, all was counted
+	}
+	if open > 0 {
+		turns-- // the newest goes on
+	}
 	return turns
 }

@@ -99,3 +99,29 @@ func TestLimitsHoldForAllAttempts(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedLimits counts what subagents did before, and not twice.
+func TestResumedLimits(t *testing.T) {
+	for calls, want := range map[int]string{4: "", 3: artel.CodeLimitToolCalls} {
+		b := newBench(t, []turn{{call("c2", "echo", `{"text":"x"}`), end}, {say("Good."), end}})
+		b.in.Agent.Limits.ToolCalls = calls
+		inner := func(parts ...artel.Part) artel.Message {
+			return artel.Message{ID: "msg_in", Run: b.in.Run.ID, Role: artel.RoleAssistant, Agent: "scout", Within: "c1", Parts: parts}
+		}
+		echo := func(id artel.CallID) artel.ToolCall {
+			return artel.ToolCall{ID: id, Name: "echo", Arguments: json.RawMessage(`{"text":"x"}`)}
+		}
+		b.in.Nested = []artel.Message{inner(echo("i1"), echo("i2")), inner(artel.Text{Text: "Seen."})}
+		own := artel.Message{
+			ID: "msg_own", Conversation: b.in.Run.Conversation, Parent: b.in.Run.Message, Role: artel.RoleAssistant, Agent: b.in.Agent.Name,
+			Run: b.in.Run.ID, Parts: artel.Parts{echo("c1")},
+		}
+		result := own
+		result.ID, result.Parent, result.Role, result.Parts = "msg_result", own.ID, artel.RoleTool, artel.Parts{artel.ToolResult{CallID: "c1", Content: "x"}}
+		b.in.History = append(b.in.History, own, result)
+		_, err := b.run(t.Context())
+		if got := artel.CodeOf(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("at most %d calls: got %v", calls, err)
+		}
+	}
+}

@@ -90,6 +90,11 @@ func (x *execution) work(ctx context.Context) (err error) {
 		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
+		if x.from != "" {
+			if x.nested, err = tx.Messages.Nested(x.run.Conversation, x.run.ID); err != nil {
+				return err
+			}
+		}
 		x.mates = x.team(tx)
 		return x.takeVariables(tx, history[:before]) // of the message itself they are made anew
 	})
@@ -113,7 +118,7 @@ func (x *execution) work(ctx context.Context) (err error) {
 
 func (x *execution) input(history []artel.Message) agent.Input {
 	in := agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history, CutOff: x.cut,
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history, CutOff: x.cut, Nested: x.nested,
 		Context: x.built, Team: x.mates, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
 		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{

@@ -437,6 +437,8 @@ type execution struct {
 	cut   map[artel.CallID][]artel.Ref // calls that an earlier process was at, with their edits
 	from  artel.MessageID              // the stored message that it goes on from; "": its own
 
+	nested []artel.Message // of its subagents until then
+
 	attempts
 
 	mates   agent.Team     // whom its agent can give work to

@@ -45,6 +45,18 @@ func found(pattern, text string) []string {
 	return slices.Compact(out)
 }
 
+// namesIcon reports whether the name of an icon may stand behind a text.
+func namesIcon(before string) bool {
+	for _, end := range []string{"icon(", "icon ", "return ", "Icon: ", ",", ", ", "{", "{ "} {
+		if strings.HasSuffix(before, end) {
+			return true
+		}
+	}
+	line, ok := strings.CutSuffix(before[strings.LastIndexByte(before, '\n')+1:], "= ")
+	at := strings.LastIndex(line, "Icon")
+	return ok && at >= 0 && !strings.Contains(line[at:], "=")
+}
+
 func set(all []string) map[string]bool {
 	out := make(map[string]bool, len(all))
 	for _, s := range all {
@@ -92,10 +104,10 @@ func TestNothingIsLeftOver(t *testing.T) {
 			t.Errorf("nothing has the id %s", id)
 		}
 	}
-	icons, before := map[string]bool{}, regexp.MustCompile(`(icon[( ]|return |Icon: |Icon[^=\n]*= |[,{] ?)$`)
+	icons := map[string]bool{}
 	for _, at := range regexp.MustCompile(`"[\w-]+"`).FindAllStringIndex(page, -1) {
 		name := page[at[0]+1 : at[1]-1]
-		if !icons[name] && !strings.HasPrefix(page[at[1]:], ":") && before.MatchString(page[max(0, at[0]-120):at[0]]) {
+		if !icons[name] && !strings.HasPrefix(page[at[1]:], ":") && namesIcon(page[max(0, at[0]-120):at[0]]) {
 			icons[name] = true
 		}
 	}

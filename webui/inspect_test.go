@@ -56,7 +56,7 @@ func TestNewcomerInspects(t *testing.T) {
 	b.sameAnew()
 
 	// The file.
-	b.script(`document.querySelector(".message.user footer a").focus()`)
+	b.script(`document.querySelector(".message.user footer a:not([data-edit])").focus()`)
 	b.do(press("\r"), see("#files"))
 	b.says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
 	look("inspector")

@@ -200,6 +200,11 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 	case artel.EventServiceChanged:
 		return s.serviceChanged(ctx, out, e)
 	case artel.EventUsage:
+		if e.Within == "" {
+			if err := s.windowNow(ctx, out, e.Run); err != nil {
+				return err
+			}
+		}
 		return s.usageNow(ctx, out)
 	case artel.EventSubagentStarted:
 		return s.subagentStarted(out, e)

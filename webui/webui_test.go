@@ -245,7 +245,8 @@ func TestBadForms(t *testing.T) {
 	}
 }
 
-// A message that is refused brings none of its files.
+// A message that waits for its turn brings its files, and one that is refused
+// brings none.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	scenario, err := demo.ParseScenario([]byte("-- turn 1 --\nworking\n@hang\n"))
@@ -253,14 +254,19 @@ func TestRefusedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t, demo.Options{Scenario: scenario})
-	contentType, body := form(t, map[string]string{"text": "first"}, map[string]string{"a.txt": "a"})
-	path := s.ask(t, "POST", "/c", contentType, body).Header.Get("Location")
-	contentType, body = form(t, map[string]string{"text": "second"}, map[string]string{"b.txt": "b"})
-	if a := s.ask(t, "POST", path, contentType, body); a.StatusCode != http.StatusConflict {
+	send := func(path, text, file, service string) answer {
+		contentType, body := form(t, map[string]string{"text": text, "service": service}, map[string]string{file: "a"})
+		return s.ask(t, "POST", path, contentType, body)
+	}
+	path := send("/c", "first", "a.txt", "").Header.Get("Location")
+	if a := send(path, "second", "b.txt", ""); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("status %d while a run is active", a.StatusCode)
 	}
+	if a := send(path, "third", "c.txt", "nobody"); a.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("status %d for a service that there is not", a.StatusCode)
+	}
 	list, err := s.app.Artifacts.List(t.Context(), artel.ConversationID(strings.TrimPrefix(path, "/c/")), "")
-	if err != nil || len(list) != 1 || list[0].ID != "a.txt" {
+	if err != nil || len(list) != 2 || list[0].ID != "a.txt" || list[1].ID != "b.txt" {
 		t.Errorf("got %v, %v", list, err)
 	}
 }

@@ -26,6 +26,7 @@ import (
 const gatewayAbout = "Requests of 2 KB for Chat Completions, and streams of 100 pieces, go through `artel serve` to a server that answers at once; everything is on. " +
 	"The anchor is `httputil.ReverseProxy` with the body read first, without which it cuts streams short; beside it Portkey (npm, pinned), where npm is there. " +
 	"Client, gateway and server share this machine's processors, and every answer is looked at to its end. " +
+	"Processor time is what the process between them takes for one answer, user and system. " +
 	"What is added to one request at a time is the median with a gateway between less that without."
 
 func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
@@ -81,8 +82,26 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 		{"streams of 100 pieces", true, times("streams"), 2 * time.Second},
 	} {
 		var samples []sample
-		for _, t := range through {
-			samples = append(samples, func() (float64, error) { return flood(ctx, t, 64, w.stream, w.while) })
+		spent := make([][]float64, 2) // of artel and the proxy, for one answer
+		for i, t := range through {
+			samples = append(samples, func() (float64, error) {
+				if i >= len(spent) {
+					_, perSecond, err := flood(ctx, t, 64, w.stream, w.while)
+					return perSecond, err
+				}
+				p := []*process{artel, proxy}[i]
+				before, err := p.busy()
+				if err != nil {
+					return 0, err
+				}
+				n, perSecond, err := flood(ctx, t, 64, w.stream, w.while)
+				if err != nil {
+					return 0, err
+				}
+				after, err := p.busy()
+				spent[i] = append(spent[i], (after-before).Seconds()/float64(n))
+				return perSecond, err
+			})
 		}
 		m, err := interleave(l.rounds(5), samples...)
 		if err != nil {
@@ -92,6 +111,7 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 		if len(m) > 2 {
 			results = append(results, result{work: w.work + ", beside Portkey", size: "64 connections", unit: w.unit, artel: m[0], anchor: m[2], target: target{ratio: 12}})
 		}
+		results = append(results, result{work: w.work + ", processor time of one", size: "64 connections", unit: millis(), artel: median(spent[0]), anchor: median(spent[1])})
 	}
 
 	var samples []sample
@@ -193,8 +213,9 @@ func (a *asker) ask() error {
 	return nil
 }
 
-// flood asks over many connections for a while, and returns how often in a second.
-func flood(ctx context.Context, t via, connections int, stream bool, while time.Duration) (float64, error) {
+// flood asks over many connections for a while, and returns how often, and how
+// often in a second.
+func flood(ctx context.Context, t via, connections int, stream bool, while time.Duration) (n int, perSecond float64, err error) {
 	var wg sync.WaitGroup
 	counts := make([]int, connections)
 	errs := make([]error, connections)
@@ -216,14 +237,14 @@ func flood(ctx context.Context, t via, connections int, stream bool, while time.
 		})
 	}
 	wg.Wait()
-	total := 0
-	for _, n := range counts {
-		total += n
+	took := time.Since(began).Seconds()
+	for _, c := range counts {
+		n += c
 	}
 	if err := errors.Join(errs...); err != nil {
-		return 0, fmt.Errorf("%s: %w", t.name, err)
+		return 0, 0, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return float64(total) / time.Since(began).Seconds(), nil
+	return n, float64(n) / took, nil
 }
 
 // oneByOne is the median time of a request, in seconds.

@@ -12,8 +12,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -21,16 +23,23 @@ import (
 	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/fetch"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/provider/anthropic"
+	"github.com/artelhq/artel/provider/gemini"
 	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/provider/responses"
 )
 
-const imageAbout = "A JPEG of the folder of blobs goes through the OpenAI provider and the caller to a model in another process, on this machine. " +
+const imageAbout = "A JPEG of the folder of blobs goes through the provider of each dialect and the caller to a model in another process, on this machine; Anthropic gets a PDF, since its API takes no image of these sizes, and to the fake none of 50 MB, since it takes no request of more than 32 MiB. " +
 	"The sink is a model that reads the request and looks at nothing; the fake is the real fake of package fake, which checks, decodes and hashes, and so has most of the work. " +
 	"Memory is that of the calling process above idle, in its first call. " +
-	"The anchor reads the file, makes a data URL of it, marshals the request with encoding/json and posts it."
+	"The anchor reads the file, encodes it as base64 into a request of the dialect, marshals that with encoding/json and posts it."
 
-// aModel is what services and naive requests ask for.
-const aModel = "fake-1"
+// What services and naive requests ask.
+const (
+	aModel   = "fake-1"
+	question = "What is in the file?"
+)
 
 func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 	models := map[string]*process{}
@@ -44,35 +53,43 @@ func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 		running = append(running, p)
 		models[name] = p
 	}
-	var memory, times []result
-	for _, size := range []int64{5e6, 20e6, 50e6} {
-		for _, to := range []string{"sink", "fake"} {
-			m, t, err := sendImage(ctx, l, size, models[to].url)
-			if err != nil {
-				return nil, fmt.Errorf("%d bytes to the %s: %w", size, to, err)
-			}
-			t.work = "time of a call to the " + to
-			if size == 50e6 {
-				m.target = target{limit: 10e6}
-				if to == "sink" {
-					t.target = target{ratio: 1.0 / 8}
+	for _, d := range spoken() {
+		var memory, times []result
+		for _, size := range []int64{5e6, 20e6, 50e6} {
+			for _, to := range []string{"sink", "fake"} {
+				if to == "fake" && d.most > 0 && size > d.most {
+					continue
 				}
+				m, t, err := sendFile(ctx, l, d, size, models[to].url)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %d bytes to the %s: %w", d.title, size, to, err)
+				}
+				m.work = d.title + ", memory above idle"
+				t.work = d.title + ", time of a call to the " + to
+				if size == 50e6 {
+					m.target = target{limit: 10e6}
+					if to == "sink" {
+						t.target = target{ratio: 1.0 / 8}
+					}
+				}
+				if to == "sink" {
+					memory = append(memory, m)
+				}
+				times = append(times, t)
 			}
-			if to == "sink" {
-				memory = append(memory, m)
-			}
-			times = append(times, t)
 		}
+		results = append(append(results, memory...), times...)
 	}
-	return append(memory, times...), nil
+	return results, nil
 }
 
-// sendImage measures calls of a process of their own for each way.
-func sendImage(ctx context.Context, l *lab, size int64, to string) (memory, took result, err error) {
+// sendFile measures calls of a process of their own for each way.
+func sendFile(ctx context.Context, l *lab, d spoke, size int64, to string) (memory, took result, err error) {
 	dir, err := l.folder()
 	if err != nil {
 		return memory, took, err
 	}
+	defer os.RemoveAll(dir)
 	var running processes
 	defer func() { running.stop(&err) }()
 	var above []int64
@@ -83,10 +100,10 @@ func sendImage(ctx context.Context, l *lab, size int64, to string) (memory, took
 			return memory, took, err
 		}
 		running = append(running, p)
-		if _, err := p.tell(ctx, fmt.Sprintf("/image?size=%d", size)); err != nil {
+		if _, err := p.tell(ctx, fmt.Sprintf("/file?dialect=%s&size=%d", d.dialect, size)); err != nil {
 			return memory, took, err
 		}
-		call := fmt.Sprintf("/call?how=%s&to=%s", how, url.QueryEscape(to))
+		call := fmt.Sprintf("/call?how=%s&dialect=%s&to=%s", how, d.dialect, url.QueryEscape(to))
 		time.Sleep(100 * time.Millisecond)
 		rise, err := p.aboveIdle(func() error { _, err := p.tell(ctx, call); return err })
 		if err != nil {
@@ -106,51 +123,56 @@ func sendImage(ctx context.Context, l *lab, size int64, to string) (memory, took
 		return memory, took, err
 	}
 	text := bytesOf(size)
-	memory = result{work: "memory above idle", size: text, unit: megabytes(), artel: float64(above[0]), anchor: float64(above[1])}
+	memory = result{size: text, unit: megabytes(), artel: float64(above[0]), anchor: float64(above[1])}
 	took = result{size: text, unit: millis(), artel: m[0], anchor: m[1]}
 	return memory, took, nil
 }
 
-// callModels is the calling process: POST /image makes the image, POST /call
+// callModels is the calling process: POST /file makes the file, POST /call
 // sends it and answers with the seconds that took.
 func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
 	blobs, err := blob.OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	client := fetch.NewClient(fetch.Options{AllowPrivate: true})
+	o := provider.Options{Client: fetch.NewClient(fetch.Options{AllowPrivate: true}), Blobs: blobs}
 	caller := model.NewCaller(map[model.Dialect]model.Provider{
-		model.OpenAI: openai.New(openai.Options{Client: client, Blobs: blobs}),
+		model.OpenAI: openai.New(o), model.OpenAIResponses: responses.New(o), model.Anthropic: anthropic.New(o), model.Gemini: gemini.New(o),
 	}, model.CallerOptions{})
-	var image blob.Info // set once, before the calls
-	handle(mux, "POST /image", func(r *http.Request) (string, error) {
+	var file blob.Info // set once, before the calls
+	handle(mux, "POST /file", func(r *http.Request) (string, error) {
+		d, err := spokeOf(r)
+		if err != nil {
+			return "", err
+		}
 		size, err := number(r, "size")
 		if err == nil {
-			image, err = blobs.Put(r.Context(), jpeg(size), 0)
+			file, err = blobs.Put(r.Context(), d.file(size), 0)
 		}
 		return "", err
 	})
 	handle(mux, "POST /call", func(r *http.Request) (string, error) {
+		d, err := spokeOf(r)
+		if err != nil {
+			return "", err
+		}
 		began := time.Now()
-		var err error
-		to := r.URL.Query().Get("to") + "/v1"
+		to := r.URL.Query().Get("to") + d.base
 		if r.URL.Query().Get("how") == "naive" {
-			err = callNaively(r.Context(), blobs, image.Digest, to)
+			err = callNaively(r.Context(), d, blobs, file.Digest, to)
 		} else {
-			err = call(r.Context(), caller, image, to)
+			err = call(r.Context(), d, caller, file, to)
 		}
 		return strconv.FormatFloat(time.Since(began).Seconds(), 'g', -1, 64), err
 	})
 	return blobs, nil
 }
 
-func call(ctx context.Context, caller *model.Caller, image blob.Info, to string) error {
+func call(ctx context.Context, d spoke, caller *model.Caller, file blob.Info, to string) error {
+	media := artel.Media{Ref: artel.Ref{Digest: file.Digest}, MediaType: d.mediaType, Kind: d.kind, Filename: d.filename, Size: file.Size}
 	request := &model.Request{
-		Service: model.Service{ID: "bench", Dialect: model.OpenAI, BaseURL: to, Model: aModel, APIKey: "any", Capabilities: seeing()},
-		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{
-			artel.Text{Text: "What is in the picture?"},
-			artel.Media{Ref: artel.Ref{Digest: image.Digest}, MediaType: "image/jpeg", Kind: artel.KindImage, Filename: "picture.jpg", Size: image.Size},
-		}}},
+		Service:  model.Service{ID: "bench", Dialect: d.dialect, BaseURL: to, Model: aModel, APIKey: "any", Capabilities: seeing()},
+		Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: question}, media}}},
 	}
 	var end model.Delta
 	for d, err := range caller.Call(ctx, request) {
@@ -165,16 +187,16 @@ func call(ctx context.Context, caller *model.Caller, image blob.Info, to string)
 	return nil
 }
 
-// seeing are the capabilities of a model that takes images.
+// seeing are the capabilities of a model that takes images and documents.
 func seeing() model.Capabilities {
 	c := model.TextOnly()
-	c.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision}, Source: model.FromOperator}
+	c.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
 	return c
 }
 
 // callNaively is the anchor.
-func callNaively(ctx context.Context, blobs blob.Store, d artel.Digest, to string) error {
-	f, err := blobs.Open(ctx, d)
+func callNaively(ctx context.Context, d spoke, blobs blob.Store, digest artel.Digest, to string) error {
+	f, err := blobs.Open(ctx, digest)
 	if err != nil {
 		return err
 	}
@@ -183,22 +205,18 @@ func callNaively(ctx context.Context, blobs blob.Store, d artel.Digest, to strin
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]any{
-		"model": aModel, "stream": true,
-		"messages": []any{map[string]any{"role": "user", "content": []any{
-			map[string]any{"type": "text", "text": "What is in the picture?"},
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(data)}},
-		}}},
-	})
+	body, err := json.Marshal(d.naive(base64.StdEncoding.EncodeToString(data)))
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to+d.path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer any")
+	for name, value := range d.header {
+		req.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -206,25 +224,26 @@ func callNaively(ctx context.Context, blobs blob.Store, d artel.Digest, to strin
 	return discard(resp, http.StatusOK)
 }
 
+// serveFake is a model of every dialect.
 func serveFake(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
 	mux.Handle("/v1/", fake.OpenAI(fake.Options{}))
+	mux.Handle("/v1/messages", fake.Anthropic(fake.Options{}))
+	mux.Handle("/v1beta/", fake.Gemini(fake.Options{}))
 	return closers{}, nil
 }
 
+// serveSink is a model of every dialect that looks at nothing.
 func serveSink(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
-	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 256<<10)); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"fake-1","choices":[{"index":0,"delta":{"role":"assistant","content":"A cat."},"finish_reason":null}]}
-
-data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"fake-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
-
-data: [DONE]
-
-`)
-	})
+	for _, d := range spoken() {
+		path, _, _ := strings.Cut(d.base+d.path, "?")
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 256<<10)); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, d.stream)
+		})
+	}
 	return closers{}, nil
 }

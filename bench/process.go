@@ -142,6 +142,31 @@ func (p *process) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
 }
 
+// busy returns how long the process has been at work, on all processors.
+func (p *process) busy() (time.Duration, error) {
+	text, err := os.ReadFile(p.proc("stat"))
+	if err != nil {
+		return 0, fmt.Errorf("the time of processes is read from /proc: %w", err)
+	}
+	_, rest, _ := bytes.Cut(text, []byte(") ")) // behind the name; the fields are counted from 3
+	fields := strings.Fields(string(rest))
+	var ticks int64
+	for _, i := range []int{14 - 3, 15 - 3} {
+		if i >= len(fields) {
+			return 0, errors.New("/proc says nothing about the time of processes")
+		}
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * tick, nil
+}
+
+// tick is what proc(5) counts processor time in, on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
 func (p *process) memory(field string) (int64, error) {
 	status, err := os.ReadFile(p.proc("status"))
 	if err != nil {

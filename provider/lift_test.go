@@ -60,6 +60,8 @@ func TestLift(t *testing.T) {
 		"plain is bad":           {`{"a":[{"plain":"hello"}]}`, []string{"!"}, `{"a":[{"plain":""}]}`},
 		"web":                    {`{"a":[{"web":"aGVsbG8="},{"web":"aGVsbG8"},{"web":"_-8="},{"web":"\u005f\u002d8"},{"web":""},{"web":"dw"}]}`, []string{"hello", "hello", "\xff\xef", "\xff\xef", "", "w"}, `{"a":[{"web":"aGVsbG8="},{"web":"aGVsbG8="},{"web":"/+8="},{"web":"/+8="},{"web":""},{"web":"dw=="}]}`},
 		"web, long":              {`{"a":[{"web":"` + strings.TrimRight(long, "=") + `"}]}`, []string{strings.Repeat("an image", 9000)}, `{"a":[{"web":"` + long + `"}]}`},
+		"web, other letters":     {`{"a":[{"web":"` + strings.Repeat("____----", 9000) + `"}]}`, []string{strings.Repeat("\xff\xff\xff\xfb\xef\xbe", 9000)}, `{"a":[{"web":"` + strings.Repeat("////++++", 9000) + `"}]}`},
+		"web, both's letters":    {`{"a":[{"web":"` + strings.Repeat("_/__-+--", 9000) + `"}]}`, []string{strings.Repeat("\xff\xff\xff\xfb\xef\xbe", 9000)}, `{"a":[{"web":"` + strings.Repeat("////++++", 9000) + `"}]}`},
 		"web is bad":             {`{"a":[{"web":"hello"},{"web":"h"},{"web":"a=G="},{"web":"a b="}]}`, []string{"!", "!", "!", "!"}, `{"a":[{"web":""},{"web":""},{"web":""},{"web":""}]}`},
 		"elsewhere":              {`{"b":[{"plain":"aGVsbG8="}],"plain":"aGVsbG8=","a":{"plain":"aGVsbG8="}}`, nil, ""},
 		"data URL":               {`{"a":[{"url":"data:image/png;base64,aGVsbG8="}, {"url" : "data:a/b;x=y;base64,aGVsbG8="}]}`, []string{"hello", "hello"}, ""},

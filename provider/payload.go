@@ -54,14 +54,15 @@ func (p *payload) fill() error {
 			return err
 		}
 	}
+	alphabet := base64.StdEncoding
 	if p.web {
-		p.normalize()
+		alphabet = p.normalize()
 	}
 	chunk := p.encoded[:p.n]
 	over := p.padded && p.n > 0
 	padding := p.n - len(bytes.TrimRight(chunk, "="))
 	p.padded = p.padded || padding > 0
-	n, err := base64.StdEncoding.Decode(p.decoded[:], chunk)
+	n, err := alphabet.Decode(p.decoded[:], chunk)
 	// A decoder may skip line ends; base64 in JSON has none.
 	if err != nil || over || p.n%4 != 0 || n != p.n/4*3-padding {
 		p.bad = errNotBase64
@@ -71,21 +72,30 @@ func (p *payload) fill() error {
 	return nil
 }
 
-// normalize brings what is in encoded into the standard alphabet, and pads it
-// where the string ends without.
-func (p *payload) normalize() {
-	for i, c := range p.encoded[:p.n] {
-		switch c {
-		case '-':
-			p.encoded[i] = '+'
-		case '_':
-			p.encoded[i] = '/'
-		}
-	}
+// normalize pads what is in encoded where the string ends without, and returns
+// the alphabet that it is in. What mixes both is brought into the standard one.
+func (p *payload) normalize() *base64.Encoding {
 	for p.closed && p.n%4 > 1 {
 		p.encoded[p.n] = '='
 		p.n++
 	}
+	chunk := p.encoded[:p.n]
+	has := func(a, b byte) bool { return bytes.IndexByte(chunk, a) >= 0 || bytes.IndexByte(chunk, b) >= 0 }
+	switch {
+	case !has('-', '_'):
+		return base64.StdEncoding
+	case !has('+', '/'):
+		return base64.URLEncoding
+	}
+	for i, c := range chunk {
+		switch c {
+		case '-':
+			chunk[i] = '+'
+		case '_':
+			chunk[i] = '/'
+		}
+	}
+	return base64.StdEncoding
 }
 
 // more appends to encoded what is buffered, up to the quote or an escape.

@@ -118,8 +118,7 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 		if len(open) == 0 {
 			return nil
 		}
-		x.run.State = artel.RunWaiting
-		return tx.Runs.Update(x.run)
+		return x.becomes(tx, artel.RunWaiting)
 	})
 	if err != nil || len(open) == 0 {
 		return verdicts, err
@@ -144,10 +143,18 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 			}
 			verdicts[i] = p.verdict()
 		}
-		x.run.State = artel.RunRunning
-		return tx.Runs.Update(x.run)
+		return x.becomes(tx, artel.RunRunning)
 	})
 	return verdicts, err
+}
+
+// becomes changes the state of a run, unless somebody has taken it over.
+func (x *execution) becomes(tx store.Tx, s artel.RunState) error {
+	if err := x.hold(tx); err != nil {
+		return err
+	}
+	x.run.State = s
+	return tx.Runs.Update(x.run)
 }
 
 // asked returns the questions of the run, by their calls.
@@ -263,6 +270,9 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 		return waiting, until, err
 	}
 	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+		if err := x.hold(tx); err != nil {
+			return err
+		}
 		return read(tx, func(n store.Note, p permission) error {
 			if p.ExpiresAt.After(x.now()) {
 				return nil

@@ -240,7 +240,7 @@ func (x *execution) beginQueued(tx store.Tx, note string) error {
 	if err != nil {
 		return err
 	}
-	x.clock = q.Clock
+	x.clock, x.run.State = q.Clock, artel.RunQueued // an attempt before this one has changed it
 	n.Open = false
 	if err := tx.Notes.Put(n); err != nil {
 		return err

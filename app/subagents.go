@@ -44,7 +44,8 @@ func (t *threads) get(p artel.CallPath) *execution {
 // team is whom the execution's agent can give work to. One that is not there
 // any more is left out.
 func (x *execution) team(tx store.Tx) agent.Team {
-	t := agent.Team{Open: x.delegate}
+	run := x.run // as it is now: what it took is counted while subagents are opened
+	t := agent.Team{Open: func(ctx context.Context, d agent.Delegation) (agent.Input, error) { return x.delegate(ctx, run, d) }}
 	for _, name := range x.agent.Subagents {
 		d, err := x.core.agent(tx, name)
 		if err != nil {
@@ -56,9 +57,9 @@ func (x *execution) team(tx store.Tx) agent.Team {
 	return t
 }
 
-// delegate opens a subagent.
-func (x *execution) delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
-	y := &execution{Runs: x.Runs, owner: x.owner, run: x.run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
+// delegate opens a subagent of a run.
+func (x *execution) delegate(ctx context.Context, run artel.Run, d agent.Delegation) (agent.Input, error) {
+	y := &execution{Runs: x.Runs, owner: x.owner, run: run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
 	var history []artel.Message
 	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {

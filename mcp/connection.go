@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os/exec"
@@ -125,18 +126,34 @@ func (c *connection) hold(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			select { // what changes meanwhile is listed once
+			case <-ctx.Done():
+			case <-time.After(leastListed):
+			}
 		}
 	}
 }
 
+// mostTools is how many tools a server may list: no model is told as many, and a
+// list without an end would fill memory.
+const mostTools = 2000
+
+// leastListed is how long a list holds at least, however often the server says
+// that it has changed.
+const leastListed = 250 * time.Millisecond
+
 // list takes over the tools of the server.
 func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error {
 	var tools []tool.Tool
+	listed := 0
 	capabilities := session.InitializeResult().Capabilities
 	if capabilities != nil && capabilities.Tools != nil {
 		for t, err := range session.Tools(ctx, nil) {
 			if err != nil {
 				return err
+			}
+			if listed++; listed > mostTools {
+				return fmt.Errorf("the server lists more than %d tools", mostTools)
 			}
 			if c.server.Only != nil && !slices.Contains(c.server.Only, t.Name) {
 				continue
@@ -195,7 +212,11 @@ func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return next.RoundTrip(r)
+	resp, err := next.RoundTrip(r)
+	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // whose events the SDK limits
+		resp.Body = http.MaxBytesReader(nil, resp.Body, sdk.DefaultMaxLineLength)
+	}
+	return resp, err
 }
 
 // lines logs what a program says on its standard error, line by line.

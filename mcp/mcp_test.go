@@ -314,3 +314,60 @@ func TestServersThatAreWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoteThatFloods: an answer without an end, and lists without one, end
+// the connection and fill no memory.
+func TestRemoteThatFloods(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter, id string)
+		want   string
+	}{
+		"bytes": {func(w http.ResponseWriter, _ string) {
+			block := bytes.Repeat([]byte(" "), 1<<20)
+			for range 64 {
+				if _, err := w.Write(block); err != nil {
+					return
+				}
+			}
+		}, "too large"},
+		"pages": {func(w http.ResponseWriter, id string) {
+			tools := strings.Repeat(`{"name":"x","inputSchema":{"type":"object"}},`, 499) + `{"name":"y","inputSchema":{"type":"object"}}`
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"nextCursor":"more","tools":[%s]}}`, id, tools)
+		}, "more than 2000 tools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var m struct {
+					ID     json.RawMessage `json:"id"`
+					Method string          `json:"method"`
+				}
+				if r.Method != http.MethodPost {
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+					t.Error(err)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				switch m.Method {
+				case "initialize":
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}}`, m.ID)
+				case "tools/list":
+					c.answer(w, string(m.ID))
+				case "notifications/initialized":
+					w.WriteHeader(http.StatusAccepted)
+				default:
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
+				}
+			}))
+			t.Cleanup(h.Close)
+			client := fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})
+			t.Cleanup(client.CloseIdleConnections)
+			b := newBench(t, mcp.Server{Name: "flood", Remote: &mcp.Remote{URL: h.URL, Client: client}})
+			b.eventually("the end", func() bool { return b.pool.Health()[0].State == tool.ServerFailed })
+			if said := b.pool.Health()[0].Error; !strings.Contains(said, c.want) {
+				t.Errorf("health says %q", said)
+			}
+		})
+	}
+}

@@ -180,6 +180,10 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 			return said, err
 		}
 		said = true
+		if f, ok := d.(Finish); ok {
+			f.Usage = believable(f.Usage)
+			d = f
+		}
 		if written += length(d); written > MaxAnswer {
 			return said, artel.Errorf(artel.TooLarge, "model.Call", string(r.Service.ID), "the answer is longer than %d MB; the call was broken off", MaxAnswer>>20)
 		}

@@ -496,3 +496,28 @@ func TestEndlessAnswer(t *testing.T) {
 		t.Errorf("%d bytes, then %v; left %t", written, last, p.left)
 	}
 }
+
+// TestUsageThatCannotBe: what a server reports must not give tokens back, nor
+// make a limit useless or end a run at once.
+func TestUsageThatCannotBe(t *testing.T) {
+	for reported, want := range map[artel.Usage]artel.Usage{
+		{Calls: 1, InputTokens: 100, OutputTokens: 5, CachedTokens: 60, StoredTokens: 40, ThoughtTokens: 5}: {Calls: 1, InputTokens: 100, OutputTokens: 5, CachedTokens: 60, StoredTokens: 40, ThoughtTokens: 5},
+		{Calls: 1, InputTokens: -100, OutputTokens: -5, CachedTokens: -1}:                                   {Calls: 1},
+		{Calls: 1, InputTokens: 1 << 62, OutputTokens: 7}:                                                   {Calls: 1, OutputTokens: 7},
+		{Calls: 1, InputTokens: 10, CachedTokens: 60, StoredTokens: 60, ThoughtTokens: 9}:                   {Calls: 1, InputTokens: 10, CachedTokens: 10},
+	} {
+		p := &scripted{scripts: [][]step{{hello, say(model.Finish{Reason: model.StopEnd, Usage: reported})}}}
+		var got artel.Usage
+		for d, err := range caller(p, model.CallerOptions{}).Call(t.Context(), request(model.OpenAI)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, ok := d.(model.Finish); ok {
+				got = f.Usage
+			}
+		}
+		if got != want {
+			t.Errorf("of %+v: got %+v, want %+v", reported, got, want)
+		}
+	}
+}

@@ -2,7 +2,11 @@
 
 package model
 
-import "math"
+import (
+	"math"
+
+	"github.com/artelhq/artel"
+)
 
 // How far a count may be off by what is learned, and what is learned from.
 const (
@@ -40,4 +44,24 @@ func (s Service) Counted(counted int, reported int64) (Mark, bool) {
 		return Mark{}, false
 	}
 	return s.mark(Mark{Ratio: math.Round(ratio*1000) / 1000, Source: FromLearned}), true
+}
+
+// mostTokens is more than any call takes.
+const mostTokens = 1_000_000_000
+
+// believable is what a call took as an API has reported it, without what cannot
+// be: counts below zero or beyond all windows, and parts that are more than the
+// whole. Limits on tokens and cost are held by it.
+func believable(u artel.Usage) artel.Usage {
+	count := func(n, most int64) int64 {
+		if n < 0 || n > mostTokens {
+			return 0
+		}
+		return min(n, most)
+	}
+	u.InputTokens, u.OutputTokens = count(u.InputTokens, mostTokens), count(u.OutputTokens, mostTokens)
+	u.CachedTokens = count(u.CachedTokens, u.InputTokens)
+	u.StoredTokens = count(u.StoredTokens, u.InputTokens-u.CachedTokens)
+	u.ThoughtTokens = count(u.ThoughtTokens, u.OutputTokens)
+	return u
 }

@@ -81,3 +81,35 @@ type endless struct{}
 
 // Read implements [io.Reader].
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// TestAnswersOfOddUsage: an answer is whole, whatever is said of its tokens.
+func TestAnswersOfOddUsage(t *testing.T) {
+	t.Parallel()
+	type usage struct {
+		Tokens int64 `json:"tokens"`
+	}
+	type answer struct {
+		Text  string `json:"text"`
+		Usage *usage `json:"usage"`
+		Inner struct {
+			Meta usage `json:"usageMetadata"`
+		} `json:"inner"`
+	}
+	f := provider.Failures{Op: "test.Read", Service: model.Service{ID: "s"}}
+	for data, ok := range map[string]bool{
+		`{"usage":{"tokens":1.5e3},"text":"here"}`:                 true,
+		`{"usage":"none","text":"here"}`:                           true,
+		`{"inner":{"usageMetadata":{"tokens":"7"}},"text":"here"}`: true,
+		`{"usage":{"tokens":1e99},"text":"here"}`:                  true,
+		`{"usage":{},"text":7}`:                                    false,
+		`{"usage":{},"text":"here"`:                                false,
+	} {
+		var a answer
+		if err := f.ReadEvent([]byte(data), &a); (err == nil) != ok || ok && a.Text != "here" {
+			t.Errorf("%s: read %+v, %v", data, a, err)
+		}
+		if _, err := f.ReadWhole(strings.NewReader(data), &a); (err == nil) != ok {
+			t.Errorf("%s: read %+v, %v", data, a, err)
+		}
+	}
+}

@@ -183,11 +183,18 @@ func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Reque
 	var bad error
 	address := placeName.ReplaceAllStringFunc(head, func(place string) string {
 		v := asText(args[place[1:len(place)-1]])
-		if v == "" || v == "." || v == ".." {
+		if v == "" {
 			bad = fmt.Errorf("%s is %q, which cannot stand in a path", place, v)
 		}
 		return url.PathEscape(v)
 	})
+	// What arguments make must not lead up, also not where several make a segment.
+	meant := strings.Split(head, "/")
+	for i, made := range strings.Split(address, "/") {
+		if made != meant[i] && (made == "." || made == "..") {
+			bad = fmt.Errorf("%s is %q, which cannot stand in a path", meant[i], made)
+		}
+	}
 	var pairs []string
 	for pair := range strings.SplitSeq(query, "&") {
 		absent := slices.ContainsFunc(placesIn(pair), func(n string) bool { return args[n] == nil })

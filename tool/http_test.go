@@ -37,6 +37,7 @@ func TestEndpointRequests(t *testing.T) {
 		args, want  string
 	}{
 		{"", "/v/{id}?q={q}&n={n}&fixed=1", nil, `{"id":"a/b?c#d é","q":"x&y=z"}`, "GET /v/a%2Fb%3Fc%23d%20%C3%A9?q=x%26y%3Dz&fixed=1"},
+		{"", "/v/./{id}{id}/x", nil, `{"id":"..."}`, "GET /v/./....../x"},
 		{"", "/v?id={id}&n={n}", nil, `{"id":"..","n":12345678901234567}`, "GET /v?id=..&n=12345678901234567"},
 		{"POST", "/v/{id}", nil, `{"id":"a","n":3,"tags":["x"]}`, `POST /v/a {"n":3,"tags":["x"]}`},
 		{"", "/v", map[string]any{"i": "{id}", "all": "{tags}", "no": "{q}", "text": "is {id}, {q}", "list": []any{"{n}", 1}}, `{"id":"\"a","tags":[1,"b"]}`, `POST /v {"all":[1,"b"],"i":"\"a","list":[1],"text":"is \"a, "}`},
@@ -109,6 +110,23 @@ func TestEndpointAnswers(t *testing.T) {
 	}
 	if r := call(false, "none"); !r.IsError || !strings.Contains(r.Content, "loopback") || !strings.Contains(r.Content, "allow_private") {
 		t.Errorf("a private address: got %+v", r)
+	}
+}
+
+// TestEndpointPaths: arguments that make a segment together lead nowhere else
+// either.
+func TestEndpointPaths(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+	defer server.Close()
+	for at, id := range map[string]string{"/v/{id}{id}/x": ".", "/v/{id}./x": ".", "/v/.{id}": ".", "/v/{id}": ".."} {
+		made, err := tool.Endpoint{URL: server.URL + at, Client: fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})}.
+			Tool(tool.Tool{Name: "api", Schema: json.RawMessage(parameters)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := made.Call(t.Context(), &tool.Env{}, json.RawMessage(`{"id":"`+id+`"}`)); err != nil || !r.IsError || !strings.Contains(r.Content, "cannot stand in a path") {
+			t.Errorf("%s: got %+v, %v", at, r, err)
+		}
 	}
 }
 

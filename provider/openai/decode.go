@@ -14,6 +14,7 @@ import (
 
 const (
 	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
+	maxCalls     = 1000     // in one answer
 )
 
 // reader turns an answer into deltas.
@@ -129,6 +130,9 @@ func (r *reader) delta(d *Delta) error {
 	}
 	for _, c := range d.ToolCalls {
 		r.call(c)
+		if len(r.calls) > maxCalls {
+			return r.failures.Wrong("the answer has more than 1000 tool calls")
+		}
 		if r.size += len(c.Function.Arguments) + len(c.ExtraContent); r.size > maxArguments {
 			return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
 		}

@@ -312,3 +312,18 @@ func TestToolMediaStays(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 }
+
+// TestCallsWithoutEnd: a stream that begins call after call is broken off.
+func TestCallsWithoutEnd(t *testing.T) {
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":%d,\"id\":\"c%d\",\"function\":{\"name\":\"x\"}}]}}]}\n\n", i, i)
+	}
+	if got := told(t, "text/event-stream", b.String()); !strings.Contains(got, "more than 1000 tool calls") {
+		t.Errorf("got %.200s", got)
+	}
+	const odd = `{"choices":[{"message":{"content":"Here."},"finish_reason":"stop"}],"usage":{"prompt_tokens":-3,"completion_tokens":1e99}}`
+	if got := told(t, "application/json", odd); !strings.HasPrefix(got, `"Here." end `) {
+		t.Errorf("with odd usage: got %.200s", got)
+	}
+}

@@ -209,35 +209,53 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	case artel.ServiceChanged:
 		x.run.Service = p.To
 	}
-	told := append(slices.Clip(x.held), p)
-	if len(x.held) > 0 && !x.callsTools() {
-		x.held = told
+	_, usage := p.(artel.UsageReported)
+	if len(x.held) > 0 && (usage || !x.callsTools()) {
+		x.held = append(x.held, p) // of an answer that calls tools, it goes with the first call, which comes next
 		return nil
 	}
+	_, changed := p.(artel.ServiceChanged)
 	// What the agent has done is kept even when the run is being cancelled.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.write(tx, append(slices.Clip(x.begun), told...)...); err != nil {
+		if err := x.release(tx); err != nil {
 			return err
 		}
-		return tx.Runs.Update(x.run) // what it took so far is known also after a crash
+		if err := x.write(tx, p); err != nil || !changed && !usage {
+			return err
+		}
+		return tx.Runs.Update(x.run)
 	})
-	if err != nil {
+	if err == nil {
+		x.released()
+	}
+	return err
+}
+
+// release stores what is held. The transaction's caller calls released after
+// it.
+func (x *execution) release(tx store.Tx) error {
+	if err := x.write(tx, slices.Concat(x.begun, x.held)...); err != nil || len(x.held) == 0 {
 		return err
 	}
-	x.begun = nil
+	return tx.Runs.Update(x.run) // what it took so far is known also after a crash
+}
+
+func (x *execution) released() {
 	if len(x.held) > 0 {
-		x.held = nil
 		x.log.Bell().Hush(x.run.Conversation)
 	}
+	x.begun, x.held = nil, nil
 	x.log.Bell().Ring(x.run.Conversation)
-	return nil
 }
 
 // callsTools reports whether the answer that is held calls tools, so that it is
 // not the end of the run.
 func (x *execution) callsTools() bool {
+	if len(x.held) == 0 {
+		return false
+	}
 	m, ok := x.held[0].(artel.MessageCompleted)
 	return ok && slices.ContainsFunc(m.Message.Parts, isCall)
 }

@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +114,7 @@ func (x *execution) inbox(ctx context.Context, after artel.MessageID) ([]artel.M
 	}
 	var said []artel.Message
 	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.write(tx, slices.Concat(x.begun, x.held)...); err != nil {
+		if err := x.release(tx); err != nil {
 			return err
 		}
 		said, err = x.injected(tx, after)
@@ -124,9 +123,7 @@ func (x *execution) inbox(ctx context.Context, after artel.MessageID) ([]artel.M
 	if err != nil {
 		return nil, err
 	}
-	x.begun, x.held = nil, nil
-	x.log.Bell().Hush(x.run.Conversation)
-	x.log.Bell().Ring(x.run.Conversation)
+	x.released()
 	return said, nil
 }
 

@@ -3,131 +3,268 @@
 package app
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
 )
 
 // packed is what is made of a context as the store has it. Nearly all messages
 // of a long one are sent as they are stored, in the order in which they were
-// loaded: these stretches are written in columns, and their ids are those that
-// the loader names. A row without stretches is one with all messages in full.
+// loaded, and nearly all of them were in the call before, too. So what was
+// loaded is written in blocks of columns, and most of these are segments, which
+// calls share: a call of a long conversation costs no more than one of a short.
 type packed struct {
-	pipeline.Record
-	Recipe packedRecipe `json:"recipe"`
+	pipeline.Record              // what the loader has added is in the pieces
+	Recipe          packedRecipe `json:"recipe"`
 }
 
 type packedRecipe struct {
 	Head      pipeline.Head         `json:"head"`
 	Tools     artel.Digest          `json:"tools,omitempty"`
 	ToolBytes int                   `json:"tool_bytes,omitempty"`
-	Messages  []pipeline.Ingredient `json:"messages"` // that are in no stretch
-	Stretches []stretch             `json:"stretches,omitempty"`
+	Messages  []pipeline.Ingredient `json:"messages"` // that are in no piece
+	Pieces    []piece               `json:"pieces,omitempty"`
 }
 
-// A stretch is a run of messages of a request.
-type stretch struct {
-	At     int    `json:"at"`    // the place of the first in the request
-	From   int    `json:"from"`  // the place of its id among those that were loaded
-	Roles  string `json:"roles"` // a letter of stretchRoles each
-	Bytes  []int  `json:"bytes"`
-	Tokens []int  `json:"tokens"`
+// A piece is a run of the messages that were loaded.
+type piece struct {
+	At     int          `json:"at"`               // the place of the first in the request, where all of them follow each other; notSent: they are not all sent as they are stored
+	Digest artel.Digest `json:"digest,omitempty"` // of the segment that has the block; empty: it is here
+	Block  *columns     `json:"block,omitempty"`
 }
 
-// shortStretch is how many messages are not worth columns.
-const shortStretch = 4
+const notSent = -1
 
-// stretchRoles has the letters of stretchLetters in their order.
-var stretchRoles = [...]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}
+// Columns are those of a block of messages: those behind the ids only where they are
+// sent as they are stored.
+type columns struct {
+	IDs    []string `json:"ids"`
+	Roles  string   `json:"roles,omitempty"` // a letter of roleLetters each
+	Bytes  []int    `json:"bytes,omitempty"`
+	Tokens []int    `json:"tokens,omitempty"`
+}
 
-const stretchLetters = "suat"
+func (b *columns) equal(o *columns) bool {
+	return b.Roles == o.Roles && slices.Equal(b.IDs, o.IDs) && slices.Equal(b.Bytes, o.Bytes) && slices.Equal(b.Tokens, o.Tokens)
+}
 
-// loaded are the ids of what the loader has found, in their order.
-func loaded(r pipeline.Record) []string {
-	for _, s := range r.Processors {
-		if s.ID == pipeline.SessionLoader {
-			return s.Added
-		}
+// A keptBlock is one that is a segment.
+type keptBlock struct {
+	columns
+	segment store.Segment
+}
+
+const (
+	shortRun   = 4  // messages that are not worth columns
+	shortBlock = 32 // messages that are not worth a segment
+	blockMask  = 255
+)
+
+// endsBlock says behind which messages blocks end: one of 256, whatever stands
+// before it, so that a history whose beginning is dropped has the same blocks.
+func endsBlock(id string) bool { return crc32.ChecksumIEEE([]byte(id))&blockMask == 0 }
+
+// packedRoles has the letters of roleLetters in their order.
+var packedRoles = [...]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}
+
+const roleLetters = "suat"
+
+// loader is the step that has loaded the history; nil: there was none.
+func loader(steps []pipeline.Step) *pipeline.Step {
+	if i := slices.IndexFunc(steps, func(s pipeline.Step) bool { return s.ID == pipeline.SessionLoader }); i >= 0 {
+		return &steps[i]
 	}
 	return nil
 }
 
-func inStretch(x *pipeline.Ingredient) bool {
+func inColumns(x *pipeline.Ingredient) bool {
 	return x.Stored && x.Origin == pipeline.OriginHistory && x.Stability == pipeline.Session &&
-		len(x.MergedFrom) == 0 && x.Digest == "" && slices.Contains(stretchRoles[:], x.Role)
+		len(x.MergedFrom) == 0 && x.Digest == "" && slices.Contains(packedRoles[:], x.Role)
 }
 
-// MarshalJSON packs m.
-func (m made) MarshalJSON() ([]byte, error) {
+// pack returns the row of c, which is compared with before; nil: there is none.
+func (c *call) pack(before *call) (row []byte, err error) {
+	var known map[string]*keptBlock
+	if before != nil {
+		known = before.blocks
+	}
+	row, c.blocks, err = pack(c.made, known)
+	return row, err
+}
+
+// segments returns those of a request and of the row that c was packed into.
+func (c *call) segments(request []pipeline.Segment) []store.Segment {
+	out := make([]store.Segment, 0, len(request)+len(c.blocks))
+	for _, s := range request {
+		out = append(out, store.Segment(s))
+	}
+	for _, b := range c.blocks {
+		out = append(out, b.segment)
+	}
+	return out
+}
+
+// pack returns the row of m and the blocks that are its segments, by the ids
+// that they begin with. Known ones that have not changed are not made anew.
+func pack(m made, known map[string]*keptBlock) (row []byte, blocks map[string]*keptBlock, err error) {
 	p := packed{m.Record, packedRecipe{Head: m.Recipe.Head, Tools: m.Recipe.Tools, ToolBytes: m.Recipe.ToolBytes}}
-	p.Recipe.Messages = []pipeline.Ingredient{}
-	ids, next := loaded(m.Record), 0
-	all := m.Recipe.Messages
-	for i := 0; i < len(all); {
+	p.Processors = slices.Clone(p.Processors)
+	var ids []string
+	if l := loader(p.Processors); l != nil {
+		ids, l.Added = l.Added, nil
+	}
+	var at []int
+	p.Recipe.Messages, at = inPieces(m.Recipe.Messages, ids)
+	blocks = map[string]*keptBlock{}
+	for from, to := 0, 0; from < len(ids); from = to {
+		for to = from + 1; to < len(ids) && !endsBlock(ids[to-1]) && follows(at, to); {
+			to++
+		}
+		b := columnsOf(ids[from:to], at[from], m.Recipe.Messages)
+		if to-from < shortBlock || !endsBlock(ids[to-1]) {
+			p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Block: &b})
+			continue
+		}
+		k, ok := known[ids[from]]
+		if !ok || !k.equal(&b) {
+			body, err := json.Marshal(b)
+			if err != nil {
+				return nil, nil, err
+			}
+			k = &keptBlock{b, store.Segment{Digest: artel.NewDigest(sha256.Sum256(body)), Body: body}}
+		}
+		blocks[ids[from]] = k
+		p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Digest: k.segment.Digest})
+	}
+	row, err = json.Marshal(p)
+	return row, blocks, err
+}
+
+// follows reports whether the k-th message belongs to the piece of the one before.
+func follows(at []int, k int) bool {
+	if at[k-1] == notSent {
+		return at[k] == notSent
+	}
+	return at[k] == at[k-1]+1
+}
+
+// inPieces returns the messages of a request that are not in columns, and the
+// places of the others by the places of their ids; notSent of the rest.
+func inPieces(all []pipeline.Ingredient, ids []string) (single []pipeline.Ingredient, at []int) {
+	single, at = []pipeline.Ingredient{}, make([]int, len(ids))
+	for k := range at {
+		at[k] = notSent
+	}
+	for i, next := 0, 0; i < len(all); {
 		n := 0
-		if inStretch(&all[i]) {
+		if inColumns(&all[i]) {
 			if k := slices.Index(ids[next:], all[i].ID); k >= 0 {
-				for next += k; i+n < len(all) && next+n < len(ids) && all[i+n].ID == ids[next+n] && inStretch(&all[i+n]); {
+				for next += k; i+n < len(all) && next+n < len(ids) && all[i+n].ID == ids[next+n] && inColumns(&all[i+n]); {
 					n++
 				}
 			}
 		}
-		if n < shortStretch {
+		if n < shortRun {
 			n = max(n, 1)
-			p.Recipe.Messages = append(p.Recipe.Messages, all[i:i+n]...)
+			single = append(single, all[i:i+n]...)
 			i += n
 			continue
 		}
-		s := stretch{At: i, From: next, Bytes: make([]int, n), Tokens: make([]int, n)}
-		roles := make([]byte, n)
 		for k := range n {
-			x := &all[i+k]
-			s.Bytes[k], s.Tokens[k] = x.Bytes, x.Tokens
-			roles[k] = stretchLetters[slices.Index(stretchRoles[:], x.Role)]
+			at[next+k] = i + k
 		}
-		s.Roles = string(roles)
-		p.Recipe.Stretches = append(p.Recipe.Stretches, s)
 		i, next = i+n, next+n
 	}
-	return json.Marshal(p)
+	return single, at
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
-func (m *made) UnmarshalJSON(data []byte) error {
+// columnsOf returns the columns of messages that stand at a place of the request.
+func columnsOf(ids []string, at int, all []pipeline.Ingredient) columns {
+	b := columns{IDs: ids}
+	if at == notSent {
+		return b
+	}
+	roles := make([]byte, len(ids))
+	b.Bytes, b.Tokens = make([]int, len(ids)), make([]int, len(ids))
+	for k := range ids {
+		x := &all[at+k]
+		b.Bytes[k], b.Tokens[k] = x.Bytes, x.Tokens
+		roles[k] = roleLetters[slices.Index(packedRoles[:], x.Role)]
+	}
+	b.Roles = string(roles)
+	return b
+}
+
+// unpack reads what pack has written. segments is asked for the blocks.
+func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, error)) (made, error) {
 	var p packed
-	if err := json.Unmarshal(data, &p); err != nil {
-		return err
+	if err := json.Unmarshal(row, &p); err != nil {
+		return made{}, err
 	}
-	m.Record = p.Record
-	m.Recipe = pipeline.Recipe{Head: p.Recipe.Head, Tools: p.Recipe.Tools, ToolBytes: p.Recipe.ToolBytes, Messages: p.Recipe.Messages}
-	if len(p.Recipe.Stretches) == 0 {
-		return nil
+	m := made{p.Record, pipeline.Recipe{Head: p.Recipe.Head, Tools: p.Recipe.Tools, ToolBytes: p.Recipe.ToolBytes}}
+	var want []artel.Digest
+	for _, x := range p.Recipe.Pieces {
+		if x.Digest != "" {
+			want = append(want, x.Digest)
+		}
 	}
-	var all []pipeline.Ingredient
-	ids, single := loaded(p.Record), p.Recipe.Messages
-	for _, s := range p.Recipe.Stretches {
-		n := len(s.Roles)
-		before := s.At - len(all)
-		if before < 0 || before > len(single) || s.From < 0 || s.From+n > len(ids) || len(s.Bytes) != n || len(s.Tokens) != n {
-			return fmt.Errorf("a stretch of %d messages at %d has no place", n, s.At)
+	bodies, err := segments(want)
+	if err != nil {
+		return m, err
+	}
+	var ids []string
+	all, single := []pipeline.Ingredient{}, p.Recipe.Messages
+	for i := range p.Recipe.Pieces {
+		x := &p.Recipe.Pieces[i]
+		if x.Block == nil {
+			x.Block = &columns{}
+			if err := json.Unmarshal(bodies[x.Digest], x.Block); err != nil {
+				return m, fmt.Errorf("a block of messages: %w", err)
+			}
+		}
+		ids = append(ids, x.Block.IDs...)
+		if x.At == notSent {
+			continue
+		}
+		before := x.At - len(all)
+		if before < 0 || before > len(single) {
+			return m, fmt.Errorf("a block of %d messages at %d has no place", len(x.Block.IDs), x.At)
 		}
 		all = append(all, single[:before]...)
 		single = single[before:]
-		for k := range n {
-			role := strings.IndexByte(stretchLetters, s.Roles[k])
-			if role < 0 {
-				return fmt.Errorf("a stretch at %d has the role %q", s.At, s.Roles[k])
-			}
-			all = append(all, pipeline.Ingredient{
-				ID: ids[s.From+k], Role: stretchRoles[role], Origin: pipeline.OriginHistory, Stability: pipeline.Session,
-				Stored: true, Bytes: s.Bytes[k], Tokens: s.Tokens[k],
-			})
+		if all, err = x.Block.appendTo(all); err != nil {
+			return m, err
 		}
 	}
 	m.Recipe.Messages = append(all, single...)
-	return nil
+	if l := loader(m.Processors); l != nil {
+		l.Added = ids
+	}
+	return m, nil
+}
+
+// appendTo adds the messages of a block to those of a request.
+func (b *columns) appendTo(all []pipeline.Ingredient) ([]pipeline.Ingredient, error) {
+	n := len(b.IDs)
+	if len(b.Roles) != n || len(b.Bytes) != n || len(b.Tokens) != n {
+		return nil, fmt.Errorf("a block of %d messages has columns of another length", n)
+	}
+	for k, id := range b.IDs {
+		role := strings.IndexByte(roleLetters, b.Roles[k])
+		if role < 0 {
+			return nil, fmt.Errorf("a block has the role %q", b.Roles[k])
+		}
+		all = append(all, pipeline.Ingredient{
+			ID: id, Role: packedRoles[role], Origin: pipeline.OriginHistory, Stability: pipeline.Session,
+			Stored: true, Bytes: b.Bytes[k], Tokens: b.Tokens[k],
+		})
+	}
+	return all, nil
 }

@@ -81,10 +81,12 @@ type grant struct {
 func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes
-	c := x.run.Conversation
 	state := x.run.State
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		open, x.run.State = nil, state
+		if err := x.release(tx); err != nil {
+			return err
+		}
 		asked, err := x.asked(tx)
 		if err != nil {
 			return err
@@ -120,10 +122,12 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 		}
 		return x.becomes(tx, artel.RunWaiting)
 	})
-	if err != nil || len(open) == 0 {
-		return verdicts, err
+	if err != nil {
+		return nil, err
 	}
-	x.log.Bell().Ring(c)
+	if x.released(); len(open) == 0 {
+		return verdicts, nil
+	}
 	if err := x.await(ctx, open); err != nil {
 		return nil, err
 	}

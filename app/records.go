@@ -91,6 +91,8 @@ type call struct {
 	made  made
 	lines map[artel.Digest][]byte // of its segments
 	sent  []pipeline.Message      // one for each of the recipe; nil where it was read from the store
+
+	blocks map[string]*keptBlock // of its row; nil where it was read from the store
 }
 
 // linesOf returns those of one of its messages; nil where they are gone.
@@ -144,10 +146,6 @@ func shorter(t pipeline.Tokens) pipeline.Tokens {
 // there while the model answers, and after a crash.
 func (x *execution) record(ctx context.Context, b agent.Built, failed error) error {
 	c := newCall(x.agent.Name, b, failed)
-	segments := make([]store.Segment, len(b.Segments))
-	for i, s := range b.Segments {
-		segments[i] = store.Segment(s)
-	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
@@ -159,21 +157,22 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 				return err
 			}
 		}
-		if err := x.compare(tx, c); err != nil {
+		before, err := x.compare(tx, c)
+		if err != nil {
 			return err
 		}
 		summary, err := json.Marshal(c.facts)
 		if err != nil {
 			return err
 		}
-		record, err := json.Marshal(c.made)
+		record, err := c.pack(before)
 		if err != nil {
 			return err
 		}
 		c.key.Run = x.run.ID
 		c.key.Number, err = tx.Contexts.Add(store.Context{
 			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.now(),
-		}, segments)
+		}, c.segments(b.Segments))
 		if err != nil {
 			return err
 		}
@@ -244,28 +243,28 @@ func (x *execution) report(tx store.Tx, u artel.Usage) error {
 	return err
 }
 
-// compare notes what c has in common with the call before it.
-func (x *execution) compare(tx store.Tx, c *call) error {
-	before := x.call
-	if before == nil {
+// compare notes what c has in common with the call before it, which it
+// returns; nil: there was none.
+func (x *execution) compare(tx store.Tx, c *call) (before *call, err error) {
+	if before = x.call; before == nil {
 		list, err := tx.Contexts.List(store.ContextQuery{Conversation: x.run.Conversation, Limit: 1})
 		if err != nil || len(list) == 0 {
-			return err
+			return nil, err
 		}
 		key := ContextKey{list[0].Run, list[0].Number}
 		if before = x.latest.find(key); before == nil {
 			if before, err = loadCall(tx, key); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	c.facts.Previous = &before.key
 	if c.facts.Error != nil || before.facts.Error != nil {
-		return nil
+		return before, nil
 	}
 	p, err := x.prefix(tx, before, c)
 	c.facts.Prefix = &ContextPrefix{p, p.Ratio()}
-	return err
+	return before, err
 }
 
 // prefix compares two calls of one conversation.
@@ -299,8 +298,22 @@ func loadCall(tx store.Tx, key ContextKey) (*call, error) {
 		return nil, err
 	}
 	c := &call{key: key, lines: map[artel.Digest][]byte{}}
-	if err := errors.Join(json.Unmarshal(row.Summary, &c.facts), json.Unmarshal(row.Record, &c.made)); err != nil {
-		return nil, artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "the record is damaged: %w", err)
+	damaged := func(err error) error {
+		return artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "the record is damaged: %w", err)
+	}
+	if err := json.Unmarshal(row.Summary, &c.facts); err != nil {
+		return nil, damaged(err)
+	}
+	c.made, err = unpack(row.Record, func(want []artel.Digest) (map[artel.Digest][]byte, error) {
+		segments, err := tx.Contexts.Segments(row.Conversation, want)
+		bodies := make(map[artel.Digest][]byte, len(segments))
+		for _, s := range segments {
+			bodies[s.Digest] = s.Body
+		}
+		return bodies, err
+	})
+	if err != nil {
+		return nil, damaged(err)
 	}
 	var want []artel.Digest
 	if d := c.made.Recipe.Tools; d != "" {

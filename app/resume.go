@@ -146,17 +146,21 @@ func leaseLost(err error) error {
 	return err
 }
 
-// hold makes sure, inside a transaction, that the run is still this process's,
-// and shows a sign of life. Whoever was away for long enough to lose it writes
-// nothing any more.
+// hold makes sure, inside a transaction, that the run is still this process's.
+// Whoever was away for long enough to lose it writes nothing any more.
 func (x *execution) hold(tx store.Tx) error {
-	l := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: x.now().Add(leaseTime)}
+	l := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder}
 	return leaseLost(tx.Runs.Renew(l, time.Time{}))
 }
 
 // leave lets whoever comes next go on with the run at once.
 func (x *execution) leave(ctx context.Context) {
 	err := x.retry(ctx, func(tx store.Tx) error {
+		if x.callsTools() { // an answer that is paid, and whose calls whoever goes on makes
+			if err := x.release(tx); err != nil {
+				return err
+			}
+		}
 		l := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: x.now()}
 		return leaseLost(tx.Runs.Renew(l, time.Time{}))
 	})

@@ -27,7 +27,7 @@ import (
 
 const engineAbout = "A turn is everything between two model calls of a run: the end of an answer that calls a tool, the tool, what is stored of both " +
 	"on disk, and the next request, on a branch of messages of 400 characters. The model answers at once; its own time is not counted. " +
-	"The anchor makes the same four commits, each of one row, and builds nothing. " +
+	"The anchor makes the same three commits, each of one row, and builds nothing. " +
 	"The concurrent runs are started together over HTTP, on a server in a process of its own, each with an answer of 100 pieces out of a model in another; " +
 	"their time is until the last has ended, and memory is what the server's rose by."
 
@@ -41,7 +41,7 @@ func measureEngine(ctx context.Context, l *lab) ([]result, error) {
 	for _, n := range []int{100, 1000, 3000} {
 		m, err := interleave(l.rounds(2),
 			func() (float64, error) { return turnTime(ctx, l, n) },
-			func() (float64, error) { return fourCommits(ctx, l) })
+			func() (float64, error) { return threeCommits(ctx, l) })
 		if err != nil {
 			return nil, err
 		}
@@ -166,9 +166,9 @@ func fill(ctx context.Context, rows store.Store, c artel.Conversation, n int) er
 	})
 }
 
-// fourCommits is the anchor: what a turn has to wait for, the answer, the
-// tool's beginning and end, and the record of the request.
-func fourCommits(ctx context.Context, l *lab) (_ float64, err error) {
+// threeCommits is the anchor: what a turn has to wait for, the answer with the
+// tool's beginning, the tool's end, and the record of the request.
+func threeCommits(ctx context.Context, l *lab) (_ float64, err error) {
 	dir, err := l.folder()
 	if err != nil {
 		return 0, err
@@ -186,7 +186,7 @@ func fourCommits(ctx context.Context, l *lab) (_ float64, err error) {
 	var took []float64
 	for range engineTurns {
 		began := time.Now()
-		for range 4 {
+		for range 3 {
 			if err := rows.Update(ctx, artel.Local, func(tx store.Tx) error { return tx.Conversations.Update(c) }); err != nil {
 				return 0, err
 			}

@@ -230,13 +230,16 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 }
 
 // keep returns the messages without the history before kept, with short, where
-// there is one, in the place of its message.
+// there is one, in the place of its message; those of the draft where none goes.
 func (l *limiter) keep(kept int, short *Message) []Message {
 	n := len(l.d.Messages)
 	for _, may := range l.history[:kept] {
 		if may {
 			n--
 		}
+	}
+	if n == len(l.d.Messages) {
+		return l.d.Messages
 	}
 	out := make([]Message, 0, n+1)
 	for i := range kept {

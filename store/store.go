@@ -308,7 +308,9 @@ type Runs interface {
 	// Usage returns the sum of what all runs of c took, on whatever branch.
 	Usage(c artel.ConversationID) (artel.Usage, error)
 	// Renew lets l.Holder keep the run until l.Until. Of kind Conflict when
-	// somebody else holds it and that lease has not ended at now.
+	// somebody else holds it and that lease has not ended at now. With a zero
+	// l.Until it changes nothing, and is of kind Conflict when somebody else
+	// held the run last.
 	Renew(l Lease, now time.Time) error
 }
 

@@ -110,11 +110,13 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	if err := checkText(op, string(l.Run), l.Holder); err != nil {
 		return err
 	}
-	n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?
-		WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+inKnown("runs"),
-		l.Holder, micros(l.Until), t.owner, l.Run, l.Holder, micros(now))
-	if err != nil || n == 1 {
-		return err
+	if !l.Until.IsZero() {
+		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?
+			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+inKnown("runs"),
+			l.Holder, micros(l.Until), t.owner, l.Run, l.Holder, micros(now))
+		if err != nil || n == 1 {
+			return err
+		}
 	}
 	var holder string
 	var until int64
@@ -128,6 +130,8 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 		return noRun(op, l.Run)
 	case state.Final():
 		return artel.Errorf(artel.Conflict, op, string(l.Run), "the run has ended: it is %s", state)
+	case l.Until.IsZero() && holder == l.Holder:
+		return nil
 	}
 	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run until %s", holder, moment(until).Format(time.RFC3339Nano))
 }

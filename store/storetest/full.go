@@ -123,13 +123,15 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Runs.Get":           func(tx store.Tx) error { _, err := tx.Runs.Get(f.run); return err },
 		"Runs.Update":        func(tx store.Tx) error { return tx.Runs.Update(artel.Run{ID: f.run, State: artel.RunDone}) },
 		"Runs.Active":        func(tx store.Tx) error { _, err := tx.Runs.Active(f.id); return err },
-		"Runs.Renew":         func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t"}, c.at(99)) },
-		"Events.Append":      func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
-		"Events.Read":        func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
-		"Events.Last":        func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
-		"Notes.Put":          func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
-		"Notes.Get":          func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
-		"Notes.List":         func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
+		"Runs.Renew": func(tx store.Tx) error {
+			return tx.Runs.Renew(store.Lease{Run: f.run, Holder: "t", Until: c.at(99)}, c.at(99))
+		},
+		"Events.Append": func(tx store.Tx) error { _, err := tx.Events.Append(f.id, artel.Event{}); return err },
+		"Events.Read":   func(tx store.Tx) error { _, err := tx.Events.Read(f.id, 0, 1); return err },
+		"Events.Last":   func(tx store.Tx) error { _, err := tx.Events.Last(f.id); return err },
+		"Notes.Put":     func(tx store.Tx) error { return tx.Notes.Put(f.note("more", c.now)) },
+		"Notes.Get":     func(tx store.Tx) error { _, err := tx.Notes.Get("full" + string(f.id)); return err },
+		"Notes.List":    func(tx store.Tx) error { _, err := tx.Notes.List(store.NoteQuery{Conversation: f.id}); return err },
 	}
 }
 

@@ -104,6 +104,11 @@ func runsLease(c *check) {
 	c.kind("Renew by the holder after its time", renew("a", 18, 17), "")
 	c.kind("Renew by another after the holder's time", renew("b", 30, 19), "")
 	c.kind("Renew by who held it before", renew("a", 40, 20), artel.Conflict)
+	look := func(holder string) error {
+		return c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Runs.Renew(store.Lease{Run: r.ID, Holder: holder}, c.at(1000)) })
+	}
+	c.kind("Renew without an end by who held it before, after all time", look("a"), artel.Conflict)
+	c.kind("Renew without an end by the holder", look("b"), "")
 	c.refused("Renew of an unknown run", artel.NotFound, func(tx store.Tx) error {
 		return tx.Runs.Renew(store.Lease{Run: "run_none", Holder: "a"}, c.now)
 	})

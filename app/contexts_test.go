@@ -20,6 +20,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -254,6 +255,23 @@ func TestFailedContexts(t *testing.T) {
 	p, err := b.Runs.Preview(t.Context(), c, app.Input{Text: "Again."})
 	if err != nil || p.Exact || p.Error == nil || p.Error.Processor != pipeline.TokenLimiter {
 		t.Errorf("a preview of it: %+v %v", p, err)
+	}
+}
+
+// A record that cannot be read ends no run, and says so to who asks for it.
+func TestDamagedRecord(t *testing.T) {
+	b := newBench(t, provide((&listener{}).generate))
+	c := b.conversation()
+	first := b.ask(c, "Hello.")
+	b.store(func(tx store.Tx) error {
+		_, err := tx.Contexts.Add(store.Context{Conversation: c, Run: first.ID, Summary: json.RawMessage("{}"), Record: json.RawMessage("[]")}, nil)
+		return err
+	})
+	if r := b.ask(c, "And now?"); r.State != artel.RunDone {
+		t.Errorf("the run is %s: %+v", r.State, r.Error)
+	}
+	if _, err := b.Contexts.Find(t.Context(), app.ContextKey{Run: first.ID, Number: 2}); artel.KindOf(err) != artel.Internal || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("the damaged record: %v", err)
 	}
 }
 

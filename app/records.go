@@ -253,9 +253,14 @@ func (x *execution) compare(tx store.Tx, c *call) (before *call, err error) {
 		}
 		key := ContextKey{list[0].Run, list[0].Number}
 		if before = x.latest.find(key); before == nil {
-			if before, err = loadCall(tx, key); err != nil {
-				return nil, err
-			}
+			before, err = loadCall(tx, key)
+		}
+		switch {
+		case errors.Is(err, errDamaged): // the run has nothing to do with that
+			x.logger.Warn("the record of an earlier model call cannot be read", "run", key.Run, "number", key.Number, "err", err)
+			return nil, nil
+		case err != nil:
+			return nil, err
 		}
 	}
 	c.facts.Previous = &before.key
@@ -291,6 +296,8 @@ func (c *call) pantry(tx store.Tx) pipeline.Pantry {
 	}
 }
 
+var errDamaged = errors.New("the record is damaged")
+
 // loadCall reads the record of a call and the segments that it names.
 func loadCall(tx store.Tx, key ContextKey) (*call, error) {
 	row, err := tx.Contexts.Get(key.Run, key.Number)
@@ -299,19 +306,24 @@ func loadCall(tx store.Tx, key ContextKey) (*call, error) {
 	}
 	c := &call{key: key, lines: map[artel.Digest][]byte{}}
 	damaged := func(err error) error {
-		return artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "the record is damaged: %w", err)
+		return artel.Errorf(artel.Internal, "app.Contexts", string(key.Run), "%w: %w", errDamaged, err)
 	}
 	if err := json.Unmarshal(row.Summary, &c.facts); err != nil {
 		return nil, damaged(err)
 	}
+	var lost error // of the store, which is no fault of the record
 	c.made, err = unpack(row.Record, func(want []artel.Digest) (map[artel.Digest][]byte, error) {
-		segments, err := tx.Contexts.Segments(row.Conversation, want)
+		var segments []store.Segment
+		segments, lost = tx.Contexts.Segments(row.Conversation, want)
 		bodies := make(map[artel.Digest][]byte, len(segments))
 		for _, s := range segments {
 			bodies[s.Digest] = s.Body
 		}
-		return bodies, err
+		return bodies, lost
 	})
+	if lost != nil {
+		return nil, lost
+	}
 	if err != nil {
 		return nil, damaged(err)
 	}

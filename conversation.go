@@ -93,6 +93,7 @@ type Run struct {
 	Agent        AgentName      `json:"agent"`
 	Usage        Usage          `json:"usage"`
 	Error        *RunError      `json:"error,omitempty"`
+	Retrying     *Retrying      `json:"retrying,omitempty"` // the model call that it is at was made again; known where the run is at work
 	StartedAt    time.Time      `json:"started_at"`
 	FinishedAt   *time.Time     `json:"finished_at,omitempty"`
 }

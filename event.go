@@ -30,6 +30,7 @@ const (
 	EventSubagentCompleted EventType = "subagent_completed"
 	EventUsage             EventType = "usage"
 	EventServiceChanged    EventType = "service_changed"
+	EventRetrying          EventType = "retrying"
 	EventRunResumed        EventType = "run_resumed"
 
 	EventCompactionStarted   EventType = "compaction_started"
@@ -245,6 +246,16 @@ type ServiceChanged struct {
 	Reason string    `json:"reason"`
 }
 
+// Retrying tells that a model call has failed before anything was said, and is
+// made again after a while: because the API has asked for that, or by itself.
+type Retrying struct {
+	Service ServiceID `json:"service"`
+	Attempt int       `json:"attempt"` // that comes next, from 2
+	Of      int       `json:"of"`      // attempts there are at most
+	Wait    float64   `json:"wait_seconds"`
+	Reason  string    `json:"reason"` // of the failure
+}
+
 // RunFinished closes a run; nothing of it follows.
 type RunFinished struct {
 	State RunState  `json:"state"`
@@ -303,6 +314,9 @@ func (CompactionCompleted) EventType() EventType { return EventCompactionComplet
 
 // EventType implements [Payload].
 func (ServiceChanged) EventType() EventType { return EventServiceChanged }
+
+// EventType implements [Payload].
+func (Retrying) EventType() EventType { return EventRetrying }
 
 // EventType implements [Payload].
 func (RunFinished) EventType() EventType { return EventRunFinished }

@@ -403,7 +403,11 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 	a := answer{message: r.newMessage(artel.RoleAssistant)}
 	c := composer{r: r, ctx: ctx, message: a.message.ID}
 	defer c.stop()
+	request.OnRetry = r.retrying
 	for delta, err := range r.caller.Call(ctx, request) {
+		if errors.Is(err, errStopped) {
+			return a, err
+		}
 		if err != nil {
 			a.failed = err
 			break

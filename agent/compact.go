@@ -141,6 +141,9 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	call, stop := context.WithTimeout(ctx, compactionTime)
 	defer stop()
 	summary, part, usage, failed := r.summary(call, part)
+	if errors.Is(failed, errStopped) {
+		return nil, failed
+	}
 	if usage.Calls > 0 {
 		if err := r.tellUsage(usage); err != nil {
 			return nil, err
@@ -223,6 +226,7 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 func (r *run) say(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
 	var b strings.Builder
 	var finish model.Finish
+	request.OnRetry = r.retrying
 	for delta, err := range r.caller.Call(ctx, request) {
 		if err != nil {
 			return "", usage, err

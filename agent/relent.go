@@ -7,6 +7,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/scrub"
 )
 
 // mostRelents is how often a call is made again with less: first without what
@@ -56,4 +57,16 @@ func (r *run) learn(again model.Relenting) {
 	if marks := again.Learned(r.in.Service); r.in.Learn != nil && len(marks) > 0 {
 		r.in.Learn(marks)
 	}
+}
+
+// mostReason is how much is told of a failure that another attempt follows, in
+// bytes.
+const mostReason = 500
+
+// retrying tells that a call is made again.
+func (r *run) retrying(next model.Retry) error {
+	return r.tell(artel.Retrying{
+		Service: r.in.Service.ID, Attempt: next.Attempt, Of: next.Of, Wait: next.Wait.Seconds(),
+		Reason: artel.Shorten(scrub.Line(next.Failed.Error()), mostReason),
+	})
 }

@@ -189,6 +189,13 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	if n, ok := p.(agent.Nested); ok {
 		return x.takeNested(ctx, n)
 	}
+	if r, again := p.(artel.Retrying); again || x.retrying {
+		if x.retrying = again; again {
+			x.retries(x.run.ID, &r)
+		} else {
+			x.retries(x.run.ID, nil)
+		}
+	}
 	switch p := p.(type) {
 	case artel.MessageDelta:
 		x.log.Bell().Say(x.run.Conversation, event.Speech{

@@ -39,8 +39,28 @@ type Runs struct {
 }
 
 type activeRun struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{}
+	cancel   context.CancelCauseFunc
+	done     chan struct{}
+	retrying *artel.Retrying // that its model call was told of last; guarded by [Runs]
+}
+
+// retries notes that the run's model call is made again; nil: it goes on.
+func (rs *Runs) retries(id artel.RunID, r *artel.Retrying) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if a := rs.active[id]; a != nil {
+		a.retrying = r
+	}
+}
+
+// told adds to a run what is known here of its model call.
+func (rs *Runs) told(r artel.Run) artel.Run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if a := rs.active[r.ID]; a != nil && r.State.AtWork() {
+		r.Retrying = a.retrying
+	}
+	return r
 }
 
 // How long a run may go without a sign of life, and how often it gives one.
@@ -174,7 +194,7 @@ func (rs *Runs) Find(ctx context.Context, id artel.RunID) (r artel.Run, err erro
 		r, err = tx.Runs.Get(id)
 		return err
 	})
-	return r, err
+	return rs.told(r), err
 }
 
 // Active returns the run that works on c; kind NotFound if none does.
@@ -183,7 +203,7 @@ func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run
 		r, err = tx.Runs.Active(c)
 		return err
 	})
-	return r, err
+	return rs.told(r), err
 }
 
 // Cancel stops a run, also inside a model's stream or a tool, and returns it
@@ -440,6 +460,7 @@ type execution struct {
 	nested []artel.Message // of its subagents until then
 
 	attempts
+	retrying bool // its model call was told to be made again, and nothing else since
 
 	mates   agent.Team     // whom its agent can give work to
 	within  artel.CallPath // of a subagent

@@ -116,12 +116,26 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 				return
 			}
 			c.opts.Log.WarnContext(ctx, "model call failed, trying again", "service", r.Service.ID, "attempt", attempt, "wait", wait, "error", err)
+			if r.OnRetry != nil {
+				if told := r.OnRetry(Retry{attempt + 1, c.opts.Attempts, wait, err}); told != nil {
+					yield(nil, told)
+					return
+				}
+			}
 			if err := sleep(ctx, wait); err != nil {
 				yield(nil, finalError(ctx, r.Service.ID, attempt, err))
 				return
 			}
 		}
 	}
+}
+
+// A Retry is an attempt of a call after one that has failed.
+type Retry struct {
+	Attempt int           // from 2
+	Of      int           // at most
+	Wait    time.Duration // until then
+	Failed  error         // why
 }
 
 // Body returns the body that a call of r would send, without sending it. Of kind

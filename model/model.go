@@ -72,6 +72,10 @@ type Request struct {
 	OnHeld func(map[artel.Digest]Name)
 	// OnTry is told of each attempt of a [Caller], when it begins; nil: nobody is.
 	OnTry func()
+
+	// OnRetry is told by a [Caller] that another attempt follows, before it waits
+	// for that; its error ends the call. nil: nobody is.
+	OnRetry func(Retry) error
 }
 
 // A Name is what stands in a request instead of the bytes of media.

@@ -217,6 +217,11 @@ func (t *talk) print(e artel.Event) error {
 		if json.Unmarshal(e.Data, &p) == nil {
 			t.complete(artel.TextOf(p.Message.Parts))
 		}
+	case artel.EventRetrying:
+		var p artel.Retrying
+		if json.Unmarshal(e.Data, &p) == nil {
+			fmt.Fprintf(t.out, "· %s is asked again in %.1f s (attempt %d of %d): %s\n", p.Service, p.Wait, p.Attempt, p.Of, p.Reason)
+		}
 	case artel.EventCompactionCompleted:
 		var p artel.CompactionCompleted
 		if json.Unmarshal(e.Data, &p) == nil && p.OK {

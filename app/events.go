@@ -66,6 +66,19 @@ func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo art
 	return out, err
 }
 
+// maxTurnings is how many turnings of one conversation are told.
+const maxTurnings = 1000
+
+// Turnings returns the events that tell where histories were summed up and
+// where runs went on with another service, in order: the newest thousand.
+func (es *Events) Turnings(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
+	err = es.view(ctx, func(tx store.Tx) error {
+		events, err = tx.Events.Turnings(c, maxTurnings)
+		return err
+	})
+	return events, err
+}
+
 // Follow yields the events after a number and then what comes, until ctx
 // ends: the log, live text, and a zero event after each heartbeat of silence
 // (see [event.Log.Follow]). The first event in a run about a text artifact,

@@ -73,6 +73,8 @@ const (
 	PageOffline             Key = "page.offline"
 	PageThinking            Key = "page.thinking"
 	PageSummary             Key = "page.summary"
+	PageSummaryOf           Key = "page.summary_of" // Count
+	PageSummaryRead         Key = "page.summary_read"
 	PageThought             Key = "page.thought"
 	PageShowAll             Key = "page.show_all"
 	PageDone                Key = "page.done"

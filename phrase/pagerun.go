@@ -83,7 +83,7 @@ const (
 	PageCompactionFailed    Key = "page.compaction_failed" // Reason
 	PageMuteSummary         Key = "page.mute_summary"
 	PageMutedSummary        Key = "page.muted_summary"
-	PageServiceChanged      Key = "page.service_changed" // From, To, Reason
+	PageServiceChanged      Key = "page.service_changed" // From, To
 	PageLimitTurns          Key = "page.limit_turns"
 	PageLimitToolCalls      Key = "page.limit_tool_calls"
 	PageLimitTokens         Key = "page.limit_tokens"

@@ -325,8 +325,7 @@ type Lease struct {
 
 // Events keeps the logs.
 type Events interface {
-	// Append gives the events the next numbers of their conversation, without
-	// gaps, in order, and returns the last one.
+	// Append gives events the next numbers, without gaps, in order, and returns the last.
 	Append(c artel.ConversationID, events ...artel.Event) (artel.Seq, error)
 	// Read returns at most limit events after a number, in order.
 	Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error)
@@ -336,6 +335,8 @@ type Events interface {
 	// to a number, at most limit of them, in order. It is quick however long
 	// the log is.
 	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
+	// Turnings is Contexts of all events "compaction_completed" and "service_changed".
+	Turnings(c artel.ConversationID, limit int) ([]artel.Event, error)
 }
 
 // Answers keeps what was answered to requests that carry an idempotency key.

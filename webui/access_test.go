@@ -38,9 +38,9 @@ func newChecker(t *testing.T, b *tab) checker {
 // check reports what is wrong in an element and what is in it, in a state that
 // is named by its words.
 func (c checker) check(element, rules string, words ...string) {
-	c.b.t.Helper()
+	c.b.T.Helper()
 	if !eval[bool](c.b, `"axe" in window`) {
-		c.b.script(c.axe)
+		c.b.Script(c.axe)
 	}
 	for _, v := range eval[[]violation](c.b, fmt.Sprintf(`axe.run(%q, {
 		runOnly: %s, resultTypes: ["violations"], iframes: false, preload: false,
@@ -51,7 +51,7 @@ func (c checker) check(element, rules string, words ...string) {
 		if len(nodes) > 4 {
 			nodes = append(nodes[:4:4], fmt.Sprintf("and %d more", len(v.Nodes)-4))
 		}
-		c.b.t.Errorf("%s: %s (%s):\n  %s", strings.Join(words, ", "), v.Help, v.Rule, strings.Join(nodes, "\n  "))
+		c.b.T.Errorf("%s: %s (%s):\n  %s", strings.Join(words, ", "), v.Help, v.Rule, strings.Join(nodes, "\n  "))
 	}
 }
 
@@ -76,23 +76,23 @@ func visit(t *testing.T, states []state, widths ...int64) {
 	for some := range slices.Chunk(states, 5) { // each tab has its time
 		t.Run(some[0].name, func(t *testing.T) {
 			b := openTab(t, widths[0], 900)
-			b.forgive("404") // the page of errors has that status
+			b.Forgive("404") // the page of errors has that status
 			axe := newChecker(t, b)
 			for _, s := range some {
 				if s.part == "" {
 					s.part = "html"
 				}
 				resize(b, widths[0], 900)
-				prefer(b, "light", true)
-				b.do(chromedp.Navigate(s.url), see("#main"))
-				b.until(`document.readyState === "complete"`)
-				b.do(s.then...)
+				b.Prefer("light", true)
+				b.Do(chromedp.Navigate(s.url), see("#main"))
+				b.Until(`document.readyState === "complete"`)
+				b.Do(s.then...)
 				for _, width := range widths {
 					resize(b, width, 900)
 					axe.check(s.part, allRules, s.name, "light", fmt.Sprint(width))
-					prefer(b, "dark", true)
+					b.Prefer("dark", true)
 					axe.check(s.part, colorRules, s.name, "dark", fmt.Sprint(width))
-					prefer(b, "light", true)
+					b.Prefer("light", true)
 				}
 			}
 		})

@@ -24,6 +24,7 @@ import (
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // post sends a form; pairs are names and values, and headers begin with "@".
@@ -335,7 +336,7 @@ func TestAgents(t *testing.T) {
 	t.Parallel()
 	s := newSiteOf(t, setup{demo: script(t, "-- turn 1 --\nAye, aye.\n"), services: []model.Service{textOnly, sharp}})
 	b := openTab(t, 1440, 900)
-	b.forgive("status of 422")
+	b.Forgive("status of 422")
 	axe := newChecker(t, b)
 	look := func(name string) {
 		t.Helper()
@@ -345,7 +346,7 @@ func TestAgents(t *testing.T) {
 		}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
 			resize(b, size.width, size.height)
 			for _, scheme := range []string{"dark", "light"} {
-				prefer(b, scheme, true)
+				b.Prefer(scheme, true)
 				axe.check("html", map[string]string{"dark": colorRules, "light": allRules}[scheme], name, scheme, size.name)
 				if screens == "" || name == "agent-file" {
 					continue
@@ -360,83 +361,83 @@ func TestAgents(t *testing.T) {
 			}
 		}
 	}
-	b.do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar footer a[href="/agents"]`), see("#agents .agent"))
-	b.says("#agents", "lead_agent", "built in", "research_agent", "vision_agent")
-	b.script(`document.querySelector('main a[href="/agents/new"]').focus()`)
-	b.do(enter())
-	b.until(`document.activeElement?.id === "agent-name"`)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar footer a[href="/agents"]`), see("#agents .agent"))
+	b.Says("#agents", "lead_agent", "built in", "research_agent", "vision_agent")
+	b.Script(`document.querySelector('main a[href="/agents/new"]').focus()`)
+	b.Do(enter())
+	b.Until(`document.activeElement?.id === "agent-name"`)
 
 	// Checked as it is typed, at the field.
-	b.do(chromedp.KeyEvent("lead_agent"))
-	b.until(`document.getElementById("fault-name").innerText.includes("There is an agent of this name") && document.getElementById("agent-name").getAttribute("aria-invalid") === "true"`)
-	b.do(chromedp.KeyEvent("_of_mine"))
-	b.until(`!document.getElementById("fault-name").innerText && !document.getElementById("agent-name").hasAttribute("aria-invalid") && document.activeElement.id === "agent-name"`)
-	b.do(fill("#agent-name", "pilot"), fill("#agent-description", "Brings ships in, and knows the tide."), fill("#agent-limits-turns", "many"))
-	b.until(`document.getElementById("fault-limits-turns").innerText.includes("Only whole numbers") && document.getElementById("agent-verdict").innerText.includes(": 2")`)
-	b.script(`document.getElementById("agent-name").focus()`)
-	b.do(enter(), see(`[role=alert] a[href="#agent-limits-turns"]`)) // Enter in a field saves, or says why not
-	b.says("main [role=alert]", "To be mended", "Model calls: Only whole numbers", "role prompt is empty")
-	b.script(`document.querySelector(".page").scrollTo(0, 0)`)
+	b.Do(chromedp.KeyEvent("lead_agent"))
+	b.Until(`document.getElementById("fault-name").innerText.includes("There is an agent of this name") && document.getElementById("agent-name").getAttribute("aria-invalid") === "true"`)
+	b.Do(chromedp.KeyEvent("_of_mine"))
+	b.Until(`!document.getElementById("fault-name").innerText && !document.getElementById("agent-name").hasAttribute("aria-invalid") && document.activeElement.id === "agent-name"`)
+	b.Do(fill("#agent-name", "pilot"), fill("#agent-description", "Brings ships in, and knows the tide."), fill("#agent-limits-turns", "many"))
+	b.Until(`document.getElementById("fault-limits-turns").innerText.includes("Only whole numbers") && document.getElementById("agent-verdict").innerText.includes(": 2")`)
+	b.Script(`document.getElementById("agent-name").focus()`)
+	b.Do(enter(), see(`[role=alert] a[href="#agent-limits-turns"]`)) // Enter in a field saves, or says why not
+	b.Says("main [role=alert]", "To be mended", "Model calls: Only whole numbers", "role prompt is empty")
+	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-editor")
-	b.do(fill("#agent-limits-turns", "12"), fill("#agent-prompt", "You are a pilot. Look at the chart, say the depth, and steer."))
-	b.until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
-	b.script(`document.querySelector('input[name=tool][value=put_artifact]').focus()`)
-	b.do(press(" "))
-	b.until(`document.querySelector('select[name="permission.put_artifact"]').checkVisibility()`)
-	b.script(`document.querySelector('select[name="permission.put_artifact"]').value = "ask"; document.querySelector('input[name=subagent][value=research_agent]').click()`)
-	b.do(click(".save button.primary"), see("#try-text"))
-	b.says("#toasts", "pilot is saved")
-	b.says("main", "made here", "put_artifact", "ask first", "research_agent", "12")
-	b.until(`document.querySelector('main a[href="/pipeline?agent=pilot"]') !== null`)
-	b.do(click("#toast-agent [data-dismiss]"))
+	b.Do(fill("#agent-limits-turns", "12"), fill("#agent-prompt", "You are a pilot. Look at the chart, say the depth, and steer."))
+	b.Until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
+	b.Script(`document.querySelector('input[name=tool][value=put_artifact]').focus()`)
+	b.Do(press(" "))
+	b.Until(`document.querySelector('select[name="permission.put_artifact"]').checkVisibility()`)
+	b.Script(`document.querySelector('select[name="permission.put_artifact"]').value = "ask"; document.querySelector('input[name=subagent][value=research_agent]').click()`)
+	b.Do(click(".save button.primary"), see("#try-text"))
+	b.Says("#toasts", "pilot is saved")
+	b.Says("main", "made here", "put_artifact", "ask first", "research_agent", "12")
+	b.Until(`document.querySelector('main a[href="/pipeline?agent=pilot"]') !== null`)
+	b.Do(click("#toast-agent [data-dismiss]"))
 	look("agent")
 
-	b.do(fill("#try-text", "Where are we?"), click("#try button"), see("#messages .message.assistant"))
+	b.Do(fill("#try-text", "Where are we?"), click("#try button"), see("#messages .message.assistant"))
 	b.rest()
-	b.says("#messages", "Where are we?", "Aye, aye.")
-	b.do(click(`main > header a[href="/agents/a/pilot"]`), see("#try-text"))
+	b.Says("#messages", "Where are we?", "Aye, aye.")
+	b.Do(click(`main > header a[href="/agents/a/pilot"]`), see("#try-text"))
 
 	// Another one of a built-in one, as a file.
-	b.do(chromedp.Navigate(s.URL+"/agents"), see("#agent-lead_agent"), click(`#agent-lead_agent a[href*="from=lead_agent"]`), see("#agent-name"))
-	b.until(`document.getElementById("agent-name").value === "lead_agent_2" && document.querySelectorAll("input[name=tool]:checked").length === 12`)
-	b.do(click(`button[value=as_file]`), see("textarea#agent-file"))
-	b.script(`{ const file = document.getElementById("agent-file"); file.value = file.value.replace("create_artifact", "craete_artifact"); file.dispatchEvent(new Event("input", { bubbles: true })); }`)
-	b.until(`document.getElementById("fault-file").innerText.includes("craete_artifact")`)
-	b.script(`document.querySelector(".page").scrollTo(0, 0)`)
+	b.Do(chromedp.Navigate(s.URL+"/agents"), see("#agent-lead_agent"), click(`#agent-lead_agent a[href*="from=lead_agent"]`), see("#agent-name"))
+	b.Until(`document.getElementById("agent-name").value === "lead_agent_2" && document.querySelectorAll("input[name=tool]:checked").length === 12`)
+	b.Do(click(`button[value=as_file]`), see("textarea#agent-file"))
+	b.Script(`{ const file = document.getElementById("agent-file"); file.value = file.value.replace("create_artifact", "craete_artifact"); file.dispatchEvent(new Event("input", { bubbles: true })); }`)
+	b.Until(`document.getElementById("fault-file").innerText.includes("craete_artifact")`)
+	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-file")
-	b.script(`{ const file = document.getElementById("agent-file"); file.value = file.value.replace("craete_artifact", "create_artifact"); file.dispatchEvent(new Event("input", { bubbles: true })); }`)
-	b.until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
-	b.do(click(".save button.primary"), see("#try-text"))
+	b.Script(`{ const file = document.getElementById("agent-file"); file.value = file.value.replace("craete_artifact", "create_artifact"); file.dispatchEvent(new Event("input", { bubbles: true })); }`)
+	b.Until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
+	b.Do(click(".save button.primary"), see("#try-text"))
 
-	b.do(chromedp.Navigate(s.URL+"/agents"), see("#agent-lead_agent_2"))
-	b.until(`document.readyState === "complete"`)
+	b.Do(chromedp.Navigate(s.URL+"/agents"), see("#agent-lead_agent_2"))
+	b.Until(`document.readyState === "complete"`)
 	look("agents")
-	b.do(click(`#agent-lead_agent_2 form[action$="/delete"] button`), see("#toast-agent"))
-	b.until(`document.getElementById("agent-lead_agent_2") === null`)
-	b.do(click("#toast-agent form button"), see("#agent-lead_agent_2"))
-	b.until(`document.getElementById("toast-agent") === null`)
+	b.Do(click(`#agent-lead_agent_2 form[action$="/delete"] button`), see("#toast-agent"))
+	b.Until(`document.getElementById("agent-lead_agent_2") === null`)
+	b.Do(click("#toast-agent form button"), see("#agent-lead_agent_2"))
+	b.Until(`document.getElementById("toast-agent") === null`)
 }
 
 // Without script an agent is made, changed and deleted all the same.
 func TestAgentsWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
-	b := openTab(t, 1000, 800, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	b.forgive("status of 422")
-	b.do(chromedp.Navigate(s.URL+"/agents/new"), see("#agent-name"), fill("#agent-name", "pilot"), click(".save button.primary"), see("main [role=alert]"))
-	b.says("#fault-prompt", "say who the agent is")
-	b.do(fill("#agent-prompt", "You are a pilot."), click(`button[value=as_file]`), see("textarea#agent-file"))
-	b.do(click(`button[value=as_form]`), see("#agent-prompt"), click(".save button.primary"), see("#try-text"))
+	b := openTab(t, 1000, 800, webuitest.Command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	b.Forgive("status of 422")
+	b.Do(chromedp.Navigate(s.URL+"/agents/new"), see("#agent-name"), fill("#agent-name", "pilot"), click(".save button.primary"), see("main [role=alert]"))
+	b.Says("#fault-prompt", "say who the agent is")
+	b.Do(fill("#agent-prompt", "You are a pilot."), click(`button[value=as_file]`), see("textarea#agent-file"))
+	b.Do(click(`button[value=as_form]`), see("#agent-prompt"), click(".save button.primary"), see("#try-text"))
 	if a := s.agent(t, "pilot"); a.Prompt != "You are a pilot." {
 		t.Errorf("kept: %+v", a)
 	}
-	b.do(fill("#try-text", "Hello"), click("#try button"), see("#messages .message.user"))
-	b.do(chromedp.Navigate(s.URL+"/agents"), see("#agent-pilot"), click(`#agent-pilot form[action$="/delete"] button`), see("#toast-agent"))
+	b.Do(fill("#try-text", "Hello"), click("#try button"), see("#messages .message.user"))
+	b.Do(chromedp.Navigate(s.URL+"/agents"), see("#agent-pilot"), click(`#agent-pilot form[action$="/delete"] button`), see("#toast-agent"))
 	if a := s.agent(t, "pilot"); a.Name != "" {
 		t.Error("it is still there")
 	}
-	b.do(click("#toast-agent form button"), see("#try-text"))
-	b.says("main", "You are a pilot.")
+	b.Do(click("#toast-agent form button"), see("#try-text"))
+	b.Says("main", "You are a pilot.")
 }
 
 // Every tool of the product is described in the words of its users.

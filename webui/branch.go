@@ -58,6 +58,9 @@ func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 	if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
 		return Message{}, err
 	}
+	if v.told, err = v.turnings(ctx); err != nil {
+		return Message{}, err
+	}
 	shown, err := v.app.Conversations.Displayed(ctx, v.conversation, stored, 0)
 	if err != nil {
 		return Message{}, err
@@ -135,6 +138,7 @@ func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	for i := range t.Messages {
 		if t.Messages[i].ID == id {
+			m.Before, m.After = t.Messages[i].Before, t.Messages[i].After
 			t.Messages[i] = m
 		}
 	}
@@ -259,8 +263,14 @@ func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 	return err == nil && r.Message == c.Leaf, err
 }
 
-// branchNow renders the thread anew, with what is being written on it.
+// branchNow renders the thread anew, with what is being written on it. That is
+// how all stands now, and the stream may be behind: what it comes to until then
+// is told with this, and would else stand below what is newer.
 func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
+	last, err := s.app.Events.Last(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil {
 		return err
@@ -269,7 +279,7 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	if b.Messages, b.Older, err = s.branch(ctx, c.Leaf, 0); err != nil {
 		return err
 	}
-	s.leaf = c.Leaf
+	s.leaf, s.whole = c.Leaf, last
 	if err := s.put(out, "thread", b); err != nil {
 		return err
 	}
@@ -278,11 +288,34 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 		if err != nil {
 			return err
 		}
-		if s.beside = !follows; follows {
+		if s.beside = !follows; s.beside {
+			continue
+		}
+		if stored, err := s.stored(ctx, a.message); err != nil {
+			return err
+		} else if !stored {
 			if err := s.put(out, "message", a.whole(s)); err != nil {
 				return err
 			}
 		}
+	}
+	status, err := s.status(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.put(out, "status", status); err != nil {
+		return err
+	}
+	if n := len(b.Messages); n > 0 && b.Messages[n-1].run != "" {
+		if err := s.windowNow(ctx, out, b.Messages[n-1].run); err != nil {
+			return err
+		}
+	}
+	if err := s.waitingNow(ctx, out); err != nil {
+		return err
+	}
+	if err := s.usageNow(ctx, out); err != nil {
+		return err
 	}
 	return s.artifactsNow(ctx, out)
 }

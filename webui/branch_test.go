@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 )
 
@@ -50,66 +51,66 @@ func TestBranches(t *testing.T) {
 	may := make(chan struct{}, 10)
 	s := newSiteOf(t, setup{model: naming(may)})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	may <- struct{}{}
 	b.send("alpha")
 	b.rest()
-	b.until(`document.readyState === "complete"`) // the page is there before its keys are
-	b.says("#panel", "About alpha")
+	b.Until(`document.readyState === "complete"`) // the page is there before its keys are
+	b.Says("#panel", "About alpha")
 
 	// Escape leaves the message as it was.
-	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.Do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
 	b.on(".rewriting textarea")
-	b.do(chromedp.KeyEvent("\x1b"))
-	b.until(`!document.querySelector(".rewriting") && document.querySelector(".message.user .said") !== null`)
-	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.Do(chromedp.KeyEvent("\x1b"))
+	b.Until(`!document.querySelector(".rewriting") && document.querySelector(".message.user .said") !== null`)
+	b.Do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
 	b.picture("rewriting")
 	newChecker(t, b).check("main", allRules, "rewriting")
 	may <- struct{}{}
-	b.do(fill(".rewriting textarea", "beta"), press("\r", chromedp.ModifierCtrl))
-	b.until(`document.querySelector("#messages .message:last-child").innerText.includes("So much for beta.")`)
+	b.Do(fill(".rewriting textarea", "beta"), press("\r", chromedp.ModifierCtrl))
+	b.Until(`document.querySelector("#messages .message:last-child").innerText.includes("So much for beta.")`)
 	b.rest()
-	b.says("#messages", "beta", "2/2")
-	b.says("#panel", "About beta")
+	b.Says("#messages", "beta", "2/2")
+	b.Says("#panel", "About beta")
 	shows := func(what, not string) {
 		t.Helper()
-		b.until(fmt.Sprintf(`document.querySelector("#messages").innerText.includes(%q) && !document.querySelector("#messages").innerText.includes(%q)`, "So much for "+what, not))
-		b.until(fmt.Sprintf(`document.querySelector("#panel").innerText.includes("About %s") && !document.querySelector("#panel").innerText.includes("About %s")`, what, not))
+		b.Until(fmt.Sprintf(`document.querySelector("#messages").innerText.includes(%q) && !document.querySelector("#messages").innerText.includes(%q)`, "So much for "+what, not))
+		b.Until(fmt.Sprintf(`document.querySelector("#panel").innerText.includes("About %s") && !document.querySelector("#panel").innerText.includes("About %s")`, what, not))
 	}
 	shows("beta", "alpha")
 	b.sameAnew()
 	b.picture("branches")
 
 	// The switcher keeps the focus, so that the keyboard goes on.
-	b.do(click(`.siblings [data-again="previous"]`))
+	b.Do(click(`.siblings [data-again="previous"]`))
 	shows("alpha", "beta")
-	b.until(`document.activeElement.matches(".siblings [data-again=previous]")`)
-	b.do(enter())
+	b.Until(`document.activeElement.matches(".siblings [data-again=previous]")`)
+	b.Do(enter())
 	shows("beta", "alpha")
-	b.do(press(",", chromedp.ModifierAlt))
+	b.Do(press(",", chromedp.ModifierAlt))
 	shows("alpha", "beta")
 	newChecker(t, b).check("main", allRules, "branches")
 	b.sameAnew()
 
 	// What is open beside the thread goes when the branch has no such artifact.
-	b.do(click(`#artifacts a[href$="/a/alpha"]`), see("#viewer"))
-	b.do(press(".", chromedp.ModifierAlt))
-	b.until(`!document.querySelector("#viewer")`)
+	b.Do(click(`#artifacts a[href$="/a/alpha"]`), see("#viewer"))
+	b.Do(press(".", chromedp.ModifierAlt))
+	b.Until(`!document.querySelector("#viewer")`)
 	shows("beta", "alpha")
 
 	// Another answer is a branch too.
 	may <- struct{}{}
-	b.do(press("r", chromedp.ModifierAlt))
-	b.until(`document.querySelector("#messages").innerText.includes("3/3")`)
+	b.Do(press("r", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#messages").innerText.includes("3/3")`)
 	b.rest()
 
 	// What is left out says so, stays, and comes back.
-	b.do(click(`.message.user [name="muted"]`), see(".message.user.muted"))
-	b.says(".message.user", "Left out of what models are sent")
-	b.until(`document.activeElement.matches(".message.user [name=muted]")`)
+	b.Do(click(`.message.user [name="muted"]`), see(".message.user.muted"))
+	b.Says(".message.user", "Left out of what models are sent")
+	b.Until(`document.activeElement.matches(".message.user [name=muted]")`)
 	b.sameAnew()
-	b.do(click(`.message.user [name="muted"]`))
-	b.until(`!document.querySelector(".muted")`)
+	b.Do(click(`.message.user [name="muted"]`))
+	b.Until(`!document.querySelector(".muted")`)
 	b.sameAnew()
 }
 
@@ -120,34 +121,82 @@ func TestSwitchWhileWorking(t *testing.T) {
 	may := make(chan struct{}, 10)
 	s := newSiteOf(t, setup{model: naming(may)})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	may <- struct{}{}
 	b.send("alpha")
 	b.rest()
-	b.until(`document.readyState === "complete"`) // the page is there before its keys are
-	b.do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
-	b.do(fill(".rewriting textarea", "beta"))
-	b.do(press("\r", chromedp.ModifierCtrl))
-	b.until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
-	b.do(press(",", chromedp.ModifierAlt))
-	b.until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
-	b.says("#status", "Working")
-	if got := b.text("#messages"); strings.Contains(got, "beta") {
+	b.Until(`document.readyState === "complete"`) // the page is there before its keys are
+	b.Do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
+	b.Do(fill(".rewriting textarea", "beta"))
+	b.Do(press("\r", chromedp.ModifierCtrl))
+	b.Until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
+	b.Do(press(",", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
+	b.Says("#status", "Working")
+	if got := b.Text("#messages"); strings.Contains(got, "beta") {
 		t.Errorf("the other branch shows %q", got)
 	}
-	b.do(press(".", chromedp.ModifierAlt))
-	b.until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
-	b.do(press(",", chromedp.ModifierAlt))
-	b.until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
+	b.Do(press(".", chromedp.ModifierAlt))
+	b.Until(`document.querySelector(".writing")?.innerText.includes("So much for")`)
+	b.Do(press(",", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#messages").innerText.includes("So much for alpha.")`)
 	may <- struct{}{}
-	b.until(`!document.querySelector("#status.active")`)
-	if got := b.text("#messages"); strings.Contains(got, "beta") {
+	b.Until(`!document.querySelector("#status.active")`)
+	if got := b.Text("#messages"); strings.Contains(got, "beta") {
 		t.Errorf("the other branch shows %q", got)
 	}
 	b.sameAnew()
-	b.do(press(".", chromedp.ModifierAlt))
-	b.until(`document.querySelector("#messages").innerText.includes("So much for beta.")`)
+	b.Do(press(".", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#messages").innerText.includes("So much for beta.")`)
 	b.sameAnew()
+}
+
+// A page that comes late to another branch gets all of it at once, and nothing of
+// it again below that.
+func TestLateToBranch(t *testing.T) {
+	t.Parallel()
+	may := make(chan struct{}, 10)
+	s := newSiteOf(t, setup{model: naming(may)})
+	may <- struct{}{}
+	id := s.send(t, "alpha", nil)
+	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := s.app.Events.Last(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"beta", "gamma"} {
+		may <- struct{}{}
+		run, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, app.Edit{Text: &text, Queue: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range s.app.Events.Follow(t.Context(), id, left, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Type == artel.EventRunFinished && e.Run == run.ID {
+				break
+			}
+		}
+	}
+	last, err := s.app.Events.Last(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads, articles := 0, 0
+	for _, f := range s.fragments(t, id, left, last) {
+		if strings.Contains(f, `<div id="messages"`) {
+			threads++
+		} else if threads > 0 {
+			articles += strings.Count(f, "<article")
+		}
+	}
+	if threads != 1 || articles != 0 {
+		t.Errorf("the thread came %d times, and %d messages after it", threads, articles)
+	}
 }
 
 // Without script, forms do all of it.

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // A newcomer without a key sends the samples, watches the plan fill, reads the
@@ -19,15 +20,15 @@ func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{Delay: 15 * time.Millisecond})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.picture("home")
-	b.says("main", "Try it with sample files", "scripted", "OPENAI_API_KEY")
+	b.Says("main", "Try it with sample files", "scripted", "OPENAI_API_KEY")
 	// What the plan shows while the run goes on is noted from the first moment.
-	b.do(onEveryPage(`window.steps = []; new MutationObserver(() => {
+	b.Do(onEveryPage(`window.steps = []; new MutationObserver(() => {
 		const bar = document.querySelector(".plan progress");
 		if (bar && document.querySelector("#status.active") && window.steps.at(-1) !== bar.value) window.steps.push(bar.value);
 	}).observe(document, { subtree: true, childList: true, attributes: true });`))
-	b.do(click(`form[action="/try"] button`), see("#messages .message.user"))
+	b.Do(click(`form[action="/try"] button`), see("#messages .message.user"))
 	b.rest()
 	b.picture("conversation")
 	steps := eval[[]float64](b, `window.steps`)
@@ -37,29 +38,29 @@ func TestNewcomer(t *testing.T) {
 	if !eval[bool](b, `document.querySelector(".plan progress").value === document.querySelector(".plan progress").max`) {
 		t.Error("the plan is not finished")
 	}
-	b.says("#messages", "workbench.png", "brief.pdf", "notes.md", "Demo model", "create_artifact")
-	b.says("#panel", "Task plan", "Report", "workbench.png")
+	b.Says("#messages", "workbench.png", "brief.pdf", "notes.md", "Demo model", "create_artifact")
+	b.Says("#panel", "Task plan", "Report", "workbench.png")
 
 	b.send("And now once more.")
 	b.rest()
-	b.do(click(`#messages .message:last-child a[href$="/a/report"]`), see("#viewer .block"))
+	b.Do(click(`#messages .message:last-child a[href$="/a/report"]`), see("#viewer .block"))
 	b.picture("report")
-	b.says("#panel", "Report", "v2 · newest")
-	b.says("#viewer", "And now once more.", "Message 1", "Message 2")
-	b.do(click("#versions summary"), see("#versions ol"))
-	b.says("#versions ol", "v2 · newest", "v1", "created", "edited")
-	b.do(click(`#versions a[href$="?v=1"]`))
-	b.until(`document.querySelector(".meta .badge.warn")?.innerText.includes("1") && !document.querySelector("#viewer").innerText.includes("And now once more.")`)
+	b.Says("#panel", "Report", "v2 · newest")
+	b.Says("#viewer", "And now once more.", "Message 1", "Message 2")
+	b.Do(click("#versions summary"), see("#versions ol"))
+	b.Says("#versions ol", "v2 · newest", "v1", "created", "edited")
+	b.Do(click(`#versions a[href$="?v=1"]`))
+	b.Until(`document.querySelector(".meta .badge.warn")?.innerText.includes("1") && !document.querySelector("#viewer").innerText.includes("And now once more.")`)
 	b.picture("version")
-	b.script("history.back()")
-	b.until(`document.querySelector("#viewer")?.innerText.includes("And now once more.")`)
-	b.script("history.back()")
-	b.until(`!document.querySelector("#viewer") && document.querySelector("#artifacts") !== null`)
+	b.Script("history.back()")
+	b.Until(`document.querySelector("#viewer")?.innerText.includes("And now once more.")`)
+	b.Script("history.back()")
+	b.Until(`!document.querySelector("#viewer") && document.querySelector("#artifacts") !== null`)
 
-	b.do(click(`.sidebar a[href="/settings"]`), see("#connect .door"))
+	b.Do(click(`.sidebar a[href="/settings"]`), see("#connect .door"))
 	b.picture("settings")
-	b.says("#connect", "OPENAI_API_KEY", "artel serve")
-	b.says("#models", "Demo", "scripted")
+	b.Says("#connect", "OPENAI_API_KEY", "artel serve")
+	b.Says("#models", "Demo", "scripted")
 }
 
 // Own files are chosen, are in the message as cards, and lead to their views.
@@ -67,13 +68,13 @@ func TestOwnFiles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
-	b.until(`document.querySelector("#chosen .thumb")?.naturalWidth > 0`)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
+	b.Until(`document.querySelector("#chosen .thumb")?.naturalWidth > 0`)
 	b.send("What is in these files?")
 	b.rest()
-	b.says(".message.user", "What is in these files?", "photo.jpg", "notes.md")
-	b.do(click(`.message.user a.file[href*="/a/photo.jpg"]`), see("#viewer img"))
-	b.until(`document.querySelector("#viewer img").naturalWidth > 0`)
+	b.Says(".message.user", "What is in these files?", "photo.jpg", "notes.md")
+	b.Do(click(`.message.user a.file[href*="/a/photo.jpg"]`), see("#viewer img"))
+	b.Until(`document.querySelector("#viewer img").naturalWidth > 0`)
 	b.sameAnew()
 }
 
@@ -82,13 +83,13 @@ func TestEnter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.do(chromedp.KeyEvent("first"), press("\r", chromedp.ModifierShift), chromedp.KeyEvent("second"))
-	b.script(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true }))`)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.KeyEvent("first"), press("\r", chromedp.ModifierShift), chromedp.KeyEvent("second"))
+	b.Script(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true }))`)
 	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "first\nsecond" {
 		t.Errorf("the draft is %q: the field has no focus, or Shift+Enter made no line", draft)
 	}
-	b.do(enter(), see("#messages .message.user"))
+	b.Do(enter(), see("#messages .message.user"))
 	b.rest()
 }
 
@@ -98,14 +99,14 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, script(t, "-- turn 1 --\nThis takes a while.\n@hang\n"))
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
-	b.until(`document.querySelector("#messages").innerText.includes("takes a while")`)
-	b.do(click("#status .stop"))
+	b.Until(`document.querySelector("#messages").innerText.includes("takes a while")`)
+	b.Do(click("#status .stop"))
 	b.rest()
-	b.says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
-	b.do(chromedp.Reload(), see("#messages .message"))
-	b.says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
+	b.Says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
+	b.Do(chromedp.Reload(), see("#messages .message"))
+	b.Says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
 }
 
 // A model that fails is told with what to do about it.
@@ -119,13 +120,13 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, script(t, c.scenario))
 			b := openTab(t, 1000, 700)
-			b.do(chromedp.Navigate(s.URL), see("#composer"))
+			b.Do(chromedp.Navigate(s.URL), see("#composer"))
 			b.send("go")
 			b.rest()
-			b.says("#messages [role=alert]", "The run ended early", c.says)
+			b.Says("#messages [role=alert]", "The run ended early", c.says)
 			b.picture("failure-" + name)
-			b.do(chromedp.Reload(), see("#messages .message"))
-			b.says("#messages [role=alert]", "The run ended early", c.says)
+			b.Do(chromedp.Reload(), see("#messages .message"))
+			b.Says("#messages [role=alert]", "The run ended early", c.says)
 		})
 	}
 }
@@ -135,18 +136,18 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.forgive("status of 422", "ERR_CONNECTION_REFUSED")
-	b.do(chromedp.Navigate(s.URL), see("#composer"), click(".send"))
-	b.until(`!document.querySelector("#composer-error").hidden`)
-	b.says("#composer-error", "attach a file")
+	b.Forgive("status of 422", "ERR_CONNECTION_REFUSED")
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), click(".send"))
+	b.Until(`!document.querySelector("#composer-error").hidden`)
+	b.Says("#composer-error", "attach a file")
 	if n := len(s.all(t)); n > 0 {
 		t.Errorf("a refused first message left %d conversations", n)
 	}
-	b.do(write("kept"))
+	b.Do(write("kept"))
 	s.CloseClientConnections()
 	_ = s.Listener.Close()
-	b.do(click(".send"))
-	b.until(`document.querySelector("#composer-error").innerText.includes("cannot be reached")`)
+	b.Do(click(".send"))
+	b.Until(`document.querySelector("#composer-error").innerText.includes("cannot be reached")`)
 	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "kept" {
 		t.Errorf("the draft is %q after the server was lost", draft)
 	}
@@ -162,22 +163,22 @@ func TestDraft(t *testing.T) {
 	b := openTab(t, 1280, 800)
 	drafts := map[string]string{s.URL: "for a new one", one: "for one\nin two lines", two: "for two"}
 	for url, text := range drafts {
-		b.do(chromedp.Navigate(url), see("#text"), write(text))
+		b.Do(chromedp.Navigate(url), see("#text"), write(text))
 	}
 	check := func() {
 		t.Helper()
 		for url, want := range drafts {
-			b.do(chromedp.Navigate(url), see("#text"))
+			b.Do(chromedp.Navigate(url), see("#text"))
 			if got := get(b, chromedp.Value(chromedp.CSS("#text"))); got != want {
 				t.Errorf("%s: the draft is %q, want %q", url, got, want)
 			}
 		}
 	}
 	check()
-	b.do(chromedp.Navigate(one), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter())
-	b.until(`document.querySelectorAll(".message.user").length === 2`)
+	b.Do(chromedp.Navigate(one), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter())
+	b.Until(`document.querySelectorAll(".message.user").length === 2`)
 	b.rest()
-	b.do(chromedp.Navigate(s.URL), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter(), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter(), see("#messages"))
 	b.rest()
 	drafts[one], drafts[s.URL] = "", ""
 	check()
@@ -188,47 +189,47 @@ func TestWithoutScript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	s.seed(t, "Another one", time.Now().Add(-time.Hour), "needle", "in the haystack")
-	b := openTab(t, 1440, 800, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("hello without script"), choose(sample(t, "notes.md")))
-	b.do(click(".send"), see("#messages .message.user"))
+	b := openTab(t, 1440, 800, webuitest.Command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), write("hello without script"), choose(sample(t, "notes.md")))
+	b.Do(click(".send"), see("#messages .message.user"))
 	list := s.all(t)
 	if len(list) != 2 {
 		t.Fatalf("there are %d conversations", len(list))
 	}
 	waitFinal(t, s, list[0].ID)
-	b.do(chromedp.Reload(), see("#messages .message.assistant"))
-	b.says("#messages", "hello without script", "notes.md", "Demo model")
+	b.Do(chromedp.Reload(), see("#messages .message.assistant"))
+	b.Says("#messages", "hello without script", "notes.md", "Demo model")
 
-	b.do(write("a second time"), click(".send"))
-	b.until(`document.querySelectorAll(".message.user").length === 2`)
-	b.wait("the second run", func() bool { _, err := s.app.Runs.Active(t.Context(), list[0].ID); return err != nil })
+	b.Do(write("a second time"), click(".send"))
+	b.Until(`document.querySelectorAll(".message.user").length === 2`)
+	b.Wait("the second run", func() bool { _, err := s.app.Runs.Active(t.Context(), list[0].ID); return err != nil })
 
-	b.do(click(`#artifacts a[href$="/a/report"]`), see("#viewer .block"))
-	b.do(click("#versions summary"), click(`#versions a[href$="?v=1"]`), see(".meta .badge.warn"))
-	b.do(click(`.tabs a[href$="view=code"]`), see("#viewer pre"))
-	b.says("#viewer", "# Report")
-	b.do(click("[data-close-panel]"), see("#messages .message.user"))
-	b.until(`!location.pathname.includes("/a")`)
+	b.Do(click(`#artifacts a[href$="/a/report"]`), see("#viewer .block"))
+	b.Do(click("#versions summary"), click(`#versions a[href$="?v=1"]`), see(".meta .badge.warn"))
+	b.Do(click(`.tabs a[href$="view=code"]`), see("#viewer pre"))
+	b.Says("#viewer", "# Report")
+	b.Do(click("[data-close-panel]"), see("#messages .message.user"))
+	b.Until(`!location.pathname.includes("/a")`)
 
-	b.do(fill("#search", "haystack"), enter(), see(".excerpt"))
-	b.says("#conversations", "Another one", "haystack")
-	if got := b.text("#conversations"); strings.Contains(got, "hello") {
+	b.Do(fill("#search", "haystack"), enter(), see(".excerpt"))
+	b.Says("#conversations", "Another one", "haystack")
+	if got := b.Text("#conversations"); strings.Contains(got, "hello") {
 		t.Errorf("the search shows what it has not found: %q", got)
 	}
-	b.do(click(`.conversation a[href$="/title"]`), see(`main input[name="title"]`), fill(`main input[name="title"]`, "Renamed"), click("main form button"))
-	b.do(see("#messages"))
-	b.says("#heading", "Renamed")
-	b.do(click(`.conversation:has([aria-current]) form[action$="/delete"] button`), see(".toast"))
-	b.says(".toast", "deleted")
-	if got := b.text("#conversations"); strings.Contains(got, "Renamed") {
+	b.Do(click(`.conversation a[href$="/title"]`), see(`main input[name="title"]`), fill(`main input[name="title"]`, "Renamed"), click("main form button"))
+	b.Do(see("#messages"))
+	b.Says("#heading", "Renamed")
+	b.Do(click(`.conversation:has([aria-current]) form[action$="/delete"] button`), see(".toast"))
+	b.Says(".toast", "deleted")
+	if got := b.Text("#conversations"); strings.Contains(got, "Renamed") {
 		t.Errorf("the deleted conversation is still in the list: %q", got)
 	}
-	b.do(click(".toast form button"), see("#messages"))
-	b.says("#heading", "Renamed")
+	b.Do(click(".toast form button"), see("#messages"))
+	b.Says("#heading", "Renamed")
 
-	b.do(click(`.sidebar a[href="/settings"]`), see(".settings"), click(`input[name="language"][value="zh"]`), click(".settings form button"))
-	b.until(`document.documentElement.lang === "zh" && document.readyState === "complete"`)
-	b.says("main", "设置")
+	b.Do(click(`.sidebar a[href="/settings"]`), see(".settings"), click(`input[name="language"][value="zh"]`), click(".settings form button"))
+	b.Until(`document.documentElement.lang === "zh" && document.readyState === "complete"`)
+	b.Says("main", "设置")
 	if n := len(s.all(t)); n != 2 {
 		t.Errorf("there are %d conversations at the end", n)
 	}

@@ -22,33 +22,33 @@ func TestChangeArtifact(t *testing.T) {
 	c := s.send(t, "look", map[string]string{"notes.md": "# Notes\n\nfirst line\nsecond line\n"})
 	b := openTab(t, 1440, 900)
 	here := "/c/" + string(c) + "/a/notes.md"
-	b.do(chromedp.Navigate(s.URL+here), see("#viewer .block"))
+	b.Do(chromedp.Navigate(s.URL+here), see("#viewer .block"))
 	edit := func(text string) {
 		t.Helper()
-		b.do(click(`.viewer .bar a[href*="view=edit"]`), see(".editing textarea"), fill(".editing textarea", text))
+		b.Do(click(`.viewer .bar a[href*="view=edit"]`), see(".editing textarea"), fill(".editing textarea", text))
 	}
 
 	edit("# Notes\n\nfirst line\nsecond line, changed\n")
-	b.do(click(".editing .primary"))
-	b.until(`document.querySelector("#viewer .block") !== null && !location.search && document.querySelector("#viewer").innerText.includes("changed")`)
-	b.do(click(`.tabs a[href*="view=diff"]`), see(".compare"))
-	b.until(`document.querySelector(".compare td.added mark")?.innerText.includes("changed") && document.querySelectorAll(".compare td.removed").length === 1`)
-	b.says(".compare", "1 line added", "1 line removed")
-	b.do(click(`.compare a[href*="split=1"]`))
-	b.until(`[...document.querySelectorAll(".compare tr")].some(row => row.querySelector(".removed") && row.querySelector(".added"))`)
+	b.Do(click(".editing .primary"))
+	b.Until(`document.querySelector("#viewer .block") !== null && !location.search && document.querySelector("#viewer").innerText.includes("changed")`)
+	b.Do(click(`.tabs a[href*="view=diff"]`), see(".compare"))
+	b.Until(`document.querySelector(".compare td.added mark")?.innerText.includes("changed") && document.querySelectorAll(".compare td.removed").length === 1`)
+	b.Says(".compare", "1 line added", "1 line removed")
+	b.Do(click(`.compare a[href*="split=1"]`))
+	b.Until(`[...document.querySelectorAll(".compare tr")].some(row => row.querySelector(".removed") && row.querySelector(".added"))`)
 
-	b.script(`const slider = document.getElementById("slider"); slider.value = 0; slider.dispatchEvent(new Event("input", { bubbles: true })); slider.dispatchEvent(new Event("change", { bubbles: true }))`)
-	b.until(`location.search.includes("v=1") && document.querySelector(".badge.warn")?.innerText.includes("version 1")`)
-	b.do(click(`form[action$="/restore"] button`))
-	b.until(`!location.search && document.querySelector("#versions summary").innerText.includes("v3") && !document.querySelector("#viewer").innerText.includes("changed")`)
+	b.Script(`const slider = document.getElementById("slider"); slider.value = 0; slider.dispatchEvent(new Event("input", { bubbles: true })); slider.dispatchEvent(new Event("change", { bubbles: true }))`)
+	b.Until(`location.search.includes("v=1") && document.querySelector(".badge.warn")?.innerText.includes("version 1")`)
+	b.Do(click(`form[action$="/restore"] button`))
+	b.Until(`!location.search && document.querySelector("#versions summary").innerText.includes("v3") && !document.querySelector("#viewer").innerText.includes("changed")`)
 
-	b.do(click("#actions summary"), fill(`#actions input[name=title]`, "The notes"), click(`#actions form[action$="/title"] button`))
-	b.until(`document.getElementById("viewer-title").innerText === "The notes"`)
-	b.do(click("#actions summary"), click(`#actions form[action$="/delete"] button`))
-	b.until(`document.getElementById("panel").dataset.open === "list" && document.getElementById("toasts").innerText.includes("The notes was deleted") && document.querySelector('#artifacts a[href$="notes.md"]') === null`)
-	b.says("#deleted", "Deleted")
-	b.do(click("#toasts form button"))
-	b.until(`document.getElementById("viewer-title")?.innerText === "The notes" && document.querySelector("#toasts .toast") === null`)
+	b.Do(click("#actions summary"), fill(`#actions input[name=title]`, "The notes"), click(`#actions form[action$="/title"] button`))
+	b.Until(`document.getElementById("viewer-title").innerText === "The notes"`)
+	b.Do(click("#actions summary"), click(`#actions form[action$="/delete"] button`))
+	b.Until(`document.getElementById("panel").dataset.open === "list" && document.getElementById("toasts").innerText.includes("The notes was deleted") && document.querySelector('#artifacts a[href$="notes.md"]') === null`)
+	b.Says("#deleted", "Deleted")
+	b.Do(click("#toasts form button"))
+	b.Until(`document.getElementById("viewer-title")?.innerText === "The notes" && document.querySelector("#toasts .toast") === null`)
 }
 
 // What somebody else writes meanwhile is brought together with what a person
@@ -67,32 +67,32 @@ func TestEditConflict(t *testing.T) {
 		}
 	}
 	typed := func() string { return eval[string](b, `document.querySelector(".editing textarea").value`) }
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)+"/a/notes.md?view=edit"), see(".editing textarea"))
-	b.do(fill(".editing textarea", "mine\ntwo\nthree\n\nfour\nfive\n"))
-	b.do(chromedp.Reload(), see(".editing textarea"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)+"/a/notes.md?view=edit"), see(".editing textarea"))
+	b.Do(fill(".editing textarea", "mine\ntwo\nthree\n\nfour\nfive\n"))
+	b.Do(chromedp.Reload(), see(".editing textarea"))
 	if got := typed(); !strings.HasPrefix(got, "mine\n") {
 		t.Errorf("after a reload the text is %q", got)
 	}
 	other("one\ntwo\nthree\n\nfour\ntheirs\n")
-	b.forgive("409")
-	b.do(click(".editing .primary"))
-	b.until(`document.querySelector(".editing .note")?.innerText.includes("without a conflict")`)
+	b.Forgive("409")
+	b.Do(click(".editing .primary"))
+	b.Until(`document.querySelector(".editing .note")?.innerText.includes("without a conflict")`)
 	if got, want := typed(), "mine\ntwo\nthree\n\nfour\ntheirs\n"; got != want {
 		t.Errorf("brought together: %q, want %q", got, want)
 	}
 	other("other\ntwo\nthree\n\nfour\ntheirs\n")
-	b.do(click(".editing .primary"))
-	b.until(`document.querySelector(".editing .note")?.innerText.includes("1 place")`)
+	b.Do(click(".editing .primary"))
+	b.Until(`document.querySelector(".editing .note")?.innerText.includes("1 place")`)
 	if got := typed(); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "mine") || !strings.Contains(got, "other") {
 		t.Errorf("with a conflict: %q", got)
 	}
-	b.do(fill(".editing textarea", "both\ntwo\nthree\n\nfour\ntheirs\n"), click(".editing .primary"))
-	b.until(`document.querySelector(".editing") === null && document.querySelector("#viewer").innerText.includes("both")`)
+	b.Do(fill(".editing textarea", "both\ntwo\nthree\n\nfour\ntheirs\n"), click(".editing .primary"))
+	b.Until(`document.querySelector(".editing") === null && document.querySelector("#viewer").innerText.includes("both")`)
 	_, text, err := s.app.Artifacts.Find(t.Context(), c, "notes.md", "")
 	if err != nil || *text != "both\ntwo\nthree\n\nfour\ntheirs\n" {
 		t.Errorf("kept: %v, %v", text, err)
 	}
-	b.forgive("409")
+	b.Forgive("409")
 }
 
 // Forms do it without script, and what is wrong is refused.

@@ -154,6 +154,9 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		if v.asked, err = v.app.Runs.Questions(ctx, id); err != nil {
 			return nil, "", err
 		}
+		if v.told, err = v.turnings(ctx); err != nil {
+			return nil, "", err
+		}
 		displayed, err := v.app.Conversations.Displayed(ctx, id, branch, behind)
 		if err != nil {
 			return nil, "", err

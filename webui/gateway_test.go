@@ -55,29 +55,29 @@ func TestGatewayPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar a[href="/gateway"]`), see("#requests"))
-	b.says("#requests", "No program has asked yet")
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar a[href="/gateway"]`), see("#requests"))
+	b.Says("#requests", "No program has asked yet")
 	asked(t, s)
-	b.until(`document.querySelectorAll("#requests .request").length === 3`)
-	b.says("#requests", "changes: 2", "404")
-	b.do(click(".request:last-of-type summary"))
-	b.until(`document.querySelector(".request[open] .parts") !== null`)
-	b.says(".request[open]", "base64 in the result of a tool became a file", "It is larger than", "call_1", "1,500 → 80", "with less, after a refusal: 1")
+	b.Until(`document.querySelectorAll("#requests .request").length === 3`)
+	b.Says("#requests", "changes: 2", "404")
+	b.Do(click(".request:last-of-type summary"))
+	b.Until(`document.querySelector(".request[open] .parts") !== null`)
+	b.Says(".request[open]", "base64 in the result of a tool became a file", "It is larger than", "call_1", "1,500 → 80", "with less, after a refusal: 1")
 	// What comes meanwhile shuts nothing.
 	s.app.GatewayLog.Add(t.Context(), app.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
-	b.until(`document.querySelectorAll("#requests .request").length === 4 && document.querySelector(".request[open] .parts") !== null`)
+	b.Until(`document.querySelectorAll("#requests .request").length === 4 && document.querySelector(".request[open] .parts") !== null`)
 	b.picture("gateway")
 	if got := eval[string](b, `fetch(document.querySelector(".parts a").href).then((r) => r.status + " " + r.headers.get("Content-Type"))`); got != "200 image/jpeg" {
 		t.Error("the bytes:", got)
 	}
 
-	b.do(click(`[name="changed"]`))
-	b.until(`location.search.includes("changed=1") && document.querySelectorAll("#requests .request").length === 1`)
-	b.do(chromedp.Navigate(s.URL+"/gateway?status=failed&service=demo"), see("#requests .empty"))
-	b.says("#requests", "No request is like this")
+	b.Do(click(`[name="changed"]`))
+	b.Until(`location.search.includes("changed=1") && document.querySelectorAll("#requests .request").length === 1`)
+	b.Do(chromedp.Navigate(s.URL+"/gateway?status=failed&service=demo"), see("#requests .empty"))
+	b.Says("#requests", "No request is like this")
 
-	b.script(`document.querySelectorAll("#sdk details").forEach((d) => { d.removeAttribute("name"); d.open = true; })`)
-	code := b.text("#sdk")
+	b.Script(`document.querySelectorAll("#sdk details").forEach((d) => { d.removeAttribute("name"); d.open = true; })`)
+	code := b.Text("#sdk")
 	for _, want := range []string{`base_url="` + s.URL + `/v1"`, `baseURL: "` + s.URL + `"`, "ANTHROPIC_BASE_URL=" + s.URL + " ", `http_options={"base_url": "` + s.URL + `"}`, `wire_api = "responses"`} {
 		if !strings.Contains(code, want) {
 			t.Errorf("no line has %s", want)

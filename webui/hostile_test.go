@@ -23,6 +23,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // An enemy is a server that nothing may ever ask, and texts that try to make
@@ -201,9 +202,9 @@ func TestHostileContent(t *testing.T) {
 	e := newEnemy(t)
 	s := newSiteOf(t, setup{model: e.model()})
 	b := openTab(t, 1280, 860)
-	prefer(b, "light", true)
-	b.forgive("sandboxed", "Blocked script execution") // the frame of a page refuses the page's script
-	b.do(command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+	b.Prefer("light", true)
+	b.Forgive("sandboxed", "Blocked script execution") // the frame of a page refuses the page's script
+	b.Do(webuitest.Command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `if (top === window) { window.violations = []; document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " by " + e.blockedURI)); }`,
 	}))
 	dialogs := b.dialogs()
@@ -221,10 +222,10 @@ func TestHostileContent(t *testing.T) {
 	}
 
 	// Live, piece by piece.
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write(e.says(hostileMarkdown)), chromedp.KeyEvent("\r"), see("#messages .message.user"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), write(e.says(hostileMarkdown)), chromedp.KeyEvent("\r"), see("#messages .message.user"))
 	b.rest()
 	check("live")
-	b.script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; })`)
+	b.Script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; })`)
 	check("with open cards")
 
 	// Files of any name, and artifacts of each type.
@@ -241,8 +242,8 @@ func TestHostileContent(t *testing.T) {
 	}
 	for _, width := range []int64{1280, 390} {
 		resize(b, width, 860)
-		b.do(chromedp.Navigate(c), see("#messages"))
-		b.script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; })`)
+		b.Do(chromedp.Navigate(c), see("#messages"))
+		b.Script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; })`)
 		check(fmt.Sprintf("loaded, %d wide", width))
 	}
 	resize(b, 1280, 860)
@@ -252,31 +253,31 @@ func TestHostileContent(t *testing.T) {
 		t.Fatalf("%d artifacts (%v)", len(artifacts), err)
 	}
 	for _, a := range artifacts {
-		b.script(fmt.Sprintf(`document.getElementById(%q).querySelector("a").click()`, "a-"+string(a.ID)))
-		b.until(fmt.Sprintf(`document.querySelector("#viewer")?.dataset.artifactShown === %q`, a.ID))
-		b.until(`[...document.querySelectorAll("#viewer img")].every((i) => i.complete)`)
+		b.Script(fmt.Sprintf(`document.getElementById(%q).querySelector("a").click()`, "a-"+string(a.ID)))
+		b.Until(fmt.Sprintf(`document.querySelector("#viewer")?.dataset.artifactShown === %q`, a.ID))
+		b.Until(`[...document.querySelectorAll("#viewer img")].every((i) => i.complete)`)
 		check(string(a.ID))
 		for i := range 2 {
 			if i+1 >= eval[int](b, `document.querySelectorAll(".tabs a").length`) {
 				break
 			}
-			b.script(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].click()`, i+1))
-			b.until(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d]?.ariaCurrent === "true"`, i+1))
+			b.Script(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].click()`, i+1))
+			b.Until(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d]?.ariaCurrent === "true"`, i+1))
 			check(fmt.Sprintf("%s, view %d", a.ID, i+2))
 		}
-		b.script(`document.querySelector("#panel > header > a").click()`)
-		b.do(see("#artifacts"))
+		b.Script(`document.querySelector("#panel > header > a").click()`)
+		b.Do(see("#artifacts"))
 	}
-	b.do(chromedp.Navigate(s.URL+"/c?search=script"), see("#conversations"))
+	b.Do(chromedp.Navigate(s.URL+"/c?search=script"), see("#conversations"))
 	check("search")
 }
 
 // dialogs counts and closes the dialogs that scripts open.
 func (b *tab) dialogs() func() int {
-	b.t.Helper()
+	b.T.Helper()
 	var mu sync.Mutex
 	n := 0
-	err := chromedp.Listen(b.ctx, func(event any) {
+	err := chromedp.Listen(b.Ctx, func(event any) {
 		if _, ok := event.(*page.EventJavascriptDialogOpening); ok {
 			mu.Lock()
 			defer mu.Unlock()
@@ -284,7 +285,7 @@ func (b *tab) dialogs() func() int {
 		}
 	})
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return func() int {
 		mu.Lock()
@@ -302,18 +303,18 @@ func TestFrame(t *testing.T) {
 	id := s.send(t, "look", map[string]string{"board.html": e.says(hostilePage), "drawing.svg": e.says(hostileDrawing)})
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1280, 860)
-	b.forgive("sandboxed", "Blocked script execution", "Unsafe attempt", "Content Security Policy", "ERR_BLOCKED_BY_CSP", "violates")
+	b.Forgive("sandboxed", "Blocked script execution", "Unsafe attempt", "Content Security Policy", "ERR_BLOCKED_BY_CSP", "violates")
 	dialogs := b.dialogs()
-	b.do(chromedp.Navigate(c+"/a/board.html"), see("#viewer iframe"))
+	b.Do(chromedp.Navigate(c+"/a/board.html"), see("#viewer iframe"))
 	frame := `document.querySelector("#viewer iframe")`
-	b.until(`(() => { try { return ` + frame + `.contentDocument === null; } catch { return true; } })()`) // another origin, which is loaded
-	b.until(`performance.getEntriesByType("resource").some((r) => r.name.includes("/api/v1/files/") && r.initiatorType === "iframe" && r.responseEnd > 0)`)
+	b.Until(`(() => { try { return ` + frame + `.contentDocument === null; } catch { return true; } })()`) // another origin, which is loaded
+	b.Until(`performance.getEntriesByType("resource").some((r) => r.name.includes("/api/v1/files/") && r.initiatorType === "iframe" && r.responseEnd > 0)`)
 	if eval[string](b, frame+`.getAttribute("sandbox")`) != "" {
 		t.Error("the frame may do something")
 	}
 	for range 2 {
 		box := eval[[]float64](b, `(() => { const r = `+frame+`.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`)
-		b.do(chromedp.MouseClickXY(box[0], box[1]))
+		b.Do(chromedp.MouseClickXY(box[0], box[1]))
 	}
 	if n := dialogs(); n > 0 || eval[bool](b, `document.title.includes("owned") || "owned" in localStorage || document.cookie.includes("owned")`) {
 		t.Errorf("the frame reached the page (%d dialogs)", n)
@@ -328,15 +329,15 @@ func TestFrame(t *testing.T) {
 
 	// The same file opened by its own address.
 	for _, file := range []string{"board.html", "drawing.svg"} {
-		b.do(chromedp.Navigate(c+"/a/"+file), see("#viewer"))
+		b.Do(chromedp.Navigate(c+"/a/"+file), see("#viewer"))
 		for _, url := range eval[[]string](b, `[...document.querySelectorAll("#viewer iframe, #viewer img")].map((e) => e.src)`) {
 			a := s.ask(t, "GET", strings.TrimPrefix(url, s.URL), "", nil)
 			if p := a.Header.Get("Content-Security-Policy"); a.StatusCode != 200 || !strings.Contains(p, "sandbox") || !strings.Contains(p, "default-src 'none'") {
 				t.Errorf("%s: status %d, policy %q", url, a.StatusCode, p)
 			}
 			if strings.Contains(url, "preview=true") {
-				b.do(chromedp.Navigate(url))
-				b.until(`document.readyState === "complete"`)
+				b.Do(chromedp.Navigate(url))
+				b.Until(`document.readyState === "complete"`)
 				if at := eval[string](b, "location.href"); at != url {
 					t.Errorf("%s leads to %s", url, at)
 				}
@@ -406,12 +407,12 @@ func TestHostileResults(t *testing.T) {
 		return all
 	})
 	b := openTab(t, 1280, 860)
-	b.forgive("sandboxed", "Blocked script execution", "Unsafe attempt", "ERR_BLOCKED_BY_CSP", "violates", "Content Security Policy")
+	b.Forgive("sandboxed", "Blocked script execution", "Unsafe attempt", "ERR_BLOCKED_BY_CSP", "violates", "Content Security Policy")
 	dialogs := b.dialogs()
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages .call"))
-	b.script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; }); document.querySelectorAll("[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
-	b.until(`[...document.querySelectorAll("#messages img")].every((i) => i.complete)`)
-	b.until(`[...document.querySelectorAll("#messages iframe")].every((f) => { try { return f.contentDocument === null; } catch { return true; } })`)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages .call"))
+	b.Script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; }); document.querySelectorAll("[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
+	b.Until(`[...document.querySelectorAll("#messages img")].every((i) => i.complete)`)
+	b.Until(`[...document.querySelectorAll("#messages iframe")].every((f) => { try { return f.contentDocument === null; } catch { return true; } })`)
 	for _, wrong := range eval[[]string](b, unhurt) {
 		t.Error(wrong)
 	}
@@ -419,8 +420,8 @@ func TestHostileResults(t *testing.T) {
 		t.Errorf("%d cards are shown, want %d", n, len(list))
 	}
 	// A picture looked at closer, and every file in a window of its own.
-	b.script(`document.querySelector('a[data-zoom]').click()`)
-	b.until(`document.querySelector("#zoom").open && document.querySelector(".stage img").complete`)
+	b.Script(`document.querySelector('a[data-zoom]').click()`)
+	b.Until(`document.querySelector("#zoom").open && document.querySelector(".stage img").complete`)
 	links := eval[[]string](b, `[...new Set([...document.querySelectorAll("#messages a[href^='/api/'], #messages iframe, #messages img[src^='/api/']")].map((e) => e.href ?? e.src))]`)
 	if len(links) < 3 {
 		t.Errorf("there are only the links %q", links)
@@ -431,8 +432,8 @@ func TestHostileResults(t *testing.T) {
 			t.Errorf("%s: policy %q", link, p)
 		}
 		if strings.HasPrefix(a.Header.Get("Content-Disposition"), "inline") {
-			b.do(chromedp.Navigate(link))
-			b.until(`document.readyState === "complete"`)
+			b.Do(chromedp.Navigate(link))
+			b.Until(`document.readyState === "complete"`)
 			if at := eval[string](b, "location.href"); !strings.HasPrefix(at, s.URL+"/api/") {
 				t.Errorf("%s leads to %s", link, at)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // zipped is a conversation of another site, which used a model that is only
@@ -64,49 +65,49 @@ func TestImportAndExport(t *testing.T) {
 	}
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.forgive("422") // the refusal has that status
-	b.do(chromedp.Navigate(s.URL), click(`.sidebar a[href="/import"]`), see("#landing"))
-	b.says("#import", "What comes along", "What a ZIP leaves out")
+	b.Forgive("422") // the refusal has that status
+	b.Do(chromedp.Navigate(s.URL), click(`.sidebar a[href="/import"]`), see("#landing"))
+	b.Says("#import", "What comes along", "What a ZIP leaves out")
 	pick := func(name string) chromedp.Action[chromedp.Void] {
 		return chromedp.SetUploadFiles(chromedp.CSS("#zip"), []string{name})
 	}
-	b.do(pick(sample(t, "archive.zip")), see("#import-error"))
-	if b.text("#import-error") == "" || !eval[bool](b, `document.activeElement.id === "zip"`) {
+	b.Do(pick(sample(t, "archive.zip")), see("#import-error"))
+	if b.Text("#import-error") == "" || !eval[bool](b, `document.activeElement.id === "zip"`) {
 		t.Error("a refused ZIP is not explained, or the focus is lost")
 	}
 	if n := len(s.all(t)); n > 0 {
 		t.Errorf("%d conversations came of a refused ZIP", n)
 	}
 
-	b.do(pick(zip), see("#messages .message.user"))
-	b.says("#messages", "Read this.", "I have read the notes.", "notes.md")
-	b.says("#toasts", "Imported. Messages: 2 · artifacts: 1 · versions: 1", "Left out: plain")
+	b.Do(pick(zip), see("#messages .message.user"))
+	b.Says("#messages", "Read this.", "I have read the notes.", "notes.md")
+	b.Says("#toasts", "Imported. Messages: 2 · artifacts: 1 · versions: 1", "Left out: plain")
 	b.picture("imported")
-	b.do(chromedp.Reload(), see("#messages .message.user"))
-	if got := b.text("#toasts"); got != "" {
+	b.Do(chromedp.Reload(), see("#messages .message.user"))
+	if got := b.Text("#toasts"); got != "" {
 		t.Errorf("told twice: %q", got)
 	}
-	b.do(click("#panel-toggle"), click("#panel-toggle"), see("#artifacts a"))
-	b.says("#heading", "Brought along")
+	b.Do(click("#panel-toggle"), click("#panel-toggle"), see("#artifacts a"))
+	b.Says("#heading", "Brought along")
 
 	// The way out again, and in by dropping.
 	dir := t.TempDir()
-	b.do(command(browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID}))
-	b.do(click(`main > header a[href$="/export"]`))
-	b.wait("the ZIP", func() bool {
+	b.Do(webuitest.Command(browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: dir, BrowserContextID: chromedp.FromContext(b.Ctx).BrowserContextID}))
+	b.Do(click(`main > header a[href$="/export"]`))
+	b.Wait("the ZIP", func() bool {
 		again, err := os.ReadFile(filepath.Join(dir, "Brought along.zip"))
 		return err == nil && bytes.HasPrefix(again, []byte("PK")) && len(again) > len(raw)/2
 	})
-	b.do(chromedp.Navigate(s.URL+"/import"), see("#landing"))
-	b.script(`(async () => {
+	b.Do(chromedp.Navigate(s.URL+"/import"), see("#landing"))
+	b.Script(`(async () => {
 		const zip = await (await fetch("/api/v1/conversations/` + string(s.all(t)[0].ID) + `/export")).blob();
 		const data = new DataTransfer();
 		data.items.add(new File([zip], "again.zip", { type: "application/zip" }));
 		const over = (type) => document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
 		over("dragenter"); over("dragover"); over("drop");
 	})()`)
-	b.do(see("#messages .message.user"))
-	b.says("#toasts", "Messages: 2")
+	b.Do(see("#messages .message.user"))
+	b.Says("#toasts", "Messages: 2")
 	if n := len(s.all(t)); n != 2 {
 		t.Errorf("there are %d conversations", n)
 	}

@@ -50,48 +50,48 @@ func TestNewcomerInspects(t *testing.T) {
 	b := openTab(t, 1440, 900)
 	axe := newChecker(t, b)
 	look := func(name string) { look(t, b, axe, name, name == "inspector" || name == "rule") }
-	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "photo.jpg"), sample(t, "notes.md")))
 	b.send("What is in my picture? The secret number is 7.")
 	b.rest()
 	b.sameAnew()
 
 	// The file.
-	b.script(`document.querySelector(".message.user footer a:not([data-edit])").focus()`)
-	b.do(press("\r"), see("#files"))
-	b.says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
+	b.Script(`document.querySelector(".message.user footer a:not([data-edit])").focus()`)
+	b.Do(press("\r"), see("#files"))
+	b.Says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
 	look("inspector")
-	b.script(`document.querySelector("#why input").focus()`)
-	b.do(chromedp.KeyEvent("photo.jpg"), press("\r"), see("#why [role=status]"))
-	b.says("#why [role=status]", "photo.jpg", "takes no pictures")
+	b.Script(`document.querySelector("#why input").focus()`)
+	b.Do(chromedp.KeyEvent("photo.jpg"), press("\r"), see("#why [role=status]"))
+	b.Says("#why [role=status]", "photo.jpg", "takes no pictures")
 
 	// The rule.
-	b.script(`document.querySelectorAll("#view .tabs a")[1].focus()`)
-	b.do(press("\r"), see(".change-of-step"))
-	b.says("#view", "regex-processor", "Rule rule-3", "secret number", "[a number that is kept back]")
-	if strings.Contains(b.text("#view"), "rule-1") {
+	b.Script(`document.querySelectorAll("#view .tabs a")[1].focus()`)
+	b.Do(press("\r"), see(".change-of-step"))
+	b.Says("#view", "regex-processor", "Rule rule-3", "secret number", "[a number that is kept back]")
+	if strings.Contains(b.Text("#view"), "rule-1") {
 		t.Error("a rule is told of that had nothing to do")
 	}
-	b.script(`[...document.querySelectorAll("#view summary")].find((s) => s.innerText.includes("regex-processor")).scrollIntoView()`)
+	b.Script(`[...document.querySelectorAll("#view summary")].find((s) => s.innerText.includes("regex-processor")).scrollIntoView()`)
 	look("rule")
 
 	// The rest: the messages as sent, the next call, the request.
-	b.script(`document.querySelectorAll("#view .tabs a")[0].focus()`)
-	b.do(press("\r"), see("#b-1"))
-	b.script(`document.querySelectorAll("#view details").forEach((d) => { d.open = true })`)
-	b.says("#view", "Source", "session-loader", "[a number that is kept back]")
-	b.script(`document.getElementById("view").scrollIntoView()`)
+	b.Script(`document.querySelectorAll("#view .tabs a")[0].focus()`)
+	b.Do(press("\r"), see("#b-1"))
+	b.Script(`document.querySelectorAll("#view details").forEach((d) => { d.open = true })`)
+	b.Says("#view", "Source", "session-loader", "[a number that is kept back]")
+	b.Script(`document.getElementById("view").scrollIntoView()`)
 	look("blocks")
-	b.do(click(`a[aria-label="Back to the conversation"]`), see("#composer"))
+	b.Do(click(`a[aria-label="Back to the conversation"]`), see("#composer"))
 	b.send("And now?")
 	b.rest()
-	b.script(`[...document.querySelectorAll(".message footer a[href*='/context']")].at(-1).focus()`)
-	b.do(press("\r"), see("#view"))
-	b.do(click("#view .tabs a:nth-child(3)"), see("#view .table"))
-	b.says("#view", "Same beginning as the call before", "same", "added")
+	b.Script(`[...document.querySelectorAll(".message footer a[href*='/context']")].at(-1).focus()`)
+	b.Do(press("\r"), see("#view"))
+	b.Do(click("#view .tabs a:nth-child(3)"), see("#view .table"))
+	b.Says("#view", "Same beginning as the call before", "same", "added")
 	look("compared")
-	b.do(click("#view .tabs a:nth-child(4)"), see("#view .code"))
-	b.says("#view", "plain-8b", "And now?")
-	if strings.Contains(b.text("#view"), "secret number") {
+	b.Do(click("#view .tabs a:nth-child(4)"), see("#view .code"))
+	b.Says("#view", "plain-8b", "And now?")
+	if strings.Contains(b.Text("#view"), "secret number") {
 		t.Error("the request holds what the rule took out")
 	}
 	look("request")
@@ -107,7 +107,7 @@ func look(t *testing.T, b *tab, axe checker, name string, pictures bool) {
 	}{{"narrow", 390, 844}, {"wide", 1440, 900}} {
 		resize(b, size.width, size.height)
 		for _, scheme := range []string{"dark", "light"} {
-			prefer(b, scheme, true)
+			b.Prefer(scheme, true)
 			rules := colorRules
 			if scheme == "light" {
 				rules = allRules

@@ -56,10 +56,10 @@ const probe = `(() => {
 
 // at returns where the focus is, and reports what is wrong with that.
 func (b *tab) at() string {
-	b.t.Helper()
+	b.T.Helper()
 	s := eval[stop](b, probe)
 	if s.Wrong != "" {
-		b.t.Errorf("the focus is on %s, which %s", s.Path, s.Wrong)
+		b.T.Errorf("the focus is on %s, which %s", s.Path, s.Wrong)
 	}
 	return s.Path
 }
@@ -67,47 +67,47 @@ func (b *tab) at() string {
 // walk presses Tab until the focus has been everywhere, and returns the places
 // in their order.
 func (b *tab) walk(held ...chromedp.Modifier) []string {
-	b.t.Helper()
+	b.T.Helper()
 	var all []string
 	for range 150 {
-		b.do(press("\t", held...))
+		b.Do(press("\t", held...))
 		path := b.at()
 		if path == "" || len(all) > 0 && path == all[0] {
 			return all
 		}
 		if i := slices.Index(all, path); i >= 0 && i < len(all)-1 {
-			b.t.Fatalf("the focus cannot leave: %s comes after %s again", path, all[len(all)-1])
+			b.T.Fatalf("the focus cannot leave: %s comes after %s again", path, all[len(all)-1])
 		} else if i < 0 { // the controls of a sound are several places in one
 			all = append(all, path)
 		}
 	}
-	b.t.Fatalf("Tab does not come to an end: %s", all)
+	b.T.Fatalf("Tab does not come to an end: %s", all)
 	return nil
 }
 
 // reach presses Tab until the focus is on what the selector names.
 func (b *tab) reach(selector string, held ...chromedp.Modifier) {
-	b.t.Helper()
+	b.T.Helper()
 	for range 150 {
 		if eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
 			b.at()
 			return
 		}
-		b.do(press("\t", held...))
+		b.Do(press("\t", held...))
 	}
-	b.t.Fatalf("Tab does not lead to %s", selector)
+	b.T.Fatalf("Tab does not lead to %s", selector)
 }
 
 // on waits until the focus is on what the selector names.
 func (b *tab) on(selector string) {
-	b.t.Helper()
-	b.until(fmt.Sprintf("document.activeElement?.matches(%q)", selector))
+	b.T.Helper()
+	b.Until(fmt.Sprintf("document.activeElement?.matches(%q)", selector))
 	b.at()
 }
 
 // tree is what a screen reader is told of the page.
 func (b *tab) tree() []*accessibility.Node {
-	b.t.Helper()
+	b.T.Helper()
 	return protocol(b, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes
 }
 
@@ -126,10 +126,10 @@ func TestFocus(t *testing.T) {
 	s, id := furnished(t)
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1440, 900)
-	prefer(b, "light", true)
+	b.Prefer("light", true)
 	for _, url := range []string{s.URL, c + "/a/report", s.URL + "/settings", s.URL + "/import"} {
-		b.do(chromedp.Navigate(url), see("#main"))
-		b.script(`document.querySelectorAll("#messages details").forEach(d => d.open = true); document.querySelector(".skip").focus()`)
+		b.Do(chromedp.Navigate(url), see("#main"))
+		b.Script(`document.querySelectorAll("#messages details").forEach(d => d.open = true); document.querySelector(".skip").focus()`)
 		forth := append([]string{b.at()}, b.walk()...)
 		back := b.walk(chromedp.ModifierShift)
 		slices.Sort(forth)
@@ -155,104 +155,104 @@ func TestVisitByKeyboard(t *testing.T) {
 	other := model.Service{ID: "office", Name: "Office", Dialect: model.OpenAI, BaseURL: "http://127.0.0.1:9/v1", Model: "office-1", Origin: "models.json"}
 	s := newSiteOf(t, setup{demo: script(t, everything), services: []model.Service{other}})
 	b := openTab(t, 1440, 900)
-	prefer(b, "light", true)
+	b.Prefer("light", true)
 
 	// Past the list, straight to the content.
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#main"), press("\t"))
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#main"), press("\t"))
 	b.on(".skip")
-	b.do(press("\r"), press("\t"))
+	b.Do(press("\r"), press("\t"))
 	if !eval[bool](b, `document.activeElement.closest("main") !== null`) {
 		t.Errorf("the link past the list leads to %s", b.at())
 	}
 
 	// A conversation: text, a file, a model, and off it goes.
-	b.do(press("n", chromedp.ModifierAlt))
+	b.Do(press("n", chromedp.ModifierAlt))
 	b.on("#text")
-	b.do(chromedp.KeyEvent("What is in these files?"))
+	b.Do(chromedp.KeyEvent("What is in these files?"))
 	b.reach("#file")
-	b.do(choose(sample(t, "notes.md"), sample(t, "red.png")))
-	b.until(`document.querySelectorAll("#chosen .file").length === 2`)
+	b.Do(choose(sample(t, "notes.md"), sample(t, "red.png")))
+	b.Until(`document.querySelectorAll("#chosen .file").length === 2`)
 	b.reach("#chosen li:last-child button", chromedp.ModifierShift)
-	b.do(press(" "))
+	b.Do(press(" "))
 	b.on("#text")
-	b.do(press("p", chromedp.ModifierAlt))
-	b.until(`document.querySelector("#picker:popover-open") !== null`)
+	b.Do(press("p", chromedp.ModifierAlt))
+	b.Until(`document.querySelector("#picker:popover-open") !== null`)
 	b.on("#picker input:checked")
-	b.do(press(kb.ArrowDown))
+	b.Do(press(kb.ArrowDown))
 	chosen := eval[string](b, `document.querySelector("#picker input:checked").value`)
-	b.do(press(kb.Escape))
-	b.until(`document.querySelector("#picker:popover-open") === null`)
+	b.Do(press(kb.Escape))
+	b.Until(`document.querySelector("#picker:popover-open") === null`)
 	b.on("#text, #model")
-	if want := map[string]string{"office": "Office", "demo": "Demo"}[chosen]; !strings.Contains(b.text("#model"), want) {
-		t.Errorf("%q is chosen, the button says %q", chosen, b.text("#model"))
+	if want := map[string]string{"office": "Office", "demo": "Demo"}[chosen]; !strings.Contains(b.Text("#model"), want) {
+		t.Errorf("%q is chosen, the button says %q", chosen, b.Text("#model"))
 	}
-	b.do(press("m", chromedp.ModifierAlt))
+	b.Do(press("m", chromedp.ModifierAlt))
 	b.on("#text")
 	b.reach(".send")
-	b.do(press("\r"), see("#messages .message.user"))
+	b.Do(press("\r"), see("#messages .message.user"))
 	b.rest()
 
 	// A second one, stopped.
 	b.on("#text")
-	b.do(chromedp.KeyEvent("And now?\r"))
-	b.until(`document.querySelector(".message.writing")?.innerText.includes("This answer is")`)
+	b.Do(chromedp.KeyEvent("And now?\r"))
+	b.Until(`document.querySelector(".message.writing")?.innerText.includes("This answer is")`)
 	b.reach(".stop")
-	b.do(press(" "))
-	b.until(`document.querySelector("#status.active") === null && document.querySelector("#messages [role=alert]") !== null`)
+	b.Do(press(" "))
+	b.Until(`document.querySelector("#status.active") === null && document.querySelector("#messages [role=alert]") !== null`)
 	b.on("#text")
 
 	// A card of the first answer.
-	b.do(press(kb.ArrowUp, chromedp.ModifierAlt))
+	b.Do(press(kb.ArrowUp, chromedp.ModifierAlt))
 	b.on("#messages > .message")
 	for !eval[bool](b, `document.activeElement.querySelector(".call") !== null`) {
-		b.do(press(kb.ArrowUp, chromedp.ModifierAlt))
+		b.Do(press(kb.ArrowUp, chromedp.ModifierAlt))
 		b.on("#messages > .message")
 	}
 	b.reach(".call > summary")
-	b.do(press("\r"))
-	b.until(`document.activeElement.parentElement.open`)
+	b.Do(press("\r"))
+	b.Until(`document.activeElement.parentElement.open`)
 
 	// The report: its source, its versions, and back.
 	b.reach("#messages a[href$='/a/report']")
-	b.do(press("\r"))
+	b.Do(press("\r"))
 	b.on("#viewer-title")
 	b.reach(".tabs a:nth-child(2)")
-	b.do(press("\r"))
-	b.until(`document.querySelector(".tabs a:nth-child(2)[aria-current]") !== null`)
-	b.until(`document.activeElement.closest("#panel") !== null`)
+	b.Do(press("\r"))
+	b.Until(`document.querySelector(".tabs a:nth-child(2)[aria-current]") !== null`)
+	b.Until(`document.activeElement.closest("#panel") !== null`)
 	b.reach("#versions > summary")
-	b.do(press("\r"), see("#versions ol"))
+	b.Do(press("\r"), see("#versions ol"))
 	b.reach("#versions li a")
-	b.do(press(kb.Escape))
-	b.until(`!document.querySelector("#versions").open`)
+	b.Do(press(kb.Escape))
+	b.Until(`!document.querySelector("#versions").open`)
 	b.on("#versions > summary")
-	b.do(press(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.on("#messages a[href$='/a/report']")
 
 	// The list: search, rename, delete, undo.
-	b.do(press("k", chromedp.ModifierCtrl))
+	b.Do(press("k", chromedp.ModifierCtrl))
 	b.on("#search")
-	b.do(chromedp.KeyEvent("somebody said"), see(".conversation .excerpt"))
+	b.Do(chromedp.KeyEvent("somebody said"), see(".conversation .excerpt"))
 	b.reach(".conversation .actions a")
-	b.do(press("\r"))
+	b.Do(press("\r"))
 	b.on(".rename input")
-	b.do(press("a", chromedp.ModifierCtrl), chromedp.KeyEvent("Renamed by hand\r"))
-	b.until(`document.querySelector(".conversation bdi")?.innerText === "Renamed by hand"`)
-	b.until(`document.querySelector("#heading").innerText === "Renamed by hand"`)
+	b.Do(press("a", chromedp.ModifierCtrl), chromedp.KeyEvent("Renamed by hand\r"))
+	b.Until(`document.querySelector(".conversation bdi")?.innerText === "Renamed by hand"`)
+	b.Until(`document.querySelector("#heading").innerText === "Renamed by hand"`)
 	b.on(".conversation a")
 	b.reach(".conversation .actions button")
-	b.do(press("\r"))
-	b.until(`document.querySelector(".toast button") !== null && document.querySelector(".conversation") === null`)
+	b.Do(press("\r"))
+	b.Until(`document.querySelector(".toast button") !== null && document.querySelector(".conversation") === null`)
 	b.reach(".toast form button")
-	b.do(press("\r"), see("#messages .message.user"))
+	b.Do(press("\r"), see("#messages .message.user"))
 
 	// What the keys are.
-	b.do(press("m", chromedp.ModifierAlt))
+	b.Do(press("m", chromedp.ModifierAlt))
 	b.on("#text")
-	b.do(press("/", chromedp.ModifierCtrl), see("#shortcuts"))
+	b.Do(press("/", chromedp.ModifierCtrl), see("#shortcuts"))
 	b.on("#shortcuts *")
-	b.do(press(kb.Escape))
-	b.until(`!document.querySelector("#shortcuts").open`)
+	b.Do(press(kb.Escape))
+	b.Until(`!document.querySelector("#shortcuts").open`)
 	b.on("#text")
 }
 
@@ -262,19 +262,19 @@ func TestFocusWhereNarrow(t *testing.T) {
 	s, id := furnished(t)
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 390, 844)
-	prefer(b, "light", true)
-	b.do(chromedp.Navigate(c), see("#messages"))
+	b.Prefer("light", true)
+	b.Do(chromedp.Navigate(c), see("#messages"))
 	b.reach("#panel-toggle", chromedp.ModifierShift)
-	b.do(press("\r"))
-	b.until(`document.activeElement.closest("#panel") !== null`)
+	b.Do(press("\r"))
+	b.Until(`document.activeElement.closest("#panel") !== null`)
 	if all := b.walk(); len(all) < len(files) {
 		t.Errorf("in the sheet Tab leads only to %s", all)
 	}
-	b.do(press(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.on("#panel-toggle")
 	b.reach(`main [popovertarget="sidebar"]`, chromedp.ModifierShift)
-	b.do(press("\r"), see("#sidebar"))
+	b.Do(press("\r"), see("#sidebar"))
 	b.reach("#sidebar #search")
-	b.do(press(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.on(`main [popovertarget="sidebar"]`)
 }

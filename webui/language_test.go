@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // texts lists what the page says itself: texts and attributes that are shown or
@@ -46,16 +47,16 @@ func TestLanguage(t *testing.T) {
 	s, id := furnished(t)
 	bad := newSiteOf(t, setup{services: []model.Service{troubled}})
 	c := s.URL + "/c/" + string(id)
-	b := openTab(t, 1440, 900, command(network.Enable, network.EnableParams{}))
-	b.forgive("404")
+	b := openTab(t, 1440, 900, webuitest.Command(network.Enable, network.EnableParams{}))
+	b.Forgive("404")
 	latin, han, missing := regexp.MustCompile(`[A-Za-z]{2,}`), regexp.MustCompile(`\p{Han}`), regexp.MustCompile(`page\.[a-z_]`)
 	for _, url := range []string{
 		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
 	} {
 		for _, language := range []string{"en", "zh"} {
-			b.do(command(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}))
-			b.do(chromedp.Navigate(url), see("#main"))
+			b.Do(webuitest.Command(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}))
+			b.Do(chromedp.Navigate(url), see("#main"))
 			if lang := eval[string](b, "document.documentElement.lang"); lang != language {
 				t.Errorf("%s: lang is %q, want %q", url, lang, language)
 			}
@@ -78,24 +79,24 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	s, id := furnished(t)
 	b := openTab(t, 1440, 900)
-	prefer(b, "light", false)
+	b.Prefer("light", false)
 	pick := func(name, value string) {
-		b.do(click(fmt.Sprintf(`label:has(input[name=%s][value=%q])`, name, value)))
-		b.until(fmt.Sprintf(`document.readyState === "complete" && document.querySelector("input[name=%s][value='%s']")?.defaultChecked`, name, value))
+		b.Do(click(fmt.Sprintf(`label:has(input[name=%s][value=%q])`, name, value)))
+		b.Until(fmt.Sprintf(`document.readyState === "complete" && document.querySelector("input[name=%s][value='%s']")?.defaultChecked`, name, value))
 	}
 	look := func() []string {
 		return eval[[]string](b, `[document.documentElement.lang, getComputedStyle(document.documentElement).backgroundColor, document.querySelector("#main h1").innerText]`)
 	}
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
 	light := look()
-	prefer(b, "dark", false)
-	b.until(fmt.Sprintf(`getComputedStyle(document.documentElement).backgroundColor !== %q`, light[1]))
+	b.Prefer("dark", false)
+	b.Until(fmt.Sprintf(`getComputedStyle(document.documentElement).backgroundColor !== %q`, light[1]))
 	dark := look()
 	pick("theme", "light")
 	if got := look(); !slices.Equal(got, light) {
 		t.Errorf("light by choice looks like %q, by the system like %q", got, light)
 	}
-	prefer(b, "light", false)
+	b.Prefer("light", false)
 	pick("theme", "dark")
 	if got := look(); !slices.Equal(got, dark) {
 		t.Errorf("dark by choice looks like %q, by the system like %q", got, dark)
@@ -104,11 +105,11 @@ func TestSettings(t *testing.T) {
 	if got := look(); got[0] != "zh" || got[2] != "设置" {
 		t.Errorf("in Chinese the settings look like %q", got)
 	}
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"))
 	if got := look(); got[0] != "zh" || got[1] != dark[1] {
 		t.Errorf("the next page looks like %q", got)
 	}
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
 	pick("language", "")
 	pick("theme", "")
 	if got := look(); !slices.Equal(got, light) {
@@ -117,16 +118,16 @@ func TestSettings(t *testing.T) {
 
 	// Things move unless the system or the reader says no.
 	moving := `document.getAnimations().filter((a) => a.playState === "running").length`
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"), write("And now?"), click("#composer .send"), see("#status.active"))
-	b.until(moving + " > 0")
-	prefer(b, "light", true)
-	b.until(moving + " === 0")
-	prefer(b, "light", false)
-	b.until(moving + " > 0")
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"), write("And now?"), click("#composer .send"), see("#status.active"))
+	b.Until(moving + " > 0")
+	b.Prefer("light", true)
+	b.Until(moving + " === 0")
+	b.Prefer("light", false)
+	b.Until(moving + " > 0")
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#main"))
 	pick("motion", "off")
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#status.active .spin"))
-	b.until(`document.readyState === "complete"`)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#status.active .spin"))
+	b.Until(`document.readyState === "complete"`)
 	if n := eval[int](b, "document.getAnimations().length"); n > 0 {
 		t.Errorf("%d things move although the reader has switched that off", n)
 	}

@@ -17,7 +17,7 @@ import (
 
 // titles are what the list shows, in its order.
 func (b *tab) titles() []string {
-	b.t.Helper()
+	b.T.Helper()
 	return eval[[]string](b, `[...document.querySelectorAll("#conversations .conversation bdi")].map((title) => title.innerText)`)
 }
 
@@ -33,39 +33,39 @@ func TestListAndSearch(t *testing.T) {
 	s.seed(t, "Made this month", noon.AddDate(0, 0, -20), "x", "y")
 	s.seed(t, "Made long ago", noon.AddDate(0, 0, -400), "x", "y")
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#conversations"))
+	b.Do(chromedp.Navigate(s.URL), see("#conversations"))
 	groups := eval[[]string](b, `[...document.querySelectorAll("#conversations :is(h2, bdi)")].map((e) => e.innerText)`)
 	want := []string{"Today", "Made just now", "Yesterday", "Made yesterday", "Last 7 days", "Made this week", "Last 30 days", "Made this month", "Earlier", "Made long ago"}
 	if !slices.Equal(groups, want) {
 		t.Errorf("the list shows %q, want %q", groups, want)
 	}
-	b.says("#conversations li:last-of-type time", "")
-	if got := b.text("#conversations ul:last-of-type time"); !strings.HasPrefix(got, fmt.Sprint(noon.AddDate(0, 0, -400).Year())) {
+	b.Says("#conversations li:last-of-type time", "")
+	if got := b.Text("#conversations ul:last-of-type time"); !strings.HasPrefix(got, fmt.Sprint(noon.AddDate(0, 0, -400).Year())) {
 		t.Errorf("the date of an old conversation is %q", got)
 	}
 
 	search := func(words string, wants ...string) {
 		t.Helper()
-		b.do(fill("#search", words))
-		b.wait(fmt.Sprintf("%q to find %q", words, wants), func() bool { return slices.Equal(b.titles(), wants) })
+		b.Do(fill("#search", words))
+		b.Wait(fmt.Sprintf("%q to find %q", words, wants), func() bool { return slices.Equal(b.titles(), wants) })
 	}
 	search("JUST", "Made just now")
-	if got := b.text(".excerpt"); got != "" {
+	if got := b.Text(".excerpt"); got != "" {
 		t.Errorf("a hit in the title has the excerpt %q", got)
 	}
 	search("rock sea", "Made yesterday")
-	b.says(".excerpt", "<b>rock</b> in the north sea")
+	b.Says(".excerpt", "<b>rock</b> in the north sea")
 	b.picture("search")
 	search("nothing like this")
-	b.says("#conversations", "Nothing was found")
+	b.Says("#conversations", "Nothing was found")
 	search("made long", "Made long ago")
-	b.do(click("#conversations .conversation a"), see("#messages"))
-	b.says("#heading", "Made long ago")
-	b.do(press("k", chromedp.ModifierCtrl))
-	b.until(`document.activeElement.id === "search"`)
+	b.Do(click("#conversations .conversation a"), see("#messages"))
+	b.Says("#heading", "Made long ago")
+	b.Do(press("k", chromedp.ModifierCtrl))
+	b.Until(`document.activeElement.id === "search"`)
 	search("lighthouse", "Made yesterday")
-	b.do(chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input", { bubbles: true }))`))
-	b.until(`document.querySelectorAll("#conversations .conversation").length === 5 && document.querySelector("#conversations [aria-current]")?.innerText.includes("Made long ago")`)
+	b.Do(chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input", { bubbles: true }))`))
+	b.Until(`document.querySelectorAll("#conversations .conversation").length === 5 && document.querySelector("#conversations [aria-current]")?.innerText.includes("Made long ago")`)
 }
 
 // A title is changed in its place: Enter keeps it, Escape does not.
@@ -75,25 +75,25 @@ func TestRename(t *testing.T) {
 	one := s.seed(t, "First", time.Now().Add(-time.Hour), "a", "b")
 	two := s.seed(t, "Second", time.Now().Add(-2*time.Hour), "a", "b")
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(one)), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(one)), see("#messages"))
 	pencil := func(id string) {
 		t.Helper()
-		b.do(click("#c-"+id+` a[href$="/title"]`), see("#c-"+id+" input"))
-		b.until(`document.activeElement.name === "title" && getSelection().toString() === document.activeElement.value`)
+		b.Do(click("#c-"+id+` a[href$="/title"]`), see("#c-"+id+" input"))
+		b.Until(`document.activeElement.name === "title" && getSelection().toString() === document.activeElement.value`)
 	}
 	pencil(string(one))
-	b.do(fill("#c-"+string(one)+" input", "Better <i>name</i>"), enter())
-	b.until(`document.querySelector("#heading").innerText === "Better <i>name</i>" && document.querySelector("#c-` + string(one) + ` a").innerText.includes("Better <i>name</i>")`)
-	b.until(`document.activeElement.closest("#c-` + string(one) + `") !== null`)
+	b.Do(fill("#c-"+string(one)+" input", "Better <i>name</i>"), enter())
+	b.Until(`document.querySelector("#heading").innerText === "Better <i>name</i>" && document.querySelector("#c-` + string(one) + ` a").innerText.includes("Better <i>name</i>")`)
+	b.Until(`document.activeElement.closest("#c-` + string(one) + `") !== null`)
 	pencil(string(two))
-	b.do(fill("#c-"+string(two)+" input", "never kept"), chromedp.KeyEvent(kb.Escape))
-	b.until(`document.querySelector("#c-` + string(two) + ` a")?.innerText.includes("Second")`)
-	b.until(`document.activeElement.closest("#c-` + string(two) + `") !== null`)
-	b.do(chromedp.Reload(), see("#messages"))
+	b.Do(fill("#c-"+string(two)+" input", "never kept"), chromedp.KeyEvent(kb.Escape))
+	b.Until(`document.querySelector("#c-` + string(two) + ` a")?.innerText.includes("Second")`)
+	b.Until(`document.activeElement.closest("#c-` + string(two) + `") !== null`)
+	b.Do(chromedp.Reload(), see("#messages"))
 	if got := b.titles(); !slices.Equal(got, []string{"Better <i>name</i>", "Second"}) {
 		t.Errorf("loaded anew the titles are %q", got)
 	}
-	b.says("#heading", "Better <i>name</i>")
+	b.Says("#heading", "Better <i>name</i>")
 	if got := get(b, chromedp.Title()); !strings.Contains(got, "Better <i>name</i>") {
 		t.Errorf("the window is called %q", got)
 	}
@@ -107,27 +107,27 @@ func TestDeleteAndUndo(t *testing.T) {
 	one := string(s.seed(t, "First", time.Now().Add(-time.Hour), "a", "b"))
 	two := string(s.seed(t, "Second", time.Now().Add(-2*time.Hour), "a", "b"))
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL+"/c/"+one), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+one), see("#messages"))
 	bin := func(id string) string { return "#c-" + id + ` form[action$="/delete"] button` }
-	b.do(click(bin(two)), see(".toast"))
-	b.until(`!document.getElementById("c-` + two + `")`)
-	b.says(".toast", "deleted", "Undo")
+	b.Do(click(bin(two)), see(".toast"))
+	b.Until(`!document.getElementById("c-` + two + `")`)
+	b.Says(".toast", "deleted", "Undo")
 	b.picture("deleted")
-	b.do(click(".toast form button"))
-	b.until(`document.getElementById("c-` + two + `") !== null && !document.querySelector(".toast")`)
+	b.Do(click(".toast form button"))
+	b.Until(`document.getElementById("c-` + two + `") !== null && !document.querySelector(".toast")`)
 	if got := b.titles(); !slices.Equal(got, []string{"First", "Second"}) {
 		t.Errorf("after the undo the list is %q", got)
 	}
-	b.says("#heading", "First")
+	b.Says("#heading", "First")
 
-	b.do(click(bin(one)))
-	b.until(`location.pathname === "/" && document.querySelector(".toast") !== null && !document.getElementById("c-` + one + `")`)
-	b.do(click(".toast form button"))
-	b.until(`location.pathname === "/c/` + one + `" && document.querySelectorAll("#messages .message").length === 2`)
+	b.Do(click(bin(one)))
+	b.Until(`location.pathname === "/" && document.querySelector(".toast") !== null && !document.getElementById("c-` + one + `")`)
+	b.Do(click(".toast form button"))
+	b.Until(`location.pathname === "/c/` + one + `" && document.querySelectorAll("#messages .message").length === 2`)
 
-	b.do(click(bin(two)), see(".toast"), click(".toast [data-dismiss]"))
-	b.until(`!document.querySelector(".toast")`)
-	b.do(chromedp.Reload(), see("#messages"))
+	b.Do(click(bin(two)), see(".toast"), click(".toast [data-dismiss]"))
+	b.Until(`!document.querySelector(".toast")`)
+	b.Do(chromedp.Reload(), see("#messages"))
 	if got := b.titles(); !slices.Equal(got, []string{"First"}) {
 		t.Errorf("what was deleted is shown: %q", got)
 	}
@@ -138,12 +138,12 @@ func TestDeleteWhileWorking(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, script(t, "-- turn 1 --\nThis takes a while.\n@hang\n"))
 	b := openTab(t, 1280, 800)
-	b.forgive("status of 409")
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Forgive("status of 409")
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
-	b.do(click(`.conversation form[action$="/delete"] button`), see(".toast[role=alert]"))
-	b.says(".toast", "stop it first")
-	b.until(`document.querySelectorAll(".conversation").length === 1`)
+	b.Do(click(`.conversation form[action$="/delete"] button`), see(".toast[role=alert]"))
+	b.Says(".toast", "stop it first")
+	b.Until(`document.querySelectorAll(".conversation").length === 1`)
 }
 
 // Scrolling down the list loads the rest of it, each once and in order.
@@ -156,7 +156,7 @@ func TestLongList(t *testing.T) {
 		s.seed(t, fmt.Sprintf("Conversation %d", i), now.Add(-time.Duration(i)*12*time.Hour), "a", "b")
 	}
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#conversations"))
+	b.Do(chromedp.Navigate(s.URL), see("#conversations"))
 	if n := len(b.titles()); n >= conversations {
 		t.Fatalf("all %d are loaded at once", n)
 	}
@@ -165,8 +165,8 @@ func TestLongList(t *testing.T) {
 			t.Fatalf("after %d rounds there are %d", round, len(b.titles()))
 		}
 		before := len(b.titles())
-		b.script(`document.querySelector(".sidebar .scroll").scrollTop = 1e6`)
-		b.until(fmt.Sprintf(`document.querySelectorAll("#conversations .conversation").length > %d`, before))
+		b.Script(`document.querySelector(".sidebar .scroll").scrollTop = 1e6`)
+		b.Until(fmt.Sprintf(`document.querySelectorAll("#conversations .conversation").length > %d`, before))
 	}
 	for i, title := range b.titles() {
 		if want := fmt.Sprintf("Conversation %d", i); title != want {
@@ -180,6 +180,6 @@ func TestLongList(t *testing.T) {
 	if eval[bool](b, `document.getElementById("more-conversations") !== null`) {
 		t.Error("the list offers more than there is")
 	}
-	b.do(fill("#search", "Conversation 1"))
-	b.until(`document.querySelectorAll("#conversations .conversation").length === 39`)
+	b.Do(fill("#search", "Conversation 1"))
+	b.Until(`document.querySelectorAll("#conversations .conversation").length === 39`)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -47,6 +48,9 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	if after <= 0 {
+		c.Leaf = "" // the page shows nothing yet
+	}
 	s := &stream{leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
@@ -67,6 +71,7 @@ type stream struct {
 	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
 	leaf    artel.MessageID            // where the branch ends that the browser shows, as far as it is known
 	beside  bool                       // the run at work is on another branch
+	whole   artel.Seq                  // events up to this one are in the thread that was rendered anew
 	cards   map[artel.CallID]Call
 }
 
@@ -88,8 +93,16 @@ func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error
 		return out.KeepAlive()
 	}
 	var html bytes.Buffer
-	if err := s.fragments(ctx, &html, e); err != nil {
-		return err
+	if e.Seq == 0 || e.Seq > s.whole {
+		if err := s.fragments(ctx, &html, e); err != nil {
+			return err
+		}
+	}
+	switch e.Type {
+	case artel.EventMessageCompleted:
+		delete(s.answers, e.Within)
+	case artel.EventRunFinished:
+		maps.DeleteFunc(s.answers, func(_ artel.CallPath, a *answer) bool { return a.run == e.Run })
 	}
 	frame := sse.Event{Data: html.String()}
 	if e.Seq > 0 {
@@ -183,7 +196,6 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		for _, c := range m.Calls {
 			s.cards[c.ID] = c
 		}
-		delete(s.answers, e.Within)
 		if e.Within == "" {
 			if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
 				return err
@@ -273,7 +285,7 @@ func (a *answer) whole(s *stream) Message {
 }
 
 // into is the element in which the messages of an event's thread stand.
-func (s *stream) into(e artel.Event) string {
+func (view) into(e artel.Event) string {
 	if e.Within == "" {
 		return ""
 	}
@@ -380,7 +392,12 @@ func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m, err := s.app.Conversations.Branch(ctx, s.conversation, r.Message, 1)
+	return s.stored(ctx, r.Message)
+}
+
+// stored reports whether there is a message.
+func (s *stream) stored(ctx context.Context, id artel.MessageID) (bool, error) {
+	m, err := s.app.Conversations.Branch(ctx, s.conversation, id, 1)
 	if errors.Is(err, artel.NotFound) {
 		return false, nil
 	}

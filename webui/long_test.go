@@ -12,6 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // seedLong makes a conversation of n messages. The newest thousand are of the
@@ -39,7 +40,7 @@ func TestLongConversation(t *testing.T) {
 		long[n] = s.seedLong(t, n)
 	}
 	b := openTab(t, 1440, 900)
-	b.do(onEveryPage(`{ const look = () => {
+	b.Do(onEveryPage(`{ const look = () => {
 		const scroller = document.getElementById("scroller"), last = document.querySelector("#messages > .message:last-child");
 		const atEnd = scroller && scroller.scrollHeight > scroller.clientHeight && scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
 		if (document.readyState !== "loading" && last && atEnd) window.arrived = performance.now();
@@ -48,15 +49,15 @@ func TestLongConversation(t *testing.T) {
 	measure := func(n int) float64 {
 		var took []float64
 		for range 5 {
-			b.do(chromedp.Navigate(s.URL + "/c/" + string(long[n])))
-			b.until(`window.arrived > 0`)
+			b.Do(chromedp.Navigate(s.URL + "/c/" + string(long[n])))
+			b.Until(`window.arrived > 0`)
 			took = append(took, eval[float64](b, `arrived`))
 		}
-		b.says("#messages > .message:last-child", fmt.Sprintf("Answer %d", n-1))
+		b.Says("#messages > .message:last-child", fmt.Sprintf("Answer %d", n-1))
 		t.Logf("from navigation to the last of %d messages on the screen: median %.0f ms of %.0f", n, median(took), took)
 		return median(took)
 	}
-	b.do(chromedp.Navigate(s.URL + "/c/" + string(long[40]))) // so that browser and server are warm
+	b.Do(chromedp.Navigate(s.URL + "/c/" + string(long[40]))) // so that browser and server are warm
 	short, thousand, most := measure(40), measure(1000), measure(10_000)
 	if thousand > 1000 {
 		t.Errorf("1,000 messages take %.0f ms", thousand)
@@ -73,16 +74,16 @@ func TestScrollingBack(t *testing.T) {
 	s := newSite(t, script(t, "-- turn 1 --\nI have read it all.\n"))
 	c := s.seedLong(t, messages)
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
-	b.until(atEnd)
-	b.do(command(input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseWheel", X: 700, Y: 400, DeltaX: .01, DeltaY: -300}))
-	b.until("!" + atEnd)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
+	b.Until(atEnd)
+	b.Do(webuitest.Command(input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseWheel", X: 700, Y: 400, DeltaX: .01, DeltaY: -300}))
+	b.Until("!" + atEnd)
 	for shown, round := 40, 0; shown < messages; round++ {
 		if round > messages/40+2 {
 			t.Fatalf("after %d rounds there are %d messages", round, shown)
 		}
-		b.script(`window.mark = document.querySelector("#messages > .message"); document.getElementById("scroller").scrollTop = 0; window.top0 = mark.getBoundingClientRect().top`)
-		b.until(fmt.Sprintf(`document.querySelectorAll("#messages > .message").length > %d`, shown))
+		b.Script(`window.mark = document.querySelector("#messages > .message"); document.getElementById("scroller").scrollTop = 0; window.top0 = mark.getBoundingClientRect().top`)
+		b.Until(fmt.Sprintf(`document.querySelectorAll("#messages > .message").length > %d`, shown))
 		if moved := eval[float64](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(mark.getBoundingClientRect().top - top0))))`); moved < -1 || moved > 60 {
 			t.Errorf("with %d messages the view jumped by %v pixels", shown, moved)
 		}
@@ -97,5 +98,5 @@ func TestScrollingBack(t *testing.T) {
 	// A new message is what its writer wants to see, wherever they were.
 	b.send("and now")
 	b.rest()
-	b.until(atEnd)
+	b.Until(atEnd)
 }

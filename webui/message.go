@@ -40,12 +40,17 @@ type Message struct {
 	Text      string     // that field's
 	URL       string     // where it is changed
 	Siblings  Siblings
-	Took      *Usage  // what the answer took; nil: it is not the end of one
-	Summary   bool    // it stands for what is above it, and Body has it
-	Notice    *Notice // that follows it; nil: none
-	Original  string  // what it says where rules have changed what is shown; "": it is shown as it is
-	Context   string  // where it is shown what the model saw; "": no model has to do with it
-	TryRules  string  // where rules are tried on what it says; "": it says nothing
+	Took      *Usage   // what the answer took; nil: it is not the end of one
+	Summary   bool     // it stands for what is above it, and Body has it
+	Stands    int      // for so many messages; 0: that is not known
+	Shelf     string   // where the summary is read as an artifact; "": nowhere
+	Before    []Change // that happened before it
+	After     []Change // that happened after it, where nothing was said any more
+	Notice    *Notice  // that follows it; nil: none
+	Original  string   // what it says where rules have changed what is shown; "": it is shown as it is
+	Context   string   // where it is shown what the model saw; "": no model has to do with it
+	TryRules  string   // where rules are tried on what it says; "": it says nothing
+	run       artel.RunID
 }
 
 // Blocks is rendered Markdown, one element for each block of it, so that a
@@ -102,6 +107,7 @@ type view struct {
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
 	asked        []app.Permission
+	told         turnings
 	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string
 }
@@ -190,6 +196,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		}
 		out = append(out, shown)
 	}
+	if len(branch) > 0 {
+		v.weave(ctx, out, branch[0].Within)
+	}
 	return out, nil
 }
 
@@ -199,7 +208,7 @@ const longText = 3000
 func (v view) message(m artel.Message) Message {
 	out := Message{
 		ID: m.ID, Role: m.Role, At: m.CreatedAt, Original: v.originals[m.ID], Muted: m.Muted, Siblings: v.siblings[m.ID],
-		URL: conversationURL(v.conversation) + "/m/" + string(m.ID),
+		URL: conversationURL(v.conversation) + "/m/" + string(m.ID), run: m.Run,
 	}
 	if m.Run != "" {
 		out.Context = inspectURL(m.Run, m.ID)
@@ -224,6 +233,7 @@ func (v view) message(m artel.Message) Message {
 	text := saidIn(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
+		out.Stands, out.Shelf = v.boundary(v.told.summaries[m.ID])
 		return out
 	}
 	if m.Role == artel.RoleUser {

@@ -43,65 +43,65 @@ func TestModels(t *testing.T) {
 		say(model.TextDelta("I am " + string(r.Service.ID) + "."))
 	})})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.says("#model", "Reader")
-	if got := b.text("main"); strings.Contains(got, "Try it with sample files") {
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Says("#model", "Reader")
+	if got := b.Text("main"); strings.Contains(got, "Try it with sample files") {
 		t.Error("the page offers the demo although there are models")
 	}
-	b.do(click("#model"), see("#picker"))
-	b.says("#picker", "Reader", "Seer", "Demo", "32k", "Pictures", "test.json")
+	b.Do(click("#model"), see("#picker"))
+	b.Says("#picker", "Reader", "Seer", "Demo", "32k", "Pictures", "test.json")
 	b.picture("picker")
-	b.do(click(`#picker label:has([value="seer"])`))
-	b.until(`document.getElementById("model").innerText.includes("Seer")`)
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until(`!document.querySelector("#picker:popover-open")`)
+	b.Do(click(`#picker label:has([value="seer"])`))
+	b.Until(`document.getElementById("model").innerText.includes("Seer")`)
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Until(`!document.querySelector("#picker:popover-open")`)
 
 	// The same by keyboard.
-	b.do(press("p", chromedp.ModifierAlt), see("#picker"))
-	b.until(`document.activeElement.name === "service" && document.activeElement.checked`)
-	b.do(chromedp.KeyEvent(kb.ArrowUp))
-	b.until(`document.getElementById("model").innerText.includes("Reader")`)
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until(`!document.querySelector("#picker:popover-open") && document.activeElement.matches("#model, #text")`)
+	b.Do(press("p", chromedp.ModifierAlt), see("#picker"))
+	b.Until(`document.activeElement.name === "service" && document.activeElement.checked`)
+	b.Do(chromedp.KeyEvent(kb.ArrowUp))
+	b.Until(`document.getElementById("model").innerText.includes("Reader")`)
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Until(`!document.querySelector("#picker:popover-open") && document.activeElement.matches("#model, #text")`)
 
-	b.do(choose(sample(t, "photo.jpg"), sample(t, "notes.md")), see("#fit .note.warn"))
-	b.says("#fit", "Reader cannot take 1 file", "photo.jpg", "Seer")
-	if got := b.text("#fit"); strings.Contains(got, "notes.md") {
+	b.Do(choose(sample(t, "photo.jpg"), sample(t, "notes.md")), see("#fit .note.warn"))
+	b.Says("#fit", "Reader cannot take 1 file", "photo.jpg", "Seer")
+	if got := b.Text("#fit"); strings.Contains(got, "notes.md") {
 		t.Errorf("a text is said not to be taken: %q", got)
 	}
-	b.do(click("#fit summary"), see("#fit pre"))
-	b.says("#fit pre", "photo.jpg", "JPEG image")
+	b.Do(click("#fit summary"), see("#fit pre"))
+	b.Says("#fit pre", "photo.jpg", "JPEG image")
 	b.picture("misfit")
-	b.do(click(`#fit [data-choose="seer"]`))
-	b.until(`document.getElementById("model").innerText.includes("Seer") && !document.querySelector("#fit .note")`)
-	b.do(click("#model"), see("#picker"), click(`#picker label:has([value="reader"])`))
-	b.until(`document.querySelector("#fit .note.warn") !== null`)
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.do(choose(sample(t, "brief.pdf")))
-	b.until(`document.querySelector("#fit .forms") !== null`)
-	b.says("#fit .forms", "brief.pdf", "the text in it")
+	b.Do(click(`#fit [data-choose="seer"]`))
+	b.Until(`document.getElementById("model").innerText.includes("Seer") && !document.querySelector("#fit .note")`)
+	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="reader"])`))
+	b.Until(`document.querySelector("#fit .note.warn") !== null`)
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(choose(sample(t, "brief.pdf")))
+	b.Until(`document.querySelector("#fit .forms") !== null`)
+	b.Says("#fit .forms", "brief.pdf", "the text in it")
 	b.picture("forms")
-	b.do(click(`#chosen button[aria-label="Remove brief.pdf"]`))
-	b.until(`document.querySelector("#fit .forms") === null`)
-	b.do(click(`#chosen button[aria-label="Remove photo.jpg"]`))
-	b.until(`!document.querySelector("#fit .note")`)
+	b.Do(click(`#chosen button[aria-label="Remove brief.pdf"]`))
+	b.Until(`document.querySelector("#fit .forms") === null`)
+	b.Do(click(`#chosen button[aria-label="Remove photo.jpg"]`))
+	b.Until(`!document.querySelector("#fit .note")`)
 
-	b.do(click("#model"), see("#picker"), click(`#picker label:has([value="seer"])`), chromedp.KeyEvent(kb.Escape))
-	b.do(chromedp.Reload(), see("#composer"))
-	b.until(`document.getElementById("model").innerText.includes("Seer")`)
+	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="seer"])`), chromedp.KeyEvent(kb.Escape))
+	b.Do(chromedp.Reload(), see("#composer"))
+	b.Until(`document.getElementById("model").innerText.includes("Seer")`)
 	b.send("Who are you?")
 	b.rest()
-	b.says("#messages > :last-child", "I am seer.")
-	b.says("#model", "Seer")
+	b.Says("#messages > :last-child", "I am seer.")
+	b.Says("#model", "Seer")
 	// Another browser goes on with the model that answered.
-	b.script(`localStorage.clear()`)
-	b.do(chromedp.Reload(), see("#composer"))
-	b.says("#model", "Seer")
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.says("#model", "Reader")
+	b.Script(`localStorage.clear()`)
+	b.Do(chromedp.Reload(), see("#composer"))
+	b.Says("#model", "Seer")
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Says("#model", "Reader")
 
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
-	b.says("#models", "Reader", "Seer", "reader-1", "http://127.0.0.1:9/v1", "32k", "Text: yes", "Pictures: no", "Pictures: yes", "test.json")
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
+	b.Says("#models", "Reader", "Seer", "reader-1", "http://127.0.0.1:9/v1", "32k", "Text: yes", "Pictures: no", "Pictures: yes", "test.json")
 }
 
 // A service that cannot be called is told on the start page and in the picker.
@@ -112,10 +112,10 @@ func TestBrokenService(t *testing.T) {
 	broken.BaseURL = ""
 	s := newSiteOf(t, setup{services: []model.Service{broken}})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
-	b.says("main", "Reader", "there is no key")
-	b.do(click("#model"), see("#picker"))
-	b.says("#picker", "Reader", "there is no key")
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Says("main", "Reader", "there is no key")
+	b.Do(click("#model"), see("#picker"))
+	b.Says("#picker", "Reader", "there is no key")
 }
 
 // The services are read again from the settings. What cannot be read is said,
@@ -131,12 +131,12 @@ func TestReload(t *testing.T) {
 		return nil
 	}})
 	b := openTab(t, 1280, 900)
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"), click("#found button"), see("#s-reader"))
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"), click("#found button"), see("#s-reader"))
 	broken.Store(true)
 	if a := s.ask(t, "POST", "/models/reload", "", nil); a.StatusCode != 422 || !strings.Contains(a.body, "line 3: want a list") {
 		t.Errorf("status %d: %s", a.StatusCode, a.body)
 	}
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-reader"))
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-reader"))
 }
 
 // A model is tried out from the settings: what came of each place is said at
@@ -147,24 +147,24 @@ func TestTryOut(t *testing.T) {
 	s := newSiteOf(t, setup{services: []model.Service{sharp}, sees: true})
 	silent := newSiteOf(t, setup{services: []model.Service{sharp}, model: speech(func(context.Context, *model.Request, func(model.Delta) bool) {})})
 	b := openTab(t, 1280, 900)
-	prefer(b, "light", true)
-	b.do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"))
-	b.says("#s-sharp", "Text, Pictures, Files", "you configured it", "Not known", "Sends up to six small calls")
-	b.do(click("#s-sharp form button"), see("#s-sharp .probed"))
-	b.says("#s-sharp", "Tried out with", "PNG image in a message: read", "PDF document in a message: read", "PNG image in a tool result: read", "The letters are", "it was tried out")
+	b.Prefer("light", true)
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"))
+	b.Says("#s-sharp", "Text, Pictures, Files", "you configured it", "Not known", "Sends up to six small calls")
+	b.Do(click("#s-sharp form button"), see("#s-sharp .probed"))
+	b.Says("#s-sharp", "Tried out with", "PNG image in a message: read", "PDF document in a message: read", "PNG image in a tool result: read", "The letters are", "it was tried out")
 	if !eval[bool](b, `document.activeElement.closest("#s-sharp") !== null`) {
 		t.Error("the focus is lost")
 	}
 	newChecker(t, b).check("#s-sharp", allRules, "tried out")
-	b.do(chromedp.Reload(), see("#s-sharp details"), click("#s-sharp summary"))
-	b.says("#s-sharp details", "Tried out and learned", "Pictures in a message: taken", "until 2")
+	b.Do(chromedp.Reload(), see("#s-sharp details"), click("#s-sharp summary"))
+	b.Says("#s-sharp details", "Tried out and learned", "Pictures in a message: taken", "until 2")
 	b.picture("tried-out")
 	newChecker(t, b).check("#s-sharp", allRules, "marks")
 
-	b.do(chromedp.Navigate(silent.URL+"/settings"), click("#s-sharp form button"), see("#s-sharp .probed"))
-	b.says("#s-sharp .probed", "no clear answer", "not tried")
-	b.do(chromedp.Reload(), see("#s-sharp"))
-	if got := b.text("#s-sharp"); strings.Contains(got, "Tried out and learned") {
+	b.Do(chromedp.Navigate(silent.URL+"/settings"), click("#s-sharp form button"), see("#s-sharp .probed"))
+	b.Says("#s-sharp .probed", "no clear answer", "not tried")
+	b.Do(chromedp.Reload(), see("#s-sharp"))
+	if got := b.Text("#s-sharp"); strings.Contains(got, "Tried out and learned") {
 		t.Errorf("a mark came of nothing: %s", got)
 	}
 

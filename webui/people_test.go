@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
@@ -87,26 +86,13 @@ var troubled = model.Service{
 
 // resize gives the window another size.
 func resize(b *tab, width, height int64) {
-	b.t.Helper()
-	b.do(chromedp.EmulateViewport(width, height))
-}
-
-// prefer sets what the system of the reader says: the scheme "light" or "dark",
-// and whether things may move.
-func prefer(b *tab, scheme string, still bool) {
-	b.t.Helper()
-	motion := "no-preference"
-	if still {
-		motion = "reduce"
-	}
-	b.do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: motion},
-	}}))
+	b.T.Helper()
+	b.Do(chromedp.EmulateViewport(width, height))
 }
 
 // protocol runs a command of the browser's protocol and returns its result.
 func protocol[P, R any](b *tab, c cdp.Command[P, R], params P) R {
-	b.t.Helper()
+	b.T.Helper()
 	return get(b, chromedp.Action[R](func(ctx context.Context, t *chromedp.Target) (R, error) {
 		return cdp.Call(ctx, t, c, params)
 	}))

@@ -40,12 +40,12 @@ func TestAnnouncements(t *testing.T) {
 	})})
 	c := s.seed(t, "Spoken", time.Now(), "hello", "good day")
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
-	b.script(hear)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
+	b.Script(hear)
 	b.send("go on")
 	b.rest()
 	done := phrase.English.Say(phrase.PageDone, nil)
-	b.until(fmt.Sprintf("heard.includes(%q)", done))
+	b.Until(fmt.Sprintf("heard.includes(%q)", done))
 	heard := eval[[]string](b, "heard")
 	if n := len(slices.DeleteFunc(slices.Clone(heard), func(s string) bool { return s != done })); n != 1 {
 		t.Errorf("the end was announced %d times: %q", n, heard)
@@ -56,8 +56,8 @@ func TestAnnouncements(t *testing.T) {
 		}
 	}
 	b.send("again")
-	b.until(`document.querySelector("#messages [role=alert]") !== null`)
-	b.until(`heard.includes(document.querySelector("#messages [role=alert]").innerText.trim())`)
+	b.Until(`document.querySelector("#messages [role=alert]") !== null`)
+	b.Until(`heard.includes(document.querySelector("#messages [role=alert]").innerText.trim())`)
 	if n := eval[int](b, fmt.Sprintf("heard.filter((h) => h === %q).length", done)); n != 1 {
 		t.Errorf("a failed answer was announced as complete: %q", eval[[]string](b, "heard"))
 	}
@@ -68,7 +68,7 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	s, id := furnished(t)
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"), write("And now?"), click("#composer .send"), see(".message.writing"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages"), write("And now?"), click("#composer .send"), see(".message.writing"))
 	names := map[string][]string{}
 	for _, n := range b.tree() {
 		if !n.Ignored {

@@ -43,24 +43,24 @@ func TestServerRestart(t *testing.T) {
 	})
 	s := newSiteOf(t, setup{model: answers, dir: dir, listener: listener})
 	b := openTab(t, 1440, 900)
-	b.forgive(notices...)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Forgive(notices...)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("before")
-	b.until(`document.querySelector(".writing")?.innerText.includes("Half of the answer") && document.querySelector("#a-notes") !== null`)
-	b.do(write("a draft"))
+	b.Until(`document.querySelector(".writing")?.innerText.includes("Half of the answer") && document.querySelector("#a-notes") !== null`)
+	b.Do(write("a draft"))
 	s.close()
-	b.until(`!document.getElementById("offline").hidden`)
+	b.Until(`!document.getElementById("offline").hidden`)
 	b.picture("offline")
-	b.says("#offline", "nothing that was sent is lost")
+	b.Says("#offline", "nothing that was sent is lost")
 
 	if listener, err = net.Listen("tcp", listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
 	again := newSiteOf(t, setup{model: answers, dir: dir, listener: listener})
-	b.until(`document.getElementById("offline").hidden`)
-	b.until(`!document.querySelector("#status.active, .writing")`)
-	b.says("#messages", "All of the answer.") // the run went on where it was
-	if half := strings.Contains(b.text("#messages"), "Half of the answer"); half {
+	b.Until(`document.getElementById("offline").hidden`)
+	b.Until(`!document.querySelector("#status.active, .writing")`)
+	b.Says("#messages", "All of the answer.") // the run went on where it was
+	if half := strings.Contains(b.Text("#messages"), "Half of the answer"); half {
 		t.Error("what was said before the answer was made again is still there")
 	}
 	if got := get(b, chromedp.Value(chromedp.CSS("#text"))); got != "a draft" {
@@ -72,7 +72,7 @@ func TestServerRestart(t *testing.T) {
 	b.sameAnew()
 	b.send("after")
 	b.rest()
-	b.says("#messages > :last-child", "All of the answer.")
+	b.Says("#messages > :last-child", "All of the answer.")
 	if n := len(again.all(t)); n != 1 {
 		t.Errorf("there are %d conversations", n)
 	}
@@ -84,8 +84,8 @@ func TestCutConnection(t *testing.T) {
 	pieces, answers := dictated()
 	s := newSiteOf(t, setup{model: answers})
 	b := openTab(t, 1280, 800)
-	b.forgive(notices...)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Forgive(notices...)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
 	var whole strings.Builder
 	say := func(text string) {
@@ -94,22 +94,22 @@ func TestCutConnection(t *testing.T) {
 		}
 		whole.WriteString(text)
 	}
-	b.script(`window.lost = []; new MutationObserver((changes) => {
+	b.Script(`window.lost = []; new MutationObserver((changes) => {
 		for (const change of changes) for (const gone of change.removedNodes) if (gone.matches?.(".message, .block")) lost.push(gone.id);
 	}).observe(document.body, { subtree: true, childList: true })`)
 	for i := range 5 {
 		say(fmt.Sprintf("Paragraph %d begins", i))
-		b.until(fmt.Sprintf(`document.querySelector(".writing")?.innerText.includes("Paragraph %d begins")`, i))
+		b.Until(fmt.Sprintf(`document.querySelector(".writing")?.innerText.includes("Paragraph %d begins")`, i))
 		s.CloseClientConnections()
 		say(" and goes on while nobody listens.\n\n")
 	}
-	b.until(`document.querySelectorAll(".writing .block").length === 5 && document.querySelector(".writing").innerText.match(/nobody listens/g)?.length === 5`)
+	b.Until(`document.querySelectorAll(".writing .block").length === 5 && document.querySelector(".writing").innerText.match(/nobody listens/g)?.length === 5`)
 	if lost := eval[[]string](b, `lost`); len(lost) > 0 {
 		t.Errorf("while it came back, the page lost %v", lost)
 	}
 	close(pieces)
 	b.rest()
-	b.says("#last-call", "The last call took")
+	b.Says("#last-call", "The last call took")
 	got := eval[string](b, `[...document.querySelectorAll(".message.assistant .block")].map((block) => block.innerText.trim()).join("\n\n")`)
 	if want := strings.TrimSpace(whole.String()); got != want {
 		t.Errorf("the page shows\n%s\nwant\n%s", got, want)

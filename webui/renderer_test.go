@@ -245,11 +245,11 @@ func TestTourOfResults(t *testing.T) {
 		return good
 	})
 	b := openTab(t, 1280, 900)
-	prefer(b, "light", true)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages .call"))
-	b.script(`document.querySelectorAll(".call").forEach((d) => { d.open = true; }); document.querySelectorAll("[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
-	b.until(`[...document.querySelectorAll("#messages img")].every((i) => i.complete && i.naturalWidth > 0)`)
-	b.until(`[...document.querySelectorAll("#messages :is(audio, video)")].every((p) => p.readyState >= 1 && p.duration > 0 && p.paused)`)
+	b.Prefer("light", true)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(id)), see("#messages .call"))
+	b.Script(`document.querySelectorAll(".call").forEach((d) => { d.open = true; }); document.querySelectorAll("[loading=lazy]").forEach((e) => { e.loading = "eager"; })`)
+	b.Until(`[...document.querySelectorAll("#messages img")].every((i) => i.complete && i.naturalWidth > 0)`)
+	b.Until(`[...document.querySelectorAll("#messages :is(audio, video)")].every((p) => p.readyState >= 1 && p.duration > 0 && p.paused)`)
 	axe := newChecker(t, b)
 	for _, width := range []int64{1280, 390} {
 		resize(b, width, 900)
@@ -258,7 +258,7 @@ func TestTourOfResults(t *testing.T) {
 			t.Errorf("at %d wide these stick out: %q", width, over)
 		}
 	}
-	prefer(b, "dark", true)
+	b.Prefer("dark", true)
 	axe.check("#messages", colorRules, "results, dark")
 	resize(b, 1280, 900)
 	resize(b, 1280, 9000)
@@ -266,37 +266,37 @@ func TestTourOfResults(t *testing.T) {
 	resize(b, 1280, 900)
 
 	// Looking closer.
-	b.script(`document.querySelector("#messages a[data-zoom='photo.jpg']").focus()`)
-	b.do(press("\r"), see("#zoom"))
+	b.Script(`document.querySelector("#messages a[data-zoom='photo.jpg']").focus()`)
+	b.Do(press("\r"), see("#zoom"))
 	about := `document.querySelector("[data-zoom-about]").textContent`
-	b.until(about + `.startsWith("64 × 48 · 1 / ")`)
-	b.says("[data-zoom-name]", "photo.jpg")
+	b.Until(about + `.startsWith("64 × 48 · 1 / ")`)
+	b.Says("[data-zoom-name]", "photo.jpg")
 	for _, key := range []string{"+", "+"} {
-		b.do(press(key))
+		b.Do(press(key))
 	}
-	b.until(`document.querySelector("[data-zoom-scale]").textContent === "200 %" && document.querySelector(".stage img").getBoundingClientRect().width === 128`)
-	b.do(press("-"))
-	b.until(`document.querySelector("[data-zoom-scale]").textContent === "150 %"`)
-	b.do(press("0"))
-	b.until(`document.querySelector(".stage img").getBoundingClientRect().width === 64`)
-	b.do(press(kb.ArrowRight))
-	b.until(about + `.includes("2 / ")`)
-	b.do(press(kb.ArrowLeft), press(kb.ArrowLeft))
-	b.until(`((text) => text.split(" / ")[0].endsWith(text.split(" / ")[1]))(` + about + `.split("· ")[1])`) // round to the last
+	b.Until(`document.querySelector("[data-zoom-scale]").textContent === "200 %" && document.querySelector(".stage img").getBoundingClientRect().width === 128`)
+	b.Do(press("-"))
+	b.Until(`document.querySelector("[data-zoom-scale]").textContent === "150 %"`)
+	b.Do(press("0"))
+	b.Until(`document.querySelector(".stage img").getBoundingClientRect().width === 64`)
+	b.Do(press(kb.ArrowRight))
+	b.Until(about + `.includes("2 / ")`)
+	b.Do(press(kb.ArrowLeft), press(kb.ArrowLeft))
+	b.Until(`((text) => text.split(" / ")[0].endsWith(text.split(" / ")[1]))(` + about + `.split("· ")[1])`) // round to the last
 	axe.check("#zoom", allRules, "zoom")
 	b.walkIn("#zoom")
-	b.do(press(kb.Escape))
-	b.until(`!document.querySelector("#zoom").open && document.activeElement.matches("a[data-zoom]")`)
+	b.Do(press(kb.Escape))
+	b.Until(`!document.querySelector("#zoom").open && document.activeElement.matches("a[data-zoom]")`)
 }
 
 // walkIn presses Tab until the focus has been everywhere in an open dialog, and
 // checks that nothing else gets it.
 func (b *tab) walkIn(dialog string) {
-	b.t.Helper()
+	b.T.Helper()
 	for range eval[int](b, fmt.Sprintf(`document.querySelector(%q).querySelectorAll("a[href], button, [tabindex]").length + 1`, dialog)) {
-		b.do(press("\t"))
+		b.Do(press("\t"))
 		if !eval[bool](b, fmt.Sprintf(`document.activeElement === document.body || document.activeElement.closest(%q) !== null`, dialog)) {
-			b.t.Errorf("the focus left %s for %s", dialog, eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
+			b.T.Errorf("the focus left %s for %s", dialog, eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
 		}
 	}
 }

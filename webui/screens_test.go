@@ -3,15 +3,8 @@
 package webui_test
 
 import (
-	"bytes"
-	"image"
-	"image/color"
-	"image/draw"
-	"image/png"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // maxScreen is how large, in bytes, a picture of the page may be: pictures stay
@@ -59,7 +53,7 @@ func TestScreens(t *testing.T) {
 	c := s.URL + "/c/" + string(id)
 	sheet := steps(click(`main [popovertarget="sidebar"]`), see("#sidebar"))
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(steered(t).URL), see("#composer"))
+	b.Do(chromedp.Navigate(steered(t).URL), see("#composer"))
 	b.steer()
 	steering := eval[string](b, "location.href")
 	scenes := []scene{
@@ -86,21 +80,21 @@ func TestScreens(t *testing.T) {
 			only          []chromedp.Action[chromedp.Void]
 		}{{"wide", 1440, 900, sc.wide}, {"narrow", 390, 844, sc.slim}} {
 			resize(b, size.width, size.height)
-			prefer(b, "light", true)
-			b.do(chromedp.Navigate(sc.url), see("body"))
-			b.until(`document.readyState === "complete"`)
+			b.Prefer("light", true)
+			b.Do(chromedp.Navigate(sc.url), see("body"))
+			b.Until(`document.readyState === "complete"`)
 			if sc.name != "running" || size.name == "wide" {
-				b.do(sc.then...)
+				b.Do(sc.then...)
 			} else {
-				b.do(see(".message.writing"))
+				b.Do(see(".message.writing"))
 			}
-			b.do(size.only...)
+			b.Do(size.only...)
 			if sc.name == "running" {
-				b.until(`document.querySelector(".message.writing").innerText.includes("cheaper by")`)
+				b.Until(`document.querySelector(".message.writing").innerText.includes("cheaper by")`)
 			}
-			b.until(`[...document.images].every((i) => i.complete)`)
+			b.Until(`[...document.images].every((i) => i.complete)`)
 			for _, scheme := range []string{"light", "dark"} {
-				prefer(b, scheme, true)
+				b.Prefer(scheme, true)
 				name := sc.name + "-" + size.name + "-" + scheme + ".png"
 				shot := get(b, chromedp.CaptureScreenshot())
 				if len(shot) < 8000 {
@@ -126,49 +120,14 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// small writes a picture with at most 256 of its colors: pages have few.
+// small writes a picture with few colors.
 func small(t *testing.T, raw []byte) []byte {
 	t.Helper()
-	src, err := png.Decode(bytes.NewReader(raw))
+	shot, err := webuitest.Small(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rgba := image.NewRGBA(src.Bounds())
-	draw.Draw(rgba, rgba.Bounds(), src, src.Bounds().Min, draw.Src)
-	count := map[[3]uint8]int{}
-	for i := 0; i < len(rgba.Pix); i += 4 {
-		count[[3]uint8(rgba.Pix[i:])]++
-	}
-	most := slices.SortedFunc(maps.Keys(count), func(a, b [3]uint8) int { return count[b] - count[a] })
-	var palette color.Palette
-	taken := map[[3]uint8]bool{}
-	for _, apart := range []int{60, 36, 20, 10, 0} { // also those that are rare, when nothing is like them
-		for _, c := range most {
-			if len(palette) < 256 && !taken[c] && !slices.ContainsFunc(palette, func(p color.Color) bool { return distance(p, c) < apart }) {
-				palette, taken[c] = append(palette, color.RGBA{c[0], c[1], c[2], 255}), true
-			}
-		}
-	}
-	index := map[[3]uint8]uint8{}
-	for _, c := range most {
-		index[c] = uint8(palette.Index(color.RGBA{c[0], c[1], c[2], 255}))
-	}
-	dst := image.NewPaletted(rgba.Bounds(), palette)
-	for i := range dst.Pix {
-		dst.Pix[i] = index[[3]uint8(rgba.Pix[i*4:])]
-	}
-	var buf bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&buf, dst); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
-}
-
-// distance says how different two colors are, from 0 to 765.
-func distance(a color.Color, b [3]uint8) int {
-	c := a.(color.RGBA)
-	far := func(x, y uint8) int { return max(int(x), int(y)) - min(int(x), int(y)) }
-	return far(c.R, b[0]) + far(c.G, b[1]) + far(c.B, b[2])
+	return shot
 }
 
 // visited fills a site with what a visitor of some days has.

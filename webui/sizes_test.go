@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // misfits lists what does not fit: the page scrolls sideways, a control or a
@@ -58,13 +60,13 @@ func TestSizes(t *testing.T) {
 	}
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1440, 900)
-	prefer(b, "light", true)
+	b.Prefer("light", true)
 	for _, url := range []string{s.URL, c, c + "/a", c + "/a/report", s.URL + "/settings", s.URL + "/pipeline"} {
-		b.do(chromedp.Navigate(url), see("body"))
-		b.until(`document.readyState === "complete"`)
-		b.script(`document.querySelectorAll("#messages details").forEach(d => d.open = true)`)
+		b.Do(chromedp.Navigate(url), see("body"))
+		b.Until(`document.readyState === "complete"`)
+		b.Script(`document.querySelectorAll("#messages details").forEach(d => d.open = true)`)
 		for _, percent := range []int{100, 200} {
-			b.script(fmt.Sprintf(`document.documentElement.style.fontSize = "%d%%"`, percent))
+			b.Script(fmt.Sprintf(`document.documentElement.style.fontSize = "%d%%"`, percent))
 			for _, width := range []int64{360, 390, 768, 1024, 1200, 1440, 2000} {
 				resize(b, width, 900)
 				for _, wrong := range eval[[]string](b, misfits) {
@@ -82,19 +84,19 @@ func TestPrint(t *testing.T) {
 	c := s.URL + "/c/" + string(id)
 	b := openTab(t, 1440, 900)
 	for url, want := range map[string][2]string{c + "/a/report": {"A paragraph with", "Here is what I found"}, c: {"Here is what I found", "A paragraph with"}} {
-		b.do(chromedp.Navigate(url), see("#main"))
+		b.Do(chromedp.Navigate(url), see("#main"))
 		pdf := get(b, chromedp.PrintToPDF(chromedp.PDFOutlineAndTagged()))
 		heading := map[bool]string{true: "Files", false: "Report"}
 		thread := url == c
 		if !bytes.HasPrefix(pdf, []byte("%PDF-")) || !bytes.Contains(pdf, []byte("/Title ("+heading[thread]+")")) || bytes.Contains(pdf, []byte("/Title ("+heading[!thread]+")")) {
 			t.Errorf("%s: the outline of the document is not that of what is open: %q", url, outlineOf(pdf))
 		}
-		b.do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
-		shown := b.text("body")
+		b.Do(webuitest.Command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+		shown := b.Text("body")
 		if !strings.Contains(shown, want[0]) || strings.Contains(shown, want[1]) || strings.Contains(shown, "New conversation") {
 			t.Errorf("%s: on paper there is\n%s", url, shown)
 		}
-		b.do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: ""}))
+		b.Do(webuitest.Command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: ""}))
 	}
 }
 
@@ -121,7 +123,7 @@ func TestFirstVisit(t *testing.T) {
 	b := openTab(t, 1440, 900)
 	var mu sync.Mutex
 	all := map[network.RequestID]*transfer{}
-	err := chromedp.Listen(b.ctx, func(event any) {
+	err := chromedp.Listen(b.Ctx, func(event any) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch e := event.(type) {
@@ -144,15 +146,15 @@ func TestFirstVisit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.do(command(network.Enable, network.EnableParams{}))
+	b.Do(webuitest.Command(network.Enable, network.EnableParams{}))
 	visit := func(url string) (files []transfer) {
 		mu.Lock()
 		clear(all)
 		mu.Unlock()
-		b.do(chromedp.Navigate(url), see("#composer"))
-		b.until(`document.readyState === "complete" && "htmx" in window`)
-		b.until(`[...document.images].every((i) => i.complete)`)
-		b.wait("every file", func() bool {
+		b.Do(chromedp.Navigate(url), see("#composer"))
+		b.Until(`document.readyState === "complete" && "htmx" in window`)
+		b.Until(`[...document.images].every((i) => i.complete)`)
+		b.Wait("every file", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, f := range all {

@@ -67,14 +67,14 @@ func TestStreaming(t *testing.T) {
 	pieces, answers := dictated()
 	s := newSiteOf(t, setup{model: answers})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
 	pieces <- "**Half** of it"
-	b.until(`document.querySelector(".writing strong")?.innerText === "Half" && document.querySelector("#status.active") !== null`)
+	b.Until(`document.querySelector(".writing strong")?.innerText === "Half" && document.querySelector("#status.active") !== null`)
 	pieces <- " is here.\n\nSecond"
-	b.until(`document.querySelectorAll(".writing .block").length === 2`)
+	b.Until(`document.querySelectorAll(".writing .block").length === 2`)
 	b.picture("writing")
-	b.script(`window.first = document.querySelector(".writing .block");
+	b.Script(`window.first = document.querySelector(".writing .block");
 		window.html = first.outerHTML;
 		window.touched = 0;
 		new MutationObserver((changes) => { touched += changes.length; }).observe(first, { subtree: true, childList: true, attributes: true, characterData: true });
@@ -82,20 +82,20 @@ func TestStreaming(t *testing.T) {
 	for _, piece := range split("\n\n" + prose + blocks + prose + blocks + prose + blocks) {
 		pieces <- piece
 	}
-	b.until(`document.querySelectorAll(".writing table").length === 3`)
+	b.Until(`document.querySelectorAll(".writing table").length === 3`)
 	if !eval[bool](b, atEnd+` && document.getElementById("scroller").scrollTop > 300`) {
 		t.Error("the thread does not stay at its end")
 	}
 
 	// Scrolled up, the reader stays where they read. The scrolling itself is
 	// theirs and takes a frame to be noticed.
-	b.script(`document.getElementById("scroller").scrollTop = 200`)
-	b.until(`!document.getElementById("to-end").hidden`)
-	b.script(`window.mark = document.querySelectorAll(".writing .block")[6]; window.top0 = mark.getBoundingClientRect().top`)
+	b.Script(`document.getElementById("scroller").scrollTop = 200`)
+	b.Until(`!document.getElementById("to-end").hidden`)
+	b.Script(`window.mark = document.querySelectorAll(".writing .block")[6]; window.top0 = mark.getBoundingClientRect().top`)
 	for _, piece := range split(prose + blocks) {
 		pieces <- piece
 	}
-	b.until(`document.querySelectorAll(".writing table").length === 4`)
+	b.Until(`document.querySelectorAll(".writing table").length === 4`)
 	if moved := eval[float64](b, `mark.getBoundingClientRect().top - top0`); moved != 0 {
 		t.Errorf("what the reader looks at moved by %v pixels", moved)
 	}
@@ -111,8 +111,8 @@ func TestStreaming(t *testing.T) {
 	if got := eval[string](b, `first.isConnected && document.querySelector(".message.assistant .block") === first && first.outerHTML === html ? touched + " " + getSelection() : "replaced by " + document.querySelector(".message.assistant .block").outerHTML`); got != "0 Half of it is here." {
 		t.Errorf("the first block was touched, or the selection in it is lost: %s", got)
 	}
-	b.do(click("#to-end"))
-	b.until(atEnd + ` && document.getElementById("to-end").hidden`)
+	b.Do(click("#to-end"))
+	b.Until(atEnd + ` && document.getElementById("to-end").hidden`)
 	b.sameAnew()
 }
 
@@ -126,11 +126,11 @@ func TestReasoning(t *testing.T) {
 		say(model.TextDelta("The answer."))
 	})})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("go")
 	b.rest()
-	b.do(click(".reasoning summary"), see(".reasoning .body"))
-	b.says(".reasoning .body", "First I look at it.", "Then I answer.")
+	b.Do(click(".reasoning summary"), see(".reasoning .body"))
+	b.Says(".reasoning .body", "First I look at it.", "Then I answer.")
 	b.sameAnew()
 }
 
@@ -175,19 +175,19 @@ func TestTokenLatency(t *testing.T) {
 	})})
 	b := openTab(t, 1280, 800)
 	// A token counts as seen in the task after the frame that painted it.
-	b.do(onEveryPage(`window.seen = new Map(); new MutationObserver(() => {
+	b.Do(onEveryPage(`window.seen = new Map(); new MutationObserver(() => {
 		const fresh = (document.getElementById("messages")?.textContent.match(/t\d{16}/g) ?? []).filter((token) => !seen.has(token));
 		for (const token of fresh) seen.set(token, NaN);
 		if (fresh.length) requestAnimationFrame(() => setTimeout(() => {
 			for (const token of fresh) seen.set(token, (performance.timeOrigin + performance.now()) * 1000);
 		}));
 	}).observe(document, { subtree: true, childList: true, characterData: true });`))
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("are you there")
 	b.rest()
 	var took []float64
 	b.send("go")
-	b.until(fmt.Sprintf(`seen.size === %d && ![...seen.values()].some(Number.isNaN)`, tokens))
+	b.Until(fmt.Sprintf(`seen.size === %d && ![...seen.values()].some(Number.isNaN)`, tokens))
 	b.rest()
 	for token, at := range eval[map[string]float64](b, `Object.fromEntries(seen)`) {
 		said, err := strconv.ParseFloat(token[1:], 64)

@@ -59,19 +59,19 @@ func TestTourOfAttachments(t *testing.T) {
 	}
 	s := newSiteOf(t, setup{services: services, demo: demo.Options{}})
 	b := openTab(t, 1280, 900)
-	prefer(b, "light", true)
+	b.Prefer("light", true)
 	var files []string
 	for _, name := range slices.Sorted(maps.Keys(sets[0].ways)) {
 		files = append(files, sample(t, name))
 	}
-	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(files...))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), choose(files...))
 	// The browser does not draw TIFF; its card has an icon then, as all others have one.
-	b.until(`document.querySelectorAll("#chosen li > :is(svg, .thumb)").length === 6 && document.querySelectorAll("#chosen .thumb").length === 1`)
+	b.Until(`document.querySelectorAll("#chosen li > :is(svg, .thumb)").length === 6 && document.querySelectorAll("#chosen .thumb").length === 1`)
 	for i, set := range sets {
-		b.do(click("#model"), see("#picker"), click(fmt.Sprintf(`#picker label:has([value=%q])`, set.id)), press("\x1b"))
+		b.Do(click("#model"), see("#picker"), click(fmt.Sprintf(`#picker label:has([value=%q])`, set.id)), press("\x1b"))
 		b.send(fmt.Sprintf("Look at these, %d.", i+1))
 		b.rest()
-		b.until(`(() => {
+		b.Until(`(() => {
 			const [asked, told] = [".message.user", ".message.assistant"].map((which) => [...document.querySelectorAll(which)].at(-1));
 			return (asked.compareDocumentPosition(told) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0 && told.innerText.includes("clip.mp4: ");
 		})()`)
@@ -83,7 +83,7 @@ func TestTourOfAttachments(t *testing.T) {
 				t.Errorf("%s, %s: %s, and the answer says of it %q", set.id, name, way, told)
 			}
 		}
-		b.script(`document.querySelectorAll(".message.user .way details").forEach((d) => { d.open = true; })`)
+		b.Script(`document.querySelectorAll(".message.user .way details").forEach((d) => { d.open = true; })`)
 		for name, want := range set.ways {
 			got := eval[string](b, fmt.Sprintf(`[...document.querySelectorAll(".message.user li")].find((li) => li.querySelector("bdi")?.innerText === %q)?.innerText ?? ""`, name))
 			said, _, _ := strings.Cut(got, "Before")
@@ -94,15 +94,15 @@ func TestTourOfAttachments(t *testing.T) {
 				t.Errorf("%s, %s: nothing is said of the call before:\n%s", set.id, name, got)
 			}
 		}
-		b.script(`document.getElementById("scroller").scrollTop = 0`)
+		b.Script(`document.getElementById("scroller").scrollTop = 0`)
 		b.picture("tour-" + set.id)
 	}
 	// A page that is loaded anew says the same.
 	const ways = `[...document.querySelectorAll(".message.user .files li")].map((li) => li.textContent.replace(/\s+/g, " "))`
 	live := eval[[]string](b, ways)
-	b.do(chromedp.Reload(), see("#messages"))
-	b.script(`document.getElementById("scroller").scrollTop = 0`)
-	b.until(`document.getElementById("older") === null`)
+	b.Do(chromedp.Reload(), see("#messages"))
+	b.Script(`document.getElementById("scroller").scrollTop = 0`)
+	b.Until(`document.getElementById("older") === null`)
 	if diff := cmp.Diff(live, eval[[]string](b, ways)); diff != "" {
 		t.Errorf("loaded anew the ways differ (- live, + loaded):\n%s", diff)
 	}

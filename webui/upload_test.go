@@ -15,6 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/webui/webuitest"
 )
 
 // throttled bounds what the browser sends, in bytes a second; 0: not at all.
@@ -23,7 +24,7 @@ func throttled(upload float64) chromedp.Action[chromedp.Void] {
 	if upload > 0 {
 		conditions.MatchedNetworkConditions = append(conditions.MatchedNetworkConditions, &network.Conditions{DownloadThroughput: -1, UploadThroughput: upload})
 	}
-	return command(network.EmulateNetworkConditionsByRule, conditions)
+	return webuitest.Command(network.EmulateNetworkConditionsByRule, conditions)
 }
 
 // Files come by button, by paste and by drop; one is taken away again; the
@@ -32,31 +33,31 @@ func TestManyUploads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("All of these, please."))
-	b.do(choose(sample(t, "photo.jpg"), sample(t, "report.pdf")))
-	b.do(choose(sample(t, "tone.mp3"))) // choosing again adds
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), write("All of these, please."))
+	b.Do(choose(sample(t, "photo.jpg"), sample(t, "report.pdf")))
+	b.Do(choose(sample(t, "tone.mp3"))) // choosing again adds
 	transfer := func(name, kind, content string) string {
 		return fmt.Sprintf(`const data = new DataTransfer(); data.items.add(new File([%s], %q, { type: %q }));`, content, name, kind)
 	}
-	b.script(`(async () => { const picture = await (await fetch("/sample/workbench.png")).blob();` + transfer("pasted.png", "image/png", "picture") +
+	b.Script(`(async () => { const picture = await (await fetch("/sample/workbench.png")).blob();` + transfer("pasted.png", "image/png", "picture") +
 		`document.getElementById("text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })); })()`)
-	b.until(`document.querySelectorAll("#chosen .thumb").length === 2`)
-	b.script(`(() => {` + transfer("dropped.txt", "text/plain", `"dropped text"`) + `
+	b.Until(`document.querySelectorAll("#chosen .thumb").length === 2`)
+	b.Script(`(() => {` + transfer("dropped.txt", "text/plain", `"dropped text"`) + `
 		const over = (type) => document.getElementById("scroller")?.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
 			?? document.getElementById("main").dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
 		over("dragenter"); window.marked = document.getElementById("composer").classList.contains("over"); over("dragover"); window.taken = !over("drop"); })()`)
-	b.until(`document.querySelectorAll("#chosen li").length === 5`)
+	b.Until(`document.querySelectorAll("#chosen li").length === 5`)
 	if !eval[bool](b, `marked && taken && !document.getElementById("composer").classList.contains("over")`) {
 		t.Error("the composer does not show that it takes what is dragged over it")
 	}
-	b.until(`[...document.querySelectorAll("#chosen .thumb")].every((picture) => picture.complete)`)
+	b.Until(`[...document.querySelectorAll("#chosen .thumb")].every((picture) => picture.complete)`)
 	b.picture("chosen")
-	b.says("#chosen", "photo.jpg", "report.pdf", "tone.mp3", "pasted.png", "dropped.txt", "12 B")
-	b.do(click(`#chosen button[aria-label="Remove tone.mp3"]`))
-	b.until(`document.querySelectorAll("#chosen li").length === 4 && document.activeElement.id === "text"`)
-	b.do(enter(), see("#messages .message.user"))
+	b.Says("#chosen", "photo.jpg", "report.pdf", "tone.mp3", "pasted.png", "dropped.txt", "12 B")
+	b.Do(click(`#chosen button[aria-label="Remove tone.mp3"]`))
+	b.Until(`document.querySelectorAll("#chosen li").length === 4 && document.activeElement.id === "text"`)
+	b.Do(enter(), see("#messages .message.user"))
 	b.rest()
-	b.says(".message.user", "photo.jpg", "report.pdf", "pasted.png", "dropped.txt")
+	b.Says(".message.user", "photo.jpg", "report.pdf", "pasted.png", "dropped.txt")
 	c := s.all(t)[0].ID
 	for name, path := range map[string]string{"photo.jpg": sample(t, "photo.jpg"), "report.pdf": sample(t, "report.pdf"), "pasted.png": "../cmd/artel/samples/workbench.png"} {
 		want, err := os.ReadFile(path)
@@ -81,22 +82,22 @@ func TestUploadCancelled(t *testing.T) {
 	}
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), write("A big one."), choose(sample(t, "notes.md"), big))
-	b.until(`document.querySelectorAll("#chosen li").length === 2`)
-	b.do(throttled(200_000), enter(), see("#upload-cancel"))
-	b.until(`((bar) => bar && bar.value > 0 && bar.value < bar.max && bar.getAttribute("aria-label") === "big.bin")(document.querySelectorAll("#chosen progress")[1])`)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), write("A big one."), choose(sample(t, "notes.md"), big))
+	b.Until(`document.querySelectorAll("#chosen li").length === 2`)
+	b.Do(throttled(200_000), enter(), see("#upload-cancel"))
+	b.Until(`((bar) => bar && bar.value > 0 && bar.value < bar.max && bar.getAttribute("aria-label") === "big.bin")(document.querySelectorAll("#chosen progress")[1])`)
 	b.picture("sending")
-	b.do(click("#upload-cancel"))
-	b.until(`!document.getElementById("composer-error").hidden && document.getElementById("upload-cancel").hidden && !document.querySelector("#chosen progress")`)
-	b.says("#composer-error", "cancelled", "Nothing was sent")
-	b.says("#chosen", "notes.md", "big.bin")
+	b.Do(click("#upload-cancel"))
+	b.Until(`!document.getElementById("composer-error").hidden && document.getElementById("upload-cancel").hidden && !document.querySelector("#chosen progress")`)
+	b.Says("#composer-error", "cancelled", "Nothing was sent")
+	b.Says("#chosen", "notes.md", "big.bin")
 	if got := get(b, chromedp.Value(chromedp.CSS("#text"))); got != "A big one." {
 		t.Errorf("the text became %q", got)
 	}
-	b.wait("the server to leave nothing behind", func() bool { return len(s.all(t)) == 0 })
-	b.do(throttled(0), enter(), see("#messages .message.user"))
+	b.Wait("the server to leave nothing behind", func() bool { return len(s.all(t)) == 0 })
+	b.Do(throttled(0), enter(), see("#messages .message.user"))
 	b.rest()
-	b.says(".message.user", "A big one.", "notes.md", "big.bin", "1.0 MB")
+	b.Says(".message.user", "A big one.", "notes.md", "big.bin", "1.0 MB")
 	if n := len(s.all(t)); n != 1 {
 		t.Errorf("there are %d conversations", n)
 	}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
 )
 
 // Usage is what an answer took, or a conversation.
@@ -79,47 +78,4 @@ func (ui *face) compact(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ui.told(w, r, id)
-}
-
-// compacted shows what came of summing up.
-func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
-	p, err := payload[artel.CompactionCompleted](e)
-	if err != nil {
-		return err
-	}
-	status, err := s.status(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.put(out, "status", status); err != nil {
-		return err
-	}
-	if p.Message == nil {
-		why := ""
-		if p.Error != nil {
-			why = p.Error.Message
-		}
-		return s.put(out, "toast", Toast{ID: "toast-compaction", Text: s.locale.Say(phrase.PageCompactionFailed, map[string]any{"Reason": why}), Bad: true})
-	}
-	m := s.message(*p.Message)
-	m.Into = s.into(e)
-	if e.Within == "" {
-		if on, err := s.shows(ctx, m.ID); err != nil || !on {
-			return err
-		}
-		s.leaf = m.ID
-	}
-	return s.put(out, "message", m)
-}
-
-// serviceChanged says that another model goes on.
-func (s *stream) serviceChanged(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
-	p, err := payload[artel.ServiceChanged](e)
-	if err != nil {
-		return err
-	}
-	text := s.locale.Say(phrase.PageServiceChanged, map[string]any{
-		"From": s.took(ctx, "", p.From, artel.Usage{}).Model, "To": s.took(ctx, "", p.To, artel.Usage{}).Model, "Reason": p.Reason,
-	})
-	return s.put(out, "toast", Toast{ID: "toast-service", Text: text})
 }

@@ -3,6 +3,9 @@
 package webui_test
 
 import (
+	"context"
+	"iter"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/store"
 )
@@ -21,26 +25,32 @@ func TestCounters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("Look around.")
 	b.rest()
-	b.until(`document.readyState === "complete"`)
-	b.until(`document.querySelector("#progress").innerText.includes("2/2")`)
-	b.until(`document.querySelector(".message:last-child footer").innerText.includes("cost unknown")`)
-	b.says(".message:last-child footer", "Demo", "tokens")
-	b.says("#total > summary", "tokens", "cost unknown")
+	b.Until(`document.readyState === "complete"`)
+	b.Until(`document.querySelector("#progress").innerText.includes("2/2")`)
+	b.Until(`document.querySelector(".message:last-child footer").innerText.includes("cost unknown")`)
+	b.Says(".message:last-child footer", "Demo", "tokens")
+	b.Says("#total > summary", "tokens", "cost unknown")
 	b.sameAnew()
 
-	b.do(click("#total > summary"), see("#total form"))
+	b.Do(click("#total > summary"), see("#total form"))
 	b.picture("total")
-	b.says("#total", "Model calls", "Tokens sent", "Sum up now")
+	b.Says("#total", "Model calls", "Tokens sent", "Sum up now")
 	newChecker(t, b).check("main", allRules, "counters")
-	b.do(click("#total form button"))
-	b.until(`document.querySelector(".boundary") !== null && !document.querySelector("#status.active")`)
-	b.do(press("\x1b"))
+	b.Do(click("#total form button"))
+	b.Until(`document.querySelector(".boundary") !== null && !document.querySelector("#status.active")`)
+	b.Do(press("\x1b"))
 	b.sameAnew()
-	b.do(click(".boundary footer button"), see(".boundary.muted"))
-	b.says(".boundary", "Models are sent what is above again")
+	b.Says(".boundary", "in the place of 10 messages")
+	b.picture("boundary")
+	b.Do(click(".boundary footer a"), see("#viewer"))
+	b.Until(`document.getElementById("viewer").innerText.includes("Summary 1")`)
+	b.Do(click("#panel [data-close-panel]"))
+	b.Until(`!document.getElementById("viewer")`)
+	b.Do(click(".boundary footer button"), see(".boundary.muted"))
+	b.Says(".boundary", "Models are sent what is above again")
 	b.sameAnew()
 }
 
@@ -77,12 +87,12 @@ func TestSteeringScenario(t *testing.T) {
 	t.Parallel()
 	s := steered(t)
 	b := openTab(t, 1280, 800)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.steer()
-	b.do(click(`.question.open button[value="allow"]`))
-	b.until(`document.querySelectorAll("#waiting .queued").length === 0`)
+	b.Do(click(`.question.open button[value="allow"]`))
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
 	b.rest()
-	b.says("#messages", "Allowed", "said while it worked", "I have heard you", "this was your next message")
+	b.Says("#messages", "Allowed", "said while it worked", "I have heard you", "this was your next message")
 	b.sameAnew()
 }
 
@@ -99,12 +109,56 @@ func steered(t *testing.T) *site {
 // steer comes to a question, with a message that waits and one that is to be
 // told.
 func (b *tab) steer() {
-	b.t.Helper()
+	b.T.Helper()
 	b.send("Please keep notes on the harbour.")
-	b.do(see(".question.open"))
-	b.until(`document.readyState === "complete"`)
-	b.do(write("Then tell me when the next ship comes in."), enter())
-	b.until(`document.querySelectorAll("#waiting .queued").length === 1`)
-	b.do(write("Pier 4 is closed, too."), press("\r", chromedp.ModifierCtrl))
-	b.until(`document.querySelectorAll("#waiting .queued").length === 2`)
+	b.Do(see(".question.open"))
+	b.Until(`document.readyState === "complete"`)
+	b.Do(write("Then tell me when the next ship comes in."), enter())
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
+	b.Do(write("Pier 4 is closed, too."), press("\r", chromedp.ModifierCtrl))
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 2`)
+}
+
+// Where another model goes on, that stands before what it says, or, where it
+// says nothing either, behind the message; live and loaded anew alike.
+func TestServiceChanges(t *testing.T) {
+	t.Parallel()
+	first, second := sharp, textOnly
+	first.Fallbacks = []artel.ServiceID{second.ID}
+	down := map[artel.ServiceID]bool{first.ID: true}
+	s := newSiteOf(t, setup{services: []model.Service{first, second}, model: responder(func(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+		return func(yield func(model.Delta, error) bool) {
+			switch {
+			case down[r.Service.ID]:
+				yield(nil, artel.Errorf(artel.Denied, "test", string(r.Service.ID), "the key of %s is not known", r.Service.ID))
+			case yield(model.TextDelta("Here I am."), nil):
+				yield(model.Finish{Reason: model.StopEnd}, nil)
+			}
+		}
+	})})
+	for _, answered := range []bool{true, false} {
+		down[second.ID] = !answered
+		id := s.send(t, "hello", nil)
+		page := s.ask(t, "GET", "/c/"+string(id), "", nil).body
+		at := strings.Index(page, `class="message hint row change"`)
+		if at < 0 || strings.Count(page, ` change"`) != 1 || !strings.Contains(page, "Sharp could not be reached, so Plain 8B goes on: <q data-theirs>sharp: the key of sharp is not known</q>") {
+			t.Fatalf("the page is\n%s", page)
+		}
+		if asked, said := strings.Index(page, ">hello<"), strings.Index(page, "Here I am."); at < asked || answered && at > said || answered != (said > 0) {
+			t.Errorf("it stands at %d, the question at %d, the answer at %d", at, asked, said)
+		}
+		last, err := s.app.Events.Last(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := map[string]string{}
+		for _, f := range s.fragments(t, id, 0, last) {
+			maps.Copy(live, elements(t, strings.ReplaceAll(f, "\ndata: ", "\n")))
+		}
+		for name, whole := range elements(t, page) {
+			if strings.HasPrefix(name, "v-") && live[name] != whole {
+				t.Errorf("live it is\n%s\nloaded\n%s", live[name], whole)
+			}
+		}
+	}
 }

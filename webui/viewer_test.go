@@ -55,17 +55,17 @@ func TestLiveViewer(t *testing.T) {
 	calls, answers := calling()
 	s := newSiteOf(t, setup{model: answers})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.send("keep notes")
 	calls <- toolCall(t, "c1", "create_artifact", map[string]any{"id": "notes", "title": "Notes", "content": "# Notes\n\nfirst paragraph\n\nsecond paragraph\n"})
-	b.do(see("#a-notes .live"), click("#a-notes a"), see("#viewer .block"))
-	b.says("#panel", "Notes", "being written")
-	b.script(`window.kept = document.querySelector("#viewer .block"); window.marked = [];
+	b.Do(see("#a-notes .live"), click("#a-notes a"), see("#viewer .block"))
+	b.Says("#panel", "Notes", "being written")
+	b.Script(`window.kept = document.querySelector("#viewer .block"); window.marked = [];
 		new MutationObserver((changes) => { for (const c of changes) if (c.target.classList?.contains("changed")) marked.push(c.target.innerText.trim()); })
 			.observe(document.getElementById("panel"), { subtree: true, attributes: true, attributeFilter: ["class"] });`)
 	calls <- toolCall(t, "c2", "rewrite_artifact", map[string]any{"id": "notes", "content": "# Notes\n\nfirst paragraph\n\nsecond paragraph is longer\n\nthird paragraph\n"})
-	b.until(`document.querySelector("#viewer").innerText.includes("third paragraph")`)
-	b.until(`marked.length >= 2`)
+	b.Until(`document.querySelector("#viewer").innerText.includes("third paragraph")`)
+	b.Until(`marked.length >= 2`)
 	b.picture("live-viewer")
 	if got := eval[[]string](b, `[...new Set(marked)].sort()`); !slices.Equal(got, []string{"second paragraph is longer", "third paragraph"}) {
 		t.Errorf("what is marked as changed: %q", got)
@@ -75,13 +75,13 @@ func TestLiveViewer(t *testing.T) {
 	}
 	close(calls)
 	b.rest()
-	b.until(`!document.querySelector("#panel .live")`)
-	b.says("#panel", "v2 · newest")
-	b.do(click("#panel [data-close-panel]"))
-	b.until(`!document.querySelector("#viewer")`)
-	b.do(click(`#messages a[href$="/a/notes"]`), see("#viewer"))
-	b.until(`location.pathname.endsWith("/a/notes")`)
-	b.says("#viewer", "third paragraph")
+	b.Until(`!document.querySelector("#panel .live")`)
+	b.Says("#panel", "v2 · newest")
+	b.Do(click("#panel [data-close-panel]"))
+	b.Until(`!document.querySelector("#viewer")`)
+	b.Do(click(`#messages a[href$="/a/notes"]`), see("#viewer"))
+	b.Until(`location.pathname.endsWith("/a/notes")`)
+	b.Says("#viewer", "third paragraph")
 	b.sameAnew()
 }
 
@@ -91,24 +91,24 @@ func TestSliderWhileLive(t *testing.T) {
 	calls, answers := calling()
 	s := newSiteOf(t, setup{model: answers})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "notes.md")))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), choose(sample(t, "notes.md")))
 	b.send("keep notes")
 	calls <- toolCall(t, "c1", "rewrite_artifact", map[string]any{"id": "notes.md", "content": "# Written now\n"})
-	b.do(see(`#artifacts .live`), click(`#artifacts a[href$="/a/notes.md"]`), see("#slider"))
+	b.Do(see(`#artifacts .live`), click(`#artifacts a[href$="/a/notes.md"]`), see("#slider"))
 	slide := func(to string, sees string) {
 		t.Helper()
-		b.script(`{ const slider = document.getElementById("slider"); slider.value = ` + to + `; for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true })); }`)
-		b.until(sees)
+		b.Script(`{ const slider = document.getElementById("slider"); slider.value = ` + to + `; for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true })); }`)
+		b.Until(sees)
 	}
 	now := `document.getElementById("slider").value === "1" && document.getElementById("slider").ariaValueText === "now" && document.getElementById("viewer").innerText.includes("Written now")`
-	b.until(now)
-	b.says("#versions summary", "now")
+	b.Until(now)
+	b.Says("#versions summary", "now")
 	slide("0", `location.search === "?v=1" && document.querySelector(".badge.warn") !== null && !document.getElementById("viewer").innerText.includes("Written now") && document.getElementById("slider").max === "1"`)
 	slide("1", `!location.search && `+now)
 	slide("0", `location.search === "?v=1"`)
 	close(calls)
 	b.rest()
-	b.until(`document.querySelector(".panel .meta .live") === null && document.querySelector("#versions [data-version-link] span").textContent.includes("v2 · newest")`)
+	b.Until(`document.querySelector(".panel .meta .live") === null && document.querySelector("#versions [data-version-link] span").textContent.includes("v2 · newest")`)
 	if !eval[bool](b, `location.search === "?v=1" && document.getElementById("slider").value === "0"`) {
 		t.Error("the end of the run led the reader away")
 	}
@@ -133,8 +133,8 @@ func TestViewersOfEveryKind(t *testing.T) {
 	c := s.send(t, "look at these", files)
 	b := openTab(t, 1440, 900)
 	// The sandboxed page may not run its script, and says so.
-	b.forgive("Blocked script execution")
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#artifacts"))
+	b.Forgive("Blocked script execution")
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#artifacts"))
 	for _, kind := range []struct{ name, shows, tabs string }{
 		{"notes.md", `document.querySelector("#viewer .block h1") !== null`, "Preview Source Plain"},
 		{"table.csv", `document.querySelectorAll("#viewer table tr").length > 1`, "Preview Source Plain"},
@@ -151,24 +151,24 @@ func TestViewersOfEveryKind(t *testing.T) {
 		{"plain.txt", `document.querySelector("#viewer pre").innerText.includes("plain\n  text")`, "Plain Source"},
 		{"long.txt", `document.querySelector("#viewer").innerText.includes("many lines") && document.querySelector("#viewer .note") !== null`, "Plain Source"},
 	} {
-		b.script(fmt.Sprintf(`document.querySelector('#artifacts [data-artifact="%s"] a').click()`, kind.name))
-		b.until(fmt.Sprintf(`location.pathname.endsWith(%q) && document.getElementById("viewer") !== null && (%s)`, "/a/"+kind.name, kind.shows))
+		b.Script(fmt.Sprintf(`document.querySelector('#artifacts [data-artifact="%s"] a').click()`, kind.name))
+		b.Until(fmt.Sprintf(`location.pathname.endsWith(%q) && document.getElementById("viewer") !== null && (%s)`, "/a/"+kind.name, kind.shows))
 		if got := eval[string](b, `[...document.querySelectorAll(".tabs a")].map((tab) => tab.innerText).join(" ")`); got != kind.tabs {
 			t.Errorf("%s has the tabs %q, want %q", kind.name, got, kind.tabs)
 		}
 		b.picture("viewer-" + kind.name)
 		// Every tab shows the text, and the download is the file itself.
 		for i := range len(strings.Fields(kind.tabs)) {
-			b.script(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].click()`, i))
-			b.until(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].hasAttribute("aria-current") && document.querySelector("#viewer :is(pre, .block, table, img, iframe, .value)") !== null`, i))
+			b.Script(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].click()`, i))
+			b.Until(fmt.Sprintf(`document.querySelectorAll(".tabs a")[%d].hasAttribute("aria-current") && document.querySelector("#viewer :is(pre, .block, table, img, iframe, .value)") !== null`, i))
 		}
 		got := eval[string](b, `fetch(document.querySelector("#panel a[download]").href).then((r) => r.blob()).then((blob) => new Promise((done) => {
 			const reader = new FileReader(); reader.onload = () => done(reader.result.split(",")[1] ?? ""); reader.readAsDataURL(blob); }))`)
 		if got != base64.StdEncoding.EncodeToString([]byte(files[kind.name])) {
 			t.Errorf("the download of %s is another file", kind.name)
 		}
-		b.script(`document.querySelector("#panel header a").click()`)
-		b.do(see("#artifacts"))
+		b.Script(`document.querySelector("#panel header a").click()`)
+		b.Do(see("#artifacts"))
 	}
 	if got := get(b, chromedp.Title()); strings.Contains(got, "owned") {
 		t.Error("a page that was uploaded reached the one around it")
@@ -184,28 +184,28 @@ func TestCopyAndTabs(t *testing.T) {
 	c := s.send(t, "look", map[string]string{"notes.md": text})
 	b := openTab(t, 1440, 900)
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
-		if _, err := chromedp.CallBrowser(b.ctx, browser.SetPermission, browser.SetPermissionParams{
+		if _, err := chromedp.CallBrowser(b.Ctx, browser.SetPermission, browser.SetPermissionParams{
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
-			BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
+			BrowserContextID: chromedp.FromContext(b.Ctx).BrowserContextID,
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)+"/a/notes.md"), see("#viewer .block"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)+"/a/notes.md"), see("#viewer .block"))
 	clipboard := func(want string) {
 		t.Helper()
-		b.wait(fmt.Sprintf("%q on the clipboard", want), func() bool { return eval[string](b, `navigator.clipboard.readText()`) == want })
+		b.Wait(fmt.Sprintf("%q on the clipboard", want), func() bool { return eval[string](b, `navigator.clipboard.readText()`) == want })
 	}
-	b.do(click("#panel header [data-copy-from]"))
+	b.Do(click("#panel header [data-copy-from]"))
 	clipboard(text)
-	b.until(`document.getElementById("announcement").innerText.includes("Copied")`)
-	b.do(click("#viewer figure.code [data-copy]"))
+	b.Until(`document.getElementById("announcement").innerText.includes("Copied")`)
+	b.Do(click("#viewer figure.code [data-copy]"))
 	clipboard("fmt.Println(1)")
-	b.do(click(`.tabs a[href*="view=code"]`))
-	b.until(`document.querySelector("#viewer pre")?.innerText.includes("# Title") && location.search.includes("view=code")`)
-	b.do(chromedp.Reload(), see("#viewer pre"))
-	b.says("#viewer", "# Title")
-	b.do(click(`.message.user [data-copy]`))
+	b.Do(click(`.tabs a[href*="view=code"]`))
+	b.Until(`document.querySelector("#viewer pre")?.innerText.includes("# Title") && location.search.includes("view=code")`)
+	b.Do(chromedp.Reload(), see("#viewer pre"))
+	b.Says("#viewer", "# Title")
+	b.Do(click(`.message.user [data-copy]`))
 	clipboard("look")
 }
 
@@ -216,34 +216,34 @@ func TestHistory(t *testing.T) {
 	c := s.send(t, "look", map[string]string{"a.md": "# A", "b.md": "# B"})
 	at := "/c/" + string(c)
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL+at), see("#artifacts"))
-	b.script(`window.same = true`)
+	b.Do(chromedp.Navigate(s.URL+at), see("#artifacts"))
+	b.Script(`window.same = true`)
 	open := func(name string) {
 		t.Helper()
-		b.do(click(`#artifacts [data-artifact="`+name+`"] a`), see("#viewer"))
-		b.until(`document.getElementById("viewer-title").innerText.includes("` + name + `")`)
+		b.Do(click(`#artifacts [data-artifact="`+name+`"] a`), see("#viewer"))
+		b.Until(`document.getElementById("viewer-title").innerText.includes("` + name + `")`)
 	}
 	there := func(path, sees string) {
 		t.Helper()
-		b.until(fmt.Sprintf(`location.pathname === %q && document.querySelector(%q) !== null`, at+path, sees))
+		b.Until(fmt.Sprintf(`location.pathname === %q && document.querySelector(%q) !== null`, at+path, sees))
 	}
 	open("a.md")
-	b.do(click("#panel header a"), see("#artifacts"))
+	b.Do(click("#panel header a"), see("#artifacts"))
 	open("b.md")
 	there("/a/b.md", "#viewer")
-	b.script("history.back()")
+	b.Script("history.back()")
 	there("/a", "#artifacts")
-	b.script("history.back()")
+	b.Script("history.back()")
 	there("/a/a.md", "#viewer")
-	b.says("#viewer", "A")
-	b.script("history.back()")
+	b.Says("#viewer", "A")
+	b.Script("history.back()")
 	there("", "#artifacts")
-	b.script("history.forward()")
+	b.Script("history.forward()")
 	there("/a/a.md", "#viewer")
 	if !eval[bool](b, `window.same === true`) {
 		t.Error("the page was loaded anew on the way")
 	}
-	b.do(chromedp.Reload())
+	b.Do(chromedp.Reload())
 	there("/a/a.md", "#viewer")
 }
 
@@ -262,13 +262,13 @@ func TestQuickReader(t *testing.T) {
 	}})
 	c := s.send(t, "look", map[string]string{"a.md": "# A", "b.md": "# B"})
 	b := openTab(t, 1440, 900)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#artifacts"))
-	b.do(click(`#artifacts [data-artifact="a.md"] a`), click(`#artifacts [data-artifact="b.md"] a`), see("#viewer"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#artifacts"))
+	b.Do(click(`#artifacts [data-artifact="a.md"] a`), click(`#artifacts [data-artifact="b.md"] a`), see("#viewer"))
 	close(answer)
 	<-answered
 	eval[string](b, `fetch("/settings").then((response) => response.text())`) // what came before this has come
-	b.until(`location.pathname.endsWith("/a/b.md")`)
-	b.says("#viewer", "B")
+	b.Until(`location.pathname.endsWith("/a/b.md")`)
+	b.Says("#viewer", "B")
 	b.sameAnew()
 }
 
@@ -279,26 +279,26 @@ func TestNarrowSheet(t *testing.T) {
 	s := newSite(t, demo.Options{})
 	c := s.send(t, "look", map[string]string{"a.md": "# A"})
 	b := openTab(t, 390, 844)
-	b.do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c)), see("#messages"))
 	if eval[bool](b, `document.getElementById("panel").checkVisibility()`) {
 		t.Error("the panel covers the thread although nobody opened it")
 	}
-	b.do(click("#panel-toggle"), see("#artifacts"))
-	b.until(`document.getElementById("panel").contains(document.activeElement) && document.getElementById("main").inert`)
+	b.Do(click("#panel-toggle"), see("#artifacts"))
+	b.Until(`document.getElementById("panel").contains(document.activeElement) && document.getElementById("main").inert`)
 	b.picture("narrow-list")
-	b.do(click(`#artifacts [data-artifact="a.md"] a`), see("#viewer"))
-	b.until(`document.getElementById("panel").contains(document.activeElement)`)
+	b.Do(click(`#artifacts [data-artifact="a.md"] a`), see("#viewer"))
+	b.Until(`document.getElementById("panel").contains(document.activeElement)`)
 	if got := eval[string](b, `(() => { const box = document.getElementById("panel").getBoundingClientRect(); return [box.left, box.top, box.width, box.height].join(" "); })()`); got != "0 0 390 844" {
 		t.Errorf("the sheet is at %s", got)
 	}
 	b.picture("narrow-viewer")
 	for range 30 { // the focus goes round in the sheet and does not fall behind it
-		b.do(chromedp.KeyEvent(kb.Tab))
+		b.Do(chromedp.KeyEvent(kb.Tab))
 		if !eval[bool](b, `document.activeElement === document.body || document.getElementById("panel").contains(document.activeElement) || document.activeElement.matches(".skip, #toasts *")`) {
 			t.Fatalf("the focus is behind the sheet, at %s", eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
 		}
 	}
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until(`!document.getElementById("panel").checkVisibility() && !document.getElementById("main").inert && document.activeElement.id === "panel-toggle"`)
-	b.until(`location.pathname === "/c/` + string(c) + `"`)
+	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Until(`!document.getElementById("panel").checkVisibility() && !document.getElementById("main").inert && document.activeElement.id === "panel-toggle"`)
+	b.Until(`location.pathname === "/c/` + string(c) + `"`)
 }

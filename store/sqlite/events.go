@@ -56,6 +56,12 @@ func (t events) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]a
 	return list, err
 }
 
+func (t events) Turnings(c artel.ConversationID, limit int) ([]artel.Event, error) {
+	list, err := t.read("store.Events.Turnings", c, limit, "seq > ? AND type IN ('compaction_completed', 'service_changed') ORDER BY seq DESC", 0)
+	slices.Reverse(list)
+	return list, err
+}
+
 // read returns events of a conversation that a condition with one number
 // selects and orders.
 func (t events) read(op string, c artel.ConversationID, limit int, selected string, seq artel.Seq) ([]artel.Event, error) {

@@ -130,6 +130,7 @@ type (
 		add      func(artel.ConversationID, ...artel.Event) (artel.Seq, error)
 		read     func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
 		contexts func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
+		turnings func(artel.ConversationID, int) ([]artel.Event, error)
 	}
 	brokenAnswers struct {
 		store.Answers
@@ -364,6 +365,13 @@ func (b brokenEvents) Read(c artel.ConversationID, after artel.Seq, limit int) (
 		return b.Events.Read(c, after, limit)
 	}
 	return b.read(c, after, limit)
+}
+
+func (b brokenEvents) Turnings(c artel.ConversationID, limit int) ([]artel.Event, error) {
+	if b.turnings == nil {
+		return b.Events.Turnings(c, limit)
+	}
+	return b.turnings(c, limit)
 }
 
 func (b brokenEvents) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {

@@ -106,6 +106,36 @@ func eventsRead(c *check) {
 	})
 }
 
+func eventsTurnings(c *check) {
+	conv, other := c.conversation(), c.conversation()
+	summed := artel.Event{Type: artel.EventCompactionCompleted, Run: "run_1", Within: "call_1", Time: c.now, Data: json.RawMessage(`{"ok":true}`)}
+	c.update(func(tx store.Tx) error {
+		for _, id := range []artel.ConversationID{conv, other} {
+			if _, err := tx.Events.Append(id, summed, artel.Event{Type: artel.EventUsage}, artel.Event{Type: artel.EventServiceChanged}, artel.Event{}, summed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for limit, want := range map[int][]artel.Seq{10: {1, 3, 5}, 2: {3, 5}} {
+		c.view(func(tx store.Tx) error {
+			list, err := tx.Events.Turnings(conv, limit)
+			var got []artel.Seq
+			for _, e := range list {
+				got = append(got, e.Seq)
+			}
+			c.same("numbers of turnings", got, want)
+			if len(list) > 0 {
+				want := summed
+				want.Seq = 5
+				c.same("a turning", list[len(list)-1], want)
+			}
+			return err
+		})
+	}
+	c.missing("Turnings of no conversation", func(tx store.Tx) error { _, err := tx.Events.Turnings("cnv_none", 1); return err })
+}
+
 func eventsContexts(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	built := artel.Event{Type: artel.EventContextBuilt, Run: "run_1", Time: c.now, Data: json.RawMessage(`{"attachments":[]}`)}

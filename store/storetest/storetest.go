@@ -94,6 +94,7 @@ func clauses() []clause {
 		{"events/numbers", eventsNumbers},
 		{"events/read", eventsRead},
 		{"events/contexts", eventsContexts},
+		{"events/turnings", eventsTurnings},
 		{"answers/round trip", answersRoundTrip},
 		{"answers/prune", answersPrune},
 		{"renditions/round trip", renditionsRoundTrip},

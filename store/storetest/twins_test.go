@@ -351,6 +351,13 @@ func twins() map[string]func(*twin) {
 				return list[:min(limit, len(list))], err
 			}}
 		}),
+		"events/turnings": nouns(func(tx *store.Tx) { // the oldest in the place of the newest
+			real := tx.Events
+			tx.Events = brokenEvents{Events: real, turnings: func(c artel.ConversationID, limit int) ([]artel.Event, error) {
+				list, err := real.Turnings(c, 100)
+				return list[:min(limit, len(list))], err
+			}}
+		}),
 		"answers/round trip": nouns(func(tx *store.Tx) {
 			real := tx.Answers
 			tx.Answers = brokenAnswers{Answers: real, get: func(key string) (store.Answer, error) {

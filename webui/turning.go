@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webui
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/phrase"
+)
+
+// turnings are where a conversation took a turn of its own.
+type turnings struct {
+	summaries map[artel.MessageID]artel.CompactionCompleted
+	changes   []artel.Event // of the model, in order
+}
+
+// A Change tells that another model went on with a run.
+type Change struct {
+	ID     string // of its element
+	Into   string // the element that it stands in; "": the thread
+	Text   string
+	Reason string // in the words of the service or of who called it
+}
+
+// turnings reads those of the conversation.
+func (v view) turnings(ctx context.Context) (turnings, error) {
+	out := turnings{summaries: map[artel.MessageID]artel.CompactionCompleted{}}
+	list, err := v.app.Events.Turnings(ctx, v.conversation)
+	for _, e := range list {
+		if e.Type == artel.EventServiceChanged {
+			out.changes = append(out.changes, e)
+			continue
+		}
+		p, err := payload[artel.CompactionCompleted](e)
+		if err != nil {
+			return out, err
+		}
+		if p.Message != nil {
+			out.summaries[p.Message.ID] = p
+		}
+	}
+	return out, err
+}
+
+// boundary says for how many messages a summary stands, and where it is kept.
+func (v view) boundary(p artel.CompactionCompleted) (stands int, shelf string) {
+	if p.Artifact != nil {
+		shelf = artifactURL(v.conversation, artel.Ref{Artifact: p.Artifact.ID})
+	}
+	return p.Replaced, shelf
+}
+
+// weave puts the changes of model of a thread where they happened: before what
+// the next model said, or where it said nothing any more, behind the run.
+func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath) {
+	for _, e := range v.told.changes {
+		if e.Within != within {
+			continue
+		}
+		ofRun := func(m Message) bool { return m.run == e.Run }
+		last := len(thread) - 1
+		for last >= 0 && !ofRun(thread[last]) {
+			last--
+		}
+		if last < 0 {
+			continue
+		}
+		c, err := v.change(ctx, e)
+		if err != nil {
+			continue // what cannot be read is not shown
+		}
+		next := slices.IndexFunc(thread, func(m Message) bool {
+			return ofRun(m) && m.Role == artel.RoleAssistant && !m.At.Before(e.Time)
+		})
+		if next >= 0 {
+			thread[next].Before = append(thread[next].Before, c)
+		} else {
+			thread[last].After = append(thread[last].After, c)
+		}
+	}
+}
+
+// change says that another model goes on.
+func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
+	p, err := payload[artel.ServiceChanged](e)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{ID: "v-" + strconv.FormatInt(int64(e.Seq), 10), Into: v.into(e), Reason: p.Reason, Text: v.locale.Say(phrase.PageServiceChanged, map[string]any{
+		"From": v.took(ctx, "", p.From, artel.Usage{}).Model, "To": v.took(ctx, "", p.To, artel.Usage{}).Model,
+	})}
+	return c, nil
+}
+
+// compacted shows what came of summing up.
+func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	p, err := payload[artel.CompactionCompleted](e)
+	if err != nil {
+		return err
+	}
+	status, err := s.status(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.put(out, "status", status); err != nil {
+		return err
+	}
+	if p.Message == nil {
+		why := ""
+		if p.Error != nil {
+			why = p.Error.Message
+		}
+		return s.put(out, "toast", Toast{ID: "toast-compaction", Text: s.locale.Say(phrase.PageCompactionFailed, map[string]any{"Reason": why}), Bad: true})
+	}
+	m := s.message(*p.Message)
+	m.Into = s.into(e)
+	m.Stands, m.Shelf = s.boundary(p)
+	if e.Within == "" {
+		if on, err := s.shows(ctx, m.ID); err != nil || !on {
+			return err
+		}
+		s.leaf = m.ID
+	}
+	return s.put(out, "message", m)
+}
+
+// serviceChanged shows that another model goes on.
+func (s *stream) serviceChanged(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	if on, err := s.follows(ctx, e.Run); err != nil || !on {
+		return err
+	}
+	c, err := s.change(ctx, e)
+	if err != nil {
+		return err
+	}
+	return s.all(out, []part{{"change", c}, {"announcement", c.Text}}, nil)
+}

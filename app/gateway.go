@@ -58,20 +58,11 @@ func (g *Gateway) Caller() *model.Caller { return g.caller }
 // calls a model by that name. It is what calls see, as far as its wire carries.
 // What the key may not use is not there: of kind NotFound.
 func (g *Gateway) Service(_ context.Context, name string, key GatewayKey) (model.Service, error) {
-	s, ok := g.services.Lookup(artel.ServiceID(name))
-	if !ok || !s.Callable() || !key.allows(s.ID) {
-		ok = false
-		for _, other := range g.services.All() {
-			if other.Model == name && other.Callable() && !other.Demo() && key.allows(other.ID) {
-				s, ok = other, true
-				break
-			}
-		}
-	}
+	s, ok := g.services.Called(name, key.allows)
 	if !ok {
 		return model.Service{}, artel.Errorf(artel.NotFound, "app.Gateway.Service", artel.Shorten(name, 200), "there is no such service, or this key may not use it")
 	}
-	return s.OnWire(), nil
+	return s, nil
 }
 
 // Services returns the services that a key may use, in the order of preference.

@@ -66,7 +66,8 @@ const (
 type GatewayLog struct {
 	*core
 	mu      sync.Mutex
-	waiting []logged
+	waiting map[artel.Owner][]GatewayEntry
+	count   int           // of all that wait
 	lost    int           // since it was last said
 	idle    chan struct{} // closed when the writer ends; nil: none is at work
 	changed chan struct{} // closed when something was written
@@ -75,13 +76,8 @@ type GatewayLog struct {
 	grown int // entries since the last pruning; the writer's
 }
 
-type logged struct {
-	owner artel.Owner
-	entry GatewayEntry
-}
-
 func newGatewayLog(k *core) *GatewayLog {
-	return &GatewayLog{core: k, changed: make(chan struct{}), hurry: make(chan struct{}, 1), grown: logPrune}
+	return &GatewayLog{core: k, waiting: map[artel.Owner][]GatewayEntry{}, changed: make(chan struct{}), hurry: make(chan struct{}, 1), grown: logPrune}
 }
 
 // Add takes an entry of whoever acts, and does not wait until it is written.
@@ -91,11 +87,13 @@ func (l *GatewayLog) Add(ctx context.Context, e GatewayEntry) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) >= logWaiting {
+	if l.count >= logWaiting {
 		l.lost++
 		return
 	}
-	l.waiting = append(l.waiting, logged{ownerOf(ctx), e})
+	owner := ownerOf(ctx)
+	l.waiting[owner] = append(l.waiting[owner], e)
+	l.count++
 	if l.idle == nil {
 		l.idle = make(chan struct{})
 		go l.write(l.idle)
@@ -142,21 +140,17 @@ func (l *GatewayLog) write(idle chan struct{}) {
 		}
 		l.mu.Lock()
 		batch, lost := l.waiting, l.lost
-		l.waiting, l.lost = nil, 0
-		if len(batch) == 0 {
+		if l.lost = 0; l.count == 0 {
 			l.idle = nil
 			l.mu.Unlock()
 			return
 		}
+		l.waiting, l.count = map[artel.Owner][]GatewayEntry{}, 0
 		l.mu.Unlock()
 		if lost > 0 {
 			l.logger.Warn("more requests came to the gateway than its log could take", "lost", lost)
 		}
-		byOwner := map[artel.Owner][]GatewayEntry{}
-		for _, b := range batch {
-			byOwner[b.owner] = append(byOwner[b.owner], b.entry)
-		}
-		for owner, entries := range byOwner {
+		for owner, entries := range batch {
 			if err := l.keep(context.Background(), owner, entries); err != nil {
 				l.logger.Error("the gateway's log could not be written", "entries", len(entries), "err", err)
 			}

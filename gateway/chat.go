@@ -284,6 +284,10 @@ func (chat) sees(event []byte) verdict {
 	return v
 }
 
+func (chat) plain(run []byte) bool {
+	return lacks(run, `[DONE]`, `"error"`, `"usage"`)
+}
+
 func (chat) whole(body []byte) (artel.Usage, bool) {
 	if e := gjson.GetBytes(body, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(body, "choices").Exists() {
 		return artel.Usage{}, false

@@ -62,6 +62,10 @@ type speaking interface {
 	broken(f *fault, first, last []byte) []byte
 	// sees looks at one event of a stream.
 	sees(event []byte) verdict
+	// plain reports whether each event of a run says, for certain, what the zero
+	// verdict does: most are pieces of text. It is much faster than to ask one by
+	// one, and may be false where all do.
+	plain(run []byte) bool
 	// whole looks at an answer that is not streamed. It is false where that is
 	// an error.
 	whole(body []byte) (artel.Usage, bool)
@@ -77,6 +81,16 @@ type verdict struct {
 	erred  bool // it tells an error, and more of that may follow
 	failed bool // it tells an error, and nothing follows
 	usage  bool // it says how many tokens there were
+}
+
+// lacks reports whether none of the words is in a run of events.
+func lacks(run []byte, words ...string) bool {
+	for _, w := range words {
+		if bytes.Contains(run, []byte(w)) {
+			return false
+		}
+	}
+	return true
 }
 
 // dataOf is what the data lines of an event hold, mostly one.

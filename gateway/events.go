@@ -6,14 +6,30 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 )
 
 // maxEvent is the largest event of a stream that is passed on, in bytes: one may
 // hold a picture.
 const maxEvent = 96 << 20
 
-// firstBuffer is what a stream's buffer begins with.
-const firstBuffer = 16 << 10
+// bufferSize is what a stream's buffer begins with. Few answers need a larger one,
+// so that buffers of this size are used again.
+const bufferSize = 16 << 10
+
+// A shelf keeps buffers for the next stream, or the next request.
+type shelf struct{ pool sync.Pool }
+
+// take returns a buffer of [bufferSize] bytes, which hold anything.
+func (s *shelf) take() *[bufferSize]byte {
+	if b, ok := s.pool.Get().(*[bufferSize]byte); ok {
+		return b
+	}
+	return new([bufferSize]byte)
+}
+
+// put takes a buffer back, of which nobody looks at any part from now on.
+func (s *shelf) put(b *[bufferSize]byte) { s.pool.Put(b) }
 
 var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
 
@@ -23,11 +39,16 @@ type events struct {
 	r        io.Reader
 	buf      []byte
 	from, to int // what is read and not handed out
+	tail     int // where the last event begins that was handed out
 	seen     int // of it, up to which no end of an event is
 	err      error
 }
 
-func newEvents(r io.Reader) *events { return &events{r: r, buf: make([]byte, firstBuffer)} }
+// newEvents reads r into a buffer, which it leaves where an event is larger.
+func newEvents(r io.Reader, b *[bufferSize]byte) *events { return &events{r: r, buf: b[:]} }
+
+// last is the last event of the run that next returned, and as long good.
+func (e *events) last() []byte { return e.buf[e.tail:e.from] }
 
 // next returns all events that have come whole, at least one, each with the
 // blank line that ends it. They are good until next is called again. At the end
@@ -65,6 +86,7 @@ func (e *events) whole() int {
 			}
 			return n
 		}
+		e.tail = e.from + n
 		n += k
 		e.seen = 0
 	}

@@ -39,6 +39,9 @@ type exchange struct {
 	lifting *provider.Lifting
 	text    string // the request's JSON, mended
 	head    head
+	headed  string  // what head was read of
+	layout  *layout // of laid; nil: of none
+	laid    string
 	call    call // the request, where it was decoded
 	fetched bool // addresses in it were replaced by what they lead to
 	told    bool // the answer has begun
@@ -155,7 +158,14 @@ func (x *exchange) read(ctx context.Context) error {
 	x.passage = x.app.Passage(ctx)
 	var body io.Reader = x.r.Body
 	if n := x.r.ContentLength; n > 0 && n <= smallBody {
-		b := make([]byte, n)
+		var b []byte
+		if n <= bufferSize {
+			lent := x.shelf.take()
+			defer x.shelf.put(lent) // what is lifted is a copy
+			b = lent[:n]
+		} else {
+			b = make([]byte, n)
+		}
 		if _, err := io.ReadFull(body, b); err != nil {
 			return invalid("The body of the request could not be read: %v", err)
 		}
@@ -196,7 +206,7 @@ func (x *exchange) read(ctx context.Context) error {
 		f.param = "model"
 		return f
 	}
-	x.head = h
+	x.head, x.headed = h, x.text
 	x.entry.Model, x.entry.Stream = artel.Shorten(h.model, 200), h.stream
 	return nil
 }
@@ -264,6 +274,16 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 	}
 }
 
+// scan finds what the rules are about. What was asked last is remembered: most
+// requests are looked at again as they were.
+func (x *exchange) scan(text string) layout {
+	if x.layout == nil || x.laid != text {
+		l := x.d.scan(text)
+		x.layout, x.laid = &l, text
+	}
+	return *x.layout
+}
+
 // change notes what was done to a request before any service was asked.
 func (x *exchange) change(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
 
@@ -289,14 +309,14 @@ func (x *exchange) add(m artel.Media) func(head string) string {
 // mend makes a request one that any dialect has words for: refs are replaced by
 // what they mean, and the results of tools hold text that models can read.
 func (x *exchange) mend(ctx context.Context) error {
-	l := x.d.scan(x.text)
+	l := x.scan(x.text)
 	edits, err := x.mendParts(ctx, l.odd)
 	if err != nil {
 		return err
 	}
 	if len(edits) > 0 {
 		x.text = apply(x.text, edits)
-		l, edits = x.d.scan(x.text), nil
+		l, edits = x.scan(x.text), nil
 	}
 	for _, m := range l.media {
 		found, did, err := x.lookUp(ctx, m)

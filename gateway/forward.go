@@ -29,7 +29,7 @@ func (x *exchange) prepare(ctx context.Context, f provider.Forwarder, s model.Se
 		return prepared{}, err
 	}
 	if len(x.head.models) > 0 {
-		text = named(text, s)
+		text = x.named(text, s)
 	}
 	out := outgoing{forwarder: f, request: p.request, text: text}
 	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, s, out) }}, nil
@@ -49,7 +49,7 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.onward())
 	}
 	h, ok := o.forwarder.(provider.Holder)
-	if !ok {
+	if !ok || len(o.request.Messages) == 0 { // there are no media
 		return send(o.request)
 	}
 	r := *o.request
@@ -83,13 +83,19 @@ type answer struct {
 	failures provider.Failures
 	quiet    *quiet
 	events   *events
-	first    []byte // the first events, or the beginning of the body
-	all      bool   // first is all of it
+	shelf    *shelf
+	buf      *[bufferSize]byte // of events; nil: there are none
+	first    []byte            // the first events, or the beginning of the body
+	all      bool              // first is all of it
 }
 
 func (a *answer) close() {
 	_ = a.resp.Body.Close() // it was read as far as it is wanted
 	a.quiet.stop()
+	if a.buf != nil {
+		a.shelf.put(a.buf)
+		a.buf = nil
+	}
 }
 
 // wholeLimit is how much of an answer is looked at before any of it is passed
@@ -151,7 +157,8 @@ func (x *exchange) openStream(ctx context.Context, a *answer) error {
 		}
 		return a.failures.Wrong("the service answered a request for a stream without one")
 	}
-	a.events = newEvents(a.quiet.reader(a.resp.Body))
+	a.shelf, a.buf = &x.shelf, x.shelf.take()
+	a.events = newEvents(a.quiet.reader(a.resp.Body), a.buf)
 	run, err := a.events.next()
 	if err != nil {
 		return x.torn(ctx, a, err)
@@ -282,10 +289,16 @@ func (x *exchange) relay(a *answer) error {
 	var last []byte
 	var final bool
 	var reported error
+	var limited time.Time // when the time of a write was limited last
 	run := a.first
 	for {
 		var v verdict
-		for rest := run; len(rest) > 0 && !v.ended && !v.failed; {
+		rest := run
+		if x.d.plain(run) {
+			rest = nil
+		}
+		last = append(last[:0], a.events.last()...)
+		for len(rest) > 0 && !v.ended && !v.failed {
 			event := firstOf(rest)
 			rest = rest[len(event):]
 			v = x.d.sees(event)
@@ -295,19 +308,21 @@ func (x *exchange) relay(a *answer) error {
 			if v.erred || v.failed {
 				reported = a.failures.Reported(dataOf(event))
 			}
-			if final = final || v.final; len(rest) == 0 {
-				last = append(last[:0], event...)
-			}
+			final = final || v.final
 			if v.ended || v.failed {
 				run = run[:len(run)-len(rest)]
 			}
 		}
 		// Before the write, which may be too long for any buffer: the deadline of
-		// the last one may have passed while the model was thinking.
-		_ = rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
+		// the last one may have passed while the model was thinking. It need not be
+		// exact, and costs as much as a write.
+		if now := time.Now(); now.Sub(limited) > sse.WriteTimeout/10 {
+			_ = rc.SetWriteDeadline(now.Add(sse.WriteTimeout)) // not every connection has one
+			limited = now
+		}
 		n, err := x.w.Write(run)
 		x.entry.BytesOut += int64(n)
-		if err == nil {
+		if err == nil && (!v.ended || a.events.err == nil) { // else it goes with the end of the answer
 			err = rc.Flush()
 		}
 		switch {
@@ -315,6 +330,8 @@ func (x *exchange) relay(a *answer) error {
 			return clientGone(err)
 		case v.failed:
 			return reported
+		case v.ended && a.events.err != nil:
+			return nil
 		case v.ended:
 			a.quiet.limit(restTime)
 			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again

@@ -40,7 +40,7 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 			in = iotest.HalfReader(in)
 		}
 		var got bytes.Buffer
-		e := newEvents(in)
+		e := newEvents(in, new([bufferSize]byte))
 		n := 0
 		for {
 			run, err := e.next()
@@ -69,12 +69,21 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 	})
 }
 
-// FuzzEvents: what is handed on means what the whole stream means.
+// FuzzEvents: what is handed on means what the whole stream means, the last event
+// is known, and no dialect calls a run plain of which an event says something.
 func FuzzEvents(f *testing.F) {
+	for _, event := range []string{
+		`{"choices":[{"delta":{"content":"x"}}]}`, `{"choices":[],"usage":{"prompt_tokens":1}}`, `{"error":{"message":"x"}}`, "[DONE]", "[DO\ndata: NE]",
+		`{"type":"message_stop"}`, `{"type":"m\u0065ssage_stop"}`, `{"type":"content_block_delta"}`, `{"type":"error"}`, "x\nevent: message_delta", "x\nevent: error",
+		`{"type":"response.completed"}`, `{"type":"response.f\u0061iled"}`, "x\nevent: response.incomplete", `{"type":"response.output_text.delta","delta":"x"}`,
+		`{"candidates":[{"finishReason":"STOP"}]}`, `{"promptFeedback":{"blockReason":"SAFETY"}}`, `{"usageMetadata":{}}`, `{"error":{"code":400}}`,
+	} {
+		f.Add([]byte("data: {}\n\ndata: "+event+"\n\n"), 100)
+	}
 	f.Add([]byte("data: a\n\nevent: b\r\ndata: c\r\n\r\n"), 3)
 	f.Add([]byte(":x\r\r\ndata\n\n\n\r\r\r"), 1)
 	f.Fuzz(func(t *testing.T, stream []byte, size int) {
-		e := newEvents(&inPieces{stream, max(1, min(size, 100))})
+		e := newEvents(&inPieces{stream, max(1, min(size, 100))}, new([bufferSize]byte))
 		var out []byte
 		for {
 			run, err := e.next()
@@ -85,6 +94,18 @@ func FuzzEvents(f *testing.F) {
 				t.Fatal("an empty event")
 			}
 			out = append(out, run...)
+			last := run
+			for rest := run; len(rest) > 0; rest = rest[len(last):] {
+				last = firstOf(rest)
+				for _, d := range []dialect{chat{}, items{}, messages{}, generateContent{}} {
+					if v := d.sees(last); v != (verdict{}) && d.plain(run) {
+						t.Fatalf("%s: %q is called plain, and means %+v", d.name(), last, v)
+					}
+				}
+			}
+			if got := e.last(); len(got) == 0 || !bytes.HasSuffix(last, got) || len(got) != len(last) && bytes.IndexByte(run, '\r') < 0 {
+				t.Fatalf("the last event of %q is %q, and %q is said", run, last, got)
+			}
 		}
 		if !bytes.HasPrefix(stream, out) {
 			t.Fatalf("%q became %q", stream, out)

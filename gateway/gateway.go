@@ -74,6 +74,7 @@ type server struct {
 	app     *app.Gateway
 	o       Options
 	counted *schoolbook
+	shelf   shelf
 }
 
 // New returns the handler of the endpoints of all dialects, which lie under /v1/

@@ -240,6 +240,10 @@ func (generateContent) sees(event []byte) verdict {
 	return v
 }
 
+func (generateContent) plain(run []byte) bool {
+	return lacks(run, `"usageMetadata"`, `"error"`, `"finishReason"`, `"blockReason"`)
+}
+
 func (d generateContent) whole(body []byte) (artel.Usage, bool) {
 	if gjson.GetBytes(body, "error").Exists() {
 		return artel.Usage{}, false

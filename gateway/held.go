@@ -22,7 +22,7 @@ func (x *exchange) withNames(text string, r *model.Request) string {
 		types[m.Ref.Digest] = m
 	}
 	var edits []edit
-	for _, m := range x.d.scan(text).media {
+	for _, m := range x.scan(text).media {
 		found, ok := x.lifting.Find(m.value)
 		name := r.Held[found.Digest]
 		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {

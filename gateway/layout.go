@@ -154,13 +154,18 @@ func readHead(text string) (head, bool) {
 	return h, true
 }
 
-// named returns text with the model that a service goes by.
-func named(text string, s model.Service) string {
-	h, _ := readHead(text)
+// named returns text, the JSON of the request, with the model that a service
+// goes by.
+func (x *exchange) named(text string, s model.Service) string {
+	h := x.head
+	if text != x.headed {
+		h, _ = readHead(text)
+	}
+	name := quote(s.Model)
 	var edits []edit
 	for _, m := range h.models {
-		if m.of(text) != quote(s.Model) {
-			edits = append(edits, edit{m, quote(s.Model)})
+		if m.of(text) != name {
+			edits = append(edits, edit{m, name})
 		}
 	}
 	return apply(text, edits)

@@ -219,6 +219,10 @@ func (messages) sees(event []byte) verdict {
 	return verdict{}
 }
 
+func (messages) plain(run []byte) bool {
+	return lacks(run, "message_", "error", `\u`) // letters of a name may be escaped
+}
+
 func (messages) whole(body []byte) (artel.Usage, bool) {
 	if gjson.GetBytes(body, "type").String() == "error" {
 		return artel.Usage{}, false
@@ -331,7 +335,7 @@ func (x *exchange) askCount(ctx context.Context, f *anthropic.Provider, s model.
 	if err != nil {
 		return true, err
 	}
-	body := x.lifting.Body([]byte(named(text, s)), x.passage.Blobs())
+	body := x.lifting.Body([]byte(x.named(text, s)), x.passage.Blobs())
 	x.entry.Tries++
 	resp, err := f.ForwardCount(ctx, s, body, x.onward())
 	if err != nil {

@@ -33,7 +33,7 @@ type placing struct {
 func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *placing, error) {
 	text := x.d.own(x.text)
 	p := &placing{
-		x: x, s: s, text: text, l: x.d.scan(text), carried: map[int][]string{}, seen: map[string]string{},
+		x: x, s: s, text: text, l: x.scan(text), carried: map[int][]string{}, seen: map[string]string{},
 		request: &model.Request{Service: s},
 	}
 	order, moved := p.order()

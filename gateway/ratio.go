@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -42,9 +43,10 @@ func (b *schoolbook) due(id artel.ServiceID, now time.Time) bool {
 // counted.
 func (x *exchange) compare(ctx context.Context, s model.Service) {
 	if x.entry.Usage.InputTokens <= 0 || len(x.text) < ratioFrom || len(x.lifting.Payloads()) > 0 ||
-		len(x.d.scan(x.text).media) > 0 || !x.counted.due(s.ID, x.began) {
+		len(x.scan(x.text).media) > 0 || !x.counted.due(s.ID, x.began) {
 		return
 	}
+	_ = http.NewResponseController(x.w).Flush() // the client need not wait for the count
 	if x.call == nil {
 		call, err := x.d.decode(ctx, strings.NewReader(x.text))
 		if err != nil {

@@ -204,6 +204,10 @@ func (items) sees(event []byte) verdict {
 	return verdict{}
 }
 
+func (items) plain(run []byte) bool {
+	return lacks(run, "response.completed", "response.incomplete", "response.failed", "error", `\u`) // letters of a name may be escaped
+}
+
 func (d items) whole(body []byte) (artel.Usage, bool) {
 	if e := gjson.GetBytes(body, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(body, "output").Exists() {
 		return artel.Usage{}, false

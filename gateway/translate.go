@@ -50,7 +50,7 @@ func (x *exchange) fetch(ctx context.Context) error {
 	x.fetched = true
 	limited, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
-	l := x.d.scan(x.text)
+	l := x.scan(x.text)
 	var edits []edit
 	for _, m := range l.media {
 		if m.id || !strings.HasPrefix(m.value, "https://") && !strings.HasPrefix(m.value, "http://") {

@@ -29,7 +29,8 @@ type Registry struct {
 
 type snapshot struct {
 	services []Service
-	marks    [][]Mark // of each service
+	wired    []Service // the same as calls see them
+	marks    [][]Mark  // of each service
 	findings []Finding
 	byID     map[artel.ServiceID]int
 	standard int       // index of the default
@@ -139,6 +140,7 @@ func (r *Registry) look() {
 		svc = svc.clone()
 		svc.Capabilities = svc.Capabilities.under(marks, false)
 		s.services, s.marks = append(s.services, svc), append(s.marks, marks)
+		s.wired = append(s.wired, svc.OnWire())
 	}
 	s.standard = s.choose(r.chosen)
 	s.findings = s.settle(r.found)
@@ -166,6 +168,22 @@ func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
 		return Service{}, false
 	}
 	return s.services[i].clone(), true
+}
+
+// Called finds the service that a call means by a name: by its id, else the
+// first that calls a model by that name and is not the demo. It can be called,
+// may allows it, and it is as a call sees it; see [Service.OnWire].
+func (r *Registry) Called(name string, may func(artel.ServiceID) bool) (Service, bool) {
+	s := r.now()
+	if i, ok := s.byID[artel.ServiceID(name)]; ok && s.services[i].Callable() && may(s.services[i].ID) {
+		return s.wired[i].clone(), true
+	}
+	for i := range s.services {
+		if v := &s.services[i]; v.Model == name && v.Callable() && !v.Demo() && may(v.ID) {
+			return s.wired[i].clone(), true
+		}
+	}
+	return Service{}, false
 }
 
 // All returns every service in order of preference, the demo last unless it

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/segmentio/asm/base64"
 
@@ -65,6 +66,16 @@ func (b *Body) Write(p []byte) (int, error) {
 		b.segments = append(b.segments, segment{json: bytes.Clone(p)})
 	}
 	return len(p), nil
+}
+
+// keep appends p, which belongs to the body from now on.
+func (b *Body) keep(p []byte) {
+	if n := len(b.segments); len(p) == 0 || n > 0 && b.segments[n-1].digest == "" {
+		_, _ = b.Write(p)
+		return
+	}
+	b.length += int64(len(p))
+	b.segments = append(b.segments, segment{json: slices.Clip(p)}) // what is appended later goes elsewhere
 }
 
 // WriteString appends s.
@@ -140,6 +151,13 @@ func (b *Body) Request(ctx context.Context, method, url string) (*http.Request, 
 		return req, nil
 	}
 	req.ContentLength = b.length
+	if len(b.segments) == 1 && b.segments[0].digest == "" {
+		// net/http sends what it knows to be in memory together with the header.
+		text := b.segments[0].json
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+		req.Body, _ = req.GetBody() // of what is in memory
+		return req, nil
+	}
 	req.Body = b.Open(ctx)
 	req.GetBody = func() (io.ReadCloser, error) { return b.Open(ctx), nil }
 	return req, nil

@@ -208,7 +208,8 @@ func (l *Lifting) Elided() json.RawMessage {
 // Body returns text, which is the JSON of l or was made of it, as a body whose
 // marks are payloads again, from the store that the sink kept them in. Where
 // the base64 was written as everybody writes it, nothing shows that they were
-// away. A bad payload comes back empty.
+// away. A bad payload comes back empty. The body holds text, which is not to be
+// changed any more.
 func (l *Lifting) Body(text []byte, blobs blob.Store) *Body {
 	b := NewBody(blobs)
 	for l.mark != "" {
@@ -216,7 +217,7 @@ func (l *Lifting) Body(text []byte, blobs blob.Store) *Body {
 		if at < 0 {
 			break
 		}
-		_, _ = b.Write(text[:at])
+		b.keep(text[:at])
 		text = text[at:]
 		end := bytes.IndexByte(text, '"')
 		if end < 0 {
@@ -232,7 +233,7 @@ func (l *Lifting) Body(text []byte, blobs blob.Store) *Body {
 		}
 		text = text[end:]
 	}
-	_, _ = b.Write(text)
+	b.keep(text)
 	return b
 }
 
@@ -323,7 +324,7 @@ func (l *lifter) structure(c byte) error {
 func (l *lifter) str() error {
 	form := NoPayload
 	if l.value && len(l.path) > 0 {
-		form = l.rule(append(slices.Clip(l.path[1:]), l.last))
+		form = l.rule(append(l.path[1:], l.last)) // not kept, and overwritten by the next key
 	}
 	held := false
 	switch form {

@@ -5,6 +5,8 @@ package sqlite
 import (
 	"database/sql"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/store"
@@ -12,24 +14,47 @@ import (
 
 type gatewayLog struct{ *tx }
 
+// loggedTogether is how many rows one statement adds: what it costs to run one is
+// more than what a row does.
+const loggedTogether = 32
+
+// addLogged is the statement that adds so many rows.
+func addLogged(rows int) string {
+	const row = "(?, ?, ?, ?, ?, ?)"
+	return "INSERT INTO gateway_log (owner, key, service, status, changed, body) VALUES " + row + strings.Repeat(", "+row, rows-1)
+}
+
 func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
 	const op = "store.GatewayLog.Add"
-	for _, e := range entries {
-		if err := checkText(op, "", e.Key, string(e.Service)); err != nil {
-			return err
+	for group := range slices.Chunk(entries, loggedTogether) {
+		rows := 1 // what is no full group goes row by row, so that there are two statements
+		if len(group) == loggedTogether {
+			rows = loggedTogether
 		}
-		if e.Body == nil {
-			return artel.Errorf(artel.Invalid, op, "", "an entry without a body")
-		}
-		if err := checkJSON(op, "", e.Body); err != nil {
-			return err
-		}
-		if _, err := t.insert(op, "", "INSERT INTO gateway_log (owner, key, service, status, changed, body) VALUES (?, ?, ?, ?, ?, ?)",
-			t.owner, e.Key, e.Service, e.Status, e.Changed, string(e.Body)); err != nil {
-			return err
+		for some := range slices.Chunk(group, rows) {
+			args := make([]any, 0, 6*rows)
+			for _, e := range some {
+				if err := checkLogged(op, e); err != nil {
+					return err
+				}
+				args = append(args, t.owner, e.Key, e.Service, e.Status, e.Changed, string(e.Body))
+			}
+			if _, err := t.insert(op, "", addLogged(rows), args...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func checkLogged(op string, e store.GatewayEntry) error {
+	if err := checkText(op, "", e.Key, string(e.Service)); err != nil {
+		return err
+	}
+	if e.Body == nil {
+		return artel.Errorf(artel.Invalid, op, "", "an entry without a body")
+	}
+	return checkJSON(op, "", e.Body)
 }
 
 func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next string, err error) {

@@ -46,7 +46,7 @@ func (c *check) logged(q store.GatewayQuery) (bodies []string) {
 }
 
 func gatewayList(c *check) {
-	all := c.requests(30)
+	all := c.requests(100) // more than any store adds at once
 	c.must("Add for somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		return tx.GatewayLog.Add(store.GatewayEntry{Key: "ci", Status: 200, Body: json.RawMessage(`{}`)})
 	}))
@@ -55,7 +55,7 @@ func gatewayList(c *check) {
 		if len(items) == 1 {
 			items[0].Number = 0
 		}
-		c.same("the newest", items, all[29:])
+		c.same("the newest", items, all[99:])
 		return err
 	})
 	for what, is := range map[string]struct {

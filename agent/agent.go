@@ -29,8 +29,6 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/route"
-	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/tool"
 )
 
@@ -87,8 +85,10 @@ type Input struct {
 	// there is none.
 	Fallback func(ctx context.Context, failed model.Service) (Fallback, bool)
 	// Shelve keeps the summary of a compaction for people, as a Markdown
-	// artifact; nil: there is none. Its error fails the compaction.
-	Shelve func(ctx context.Context, text string) (artel.Artifact, error)
+	// artifact, and with it the end of the compaction, which it gives that
+	// artifact: both are kept or neither, and the run does not yield that end.
+	// Nil: there is no artifact. Its error fails the compaction.
+	Shelve func(ctx context.Context, text string, end artel.CompactionCompleted) error
 	// Permissions are those of the deployment; the agent's own hold too.
 	Permissions Permissions
 	// Permit asks people about calls, and returns their answers in the order
@@ -99,13 +99,6 @@ type Input struct {
 	// stored messages, the first a child of after. nil: nobody speaks to it. It
 	// is asked before each model call and before the run rests.
 	Inbox func(ctx context.Context, after artel.MessageID) ([]artel.Message, error)
-}
-
-// A Fallback is a service that goes on with a run.
-type Fallback struct {
-	Service model.Service
-	Context pipeline.Input
-	Target  route.Target
 }
 
 // Built is the request of one model call, and what it was built for.
@@ -143,6 +136,9 @@ func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, err
 // history of which nothing can be summed up is of kind Conflict.
 func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
+		if n := len(in.History); n > 0 && in.History[n-1].Summary && in.History[n-1].Run == in.Run.ID {
+			return // an earlier attempt has done it
+		}
 		r := e.begin(in, "", nil, yield)
 		err := r.tell(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
 		if err == nil {
@@ -249,24 +245,6 @@ func (r *run) tellUsage(u artel.Usage) error {
 	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
 	r.family.spend(&r.spent, u)
 	return r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
-}
-
-// fall goes on with another service, where the one that failed cannot be
-// reached and there is another.
-func (r *run) fall(ctx context.Context, failed error) (bool, error) {
-	if r.in.Fallback == nil || ctx.Err() != nil || !errors.Is(failed, artel.Unavailable) && !errors.Is(failed, artel.Denied) {
-		return false, nil
-	}
-	next, ok := r.in.Fallback(ctx, r.in.Service)
-	if !ok {
-		return false, nil
-	}
-	from := r.in.Service
-	r.in.Service, r.in.Context, r.in.Env.Target = next.Service, next.Context, next.Target
-	r.refused, r.sent, r.taken = nil, nil, 0
-	return true, r.tell(artel.ServiceChanged{
-		From: from.ID, To: next.Service.ID, Model: next.Service.Model, Demo: next.Service.Demo(), Reason: scrub.Line(failed.Error()),
-	})
 }
 
 // unanswered returns the calls at the end of the history that have no result:

@@ -149,12 +149,16 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 			return nil, err
 		}
 	}
-	if failed == nil {
-		failed = r.boundary(ctx, &end, part, summary)
-	}
 	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
+	shelved := false
+	if failed == nil {
+		summary = r.boundary(&end, part, summary)
+		if shelved = r.in.Shelve != nil; shelved {
+			failed = r.in.Shelve(ctx, summary+"\n\n"+r.listed(part), end)
+		}
+	}
 	if failed != nil {
-		end.Message, end.Artifact, end.Replaced = nil, nil, 0
+		end.OK, end.Message, end.Replaced = false, nil, 0
 		end.Error = &artel.RunError{Kind: artel.KindOf(failed), Message: scrub.Line(failed.Error())}
 		if end.Error.Kind == artel.Internal {
 			end.Error.Message = "internal error" // the run's own error has an id for the log
@@ -163,6 +167,9 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	}
 	r.history = append(r.history, *end.Message)
 	r.taken, r.sent = 0, nil
+	if shelved {
+		return nil, nil
+	}
 	return nil, r.tell(end)
 }
 
@@ -253,8 +260,9 @@ func (r *run) say(ctx context.Context, request *model.Request) (text string, usa
 	return text, usage, err
 }
 
-// boundary makes the message that stands for part, and its artifact.
-func (r *run) boundary(ctx context.Context, end *artel.CompactionCompleted, part []artel.Message, summary string) error {
+// boundary makes the message that stands for part, and returns the summary with
+// the words that it must have.
+func (r *run) boundary(end *artel.CompactionCompleted, part []artel.Message, summary string) string {
 	say := r.in.Context.Locale.Say
 	if words := r.words(part, summary); words != "" {
 		summary += "\n\n" + say(phrase.CompactWords, nil) + "\n\n> " + strings.ReplaceAll(words, "\n", "\n> ")
@@ -262,15 +270,8 @@ func (r *run) boundary(ctx context.Context, end *artel.CompactionCompleted, part
 	m := r.newMessage(artel.RoleUser)
 	m.Summary, m.Covers = true, covered(part)
 	m.Parts = artel.Parts{artel.Text{Text: say(phrase.CompactFrame, map[string]any{"Count": len(part)}) + "\n\n" + summary}}
-	if r.in.Shelve != nil {
-		a, err := r.in.Shelve(ctx, summary+"\n\n"+r.listed(part))
-		if err != nil {
-			return err
-		}
-		end.Artifact = &a
-	}
 	end.Message, end.Replaced = &m, len(part)
-	return nil
+	return summary
 }
 
 // covered is the newest message of part: what an earlier summary covers is

@@ -81,20 +81,21 @@ func TestCompactionByThreshold(t *testing.T) {
 	b := newBench(t, []turn{{say(summed), end}, {say("Done."), end}})
 	b.long(10, 2600, 8000) // over 80 % of 6,000, and they fit
 	var shelved string
-	b.in.Shelve = func(_ context.Context, text string) (artel.Artifact, error) {
-		shelved = text
-		return artel.Artifact{ID: "summary_1"}, nil
+	var completed []artel.CompactionCompleted
+	b.in.Shelve = func(_ context.Context, text string, end artel.CompactionCompleted) error {
+		shelved, completed = text, append(completed, end)
+		return nil
 	}
 	all, err := b.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	started, completed := compactions(all)
-	if len(started) != 1 || len(completed) != 1 || started[0].Reason != artel.CompactThreshold || started[0].Tokens <= started[0].Threshold {
+	started, told := compactions(all)
+	if len(started) != 1 || len(completed) != 1 || len(told) != 0 || started[0].Reason != artel.CompactThreshold || started[0].Tokens <= started[0].Threshold {
 		t.Fatalf("%+v %+v", started, completed)
 	}
 	end := completed[0]
-	if !end.OK || end.Message == nil || end.Replaced != 20 || end.Artifact == nil || end.Artifact.ID != "summary_1" {
+	if !end.OK || end.Message == nil || end.Replaced != 20 {
 		t.Fatalf("%+v", end)
 	}
 	before := b.in.History[:20]
@@ -160,9 +161,9 @@ func TestFailedCompactionLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, []turn{answer, {call("c1", "echo", `{"text":"x"}`), tools}, {say("Done."), end}})
 			b.long(10, 2600, 8000)
-			b.in.Shelve = func(context.Context, string) (artel.Artifact, error) {
+			b.in.Shelve = func(context.Context, string, artel.CompactionCompleted) error {
 				t.Error("an artifact was made")
-				return artel.Artifact{}, nil
+				return nil
 			}
 			all, err := b.run(t.Context())
 			if err != nil {
@@ -225,6 +226,10 @@ func TestCompactionThatIsAskedFor(t *testing.T) {
 		t.Fatalf("%+v", completed)
 	}
 	b.in.History = append(b.in.History, *completed[0].Message)
+	for p, err := range b.engine.Compact(t.Context(), b.in) {
+		t.Errorf("it was done by an earlier attempt, and then %v, %v", p, err)
+	}
+	b.in.Run.ID = "another"
 	for _, err := range b.engine.Compact(t.Context(), b.in) {
 		if err != nil && !errors.Is(err, artel.Conflict) {
 			t.Fatal(err)

@@ -28,6 +28,12 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 		return artel.Run{}, err
 	}
 	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error { return job.openCompaction(tx, conversation) }, c)
+	if artel.CodeOf(err) == CodeRunActive {
+		err = &artel.Error{
+			Op: "app.Runs.Compact", Subject: string(c), Kind: artel.Conflict, Code: CodeRunActive,
+			Err: errors.New("a run is at work here, which sums up by itself when its history gets long; ask again when it has ended, or cancel it"),
+		}
+	}
 	if err != nil {
 		rs.dismiss(job.run.ID)
 		return artel.Run{}, err
@@ -101,13 +107,21 @@ func (x *execution) lease() store.Lease {
 // mostSummaries is how many names are tried for one.
 const mostSummaries = 10_000
 
-// shelve keeps a summary as an artifact of the run.
-func (x *execution) shelve(ctx context.Context, text string) (artel.Artifact, error) {
+// shelve keeps a summary as an artifact of the run, in one transaction with the
+// message that stands for what was summed up: a crash leaves both or neither.
+func (x *execution) shelve(ctx context.Context, text string, end artel.CompactionCompleted) error {
 	w := x.artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name), Source: artel.SourceSummary,
-		OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
+		OnEdit: func(tx store.Tx, p artel.Payload) error {
+			told := end
+			if made, ok := p.(artel.ArtifactCreated); ok {
+				told.Artifact = &made.Artifact
+			}
+			return x.write(tx, p, told)
+		},
 	})
+	defer x.log.Bell().Ring(x.run.Conversation)
 	for n := 1; ; n++ {
 		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
 		taken := false
@@ -116,12 +130,13 @@ func (x *execution) shelve(ctx context.Context, text string) (artel.Artifact, er
 			return err
 		})
 		if err != nil {
-			return artel.Artifact{}, err
+			return err
 		}
 		if taken && n < mostSummaries {
 			continue
 		}
 		title := x.built.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
-		return w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
+		_, err = w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
+		return err
 	}
 }

@@ -5,6 +5,8 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +18,8 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/store"
+	"github.com/artelhq/artel/store/sqlite"
+	"github.com/artelhq/artel/store/storetest"
 )
 
 // withoutCompaction lets the oldest messages be dropped.
@@ -150,5 +154,59 @@ func (b *bench) store(fn func(store.Tx) error) {
 	b.t.Helper()
 	if err := b.config.Store.Update(b.t.Context(), artel.Local, fn); err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// TestDeathInACompaction: at every moment, there is a summary with its artifact
+// or there is neither, and who goes on makes one of each.
+func TestDeathInACompaction(t *testing.T) {
+	c := &coroner{path: filepath.Join(t.TempDir(), "data.db"), seen: map[[32]byte]bool{}, steps: map[string]int{}}
+	watched := &storetest.Steps{At: func(string) error { return nil }}
+	s := &summer{}
+	b := newBench(t, provide(s.generate), func(config *app.Config) {
+		db, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		watched.Store, config.Store = db, watched
+	})
+	conv := b.conversation()
+	b.ask(conv, "Remember the red crane.")
+	watched.At = c.at
+	run := b.compact(conv)
+	if err := b.Close(t.Context()); err != nil || c.err != nil || run.State != artel.RunDone {
+		t.Fatal(run, err, c.err)
+	}
+	both := func(b *bench) (summaries, artifacts int) {
+		for _, m := range b.messages(conv) {
+			if m.Summary {
+				summaries++
+			}
+		}
+		list, err := b.Artifacts.List(t.Context(), conv, run.Message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return summaries, len(list)
+	}
+	for i, d := range c.deaths {
+		t.Run(fmt.Sprintf("%d %s", i, d.step), func(t *testing.T) {
+			next := after(t, b, d)
+			if m, a := both(next); m != a {
+				t.Errorf("%d summaries and %d artifacts", m, a)
+			}
+			if _, err := next.Recover(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := next.Runs.Find(t.Context(), run.ID); errors.Is(err, artel.NotFound) {
+				return // it had not begun
+			} else if r = next.ended(r); r.State != artel.RunDone {
+				t.Errorf("it ended as %s: %+v", r.State, r.Error)
+			}
+			if m, a := both(next); m != 1 || a != 1 {
+				t.Errorf("in the end: %d summaries and %d artifacts", m, a)
+			}
+		})
 	}
 }

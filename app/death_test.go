@@ -131,8 +131,9 @@ func TestDeathAtEveryStep(t *testing.T) {
 	}
 }
 
-// goOn begins anew with what a death has left.
-func goOn(t *testing.T, b *bench, conv artel.ConversationID, steps []step, d death) {
+// after begins anew with what a death has left.
+func after(t *testing.T, b *bench, d death) *bench {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "data.db")
 	for name, content := range map[string][]byte{path: d.db, path + "-wal": d.log} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
@@ -147,6 +148,12 @@ func goOn(t *testing.T, b *bench, conv artel.ConversationID, steps []step, d dea
 	next := &bench{t: t, config: b.config, log: b.log, spool: b.spool}
 	next.config.Store = s
 	next.App = next.open()
+	return next
+}
+
+// goOn has another process go on with the run.
+func goOn(t *testing.T, b *bench, conv artel.ConversationID, steps []step, d death) {
+	next := after(t, b, d)
 	if _, err := next.Recover(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}

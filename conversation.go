@@ -78,6 +78,7 @@ type RunPurpose string
 // The purposes.
 const (
 	RunAnswers  RunPurpose = ""           // it answers its message
+	RunTitles   RunPurpose = "title"      // it gave the conversation a title after its first answer, and has only ever ended
 	RunCompacts RunPurpose = "compaction" // it puts a summary behind its message, which is the newest of the branch
 )
 

@@ -30,12 +30,15 @@ const (
 	EventSubagentCompleted EventType = "subagent_completed"
 	EventUsage             EventType = "usage"
 	EventServiceChanged    EventType = "service_changed"
+	EventServiceChosen     EventType = "service_chosen"
 	EventRetrying          EventType = "retrying"
 	EventRunResumed        EventType = "run_resumed"
 
 	EventCompactionStarted   EventType = "compaction_started"
 	EventCompactionCompleted EventType = "compaction_completed"
 	EventRunFinished         EventType = "run_finished"
+
+	EventConversationTitled EventType = "conversation_titled"
 )
 
 // An Event is one fact in a conversation's log. Data is the JSON of the
@@ -246,6 +249,36 @@ type ServiceChanged struct {
 	Reason string    `json:"reason"`
 }
 
+// ServiceChosen tells which service a run has whose service was to be chosen for
+// its message, and how that was done.
+type ServiceChosen struct {
+	Service    ServiceID    `json:"service"`
+	Model      string       `json:"model"`
+	Demo       bool         `json:"demo,omitempty"`
+	By         ChosenBy     `json:"by"`
+	Needs      []Capability `json:"needs"`              // what the message's media want of a model
+	Candidates []ServiceID  `json:"candidates"`         // that suit it best, in their order
+	Selector   ServiceID    `json:"selector,omitempty"` // that was asked to pick one of them
+	Problem    string       `json:"problem,omitempty"`  // why it has not
+}
+
+// ChosenBy says how a service was chosen.
+type ChosenBy string
+
+// The ways.
+const (
+	ChosenByOrder    ChosenBy = "order"    // the first of the candidates
+	ChosenBySelector ChosenBy = "selector" // a model has picked it
+)
+
+// ConversationTitled tells the title that a conversation has after a model was
+// asked for one. It is told of the conversation, not of a run.
+type ConversationTitled struct {
+	Title   string    `json:"title"`
+	Service ServiceID `json:"service"` // that was asked
+	Usage   Usage     `json:"usage"`   // of that call
+}
+
 // Retrying tells that a model call has failed before anything was said, and is
 // made again after a while: because the API has asked for that, or by itself.
 type Retrying struct {
@@ -314,6 +347,12 @@ func (CompactionCompleted) EventType() EventType { return EventCompactionComplet
 
 // EventType implements [Payload].
 func (ServiceChanged) EventType() EventType { return EventServiceChanged }
+
+// EventType implements [Payload].
+func (ServiceChosen) EventType() EventType { return EventServiceChosen }
+
+// EventType implements [Payload].
+func (ConversationTitled) EventType() EventType { return EventConversationTitled }
 
 // EventType implements [Payload].
 func (Retrying) EventType() EventType { return EventRetrying }

@@ -193,6 +193,9 @@ func (k *core) flaws(tx store.Tx, d agent.Definition) (agent.Flaws, error) {
 	for _, s := range k.services.All() {
 		known.Services = append(known.Services, s.ID)
 	}
+	if d.Service == AutoService {
+		known.Services = append(known.Services, AutoService)
+	}
 	flaws := d.Check(known)
 	if err := k.check(d.Processors); err != nil {
 		flaws = append(flaws, agent.Wrong("processors", err))

@@ -57,6 +57,7 @@ type Config struct {
 	Permissions agent.Permissions
 	Files       FileOptions
 	Gateway     GatewayOptions
+	Errands     Errands
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
 	// Services; nil: they cannot be reloaded.
@@ -218,6 +219,7 @@ type core struct {
 	contexts    *pipeline.Registry
 	web         *http.Client
 	held        Held
+	errands     Errands
 	shown       tool.Shown
 	maxText     int // bytes of the text of an artifact
 	context     Context
@@ -230,7 +232,7 @@ type core struct {
 func newCore(c Config) (*core, error) {
 	k := &core{
 		store: c.Store, blobs: c.Blobs, servers: c.Servers, log: event.NewLog(c.Store, c.Bell), services: c.Services,
-		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
+		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, errands: c.Errands, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {
 		k.logger = slog.Default()

@@ -45,7 +45,7 @@ func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.C
 			return artel.Conversation{}, err
 		}
 	}
-	if n.Service != "" {
+	if n.Service != "" && !cs.isAuto(n.Service) {
 		if _, err := cs.service(n.Service); err != nil {
 			return artel.Conversation{}, err
 		}

@@ -74,7 +74,7 @@ func (cs *Conversations) displayRules(ctx context.Context, id artel.Conversation
 		if err != nil {
 			return err
 		}
-		s, err := cs.resolve(c.Service, d.Service)
+		s, _, err := cs.resolve(c.Service, d.Service)
 		if err != nil {
 			s = model.Service{} // none that is configured; its rules are none either
 		}

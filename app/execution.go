@@ -48,6 +48,7 @@ func (x *execution) execute(whole context.Context) {
 		return
 	}
 	x.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
+	x.entitle(whole)
 }
 
 // goOn takes up a run that was at rest when somebody said something to it.
@@ -81,6 +82,9 @@ func (x *execution) work(ctx context.Context) (err error) {
 		}
 	}()
 	x.threads = &threads{}
+	if err := x.elect(ctx); err != nil {
+		return err
+	}
 	var history []artel.Message
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		var before int

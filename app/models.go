@@ -123,12 +123,27 @@ func (k *core) noService(id artel.ServiceID) error {
 }
 
 // resolve picks the first named service: of the message, the conversation,
-// the agent, else the default.
-func (k *core) resolve(candidates ...artel.ServiceID) (model.Service, error) {
+// the agent, else the default. auto says that one is to be chosen for the
+// message; until then it is the first that can be called.
+func (k *core) resolve(candidates ...artel.ServiceID) (s model.Service, auto bool, err error) {
 	for _, id := range candidates {
+		if k.isAuto(id) {
+			if list := k.automatic(); len(list) > 0 {
+				return list[0], true, nil
+			}
+			return k.services.Default(), true, nil
+		}
 		if id != "" {
-			return k.service(id)
+			s, err = k.service(id)
+			return s, false, err
 		}
 	}
-	return k.services.Default(), nil
+	return k.services.Default(), false, nil
+}
+
+// isAuto reports whether id stands for the choice among the services; one that
+// is called so is meant itself.
+func (k *core) isAuto(id artel.ServiceID) bool {
+	_, named := k.services.Lookup(id)
+	return id == AutoService && !named
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
@@ -148,6 +147,13 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 			return err
 		}
 		m.Parts = append(m.Parts, chosen.parts...)
+		if x.selection != nil { // the selector is not asked for a preview
+			suited := m
+			suited.Conversation = c
+			if err := x.shortlist(tx, suited); err != nil {
+				return err
+			}
+		}
 		if x.built, err = x.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
@@ -202,11 +208,15 @@ func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 	if x.agent, err = x.core.agent(tx, name); err != nil {
 		return err
 	}
-	var service model.Service
-	if service, err = x.resolve(in.Service, c.Service, x.agent.Service); err != nil {
+	x.selection = nil
+	service, auto, err := x.resolve(in.Service, c.Service, x.agent.Service)
+	if err != nil {
 		return err
 	}
 	x.service = service.OnWire()
+	if auto {
+		x.selection = &selection{}
+	}
 	return nil
 }
 

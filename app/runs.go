@@ -326,6 +326,11 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 		ids[i] = a.ID
 		m.Parts = append(m.Parts, a.MediaPart())
 	}
+	if x.selection != nil {
+		if err := x.shortlist(tx, m); err != nil {
+			return err
+		}
+	}
 	x.run.Message, x.run.Agent, x.run.Service = m.ID, x.agent.Name, x.service.ID
 	if err := tx.Messages.Create(m); err != nil {
 		return err
@@ -341,6 +346,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 		if c.Title = cmp.Or(in.title, titleOf(in.Text)); c.Title == "" && len(attached) > 0 {
 			c.Title = attached[0].Title
 		}
+		x.titled = c.Title
 	}
 	if err := tx.Conversations.Update(c); err != nil {
 		return err
@@ -460,7 +466,9 @@ type execution struct {
 	nested []artel.Message // of its subagents until then
 
 	attempts
-	retrying bool // its model call was told to be made again, and nothing else since
+	selection *selection // what its service is chosen of; nil: it is chosen
+	titled    string     // that it has given the conversation, out of words; "": none
+	retrying  bool       // its model call was told to be made again, and nothing else since
 
 	mates   agent.Team     // whom its agent can give work to
 	within  artel.CallPath // of a subagent

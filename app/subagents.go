@@ -65,7 +65,11 @@ func (x *execution) delegate(ctx context.Context, run artel.Run, d agent.Delegat
 		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {
 			return err
 		}
-		service, err := x.resolve(y.agent.Service, x.service.ID)
+		own := y.agent.Service
+		if x.isAuto(own) { // what its caller works with suits the message
+			own = ""
+		}
+		service, _, err := x.resolve(own, x.service.ID)
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,8 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"- `message_muted` `{message_id, muted}`, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
 	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended\n" +
+	"- `service_chosen` `{service, model, demo?, by, needs, candidates, selector?, problem?}`: what `auto` came to, with `by` one of order and selector; " +
+	"`conversation_titled` `{title, service, usage}`: a model was asked for a title\n" +
 	"- `retrying` `{service, attempt, of, wait_seconds, reason}`: a model call failed before anything was said, and attempt `attempt` of at most `of` comes in " +
 	"`wait_seconds`; `service_changed` `{from, to, model, demo?, reason}`: another service goes on with the run\n" +
 	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run goes on after a stop, `run_finished` `{state, reply_id?, error?, usage}`"

@@ -76,6 +76,12 @@ const (
 	CompactReplaced Key = "compact.replaced" // a heading; Count
 )
 
+// What models are asked beside the work of agents.
+const (
+	TitleAsk    Key = "title.ask"
+	SelectorAsk Key = "selector.ask" // Services
+)
+
 // Failures of tools that a model can mend.
 const (
 	ToolNotFound       Key = "tool.not_found"

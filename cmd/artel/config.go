@@ -38,6 +38,8 @@ type config struct {
 	Services       []any                       `yaml:"services"`        // entries as in an llmservices.json
 	ServicesFile   string                      `yaml:"services_file"`   // an llmservices.json, relative to this file
 	DefaultService artel.ServiceID             `yaml:"default_service"` // used where nobody names one
+	Selector       artel.ServiceID             `yaml:"selector"`        // picks a service where that is "auto" and several suit; default: the first of them
+	Titles         artel.ServiceID             `yaml:"titles"`          // gives conversations titles after the first answer: a service, own (the one that answered) or off; default: off
 	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
 	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
 	Tools          []toolConfig                `yaml:"tools"`           // HTTP APIs that agents may call
@@ -387,6 +389,15 @@ func (c config) agents() ([]agent.Definition, error) {
 		all = slices.DeleteFunc(all, func(o agent.Definition) bool { return o.Name == d.Name })
 	}
 	return append(all, own...), nil
+}
+
+// errands are what small model calls are made for.
+func (c config) errands() app.Errands {
+	e := app.Errands{Titles: c.Titles, Selector: c.Selector}
+	if e.Titles == "off" {
+		e.Titles = ""
+	}
+	return e
 }
 
 // context is how contexts are built.

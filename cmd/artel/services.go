@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/fetch"
 	"github.com/artelhq/artel/model"
 )
@@ -137,6 +138,11 @@ func (s *server) checkWords() {
 	if id := s.config.Transcription.Service; id != "" {
 		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.Dialect.Transcribes() {
 			s.log.Warn("configuration: transcription.service names none that can write recordings down; they are described", "service", id)
+		}
+	}
+	for key, id := range map[string]artel.ServiceID{"titles": s.config.errands().Titles, "selector": s.config.Selector} {
+		if found, ok := s.services.Lookup(id); id != "" && id != app.OwnService && (!ok || !found.Callable()) {
+			s.log.Warn("configuration: "+key+" names no service that can be called; nobody does that", "service", id)
 		}
 	}
 	if id := s.config.Caption.Service; id != "" {

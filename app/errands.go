@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+)
+
+// Errands are small model calls beside those of agents. None of them keeps a
+// run waiting for long, or fails it.
+type Errands struct {
+	// Titles is the service that gives conversations their titles, after the
+	// first answer; [OwnService] is the one that has answered. "": the first
+	// words of the first message stay the title.
+	Titles artel.ServiceID
+	// Selector is the service that picks one for a run whose service is
+	// [AutoService], where several can take what the message holds. "": the first
+	// of them is taken.
+	Selector artel.ServiceID
+}
+
+const (
+	// OwnService stands for the service of the run.
+	OwnService artel.ServiceID = "own"
+	// AutoService stands for the service that suits a message best: one that
+	// takes what it holds, and of several the one that the selector picks.
+	AutoService artel.ServiceID = "auto"
+)
+
+// errandTime is how long an errand may take.
+const errandTime = 30 * time.Second
+
+// errand asks a service one thing, and returns its answer and what that took.
+func (k *core) errand(ctx context.Context, s model.Service, instruction, text string) (said string, usage artel.Usage, err error) {
+	ctx, stop := context.WithTimeout(ctx, errandTime)
+	defer stop()
+	request := &model.Request{Service: s, Messages: []model.Message{
+		{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: instruction}}},
+		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: text}}},
+	}}
+	var b strings.Builder
+	for delta, err := range k.caller.Call(ctx, request) {
+		if err != nil {
+			return "", usage, err
+		}
+		switch d := delta.(type) {
+		case model.TextDelta:
+			b.WriteString(string(d))
+		case model.Finish:
+			usage = d.Usage
+		}
+	}
+	usage.Calls, usage.Cost = 1, s.Cost(usage)
+	return strings.TrimSpace(b.String()), usage, nil
+}

@@ -131,6 +131,11 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 	if err != nil {
 		return err
 	}
+	return t.hear(ctx, sent)
+}
+
+// hear prints what happens until the run that was sent ends.
+func (t *talk) hear(ctx context.Context, sent httpapi.Sent) error {
 	for e, err := range t.client.Events(ctx, t.id, t.last, giveUp) {
 		if err != nil {
 			return err
@@ -160,7 +165,7 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 	// The person stopped listening; the run would go on without anybody.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err = t.client.Cancel(stop, sent.RunID)
+	_, err := t.client.Cancel(stop, sent.RunID)
 	return errors.Join(ctx.Err(), err)
 }
 
@@ -216,6 +221,11 @@ func (t *talk) print(e artel.Event) error {
 		var p artel.MessageCompleted
 		if json.Unmarshal(e.Data, &p) == nil {
 			t.complete(artel.TextOf(p.Message.Parts))
+		}
+	case artel.EventServiceChosen:
+		var p artel.ServiceChosen
+		if json.Unmarshal(e.Data, &p) == nil {
+			fmt.Fprintf(t.out, "· %s answers, chosen by %s of %d\n", p.Service, p.By, len(p.Candidates))
 		}
 	case artel.EventRetrying:
 		var p artel.Retrying

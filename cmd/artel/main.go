@@ -89,7 +89,7 @@ func newRoot() *cobra.Command {
 	flags.BoolVar(&g.json, "json", false, "print JSON")
 	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml where it exists)")
 	root.AddCommand(
-		serveCommand(&g), chatCommand(&g), compactCommand(&g),
+		serveCommand(&g), chatCommand(&g), branchesCommand(&g), compactCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),
 		versionsCommand(&g), diffCommand(&g), restoreCommand(&g), editCommand(&g), exportCommand(&g), importCommand(&g),
 		detectCommand(&g), routeCommand(&g), tokensCommand(&g), regexCommand(&g), macrosCommand(&g), modelsCommand(&g),

@@ -75,6 +75,7 @@ const (
 	PageSummary             Key = "page.summary"
 	PageSummaryOf           Key = "page.summary_of" // Count
 	PageSummaryRead         Key = "page.summary_read"
+	PageAgentChoose         Key = "page.agent_choose"
 	PageThought             Key = "page.thought"
 	PageShowAll             Key = "page.show_all"
 	PageDone                Key = "page.done"
@@ -209,6 +210,7 @@ const (
 	PageKeyWrite            Key = "page.key_write"
 	PageKeyAttach           Key = "page.key_attach"
 	PageKeyModel            Key = "page.key_model"
+	PageKeyAgent            Key = "page.key_agent"
 	PageKeyArtifacts        Key = "page.key_artifacts"
 	PageKeyStop             Key = "page.key_stop"
 	PageKeyMessages         Key = "page.key_messages"

@@ -84,6 +84,8 @@ const (
 	PageMuteSummary         Key = "page.mute_summary"
 	PageMutedSummary        Key = "page.muted_summary"
 	PageServiceChanged      Key = "page.service_changed" // From, To
+	PageRetrying            Key = "page.retrying"        // Name, Number, Count
+	PageRetryIn             Key = "page.retry_in"        // Seconds
 	PageLimitTurns          Key = "page.limit_turns"
 	PageLimitToolCalls      Key = "page.limit_tool_calls"
 	PageLimitTokens         Key = "page.limit_tokens"

@@ -103,9 +103,11 @@ type ToolChoice struct {
 	About      string
 	Foreign    bool // what it says of itself is in English
 	On         bool
-	Gone       bool // there is none of the name
-	Many       bool // it stands for all tools of a server
-	Always     bool // it is not for this form to say whether the agent has it
+	Gone       bool   // there is none of the name
+	Many       bool   // it stands for all tools of a server
+	Of         string // the name that stands for all of its server; "": it is of none
+	Covered    bool   // the agent has it by that name
+	Always     bool   // it is not for this form to say whether the agent has it
 	Permission string
 }
 
@@ -114,6 +116,10 @@ func (e AgentEditor) Tools() []ToolChoice {
 	var out []ToolChoice
 	add := func(t ToolChoice) {
 		t.On, t.Permission = slices.Contains(e.definition.Tools, t.Name), string(e.definition.Permissions[t.Name])
+		if at := slices.IndexFunc(e.prefixes, func(p string) bool { return strings.HasPrefix(t.Name, p) }); at >= 0 && !t.Many {
+			t.Of = e.prefixes[at] + "*"
+			t.Covered = slices.Contains(e.definition.Tools, t.Of)
+		}
 		out = append(out, t)
 	}
 	for _, s := range e.tools {

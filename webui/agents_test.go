@@ -200,7 +200,7 @@ func TestAgentFormsWithServers(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	page := s.open(t, "/agents/a/sailor/edit").body
-	for _, want := range []string{`name="tool" value="charts_*" checked`, `name="tool" value="charts_read" checked`, `name="tool" value="charts_gone" checked`, "All tools of the server charts", "Read a chart</span>"} {
+	for _, want := range []string{`name="tool" value="charts_*" checked`, `name="tool" value="charts_read" checked`, `name="tool" value="charts_gone" checked`, "All tools of the server charts", "Read a chart</span>", `<li data-of="charts_*" class="covered"><label class="pick"><input type="checkbox" name="tool" value="charts_read"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the form does not have %s", want)
 		}

@@ -20,6 +20,7 @@ type Thread struct {
 	Older        string // where the messages before these are; "": these are all
 	Messages     []Message
 	Waiting      Waiting
+	Retry        Retry
 	Total        Usage
 	Panel        Panel
 	After        artel.Seq // events up to this one are in the page
@@ -89,6 +90,9 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	switch {
 	case err == nil:
 		t.Draft.Status = statusOf(run)
+		if t.Retry, err = v.retryOf(ctx, run, t.After); err != nil {
+			return t, err
+		}
 	case !errors.Is(err, artel.NotFound):
 		return t, err
 	}

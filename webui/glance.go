@@ -58,6 +58,10 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 			switch part.Name {
 			case "text":
 				in.Text, err = field(part)
+			case "agent":
+				var s string
+				s, err = field(part)
+				in.Agent = artel.AgentName(s)
 			case "whole":
 				whole = true
 			default:

@@ -37,7 +37,7 @@ const texts = `(() => {
 
 // known are words that are the same in every language here: names, formats,
 // keys and units.
-var known = regexp.MustCompile(`(?i)\b(artel\.yaml|image|audio|video|Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Office|Board|English|API|SQLite|` +
+var known = regexp.MustCompile(`(?i)\b(artel\.yaml|image|audio|video|Artel|OpenAI|Anthropic|Google|Gemini|OpenRouter|Ollama|llama\.cpp|vLLM|LM Studio|What is in these files|Please keep notes on the harbour|Notes on the harbour|Office|Board|English|API|SQLite|` +
 	`PDF|DOCX|PNG|JPEG|JSON|CSV|ZIP|SVG|MP3|MP4|HTML|Markdown|Go|Ctrl|Alt|Shift|Esc|Enter|KB|MB|GB|B|ms|s|v\d+|\d+k|` +
 	`https?://\S+|[\w./:-]+\.(json|jpg|pdf|md|csv|svg|mp3|mp4|zip|txt|html|yaml)|127\.0\.0\.1\S*|[A-Z]+(_[A-Z]+)+|models\.json|test|demo|char|ISO 8601|Europe/Berlin)\b`)
 
@@ -50,6 +50,19 @@ func TestLanguage(t *testing.T) {
 	b := openTab(t, 1440, 900, webuitest.Command(network.Enable, network.EnableParams{}))
 	b.Forgive("404")
 	latin, han, missing := regexp.MustCompile(`[A-Za-z]{2,}`), regexp.MustCompile(`\p{Han}`), regexp.MustCompile(`page\.[a-z_]`)
+	check := func(where, language string) {
+		t.Helper()
+		for _, text := range eval[[]string](b, texts) {
+			switch rest := known.ReplaceAllString(text, ""); {
+			case missing.MatchString(text), strings.Contains(text, "<no value>"):
+				t.Errorf("%s: a text is missing: %q", where, text)
+			case language == "zh" && latin.MatchString(rest):
+				t.Errorf("%s in Chinese: %q", where, text)
+			case language == "en" && han.MatchString(text) && text != "中文":
+				t.Errorf("%s in English: %q", where, text)
+			}
+		}
+	}
 	for _, url := range []string{
 		s.URL, bad.URL, s.URL + "/import", c, c + "/a/report?v=2", c + "/a/photo.jpg", c + "/a/report.pdf?view=text", c + "/a/archive.zip", s.URL + "/settings", s.URL + "/pipeline", s.URL + "/me", s.URL + "/rules", s.URL + "/macros", s.URL + "/agents", s.URL + "/agents/a/lead_agent", s.URL + "/agents/new", s.URL + "/agents/new?from=lead_agent&as=file", s.URL + "/c?search=nothing+at+all",
 		c + "/title", s.URL + "/nowhere", c + "/a/nothing", s.URL + "/?deleted=" + string(id),
@@ -60,18 +73,30 @@ func TestLanguage(t *testing.T) {
 			if lang := eval[string](b, "document.documentElement.lang"); lang != language {
 				t.Errorf("%s: lang is %q, want %q", url, lang, language)
 			}
-			for _, text := range eval[[]string](b, texts) {
-				switch rest := known.ReplaceAllString(text, ""); {
-				case missing.MatchString(text), strings.Contains(text, "<no value>"):
-					t.Errorf("%s: a text is missing: %q", url, text)
-				case language == "zh" && latin.MatchString(rest):
-					t.Errorf("%s in Chinese: %q", url, text)
-				case language == "en" && han.MatchString(text) && text != "中文":
-					t.Errorf("%s in English: %q", url, text)
-				}
-			}
+			check(url, language)
 		}
 	}
+
+	// What comes and goes while a run is at work, and branches.
+	s = steered(t)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.steer()
+	check("a question and messages that wait", "zh")
+	b.Do(click(`.question.open button[value="deny"]`))
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
+	b.rest()
+	check("a denied call", "zh")
+	b.Do(click(".message.user [data-edit]"), see(".rewriting textarea"))
+	check("a message that is edited", "zh")
+	b.Do(fill(".rewriting textarea", "Otherwise."), press("\r", chromedp.ModifierCtrl), see(".question.open"), click(`.question.open button[value="allow"]`))
+	b.rest()
+	b.Do(click(`.message.user [name="muted"]`), see(".muted"))
+	b.Do(click("#total > summary"), click("#total form button"), see(".boundary"))
+	b.Until(`!document.querySelector("#status.active")`)
+	b.Until(`document.querySelector(".siblings") !== null`)
+	check("branches and a summary", "zh")
+	b.Do(chromedp.Navigate(s.URL), see("#agent"), click("#agent"), see("#agent-picker"))
+	check("the choice of an agent", "zh")
 }
 
 // What the settings switch takes effect at once and stays.

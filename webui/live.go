@@ -51,7 +51,7 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if after <= 0 {
 		c.Leaf = "" // the page shows nothing yet
 	}
-	s := &stream{leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
+	s := &stream{retries: &artel.Event{}, leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
 			err = s.send(r.Context(), out, e)
@@ -71,6 +71,7 @@ type stream struct {
 	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
 	leaf    artel.MessageID            // where the branch ends that the browser shows, as far as it is known
 	beside  bool                       // the run at work is on another branch
+	retries *artel.Event               // that a model call is made again, as the browser shows; with no run: it may
 	whole   artel.Seq                  // events up to this one are in the thread that was rendered anew
 	cards   map[artel.CallID]Call
 }
@@ -93,6 +94,9 @@ func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error
 		return out.KeepAlive()
 	}
 	var html bytes.Buffer
+	if err := s.goesOn(&html, e); err != nil {
+		return err
+	}
 	if e.Seq == 0 || e.Seq > s.whole {
 		if err := s.fragments(ctx, &html, e); err != nil {
 			return err
@@ -209,6 +213,8 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		return s.all(out, []part{{"status", status}}, err)
 	case artel.EventCompactionCompleted:
 		return s.compacted(ctx, out, e)
+	case artel.EventRetrying:
+		return s.retrying(ctx, out, e)
 	case artel.EventServiceChanged:
 		return s.serviceChanged(ctx, out, e)
 	case artel.EventUsage:

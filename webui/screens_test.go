@@ -41,13 +41,14 @@ var (
 	}
 )
 
-// Pictures of the page in fourteen states, light and dark, wide and narrow: each
+// Pictures of the page in fifteen states, light and dark, wide and narrow: each
 // can be taken and shows something. ARTEL_SCREENS names the folder in which they
 // are kept, none of them large.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	fresh := newSiteOf(t, setup{})
 	s := newSiteOf(t, setup{demo: script(t, gallery), sees: true, services: []model.Service{textOnly, sharp}})
+	branched := s.branched(t)
 	id := s.visited(t)
 	s.programs(t)
 	c := s.URL + "/c/" + string(id)
@@ -71,6 +72,7 @@ func TestScreens(t *testing.T) {
 		{name: "gateway", url: s.URL + "/gateway", then: steps(see(".request:nth-of-type(2)"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".request")[1].open = true`))},
 		{name: "gateway-sdk", url: s.URL + "/gateway", then: steps(see("#sdk"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("#sdk details")[0].open = true; document.getElementById("sdk").scrollIntoView()`))},
 		{name: "steering", url: steering, then: steps(see(".question.open"), see("#waiting .queued"))},
+		{name: "branches", url: s.URL + "/c/" + string(branched), then: steps(see(".siblings"), chromedp.Evaluate[chromedp.Void](`document.getElementById("scroller").scrollTop = 0`))},
 		{name: "running", url: c, then: steps(see("#messages"), write("Now compare the two suppliers, and keep the table up to date."), click("#composer .send"), see(".message.writing"))},
 	}
 	for _, sc := range scenes {
@@ -130,6 +132,36 @@ func small(t *testing.T, raw []byte) []byte {
 	return shot
 }
 
+// prices is a table that suppliers are compared in.
+const prices = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrikam,389.50,14\nwheel,Northwind,96.20,4\nwheel,Fabrikam,101.00,3\nchain,Northwind,18.90,2\nchain,Fabrikam,17.40,5\nsaddle,Northwind,54.00,6\nsaddle,Fabrikam,49.90,8\n"
+
+// branched is a conversation whose first message was asked in two ways.
+func (s *site) branched(t *testing.T) artel.ConversationID {
+	t.Helper()
+	id := s.send(t, "Which supplier should we take?", map[string]string{"prices.csv": prices})
+	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := s.app.Events.Last(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "Which supplier is cheaper, Northwind or Fabrikam?"
+	if _, err := s.app.Runs.Edit(t.Context(), id, turns[0].ID, app.Edit{Text: &text}); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range s.app.Events.Follow(t.Context(), id, last, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == artel.EventRunFinished {
+			break
+		}
+	}
+	return id
+}
+
 // visited fills a site with what a visitor of some days has.
 func (s *site) visited(t *testing.T) artel.ConversationID {
 	t.Helper()
@@ -144,7 +176,7 @@ func (s *site) visited(t *testing.T) artel.ConversationID {
 		}
 		content[name] = string(raw)
 	}
-	content["prices.csv"] = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrikam,389.50,14\nwheel,Northwind,96.20,4\nwheel,Fabrikam,101.00,3\nchain,Northwind,18.90,2\nchain,Fabrikam,17.40,5\nsaddle,Northwind,54.00,6\nsaddle,Fabrikam,49.90,8\n"
+	content["prices.csv"] = prices
 	return s.send(t, "Look at these files, make a plan, and write a report about them.", content)
 }
 

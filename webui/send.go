@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,9 +20,11 @@ import (
 
 // A Draft is what the composer shows.
 type Draft struct {
-	Action   string // where the form goes
-	Text     string // kept from a try that failed
-	Error    string // why it failed
+	Action   string          // where the form goes
+	Text     string          // kept from a try that failed
+	Error    string          // why it failed
+	Agent    artel.AgentName // that was chosen
+	Agents   []AgentChoice   // of whom one answers; none: that is settled
 	Models   Models
 	Status   Status
 	Last     LastCall
@@ -29,20 +32,61 @@ type Draft struct {
 	Window   Gauge // what the message would take; the zero value until something is typed
 }
 
+// An AgentChoice is an agent that a new conversation can be with.
+type AgentChoice struct {
+	Name    string
+	Value   string // that is sent; "": it answers where none is named
+	About   string
+	Service artel.ServiceID // its own; "": that of whoever asks
+	Model   string          // that it runs on, where Service says so
+	Chosen  bool
+}
+
+// leadAgent answers where nobody is named.
+const leadAgent = "lead_agent"
+
+// agentChoices are the agents, of which one is chosen.
+func (ui *face) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentChoice, error) {
+	all, err := ui.app.Agents.List(r.Context())
+	var out []AgentChoice
+	for _, a := range all {
+		c := AgentChoice{Name: string(a.Name), Value: string(a.Name), About: a.Description, Service: a.Service, Chosen: a.Name == cmp.Or(chosen, leadAgent)}
+		if a.Service != "" {
+			c.Model = cmp.Or(a.Runs.Name, string(a.Service))
+		}
+		if a.Name == leadAgent {
+			c.Value = ""
+			out = append([]AgentChoice{c}, out...)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out, err
+}
+
 // begin starts a conversation with its first message.
 func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
-	c, err := ui.app.Conversations.Create(r.Context(), app.NewConversation{})
-	if err != nil {
-		ui.refuse(w, r, Draft{Action: "/c"}, err)
-		return
+	var c artel.Conversation
+	// Files need a conversation that they are in, and the agent comes before
+	// them in the form.
+	open := func(m *message) (id artel.ConversationID, err error) {
+		if c.ID == "" {
+			c, err = ui.app.Conversations.Create(r.Context(), app.NewConversation{Agent: m.Agent})
+		}
+		return c.ID, err
 	}
-	m, err := ui.take(r, c.ID)
+	m, err := ui.take(r, open)
+	if err == nil {
+		_, err = open(&m)
+	}
 	if err == nil {
 		_, err = ui.app.Runs.Send(r.Context(), c.ID, m.Input)
 	}
 	if err != nil {
-		ui.abandon(r, c.ID)
-		ui.refuse(w, r, Draft{Action: "/c", Text: m.Text}, err)
+		if c.ID != "" {
+			ui.abandon(r, c.ID)
+		}
+		ui.refuse(w, r, Draft{Action: "/c", Text: m.Text, Agent: m.Agent}, err)
 		return
 	}
 	ui.sent(w, r, c.ID)
@@ -70,7 +114,7 @@ func (ui *face) send(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	m, err := ui.take(r, id)
+	m, err := ui.take(r, func(*message) (artel.ConversationID, error) { return id, nil })
 	if err == nil {
 		err = ui.say(r, id, m)
 	}
@@ -141,12 +185,13 @@ type message struct {
 	now bool // to the run at work, and not after it
 }
 
-// take reads the form as a stream: files go to the store while they arrive.
-func (ui *face) take(r *http.Request, id artel.ConversationID) (message, error) {
+// take reads the form as a stream: files go to the store while they arrive, into
+// the conversation that open names.
+func (ui *face) take(r *http.Request, open func(*message) (artel.ConversationID, error)) (message, error) {
 	var in message
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
-			err = ui.takePart(r, id, part, &in)
+			err = ui.takePart(r, open, part, &in)
 		}
 		if artel.CodeOf(err) == form.CodeMalformed {
 			err = brokenForm(r, err)
@@ -167,7 +212,7 @@ func brokenForm(r *http.Request, err error) error {
 
 // takePart puts one part where it belongs; unknown fields are passed over, as
 // browsers' extensions add some.
-func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Part, in *message) error {
+func (ui *face) takePart(r *http.Request, open func(*message) (artel.ConversationID, error), part form.Part, in *message) error {
 	var err error
 	switch part.Name {
 	case "text":
@@ -179,6 +224,10 @@ func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Par
 		var s string
 		s, err = field(part)
 		in.Service = artel.ServiceID(s)
+	case "agent":
+		var s string
+		s, err = field(part)
+		in.Agent = artel.AgentName(s)
 	case "how":
 		var s string
 		s, err = field(part)
@@ -191,9 +240,14 @@ func (ui *face) takePart(r *http.Request, id artel.ConversationID, part form.Par
 		if part.Filename == "" {
 			return nil // an empty file input is sent as one without a name
 		}
+		id, err := open(in)
+		if err != nil {
+			return err
+		}
 		var s app.Staged
 		s, err = ui.app.Artifacts.Stage(r.Context(), id, app.Upload{Body: part, Filename: part.Filename, DeclaredType: part.ContentType})
 		in.Uploads = append(in.Uploads, s)
+		return err
 	}
 	return err
 }

@@ -53,6 +53,7 @@ type setup struct {
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
 	context  app.Context                     // how contexts are built
 	servers  tool.Servers                    // where more tools come from; nil: nowhere
+	caller   model.CallerOptions             // how models are called
 	ask      agent.Permissions               // which tools are asked about
 	listener net.Listener                    // nil: on any port
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
@@ -91,7 +92,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services, Servers: c.servers,
 		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Permissions: c.ask,
-		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context},
+		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller},
 	}
 	if c.reload != nil {
 		config.Reload = func(context.Context) error { return c.reload(services) }

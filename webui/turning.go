@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/phrase"
@@ -126,6 +127,68 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 		s.leaf = m.ID
 	}
 	return s.put(out, "message", m)
+}
+
+// A Retry tells that a model call is made again after a while.
+type Retry struct {
+	Service string // "": none is
+	Attempt int    // that comes next
+	Of      int
+	Until   time.Time // when it comes; zero: that is not known
+	Reason  string
+}
+
+// retry says so in the names that people know.
+func (v view) retry(ctx context.Context, p artel.Retrying) Retry {
+	return Retry{Service: v.took(ctx, "", p.Service, artel.Usage{}).Model, Attempt: p.Attempt, Of: p.Of, Reason: p.Reason}
+}
+
+// retryTold is what an event says of it.
+func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
+	p, err := payload[artel.Retrying](e)
+	out := v.retry(ctx, p)
+	out.Until = e.Time.Add(time.Duration(p.Wait * float64(time.Second)))
+	return out, err
+}
+
+// retryOf is the one that a run is at. Where something else of it was told
+// since, nobody knows here when the call is made.
+func (v view) retryOf(ctx context.Context, run artel.Run, last artel.Seq) (Retry, error) {
+	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-1), 1)
+	switch {
+	case err != nil:
+		return Retry{}, err
+	case len(events) == 1 && events[0].Type == artel.EventRetrying:
+		return v.retryTold(ctx, events[0])
+	case run.Retrying != nil:
+		return v.retry(ctx, *run.Retrying), nil
+	}
+	return Retry{}, nil
+}
+
+// retrying shows that a model call is made again, until something else comes
+// of the same thread.
+func (s *stream) retrying(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
+	shown, err := s.retryTold(ctx, e)
+	if err != nil || time.Now().After(shown.Until) {
+		return err // the page is late, and what came of it follows
+	}
+	s.retries = &e
+	return s.all(out, []part{{"retrying", shown}, {"announcement", s.locale.Say(phrase.PageRetrying, map[string]any{"Name": shown.Service, "Number": shown.Attempt, "Count": shown.Of})}}, nil)
+}
+
+// goesOn takes away that a call is made again, with the first event that comes
+// after.
+func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
+	switch shown := s.retries; {
+	case shown == nil, e.Type == artel.EventRetrying:
+		return nil
+	case shown.Run == "": // it was on the page from the beginning
+	case e.Run != shown.Run, e.Within != shown.Within && e.Type != artel.EventRunFinished:
+		return nil
+	}
+	s.retries = nil
+	return s.put(out, "retrying", Retry{})
 }
 
 // serviceChanged shows that another model goes on.

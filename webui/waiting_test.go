@@ -55,6 +55,12 @@ func TestWaitingMessages(t *testing.T) {
 	b.picture("waiting")
 	b.Says("#waiting", "Will be told before the next step", "a wish", "Waits for its turn", "second", "third", "notes.md", "Take back")
 	newChecker(t, b).check("main", allRules, "waiting")
+	resize(b, 360, 800)
+	b.picture("waiting-narrow")
+	if rows := eval[int](b, `new Set([...document.querySelectorAll("#composer > .row button")].filter((x) => x.checkVisibility()).map((x) => Math.round((x.getBoundingClientRect().top + x.getBoundingClientRect().bottom) / 4))).size`); rows != 1 {
+		t.Errorf("on a narrow screen the buttons of the composer stand in %d rows", rows)
+	}
+	resize(b, 1280, 800)
 	b.Do(chromedp.Reload(), see("#waiting .queued"))
 	b.Says("#waiting", "a wish", "second", "third", "notes.md")
 

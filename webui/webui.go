@@ -350,6 +350,11 @@ func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 
 func (ui *face) showHome(w http.ResponseWriter, r *http.Request, status int, f frame, d Draft) {
 	d.Models = f.Models
+	var err error
+	if d.Agents, err = ui.agentChoices(r, d.Agent); err != nil {
+		ui.fail(w, r, err)
+		return
+	}
 	ui.show(w, r, status, "home.html", struct {
 		frame
 		Draft   Draft

@@ -12,6 +12,11 @@ export function agents() {
       else field.removeAttribute("aria-invalid");
     }
   };
+  // Tools that a server's name brings along may each have a permission.
+  form.addEventListener("change", (event) => {
+    if (event.target.name !== "tool") return;
+    for (const row of form.querySelectorAll(`[data-of="${CSS.escape(event.target.value)}"]`)) row.classList.toggle("covered", event.target.checked);
+  });
   new MutationObserver((changes) => {
     const slots = new Set(changes.map((change) => change.target.closest?.(".faults")));
     for (const slot of slots) if (slot) mark(slot);

@@ -29,7 +29,11 @@ export function composer() {
     looked();
   };
   const files = chosen(form, changed);
-  models(form, changed);
+  const chooseModel = models(form, changed);
+  agent(form, (service) => {
+    if (service) chooseModel(service);
+    changed();
+  });
   looked = glance(form, () => heads(form, files.all()));
 
   let sending; // the request under way
@@ -274,13 +278,34 @@ function models(form, changed) {
     changed();
     form.elements.text.focus();
   });
+  return choose;
 }
+
+// agent keeps its button true to what is chosen. One that has a model of its own
+// brings it along.
+function agent(form, changed) {
+  const button = document.getElementById("agent");
+  if (!button) return;
+  const show = () => {
+    const chosen = form.querySelector("input[name=agent]:checked");
+    button.replaceChildren(...chosen.closest("label").querySelector("template").content.firstElementChild.cloneNode(true).childNodes);
+    changed(chosen.dataset.service);
+  };
+  form.addEventListener("change", (event) => { if (event.target.name === "agent") show(); });
+  document.getElementById("agent-picker").addEventListener("toggle", (event) => {
+    if (event.newState === "open") form.querySelector("input[name=agent]:checked").focus();
+  });
+  if (!form.querySelector("input[name=agent]:checked").defaultChecked) show(); // as the browser restored it
+}
+
 
 // heads are the beginnings of files, by which the server says what the model
 // would get of them.
 function heads(form, files) {
   const body = new FormData();
-  body.append("service", new FormData(form).get("service") ?? "");
+  const fields = new FormData(form);
+  body.append("service", fields.get("service") ?? "");
+  if (fields.has("agent")) body.append("agent", fields.get("agent"));
   for (const file of files) {
     body.append("head", file.slice(0, headSize, file.type), file.name);
     body.append("size", String(file.size));

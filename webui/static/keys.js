@@ -11,6 +11,7 @@ const byAlt = {
   KeyM: () => document.getElementById("text")?.focus(),
   KeyU: () => document.getElementById("file")?.click(),
   KeyP: () => document.getElementById("picker")?.togglePopover(),
+  KeyG: () => document.getElementById("agent-picker")?.togglePopover(),
   KeyA: () => toggle(),
   KeyS: () => document.querySelector("#status.active .stop")?.click(),
   KeyY: () => document.querySelector(".question.open button")?.focus(),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How much time is left to answer a question, counted down where it is shown.
+// How much time is left to answer a question or until a model is asked again,
+// counted down where it is shown.
 
 export function left() {
   const tell = () => {
     for (const place of document.querySelectorAll("[data-until]")) {
       const seconds = Math.max(0, Math.round((new Date(place.dataset.until) - Date.now()) / 1000));
-      place.textContent = "(" + Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0") + " " + place.dataset.left + ")";
+      place.textContent = place.dataset.in ? place.dataset.in.replace("%", seconds) : "(" + Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0") + " " + place.dataset.left + ")";
     }
   };
   setInterval(tell, 1000);

@@ -2,6 +2,7 @@
 
 // What happens in the conversation arrives as fragments and is placed at once.
 
+import { holds } from "./edit.js";
 import { versionsIn } from "./panel.js";
 import { parse, place } from "./place.js";
 
@@ -72,6 +73,7 @@ export function follow() {
       const follow = !switched && (atEnd || sent && !document.getElementById(sent.id));
       const versions = versionsIn(fragment);
       const branch = fragment.querySelector("#messages");
+      holds(fragment);
       place(fragment);
       // What a run that has ended did not finish was not kept.
       if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();

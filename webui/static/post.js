@@ -22,6 +22,12 @@ export function post(request, url, body, progress) {
   });
 }
 
+// Fields whose label is their button name what was chosen.
+document.addEventListener("change", (event) => {
+  const names = document.getElementById(event.target.dataset.names ?? "");
+  if (names) names.textContent = [...event.target.files].map((file) => file.name).join(", ");
+});
+
 // drops takes files that are dropped anywhere on the page, and says while some
 // are held over it.
 export function drops(take, mark) {

@@ -32,6 +32,7 @@ const (
 	RefusedRequest RefusalClass = "request_bytes"   // a request of more than Limit bytes
 	RefusedPart    RefusalClass = "part"            // one part could not be read: damaged, or of a kind that is not named
 	RefusedContext RefusalClass = "context"         // more tokens than the window holds
+	RefusedThought RefusalClass = "thought"         // reasoning, or its signature, that is missing, changed or another's: nothing of media
 )
 
 // Classify reads a refusal out of the status, the code and the words of an
@@ -45,7 +46,7 @@ func Classify(status int, code, message string) Refusal {
 			continue
 		}
 		out := Refusal{Class: r.class}
-		if r.class == RefusedContext {
+		if r.class == RefusedContext || r.class == RefusedThought {
 			return out
 		}
 		out.MediaType = typeIn(m[0], r.about)
@@ -72,6 +73,10 @@ var refusals = sync.OnceValue(func() []refusalRule {
 	add := func(class RefusalClass, about, words string) {
 		out = append(out, refusalRule{class, about, regexp.MustCompile("(?is)" + words)})
 	}
+	add(RefusedThought, "", `thought[ _]?signature`)                                                                                        // Gemini
+	add(RefusedThought, "", "`(?:signature|thinking|redacted_thinking)`.{0,60}(?:`thinking`|`redacted_thinking`|blocks?)")                  // Anthropic
+	add(RefusedThought, "", `of type 'reasoning' was provided without|encrypted content .{0,80}could not be (?:verified|decrypted|parsed)`) // OpenAI
+
 	// More than one API says "pixels" or "too large" of images, and of contexts.
 	add(RefusedSide, "image/*", `(?:image|pixel|dimension|resolution).{0,80}?(\d{3,5}) ?(?:px|pixels)`)                              // Anthropic
 	add(RefusedSide, "image/*", `image.{0,40}(?:dimensions?|resolution|width|height|side).{0,40}(?:exceed|too (?:large|big)|limit)`) // DashScope, Gemini

@@ -57,7 +57,7 @@ func Relent(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	if ok {
 		x = call.Refusal
 	}
-	if !ok || x.Class == RefusedContext || x.Class == "" && call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity {
+	if !ok || x.Class == RefusedContext || x.Class == RefusedThought || x.Class == "" && call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity {
 		return nil, nil
 	}
 	if x.Class == RefusedAfter && !r.Service.Capabilities.Bridge() {

@@ -56,6 +56,7 @@ func TestRelent(t *testing.T) {
 		"one type":                      {model.TextOnly(), refusal(400, "Unsupported MIME type: image/jpeg"), []model.Mark{{Place: model.InUser, MediaType: "image/jpeg"}}, nil},
 		"files":                         {model.TextOnly(), refusal(400, "Unsupported chat content part type: 'file'"), []model.Mark{{Place: model.InUser, MediaType: "application/pdf"}}, nil},
 		"a type that was not sent":      {model.TextOnly(), refusal(400, "audio input is not supported"), nil, nil},
+		"a thought's signature":         {inTools, refusal(400, "Function call is missing a thought_signature in functionCall parts."), nil, nil},
 		"the order":                     {model.TextOnly(), refusal(400, "Unexpected role 'user' after role 'tool'"), []model.Mark{{Place: model.AfterTool}}, nil},
 		"the order, though it is right": {bridged, refusal(400, "Unexpected role 'user' after role 'tool'"), nil, []artel.Digest{digest(3)}},
 		"a number that is named":        {model.TextOnly(), refusal(400, "At most 2 image(s) may be provided in one prompt."), []model.Mark{{Limit: model.RefusedCount, Value: 2}}, nil},

@@ -208,7 +208,7 @@ func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o 
 		return Failed, false
 	case call.Refusal.Class == model.RefusedAfter:
 		return Refused, true
-	case call.Refusal.Class != "" && call.Refusal.Class != model.RefusedContext:
+	case call.Refusal.Class != "" && call.Refusal.Class != model.RefusedContext && call.Refusal.Class != model.RefusedThought:
 		return Refused, false
 	case call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity:
 		return Failed, false

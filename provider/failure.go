@@ -200,7 +200,7 @@ func kindOf(status int, c *model.CallError) artel.Kind {
 		return artel.Unavailable
 	case c.Refusal.Class == model.RefusedContext, c.Refusal.Class == model.RefusedRequest:
 		return artel.TooLarge
-	case c.Refusal.Class != "":
+	case c.Refusal.Class != "" && c.Refusal.Class != model.RefusedThought:
 		return artel.Unsupported
 	case status == 500:
 		return artel.Unavailable

@@ -123,6 +123,8 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		key := tailKey{owner, c}
 		f.tail = l.tails.join(key, f.last)
 		defer l.tails.leave(key, f.tail)
+		silence := silence{after: o.Heartbeat}
+		defer silence.stop()
 		for {
 			if o.Idle != nil {
 				if err := o.Idle(); err != nil {
@@ -130,7 +132,7 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 					return
 				}
 			}
-			news, err := wait(ctx, ear, o.Heartbeat)
+			news, err := silence.wait(ctx, ear)
 			if ctx.Err() != nil {
 				return
 			}
@@ -159,18 +161,44 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 	}
 }
 
-// wait returns the next news, or none after d of silence.
-func wait(ctx context.Context, ear Listener, d time.Duration) (News, error) {
-	if d <= 0 {
+// A silence ends the waiting of one follower after a while. It is set anew for
+// each event and made anew only where it came: a thousand followers wait again
+// after every event.
+type silence struct {
+	after   time.Duration   // 0: never
+	limited context.Context // of Follow's, until the silence; nil: to be made
+	end     context.CancelFunc
+	timer   *time.Timer
+}
+
+// wait returns the next news, or none after the silence.
+func (s *silence) wait(ctx context.Context, ear Listener) (News, error) {
+	if s.after <= 0 {
 		return ear.Wait(ctx)
 	}
-	limited, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	news, err := ear.Wait(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+	if s.limited == nil {
+		s.limited, s.end = context.WithCancel(ctx)
+		s.timer = time.AfterFunc(s.after, s.end)
+	} else {
+		s.timer.Reset(s.after)
+	}
+	news, err := ear.Wait(s.limited)
+	over := s.limited.Err() != nil
+	if !s.timer.Stop() { // it has come, if only just now
+		s.end()
+		s.limited = nil
+	}
+	if err != nil && over && ctx.Err() == nil {
 		return News{}, nil
 	}
 	return news, err
+}
+
+func (s *silence) stop() {
+	if s.limited != nil {
+		s.timer.Stop()
+		s.end()
+	}
 }
 
 func delta(n News) (artel.Event, error) {

@@ -39,6 +39,7 @@ type Writer struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 	buf []byte
+	at  time.Time // when the time of a write was limited last
 }
 
 // NewWriter begins the answer: status 200 and the headers of a stream that is
@@ -92,7 +93,10 @@ func (s *Writer) KeepAlive() error {
 }
 
 func (s *Writer) write() error {
-	_ = s.out.SetWriteDeadline(time.Now().Add(WriteTimeout)) // not every server has deadlines
+	if now := time.Now(); now.Sub(s.at) > WriteTimeout/10 { // it need not be exact, and costs as much as a short write
+		_ = s.out.SetWriteDeadline(now.Add(WriteTimeout)) // not every server has deadlines
+		s.at = now
+	}
 	if _, err := s.w.Write(s.buf); err != nil {
 		return gone(err)
 	}

@@ -73,8 +73,15 @@ func (e AgentEditor) services(chosen artel.ServiceID) []PickedService {
 	return out
 }
 
-// Services are the choices of who answers.
-func (e AgentEditor) Services() []PickedService { return e.services(e.definition.Service) }
+// Services are the choices of who answers, that for each message anew among them.
+func (e AgentEditor) Services() []PickedService {
+	chosen := e.definition.Service
+	auto := PickedService{app.AutoService, e.locale.Say(phrase.PageAgentsServiceAuto, nil), chosen == app.AutoService}
+	if auto.Chosen {
+		chosen = ""
+	}
+	return append([]PickedService{auto}, e.services(chosen)...)
+}
 
 // A FallbackChoice is one of the services that are asked after the first.
 type FallbackChoice struct {

@@ -208,13 +208,18 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
 		return err
 	}
-	before := s.leaf
-	s.leaf, s.beside = p.Message.ID, false
-	turns, err := s.app.Conversations.Turns(ctx, s.conversation, p.Message.ID, 1)
+	before, behind := s.leaf, s.behind
+	s.leaf, s.beside, s.behind = p.Message.ID, false, false
+	known := 1
+	if behind {
+		known = 0 // all: where none of them has siblings, the page shows this branch
+	}
+	turns, err := s.app.Conversations.Turns(ctx, s.conversation, p.Message.ID, known)
 	if err != nil {
 		return err
 	}
-	if len(turns) > 0 && (len(turns[0].Siblings) > 1 || before != p.Message.Parent) {
+	forks := slices.ContainsFunc(turns, func(t app.BranchMessage) bool { return len(t.Siblings) > 1 })
+	if forks || !behind && before != p.Message.Parent {
 		return s.branchNow(ctx, out)
 	}
 	m, err := s.displayed(ctx, p.Message)
@@ -279,7 +284,7 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	if b.Messages, b.Older, err = s.branch(ctx, c.Leaf, 0); err != nil {
 		return err
 	}
-	s.leaf, s.whole = c.Leaf, last
+	s.leaf, s.whole, s.behind = c.Leaf, last, false
 	if err := s.put(out, "thread", b); err != nil {
 		return err
 	}

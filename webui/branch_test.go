@@ -81,10 +81,23 @@ func TestBranches(t *testing.T) {
 	b.sameAnew()
 	b.picture("branches")
 
-	// The switcher keeps the focus, so that the keyboard goes on. That the
-	// connection is lost meanwhile changes nothing.
+	// Somebody switches while the connection is lost, and the page follows.
 	b.Forgive(notices...)
-	s.CloseClientConnections()
+	id := s.all(t)[0].ID
+	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, what := range []string{"alpha", "beta"} {
+		s.CloseClientConnections()
+		if _, err := s.app.Conversations.Switch(t.Context(), id, turns[0].Siblings[i]); err != nil {
+			t.Fatal(err)
+		}
+		shows(what, []string{"beta", "alpha"}[i])
+	}
+	b.sameAnew()
+
+	// The switcher keeps the focus, so that the keyboard goes on.
 	b.Do(click(`.siblings [data-again="previous"]`))
 	shows("alpha", "beta")
 	b.Until(`document.activeElement.matches(".siblings [data-again=previous]")`)

@@ -90,7 +90,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	switch {
 	case err == nil:
 		t.Draft.Status = statusOf(run)
-		if t.Retry, err = v.retryOf(ctx, run, t.After); err != nil {
+		if t.Retry, err = v.retryNow(ctx, t.After); err != nil {
 			return t, err
 		}
 	case !errors.Is(err, artel.NotFound):

@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/store"
 )
 
 // ask as htmx does, on a page of this site.
@@ -272,5 +273,42 @@ func TestStaticFiles(t *testing.T) {
 		if a := s.ask(t, "GET", path, "", nil); a.StatusCode == 200 && !strings.Contains(a.body, "<pre>") || a.StatusCode >= 500 {
 			t.Errorf("%s: status %d", path, a.StatusCode)
 		}
+	}
+}
+
+// A title that a model gives is told live, in the heading and in the list.
+func TestTitleByModel(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, demo.Options{})
+	id := s.send(t, "hello there", nil)
+	last, err := s.app.Events.Last(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
+		c, err := tx.Conversations.Get(id)
+		if err != nil {
+			return err
+		}
+		c.Title = "A greeting"
+		if err := tx.Conversations.Update(c); err != nil {
+			return err
+		}
+		_, err = tx.Events.Append(id, artel.Event{Type: artel.EventConversationTitled, Data: []byte(`{"title":"A greeting"}`)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := s.fragments(t, id, last, last+1)
+	got, page := frames[len(frames)-1], elements(t, s.ask(t, "GET", "/c/"+string(id), "", nil).body)
+	live := elements(t, strings.ReplaceAll(got, "\ndata: ", "\n"))
+	for _, name := range []string{"heading", "c-" + string(id), "total"} {
+		if diff := cmp.Diff(page[name], live[name]); diff != "" || page[name] == "" {
+			t.Errorf("#%s live differs from the page's (- page, + live):\n%s", name, diff)
+		}
+	}
+	if !strings.Contains(live["heading"], "A greeting") {
+		t.Errorf("the heading is %s", live["heading"])
 	}
 }

@@ -3,6 +3,8 @@
 package webui
 
 import (
+	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -132,6 +134,19 @@ func (ui *face) entry(r *http.Request) (Entry, error) {
 	}
 	c, err := ui.app.Conversations.Find(r.Context(), id)
 	return Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: c.ID == shownNow(r)}, err
+}
+
+// titled shows the title that a model has given.
+func (s *stream) titled(ctx context.Context, out *bytes.Buffer) error {
+	c, err := s.app.Conversations.Find(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	e := Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: true}
+	if err := s.all(out, []part{{"heading", c}, {"entry", e}}, nil); err != nil {
+		return err
+	}
+	return s.usageNow(ctx, out)
 }
 
 // titleForm offers the title to be changed: in the list, or on a page.

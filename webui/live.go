@@ -48,10 +48,13 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if after <= 0 {
-		c.Leaf = "" // the page shows nothing yet
+	s := &stream{leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
+	if err := s.joins(r.Context(), artel.Seq(max(after, 0))); err != nil {
+		if r.Context().Err() == nil {
+			ui.o.Log.Error("a page's stream could not begin", "conversation", id, "err", err)
+		}
+		return
 	}
-	s := &stream{retries: &artel.Event{}, leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
 	for e, err := range ui.app.Events.Follow(r.Context(), id, artel.Seq(max(after, 0)), heartbeat) {
 		if err == nil {
 			err = s.send(r.Context(), out, e)
@@ -65,13 +68,28 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// joins finds out what a browser shows that has the events up to a number.
+func (s *stream) joins(ctx context.Context, after artel.Seq) error {
+	last, err := s.app.Events.Last(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	s.behind = after < last
+	events, err := s.app.Events.Page(ctx, s.conversation, max(0, after-1), 1)
+	if after > 0 && len(events) == 1 && events[0].Type == artel.EventRetrying {
+		s.retries = &events[0]
+	}
+	return err
+}
+
 // A stream renders one browser's fragments.
 type stream struct {
 	view
 	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
 	leaf    artel.MessageID            // where the branch ends that the browser shows, as far as it is known
+	behind  bool                       // leaf is not that of the browser, which may show another branch
 	beside  bool                       // the run at work is on another branch
-	retries *artel.Event               // that a model call is made again, as the browser shows; with no run: it may
+	retries *artel.Event               // that a model call is made again, as the browser shows
 	whole   artel.Seq                  // events up to this one are in the thread that was rendered anew
 	cards   map[artel.CallID]Call
 }
@@ -208,7 +226,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		}
 		return s.put(out, "message", m)
 	case artel.EventCompactionStarted:
-		status, err := s.status(ctx)
+		status, err := s.statusAt(ctx, e)
 		status.Sums = true
 		return s.all(out, []part{{"status", status}}, err)
 	case artel.EventCompactionCompleted:
@@ -244,6 +262,8 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		return s.artifactsNow(ctx, out)
 	case artel.EventRunFinished:
 		return s.runFinished(ctx, out, e)
+	case artel.EventConversationTitled:
+		return s.titled(ctx, out)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 		card = s.call(p.Call, p.Name, p.Arguments)
 	}
 	card.State = stateWaiting
-	status, err := s.status(ctx)
+	status, err := s.statusAt(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 	if err != nil {
 		return nil, err
 	}
-	status, err := s.status(ctx)
+	status, err := s.statusAt(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -220,10 +220,22 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 	if err != nil {
 		return nil, err
 	}
+	on, err := s.follows(ctx, e.Run)
+	if err != nil {
+		return nil, err
+	}
 	for _, q := range list {
-		if q.ID == p.Permission {
-			return []part{{"question", s.question(ctx, q)}, {"status", status}}, nil
+		if q.ID != p.Permission || !on {
+			continue
 		}
+		card, ok := s.cards[q.Call]
+		if !ok {
+			card = s.call(q.Call, q.Name, q.Arguments)
+		}
+		if card.State = stateRunning; q.Reason == artel.ResolvedByEnd {
+			card.State = stateFailed
+		}
+		return []part{{"call", card}, {"question", s.question(ctx, q)}, {"status", status}}, nil
 	}
 	return []part{{"status", status}}, nil
 }

@@ -103,7 +103,7 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if err != nil {
 		return err
 	}
-	status, err := s.status(ctx)
+	status, err := s.statusAt(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -134,36 +134,26 @@ type Retry struct {
 	Service string // "": none is
 	Attempt int    // that comes next
 	Of      int
-	Until   time.Time // when it comes; zero: that is not known
+	Until   time.Time // when it comes
 	Reason  string
 }
 
-// retry says so in the names that people know.
-func (v view) retry(ctx context.Context, p artel.Retrying) Retry {
-	return Retry{Service: v.took(ctx, "", p.Service, artel.Usage{}).Model, Attempt: p.Attempt, Of: p.Of, Reason: p.Reason}
-}
-
-// retryTold is what an event says of it.
+// retryTold says so in the names that people know.
 func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
 	p, err := payload[artel.Retrying](e)
-	out := v.retry(ctx, p)
-	out.Until = e.Time.Add(time.Duration(p.Wait * float64(time.Second)))
-	return out, err
+	return Retry{
+		Service: v.took(ctx, "", p.Service, artel.Usage{}).Model, Attempt: p.Attempt, Of: p.Of, Reason: p.Reason,
+		Until: e.Time.Add(time.Duration(p.Wait * float64(time.Second))),
+	}, err
 }
 
-// retryOf is the one that a run is at. Where something else of it was told
-// since, nobody knows here when the call is made.
-func (v view) retryOf(ctx context.Context, run artel.Run, last artel.Seq) (Retry, error) {
+// retryNow is the one that a conversation is at whose newest event is last.
+func (v view) retryNow(ctx context.Context, last artel.Seq) (Retry, error) {
 	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-1), 1)
-	switch {
-	case err != nil:
+	if err != nil || len(events) == 0 || events[0].Type != artel.EventRetrying {
 		return Retry{}, err
-	case len(events) == 1 && events[0].Type == artel.EventRetrying:
-		return v.retryTold(ctx, events[0])
-	case run.Retrying != nil:
-		return v.retry(ctx, *run.Retrying), nil
 	}
-	return Retry{}, nil
+	return v.retryTold(ctx, events[0])
 }
 
 // retrying shows that a model call is made again, until something else comes
@@ -183,7 +173,6 @@ func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
 	switch shown := s.retries; {
 	case shown == nil, e.Type == artel.EventRetrying:
 		return nil
-	case shown.Run == "": // it was on the page from the beginning
 	case e.Run != shown.Run, e.Within != shown.Within && e.Type != artel.EventRunFinished:
 		return nil
 	}

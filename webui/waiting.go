@@ -54,6 +54,17 @@ func (v view) status(ctx context.Context) (Status, error) {
 	return statusOf(run), err
 }
 
+// statusAt is the state of the run that an event is of. Where that has ended
+// meanwhile, an event that is still to come tells it.
+func (s *stream) statusAt(ctx context.Context, e artel.Event) (Status, error) {
+	status, err := s.status(ctx)
+	if err != nil || status.Run == e.Run {
+		return status, err
+	}
+	run, err := s.app.Runs.Find(ctx, e.Run)
+	return Status{Run: e.Run, Active: true, Compacts: run.Purpose == artel.RunCompacts}, err
+}
+
 func statusOf(r artel.Run) Status {
 	return Status{Run: r.ID, Active: true, Waits: r.State == artel.RunWaiting, Compacts: r.Purpose == artel.RunCompacts}
 }

@@ -10,6 +10,7 @@ const fieldOf = (node) => node.closest?.(".rewriting")?.querySelector("textarea"
 
 // holds puts forms that are open into what is about to take their place.
 export function holds(fragment) {
+  for (const form of document.querySelectorAll("form.rename")) fragment.getElementById(form.closest("li").id)?.remove();
   for (const form of document.querySelectorAll(".rewriting:not([data-sent])")) {
     const message = form.closest("article");
     const fresh = fragment.getElementById(message.id);

@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,7 +67,7 @@ func readPanel(t *testing.T, url string) (panel, map[string]string) {
 	return p, bases
 }
 
-// lines runs what the page shows for JavaScript, as it stands there.
+// lines runs what the page shows for JavaScript and Go, as it stands there.
 func (w *world) lines(t *testing.T) {
 	for _, k := range []panelKey{{"OpenAI", "JavaScript"}, {"Anthropic", "TypeScript"}, {"AI SDK", "TypeScript"}} {
 		code := w.panel[k]
@@ -77,12 +79,56 @@ func (w *world) lines(t *testing.T) {
 			t.Errorf("%s, %s says %q, %v, for\n%s", k.name, k.where, out, err, w.panel[k])
 		}
 	}
+	for k, code := range w.panel {
+		if k.where != "Go" {
+			continue
+		}
+		if out, err := goLines(t.TempDir(), code); err != nil || !bytes.Contains(out, []byte("received 1 messages")) {
+			t.Errorf("%s, %s says %q, %v, for\n%s", k.name, k.where, out, err, code)
+		}
+	}
+}
+
+// goLines runs lines of Go that stand in a function, which leave an answer of the
+// OpenAI SDK and an error, with the modules of this package.
+func goLines(dir, code string) ([]byte, error) {
+	file := filepath.Join(dir, "main.go")
+	program := `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+func main() {
+	ctx := context.Background()
+	` + code + `
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(answer.Choices[0].Message.Content)
+}
+`
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		return nil, err
+	}
+	return output(exec.Command("go", "run", file))
 }
 
 // node runs a program in the folder of the SDKs.
 func node(in io.Reader, args ...string) ([]byte, error) {
 	run := exec.Command(nodeProgram(), args...)
 	run.Dir, run.Stdin = "js", in
+	return output(run)
+}
+
+// output is what a program says, with its complaints in the error.
+func output(run *exec.Cmd) ([]byte, error) {
 	var complaints bytes.Buffer
 	run.Stderr = &complaints
 	out, err := run.Output()

@@ -27,6 +27,7 @@ type ConversationChange struct {
 type SearchQuery struct {
 	PageQuery
 	Search string `query:"search" maxLength:"200" doc:"words that are all in the title or in the messages, also as parts of longer words; case makes no difference"`
+	Order  string `query:"order" enum:"best,newest" doc:"of a search: best (default) has first what holds the words in its title, and rare words, and in many messages; newest, what was updated last"`
 }
 
 // A ConversationPath is the part of a path that names a conversation. Input
@@ -55,9 +56,9 @@ func (f *face) conversations() {
 			}))
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations", "list-conversations", "List or search conversations, newest first", http.StatusOK),
+	register(f, f.op(http.MethodGet, "/conversations", "list-conversations", "List conversations, newest first, or search them, best first", http.StatusOK),
 		func(ctx context.Context, in *SearchQuery) (*body[List[app.Listed]], error) {
-			items, next, err := f.app.Conversations.List(ctx, app.ConversationQuery{Search: in.Search, Page: app.Page{Cursor: in.Cursor, Limit: in.Limit}})
+			items, next, err := f.app.Conversations.List(ctx, app.ConversationQuery{Search: in.Search, Best: in.Order != "newest", Page: app.Page{Cursor: in.Cursor, Limit: in.Limit}})
 			return answer(listOf(items, next), err)
 		})
 

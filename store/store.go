@@ -147,7 +147,7 @@ type Page struct {
 type Conversations interface {
 	Create(c artel.Conversation) error
 	Get(id artel.ConversationID) (artel.Conversation, error)
-	// List returns the newest updated first. The next cursor is "" at the end.
+	// List returns the newest updated first, or the best. The next cursor is "" at the end.
 	List(q ConversationQuery) (items []Listed, next string, err error)
 	// Update replaces all fields but ID and CreatedAt.
 	Update(c artel.Conversation) error
@@ -164,11 +164,11 @@ type Conversations interface {
 type ConversationQuery struct {
 	// Search selects those that hold all of its words, which white space
 	// separates: each in the title or in the text that a user or an assistant
-	// has written, on any branch, also as a part of a longer word. Case makes
-	// no difference, nor does the way in which accents are encoded. Every
-	// character stands for itself. At most [MaxSearch] code points, else of
-	// kind Invalid; without a word, all are selected.
+	// has written, on any branch, also as a part of a longer word. Case makes no
+	// difference, nor does the way in which accents are encoded; every character
+	// stands for itself. At most [MaxSearch] code points, else of kind Invalid.
 	Search string
+	Best   bool // of a search: rare words, titles, then many messages first; of equals the newest
 	Page
 }
 

@@ -61,6 +61,9 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 	if err != nil {
 		return nil, "", err
 	}
+	if q.Best && len(words) > 0 {
+		return t.listBest(op, words, q.Cursor, limit)
+	}
 	us, tie := int64(math.MaxInt64), ""
 	if q.Cursor != "" {
 		if us, tie, err = parseCursor(op, list, q.Cursor); err != nil {
@@ -88,6 +91,21 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 	}
 	last := items[limit-1]
 	return items[:limit], cursor(list, micros(last.UpdatedAt), string(last.ID)), nil
+}
+
+// listBest is a page of a search, the best first.
+func (t conversations) listBest(op string, words []string, from string, limit int) (items []store.Listed, next string, err error) {
+	var after *standing
+	if from != "" {
+		if after, err = parseStanding(op, from); err != nil {
+			return nil, "", err
+		}
+	}
+	items, places, err := t.ranked(op, words, after, limit+1)
+	if err != nil || len(items) <= limit {
+		return items, "", err
+	}
+	return items[:limit], places[limit-1].cursor(), nil
 }
 
 func (t conversations) Update(c artel.Conversation) error {

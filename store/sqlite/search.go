@@ -123,6 +123,7 @@ func wordsOf(op, search string) ([]string, error) {
 type sought struct {
 	word     string
 	messages []int64
+	spread   int // conversations that may have it; set where it is asked for
 }
 
 // seek looks a word up. All rowids come as one value: row by row they would

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -233,4 +234,72 @@ func searchBound(c *check) {
 			return err
 		}), artel.Invalid)
 	}
+}
+
+func searchBest(c *check) {
+	said := func(n int, text string) []string { return slices.Repeat([]string{text, "yes"}, n) }
+	c.talk("cnv_0_old", "", "a needle")
+	c.talk("cnv_1_many", "", said(4, "a needle and a common thread")...)
+	c.talk("cnv_2_title", "The needle")
+	c.talk("cnv_3_part", "Needlework")
+	for i := range 20 { // two share a score and a time
+		id := artel.ConversationID(fmt.Sprintf("cnv_x%02d", i))
+		c.talk(id, "", "a common pin")
+		c.update(func(tx store.Tx) error {
+			v, err := tx.Conversations.Get(id)
+			v.UpdatedAt = c.at(i / 2)
+			return errors.Join(err, tx.Conversations.Update(v))
+		})
+	}
+	c.talk("cnv_y_rare", "", append(said(1, "a common thread and an ibex"), said(1, "the ibex")...)...)
+	c.talk("cnv_z_common", "common", "an ibex")
+	best := func(search string, limit int) (ids []artel.ConversationID) {
+		cursor := ""
+		for range 40 {
+			c.view(func(tx store.Tx) error {
+				items, next, err := tx.Conversations.List(store.ConversationQuery{Search: search, Best: true, Page: store.Page{Cursor: cursor, Limit: limit}})
+				if next != "" && len(items) != limit || len(items) > limit {
+					c.failf("a page of %d has %d, next %q", limit, len(items), next)
+				}
+				for _, v := range items {
+					ids = append(ids, v.ID)
+				}
+				cursor = next
+				return err
+			})
+			if cursor == "" {
+				return ids
+			}
+		}
+		c.failf("the pages of a search do not end")
+		return ids
+	}
+	c.same("best for a word", best("needle", 50), []artel.ConversationID{"cnv_2_title", "cnv_3_part", "cnv_1_many", "cnv_0_old"})
+	c.same("best for two words", best("common ibex", 50), []artel.ConversationID{"cnv_z_common", "cnv_y_rare"})
+	all := best("common", 50)
+	c.same("a title is first", all[0], artel.ConversationID("cnv_z_common"))
+	c.same("many messages are next", all[1], artel.ConversationID("cnv_1_many"))
+	c.same("how many are found", len(all), 23)
+	for i := 3; i < len(all)-1; i++ {
+		var a, b artel.Conversation
+		c.view(func(tx store.Tx) (err error) {
+			if a, err = tx.Conversations.Get(all[i]); err == nil {
+				b, err = tx.Conversations.Get(all[i+1])
+			}
+			return err
+		})
+		if b.UpdatedAt.After(a.UpdatedAt) {
+			c.failf("what is equal is not newest first: %v before %v", a.UpdatedAt, b.UpdatedAt)
+		}
+	}
+	for _, limit := range []int{1, 3, 7, 23} {
+		c.same(fmt.Sprintf("best in pages of %d", limit), best("common", limit), all)
+	}
+	c.view(func(tx store.Tx) error {
+		_, next, err := tx.Conversations.List(store.ConversationQuery{Search: "common", Page: store.Page{Limit: 2}})
+		if _, _, err := tx.Conversations.List(store.ConversationQuery{Search: "common", Best: true, Page: store.Page{Cursor: next}}); !errors.Is(err, artel.Invalid) {
+			c.failf("the cursor of the newest is one of the best: %v", err)
+		}
+		return err
+	})
 }

@@ -56,6 +56,7 @@ func clauses() []clause {
 		{"search/text alone", searchText},
 		{"search/excerpt", searchExcerpt},
 		{"search/paging", searchPaging},
+		{"search/best", searchBest},
 		{"search/bound", searchBound},
 		{"messages/round trip", messagesRoundTrip},
 		{"messages/parent", messagesParent},

@@ -118,6 +118,13 @@ func twins() map[string]func(*twin) {
 				}), next, err
 			}}
 		}),
+		"search/best": nouns(func(tx *store.Tx) { // newest first, whatever is asked for
+			real := tx.Conversations
+			tx.Conversations = brokenConversations{Conversations: real, list: func(q store.ConversationQuery) ([]store.Listed, string, error) {
+				q.Best = false
+				return real.List(q)
+			}}
+		}),
 		"search/bound": brokenSearch(func(s string) string { return string([]rune(s)[:min(utf8.RuneCountInString(s), store.MaxSearch)]) }),
 		"messages/round trip": nouns(func(tx *store.Tx) {
 			real := tx.Messages

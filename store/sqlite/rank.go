@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// A ranked search scores what may hold the words by what the index and the
+// titles say, and looks at the texts in the order of the scores.
+//
+// Each word counts by how rare it is among the conversations, and by where it
+// is: as a word of the title, as a part of one, or in how many messages, where
+// twice as many count a little more. So the words that say most decide, a title
+// goes before any number of messages, and what is equal stands by its time.
+
+const (
+	rankTitleWord = 12
+	rankTitlePart = 8
+	rankMessage   = 4
+	rankDoubled   = 1 // for twice as many messages
+	rankMost      = 3 // times doubled
+	rankScale     = 1000
+)
+
+// A standing is where a conversation stands in a ranked list.
+type standing struct {
+	score  int64
+	us     int64
+	id     string
+	number int64
+}
+
+// compare orders the best first, then the newest.
+func (p standing) compare(q standing) int {
+	return cmp.Or(cmp.Compare(q.score, p.score), cmp.Compare(q.us, p.us), cmp.Compare(q.id, p.id))
+}
+
+// ranked returns what holds all words, the best first, behind a place, until
+// there are most or the list ends, with the places.
+func (t conversations) ranked(op string, words []string, after *standing, most int) ([]store.Listed, []standing, error) {
+	query := "SELECT number, id, updated_at, folded_title FROM conversations WHERE owner = ? AND deleted_at IS NULL"
+	args := []any{t.owner}
+	var all []sought
+	for _, word := range words {
+		w, err := t.seek(op, word)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, w)
+		query += " AND (instr(folded_title, ?) > 0 OR number IN (SELECT value FROM json_each(?)))"
+		args = append(args, word, w.conversations())
+	}
+	var places []standing
+	var titles []string
+	for i := range all {
+		if err := t.spread(op, &all[i], len(all)); err != nil {
+			return nil, nil, err
+		}
+	}
+	err := t.rows(op, "", query, args, func(rows *sql.Rows) error {
+		var p standing
+		var title string
+		err := rows.Scan(&p.number, &p.id, &p.us, &title)
+		places, titles = append(places, p), append(titles, title)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range places {
+		places[i].score = score(all, places[i].number, titles[i])
+	}
+	slices.SortFunc(places, standing.compare)
+	var items []store.Listed
+	var at []standing
+	for _, p := range places {
+		if after != nil && p.compare(*after) <= 0 {
+			continue
+		}
+		c := candidate{number: p.number}
+		err := t.rows(op, "", "SELECT "+conversationColumns+", folded_title FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, p.id}, func(rows *sql.Rows) error {
+			return scanConversation(rows, &c.Conversation, &c.foldedTitle)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		holds, err := t.holds(op, &c, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !holds {
+			continue
+		}
+		items, at = append(items, c.Listed), append(at, p)
+		if len(items) == most {
+			break
+		}
+	}
+	return items, at, nil
+}
+
+// spread counts the owner's conversations that may have a word in their messages.
+// A single word is as rare everywhere.
+func (t conversations) spread(op string, w *sought, words int) error {
+	if words == 1 {
+		return nil
+	}
+	_, err := t.row(op, "", "SELECT count(*) FROM conversations WHERE owner = ? AND deleted_at IS NULL AND number IN (SELECT value FROM json_each(?))",
+		[]any{t.owner, w.conversations()}, &w.spread)
+	return err
+}
+
+// score says how well a conversation answers a search.
+func score(words []sought, number int64, title string) int64 {
+	sum := 0.0
+	for _, w := range words {
+		where := 0
+		switch {
+		case hasWord(title, w.word):
+			where = rankTitleWord
+		case strings.Contains(title, w.word):
+			where = rankTitlePart
+		}
+		from, _ := slices.BinarySearch(w.messages, number<<32)
+		to, _ := slices.BinarySearch(w.messages, (number+1)<<32)
+		if n := to - from; n > 0 {
+			where += rankMessage + rankDoubled*min(rankMost, bits.Len(uint(n))-1)
+		}
+		sum += float64(where) / math.Log2(2+float64(w.spread))
+	}
+	return int64(sum * rankScale)
+}
+
+// hasWord reports whether a folded title has a word that is not a part of a
+// longer one. Scripts that are written without spaces have no others.
+func hasWord(title, word string) bool {
+	for at := 0; ; {
+		i := strings.Index(title[at:], word)
+		if i < 0 {
+			return false
+		}
+		before, _ := utf8.DecodeLastRuneInString(title[:at+i])
+		behind, _ := utf8.DecodeRuneInString(title[at+i+len(word):])
+		if !inWord(before) && !inWord(behind) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(title[at+i:])
+		at += i + size
+	}
+}
+
+func inWord(r rune) bool {
+	return (unicode.IsLetter(r) || unicode.IsDigit(r)) && r != utf8.RuneError && longest(r) == 3
+}
+
+const rankedList = "ranked"
+
+// cursor is the standing as that of a page.
+func (p standing) cursor() string {
+	return cursor(rankedList, p.score, strconv.FormatInt(p.us, 10)+" "+p.id)
+}
+
+func parseStanding(op, s string) (*standing, error) {
+	score, tie, err := parseCursor(op, rankedList, s)
+	if err != nil {
+		return nil, err
+	}
+	us, id, ok := strings.Cut(tie, " ")
+	p := &standing{score: score, id: id}
+	if p.us, err = strconv.ParseInt(us, 10, 64); !ok || err != nil {
+		return nil, artel.Errorf(artel.Invalid, op, "cursor", "is not a cursor of this list: leave it out to begin again")
+	}
+	return p, nil
+}

@@ -38,15 +38,26 @@ type Fit struct {
 
 // Fit says what the service would get of each file, in their order, if they
 // were sent now; nothing is kept and nobody is asked. "" is the default
-// service; one that is not there, and a file of some size without its first
-// bytes, are of kind Invalid.
+// service, and [AutoService] the one that would be chosen for the files by rule;
+// one that is not there, and a file of some size without its first bytes, are of
+// kind Invalid.
 //
 // A run decides by the same rule. It knows all of the bytes, though: a file
 // that is text as far as [MaxHead] and binary after it turns out as binary, and
 // one that is damaged, so that no other form of it can be made, is described.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candidate) ([]Fit, error) {
 	s := m.services.Default()
-	if service != "" {
+	switch {
+	case m.isAuto(service):
+		all := make([]artel.Media, len(files))
+		for i, f := range files {
+			info := f.info()
+			all[i] = artel.Media{Kind: info.Kind, MediaType: info.MediaType}
+		}
+		if list := suitable(m.automatic(), all, nil); len(list) > 0 {
+			s = list[0]
+		}
+	case service != "":
 		found, ok := m.services.Lookup(service)
 		if !ok {
 			return nil, m.noService(service)
@@ -68,9 +79,15 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 	return fits, nil
 }
 
-func (m *Models) fit(f Candidate, t route.Target) Fit {
+// info is what the file is by its first bytes.
+func (f Candidate) info() artel.MediaInfo {
 	info := media.Detect(f.Head[:min(len(f.Head), MaxHead)], media.Hint{DeclaredType: f.DeclaredType, Filename: f.Filename})
 	info.Size = max(f.Size, int64(len(f.Head)))
+	return info
+}
+
+func (m *Models) fit(f Candidate, t route.Target) Fit {
+	info := f.info()
 	r := route.Decide(info, t)
 	out := Fit{
 		Filename: f.Filename, Info: info, Native: r.Step == artel.StepNative, Step: r.Step,

@@ -13,6 +13,8 @@ const (
 	PagePlaceholder         Key = "page.placeholder"
 	PageAttach              Key = "page.attach"
 	PageService             Key = "page.service"
+	PageAuto                Key = "page.auto"
+	PageAutoHow             Key = "page.auto_how"
 	PageSend                Key = "page.send"
 	PageWelcome             Key = "page.welcome"
 	PageWhat                Key = "page.what"

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 )
 
 // A Thread is the conversation page.
@@ -107,7 +108,8 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 }
 
 // lastRun is the model that answered last, with which the conversation goes on
-// unless the reader chooses another, and its last call; "": none yet.
+// unless the reader chooses another or it is chosen for each message, and its
+// last call; "": none yet.
 func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
 	newest, err := ui.app.Conversations.Branch(r.Context(), c.ID, c.Leaf, 1)
 	if err != nil || len(newest) == 0 || newest[0].Run == "" {
@@ -118,6 +120,9 @@ func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID,
 		return "", LastCall{}, err
 	}
 	last, err := ui.lastCall(r.Context(), run.ID)
+	if c.Service == app.AutoService {
+		return c.Service, last, err
+	}
 	return run.Service, last, err
 }
 

@@ -47,8 +47,11 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	f := Fitting{Service: ui.app.Models.Default(r.Context())}
-	if id == "" {
+	switch id {
+	case "":
 		id = f.Service.ID
+	case app.AutoService:
+		f.Service = automatic(locale(r))
 	}
 	fits, err := ui.app.Models.Fit(r.Context(), id, files)
 	if err != nil {

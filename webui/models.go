@@ -16,6 +16,7 @@ import (
 
 // Models is what the picker offers.
 type Models struct {
+	Auto     *Choice // has one of them chosen for each message; nil: there is nothing to choose among
 	Choices  []Choice
 	Default  app.Service
 	Problems []app.Service // those that were meant to be called and cannot
@@ -61,7 +62,17 @@ func (ui *face) models(r *http.Request) Models {
 			m.Problems = append(m.Problems, s)
 		}
 	}
+	if own := slices.DeleteFunc(slices.Clone(m.Choices), func(c Choice) bool { return c.Demo() }); len(own) > 1 {
+		m.Auto = &Choice{Service: automatic(locale(r))}
+	}
 	return m.choosing(m.Default.ID)
+}
+
+// automatic stands for the model that is chosen for a message.
+func automatic(l phrase.Locale) app.Service {
+	var s app.Service
+	s.ID, s.Name = app.AutoService, l.Say(phrase.PageAuto, nil)
+	return s
 }
 
 // choosing returns m with another model chosen; it stays as it is where there
@@ -73,14 +84,22 @@ func (m Models) choosing(id artel.ServiceID) Models {
 		choices[i].Chosen = choices[i].ID == id
 		found = found || choices[i].Chosen
 	}
+	auto := m.Auto
+	if auto != nil {
+		auto = &Choice{Service: auto.Service, Chosen: auto.ID == id}
+		found = found || auto.Chosen
+	}
 	if found {
-		m.Choices = choices
+		m.Auto, m.Choices = auto, choices
 	}
 	return m
 }
 
 // Chosen is the model that is used unless the reader chooses another.
 func (m Models) Chosen() Choice {
+	if m.Auto != nil && m.Auto.Chosen {
+		return *m.Auto
+	}
 	for _, c := range m.Choices {
 		if c.Chosen {
 			return c

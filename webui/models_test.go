@@ -100,6 +100,22 @@ func TestModels(t *testing.T) {
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.Says("#model", "Reader")
 
+	// Who is to answer may be left open: words go to the first, a picture to who sees.
+	b.Do(click("#model"), see("#picker"))
+	b.picture("automatic")
+	b.Do(click(`#picker label:has([value="auto"])`), chromedp.KeyEvent(kb.Escape))
+	b.Until(`document.getElementById("model").innerText.includes("Automatic")`)
+	b.send("Who are you?")
+	b.rest()
+	b.Says("#messages > :last-child", "I am reader.")
+	b.Do(choose(sample(t, "photo.jpg")))
+	b.Until(`document.querySelector('#chosen button[aria-label="Remove photo.jpg"]') !== null`)
+	b.send("What is that?")
+	b.rest()
+	b.Says("#messages > :last-child", "I am seer.")
+	b.Do(chromedp.Reload(), see("#composer"))
+	b.Says("#model", "Automatic")
+
 	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
 	b.Says("#models", "Reader", "Seer", "reader-1", "http://127.0.0.1:9/v1", "32k", "Text: yes", "Pictures: no", "Pictures: yes", "test.json")
 }

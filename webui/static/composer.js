@@ -262,8 +262,10 @@ function models(form, changed) {
     keep("artel.model", id);
   };
   // A conversation goes on with the model that answered last, as the server
-  // says; a new one begins with the one that was chosen last.
-  choose(kept(key) ?? (form.getAttribute("action") === "/c" ? kept("artel.model") : null));
+  // says; a new one begins with the one that was chosen last. Who leaves the
+  // choice open does so everywhere.
+  const last = kept("artel.model");
+  choose(kept(key) ?? (form.getAttribute("action") === "/c" || last === "auto" ? last : null));
   form.addEventListener("change", (event) => {
     if (event.target.name !== "service") return;
     remember(event.target.value);

@@ -83,8 +83,8 @@ func newServer(cancelled chan<- struct{}) *sdk.Server {
 		return nil, ctx.Err()
 	})
 	add(&sdk.Tool{Name: "slow", Description: "Takes its time and says so."}, func(ctx context.Context, r *sdk.CallToolRequest, _ text) (*sdk.CallToolResult, error) {
-		for i := range 8 {
-			time.Sleep(100 * time.Millisecond)
+		for i := range 10 {
+			time.Sleep(250 * time.Millisecond)
 			if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i)}); err != nil {
 				return nil, err
 			}
@@ -267,12 +267,12 @@ func TestRemote(t *testing.T) {
 	client := fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})
 	t.Cleanup(client.CloseIdleConnections)
 	b := newBench(t, mcp.Server{
-		Name: "tester", Limits: mcp.Limits{Call: 400 * time.Millisecond},
+		Name: "tester", Limits: mcp.Limits{Call: 2 * time.Second},
 		Remote: &mcp.Remote{URL: h.URL, Header: http.Header{"Authorization": {"Bearer k"}}, Client: client},
 	})
 	b.exchange()
 	b.wants("tester_slow", `{"text":""}`, "at last", false) // longer than the limit, with signs of progress
-	b.wants("tester_hang", `{"text":""}`, "no result came within 400ms", true)
+	b.wants("tester_hang", `{"text":""}`, "no result came within 2s", true)
 	<-cancelled
 	ctx, stop := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, stop)

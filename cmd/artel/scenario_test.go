@@ -253,7 +253,7 @@ func behave(t *testing.T, upstream *process, behavior string) {
 
 func playHTTP(t *testing.T, s scene, p *process) (o outcome) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), 3*patience) // long answers are told word by word
 	defer stop()
 	client := httpapi.NewClient(p.url, nil)
 	conversation, err := client.CreateConversation(ctx, httpapi.NewConversation{})
@@ -343,7 +343,7 @@ func fetchJSON(t *testing.T, url string, into any) {
 
 func playCLI(t *testing.T, s scene, p *process) (o outcome) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), 3*patience) // long answers are told word by word
 	defer stop()
 	dir := t.TempDir()
 	env := with(bareEnvironment(dir), "ARTEL_SERVER="+p.url)

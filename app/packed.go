@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -69,7 +68,13 @@ const (
 
 // endsBlock says behind which messages blocks end: one of 256, whatever stands
 // before it, so that a history whose beginning is dropped has the same blocks.
-func endsBlock(id string) bool { return crc32.ChecksumIEEE([]byte(id))&blockMask == 0 }
+func endsBlock(id string) bool {
+	h := uint32(2166136261) // FNV-1a, which makes no copy of the id
+	for i := range len(id) {
+		h = (h ^ uint32(id[i])) * 16777619
+	}
+	return h>>16&blockMask == 0
+}
 
 // packedRoles has the letters of roleLetters in their order.
 var packedRoles = [...]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}

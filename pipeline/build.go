@@ -73,6 +73,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
 	d.horizon.whole = whole
+	d.meter.known = r.oven.tallies(d.meter.yardstick(), in.History)
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {

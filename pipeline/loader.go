@@ -66,6 +66,9 @@ func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
 // another one thought or keeps with its calls, and what people are told of
 // tool results. It returns ps itself where there is none of it.
 func (d *Draft) forModel(ps artel.Parts) artel.Parts {
+	if onlyText(ps) { // as nearly all
+		return ps
+	}
 	foreign := func(p artel.Part) bool {
 		r, ok := p.(artel.Reasoning)
 		return ok && r.Service != d.Service.ID
@@ -97,6 +100,15 @@ func (d *Draft) forModel(ps artel.Parts) artel.Parts {
 		}
 	}
 	return ps
+}
+
+func onlyText(ps artel.Parts) bool {
+	for _, p := range ps {
+		if _, ok := p.(artel.Text); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // branch returns the messages on the path that ends in the
@@ -211,6 +223,11 @@ func (d *Draft) paired(ms []Message) []Message {
 	out := ms[:0]
 	for i := 0; i < len(ms); {
 		end := exchange(ms, i)
+		if end == i+1 && ms[i].Role != artel.RoleTool && onlyText(ms[i].Parts) {
+			out = append(out, ms[i])
+			i = end
+			continue
+		}
 		unit := ms[i:end]
 		var results []artel.CallID
 		for _, m := range unit[1:] {

@@ -35,6 +35,7 @@ type oven struct {
 // remembered, and its texts are shared with the history.
 type batch struct {
 	head   Head
+	by     yardstick // of the loaves' tokens
 	tools  Segment
 	loaves []loaf
 	marks  [][]byte // the hash's state behind each markEvery messages
@@ -45,6 +46,7 @@ type loaf struct {
 	role    artel.Role
 	parts   artel.Parts
 	bytes   int
+	tokens  int32
 	segment Segment // without a body where none was needed
 }
 
@@ -69,6 +71,25 @@ func (o *oven) begin(head Head, tools Segment, ms []Message) (*baker, error) {
 	_, _ = b.hash.Write(head.line())
 	_, _ = b.hash.Write(tools.Body)
 	return b, nil
+}
+
+// tallies returns the counts of a request that is remembered, counted by the same
+// yardstick, and has one of the newest messages of the history.
+func (o *oven) tallies(by yardstick, history []artel.Message) tallies {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range slices.Backward(o.last) {
+		if b.by != by {
+			continue
+		}
+		for _, m := range slices.Backward(history[max(0, len(history)-mostMisses):]) {
+			k := tallies{loaves: b.loaves}
+			if _, ok := k.find(m.Parts); ok {
+				return tallies{loaves: b.loaves}
+			}
+		}
+	}
+	return tallies{}
 }
 
 // closest returns the batch that has the most messages in common with the
@@ -97,7 +118,7 @@ func (o *oven) closest(next *batch, ms []Message) (best *batch, shared int) {
 
 func (l *loaf) is(m *Message) bool { return l.role == m.Role && equalParts(l.parts, m.Parts) }
 
-// add takes the next message, which is the i-th, and returns how many bytes its lines have.
+// add takes the next message, which was counted, and returns how many bytes its lines have.
 func (b *baker) add(m *Message) (int, error) {
 	i := len(b.next.loaves)
 	x := loaf{role: m.Role, parts: m.Parts}
@@ -121,6 +142,7 @@ func (b *baker) add(m *Message) (int, error) {
 			b.next.marks = append(b.next.marks, mark)
 		}
 	}
+	x.tokens = m.tally.tokens
 	b.next.loaves = append(b.next.loaves, x)
 	return x.bytes, nil
 }

@@ -54,6 +54,7 @@ func TestRememberedRequests(t *testing.T) {
 				history[i].Parts[len(history[i].Parts)-1] = artel.Text{Text: "edited"}
 			}
 			in := input(service(0), history...)
+			in.Service.Capabilities.TokenRatio.Value = rapid.SampledFrom([]float64{0, 2.5}).Draw(rt, "ratio")
 			in.Agent.Prompt, in.Tools = rapid.SampledFrom([]string{"You lead.", "You follow."}).Draw(rt, "prompt"), rapid.SampledFrom(tools).Draw(rt, "tools")
 			if rapid.Bool().Draw(rt, "rules") {
 				in.Settings.Agent = []pipeline.Setting{{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"r","find":"foo","replace":"bar"}]}`)}}

@@ -95,6 +95,7 @@ func (d *Draft) cook(req *model.Request, o *oven) (r Recipe, segments []Segment,
 	if err != nil {
 		return r, nil, "", err
 	}
+	b.next.by = d.meter.yardstick()
 	for i := range d.Messages {
 		m, x := &d.Messages[i], &r.Messages[i]
 		x.ID, x.Role, x.Origin, x.MergedFrom, x.Stability = m.ID, m.Role, m.Origin, m.MergedFrom, m.Stability

@@ -105,6 +105,9 @@ func killAndCheck(t *testing.T, rnd *rand.Rand, kills int) *soak {
 	for s.kills < kills {
 		w := newWitness(t, p, paid)
 		for range min(1+rnd.IntN(3), kills-s.kills) { // one run is killed up to three times
+			if w.ended { // nothing comes any more
+				break
+			}
 			w.work(t, p, rnd)
 			s.kills++
 			kept := w.answersKept(t, filepath.Join(dir, "data", "artel.db"))
@@ -149,6 +152,7 @@ type witness struct {
 	conversation artel.ConversationID
 	sent         httpapi.Sent // zero: not acknowledged
 	events       []artel.Event
+	ended        bool              // the end of the run was seen
 	uploads      map[string][]byte // by ref
 }
 
@@ -191,7 +195,8 @@ func (w *witness) work(t *testing.T, p *process, rnd *rand.Rand) {
 			if e.Seq > 0 {
 				w.events = append(w.events, e)
 			}
-			if n++; n > most || e.Type == artel.EventRunFinished {
+			w.ended = w.ended || e.Type == artel.EventRunFinished
+			if n++; n > most || w.ended {
 				return
 			}
 		}

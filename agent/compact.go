@@ -231,23 +231,14 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 
 // say makes a call whose answer is a text, and returns it without media.
 func (r *run) say(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
-	var b strings.Builder
-	var finish model.Finish
 	request.OnRetry = r.retrying
-	for delta, err := range r.caller.Call(ctx, request) {
-		if err != nil {
-			return "", usage, err
-		}
-		switch d := delta.(type) {
-		case model.TextDelta:
-			b.WriteString(string(d))
-		case model.Finish:
-			finish = d
-		}
+	text, finish, err := r.caller.Say(ctx, request)
+	if err != nil {
+		return "", usage, err
 	}
 	usage = finish.Usage
 	usage.Calls = 1
-	switch text = strings.TrimSpace(b.String()); {
+	switch text = strings.TrimSpace(text); {
 	case finish.Reason == model.StopLength:
 		return "", usage, artel.Errorf(artel.TooLarge, "agent.Compact", string(r.in.Service.ID), "the summary is longer than the model's longest answer")
 	case finish.Reason == model.StopRefusal:

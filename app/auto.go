@@ -142,12 +142,11 @@ func (x *execution) elect(ctx context.Context) error {
 	if usage.Calls > 0 {
 		told = append(told, artel.UsageReported{Service: x.errands.Selector, Usage: usage})
 	}
-	run := x.run
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		if err := x.write(tx, told...); err != nil {
 			return err
 		}
-		return tx.Runs.Update(run)
+		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
 		x.log.Bell().Ring(x.run.Conversation)

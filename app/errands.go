@@ -43,18 +43,11 @@ func (k *core) errand(ctx context.Context, s model.Service, instruction, text st
 		{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: instruction}}},
 		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: text}}},
 	}}
-	var b strings.Builder
-	for delta, err := range k.caller.Call(ctx, request) {
-		if err != nil {
-			return "", usage, err
-		}
-		switch d := delta.(type) {
-		case model.TextDelta:
-			b.WriteString(string(d))
-		case model.Finish:
-			usage = d.Usage
-		}
+	said, end, err := k.caller.Say(ctx, request)
+	if err != nil {
+		return "", usage, err
 	}
+	usage = end.Usage
 	usage.Calls, usage.Cost = 1, s.Cost(usage)
-	return strings.TrimSpace(b.String()), usage, nil
+	return strings.TrimSpace(said), usage, nil
 }

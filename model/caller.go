@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,6 +129,24 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 			}
 		}
 	}
+}
+
+// Say makes one call as Call does, and returns the text of the answer and its
+// end. What else is in the answer is passed over.
+func (c *Caller) Say(ctx context.Context, r *Request) (text string, end Finish, err error) {
+	var b strings.Builder
+	for delta, err := range c.Call(ctx, r) {
+		if err != nil {
+			return "", Finish{}, err
+		}
+		switch d := delta.(type) {
+		case TextDelta:
+			b.WriteString(string(d))
+		case Finish:
+			end = d
+		}
+	}
+	return b.String(), end, nil
 }
 
 // A Retry is an attempt of a call after one that has failed.

@@ -34,7 +34,6 @@ const (
 	PageAgentsService          Key = "page.agents_service"
 	PageAgentsServiceAbout     Key = "page.agents_service_about"
 	PageAgentsServiceDefault   Key = "page.agents_service_default"
-	PageAgentsServiceAuto      Key = "page.agents_service_auto"
 	PageAgentsRunsOn           Key = "page.agents_runs_on"
 	PageAgentsNoService        Key = "page.agents_no_service" // Name
 	PageAgentsFallbacks        Key = "page.agents_fallbacks"

@@ -76,7 +76,7 @@ func (e AgentEditor) services(chosen artel.ServiceID) []PickedService {
 // Services are the choices of who answers, that for each message anew among them.
 func (e AgentEditor) Services() []PickedService {
 	chosen := e.definition.Service
-	auto := PickedService{app.AutoService, e.locale.Say(phrase.PageAgentsServiceAuto, nil), chosen == app.AutoService}
+	auto := PickedService{app.AutoService, automatic(e.locale).Name, chosen == app.AutoService}
 	if auto.Chosen {
 		chosen = ""
 	}

@@ -18,7 +18,7 @@ import (
 // of a long one are sent as they are stored, in the order in which they were
 // loaded, and nearly all of them were in the call before, too. So what was
 // loaded is written in blocks of columns, and most of these are segments, which
-// calls share: a call of a long conversation costs no more than one of a short.
+// calls share: what a call adds is short also where the conversation is long.
 type packed struct {
 	pipeline.Record              // what the loader has added is in the pieces
 	Recipe          packedRecipe `json:"recipe"`
@@ -34,15 +34,17 @@ type packedRecipe struct {
 
 // A piece is a run of the messages that were loaded.
 type piece struct {
-	At     int          `json:"at"`               // the place of the first in the request, where all of them follow each other; notSent: they are not all sent as they are stored
+	At     int          `json:"at"`               // the place of the first in the request, in which they follow each other; or notInColumns
 	Digest artel.Digest `json:"digest,omitempty"` // of the segment that has the block; empty: it is here
 	Block  *columns     `json:"block,omitempty"`
 }
 
-const notSent = -1
+// notInColumns is the place of those that are not sent as they are stored: not at
+// all, or as one of the messages in full.
+const notInColumns = -1
 
-// Columns are those of a block of messages: those behind the ids only where they are
-// sent as they are stored.
+// Columns are those of a block of messages. Those behind the ids are there only
+// where the messages are sent as they are stored.
 type columns struct {
 	IDs    []string `json:"ids"`
 	Roles  string   `json:"roles,omitempty"` // a letter of roleLetters each
@@ -61,9 +63,9 @@ type keptBlock struct {
 }
 
 const (
-	shortRun   = 4  // messages that are not worth columns
-	shortBlock = 32 // messages that are not worth a segment
-	blockMask  = 255
+	shortRun   = 4   // messages that are not worth columns
+	shortBlock = 32  // messages that are not worth a segment
+	blockMask  = 255 // a block has 256 messages on average
 )
 
 // endsBlock says behind which messages blocks end: one of 256, whatever stands
@@ -154,18 +156,18 @@ func pack(m made, known map[string]*keptBlock) (row []byte, blocks map[string]*k
 
 // follows reports whether the k-th message belongs to the piece of the one before.
 func follows(at []int, k int) bool {
-	if at[k-1] == notSent {
-		return at[k] == notSent
+	if at[k-1] == notInColumns {
+		return at[k] == notInColumns
 	}
 	return at[k] == at[k-1]+1
 }
 
 // inPieces returns the messages of a request that are not in columns, and the
-// places of the others by the places of their ids; notSent of the rest.
+// places of the others by the places of their ids; notInColumns of the rest.
 func inPieces(all []pipeline.Ingredient, ids []string) (single []pipeline.Ingredient, at []int) {
 	single, at = []pipeline.Ingredient{}, make([]int, len(ids))
 	for k := range at {
-		at[k] = notSent
+		at[k] = notInColumns
 	}
 	for i, next := 0, 0; i < len(all); {
 		n := 0
@@ -193,7 +195,7 @@ func inPieces(all []pipeline.Ingredient, ids []string) (single []pipeline.Ingred
 // columnsOf returns the columns of messages that stand at a place of the request.
 func columnsOf(ids []string, at int, all []pipeline.Ingredient) columns {
 	b := columns{IDs: ids}
-	if at == notSent {
+	if at == notInColumns {
 		return b
 	}
 	roles := make([]byte, len(ids))
@@ -235,7 +237,7 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 			}
 		}
 		ids = append(ids, x.Block.IDs...)
-		if x.At == notSent {
+		if x.At == notInColumns {
 			continue
 		}
 		before := x.At - len(all)

@@ -5,10 +5,10 @@
 //
 // A [Definition] is an agent, written as a Markdown file; [Shipped] returns
 // the built-in ones. An [Engine] runs one: [Engine.Run] yields what happens as
-// payloads of events, in order, and the caller stores each one before it asks
-// for the next. So the engine has no database, and whatever it yielded is
-// never redone: a run that is started again with the messages it has already
-// written goes on where they end.
+// payloads of events, in order, and the caller stores them before the next thing
+// is done: an answer with the first of its tool calls before that is made. So the
+// engine has no database, and whatever was stored is never redone: a run that is
+// started again with the messages it has already written goes on where they end.
 //
 // The engine does not know who may run what, how events are numbered, or how
 // a run is found again after a crash; that is for the application.

@@ -97,7 +97,7 @@ func (s *soak) report(seed uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Reliability
 
-`+"`make soak`"+` wrote this file. It starts a real server on a real database with a model
+`+"`make soak`"+` writes this file. It starts a real server on a real database with a model
 behind OpenAI's API, has it keep a ledger by %d edits in %d model calls, and kills it
 (-9) at random moments, up to three times in one run, while files are uploaded and
 somebody follows. Then it starts the server again.

@@ -485,7 +485,7 @@ func TestCancelTakesEffectAtOnce(t *testing.T) {
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("cancelling took %v", took)
 	}
 	if got := b.said(c); got != "Go. | Half" {

@@ -74,7 +74,7 @@ func act(what string, args []string) {
 		if err := child.Start(); err != nil {
 			os.Exit(4)
 		}
-		_ = os.WriteFile(args[0], []byte(strconv.Itoa(child.Process.Pid)), 0o600)
+		_ = os.WriteFile(args[0], []byte(strconv.Itoa(child.Process.Pid)+"\n"), 0o600)
 		if what == "leave" {
 			fmt.Print(same(in, ""))
 			return
@@ -263,20 +263,37 @@ func TestFailures(t *testing.T) {
 func TestGroupsEnd(t *testing.T) {
 	for _, what := range []string{"hang", "leave"} {
 		file := filepath.Join(t.TempDir(), "pid")
-		_, step, err := build(t, input(say("1", "user", "go")), command(t, plugin.Options{Timeout: 2 * time.Second}, what, file))
+		p := command(t, plugin.Options{Timeout: time.Minute}, what, file)
+		inner := p.Process
+		p.Process = func(ctx context.Context, d *pipeline.Draft) error {
+			ctx, stop := context.WithCancel(ctx)
+			defer stop()
+			if what == "hang" {
+				go func() {
+					started(ctx, file)
+					stop()
+				}()
+			}
+			return inner(ctx, d)
+		}
+		_, step, err := build(t, input(say("1", "user", "go")), p)
 		if err != nil || (what == "hang") != (len(step.Logs) == 1) {
 			t.Fatalf("%s: %+v, %v", what, step.Logs, err)
 		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, err := strconv.Atoi(string(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone(t, pid)
+		gone(t, started(t.Context(), file))
 	}
+}
+
+// started waits until a program has written which process it has started.
+func started(ctx context.Context, file string) (pid int) {
+	for ; pid == 0 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		b, _ := os.ReadFile(file)
+		pid, _ = strconv.Atoi(strings.TrimSuffix(string(b), "\n"))
+		if !bytes.HasSuffix(b, []byte("\n")) {
+			pid = 0 // it writes
+		}
+	}
+	return pid
 }
 
 func TestEndpoint(t *testing.T) {

@@ -4,6 +4,7 @@ package webui_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,8 +55,8 @@ func TestLongConversation(t *testing.T) {
 			took = append(took, eval[float64](b, `arrived`))
 		}
 		b.Says("#messages > .message:last-child", fmt.Sprintf("Answer %d", n-1))
-		t.Logf("from navigation to the last of %d messages on the screen: median %.0f ms of %.0f", n, median(took), took)
-		return median(took)
+		t.Logf("from navigation to the last of %d messages on the screen: %.0f ms at best of %.0f", n, slices.Min(took), took)
+		return slices.Min(took) // what a machine that is busy with something else adds is not the page's
 	}
 	b.Do(chromedp.Navigate(s.URL + "/c/" + string(long[40]))) // so that browser and server are warm
 	short, thousand, most := measure(40), measure(1000), measure(10_000)

@@ -119,7 +119,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 	server.Start()
 	s := &site{Server: server, app: a, store: db}
 	s.close = sync.OnceFunc(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer stop()
 		err := a.Close(ctx)
 		s.CloseClientConnections()

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -445,13 +446,15 @@ func TestCancelInsideTheStream(t *testing.T) {
 }
 
 func TestTimeLimit(t *testing.T) {
-	lead := leadAgent(t)
-	lead.Limits.Seconds = 1
-	b := newBench(t, play(t, hangs), func(c *app.Config) { c.Agents = []agent.Definition{lead} })
-	r := b.ask(b.conversation(), "Go.")
-	if r.State != artel.RunTimedOut || r.Error == nil || r.Reply == "" {
-		t.Errorf("got %+v", r)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		lead := leadAgent(t)
+		lead.Limits.Seconds = 1
+		b := newBench(t, play(t, hangs), func(c *app.Config) { c.Agents = []agent.Definition{lead} })
+		r := b.ask(b.conversation(), "Go.")
+		if r.State != artel.RunTimedOut || r.Error == nil || r.Reply == "" {
+			t.Errorf("got %+v", r)
+		}
+	})
 }
 
 func leadAgent(t *testing.T) agent.Definition {

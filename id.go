@@ -65,6 +65,11 @@ func (p CallPath) Outer() CallPath {
 	return p[:max(0, strings.LastIndexByte(string(p), '/'))]
 }
 
+// In reports whether p is outer, or the path of a subagent inside of it.
+func (p CallPath) In(outer CallPath) bool {
+	return outer == "" || p == outer || strings.HasPrefix(string(p), string(outer)+"/")
+}
+
 // Local is the owner of everything while there are no users.
 const Local Owner = "local"
 

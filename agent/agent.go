@@ -93,7 +93,8 @@ type Input struct {
 	Permissions Permissions
 	// Permit asks people about calls, and returns their answers in the order
 	// of the calls; nil: nobody can be asked, which denies. It keeps and tells
-	// what it asked; its error ends the run.
+	// what it asked; its error ends the run, or the subagent that asked. Those of
+	// subagents are called by several goroutines.
 	Permit func(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error)
 	// Inbox returns what people have said to the run since it was last asked:
 	// stored messages, the first a child of after. nil: nobody speaks to it. It

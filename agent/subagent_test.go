@@ -31,6 +31,8 @@ type household struct {
 	in     agent.Input
 	agents map[artel.AgentName]agent.Definition
 
+	permit func(context.Context, artel.AgentName, []artel.ToolCall) ([]agent.Verdict, error) // nil: nobody can be asked
+
 	mu      sync.Mutex
 	threads map[artel.CallPath][]artel.Message // what earlier attempts have left
 	opened  []agent.Delegation
@@ -80,8 +82,14 @@ func (h *household) input(name artel.AgentName, run artel.Run, history []artel.M
 	for _, s := range d.Subagents {
 		team.Members = append(team.Members, agent.Member{Name: s, Description: "Does\nthings."})
 	}
+	var permit func(context.Context, []artel.ToolCall) ([]agent.Verdict, error)
+	if h.permit != nil {
+		permit = func(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
+			return h.permit(ctx, name, calls)
+		}
+	}
 	return agent.Input{
-		Run: run, Agent: d, History: history, Team: team,
+		Run: run, Agent: d, History: history, Team: team, Permit: permit,
 		Service: model.Service{ID: "scripted", Dialect: model.Demo, Model: "script", Capabilities: model.TextOnly()},
 	}
 }
@@ -341,6 +349,65 @@ func TestSubagentGoesOn(t *testing.T) {
 		if all := n + len(threads[within]); all != len(written[within]) {
 			t.Errorf("after %d messages of the subagent, %d more, want %d in all", n, len(threads[within]), len(written[within]))
 		}
+	}
+}
+
+// TestSubagentsAskForThemselves: whoever calls a tool that has to be asked for
+// asks, in its own thread, by its own permissions;
+// two may ask at once. What is denied is told to whoever asked.
+func TestSubagentsAskForThemselves(t *testing.T) {
+	team := slices.Clone(pair)
+	team[1].Permissions = agent.Permissions{"echo": agent.Ask}
+	h := keep(t, `
+-- turn 1 --
+@call call_subagent {"agent": "finder", "instruction": "find one"}
+@call call_subagent {"agent": "finder", "instruction": "find two"}
+@call call_subagent {"agent": "other", "instruction": "find three"}
+-- turn 2 --
+@call echo {"text": "of the lead"}
+-- turn 3 --
+Done.
+-- asked find one --
+-- turn 1 --
+@call echo {"text": "one"}
+-- turn 2 --
+Found one.
+-- asked find two --
+-- turn 1 --
+@call echo {"text": "two"}
+-- turn 2 --
+Not found two.
+-- asked find three --
+-- turn 1 --
+@call echo {"text": "three"}
+-- turn 2 --
+Found three.
+`, team)
+	var both sync.WaitGroup
+	both.Add(2)
+	h.permit = func(_ context.Context, who artel.AgentName, calls []artel.ToolCall) ([]agent.Verdict, error) {
+		both.Done()
+		both.Wait() // the other one asks, too
+		if len(calls) != 1 || who != "finder" {
+			t.Errorf("%s asks about %+v", who, calls)
+		}
+		if strings.Contains(string(calls[0].Arguments), "two") {
+			return []agent.Verdict{{Decision: artel.Deny, Reason: artel.ResolvedByPerson, Comment: "there is no two"}}, nil
+		}
+		return []agent.Verdict{{Decision: artel.Allow}}, nil
+	}
+	told, threads, err := h.play(t.Context())
+	if err != nil || len(threads) != 4 {
+		t.Fatal(err, told)
+	}
+	all := strings.Join(told, "\n")
+	for _, want := range []string{"finder: result true echo one", "finder: result false ", "there is no two", "other: result true echo three", "lead: result true echo of the lead"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("want %q in\n%s", want, all)
+		}
+	}
+	if strings.Count(all, "finder: starts echo") != 1 {
+		t.Errorf("what was denied was begun:\n%s", all)
 	}
 }
 

@@ -134,8 +134,8 @@ func (x *execution) input(history []artel.Message) agent.Input {
 	if x.unrecorded {
 		in.Record = nil
 	}
-	if x.root != nil { // people speak to the run's own agent, and are asked by it alone
-		in.Permit, in.Inbox = nil, nil
+	if x.root != nil { // people speak to the run's own agent
+		in.Inbox = nil
 	}
 	return in
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,8 @@ type Verdict = agent.Verdict
 type Permission struct {
 	ID        artel.PermissionID `json:"id"`
 	Run       artel.RunID        `json:"run_id"`
+	Agent     artel.AgentName    `json:"agent"`            // that wants to call it
+	Within    artel.CallPath     `json:"within,omitempty"` // its thread, where it is a subagent
 	Call      artel.CallID       `json:"call_id"`
 	Name      string             `json:"name"`
 	Arguments json.RawMessage    `json:"arguments"`
@@ -35,6 +38,8 @@ type Permission struct {
 
 // permission is the body of its note.
 type permission struct {
+	Agent     artel.AgentName  `json:"agent,omitempty"` // "": the run's own, of before subagents could ask
+	Within    artel.CallPath   `json:"within,omitempty"`
 	Call      artel.CallID     `json:"call_id"`
 	Name      string           `json:"name"`
 	Arguments json.RawMessage  `json:"arguments"`
@@ -45,7 +50,7 @@ type permission struct {
 }
 
 func (p permission) of(n store.Note) Permission {
-	return Permission{artel.PermissionID(n.ID), n.Run, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason, p.Comment}
+	return Permission{artel.PermissionID(n.ID), n.Run, p.Agent, p.Within, p.Call, p.Name, p.Arguments, p.ExpiresAt, p.Decision, p.Reason, p.Comment}
 }
 
 func (p permission) verdict() Verdict {
@@ -75,8 +80,9 @@ type grant struct {
 	Name string `json:"name"`
 }
 
-// permit is what the engine asks whether calls may be made. Each question is
-// asked once: a run that is taken up again finds it, and its answer. While the
+// permit is what the engine asks whether calls may be made, of the run's own
+// agent or of a subagent, several of which may ask at once. Each question is
+// asked once: a run that is taken up again finds it, and its answer. While an
 // answer is out, the run is waiting.
 func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(calls))
@@ -120,7 +126,7 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 		if len(open) == 0 {
 			return nil
 		}
-		return x.becomes(tx, artel.RunWaiting)
+		return x.waits(tx)
 	})
 	if err != nil {
 		return nil, err
@@ -147,21 +153,44 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 			}
 			verdicts[i] = p.verdict()
 		}
-		return x.becomes(tx, artel.RunRunning)
+		return x.waits(tx)
 	})
 	return verdicts, err
 }
 
-// becomes changes the state of a run, unless somebody has taken it over.
-func (x *execution) becomes(tx store.Tx, s artel.RunState) error {
+// waits makes the run wait where a question of it is open, of its own agent or
+// of a subagent, and go on where none is; unless somebody has taken it over.
+func (x *execution) waits(tx store.Tx) error {
 	if err := x.hold(tx); err != nil {
 		return err
 	}
-	x.run.State = s
-	return tx.Runs.Update(x.run)
+	state, err := x.stateAtWork(tx)
+	if err != nil {
+		return err
+	}
+	if x.root == nil {
+		x.run.State = state
+		return tx.Runs.Update(x.run)
+	}
+	// What subagents take is counted by the run, which writes it meanwhile.
+	r, err := tx.Runs.Get(x.run.ID)
+	if err != nil || r.State == state {
+		return err
+	}
+	r.State = state
+	return tx.Runs.Update(r)
 }
 
-// asked returns the questions of the run, by their calls.
+// stateAtWork is that of a run that has not ended.
+func (x *execution) stateAtWork(tx store.Tx) (artel.RunState, error) {
+	open, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
+	if len(open) > 0 {
+		return artel.RunWaiting, err
+	}
+	return artel.RunRunning, err
+}
+
+// asked returns the questions of the run's thread, by their calls.
 func (x *execution) asked(tx store.Tx) (map[artel.CallID]store.Note, error) {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID})
 	asked := make(map[artel.CallID]store.Note, len(list))
@@ -170,9 +199,33 @@ func (x *execution) asked(tx store.Tx) (map[artel.CallID]store.Note, error) {
 		if err != nil {
 			return nil, err
 		}
-		asked[p.Call] = n
+		if p.Within == x.within { // some models give the ids of their calls again
+			asked[p.Call] = n
+		}
 	}
 	return asked, err
+}
+
+// withdraw closes the questions of a thread that has come to its end, and of
+// the threads inside of it.
+func (x *execution) withdraw(tx store.Tx) error {
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: notePermission, Run: x.run.ID, Open: true})
+	if err != nil {
+		return err
+	}
+	for _, n := range list {
+		p, err := bodyOf[permission](n)
+		if err != nil {
+			return err
+		}
+		if !p.Within.In(x.within) {
+			continue
+		}
+		if err := x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByEnd}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // granted returns the tools that somebody has allowed for good on the branch.
@@ -200,7 +253,7 @@ func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err error) {
 	now := x.now()
 	arguments := x.shownInEvents(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
-	p := permission{Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.Patience())}
+	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.Patience())}
 	n := store.Note{
 		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Kind: notePermission, Open: true, CreatedAt: now,
@@ -274,15 +327,16 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 		return waiting, until, err
 	}
 	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.hold(tx); err != nil {
-			return err
-		}
-		return read(tx, func(n store.Note, p permission) error {
+		err := read(tx, func(n store.Note, p permission) error {
 			if p.ExpiresAt.After(x.now()) {
 				return nil
 			}
 			return x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByTimeout})
 		})
+		if err != nil {
+			return err
+		}
+		return x.waits(tx)
 	})
 	if err != nil {
 		return false, until, err
@@ -308,7 +362,8 @@ func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 			return err
 		}
 	}
-	return appendEvents(x.core, tx, x.run.Conversation, x.run.ID, x.run.Agent, artel.PermissionResolved{
+	from := artel.Event{Run: x.run.ID, Agent: cmp.Or(p.Agent, x.run.Agent), Within: p.Within}
+	return appendWithin(x.core, tx, x.run.Conversation, from, artel.PermissionResolved{
 		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason, Comment: v.Comment,
 	})
 }
@@ -362,8 +417,13 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text}); err != nil {
 			return err
 		}
-		n, err = tx.Notes.Get(n.ID)
-		return err
+		if n, err = tx.Notes.Get(n.ID); err != nil {
+			return err
+		}
+		if r.State, err = x.stateAtWork(tx); err != nil {
+			return err
+		}
+		return tx.Runs.Update(r)
 	})
 	if err != nil {
 		return Permission{}, err

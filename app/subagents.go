@@ -208,8 +208,17 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 	y.held = nil
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	_, ended := n.Payload.(artel.SubagentCompleted)
+	err := x.store.Update(ctx, x.owner, func(tx store.Tx) (err error) {
+		if ended {
+			if err := y.withdraw(tx); err != nil {
+				return err
+			}
+		}
 		if err := y.write(tx, told...); err != nil {
+			return err
+		}
+		if x.run.State, err = x.stateAtWork(tx); err != nil { // another subagent may have a question open
 			return err
 		}
 		return tx.Runs.Update(x.run)

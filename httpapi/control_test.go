@@ -5,6 +5,8 @@ package httpapi_test
 import (
 	"errors"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/artelhq/artel"
@@ -72,6 +74,52 @@ func TestSteering(t *testing.T) {
 	}
 	if want := "Go. And mind the tide. Then this. "; users != want {
 		t.Errorf("got %q, want %q", users, want)
+	}
+}
+
+// TestSubagentsAsk: a question of a subagent tells over HTTP who asks, and is
+// answered as any other.
+func TestSubagentsAsk(t *testing.T) {
+	scenario, err := os.ReadFile("../testdata/scenario/delegation.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, string(scenario), func(c *app.Config) {
+		c.Permissions = agent.Permissions{"create_artifact": agent.Ask, "update_artifact": agent.Ask}
+	})
+	ctx := t.Context()
+	c, err := b.client.CreateConversation(ctx, httpapi.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := b.client.Send(ctx, c.ID, httpapi.NewMessage{Text: "Who painted the crane, and when?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"create_artifact", "update_artifact"} {
+		var e artel.Event
+		b.until(string(c.ID), func(one artel.Event) bool {
+			e = one
+			return one.Type == artel.EventPermissionRequested && strings.Contains(string(one.Data), `"name":"`+name)
+		})
+		w, err := b.client.Waiting(ctx, c.ID)
+		if err != nil || len(w.Permissions) != 1 {
+			t.Fatalf("got %+v, %v", w, err)
+		}
+		p := w.Permissions[0]
+		if p.Name != name || p.Agent != "research_agent" || p.Within == "" || e.Agent != p.Agent || e.Within != p.Within {
+			t.Errorf("asked %+v by %s within %q", p, e.Agent, e.Within)
+		}
+		if r, err := b.client.Run(ctx, sent.RunID); err != nil || r.State != artel.RunWaiting {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		if p, err = b.client.Decide(ctx, sent.RunID, p.ID, httpapi.NewDecision{Decision: artel.Allow}); err != nil || p.Decision != artel.Allow {
+			t.Errorf("got %+v, %v", p, err)
+		}
+	}
+	b.until(string(c.ID), func(e artel.Event) bool { return e.Type == artel.EventRunFinished })
+	if r, err := b.client.Run(ctx, sent.RunID); err != nil || r.State != artel.RunDone {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }
 

@@ -36,7 +36,8 @@ func (in *eventsInput) after() artel.Seq {
 }
 
 // eventsDoc is what the API's document says of the log.
-const eventsDoc = "A frame has the event's number as `id`, its type as `event`, and `{seq, type, run_id, agent, time, data}` as `data`. " +
+const eventsDoc = "A frame has the event's number as `id`, its type as `event`, and `{seq, type, run_id, agent, within?, time, data}` as `data`; `within` is " +
+	"the thread of the subagent that it is about, the ids of the calls that lead to it with `/` between them. " +
 	"The types, with what their `data` holds:\n\n" +
 	"- `run_started` `{message_id, service}`, `user_input` `{message}`, `agent_started` `{service, model, demo?}`\n" +
 	"- `context_built` `{service, attachments}`: before a model call, in which form each attachment on the branch is sent with it, where that is not " +
@@ -50,7 +51,7 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"`message_injected` `{injection_id, message}`: it stands in the conversation now\n" +
 	"- `message_muted` `{message_id, muted}`, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
-	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended\n" +
+	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` say who asks\n" +
 	"- `service_chosen` `{service, model, demo?, by, needs, candidates, selector?, problem?}`: what `auto` came to, with `by` one of order and selector; " +
 	"`conversation_titled` `{title, service, usage}`: a model was asked for a title\n" +
 	"- `retrying` `{service, attempt, of, wait_seconds, reason}`: a model call failed before anything was said, and attempt `attempt` of at most `of` comes in " +

@@ -5,21 +5,23 @@ package phrase
 // The texts of the page about runs at work: questions of permission, messages
 // that wait, branches, what runs took.
 const (
-	PageAsksOther           Key = "page.asks_other"            // Name
-	PageAsksCreate          Key = "page.asks_create_artifact"  // Subject
-	PageAsksUpdate          Key = "page.asks_update_artifact"  // Subject
-	PageAsksRewrite         Key = "page.asks_rewrite_artifact" // Subject
-	PageAsksRename          Key = "page.asks_rename_artifact"  // Subject
-	PageAsksRestore         Key = "page.asks_restore_artifact" // Subject
-	PageAsksDelete          Key = "page.asks_delete_artifact"  // Subject
-	PageAsksPut             Key = "page.asks_put_artifact"     // Subject
-	PageAsksRead            Key = "page.asks_read_artifact"    // Subject
-	PageAsksGet             Key = "page.asks_get_artifact"     // Subject
-	PageAsksList            Key = "page.asks_list_artifacts"
-	PageAsksGrep            Key = "page.asks_grep_artifacts"
-	PageAsksDiff            Key = "page.asks_diff_artifact" // Subject
-	PageAsksDelegate        Key = "page.asks_call_subagent" // Subject
-	PageAsked               Key = "page.asked"              // Name
+	PageAsksOther           Key = "page.asks_other"            // Who, Name
+	PageAsksCreate          Key = "page.asks_create_artifact"  // Who, Subject
+	PageAsksUpdate          Key = "page.asks_update_artifact"  // Who, Subject
+	PageAsksRewrite         Key = "page.asks_rewrite_artifact" // Who, Subject
+	PageAsksRename          Key = "page.asks_rename_artifact"  // Who, Subject
+	PageAsksRestore         Key = "page.asks_restore_artifact" // Who, Subject
+	PageAsksDelete          Key = "page.asks_delete_artifact"  // Who, Subject
+	PageAsksPut             Key = "page.asks_put_artifact"     // Who, Subject
+	PageAsksRead            Key = "page.asks_read_artifact"    // Who, Subject
+	PageAsksGet             Key = "page.asks_get_artifact"     // Who, Subject
+	PageAsksList            Key = "page.asks_list_artifacts"   // Who
+	PageAsksGrep            Key = "page.asks_grep_artifacts"   // Who
+	PageAsksDiff            Key = "page.asks_diff_artifact"    // Who, Subject
+	PageAsksDelegate        Key = "page.asks_call_subagent"    // Who, Subject
+	PageAskerAgent          Key = "page.asker_agent"
+	PageAskerSubagent       Key = "page.asker_subagent" // Name
+	PageAsked               Key = "page.asked"          // Who, Name
 	PageAllow               Key = "page.allow"
 	PageAllowAlways         Key = "page.allow_always"
 	PageDeny                Key = "page.deny"

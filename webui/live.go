@@ -243,7 +243,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		}
 		return s.usageNow(ctx, out)
 	case artel.EventSubagentStarted:
-		return s.subagentStarted(out, e)
+		return s.subagentStarted(ctx, out, e)
 	case artel.EventSubagentCompleted:
 		return s.subagentCompleted(ctx, out, e)
 	case artel.EventToolStarted:

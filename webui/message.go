@@ -173,7 +173,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			shown.Took = v.took(ctx, m.ID, run.Service, run.Usage)
 		}
 		shown.Injected = m.Role == artel.RoleUser && m.Run != "" && m.Within == "" && run.Message != m.ID
-		shown.Questions = v.questions(ctx, shown.Calls)
+		shown.Questions = v.questions(ctx, m, shown.Calls)
 		if run.Error != nil && run.ID == m.Run && (run.Reply == m.ID || run.Reply == "" && run.Message == m.ID) {
 			n := v.notice(run.ID, run.State, run.Error)
 			shown.Notice = &n

@@ -21,6 +21,8 @@ import (
 type Question struct {
 	app.Permission
 	Into    string // the element of the calls that it stands with
+	Before  string // what it comes before there, as a selector; "": nothing
+	Who     string // asks
 	Subject string // what the call is about
 	Shown   []Value
 	About   string // what a tool says of itself that this page knows nothing of
@@ -74,7 +76,7 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 	}
 	_ = json.Unmarshal(p.Arguments, &args)
 	q := Question{
-		Permission: p, Into: `.calls:has(> [id="t-` + cssString.Replace(string(p.Call)) + `"])`,
+		Permission: p, Into: `.calls:has(> [id="t-` + cssString.Replace(string(p.Call)) + `"])`, Who: v.asker(p),
 		Subject: artel.Shorten(cmp.Or(args.Agent, args.Title, args.ID, args.Ref, args.URL), 80),
 	}
 	switch {
@@ -93,6 +95,14 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 		}
 	}
 	return q
+}
+
+// asker names who asks.
+func (v view) asker(p app.Permission) string {
+	if p.Within == "" {
+		return v.locale.Say(phrase.PageAskerAgent, nil)
+	}
+	return v.locale.Say(phrase.PageAskerSubagent, map[string]any{"Name": artel.Visible(string(p.Agent))})
 }
 
 // cssString escapes what stands between quotes in a selector.
@@ -137,11 +147,11 @@ func signed(b *strings.Builder, sign, text string) {
 	}
 }
 
-// questions are those that were asked about some calls.
-func (v view) questions(ctx context.Context, calls []Call) []Question {
+// questions are those that were asked about the calls of a message.
+func (v view) questions(ctx context.Context, m artel.Message, calls []Call) []Question {
 	var out []Question
 	for _, p := range v.asked {
-		if slices.ContainsFunc(calls, func(c Call) bool { return c.ID == p.Call }) {
+		if p.Run == m.Run && p.Within == m.Within && slices.ContainsFunc(calls, func(c Call) bool { return c.ID == p.Call }) {
 			out = append(out, v.question(ctx, p))
 		}
 	}
@@ -197,13 +207,49 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 	if on, err := s.follows(ctx, e.Run); err != nil || !on {
 		return []part{{"status", status}}, err
 	}
-	q := s.question(ctx, app.Permission{ID: p.Permission, Run: e.Run, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt})
-	return []part{
+	q := s.question(ctx, app.Permission{
+		ID: p.Permission, Run: e.Run, Agent: e.Agent, Within: e.Within, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
+	})
+	q.Before = ".subagent"
+	heads, err := s.askers(ctx, e, stateRunning)
+	return append([]part{
 		{"call", card},
 		{"question", q},
 		{"status", status},
-		{"announcement", s.locale.Say(phrase.PageAsked, map[string]any{"Name": p.Name})},
-	}, err
+		{"announcement", s.locale.Say(phrase.PageAsked, map[string]any{"Who": q.Who, "Name": p.Name})},
+	}, heads...), err
+}
+
+// askers are the heads of the threads that the event of a question is in; they
+// tell of it where the threads are folded.
+func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]part, error) {
+	if e.Within == "" {
+		return nil, nil
+	}
+	list, err := s.app.Runs.Questions(ctx, s.conversation)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.app.Conversations.Nested(ctx, s.conversation, e.Run)
+	if err != nil {
+		return nil, err
+	}
+	var out []part
+	for within := e.Within; within != ""; within = within.Outer() {
+		first := slices.IndexFunc(all, func(m artel.Message) bool { return m.Within == within })
+		if first < 0 {
+			continue
+		}
+		out = append(out, part{"subagent head", Subagent{
+			ID: subagentID(e.Run, within), Agent: all[first].Agent, State: state, Asks: asksIn(list, e.Run, within),
+		}})
+	}
+	return out, nil
+}
+
+// asksIn reports whether a question is open in a thread, or in one inside of it.
+func asksIn(list []app.Permission, run artel.RunID, within artel.CallPath) bool {
+	return slices.ContainsFunc(list, func(p app.Permission) bool { return p.Decision == "" && p.Run == run && p.Within.In(within) })
 }
 
 // permissionResolved shows what came of a question.
@@ -235,7 +281,8 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 		if card.State = stateRunning; q.Reason == artel.ResolvedByEnd {
 			card.State = stateFailed
 		}
-		return []part{{"call", card}, {"question", s.question(ctx, q)}, {"status", status}}, nil
+		heads, err := s.askers(ctx, e, card.State)
+		return append([]part{{"call", card}, {"question", s.question(ctx, q)}, {"status", status}}, heads...), err
 	}
 	return []part{{"status", status}}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/artelhq/artel"
 )
@@ -19,8 +20,11 @@ const delegateTool = "call_subagent"
 type Subagent struct {
 	ID       string // of its element
 	Into     string // the element of the calls that it belongs to
+	Before   string // the threads of the later ones of these calls, as a selector; "": there are none
+	Folds    bool   // it has come to its end just now
 	Agent    artel.AgentName
 	State    string // running, done, failed
+	Asks     bool   // whether a tool may be called, it or one that it has given work to
 	Messages []Message
 }
 
@@ -70,7 +74,7 @@ func (v *view) subagent(ctx context.Context, thread []artel.Message, active arte
 	if last.Role != artel.RoleAssistant || slices.ContainsFunc(last.Parts, func(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }) {
 		s.State = stateFailed
 		if first.Run == active {
-			s.State = stateRunning
+			s.State, s.Asks = stateRunning, asksIn(v.asked, first.Run, first.Within)
 		}
 	}
 	shown, err := v.messages(ctx, thread, active)
@@ -82,15 +86,38 @@ func (v *view) subagent(ctx context.Context, thread []artel.Message, active arte
 }
 
 // subagentStarted opens the thread of a subagent.
-func (s *stream) subagentStarted(out *bytes.Buffer, e artel.Event) error {
+func (s *stream) subagentStarted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.SubagentStarted](e)
+	if err != nil {
+		return err
+	}
+	later, err := s.later(ctx, e, p.Message.Parent)
 	if err != nil {
 		return err
 	}
 	m := s.message(p.Message)
 	id := subagentID(e.Run, e.Within)
 	m.Into = "#" + id + "-b"
-	return s.put(out, "subagent", Subagent{ID: id, Into: "#" + callsID(p.Message.Parent), Agent: e.Agent, State: stateRunning, Messages: []Message{m}})
+	return s.put(out, "subagent", Subagent{ID: id, Into: "#" + callsID(p.Message.Parent), Before: later, Agent: e.Agent, State: stateRunning, Messages: []Message{m}})
+}
+
+// later selects the threads of the calls that come after that of a thread in
+// the message that has them; those that work side by side begin in any order.
+func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageID) (string, error) {
+	branch, err := s.app.Conversations.Branch(ctx, s.conversation, caller, 1)
+	if err != nil || len(branch) == 0 {
+		return "", err
+	}
+	var out []string
+	found := false
+	for _, p := range branch[0].Parts {
+		c, ok := p.(artel.ToolCall)
+		if found && ok && c.Name == delegateTool {
+			out = append(out, "#"+subagentID(e.Run, e.Within.Outer().Join(c.ID)))
+		}
+		found = found || ok && c.ID == e.Within.Call()
+	}
+	return strings.Join(out, ", "), nil
 }
 
 // subagentCompleted closes it, with all that was said in it.
@@ -107,17 +134,21 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 	if len(all) == 0 {
 		return nil
 	}
-	shown, err := s.subagent(ctx, all, "")
+	v := s.view
+	if v.asked, err = s.app.Runs.Questions(ctx, s.conversation); err != nil {
+		return err
+	}
+	if v.told, err = s.turnings(ctx); err != nil {
+		return err
+	}
+	shown, err := v.subagent(ctx, all, "")
 	if err != nil {
 		return err
 	}
 	if shown.State = stateDone; !p.OK {
 		shown.State = stateFailed
 	}
-	// A card that is there stays as the reader has it; a new one is closed.
-	if err := s.put(out, "gone", shown.ID); err != nil {
-		return err
-	}
+	shown.Folds = true // else it would stay as the reader has it
 	delete(s.answers, e.Within)
 	return s.put(out, "subagent", shown)
 }

@@ -32,8 +32,8 @@ func chatCommand(g *globals) *cobra.Command {
 		Short: "Talk to an agent; without a message, line by line",
 		Long: `Sends a message with the files of --file, and prints the answer while it is
 written. Without a message it reads one from each line of the standard input.
-When a tool has to be asked for, it asks, and reads y, n or a (always on this
-branch); the end of the input says no. With --json every event is printed as
+When a tool has to be asked for, by the agent or by a subagent, which is named,
+it asks, and reads y, n or a (always on this branch); the end of the input says no. With --json every event is printed as
 one line of JSON, and questions are left to others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			lines := bufio.NewScanner(cmd.InOrStdin())
@@ -176,7 +176,11 @@ func (t *talk) ask(ctx context.Context, e artel.Event) error {
 	if err := json.Unmarshal(e.Data, &p); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "? %s %s: may it? (y, n, a for always) ", p.Name, artel.Shorten(string(p.Arguments), 200))
+	who := ""
+	if e.Within != "" { // else it is whom the person talks to
+		who = string(e.Agent) + ": "
+	}
+	fmt.Fprintf(t.out, "? %s%s %s: may it? (y, n, a for always) ", who, p.Name, artel.Shorten(string(p.Arguments), 200))
 	d := artel.Deny
 	if t.in.Scan() {
 		switch strings.ToLower(strings.TrimSpace(t.in.Text())) {

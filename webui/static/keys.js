@@ -5,6 +5,7 @@
 
 import { keep, kept } from "./keep.js";
 import { close, toggle } from "./panel.js";
+import { unfold } from "./place.js";
 
 const byAlt = {
   KeyN: () => document.querySelector("[data-key=new]").click(),
@@ -14,7 +15,7 @@ const byAlt = {
   KeyG: () => document.getElementById("agent-picker")?.togglePopover(),
   KeyA: () => toggle(),
   KeyS: () => document.querySelector("#status.active .stop")?.click(),
-  KeyY: () => document.querySelector(".question.open button")?.focus(),
+  KeyY: () => answer(),
   KeyE: () => of("[data-edit]")?.click(),
   KeyR: () => of("[data-retry]")?.click(),
   Comma: () => of(".siblings [data-again=previous]")?.click(),
@@ -22,6 +23,17 @@ const byAlt = {
   ArrowUp: () => step(-1),
   ArrowDown: () => step(1),
 };
+
+// answer goes to the first question that is open, in whatever thread it is;
+// from an open one, to the next.
+function answer() {
+  const open = [...document.querySelectorAll(".question.open")];
+  if (!open.length) return;
+  const at = open.findIndex((question) => question.contains(document.activeElement));
+  const question = open[(at + 1) % open.length];
+  unfold(question);
+  question.querySelector("button").focus({ focusVisible: true }); // also after a click
+}
 
 // of finds a control of the message that has the focus, else the last one.
 function of(control) {

@@ -4,7 +4,7 @@
 
 import { holds } from "./edit.js";
 import { versionsIn } from "./panel.js";
-import { parse, place } from "./place.js";
+import { parse, place, unfold } from "./place.js";
 
 const near = 80; // pixels from the end that count as the end
 
@@ -73,11 +73,15 @@ export function follow() {
       const follow = !switched && (atEnd || sent && !document.getElementById(sent.id));
       const versions = versionsIn(fragment);
       const branch = fragment.querySelector("#messages");
+      const asked = [...fragment.querySelectorAll(".question.open")].filter((one) => !document.getElementById(one.id)).map((one) => one.id);
       holds(fragment);
       place(fragment);
+      const questions = asked.map((id) => document.getElementById(id)).filter((one) => one);
+      questions.forEach(unfold);
       // What a run that has ended did not finish was not kept.
       if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();
       if (follow) goToEnd();
+      if (follow) questions.at(-1)?.scrollIntoView({ block: "nearest" }); // that of a subagent may be further up
       if (branch) document.dispatchEvent(new CustomEvent("artel:branch", { detail: versions }));
       if (Object.keys(versions).length) document.dispatchEvent(new CustomEvent("artel:artifacts", { detail: versions }));
     });

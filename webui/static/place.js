@@ -27,11 +27,15 @@ export function parse(html) {
 }
 
 // place puts every element of a fragment into the place of the element with
-// its id, else at the end of the element that data-into names. One with
-// data-gone takes its place away.
+// its id, else at the end of the element that data-into names, or before what
+// of that data-before selects. One with data-folds closes the card that was
+// there, one with data-gone takes it away.
 export function place(fragment) {
   for (const fresh of [...fragment.children]) {
     let old = document.getElementById(fresh.id);
+    const { before, folds } = fresh.dataset;
+    delete fresh.dataset.before;
+    delete fresh.dataset.folds;
     if (old?.matches(".toast")) {
       old.remove(); // it is said anew, and stays as long as a new one
       old = null;
@@ -49,23 +53,34 @@ export function place(fragment) {
       htmx.process(now);
       if (now.id === "heading") document.title = now.textContent.trim() + " · Artel";
       const asks = now.querySelector("[autofocus], [data-focus]");
+      if (folds !== undefined) now.open = false;
       const same = again && [...now.querySelectorAll("[data-again]")].filter((one) => one.dataset.again === again)[among];
       if (same) {
         same.focus({ preventScroll: true });
+      } else if (held && folds !== undefined) {
+        now.querySelector("summary").focus();
       } else if (asks) {
         asks.focus();
         asks.select?.();
       } else if (held && !now.contains(document.activeElement)) {
-        (now.querySelector("a, button:enabled") ?? document.querySelector(".question.open button") ?? document.getElementById("text"))?.focus();
+        (now.querySelector("a, button:enabled") ?? seen(".question.open button") ?? document.getElementById("text"))?.focus();
       }
     } else {
       const into = fresh.dataset.into && document.querySelector(fresh.dataset.into);
       if (into) {
-        into.append(fresh);
+        into.insertBefore(fresh, before ? [...into.children].find((child) => child.matches(before)) ?? null : null);
         htmx.process(fresh);
       }
     }
   }
+}
+
+// seen is the first element that is not in a folded card.
+const seen = (selector) => [...document.querySelectorAll(selector)].find((one) => one.checkVisibility());
+
+// unfold opens the cards that an element is in, so that it is seen.
+export function unfold(element) {
+  for (let card = element.closest("details"); card; card = card.parentElement.closest("details")) card.open = true;
 }
 
 const underWay = new Map(); // requests, by what they are about

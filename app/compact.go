@@ -93,15 +93,10 @@ func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
 		return err
 	}
 	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID
-	if err := tx.Runs.Create(x.run, x.lease()); err != nil {
+	if err := tx.Runs.Create(x.run, x.lease(x.run.StartedAt.Add(leaseTime))); err != nil {
 		return err
 	}
 	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})
-}
-
-// lease is the first of the run.
-func (x *execution) lease() store.Lease {
-	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: x.run.StartedAt.Add(leaseTime)}
 }
 
 // mostSummaries is how many names are tried for one.

@@ -24,7 +24,10 @@ import (
 
 // execute runs the agent until it rests and ends the run, whatever happens.
 func (x *execution) execute(whole context.Context) {
-	ctx, stop := context.WithTimeoutCause(whole, x.agent.Limits.Time(), errTimedOut)
+	if x.since.IsZero() { // else it goes on after it was at rest
+		x.since = time.Now()
+	}
+	ctx, stop := context.WithTimeoutCause(whole, x.agent.Limits.Time()-x.atWork(), errTimedOut)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -49,6 +52,15 @@ func (x *execution) execute(whole context.Context) {
 	}
 	x.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
 	x.entitle(whole)
+}
+
+// atWork is how long the run was worked on, by whomever. The time that nobody
+// worked on it, as its process had died, is none.
+func (x *execution) atWork() time.Duration {
+	if x.since.IsZero() {
+		return x.worked
+	}
+	return x.worked + time.Since(x.since)
 }
 
 // goOn takes up a run that was at rest when somebody said something to it.
@@ -339,8 +351,7 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 			return
 		case <-tick.C:
 		}
-		now := x.now()
-		lease := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: now.Add(leaseTime)}
+		lease := x.lease(x.now().Add(leaseTime))
 		err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
 		switch {
 		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):

@@ -62,7 +62,7 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 
 // resume takes one run over, if its lease has ended at now.
 func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error {
-	job := execution{Runs: rs, owner: l.Owner}
+	job := execution{Runs: rs, owner: l.Owner, worked: l.Worked}
 	runCtx, err := rs.admit(ctx, l.Run)
 	if err != nil {
 		return err
@@ -146,11 +146,15 @@ func leaseLost(err error) error {
 	return err
 }
 
+// lease is that of this process on the run.
+func (x *execution) lease(until time.Time) store.Lease {
+	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: until, Worked: x.atWork()}
+}
+
 // hold makes sure, inside a transaction, that the run is still this process's.
 // Whoever was away for long enough to lose it writes nothing any more.
 func (x *execution) hold(tx store.Tx) error {
-	l := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder}
-	return leaseLost(tx.Runs.Renew(l, time.Time{}))
+	return leaseLost(tx.Runs.Renew(x.lease(time.Time{}), time.Time{}))
 }
 
 // leave lets whoever comes next go on with the run at once.
@@ -161,8 +165,7 @@ func (x *execution) leave(ctx context.Context) {
 				return err
 			}
 		}
-		l := store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: x.now()}
-		return leaseLost(tx.Runs.Renew(l, time.Time{}))
+		return leaseLost(tx.Runs.Renew(x.lease(x.now()), time.Time{}))
 	})
 	if err != nil && !errors.Is(err, errLeaseLost) {
 		x.logger.Warn("a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)

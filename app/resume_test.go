@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -51,6 +52,50 @@ func TestTakenOverWithoutItsAgent(t *testing.T) {
 	r = b.ended(r)
 	if r.State != artel.RunInterrupted || r.Error == nil || !strings.Contains(r.Error.Message, "lead_agent") || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got %+v, %+v", r, r.Error)
+	}
+}
+
+// TestTimeSpansRestarts: the limit of time counts what a run was at work before
+// its process stopped or died, and not the time in which nobody worked on it.
+func TestTimeSpansRestarts(t *testing.T) {
+	for name, dies := range map[string]bool{"stopped": false, "died": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dead := &watched{}
+				b := newBench(t, play(t, "-- turn 1 --\nHalf\n@hang\n"), func(c *app.Config) {
+					dead.Store, c.Store = c.Store, dead
+					c.Agents = []agent.Definition{{Name: agent.Lead, Prompt: "You hang.", Limits: agent.Limits{Seconds: 200}}}
+				})
+				r := b.send(b.conversation(), app.Input{Text: "Go."})
+				for range 2 { // is at work for 90 seconds, and lies for an hour
+					time.Sleep(90 * time.Second)
+					synctest.Wait()
+					if dies {
+						dead.die(artel.Errorf(artel.Internal, "test", "", "the process is dead"))
+					}
+					if err := b.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					dead.die(nil)
+					time.Sleep(time.Hour)
+					b.App = b.open()
+					if n, err := b.Recover(t.Context(), true); err != nil || n != 1 {
+						t.Fatalf("got %d, %v", n, err)
+					}
+				}
+				time.Sleep(15 * time.Second) // of the 20 that are left
+				synctest.Wait()
+				if found, err := b.Runs.Find(t.Context(), r.ID); err != nil || found.State != artel.RunRunning {
+					t.Errorf("before its time is over: %+v, %v", found, err)
+				}
+				time.Sleep(15 * time.Second) // its last sign of life may have been some seconds old
+				synctest.Wait()
+				found, err := b.Runs.Find(t.Context(), r.ID)
+				if err != nil || found.State != artel.RunTimedOut || found.Error == nil || found.Error.Code != artel.CodeLimitTime {
+					t.Errorf("after its time: %+v, %v", found, err)
+				}
+			})
+		})
 	}
 }
 

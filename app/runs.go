@@ -356,8 +356,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 
 // occupy makes the run, or one that was queued, the one that is at work.
 func (x *execution) occupy(tx store.Tx, now time.Time) error {
-	lease := x.lease()
-	lease.Until = now.Add(leaseTime)
+	lease := x.lease(now.Add(leaseTime))
 	if x.run.State != artel.RunQueued {
 		return tx.Runs.Create(x.run, lease)
 	}
@@ -464,6 +463,8 @@ type execution struct {
 	from  artel.MessageID              // the stored message that it goes on from; "": its own
 
 	nested []artel.Message // of its subagents until then
+	worked time.Duration   // how long processes before this one were at work on it
+	since  time.Time       // when this one began to be, by its own clock
 
 	attempts
 	selection *selection // what its service is chosen of; nil: it is chosen

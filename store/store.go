@@ -307,10 +307,9 @@ type Runs interface {
 	Active(c artel.ConversationID) (artel.Run, error)
 	// Usage returns the sum of what all runs of c took, on whatever branch.
 	Usage(c artel.ConversationID) (artel.Usage, error)
-	// Renew lets l.Holder keep the run until l.Until. Of kind Conflict when
-	// somebody else holds it and that lease has not ended at now. With a zero
-	// l.Until it changes nothing, and is of kind Conflict when somebody else
-	// held the run last.
+	// Renew lets l.Holder keep the run until l.Until, and keeps l.Worked. Of kind
+	// Conflict when somebody else's lease has not ended at now. With a zero
+	// l.Until it changes nothing: Conflict when somebody else held the run last.
 	Renew(l Lease, now time.Time) error
 }
 
@@ -321,6 +320,7 @@ type Lease struct {
 	Conversation artel.ConversationID
 	Holder       string // names the process
 	Until        time.Time
+	Worked       time.Duration // how long its holders have been at work on it, kept to the microsecond
 }
 
 // Events keeps the logs.

@@ -37,9 +37,9 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 			return err
 		}
 	}
-	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err = t.change(op, string(r.ID), "INSERT INTO runs (owner, "+runColumns+", holder, lease_until, worked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		t.owner, r.ID, r.Conversation, r.Message, r.Reply, r.State, r.Service, r.Agent,
-		row.usage, row.error, row.started, row.finished, r.Purpose, l.Holder, micros(l.Until))
+		row.usage, row.error, row.started, row.finished, r.Purpose, l.Holder, micros(l.Until), l.Worked.Microseconds())
 	return err
 }
 
@@ -111,9 +111,9 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 		return err
 	}
 	if !l.Until.IsZero() {
-		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?
+		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?, worked = ?
 			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+inKnown("runs"),
-			l.Holder, micros(l.Until), t.owner, l.Run, l.Holder, micros(now))
+			l.Holder, micros(l.Until), l.Worked.Microseconds(), t.owner, l.Run, l.Holder, micros(now))
 		if err != nil || n == 1 {
 			return err
 		}
@@ -142,14 +142,14 @@ func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	var leases []store.Lease
 	err := s.read(ctx, op, func(c *session) error {
 		t := &tx{session: c, ctx: ctx}
-		return t.rows(op, "", "SELECT owner, id, conversation, holder, lease_until FROM runs WHERE "+unfinished+
+		return t.rows(op, "", "SELECT owner, id, conversation, holder, lease_until, worked FROM runs WHERE "+unfinished+
 			" AND lease_until < ?"+inKnown("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
 			var l store.Lease
-			var until int64
-			if err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &until); err != nil {
+			var until, worked int64
+			if err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &until, &worked); err != nil {
 				return err
 			}
-			l.Until = moment(until)
+			l.Until, l.Worked = moment(until), time.Duration(worked)*time.Microsecond
 			leases = append(leases, l)
 			return nil
 		})

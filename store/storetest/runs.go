@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -142,6 +143,26 @@ func runsOverdue(c *check) {
 	got, err := c.s.Overdue(c.ctx, c.at(11).Add(time.Hour/1000))
 	c.must("Overdue", err)
 	c.same("overdue leases after one was renewed", got, want[1:])
+}
+
+func runsWorked(c *check) {
+	l := store.Lease{Owner: me, Conversation: c.conversation(), Holder: "p", Until: c.at(10), Worked: time.Minute}
+	r, err := c.run(me, l.Conversation, artel.RunRunning, l)
+	c.must("Create", err)
+	l.Run = r.ID
+	worked := func(when string) {
+		got, err := c.s.Overdue(c.ctx, c.at(20))
+		c.must("Overdue", err)
+		c.same("what was worked "+when, got, []store.Lease{l})
+	}
+	worked("at first")
+	l.Until, l.Worked = c.at(15), time.Hour+time.Microsecond
+	c.update(func(tx store.Tx) error { return tx.Runs.Renew(l, c.now) })
+	worked("when it was renewed")
+	c.update(func(tx store.Tx) error {
+		return errors.Join(tx.Runs.Update(r), tx.Runs.Renew(store.Lease{Run: r.ID, Holder: "p"}, c.now))
+	})
+	worked("after it was looked at")
 }
 
 func runsUsage(c *check) {

@@ -91,6 +91,7 @@ func clauses() []clause {
 		{"runs/lease", runsLease},
 		{"runs/usage", runsUsage},
 		{"runs/overdue", runsOverdue},
+		{"runs/worked", runsWorked},
 		{"events/round trip", eventsRoundTrip},
 		{"events/numbers", eventsNumbers},
 		{"events/read", eventsRead},

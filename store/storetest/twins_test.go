@@ -333,6 +333,13 @@ func twins() map[string]func(*twin) {
 				return slices.DeleteFunc(leases, func(l store.Lease) bool { return l.Owner != me }), err
 			}
 		},
+		"runs/worked": nouns(func(tx *store.Tx) { // as if each holder began anew
+			real := tx.Runs
+			tx.Runs = brokenRuns{Runs: real, renew: func(l store.Lease, now time.Time) error {
+				l.Worked = 0
+				return real.Renew(l, now)
+			}}
+		}),
 		"events/round trip": nouns(func(tx *store.Tx) {
 			real := tx.Events
 			tx.Events = brokenEvents{Events: real, add: func(c artel.ConversationID, events ...artel.Event) (artel.Seq, error) {

@@ -67,21 +67,13 @@ func (k *core) choosing(ctx context.Context, tx store.Tx, c artel.ConversationID
 // partly reports whether only the head is known of what ref leads to.
 func (c *chosenFiles) partly(ref artel.Ref) bool { return c.cut[ref.Artifact] }
 
-// Plan implements [pipeline.Sources]: a conversation that there is not yet has
-// none.
-func (c *chosenFiles) Plan(ctx context.Context, o artel.Owner, id artel.ConversationID, at artel.MessageID) (string, artel.Artifact, bool, error) {
+// Overview implements [pipeline.Sources]: a conversation that there is not yet
+// has nothing to tell.
+func (c *chosenFiles) Overview(ctx context.Context, o artel.Owner, id artel.ConversationID, at artel.MessageID, preview int) (artifact.Overview, error) {
 	if id == "" {
-		return "", artel.Artifact{}, false, nil
+		return artifact.Overview{}, nil
 	}
-	return c.Sources.Plan(ctx, o, id, at)
-}
-
-// Inventory implements [pipeline.Sources].
-func (c *chosenFiles) Inventory(ctx context.Context, o artel.Owner, id artel.ConversationID, at artel.MessageID, preview int) ([]artel.Artifact, error) {
-	if id == "" {
-		return nil, nil
-	}
-	return c.Sources.Inventory(ctx, o, id, at, preview)
+	return c.Sources.Overview(ctx, o, id, at, preview)
 }
 
 // Open implements [pipeline.Sources].

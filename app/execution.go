@@ -242,10 +242,7 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
-		if err := x.release(tx); err != nil {
-			return err
-		}
-		if err := x.write(tx, p); err != nil || !changed && !usage {
+		if err := x.release(tx, p); err != nil || !changed && !usage || len(x.held) > 0 {
 			return err
 		}
 		return tx.Runs.Update(x.run)
@@ -256,10 +253,10 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	return err
 }
 
-// release stores what is held. The transaction's caller calls released after
-// it.
-func (x *execution) release(tx store.Tx) error {
-	if err := x.write(tx, slices.Concat(x.begun, x.held)...); err != nil || len(x.held) == 0 {
+// release stores what is held, and more after it. The transaction's caller
+// calls released after it.
+func (x *execution) release(tx store.Tx, more ...artel.Payload) error {
+	if err := x.write(tx, slices.Concat(x.begun, x.held, more)...); err != nil || len(x.held) == 0 {
 		return err
 	}
 	return tx.Runs.Update(x.run) // what it took so far is known also after a crash

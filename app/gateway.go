@@ -224,14 +224,10 @@ func (p *Passage) Settle(ctx context.Context, s model.Service, all []artel.Media
 // passing reads what a passage holds.
 type passing struct{ p *Passage }
 
-// Plan implements [pipeline.Sources]: a request has no plan.
-func (passing) Plan(context.Context, artel.Owner, artel.ConversationID, artel.MessageID) (string, artel.Artifact, bool, error) {
-	return "", artel.Artifact{}, false, nil
-}
-
-// Inventory implements [pipeline.Sources]: nor has it an inventory.
-func (passing) Inventory(context.Context, artel.Owner, artel.ConversationID, artel.MessageID, int) ([]artel.Artifact, error) {
-	return nil, nil
+// Overview implements [pipeline.Sources]: a request has no plan and no
+// inventory.
+func (passing) Overview(context.Context, artel.Owner, artel.ConversationID, artel.MessageID, int) (artifact.Overview, error) {
+	return artifact.Overview{}, nil
 }
 
 // Open implements [pipeline.Sources].

@@ -247,14 +247,9 @@ func (fs *inlineFiles) find(ref artel.Ref) (inlineFile, error) {
 	return inlineFile{}, artel.Errorf(artel.NotFound, "app.Pipeline.Build", ref.String(), "the draft brings no such file")
 }
 
-// Plan implements [pipeline.Sources]: a draft has none.
-func (fs *inlineFiles) Plan(context.Context, artel.Owner, artel.ConversationID, artel.MessageID) (string, artel.Artifact, bool, error) {
-	return "", artel.Artifact{}, false, nil
-}
-
-// Inventory implements [pipeline.Sources]: a draft has none.
-func (fs *inlineFiles) Inventory(context.Context, artel.Owner, artel.ConversationID, artel.MessageID, int) ([]artel.Artifact, error) {
-	return nil, nil
+// Overview implements [pipeline.Sources]: a draft has nothing to tell.
+func (fs *inlineFiles) Overview(context.Context, artel.Owner, artel.ConversationID, artel.MessageID, int) (artifact.Overview, error) {
+	return artifact.Overview{}, nil
 }
 
 // Open implements [pipeline.Sources].

@@ -52,8 +52,25 @@ type columns struct {
 	Tokens []int    `json:"tokens,omitempty"`
 }
 
-func (b *columns) equal(o *columns) bool {
-	return b.Roles == o.Roles && slices.Equal(b.IDs, o.IDs) && slices.Equal(b.Bytes, o.Bytes) && slices.Equal(b.Tokens, o.Tokens)
+// begin reports whether the messages that were loaded begin with those of the
+// block, and stand in the request as it says.
+func (b *columns) begin(ids []string, at []int, all []pipeline.Ingredient) bool {
+	n := len(b.IDs)
+	if n > len(ids) || !slices.Equal(b.IDs, ids[:n]) || (b.Roles == "") != (at[0] == notInColumns) {
+		return false
+	}
+	for k := range n {
+		if k > 0 && !follows(at, k) {
+			return false
+		}
+		if b.Roles == "" {
+			continue
+		}
+		if x := &all[at[k]]; x.Bytes != b.Bytes[k] || x.Tokens != b.Tokens[k] || roleLetter(x.Role) != b.Roles[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // A keptBlock is one that is a segment.
@@ -65,11 +82,11 @@ type keptBlock struct {
 const (
 	shortRun   = 4   // messages that are not worth columns
 	shortBlock = 32  // messages that are not worth a segment
-	blockMask  = 255 // a block has 256 messages on average
+	blockMask  = 127 // a block ends behind one of 128 messages, once it is worth a segment
 )
 
-// endsBlock says behind which messages blocks end: one of 256, whatever stands
-// before it, so that a history whose beginning is dropped has the same blocks.
+// endsBlock says behind which messages blocks end, whatever stands before them:
+// a history whose beginning is dropped soon has the same blocks again.
 func endsBlock(id string) bool {
 	h := uint32(2166136261) // FNV-1a, which makes no copy of the id
 	for i := range len(id) {
@@ -82,6 +99,8 @@ func endsBlock(id string) bool {
 var packedRoles = [...]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}
 
 const roleLetters = "suat"
+
+func roleLetter(r artel.Role) byte { return roleLetters[slices.Index(packedRoles[:], r)] }
 
 // loader is the step that has loaded the history; nil: there was none.
 func loader(steps []pipeline.Step) *pipeline.Step {
@@ -131,16 +150,19 @@ func pack(m made, known map[string]*keptBlock) (row []byte, blocks map[string]*k
 	p.Recipe.Messages, at = inPieces(m.Recipe.Messages, ids)
 	blocks = map[string]*keptBlock{}
 	for from, to := 0, 0; from < len(ids); from = to {
-		for to = from + 1; to < len(ids) && !endsBlock(ids[to-1]) && follows(at, to); {
-			to++
-		}
-		b := columnsOf(ids[from:to], at[from], m.Recipe.Messages)
-		if to-from < shortBlock || !endsBlock(ids[to-1]) {
-			p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Block: &b})
-			continue
-		}
 		k, ok := known[ids[from]]
-		if !ok || !k.equal(&b) {
+		if ok && k.begin(ids[from:], at[from:], m.Recipe.Messages) {
+			to = from + len(k.IDs)
+		} else {
+			ends := func() bool { return to-from >= shortBlock && endsBlock(ids[to-1]) }
+			for to = from + 1; to < len(ids) && !ends() && follows(at, to); {
+				to++
+			}
+			b := columnsOf(ids[from:to], at[from], m.Recipe.Messages)
+			if !ends() {
+				p.Recipe.Pieces = append(p.Recipe.Pieces, piece{At: at[from], Block: &b})
+				continue
+			}
 			body, err := json.Marshal(b)
 			if err != nil {
 				return nil, nil, err
@@ -203,7 +225,7 @@ func columnsOf(ids []string, at int, all []pipeline.Ingredient) columns {
 	for k := range ids {
 		x := &all[at+k]
 		b.Bytes[k], b.Tokens[k] = x.Bytes, x.Tokens
-		roles[k] = roleLetters[slices.Index(packedRoles[:], x.Role)]
+		roles[k] = roleLetter(x.Role)
 	}
 	b.Roles = string(roles)
 	return b

@@ -394,35 +394,32 @@ func TestForeignOwner(t *testing.T) {
 	_, version := c.Version(ctx, eve, b.conv, "a.txt", 1)
 	_, open := c.Open(ctx, eve, added[0].Ref, "")
 	_, digest := c.Open(ctx, eve, artel.BlobRef(staged.Digest), "")
-	_, inventory := c.Inventory(ctx, eve, b.conv, "", 200)
+	_, overview := c.Overview(ctx, eve, b.conv, "", 200)
 	for name, err := range map[string]error{
 		"update": update, "create": create, "add": add, "list": list, "get": get, "text": text, "text 1": one,
-		"versions": versions, "version": version, "open": open, "digest": digest, "inventory": inventory,
+		"versions": versions, "version": version, "open": open, "digest": digest, "overview": overview,
 	} {
 		if !errors.Is(err, artel.NotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, ok, err := c.Plan(ctx, eve, b.conv, ""); ok || err != nil && !errors.Is(err, artel.NotFound) {
-		t.Errorf("plan: %v, %v", ok, err)
-	}
 }
 
-func TestPlanAndInventory(t *testing.T) {
+func TestOverview(t *testing.T) {
 	b := newBench(t, filepath.Join(t.TempDir(), "rows.db"))
 	ctx := t.Context()
 	c := b.collection()
-	if _, _, ok, err := c.Plan(ctx, artel.Local, b.conv, b.a); ok || err != nil {
-		t.Errorf("before there is a plan: %v, %v", ok, err)
+	if o, err := c.Overview(ctx, artel.Local, b.conv, b.a, 200); o.Plan.ID != "" || err != nil {
+		t.Errorf("before there is a plan: %+v, %v", o, err)
 	}
 	w := b.workspace("run_1", b.a)
 	must[artel.Artifact](t)(w.Create(ctx, artel.TaskPlan, "Plan", "- [ ] a", ""))
 	update(t, w, artel.TaskPlan, "[ ]", "[x]")
-	if text, a, ok, err := c.Plan(ctx, artel.Local, b.conv, b.a); text != "- [x] a" || a.Version != 2 || !ok || err != nil {
-		t.Errorf("the plan: %q, %+v, %v, %v", text, a, ok, err)
+	if o, err := c.Overview(ctx, artel.Local, b.conv, b.a, 200); o.PlanText != "- [x] a" || o.Plan.ID != artel.TaskPlan || o.Plan.Version != 2 || err != nil {
+		t.Errorf("the plan: %+v, %v", o, err)
 	}
-	if _, _, ok, err := c.Plan(ctx, artel.Local, b.conv, b.b); ok || err != nil {
-		t.Errorf("on the other branch: %v, %v", ok, err)
+	if o, err := c.Overview(ctx, artel.Local, b.conv, b.b, 200); o.Plan.ID != "" || err != nil {
+		t.Errorf("on the other branch: %+v, %v", o, err)
 	}
 
 	must[artel.Artifact](t)(w.Create(ctx, "doc", "", strings.Repeat("世", 300), ""))
@@ -431,7 +428,7 @@ func TestPlanAndInventory(t *testing.T) {
 	must[artel.Artifact](t)(w.Create(ctx, "note", "", "brief", ""))
 	previews := func(chars int) map[artel.ArtifactID]string {
 		m := map[artel.ArtifactID]string{}
-		for _, a := range must[[]artel.Artifact](t)(c.Inventory(ctx, artel.Local, b.conv, b.a, chars)) {
+		for _, a := range must[artifact.Overview](t)(c.Overview(ctx, artel.Local, b.conv, b.a, chars)).Others {
 			m[a.ID] = a.Preview
 		}
 		return m

@@ -82,7 +82,8 @@ func BenchmarkInventory(b *testing.B) {
 }
 
 func list(b testing.TB, bench *bench, c *artifact.Collection, n int) {
-	items, err := c.Inventory(b.Context(), artel.Local, bench.conv, bench.a, artel.PreviewChars)
+	o, err := c.Overview(b.Context(), artel.Local, bench.conv, bench.a, artel.PreviewChars)
+	items := o.Others
 	if err != nil || len(items) != n || utf8.RuneCountInString(items[n-1].Preview) != artel.PreviewChars {
 		b.Fatalf("%d items, %v", len(items), err)
 	}

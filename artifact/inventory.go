@@ -4,7 +4,6 @@ package artifact
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,57 +12,46 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Plan returns the text of the task plan on a branch, live edits included, and
-// the artifact; false where there is none.
-func (c *Collection) Plan(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) (string, artel.Artifact, bool, error) {
-	var a artel.Artifact
-	var text string
-	var found bool
-	err := c.store.View(ctx, owner, func(tx store.Tx) error {
-		var err error
-		a, err = head(tx, conv, artel.TaskPlan, at)
-		if errors.Is(err, artel.NotFound) || err == nil && a.Binary {
-			found = false
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, err = textAt(tx, conv, a.ID, a.Version)
-		found = err == nil
-		return err
-	})
-	if err != nil || !found {
-		return "", artel.Artifact{}, false, failed("artifact.Plan", string(artel.TaskPlan), err)
-	}
-	return text, a, true, nil
+// An Overview is what a model is told of the artifacts on a branch before each
+// call. Live edits are in it.
+type Overview struct {
+	Plan     artel.Artifact // the task plan; without an id: there is none
+	PlanText string
+	Others   []artel.Artifact // by id
 }
 
-// Inventory returns the heads on a branch by id, live edits included, without
-// deleted ones, without the task plan and without the summaries of compactions,
-// which are for people. The preview of each text has its
-// first chars code points; up to [artel.PreviewChars] no text is read for it.
-func (c *Collection) Inventory(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, chars int) ([]artel.Artifact, error) {
-	var list []artel.Artifact
+// Overview returns the task plan and the other heads on a branch, without
+// deleted ones and without the summaries of compactions, which are for people.
+// The preview of each text among the others has its first chars code points; up
+// to [artel.PreviewChars] no text is read for it.
+func (c *Collection) Overview(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, chars int) (Overview, error) {
+	var out Overview
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
 		all, err := tx.Artifacts.Heads(conv, at)
 		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(all, func(a artel.Artifact) bool {
+		out = Overview{}
+		if i := slices.IndexFunc(all, func(a artel.Artifact) bool { return a.ID == artel.TaskPlan && !a.Deleted && !a.Binary }); i >= 0 {
+			out.Plan = all[i]
+			if out.PlanText, err = textAt(tx, conv, artel.TaskPlan, all[i].Version); err != nil {
+				return err
+			}
+		}
+		out.Others = slices.DeleteFunc(all, func(a artel.Artifact) bool {
 			return a.Deleted || a.ID == artel.TaskPlan || a.Source == artel.SourceSummary
 		})
-		for i := range list {
-			if err := preview(tx, &list[i], chars); err != nil {
+		for i := range out.Others {
+			if err := preview(tx, &out.Others[i], chars); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, failed("artifact.Inventory", string(conv), err)
+		return Overview{}, failed("artifact.Overview", string(conv), err)
 	}
-	return list, nil
+	return out, nil
 }
 
 // preview makes that of a chars code points long. It reads the text where more

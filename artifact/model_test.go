@@ -458,7 +458,7 @@ func wantKind(t *rapid.T, err error, k artel.Kind) {
 // sameHeads holds the readers of heads to the reference.
 func (h *history) sameHeads(t *rapid.T, at artel.MessageID) {
 	t.Helper()
-	items := must[[]artel.Artifact](t)(h.c.Inventory(background, artel.Local, h.conv, at, 3))
+	items := must[artifact.Overview](t)(h.c.Overview(background, artel.Local, h.conv, at, 3)).Others
 	seen := 0
 	for id := range h.ref.rows {
 		want, there := h.ref.head(id, at)

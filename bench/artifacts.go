@@ -100,9 +100,9 @@ func (s *shelf) workspace(run artel.RunID) *artifact.Workspace {
 
 // inventory lists the artifacts, of which there have to be n.
 func (s *shelf) inventory(ctx context.Context, n int) error {
-	all, err := s.artifacts.Inventory(ctx, artel.Local, s.conversation, s.message, artel.PreviewChars)
-	if err == nil && len(all) != n {
-		err = fmt.Errorf("the inventory has %d artifacts, want %d", len(all), n)
+	all, err := s.artifacts.Overview(ctx, artel.Local, s.conversation, s.message, artel.PreviewChars)
+	if err == nil && len(all.Others) != n {
+		err = fmt.Errorf("the inventory has %d artifacts, want %d", len(all.Others), n)
 	}
 	return err
 }

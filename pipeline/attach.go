@@ -53,7 +53,7 @@ func transcribe(ctx context.Context, d *Draft) error {
 	}
 	for i := range d.Messages {
 		m := &d.Messages[i]
-		parts, err := a.message(ctx, *m)
+		parts, err := a.message(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,8 @@ func (a *attacher) settleAll(ctx context.Context) error {
 		media artel.Media
 	}
 	var all []place
-	for _, m := range a.d.Messages {
+	for i := range a.d.Messages {
+		m := &a.d.Messages[i]
 		for n, part := range artel.MediaOf(m.Parts) {
 			all = append(all, place{slot{m.ID, n}, part})
 		}
@@ -168,7 +169,7 @@ func stale(ms []Message, n int) map[string]bool {
 func (a *attacher) wish(message string) wish { return wish{a.conf, a.stale[message]} }
 
 // message returns the parts to send; m.Parts itself where no media is in it.
-func (a *attacher) message(ctx context.Context, m Message) (artel.Parts, error) {
+func (a *attacher) message(ctx context.Context, m *Message) (artel.Parts, error) {
 	if !slices.ContainsFunc(m.Parts, carriesMedia) {
 		return m.Parts, nil
 	}

@@ -74,6 +74,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	}
 	d.horizon.whole = whole
 	d.meter.known = r.oven.tallies(d.meter.yardstick(), in.History)
+	d.tooled = d.meter.tools(in.Tools)
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {
@@ -213,9 +214,11 @@ func readConfig(config json.RawMessage, dst any) error {
 // run runs one processor and says what it did. Only an error that ends the
 // build is returned.
 func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
-	d.before = append(d.before[:0], d.Messages...)
+	if !d.steady {
+		d.before = append(d.before[:0], d.Messages...)
+	}
 	before := d.before
-	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.meter.all(before)}
+	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.total}
 	d.config, d.running = p.setting.Config, p.Processor
 	start := time.Now()
 	if len(p.unknown) > 0 {
@@ -225,8 +228,8 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = d.process(ctx, p.Processor)
 	}
-	same := err == nil && untouched(before, d.Messages)
-	if err == nil && !same {
+	d.steady = err == nil && untouched(before, d.Messages)
+	if err == nil && !d.steady {
 		err = declared(p.Processor, before, d.Messages)
 	}
 	if err == nil && !p.Core {
@@ -238,13 +241,14 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 		d.Log(Error, "the processor failed and was passed over", map[string]any{"error": err.Error()})
 		err = nil
 	}
-	if !same {
+	if !d.steady {
 		step.Added, step.Removed, step.Changed = diff(before, d.Messages)
+		d.total = d.meter.all(d.Messages)
 	}
 	if err == nil && len(step.Added)+len(step.Changed) > 0 {
 		err = unique(d.Messages)
 	}
-	step.TokensAfter = d.meter.all(d.Messages)
+	step.TokensAfter = d.total
 	step.Logs, d.logs = d.logs, nil
 	if d.meter.err != nil && err == nil {
 		err = d.meter.err
@@ -282,7 +286,7 @@ func untouched(before, after []Message) bool {
 	}
 	for i := range before {
 		b, a := &before[i], &after[i]
-		if b.ID != a.ID || b.Stability != a.Stability || !same(b, a) {
+		if b.ID != a.ID || b.Stability != a.Stability || b.Agent != a.Agent || b.history != a.history || !same(b, a) {
 			return false
 		}
 	}
@@ -292,14 +296,22 @@ func untouched(before, after []Message) bool {
 // unique refuses two stored messages of one id. What comes from elsewhere keeps
 // the name of what made it, which may stand in several places.
 func unique(ms []Message) error {
+	stored := func(i int) bool { return ms[i].Origin == OriginHistory || ms[i].Origin == OriginSummary }
+	at := func(i int) string { return ms[i].ID }
+	first, last := 0, ""
+	for first < len(ms) && (!stored(first) || at(first) > last) { // ids that ascend, as nearly all do, are all different
+		if stored(first) {
+			last = at(first)
+		}
+		first++
+	}
+	if first == len(ms) {
+		return nil
+	}
 	seen := newIndex(len(ms))
 	for i := range ms {
-		m := &ms[i]
-		if m.Origin != OriginHistory && m.Origin != OriginSummary {
-			continue
-		}
-		if !seen.add(m.ID, i, func(j int) string { return ms[j].ID }) {
-			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "two messages have the id %q", artel.Shorten(m.ID, 80))
+		if stored(i) && !seen.add(at(i), i, at) {
+			return artel.Errorf(artel.Invalid, "pipeline.Build", "", "two messages have the id %q", artel.Shorten(at(i), 80))
 		}
 	}
 	return nil
@@ -347,7 +359,7 @@ func reminded(ms []Message) error {
 
 // tokens sums up the draft as it is.
 func (d *Draft) tokens() Tokens {
-	t := Tokens{Total: d.meter.tools(d.Tools)}
+	t := Tokens{Total: d.tooled}
 	for i := range d.Messages {
 		t.Total += d.meter.count(&d.Messages[i])
 		t.History += d.historyTokens(&d.Messages[i])

@@ -168,10 +168,9 @@ const (
 // Sources reads what the conversation refers to. [artifact.Collection]
 // fulfils it.
 type Sources interface {
-	// Plan returns the task plan on a branch; false where there is none.
-	Plan(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID) (string, artel.Artifact, bool, error)
-	// Inventory returns the other artifacts, each text with its first characters.
-	Inventory(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) ([]artel.Artifact, error)
+	// Overview returns the task plan and the other artifacts on a branch, each
+	// text of these with its first characters.
+	Overview(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) (artifact.Overview, error)
 	// Open returns the bytes of a ref; the caller closes it.
 	Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error)
 	// Derived returns the text that is taken out of the bytes of a ref.
@@ -212,6 +211,9 @@ type Draft struct {
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
 	before    []Message       // what the running processor was given
+	steady    bool            // the last one has left that as it was
+	total     int             // tokens of the messages behind the last one
+	tooled    int             // tokens of the tools
 	ruled     []turned        // by rules of the running processor, where several worked on one message
 	trail     []turned        // what processors have changed or taken out
 }
@@ -323,8 +325,8 @@ func (d *Draft) branchAt(path []artel.Message) artel.MessageID {
 // request renders the draft for the provider.
 func (d *Draft) request() *model.Request {
 	r := &model.Request{Service: d.Service, Messages: make([]model.Message, len(d.Messages)), Tools: d.Tools}
-	for i, m := range d.Messages {
-		r.Messages[i] = model.Message{Role: m.Role, Parts: m.Parts}
+	for i := range d.Messages {
+		r.Messages[i] = model.Message{Role: d.Messages[i].Role, Parts: d.Messages[i].Parts}
 	}
 	return r
 }

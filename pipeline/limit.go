@@ -105,20 +105,21 @@ func limit(_ context.Context, d *Draft) error {
 	if limits.ReplyReserve != nil {
 		reserve = min(max(*limits.ReplyReserve, 0), window)
 	}
-	l := limiter{d: d, budget: window - reserve, tools: d.meter.tools(d.Tools), history: droppable(d.Messages)}
-	kept, out, err := l.walk(limits.KeepChars)
-	if err != nil {
-		return err
-	}
+	us := units(d.Messages)
+	l := limiter{d: d, budget: window - reserve, units: us, history: droppable(d.Messages, us)}
+	kept, out := l.walk(limits.KeepChars)
 	gone := len(d.Messages)
-	for i, m := range d.Messages[:kept] {
-		if l.history[i] && !slices.Contains(out.cut, m.ID) {
-			out.dropped = append(out.dropped, m.ID)
+	for i := range kept {
+		if id := d.Messages[i].ID; l.history[i] && !slices.Contains(out.cut, id) {
+			out.dropped = append(out.dropped, id)
 		}
 	}
 	d.Messages = l.messages
 	gone -= len(d.Messages)
-	total := l.tokens(d.Messages)
+	total := 0
+	if !l.sure {
+		total = l.tokens(d.Messages)
+	}
 	if total > l.budget {
 		out.needs = total
 	}
@@ -157,15 +158,16 @@ func reserve(window, maxOutput int) int {
 type limiter struct {
 	d        *Draft
 	budget   int
-	tools    int
+	units    []span
 	history  []bool    // by message: it may be dropped
 	messages []Message // that are kept
+	sure     bool      // they fit
 }
 
 // droppable says of each message whether it is history, and all of its unit is.
-func droppable(ms []Message) []bool {
+func droppable(ms []Message, us []span) []bool {
 	out := make([]bool, len(ms))
-	for _, u := range units(ms) {
+	for _, u := range us {
 		all := true
 		for i := u.start; i < u.end; i++ {
 			all = all && ms[i].Origin == OriginHistory
@@ -179,20 +181,23 @@ func droppable(ms []Message) []bool {
 
 // walk keeps as much of the history as fits, from its end. It returns the index
 // before which history is dropped.
-func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
+func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	ms := l.d.Messages
 	out.budget = l.budget
 	first := protected(ms)
-	room := l.budget - l.tools
+	room := l.budget - l.d.tooled
 	for i := range ms {
 		if !l.history[i] || i >= first {
 			room -= l.d.meter.count(&ms[i])
 		}
 	}
-	var starts []int // of the units that fit by themselves, the newest first
-	us := units(ms[:first])
-	for _, u := range slices.Backward(us) {
-		n := 0
+	us := l.units
+	for len(us) > 0 && us[len(us)-1].start >= first {
+		us = us[:len(us)-1]
+	}
+	k := 0 // units that fit by themselves, from the newest on
+	for k < len(us) {
+		u, n := us[len(us)-1-k], 0
 		for i := u.start; i < u.end && l.history[i]; i++ {
 			n += l.d.meter.count(&ms[i])
 		}
@@ -200,33 +205,33 @@ func (l *limiter) walk(keepChars int) (kept int, out limited, err error) {
 			break
 		}
 		room -= n
-		starts = append(starts, u.start)
+		k++
 	}
 	// Separators and fillers may still be too much.
-	k := len(starts)
-	if k > 0 && !l.fits(starts[k-1], nil) {
-		k = max(0, sort.Search(k, func(n int) bool { return !l.fits(starts[n], nil) }))
+	enough := func(k int) bool { return l.fits(us[len(us)-k].start, nil) }
+	if k > 0 && !enough(k) {
+		k = sort.Search(k, func(n int) bool { return !enough(n + 1) })
 	}
-	kept = first
+	kept, l.sure = first, k > 0
 	if k > 0 {
-		kept = starts[k-1]
+		kept = us[len(us)-k].start
 	}
 	l.messages = l.keep(kept, nil)
 	if keepChars <= 0 || k == len(us) {
-		return kept, out, nil
+		return kept, out
 	}
 	u := us[len(us)-1-k]
 	if u.end-u.start > 1 || !l.history[u.start] {
-		return kept, out, nil
+		return kept, out
 	}
 	if short, ok := l.d.shorten(ms[u.start], keepChars); ok && l.fits(kept, &short) {
-		l.messages = l.keep(kept, &short)
+		l.messages, l.sure = l.keep(kept, &short), true
 		out.cut = []string{short.ID}
 		if opaque(ms[u.start].Parts) {
 			l.d.Log(Warn, "a message is cut, and the state that its service keeps with it is not sent", map[string]any{"message_id": short.ID})
 		}
 	}
-	return kept, out, nil
+	return kept, out
 }
 
 // keep returns the messages without the history before kept, with short, where
@@ -261,7 +266,7 @@ func (l *limiter) fits(kept int, short *Message) bool {
 // tokens are those of the request with these messages, as the formatters will
 // leave them.
 func (l *limiter) tokens(ms []Message) int {
-	return l.tools + l.d.meter.all(l.d.formatted(ms))
+	return l.d.tooled + l.d.meter.all(l.d.formatted(ms))
 }
 
 // formatted is what the formatters of this build will make of ms.
@@ -286,7 +291,7 @@ func (d *Draft) withinBudget() error {
 	if !ok {
 		return nil
 	}
-	if n := d.meter.tools(d.Tools) + d.meter.all(d.formatted(d.Messages)); n > cut.budget {
+	if n := d.tooled + d.meter.all(d.formatted(d.Messages)); n > cut.budget {
 		return artel.Errorf(artel.TooLarge, "pipeline.Build", "", "the request has %d tokens with what was added after the token limiter had counted, and %d fit", n, cut.budget)
 	}
 	return nil

@@ -43,7 +43,9 @@ func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
 	out := make([]Message, 0, len(places)+2)
 	for _, i := range places {
 		m := &path[i] // histories are long, and messages large
-		if !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool}, m.Role) {
+		switch m.Role {
+		case artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool:
+		default:
 			return nil, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the message %q has the role %q: want system, user, assistant or tool",
 				artel.Shorten(string(m.ID), 60), artel.Shorten(string(m.Role), 60))
 		}
@@ -187,7 +189,7 @@ func blank(ps artel.Parts) bool {
 // with tool calls and the tool messages right after it, else one message.
 func exchange(ms []Message, i int) int {
 	end := i + 1
-	if ms[i].Role != artel.RoleAssistant || len(callsOf(ms[i].Parts)) == 0 {
+	if ms[i].Role != artel.RoleAssistant || !slices.ContainsFunc(ms[i].Parts, isCall) {
 		return end
 	}
 	for end < len(ms) && ms[end].Role == artel.RoleTool {
@@ -195,6 +197,8 @@ func exchange(ms []Message, i int) int {
 	}
 	return end
 }
+
+func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
 
 func callsOf(ps artel.Parts) []artel.CallID {
 	var ids []artel.CallID
@@ -223,12 +227,16 @@ func (d *Draft) paired(ms []Message) []Message {
 	out := ms[:0]
 	for i := 0; i < len(ms); {
 		end := exchange(ms, i)
-		if end == i+1 && ms[i].Role != artel.RoleTool && onlyText(ms[i].Parts) {
-			out = append(out, ms[i])
+		unit := ms[i:end]
+		if whole(unit) { // as nearly all
+			if len(out) == i {
+				out = ms[:end]
+			} else {
+				out = append(out, unit...)
+			}
 			i = end
 			continue
 		}
-		unit := ms[i:end]
 		var results []artel.CallID
 		for _, m := range unit[1:] {
 			results = append(results, resultsOf(m.Parts)...)
@@ -260,6 +268,33 @@ func (d *Draft) paired(ms []Message) []Message {
 	}
 	clear(ms[len(out):])
 	return out
+}
+
+// whole reports whether all calls of an exchange have their results, and all
+// results their calls.
+func whole(unit []Message) bool {
+	if unit[0].Role == artel.RoleTool {
+		return false
+	}
+	for _, p := range unit[0].Parts {
+		c, ok := p.(artel.ToolCall)
+		if ok && !slices.ContainsFunc(unit[1:], func(m Message) bool { return answers(m.Parts, c.ID) }) {
+			return false
+		}
+	}
+	for i := range unit[1:] {
+		for _, p := range unit[1+i].Parts {
+			r, ok := p.(artel.ToolResult)
+			if ok && !slices.ContainsFunc(unit[0].Parts, func(p artel.Part) bool { c, ok := p.(artel.ToolCall); return ok && c.ID == r.CallID }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func answers(ps artel.Parts, c artel.CallID) bool {
+	return slices.ContainsFunc(ps, func(p artel.Part) bool { r, ok := p.(artel.ToolResult); return ok && r.CallID == c })
 }
 
 func onlyReasoning(ps artel.Parts) bool {

@@ -97,7 +97,7 @@ func (k *tallies) find(ps artel.Parts) (int32, bool) {
 		return 0, false
 	}
 	for i := k.next; i < len(k.loaves); i++ {
-		if was := k.loaves[i].parts; len(was) == len(ps) && &was[0] == &ps[0] && equalParts(was, ps) {
+		if sameParts(k.loaves[i].parts, ps) {
 			k.next = i + 1
 			return k.loaves[i].tokens, true
 		}

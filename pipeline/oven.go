@@ -47,7 +47,7 @@ type loaf struct {
 	parts   artel.Parts
 	bytes   int
 	tokens  int32
-	segment Segment // without a body where none was needed
+	segment *Segment // nil where none was needed
 }
 
 // baker writes one request.
@@ -150,14 +150,14 @@ func (b *baker) add(m *Message) (int, error) {
 // segment returns the lines of the message that was added last.
 func (b *baker) segment(m *Message) (Segment, error) {
 	x := &b.next.loaves[len(b.next.loaves)-1]
-	if x.segment.Body == nil {
+	if x.segment == nil {
 		lines, err := b.lines(m)
 		if err != nil {
 			return Segment{}, err
 		}
-		x.segment = Segment{digestOf(lines), bytes.Clone(lines)}
+		x.segment = &Segment{digestOf(lines), bytes.Clone(lines)}
 	}
-	return x.segment, nil
+	return *x.segment, nil
 }
 
 func (b *baker) lines(m *Message) ([]byte, error) {
@@ -188,6 +188,9 @@ func (o *oven) keep(b *baker) {
 func equalParts(a, b artel.Parts) bool {
 	if len(a) != len(b) {
 		return false
+	}
+	if sameParts(a, b) {
+		return true
 	}
 	for i := range a {
 		if !equalPart(a[i], b[i]) {

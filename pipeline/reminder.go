@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/phrase"
 )
 
@@ -33,15 +34,11 @@ func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 		}))
 	}
 	if d.Sources != nil {
-		plan, err := d.plan(ctx, conf.PlanLimit)
+		o, err := d.Sources.Overview(ctx, d.Owner, d.Conversation, d.At, conf.Preview)
 		if err != nil {
-			return "", err
+			return "", stage("read the artifacts", err)
 		}
-		inventory, err := d.inventory(ctx, conf.Preview)
-		if err != nil {
-			return "", err
-		}
-		sections = append(sections, plan, inventory)
+		sections = append(sections, d.plan(o, conf.PlanLimit), d.inventory(o.Others, conf.Preview))
 	}
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	if len(sections) == 0 {
@@ -50,20 +47,16 @@ func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 	return "<system-reminder>\n" + strings.Join(sections, "\n\n") + "\n</system-reminder>", nil
 }
 
-func (d *Draft) plan(ctx context.Context, limit int) (string, error) {
-	text, a, ok, err := d.Sources.Plan(ctx, d.Owner, d.Conversation, d.At)
-	if err != nil {
-		return "", stage("read the task plan", err)
-	}
-	if !ok {
+func (d *Draft) plan(o artifact.Overview, limit int) string {
+	if o.Plan.ID == "" {
 		if !d.has("create_artifact") {
-			return "", nil
+			return ""
 		}
-		return d.Locale.Say(phrase.ReminderNoPlan, nil), nil
+		return d.Locale.Say(phrase.ReminderNoPlan, nil)
 	}
-	done, total := artel.PlanProgress(text)
-	head := d.Locale.Say(phrase.ReminderPlan, map[string]any{"Version": a.Version, "Done": done, "Total": total})
-	return fmt.Sprintf("%s\n<team_task_plan version=\"%d\">\n%s\n</team_task_plan>", head, a.Version, d.middleCut(text, limit)), nil
+	done, total := artel.PlanProgress(o.PlanText)
+	head := d.Locale.Say(phrase.ReminderPlan, map[string]any{"Version": o.Plan.Version, "Done": done, "Total": total})
+	return fmt.Sprintf("%s\n<team_task_plan version=\"%d\">\n%s\n</team_task_plan>", head, o.Plan.Version, d.middleCut(o.PlanText, limit))
 }
 
 // middleCut leaves the beginning and the end of a text that is too long.
@@ -78,16 +71,12 @@ func (d *Draft) middleCut(text string, limit int) string {
 	return string(r[:limit-tail]) + "\n" + hint + "\n" + string(r[n-tail:])
 }
 
-func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
-	items, err := d.Sources.Inventory(ctx, d.Owner, d.Conversation, d.At, preview)
-	if err != nil {
-		return "", stage("list the artifacts", err)
-	}
+func (d *Draft) inventory(items []artel.Artifact, preview int) string {
 	if len(items) == 0 {
 		if !d.has("list_artifacts") {
-			return "", nil
+			return ""
 		}
-		return d.Locale.Say(phrase.ReminderNoArtifacts, nil), nil
+		return d.Locale.Say(phrase.ReminderNoArtifacts, nil)
 	}
 	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // what is in use comes first
 		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(a.ID, b.ID))
@@ -102,7 +91,7 @@ func (d *Draft) inventory(ctx context.Context, preview int) (string, error) {
 		b.WriteString(d.Locale.Say(phrase.ReminderMore, map[string]any{"Count": more}) + "\n")
 	}
 	b.WriteString("</artifacts_inventory>")
-	return b.String(), nil
+	return b.String()
 }
 
 // entry writes one artifact: its facts, and of text the beginning.

@@ -31,7 +31,7 @@ func resolve(ctx context.Context, d *Draft) error {
 	}
 	late := attacher{d: d, conf: conf, again: true}
 	for i := range d.Messages {
-		parts, err := late.message(ctx, d.Messages[i])
+		parts, err := late.message(ctx, &d.Messages[i])
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,6 @@ func resolve(ctx context.Context, d *Draft) error {
 	if late.late > 0 {
 		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
 	}
-	before := d.meter.all(d.Messages)
 	if err := d.withinBudget(); err != nil {
 		return err
 	}
@@ -51,14 +50,15 @@ func resolve(ctx context.Context, d *Draft) error {
 		if !slices.ContainsFunc(m.Parts, carriesMedia) {
 			continue
 		}
+		before := d.meter.count(m)
 		parts, err := d.pin(m.Parts)
 		if err != nil {
 			return err
 		}
 		m.Parts = parts
-	}
-	if after := d.meter.all(d.Messages); after != before {
-		return artel.Errorf(artel.Internal, "pipeline.Build", "", "%d tokens became %d by resolving refs", before, after)
+		if after := d.meter.count(m); after != before {
+			return artel.Errorf(artel.Internal, "pipeline.Build", m.ID, "%d tokens became %d by resolving refs", before, after)
+		}
 	}
 	return nil
 }

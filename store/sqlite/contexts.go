@@ -17,9 +17,14 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	if err := t.known(op, c.Conversation); err != nil {
 		return 0, err
 	}
-	if r, err := runs(t).Get(c.Run); err != nil {
+	var in artel.ConversationID
+	var number int
+	found, err := t.row(op, string(c.Run), "SELECT conversation, (SELECT coalesce(max(number), 0) + 1 FROM contexts WHERE owner = ?1 AND run = ?2) FROM runs WHERE owner = ?1 AND id = ?2",
+		[]any{t.owner, c.Run}, &in, &number)
+	if err != nil {
 		return 0, err
-	} else if r.Conversation != c.Conversation {
+	}
+	if !found || in != c.Conversation {
 		return 0, noRun(op, c.Run)
 	}
 	for _, j := range []json.RawMessage{c.Summary, c.Record} {
@@ -34,10 +39,6 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var number int
-	if _, err := t.row(op, string(c.Run), "SELECT coalesce(max(number), 0) + 1 FROM contexts WHERE owner = ? AND run = ?", []any{t.owner, c.Run}, &number); err != nil {
-		return 0, err
-	}
 	n, err := t.insert(op, string(c.Run), "INSERT INTO contexts (owner, conversation, run, number, created_at, summary, usage) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		t.owner, c.Conversation, c.Run, number, micros(c.CreatedAt), string(c.Summary), usage)
 	if err != nil {
@@ -46,21 +47,27 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	if _, err := t.change(op, string(c.Run), "INSERT INTO records (n, record) VALUES (?, ?)", n, string(c.Record)); err != nil {
 		return 0, err
 	}
+	return number, t.use(op, c, segments, n)
+}
+
+// use keeps the segments that context n names, nearly all of which are there.
+func (t contexts) use(op string, c store.Context, segments []store.Segment, n int64) error {
 	for _, s := range segments {
 		if err := checkText(op, string(c.Run), string(s.Digest)); err != nil {
-			return 0, err
+			return err
 		}
-		_, err := t.change(op, string(c.Run), "INSERT OR IGNORE INTO segments (owner, conversation, digest, body) VALUES (?, ?, ?, ?)",
-			t.owner, c.Conversation, s.Digest, notNull(s.Body))
-		if err == nil {
-			_, err = t.change(op, string(c.Run), `INSERT INTO segment_uses (owner, conversation, digest, used) VALUES (?, ?, ?, ?)
-				ON CONFLICT (owner, conversation, digest) DO UPDATE SET used = excluded.used`, t.owner, c.Conversation, s.Digest, n)
+		known, err := t.change(op, string(c.Run), "UPDATE segment_uses SET used = ? WHERE owner = ? AND conversation = ? AND digest = ?", n, t.owner, c.Conversation, s.Digest)
+		if err == nil && known == 0 {
+			_, err = t.change(op, string(c.Run), "INSERT INTO segments (owner, conversation, digest, body) VALUES (?, ?, ?, ?)", t.owner, c.Conversation, s.Digest, notNull(s.Body))
+			if err == nil {
+				_, err = t.change(op, string(c.Run), "INSERT INTO segment_uses (owner, conversation, digest, used) VALUES (?, ?, ?, ?)", t.owner, c.Conversation, s.Digest, n)
+			}
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return number, nil
+	return nil
 }
 
 func notNull(b []byte) []byte {

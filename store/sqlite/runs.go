@@ -3,9 +3,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/artelhq/artel"
@@ -58,17 +60,13 @@ func (t runs) Update(r artel.Run) error {
 	if err != nil {
 		return err
 	}
-	if r.State.AtWork() {
-		old, err := t.Get(r.ID)
-		if err != nil {
-			return err
-		}
-		if err := t.free(op, old); err != nil {
-			return err
-		}
-	}
 	n, err := t.change(op, string(r.ID), `UPDATE runs SET reply = ?, state = ?, service = ?, agent = ?, usage = ?, error = ?, finished_at = ?
 		WHERE owner = ? AND id = ?`+inKnown("runs"), r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
+	if errors.Is(err, artel.Conflict) { // the index runs_active says so
+		if old, failed := t.Get(r.ID); failed == nil {
+			err = cmp.Or(t.free(op, old), err)
+		}
+	}
 	if err == nil && n == 0 {
 		err = noRun(op, r.ID)
 	}

@@ -34,6 +34,7 @@ const (
 	EventRetrying          EventType = "retrying"
 	EventRunResumed        EventType = "run_resumed"
 
+	EventCompactionRequested EventType = "compaction_requested"
 	EventCompactionStarted   EventType = "compaction_started"
 	EventCompactionCompleted EventType = "compaction_completed"
 	EventRunFinished         EventType = "run_finished"
@@ -218,6 +219,10 @@ const (
 	CompactRequested CompactionReason = "requested" // a person or a program asked for it
 )
 
+// CompactionRequested tells that a run at work is to sum up, before its next
+// model call or its end.
+type CompactionRequested struct{}
+
 // CompactionStarted tells that a model is asked to sum up what came before.
 type CompactionStarted struct {
 	Reason    CompactionReason `json:"reason"`
@@ -326,6 +331,9 @@ func (ArtifactCreated) EventType() EventType { return EventArtifactCreated }
 
 // EventType implements [Payload].
 func (ArtifactUpdated) EventType() EventType { return EventArtifactUpdated }
+
+// EventType implements [Payload].
+func (CompactionRequested) EventType() EventType { return EventCompactionRequested }
 
 // EventType implements [Payload].
 func (SubagentStarted) EventType() EventType { return EventSubagentStarted }

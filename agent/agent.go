@@ -96,10 +96,16 @@ type Input struct {
 	// what it asked; its error ends the run, or the subagent that asked. Those of
 	// subagents are called by several goroutines.
 	Permit func(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error)
-	// Inbox returns what people have said to the run since it was last asked:
-	// stored messages, the first a child of after. nil: nobody speaks to it. It
+	// Inbox returns what people have said to the run since it was last asked, and
+	// whether they want its history to be summed up; nil: nobody speaks to it. It
 	// is asked before each model call and before the run rests.
-	Inbox func(ctx context.Context, after artel.MessageID) ([]artel.Message, error)
+	Inbox func(ctx context.Context, after artel.MessageID) (Inbox, error)
+}
+
+// An Inbox is what people want of a run at work.
+type Inbox struct {
+	Said    []artel.Message // stored, the first a child of the message that it was asked for
+	Compact bool            // until a compaction with the reason requested is told to have ended
 }
 
 // Built is the request of one model call, and what it was built for.
@@ -206,6 +212,11 @@ func (r *run) loop(ctx context.Context) error {
 	}
 	limits := r.in.Agent.Limits
 	for turns := r.resumed(); ; turns++ {
+		if r.rests() {
+			if more, err := r.hear(ctx); err != nil || !more {
+				return err
+			}
+		}
 		if err := r.within(limits, turns); err != nil {
 			return err
 		}
@@ -222,9 +233,6 @@ func (r *run) loop(ctx context.Context) error {
 				return err
 			}
 			if calls = callsOf(message); len(calls) == 0 {
-				if more, err := r.hear(ctx); err != nil || !more {
-					return err
-				}
 				continue
 			}
 		}
@@ -239,6 +247,16 @@ func (r *run) loop(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// rests reports whether the run has answered all that it was told.
+func (r *run) rests() bool {
+	for _, m := range slices.Backward(r.history) {
+		if !m.Summary {
+			return m.Run == r.in.Run.ID && m.Within == r.path && m.Role == artel.RoleAssistant && len(callsOf(m)) == 0
+		}
+	}
+	return false
 }
 
 // tellUsage tells what a call took, with its price.

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,28 @@ func (r *run) compactNow(ctx context.Context) error {
 	failed, err := r.compactPart(ctx, standing, artel.CompactRequested, 0, 0)
 	if err == nil {
 		err = failed
+	}
+	return err
+}
+
+// compactAsked sums up what can be spared of the history of a run at work, or
+// all of it where the run is at rest, as people have asked for. Where that fails
+// the run goes on all the same. The error is that of the consumer, or of a run
+// that has ended.
+func (r *run) compactAsked(ctx context.Context) error {
+	part := pipeline.Standing(r.history, r.in.Agent.Name)
+	if !r.rests() {
+		part = part[:r.sparable(part, int(r.taken))]
+	}
+	if !worth(part) {
+		end := artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{
+			Kind: artel.Conflict, Message: "there is nothing to sum up but what the run is at",
+		}}
+		return cmp.Or(r.tell(artel.CompactionStarted{Reason: end.Reason, Service: r.in.Service.ID}), r.tell(end))
+	}
+	failed, err := r.compactPart(ctx, part, artel.CompactRequested, int(r.taken), 0)
+	if err == nil && failed != nil {
+		err = ctx.Err()
 	}
 	return err
 }

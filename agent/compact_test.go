@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
@@ -322,6 +323,97 @@ func TestSummaryHasWhatIsAsked(t *testing.T) {
 		text := textOfRequest(b.requests[n])
 		if strings.Count(text, "Do it.") != 1 || strings.Count(text, "Mind the tide.") != 1 || !strings.Contains(text, summed) {
 			t.Errorf("request %d is\n%.2000s", n, text)
+		}
+	}
+}
+
+// TestCompactionAskedFor: what people ask of a run at work is done before its
+// next model call, without what it is at, or as a whole when it is at rest. What
+// fails, or is not worth it, is told, and the run goes on.
+func TestCompactionAskedFor(t *testing.T) {
+	lookup := turn{call("c1", "echo", `{"text":"here"}`), end}
+	for name, c := range map[string]struct {
+		turns    []turn
+		history  int // answered questions before
+		at       int // which time the run asks for what people want
+		ok       bool
+		replaced int
+		kept     string // of the history, in the last request
+	}{
+		"before the first call": {turns: []turn{{say(summed), end}, {say("Done."), end}}, history: 3, at: 1, ok: true, replaced: 6, kept: "Do it."},
+		"between two calls":     {turns: []turn{lookup, {say(summed), end}, {say("Done."), end}}, history: 3, at: 2, ok: true, replaced: 9},
+		"at rest":               {turns: []turn{{say("Done."), end}, {say(summed), end}}, history: 3, at: 2, ok: true, replaced: 8},
+		"nothing to sum up":     {turns: []turn{{say("Done."), end}}, at: 1, kept: "Do it."},
+		"it fails":              {turns: []turn{{model.Finish{Reason: model.StopRefusal}}, {say("Done."), end}}, history: 3, at: 1, kept: "Question 1."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.turns)
+			b.long(c.history, 20, 8000)
+			asked, open := 0, false
+			b.in.Inbox = func(context.Context, artel.MessageID) (agent.Inbox, error) {
+				asked++
+				open = open || asked == c.at
+				return agent.Inbox{Compact: open}, nil
+			}
+			var all []artel.Payload
+			for p, err := range b.engine.Run(t.Context(), b.in) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p, ok := p.(artel.CompactionCompleted); ok && p.Reason == artel.CompactRequested {
+					open = false
+				}
+				all = append(all, p)
+			}
+			started, completed := compactions(all)
+			if len(started) != 1 || len(completed) != 1 || started[0].Reason != artel.CompactRequested || completed[0].OK != c.ok || completed[0].Replaced != c.replaced {
+				t.Fatalf("%+v %+v", started, completed)
+			}
+			if !c.ok && (completed[0].Error == nil || completed[0].Error.Message == "") {
+				t.Errorf("it is not told why: %+v", completed[0])
+			}
+			var said []string
+			for _, p := range all {
+				if m, ok := p.(artel.MessageCompleted); ok {
+					said = append(said, artel.TextOf(m.Message.Parts))
+				}
+			}
+			if said[len(said)-1] != "Done." || strings.Count(strings.Join(said, "|"), "Done.") != 1 {
+				t.Errorf("it said %q", said)
+			}
+			if text := textOfRequest(b.requests[len(b.requests)-1]); !strings.Contains(text, c.kept) {
+				t.Errorf("%q is not in the last request:\n%s", c.kept, text)
+			}
+		})
+	}
+}
+
+// TestRunAtRest: a run that is taken up with its answer said asks nobody again,
+// and one that has been told something since does.
+func TestRunAtRest(t *testing.T) {
+	for name, more := range map[string]bool{"at rest": false, "told more": true} {
+		b := newBench(t, []turn{{say("And that."), end}})
+		ask := b.in.History[0]
+		b.in.History = append(b.in.History, artel.Message{
+			ID: artel.NewMessageID(time.Now()), Conversation: ask.Conversation, Parent: ask.ID, Role: artel.RoleAssistant, Agent: b.in.Agent.Name, Run: b.in.Run.ID,
+			Parts: artel.Parts{artel.Text{Text: "Done."}}, CreatedAt: time.Now(),
+		})
+		b.in.Inbox = func(_ context.Context, after artel.MessageID) (in agent.Inbox, err error) {
+			if more {
+				in.Said = []artel.Message{{
+					ID: artel.NewMessageID(time.Now()), Conversation: ask.Conversation, Parent: after, Role: artel.RoleUser, Run: b.in.Run.ID,
+					Parts: artel.Parts{artel.Text{Text: "And?"}}, CreatedAt: time.Now(),
+				}}
+			}
+			more = false
+			return in, nil
+		}
+		want := len(b.requests)
+		if more {
+			want++
+		}
+		if _, err := b.run(t.Context()); err != nil || len(b.requests) != want {
+			t.Errorf("%s: %d model calls, want %d: %v", name, len(b.requests), want, err)
 		}
 	}
 }

@@ -136,13 +136,19 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 	return refused, nil
 }
 
-// hear takes in what people have said meanwhile, and reports whether there was
-// anything.
-func (r *run) hear(ctx context.Context) (bool, error) {
+// hear takes in what people have said meanwhile, sums up where they want that,
+// and reports whether there is anything to answer.
+func (r *run) hear(ctx context.Context) (said bool, err error) {
 	if r.in.Inbox == nil || len(r.history) == 0 {
 		return false, nil
 	}
-	said, err := r.in.Inbox(ctx, r.history[len(r.history)-1].ID)
-	r.history = append(r.history, said...)
-	return len(said) > 0, err
+	in, err := r.in.Inbox(ctx, r.history[len(r.history)-1].ID)
+	if err != nil {
+		return false, err
+	}
+	r.history = append(r.history, in.Said...)
+	if in.Compact {
+		err = r.compactAsked(ctx)
+	}
+	return len(in.Said) > 0, err
 }

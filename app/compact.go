@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
@@ -14,9 +15,11 @@ import (
 )
 
 // Compact starts a run that sums up the active branch of a conversation, on the
-// service and for the agent of its newest run. It is of kind Conflict, code
-// "run_active", while another run works on the conversation, and of kind Invalid
-// where nobody has said anything yet.
+// service and for the agent of its newest run. Where a run is at work there, that
+// sums up its own branch before its next model call, or, where it makes none any
+// more, before it ends, and it is the one that is returned; a run that sums up
+// already is returned as it is. It is of kind Invalid where nobody has said
+// anything yet.
 func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
 	now := rs.now()
 	job := execution{
@@ -27,18 +30,55 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 	if err != nil {
 		return artel.Run{}, err
 	}
-	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error { return job.openCompaction(tx, conversation) }, c)
-	if artel.CodeOf(err) == CodeRunActive {
-		err = &artel.Error{
-			Op: "app.Runs.Compact", Subject: string(c), Kind: artel.Conflict, Code: CodeRunActive,
-			Err: errors.New("a run is at work here, which sums up by itself when its history gets long; ask again when it has ended, or cancel it"),
+	var active artel.Run
+	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+		var err error
+		if active, err = tx.Runs.Active(c); errors.Is(err, artel.NotFound) {
+			return job.openCompaction(tx, conversation)
 		}
-	}
-	if err != nil {
+		if err == nil && active.Purpose == artel.RunAnswers {
+			err = rs.requestCompaction(tx, active, now)
+		}
+		return err
+	}, c)
+	if err != nil || active.ID != "" {
 		rs.dismiss(job.run.ID)
-		return artel.Run{}, err
+		rs.log.Bell().Ring(c)
+		return active, err
 	}
 	return rs.begin(runCtx, &job), nil
+}
+
+// requestCompaction asks a run at work to sum up, where nobody has yet.
+func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, now time.Time) error {
+	n := store.Note{ID: "compaction_" + string(r.ID), Conversation: r.Conversation, Run: r.ID, Kind: noteCompaction, Open: true, CreatedAt: now}
+	old, err := tx.Notes.Get(n.ID)
+	if err == nil && old.Open {
+		return nil
+	}
+	if err != nil && !errors.Is(err, artel.NotFound) {
+		return err
+	}
+	if err := keep(tx, n, struct{}{}); err != nil {
+		return err
+	}
+	return appendEvents(rs.core, tx, r.Conversation, r.ID, r.Agent, artel.CompactionRequested{})
+}
+
+// compacted ends what people have asked for, with the transaction that tells
+// what came of it.
+func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
+	if p.Reason != artel.CompactRequested {
+		return nil
+	}
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteCompaction, Run: x.run.ID, Open: true})
+	for _, n := range list {
+		n.Open = false
+		if err := tx.Notes.Put(n); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // opening runs the transaction that opens a run in c, again where the run that

@@ -66,12 +66,14 @@ func (x *execution) atWork() time.Duration {
 // goOn takes up a run that was at rest when somebody said something to it.
 func (x *execution) goOn(ctx context.Context) {
 	x.run.State, x.run.FinishedAt = artel.RunRunning, nil
-	said, err := x.inbox(context.WithoutCancel(ctx), x.run.Reply)
-	if err != nil || len(said) == 0 {
+	in, err := x.inbox(context.WithoutCancel(ctx), x.run.Reply)
+	if err != nil || len(in.Said) == 0 && !in.Compact {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
 		return
 	}
-	x.from, x.cut = said[len(said)-1].ID, nil
+	if x.from, x.cut = x.run.Reply, nil; len(in.Said) > 0 {
+		x.from = in.Said[len(in.Said)-1].ID
+	}
 	x.execute(ctx)
 }
 
@@ -227,6 +229,10 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		x.run.Reply = p.Message.ID
 		x.held = append(x.held, p) // with what it has cost, or with the end of the run
 		return nil
+	case artel.CompactionCompleted:
+		if !p.OK && errors.Is(context.Cause(ctx), errShutdown) {
+			return nil // whoever goes on with the run does it
+		}
 	case artel.UsageReported:
 		x.run.Usage = x.run.Usage.Add(p.Usage)
 	case artel.ServiceChanged:
@@ -295,6 +301,9 @@ func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {
 				return err
 			}
 		case artel.CompactionCompleted:
+			if err := x.compacted(tx, p); err != nil {
+				return err
+			}
 			if p.Message == nil {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/store"
 )
 
@@ -99,32 +100,35 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	return body.of(n), nil
 }
 
-// inbox is what the engine asks for what people have said. What was held for
-// the end of the run is written before it: the run has not ended.
-func (x *execution) inbox(ctx context.Context, after artel.MessageID) ([]artel.Message, error) {
-	q := store.NoteQuery{Conversation: x.run.Conversation, Kind: noteInjection, Run: x.run.ID, Open: true}
+// inbox is what the engine asks for what people want. What was held for the end
+// of the run is written before it: the run has not ended.
+func (x *execution) inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
 	waiting := false
-	err := x.store.View(ctx, x.owner, func(tx store.Tx) error {
-		list, err := tx.Notes.List(q)
-		waiting = len(list) > 0
+	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
+		open := func(kind string) (bool, error) {
+			list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: kind, Run: x.run.ID, Open: true})
+			return len(list) > 0, err
+		}
+		if waiting, err = open(noteInjection); err == nil {
+			in.Compact, err = open(noteCompaction)
+		}
 		return err
 	})
-	if err != nil || !waiting {
-		return nil, err
+	if err != nil || !waiting && !in.Compact {
+		return in, err
 	}
-	var said []artel.Message
 	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		if err := x.release(tx); err != nil {
 			return err
 		}
-		said, err = x.injected(tx, after)
+		in.Said, err = x.injected(tx, after)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return in, err
 	}
 	x.released()
-	return said, nil
+	return in, nil
 }
 
 // injected makes messages of what people have said to the run, behind a
@@ -165,33 +169,44 @@ func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Messag
 }
 
 // errInjected says that a run cannot end yet: somebody has just said something
-// to it.
+// to it, or wants it to sum up.
 var errInjected = errors.New("somebody has said something to the run")
 
 // settle does, at the end of a run, what must not stay open: what people have
-// said and no model was told becomes messages of the branch, and questions are
-// closed. A run that would end well goes on instead.
+// said and no model was told becomes messages of the branch, questions are
+// closed, and a compaction that has not come is told to have failed. A run that
+// would end well goes on instead.
 func (x *execution) settle(tx store.Tx) error {
 	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
 	if err != nil {
 		return err
 	}
-	said := false
+	said, compact := false, false
 	for _, n := range list {
 		switch n.Kind {
 		case noteInjection:
 			said = true
+		case noteCompaction:
+			compact = true
 		case notePermission:
 			if err := x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByEnd}); err != nil {
 				return err
 			}
 		}
 	}
+	if (said || compact) && x.run.State == artel.RunDone {
+		return errInjected
+	}
+	if compact {
+		err := x.write(tx, artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{
+			Kind: artel.Conflict, Message: "the run ended before it could sum up; ask again",
+		}})
+		if err != nil {
+			return err
+		}
+	}
 	if !said {
 		return nil
-	}
-	if x.run.State == artel.RunDone {
-		return errInjected
 	}
 	tip, err := x.tip(tx)
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 const (
 	noteQueued     = "queued"     // its id is that of the run that will answer it
 	noteInjection  = "injection"  // body: injection
+	noteCompaction = "compaction" // the run is to sum up; no body
 	notePermission = "permission" // body: permission
 	noteGrant      = "grant"      // body: grant; holds on the branch of its message
 )
@@ -31,6 +32,7 @@ type Waiting struct {
 	Queued      []QueuedMessage `json:"queued"`
 	Injections  []Injection     `json:"injections"`
 	Permissions []Permission    `json:"permissions"`
+	Compaction  bool            `json:"compaction"` // the run at work sums up before its next model call
 }
 
 // A QueuedMessage is a message that waits until the runs before it have ended.
@@ -83,6 +85,8 @@ func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, e
 					return err
 				}
 				w.Permissions = append(w.Permissions, p.of(n))
+			case noteCompaction:
+				w.Compaction = true
 			}
 		}
 		return nil

@@ -45,6 +45,12 @@ func TestSteering(t *testing.T) {
 	if w, err = b.client.Waiting(ctx, c.ID); err != nil || len(w.Queued) != 1 || len(w.Injections) != 1 {
 		t.Errorf("got %+v, %v", w, err)
 	}
+	if sums, err := b.client.Compact(ctx, c.ID); err != nil || sums.RunID != first.RunID {
+		t.Errorf("summing up meanwhile: got %+v, %v", sums, err)
+	}
+	if w, err = b.client.Waiting(ctx, c.ID); err != nil || !w.Compaction {
+		t.Errorf("got %+v, %v", w, err)
+	}
 	if p, err := b.client.Decide(ctx, first.RunID, question, httpapi.NewDecision{Decision: artel.Always}); err != nil || p.Decision != artel.Always {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -68,11 +74,14 @@ func TestSteering(t *testing.T) {
 	}
 	users := ""
 	for _, m := range all.Items {
-		if m.Role == artel.RoleUser {
+		switch {
+		case m.Summary:
+			users += "SUMMARY "
+		case m.Role == artel.RoleUser:
 			users += artel.TextOf(m.Parts) + " "
 		}
 	}
-	if want := "Go. And mind the tide. Then this. "; users != want {
+	if want := "Go. And mind the tide. SUMMARY Then this. "; users != want {
 		t.Errorf("got %q, want %q", users, want)
 	}
 }

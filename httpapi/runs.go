@@ -58,7 +58,7 @@ func (f *face) runs() {
 			}))
 		})
 
-	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Start a run that sums up the active branch; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Sum up the active branch, by a run of its own or by the one at work before its next model call; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
 		func(ctx context.Context, in *ConversationPath) (*body[Sent], error) {
 			id, err := in.id()
 			if err != nil {

@@ -47,6 +47,7 @@ const (
 	PageTold                Key = "page.told"
 	PageWaiting             Key = "page.waiting"
 	PageQueued              Key = "page.queued"
+	PageCompactingNext      Key = "page.compacting_next"
 	PageInjecting           Key = "page.injecting"
 	PageQueuedEdit          Key = "page.queued_edit"
 	PageQueuedCancel        Key = "page.queued_cancel"

@@ -162,7 +162,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 			return err
 		}
 		return s.waitingNow(ctx, out)
-	case artel.EventMessageQueued, artel.EventInjectionReceived:
+	case artel.EventMessageQueued, artel.EventInjectionReceived, artel.EventCompactionRequested:
 		return s.waitingNow(ctx, out)
 	case artel.EventMessageInjected:
 		p, err := payload[artel.MessageInjected](e)

@@ -88,6 +88,28 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// A conversation that is to be summed up while a run is at work says so, and the
+// run does it before its next step.
+func TestSumUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := steered(t)
+	b := openTab(t, 1280, 800)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("Please keep notes on the harbour.")
+	b.Do(see(".question.open"))
+	b.Until(`document.readyState === "complete"`)
+	b.Do(click("#total > summary"), click("#total form button"))
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
+	b.Do(press("\x1b"))
+	b.picture("sum-up-meanwhile")
+	b.Says("#waiting", "The conversation is summed up before the next step")
+	b.Do(click(`.question.open button[value="allow"]`), see(".boundary"))
+	b.rest()
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
+	b.Says("#messages", "Summed up: models are sent this", "That was all of it.")
+	b.sameAnew()
+}
+
 // Whatever came of a question has its words, in both languages.
 func TestOutcomesOfQuestions(t *testing.T) {
 	t.Parallel()

@@ -110,6 +110,9 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if err := s.put(out, "status", status); err != nil {
 		return err
 	}
+	if err := s.waitingNow(ctx, out); err != nil {
+		return err
+	}
 	if p.Message == nil {
 		why := ""
 		if p.Error != nil {

@@ -19,6 +19,7 @@ type Waiting struct {
 	URL        string // where a message is taken back
 	Queued     []Queued
 	Injections []app.Injection
+	Compaction bool // the run sums up before its next step
 }
 
 // A Queued message waits for its turn.
@@ -34,7 +35,7 @@ func (v view) waiting(ctx context.Context) (Waiting, error) {
 	if err != nil {
 		return w, err
 	}
-	w.Injections = list.Injections
+	w.Injections, w.Compaction = list.Injections, list.Compaction
 	for _, m := range list.Queued {
 		q := Queued{QueuedMessage: m}
 		for _, ref := range m.Attachments {

@@ -16,19 +16,33 @@ func compactCommand(g *globals) *cobra.Command {
 		Use: "compact CONVERSATION", Short: "Sum up a conversation, so that models are sent less of it", Args: usage(cobra.ExactArgs(1)),
 		Long: `Lets the conversation's model sum up the active branch. From then on, models are
 sent the summary in the place of what it covers. Nothing is lost: the messages
-stay, and the summary is an artifact that names them.`,
+stay, and the summary is an artifact that names them. A run that is at work sums
+up before its next model call.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := artel.ParseConversationID(args[0])
 			if err != nil {
 				return usageError{err}
 			}
 			ctx, client := cmd.Context(), g.client()
+			t := talk{client: client, id: id}
+			if err := t.skip(ctx); err != nil {
+				return err
+			}
 			sent, err := client.Compact(ctx, id)
 			if err != nil {
 				return err
 			}
 			var done artel.CompactionCompleted
-			for e, err := range client.Events(ctx, id, 0, giveUp) {
+			print := func() error {
+				return g.print(cmd, done, func(w printer) {
+					w.line(fmt.Sprintf("%d messages summed up", done.Replaced))
+					if done.Artifact != nil {
+						w.line(done.Artifact.Ref.String())
+					}
+				})
+			}
+			own := false // it is a run that does nothing else
+			for e, err := range client.Events(ctx, id, t.last, giveUp) {
 				if err != nil {
 					return err
 				}
@@ -36,9 +50,22 @@ stay, and the summary is an artifact that names them.`,
 					continue
 				}
 				switch e.Type {
+				case artel.EventRunStarted:
+					own = true
 				case artel.EventCompactionCompleted:
-					if err := json.Unmarshal(e.Data, &done); err != nil {
+					var p artel.CompactionCompleted
+					if err := json.Unmarshal(e.Data, &p); err != nil {
 						return err
+					}
+					if p.Reason != artel.CompactRequested {
+						continue
+					}
+					switch done = p; {
+					case own: // its end says what came of it
+					case p.Error != nil:
+						return artel.Errorf(p.Error.Kind, "compact", string(e.Run), "%s", p.Error.Message)
+					default:
+						return print()
 					}
 				case artel.EventRunFinished:
 					var end artel.RunFinished
@@ -48,12 +75,7 @@ stay, and the summary is an artifact that names them.`,
 					if end.Error != nil {
 						return artel.Errorf(end.Error.Kind, "compact", "run "+string(end.State), "%s", end.Error.Message)
 					}
-					return g.print(cmd, done, func(w printer) {
-						w.line(fmt.Sprintf("%d messages summed up", done.Replaced))
-						if done.Artifact != nil {
-							w.line(done.Artifact.Ref.String())
-						}
-					})
+					return print()
 				}
 			}
 			return ctx.Err()

@@ -203,7 +203,7 @@ func (w *world) answer(ctx context.Context, r *model.Request) iter.Seq2[model.De
 			select {
 			case <-ctx.Done():
 				w.left.Store(strings.TrimSpace(rest), time.Since(began))
-			case <-time.After(30 * time.Second):
+			case <-time.After(90 * time.Second):
 			}
 		}
 	}

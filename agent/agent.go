@@ -6,7 +6,8 @@
 // A [Definition] is an agent, written as a Markdown file; [Shipped] returns
 // the built-in ones. An [Engine] runs one: [Engine.Run] yields what happens as
 // payloads of events, in order, and the caller stores them before the next thing
-// is done: an answer with the first of its tool calls before that is made. So the
+// is done: an answer with the first of its tool calls before that is made, the
+// end of a tool before the model is called again. So the
 // engine has no database, and whatever was stored is never redone: a run that is
 // started again with the messages it has already written goes on where they end.
 //

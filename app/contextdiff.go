@@ -139,7 +139,7 @@ func changesOf(before, after []pipeline.Ingredient) []MessageChange {
 		}
 		was := before[i]
 		before = slices.Concat(before[i+1:], still(before[:i], after))
-		if was.Same(x) {
+		if was.Same(&x) {
 			note(x, Same)
 		} else {
 			note(x, Changed)

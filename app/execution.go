@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -90,11 +91,8 @@ func stateOf(err, cause error) artel.RunState {
 }
 
 func (x *execution) work(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
-		}
-	}()
+	defer x.caught(&err)
+	defer func() { err = cmp.Or(err, x.stored()) }()
 	x.threads = &threads{}
 	if err := x.elect(ctx); err != nil {
 		return err
@@ -132,6 +130,13 @@ func (x *execution) work(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// caught makes an error of a panic.
+func (x *execution) caught(err *error) {
+	if p := recover(); p != nil {
+		*err = artel.Errorf(artel.Internal, "app.Runs", string(x.run.ID), "panic: %v", p)
+	}
 }
 
 func (x *execution) input(history []artel.Message) agent.Input {
@@ -245,9 +250,12 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	}
 	_, changed := p.(artel.ServiceChanged)
 	// What the agent has done is kept even when the run is being cancelled.
+	if done, ok := p.(artel.ToolCompleted); ok && !x.unrecorded && len(x.begun)+len(x.held) == 0 {
+		return x.storeAside(context.WithoutCancel(ctx), done)
+	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err := x.commit(ctx, func(tx store.Tx) error {
 		if err := x.release(tx, p); err != nil || !changed && !usage || len(x.held) > 0 {
 			return err
 		}
@@ -257,6 +265,46 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		x.released()
 	}
 	return err
+}
+
+// storeAside stores the end of a tool while the agent builds its next request:
+// all that is stored after it waits for it, and so the record without which the
+// model is not called.
+func (x *execution) storeAside(ctx context.Context, p artel.ToolCompleted) error {
+	if err := x.stored(); err != nil {
+		return err
+	}
+	aside := make(chan error, 1)
+	x.aside = aside
+	go func() {
+		var err error
+		defer func() { aside <- err }()
+		defer x.caught(&err)
+		ctx, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		if err = x.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
+			x.log.Bell().Ring(x.run.Conversation)
+		}
+	}()
+	return nil
+}
+
+// stored waits for what is being stored aside.
+func (x *execution) stored() error {
+	if x.aside == nil {
+		return nil
+	}
+	err := <-x.aside
+	x.aside = nil
+	return err
+}
+
+// commit changes the store after what is being stored aside.
+func (x *execution) commit(ctx context.Context, fn func(store.Tx) error) error {
+	if err := x.stored(); err != nil {
+		return err
+	}
+	return x.store.Update(ctx, x.owner, fn)
 }
 
 // release stores what is held, and more after it. The transaction's caller
@@ -425,7 +473,7 @@ func (x *execution) end(tx store.Tx) error {
 func (x *execution) retry(ctx context.Context, fn func(store.Tx) error) error {
 	wait := 50 * time.Millisecond
 	for attempt := 1; ; attempt++ {
-		err := x.store.Update(ctx, x.owner, fn)
+		err := x.commit(ctx, fn)
 		if err == nil || attempt == 5 || artel.KindOf(err) != artel.Unavailable {
 			return err
 		}

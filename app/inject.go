@@ -117,7 +117,7 @@ func (x *execution) inbox(ctx context.Context, after artel.MessageID) (in agent.
 	if err != nil || !waiting && !in.Compact {
 		return in, err
 	}
-	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err = x.commit(ctx, func(tx store.Tx) error {
 		if err := x.release(tx); err != nil {
 			return err
 		}

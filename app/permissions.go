@@ -88,7 +88,7 @@ func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes
 	state := x.run.State
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err := x.commit(ctx, func(tx store.Tx) error {
 		open, x.run.State = nil, state
 		if err := x.release(tx); err != nil {
 			return err

@@ -148,7 +148,7 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	c := newCall(x.agent.Name, b, failed)
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err := x.commit(ctx, func(tx store.Tx) error {
 		if err := x.hold(tx); err != nil { // before anybody is paid
 			return err
 		}

@@ -459,6 +459,7 @@ type execution struct {
 	call  *call                        // the newest of its model calls; nil: none yet
 	begun []artel.Payload              // that the agent has begun, written with the record of its first call
 	held  []artel.Payload              // the reply and what follows it, written with the end
+	aside chan error                   // what is being stored while the agent goes on; nil: nothing is
 	cut   map[artel.CallID][]artel.Ref // calls that an earlier process was at, with their edits
 	from  artel.MessageID              // the stored message that it goes on from; "": its own
 

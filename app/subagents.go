@@ -209,7 +209,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
 	_, ended := n.Payload.(artel.SubagentCompleted)
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) (err error) {
+	err := x.commit(ctx, func(tx store.Tx) (err error) {
 		if ended {
 			if err := y.withdraw(tx); err != nil {
 				return err

@@ -51,6 +51,9 @@ func transcribe(ctx context.Context, d *Draft) error {
 	if err := a.settleAll(ctx); err != nil {
 		return err
 	}
+	if d.rested = len(a.settled) == 0; d.rested {
+		return nil
+	}
 	for i := range d.Messages {
 		m := &d.Messages[i]
 		parts, err := a.message(ctx, m)

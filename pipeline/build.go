@@ -73,6 +73,14 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 		sent:   make(map[artel.Ref]artel.Digest),
 	}
 	d.horizon.whole = whole
+	if spare, ok := r.spare.Get().(*[]Message); ok {
+		d.before = *spare
+	}
+	defer func() {
+		spare := d.before[:0]
+		clear(spare[:cap(spare)]) // it holds on to no texts
+		r.spare.Put(&spare)
+	}()
 	d.meter.known = r.oven.tallies(d.meter.yardstick(), in.History)
 	d.tooled = d.meter.tools(in.Tools)
 	var rec Record
@@ -219,7 +227,7 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	}
 	before := d.before
 	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.total}
-	d.config, d.running = p.setting.Config, p.Processor
+	d.config, d.running, d.rested = p.setting.Config, p.Processor, false
 	start := time.Now()
 	if len(p.unknown) > 0 {
 		d.Log(Warn, "the configuration has fields that the processor does not know; they do nothing", map[string]any{"fields": p.unknown})
@@ -228,7 +236,7 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = d.process(ctx, p.Processor)
 	}
-	d.steady = err == nil && untouched(before, d.Messages)
+	d.steady = err == nil && (d.rested || untouched(before, d.Messages))
 	if err == nil && !d.steady {
 		err = declared(p.Processor, before, d.Messages)
 	}

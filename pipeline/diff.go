@@ -71,6 +71,7 @@ func diff(before, after []Message) (added, removed, changed []string) {
 		})
 		gone = slices.DeleteFunc(gone, func(i int) bool { return !slices.Contains(old[before[i].ID], i) })
 	}
+	added = slices.Grow(added, len(come))
 	for _, j := range come {
 		added = append(added, after[j].ID)
 	}

@@ -211,6 +211,7 @@ type Draft struct {
 	config    json.RawMessage // of the running processor
 	logs      []Log           // of the running processor
 	before    []Message       // what the running processor was given
+	rested    bool            // the running processor says that it has touched no message
 	steady    bool            // the last one has left that as it was
 	total     int             // tokens of the messages behind the last one
 	tooled    int             // tokens of the tools

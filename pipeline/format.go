@@ -115,9 +115,15 @@ func format(f formatter) func(context.Context, *Draft) error {
 		if err := d.Config(&conf); err != nil {
 			return err
 		}
-		d.Messages = f(d, conf, d.Messages)
+		before := d.Messages
+		d.Messages = f(d, conf, before)
+		d.rested = sameMessages(before, d.Messages)
 		return nil
 	}
+}
+
+func sameMessages(a, b []Message) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // formatterOf returns the function of a formatter by its id; nil where it is

@@ -69,13 +69,14 @@ func inject(ctx context.Context, d *Draft) error {
 		system = append(system, artel.Text{Text: reminder})
 		role.stability, reminder = Turn, ""
 	}
-	d.Messages = assemble(d, prompts, d.Messages)
+	var first []Message
 	if len(system) > 0 {
-		d.Messages = slices.Insert(d.Messages, 0, Message{
+		first = append(first, Message{
 			ID: RolePromptID, Role: artel.RoleSystem, Parts: system, Agent: d.Agent.Name,
 			Origin: OriginPreset, Stability: role.stability,
 		})
 	}
+	d.Messages = assemble(d, first, prompts, d.Messages)
 	d.remind(reminder)
 	return nil
 }

@@ -114,6 +114,7 @@ func limit(_ context.Context, d *Draft) error {
 			out.dropped = append(out.dropped, id)
 		}
 	}
+	d.rested = sameMessages(d.Messages, l.messages)
 	d.Messages = l.messages
 	gone -= len(d.Messages)
 	total := 0

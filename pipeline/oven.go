@@ -19,8 +19,8 @@ import (
 // neither written nor hashed again.
 
 const (
-	batches   = 8  // requests that are remembered
-	markEvery = 16 // messages between two marks
+	batches   = 8 // requests that are remembered
+	markEvery = 4 // messages between two marks
 )
 
 // An oven is safe for concurrent use.

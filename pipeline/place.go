@@ -74,9 +74,9 @@ type point struct {
 }
 
 // assemble places prompts, which are in the order of the agent's list, around
-// and among the history.
-func assemble(d *Draft, prompts []prompt, history []Message) []Message {
-	a := assembly{d: d, slots: map[Slot]int{}, beside: map[Slot]*sides{}, at: map[int][]point{}}
+// and among the history, behind what stands first.
+func assemble(d *Draft, first []Message, prompts []prompt, history []Message) []Message {
+	a := assembly{d: d, before: first, slots: map[Slot]int{}, beside: map[Slot]*sides{}, at: map[int][]point{}}
 	a.anchors, _ = Value[Anchors](d)
 	for _, p := range prompts {
 		if p.Slot == "" {

@@ -64,10 +64,12 @@ type Segment struct {
 }
 
 // Bytes is the length of the canonical form.
-func (r Recipe) Bytes() int {
-	n := len(r.Head.line()) + r.ToolBytes
-	for _, m := range r.Messages {
-		n += m.Bytes
+func (r Recipe) Bytes() int { return len(r.Head.line()) + r.ToolBytes + bytesOf(r.Messages) }
+
+func bytesOf(ms []Ingredient) int {
+	n := 0
+	for i := range ms {
+		n += ms[i].Bytes
 	}
 	return n
 }
@@ -397,7 +399,7 @@ func (x Ingredient) Message(s artel.ServiceID, p Pantry) (m model.Message, lines
 
 // Same reports whether two ingredients of requests to one service have the
 // same lines.
-func (x Ingredient) Same(o Ingredient) bool {
+func (x *Ingredient) Same(o *Ingredient) bool {
 	return x.Role == o.Role && x.Stored == o.Stored && x.Digest == o.Digest && (!x.Stored || x.ID == o.ID)
 }
 
@@ -422,20 +424,21 @@ func (p Prefix) Ratio() float64 {
 // message of either; what it cannot give counts as different from its
 // beginning. Requests to different models have nothing in common.
 func (r Recipe) Prefix(before Recipe, lines func(earlier bool, x Ingredient) ([]byte, error)) (Prefix, error) {
-	out := Prefix{Of: r.Bytes(), Before: before.Bytes()}
-	if r.Head != before.Head {
+	if r.Head != before.Head || r.Tools != before.Tools {
+		out := Prefix{Of: r.Bytes(), Before: before.Bytes()}
+		if r.Head == before.Head {
+			out.Bytes = len(r.Head.line())
+		}
 		return out, nil
 	}
-	out.Bytes = len(r.Head.line())
-	if r.Tools != before.Tools {
-		return out, nil
-	}
-	out.Bytes += r.ToolBytes
+	out := Prefix{Bytes: len(r.Head.line()) + r.ToolBytes}
 	n := min(len(r.Messages), len(before.Messages))
-	for out.Messages < n && r.Messages[out.Messages].Same(before.Messages[out.Messages]) {
+	for out.Messages < n && r.Messages[out.Messages].Same(&before.Messages[out.Messages]) {
 		out.Bytes += r.Messages[out.Messages].Bytes
 		out.Messages++
 	}
+	out.Of = out.Bytes + bytesOf(r.Messages[out.Messages:])
+	out.Before = out.Bytes + bytesOf(before.Messages[out.Messages:])
 	if out.Messages == n {
 		return out, nil
 	}

@@ -64,7 +64,7 @@ func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 		d.Log(Error, "the user's rules are left out", map[string]any{"because": err.Error()})
 	}
 	set := engine.Compile(layers...)
-	if set.Empty(rule.Request) {
+	if d.rested = set.Empty(rule.Request); d.rested {
 		return nil
 	}
 	var texts []rule.Text

@@ -96,6 +96,7 @@ func BuiltIn() []Processor {
 type Registry struct {
 	counter *token.Counter
 	oven    oven
+	spare   sync.Pool // of *[]Message, empty: what builds remember states in
 
 	mu   sync.Mutex
 	list []Processor // by priority; replaced, never written into

@@ -30,7 +30,12 @@ func resolve(ctx context.Context, d *Draft) error {
 		conf.InlineLimit = defaultInline
 	}
 	late := attacher{d: d, conf: conf, again: true}
+	d.rested = true
 	for i := range d.Messages {
+		if !slices.ContainsFunc(d.Messages[i].Parts, carriesMedia) {
+			continue
+		}
+		d.rested = false
 		parts, err := late.message(ctx, &d.Messages[i])
 		if err != nil {
 			return err
@@ -42,7 +47,7 @@ func resolve(ctx context.Context, d *Draft) error {
 	if late.late > 0 {
 		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
 	}
-	if err := d.withinBudget(); err != nil {
+	if err := d.withinBudget(); err != nil || d.rested {
 		return err
 	}
 	for i := range d.Messages {

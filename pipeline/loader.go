@@ -38,9 +38,12 @@ func load(_ context.Context, d *Draft) error {
 	return err
 }
 
+// spareMessages is how many messages a draft has room for beside its history.
+const spareMessages = 16
+
 // loaded makes messages of these places on the branch.
 func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
-	out := make([]Message, 0, len(places)+2)
+	out := make([]Message, 0, len(places)+spareMessages)
 	for _, i := range places {
 		m := &path[i] // histories are long, and messages large
 		switch m.Role {

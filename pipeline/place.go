@@ -221,15 +221,9 @@ func (a *assembly) add(o Origin, ps ...prompt) {
 	}
 }
 
-func (a *assembly) join(history []Message) []Message {
-	out := append(make([]Message, 0, len(history)+len(a.before)+len(a.after)+8), a.before...)
-	s := a.beside[SlotHistory]
-	if s == nil {
-		s = &sides{}
-	}
-	for _, p := range s.before {
-		out = append(out, p.message(OriginAnchor))
-	}
+// among returns the history with what stands at depths in it.
+func (a *assembly) among(history []Message) []Message {
+	out := make([]Message, 0, len(history)+len(a.at)+spareMessages)
 	from := 0
 	for _, i := range slices.Sorted(maps.Keys(a.at)) {
 		out = append(out, history[from:i]...)
@@ -238,7 +232,21 @@ func (a *assembly) join(history []Message) []Message {
 			out = append(out, p.message(OriginDepth))
 		}
 	}
-	out = append(out, history[from:]...)
+	return append(out, history[from:]...)
+}
+
+func (a *assembly) join(history []Message) []Message {
+	s := a.beside[SlotHistory]
+	if s == nil {
+		s = &sides{}
+	}
+	for _, p := range s.before {
+		a.before = append(a.before, p.message(OriginAnchor))
+	}
+	if len(a.at) > 0 {
+		history = a.among(history)
+	}
+	out := slices.Insert(history, 0, a.before...)
 	for _, p := range s.after {
 		out = append(out, p.message(OriginAnchor))
 	}

@@ -129,6 +129,41 @@ func TestAuto(t *testing.T) {
 
 // TestAutoFollowsTheBranch: what stands before a message counts where the
 // message itself leaves several. A named service wins.
+// TestAutoByDefault: where nobody names a service, each message gets the one that
+// suits it; what is named anywhere holds, and a service that is called so is
+// meant itself.
+func TestAutoByDefault(t *testing.T) {
+	b := newBench(t, provide((&several{}).generate), services("words", "eyes:vision"), func(c *app.Config) {
+		c.Services.Replace(c.Services.All(), nil, app.AutoService)
+	})
+	if got := b.Models.Preferred(t.Context()); got != app.AutoService {
+		t.Errorf("what is used where nobody names one is %s", got)
+	}
+	fits, err := b.Models.Fit(t.Context(), "", []app.Candidate{{Filename: "a.png", Size: int64(len(dot)), Head: []byte(dot)}})
+	if err != nil || len(fits) != 1 || fits[0].Step != artel.StepNative {
+		t.Errorf("a picture would be sent as %+v, %v", fits, err)
+	}
+	c := b.conversation()
+	if r := b.ask(c, "Hello."); r.Service != "words" || b.chosen(c, r).By != artel.ChosenByOrder {
+		t.Errorf("got %+v", r)
+	}
+	a := b.upload(c, "a.png", dot)
+	if r := b.ended(b.send(c, app.Input{Text: "Look.", Attachments: []string{string(a.ID)}})); r.Service != "eyes" {
+		t.Errorf("a picture went to %s", r.Service)
+	}
+	r := b.ended(b.send(c, app.Input{Text: "Read.", Service: "words"}))
+	if r.Service != "words" || strings.Count(typesOf(b.events(c)), "service_chosen") != 2 {
+		t.Errorf("what is named goes to %s: %s", r.Service, typesOf(b.events(c)))
+	}
+	named := newBench(t, provide((&several{}).generate), services("words", "auto"), func(c *app.Config) {
+		c.Services.Replace(c.Services.All(), nil, app.AutoService)
+	})
+	c = named.conversation()
+	if r := named.ask(c, "Hello."); r.Service != "auto" || strings.Contains(typesOf(named.events(c)), "service_chosen") {
+		t.Errorf("one of that name: got %s", r.Service)
+	}
+}
+
 func TestAutoFollowsTheBranch(t *testing.T) {
 	b := newBench(t, provide((&several{}).generate), services("words", "eyes:vision", "ears:audio"))
 	c := b.conversation()

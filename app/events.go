@@ -69,8 +69,9 @@ func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo art
 // maxTurnings is how many turnings of one conversation are told.
 const maxTurnings = 1000
 
-// Turnings returns the events that tell where histories were summed up and
-// where runs went on with another service, in order: the newest thousand.
+// Turnings returns the events that tell where histories were summed up, where
+// runs went on with another service, and which was chosen for them, in order:
+// the newest thousand.
 func (es *Events) Turnings(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
 	err = es.view(ctx, func(tx store.Tx) error {
 		events, err = tx.Events.Turnings(c, maxTurnings)

@@ -47,6 +47,9 @@ type Fit struct {
 // one that is damaged, so that no other form of it can be made, is described.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candidate) ([]Fit, error) {
 	s := m.services.Default()
+	if service == "" {
+		service = m.Preferred(ctx)
+	}
 	switch {
 	case m.isAuto(service):
 		all := make([]artel.Media, len(files))

@@ -26,6 +26,15 @@ func (m *Models) Services(context.Context) []model.Service { return m.services.A
 // Default returns the service that is used where none is named.
 func (m *Models) Default(context.Context) model.Service { return m.services.Default() }
 
+// Preferred is what is used where no service is named: the id of Default, or
+// [AutoService] where one is chosen for each message.
+func (m *Models) Preferred(context.Context) artel.ServiceID {
+	if want := m.services.Wanted(); m.isAuto(want) {
+		return want
+	}
+	return m.services.Default().ID
+}
+
 // Findings returns everywhere that models were looked for and what came of it,
 // in the order of preference: the entries of the configuration, the
 // environment, the servers of this machine, and what is built in.
@@ -126,6 +135,9 @@ func (k *core) noService(id artel.ServiceID) error {
 // the agent, else the default. auto says that one is to be chosen for the
 // message; until then it is the first that can be called.
 func (k *core) resolve(candidates ...artel.ServiceID) (s model.Service, auto bool, err error) {
+	if want := k.services.Wanted(); k.isAuto(want) {
+		candidates = append(candidates, want)
+	}
 	for _, id := range candidates {
 		if k.isAuto(id) {
 			if list := k.automatic(); len(list) > 0 {

@@ -150,7 +150,7 @@ type serviceInput struct {
 }
 
 func (f *face) serviceViews(ctx context.Context) []ServiceView {
-	def := f.app.Models.Default(ctx).ID
+	def := f.app.Models.Preferred(ctx)
 	var items []ServiceView
 	for _, s := range f.app.Models.Services(ctx) {
 		items = append(items, ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), def))
@@ -181,7 +181,7 @@ func (f *face) models() {
 			v := ProbeView{Calls: report.Calls, Results: report.Results}
 			for _, s := range f.app.Models.Services(ctx) {
 				if s.ID == in.ID {
-					v.Service = ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), f.app.Models.Default(ctx).ID)
+					v.Service = ServiceViewOf(s, f.app.Models.Marks(ctx, s.ID), f.app.Models.Preferred(ctx))
 				}
 			}
 			return answer(v, nil)

@@ -33,7 +33,8 @@ type snapshot struct {
 	marks    [][]Mark  // of each service
 	findings []Finding
 	byID     map[artel.ServiceID]int
-	standard int       // index of the default
+	standard int // index of the default
+	wanted   artel.ServiceID
 	until    time.Time // a mark ends then; zero: none does
 	clock    func() time.Time
 }
@@ -127,7 +128,7 @@ func (r *Registry) Tell(findings []Finding) {
 
 // look makes a snapshot of what is there; r.mu is held.
 func (r *Registry) look() {
-	s := &snapshot{byID: make(map[artel.ServiceID]int, len(r.given)+1), clock: r.ledger.opts.Now}
+	s := &snapshot{wanted: r.chosen, byID: make(map[artel.ServiceID]int, len(r.given)+1), clock: r.ledger.opts.Now}
 	for _, svc := range append(slices.Clip(r.given), DemoService()) {
 		if _, taken := s.byID[svc.ID]; taken {
 			continue
@@ -214,6 +215,10 @@ func (r *Registry) Default() Service {
 	s := r.now()
 	return s.services[s.standard].clone()
 }
+
+// Wanted returns what was configured as the default, whether there is such a
+// service or not; "": nothing.
+func (r *Registry) Wanted() artel.ServiceID { return r.now().wanted }
 
 // Suggest returns the services that take media of this type, in order of
 // preference: those that can be called as far as their wire carries it, and

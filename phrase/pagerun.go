@@ -86,9 +86,11 @@ const (
 	PageCompactionFailed    Key = "page.compaction_failed" // Reason
 	PageMuteSummary         Key = "page.mute_summary"
 	PageMutedSummary        Key = "page.muted_summary"
-	PageServiceChanged      Key = "page.service_changed" // From, To
-	PageRetrying            Key = "page.retrying"        // Name, Number, Count
-	PageRetryIn             Key = "page.retry_in"        // Seconds
+	PageServiceChanged      Key = "page.service_changed"    // From, To
+	PageRetrying            Key = "page.retrying"           // Name, Number, Count
+	PageChosenByOrder       Key = "page.chosen_by_order"    // Name, Count
+	PageChosenBySelector    Key = "page.chosen_by_selector" // Name, Selector, Count
+	PageRetryIn             Key = "page.retry_in"           // Seconds
 	PageLimitTurns          Key = "page.limit_turns"
 	PageLimitToolCalls      Key = "page.limit_tool_calls"
 	PageLimitTokens         Key = "page.limit_tokens"

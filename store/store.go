@@ -335,7 +335,7 @@ type Events interface {
 	// to a number, at most limit of them, in order. It is quick however long
 	// the log is.
 	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
-	// Turnings is Contexts of all events "compaction_completed" and "service_changed".
+	// Turnings is Contexts of all "compaction_completed", "service_changed" and "service_chosen".
 	Turnings(c artel.ConversationID, limit int) ([]artel.Event, error)
 }
 

@@ -3,6 +3,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -91,7 +92,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	switch {
 	case err == nil:
 		t.Draft.Status = statusOf(run)
-		if t.Retry, err = v.retryNow(ctx, t.After); err != nil {
+		if t.Retry, err = v.retryNow(ctx, run, t.After); err != nil {
 			return t, err
 		}
 	case !errors.Is(err, artel.NotFound):
@@ -120,8 +121,8 @@ func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID,
 		return "", LastCall{}, err
 	}
 	last, err := ui.lastCall(r.Context(), run.ID)
-	if c.Service == app.AutoService {
-		return c.Service, last, err
+	if cmp.Or(c.Service, ui.app.Models.Preferred(r.Context())) == app.AutoService {
+		return app.AutoService, last, err
 	}
 	return run.Service, last, err
 }

@@ -47,10 +47,10 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	f := Fitting{Service: ui.app.Models.Default(r.Context())}
-	switch id {
-	case "":
-		id = f.Service.ID
-	case app.AutoService:
+	if id == "" {
+		id = ui.app.Models.Preferred(r.Context())
+	}
+	if id == app.AutoService {
 		f.Service = automatic(locale(r))
 	}
 	fits, err := ui.app.Models.Fit(r.Context(), id, files)

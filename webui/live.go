@@ -75,9 +75,8 @@ func (s *stream) joins(ctx context.Context, after artel.Seq) error {
 		return err
 	}
 	s.behind = after < last
-	events, err := s.app.Events.Page(ctx, s.conversation, max(0, after-1), 1)
-	if after > 0 && len(events) == 1 && events[0].Type == artel.EventRetrying {
-		s.retries = &events[0]
+	if after > 0 {
+		s.retries, err = s.retryAt(ctx, after)
 	}
 	return err
 }
@@ -233,7 +232,7 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 		return s.compacted(ctx, out, e)
 	case artel.EventRetrying:
 		return s.retrying(ctx, out, e)
-	case artel.EventServiceChanged:
+	case artel.EventServiceChanged, artel.EventServiceChosen:
 		return s.serviceChanged(ctx, out, e)
 	case artel.EventUsage:
 		if e.Within == "" {

@@ -65,7 +65,7 @@ func (ui *face) models(r *http.Request) Models {
 	if own := slices.DeleteFunc(slices.Clone(m.Choices), func(c Choice) bool { return c.Demo() }); len(own) > 1 {
 		m.Auto = &Choice{Service: automatic(locale(r))}
 	}
-	return m.choosing(m.Default.ID)
+	return m.choosing(m.Default.ID).choosing(ui.app.Models.Preferred(r.Context()))
 }
 
 // automatic stands for the model that is chosen for a message.

@@ -48,6 +48,7 @@ type setup struct {
 	model    model.Provider                  // answers in the place of the demo; nil: the demo
 	sees     bool                            // the demo sees what package probe sends
 	services []model.Service                 // besides the demo
+	standard artel.ServiceID                 // that answers where none is named; "": the first
 	findings []model.Finding                 // where they were looked for
 	dir      string                          // of database and blobs; "": in memory
 	reload   func(*model.Registry) error     // reads the services again; nil: they cannot be
@@ -81,7 +82,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 		t.Fatal(err)
 	}
 	services := model.NewRegistry(nil, "")
-	services.Replace(c.services, c.findings, "")
+	services.Replace(c.services, c.findings, c.standard)
 	if c.model == nil {
 		c.model = demo.New(blobs, c.demo)
 	}

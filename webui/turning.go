@@ -16,10 +16,10 @@ import (
 // turnings are where a conversation took a turn of its own.
 type turnings struct {
 	summaries map[artel.MessageID]artel.CompactionCompleted
-	changes   []artel.Event // of the model, in order
+	changes   []artel.Event // of the model, or which was chosen, in order
 }
 
-// A Change tells that another model went on with a run.
+// A Change tells that another model went on with a run, or which was chosen.
 type Change struct {
 	ID     string // of its element
 	Into   string // the element that it stands in; "": the thread
@@ -32,7 +32,7 @@ func (v view) turnings(ctx context.Context) (turnings, error) {
 	out := turnings{summaries: map[artel.MessageID]artel.CompactionCompleted{}}
 	list, err := v.app.Events.Turnings(ctx, v.conversation)
 	for _, e := range list {
-		if e.Type == artel.EventServiceChanged {
+		if e.Type != artel.EventCompactionCompleted {
 			out.changes = append(out.changes, e)
 			continue
 		}
@@ -85,8 +85,11 @@ func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath
 	}
 }
 
-// change says that another model goes on.
+// change says that another model goes on, or which was chosen.
 func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
+	if e.Type == artel.EventServiceChosen {
+		return v.choice(ctx, e)
+	}
 	p, err := payload[artel.ServiceChanged](e)
 	if err != nil {
 		return Change{}, err
@@ -95,6 +98,22 @@ func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
 		"From": v.took(ctx, "", p.From, artel.Usage{}).Model, "To": v.took(ctx, "", p.To, artel.Usage{}).Model,
 	})}
 	return c, nil
+}
+
+// choice says which model was chosen for a message, and how.
+func (v view) choice(ctx context.Context, e artel.Event) (Change, error) {
+	p, err := payload[artel.ServiceChosen](e)
+	if err != nil {
+		return Change{}, err
+	}
+	key := phrase.PageChosenByOrder
+	if p.By == artel.ChosenBySelector {
+		key = phrase.PageChosenBySelector
+	}
+	name := func(id artel.ServiceID) string { return v.took(ctx, "", id, artel.Usage{}).Model }
+	return Change{ID: "v-" + strconv.FormatInt(int64(e.Seq), 10), Into: v.into(e), Reason: p.Problem, Text: v.locale.Say(key, map[string]any{
+		"Name": name(p.Service), "Selector": name(p.Selector), "Count": len(p.Candidates),
+	})}, nil
 }
 
 // compacted shows what came of summing up.
@@ -150,13 +169,49 @@ func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
 	}, err
 }
 
-// retryNow is the one that a conversation is at whose newest event is last.
-func (v view) retryNow(ctx context.Context, last artel.Seq) (Retry, error) {
-	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-1), 1)
-	if err != nil || len(events) == 0 || events[0].Type != artel.EventRetrying {
+// retryNow is the one that a run is at in a log whose newest event is last.
+func (v view) retryNow(ctx context.Context, run artel.Run, last artel.Seq) (Retry, error) {
+	e, err := v.retryAt(ctx, last)
+	if err != nil || e == nil || e.Run != run.ID || e.Within == "" && run.Retrying == nil { // of an answer that is being written the log does not tell
 		return Retry{}, err
 	}
-	return v.retryTold(ctx, events[0])
+	return v.retryTold(ctx, *e)
+}
+
+// retriedBack is how many events back a retry is looked for. While a call waits,
+// hardly anything is told but what people send.
+const retriedBack = 50
+
+// retryAt is the newest retry that a log does not tell the end of, up to the
+// event last; nil: there is none.
+func (v view) retryAt(ctx context.Context, last artel.Seq) (*artel.Event, error) {
+	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-retriedBack), int(min(last, retriedBack)))
+	if err != nil {
+		return nil, err
+	}
+	type thread struct {
+		run    artel.RunID
+		within artel.CallPath
+	}
+	over, ended := map[thread]bool{}, map[artel.RunID]bool{}
+	for i, e := range slices.Backward(events) {
+		switch t := (thread{e.Run, e.Within}); {
+		case e.Type == artel.EventRunFinished:
+			ended[e.Run] = true
+		case ended[e.Run] || fromOutside(e):
+		case e.Type == artel.EventRetrying && !over[t]:
+			return &events[i], nil
+		default:
+			over[t] = true
+		}
+	}
+	return nil, nil
+}
+
+// fromOutside reports whether an event tells what people want of a run, and
+// nothing of how it goes on.
+func fromOutside(e artel.Event) bool {
+	return e.Type == artel.EventInjectionReceived || e.Type == artel.EventCompactionRequested
 }
 
 // retrying shows that a model call is made again, until something else comes
@@ -174,7 +229,7 @@ func (s *stream) retrying(ctx context.Context, out *bytes.Buffer, e artel.Event)
 // after.
 func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
 	switch shown := s.retries; {
-	case shown == nil, e.Type == artel.EventRetrying:
+	case shown == nil, e.Type == artel.EventRetrying, fromOutside(e):
 		return nil
 	case e.Run != shown.Run, e.Within != shown.Within && e.Type != artel.EventRunFinished:
 		return nil
@@ -183,7 +238,7 @@ func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
 	return s.put(out, "retrying", Retry{})
 }
 
-// serviceChanged shows that another model goes on.
+// serviceChanged shows that another model goes on, or which was chosen.
 func (s *stream) serviceChanged(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	if on, err := s.follows(ctx, e.Run); err != nil || !on {
 		return err

@@ -4,6 +4,7 @@ package webui_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/store"
@@ -117,6 +119,36 @@ func (b *tab) steer() {
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
 	b.Do(write("Pier 4 is closed, too."), press("\r", chromedp.ModifierCtrl))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 2`)
+}
+
+// Where the model is chosen for each message, by default, the answer says which
+// and how; live and loaded anew alike. The composer and the settings say that
+// one is chosen.
+func TestServiceIsChosen(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{services: []model.Service{sharp, textOnly}, standard: app.AutoService, model: responder(func(context.Context, *model.Request) iter.Seq2[model.Delta, error] {
+		return func(yield func(model.Delta, error) bool) {
+			_ = yield(model.TextDelta("Here I am."), nil) && yield(model.Finish{Reason: model.StopEnd}, nil)
+		}
+	})})
+	b := openTab(t, 1280, 800)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.Until(`document.readyState === "complete"`)
+	b.Says("#model", "Automatic")
+	for n := 1; n <= 2; n++ { // it stays so for the next message
+		b.send("hello")
+		b.rest()
+		b.Until(fmt.Sprintf(`document.querySelectorAll("#messages .change").length === %d`, n))
+	}
+	b.Says("#messages", "Automatic: Sharp, the first of the models that suit the message (2)", "Here I am.")
+	if at := eval[string](b, `document.querySelector("#messages .change").nextElementSibling.innerText`); !strings.Contains(at, "Here I am.") {
+		t.Errorf("it does not stand at the answer, but before %q", at)
+	}
+	b.picture("service-chosen")
+	b.sameAnew()
+	b.Says("#model", "Automatic")
+	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
+	b.Says("#models", "Automatic", "For each message, a model that takes what it holds")
 }
 
 // Where another model goes on, that stands before what it says, or, where it

@@ -24,7 +24,7 @@ func modelsCommand(g *globals) *cobra.Command {
 it with the source: operator (the configuration), probe (it was tried out),
 learned (a call was refused), endpoint (the service says so), catalog (the
 built-in table), family (guessed by the name), dialect (what its API carries).
-A star marks the default, brackets a service that serves for routing only.`,
+A star marks the default (there is none where default_service is auto), brackets a service that serves for routing only.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conf, err := loadConfig(g.config)
 			if err != nil {
@@ -38,7 +38,7 @@ A star marks the default, brackets a service that serves for routing only.`,
 			s.askServices(cmd.Context())
 			list := httpapi.List[httpapi.ServiceView]{}
 			for _, m := range s.services.All() {
-				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.services.Default().ID))
+				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.standard()))
 			}
 			return g.print(cmd, list, func(w printer) {
 				w.line("SERVICE\tFACT\tVALUE\tSAYS")

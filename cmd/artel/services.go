@@ -117,11 +117,20 @@ func (s *server) ask(parent context.Context) {
 		return
 	}
 	s.replaceServices(append(found, local...), append(findings, neighbors...))
-	if want, got := s.config.DefaultService, s.services.Default().ID; want != "" && want != got {
+	if want, got := s.config.DefaultService, s.standard(); want != "" && want != got {
 		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
 	}
 	s.checkWords()
 	s.checkAddresses()
+}
+
+// standard is what answers where nobody names a service: the default, or "auto"
+// where one is chosen for each message.
+func (s *server) standard() artel.ServiceID {
+	if _, named := s.services.Lookup(app.AutoService); s.config.DefaultService == app.AutoService && !named {
+		return app.AutoService
+	}
+	return s.services.Default().ID
 }
 
 // checkAddresses warns of services that are to fetch media and cannot.

@@ -57,7 +57,7 @@ func (t events) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]a
 }
 
 func (t events) Turnings(c artel.ConversationID, limit int) ([]artel.Event, error) {
-	list, err := t.read("store.Events.Turnings", c, limit, "seq > ? AND type IN ('compaction_completed', 'service_changed') ORDER BY seq DESC", 0)
+	list, err := t.read("store.Events.Turnings", c, limit, "seq > ? AND type IN ('compaction_completed', 'service_changed', 'service_chosen') ORDER BY seq DESC", 0)
 	slices.Reverse(list)
 	return list, err
 }

@@ -111,13 +111,13 @@ func eventsTurnings(c *check) {
 	summed := artel.Event{Type: artel.EventCompactionCompleted, Run: "run_1", Within: "call_1", Time: c.now, Data: json.RawMessage(`{"ok":true}`)}
 	c.update(func(tx store.Tx) error {
 		for _, id := range []artel.ConversationID{conv, other} {
-			if _, err := tx.Events.Append(id, summed, artel.Event{Type: artel.EventUsage}, artel.Event{Type: artel.EventServiceChanged}, artel.Event{}, summed); err != nil {
+			if _, err := tx.Events.Append(id, summed, artel.Event{Type: artel.EventUsage}, artel.Event{Type: artel.EventServiceChanged}, artel.Event{}, summed, artel.Event{Type: artel.EventServiceChosen}, summed); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for limit, want := range map[int][]artel.Seq{10: {1, 3, 5}, 2: {3, 5}} {
+	for limit, want := range map[int][]artel.Seq{10: {1, 3, 5, 6, 7}, 2: {6, 7}} {
 		c.view(func(tx store.Tx) error {
 			list, err := tx.Events.Turnings(conv, limit)
 			var got []artel.Seq
@@ -127,7 +127,7 @@ func eventsTurnings(c *check) {
 			c.same("numbers of turnings", got, want)
 			if len(list) > 0 {
 				want := summed
-				want.Seq = 5
+				want.Seq = 7
 				c.same("a turning", list[len(list)-1], want)
 			}
 			return err

@@ -3,6 +3,8 @@
 package webui_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -18,7 +21,18 @@ import (
 // report and its versions, and finds how to connect a real model.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, demo.Options{Delay: 15 * time.Millisecond})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	s := newSiteOf(t, setup{demo: demo.Options{Delay: 15 * time.Millisecond}, wait: func(ctx context.Context) {
+		select {
+		case asked <- struct{}{}:
+			select {
+			case <-answer:
+			case <-ctx.Done():
+			}
+		case <-answer: // closed: nothing waits any more
+		case <-ctx.Done():
+		}
+	}})
 	b := openTab(t, 1440, 900)
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
 	b.picture("home")
@@ -29,7 +43,20 @@ func TestNewcomer(t *testing.T) {
 		if (bar && document.querySelector("#status.active") && window.steps.at(-1) !== bar.value) window.steps.push(bar.value);
 	}).observe(document, { subtree: true, childList: true, attributes: true });`))
 	b.Do(click(`form[action="/try"] button`), see("#messages .message.user"))
-	b.rest()
+	c := artel.ConversationID(strings.TrimPrefix(eval[string](b, "location.pathname"), "/c/"))
+	for rests := false; !rests; {
+		select {
+		case <-asked: // the model says more when the page shows what there is
+			if _, text, err := s.app.Artifacts.Find(t.Context(), c, artel.TaskPlan, ""); err == nil {
+				done, _ := artel.PlanProgress(*text)
+				b.Until(fmt.Sprintf(`document.querySelector(".plan progress")?.value === %d`, done))
+			}
+			answer <- struct{}{}
+		case <-time.After(50 * time.Millisecond):
+			rests = eval[bool](b, atRest)
+		}
+	}
+	close(answer)
 	b.picture("conversation")
 	steps := eval[[]float64](b, `window.steps`)
 	if len(steps) < 3 || steps[0] != 0 || steps[1] <= 0 || steps[2] <= steps[1] {

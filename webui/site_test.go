@@ -46,6 +46,7 @@ type site struct {
 type setup struct {
 	demo     demo.Options
 	model    model.Provider                  // answers in the place of the demo; nil: the demo
+	wait     func(context.Context)           // before each answer; nil: none waits
 	sees     bool                            // the demo sees what package probe sends
 	services []model.Service                 // besides the demo
 	standard artel.ServiceID                 // that answers where none is named; "": the first
@@ -85,6 +86,12 @@ func newSiteOf(t *testing.T, c setup) *site {
 	services.Replace(c.services, c.findings, c.standard)
 	if c.model == nil {
 		c.model = demo.New(blobs, c.demo)
+	}
+	if answer := c.model; c.wait != nil {
+		c.model = responder(func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
+			c.wait(ctx)
+			return answer.Generate(ctx, r)
+		})
 	}
 	if c.sees {
 		c.model = responder(fake.Sees(blobs, c.model.Generate))

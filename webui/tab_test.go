@@ -66,8 +66,10 @@ func (b *tab) send(text string) {
 // thing in the thread.
 func (b *tab) rest() {
 	b.T.Helper()
-	b.Until(`!document.querySelector("#status.active, .writing") && document.querySelector("#messages > :last-child:not(.user)") !== null`)
+	b.Until(atRest)
 }
+
+const atRest = `!document.querySelector("#status.active, .writing") && document.querySelector("#messages > :last-child:not(.user)") !== null`
 
 // sameAnew loads the page anew and checks that it shows the same.
 func (b *tab) sameAnew() {

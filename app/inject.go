@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,18 +104,14 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 // inbox is what the engine asks for what people want. What was held for the end
 // of the run is written before it: the run has not ended.
 func (x *execution) inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
-	waiting := false
+	said := false
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
-		open := func(kind string) (bool, error) {
-			list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: kind, Run: x.run.ID, Open: true})
-			return len(list) > 0, err
-		}
-		if waiting, err = open(noteInjection); err == nil {
-			in.Compact, err = open(noteCompaction)
-		}
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
+		said = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteInjection })
+		in.Compact = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteCompaction })
 		return err
 	})
-	if err != nil || !waiting && !in.Compact {
+	if err != nil || !said && !in.Compact {
 		return in, err
 	}
 	err = x.commit(ctx, func(tx store.Tx) error {

@@ -68,7 +68,8 @@ func TestListAndSearch(t *testing.T) {
 	b.Until(`document.querySelectorAll("#conversations .conversation").length === 5 && document.querySelector("#conversations [aria-current]")?.innerText.includes("Made long ago")`)
 }
 
-// A title is changed in its place: Enter keeps it, Escape does not.
+// A title is changed in its place: Enter keeps it, Escape does not. What is
+// being typed stays when the list comes anew.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
@@ -86,11 +87,19 @@ func TestRename(t *testing.T) {
 	b.Until(`document.querySelector("#heading").innerText === "Better <i>name</i>" && document.querySelector("#c-` + string(one) + ` a").innerText.includes("Better <i>name</i>")`)
 	b.Until(`document.activeElement.closest("#c-` + string(one) + `") !== null`)
 	pencil(string(two))
-	b.Do(fill("#c-"+string(two)+" input", "never kept"), chromedp.KeyEvent(kb.Escape))
+	b.Do(fill("#c-"+string(two)+" input", "never"))
+	s.seed(t, "Third", time.Now().Add(-3*time.Hour), "a", "b")
+	b.Script(`document.getElementById("search").dispatchEvent(new Event("search"))`) // as an answer that is late
+	b.Until(`document.querySelectorAll("#conversations .conversation").length === 3`)
+	b.Do(chromedp.KeyEvent(" kept"))
+	if got := eval[string](b, `document.activeElement.value`); got != "never kept" {
+		t.Errorf("after the list has come anew what is typed reads %q", got)
+	}
+	b.Do(chromedp.KeyEvent(kb.Escape))
 	b.Until(`document.querySelector("#c-` + string(two) + ` a")?.innerText.includes("Second")`)
 	b.Until(`document.activeElement.closest("#c-` + string(two) + `") !== null`)
 	b.Do(chromedp.Reload(), see("#messages"))
-	if got := b.titles(); !slices.Equal(got, []string{"Better <i>name</i>", "Second"}) {
+	if got := b.titles(); !slices.Equal(got, []string{"Better <i>name</i>", "Second", "Third"}) {
 		t.Errorf("loaded anew the titles are %q", got)
 	}
 	b.Says("#heading", "Better <i>name</i>")

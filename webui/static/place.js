@@ -45,6 +45,11 @@ export function place(fragment) {
     } else if (old) {
       const holder = document.createDocumentFragment();
       holder.append(fresh);
+      for (const row of old.querySelectorAll("li:has(> form.rename)")) { // a name that somebody is writing stays in a list that comes anew
+        const same = row.cloneNode(true);
+        same.querySelector("input").removeAttribute("autofocus"); // it asks for the focus once
+        holder.getElementById(row.id)?.replaceWith(same);
+      }
       const held = old.contains(document.activeElement);
       const again = held && document.activeElement.closest("[data-again]")?.dataset.again;
       const among = again && [...old.querySelectorAll("[data-again]")].filter((one) => one.dataset.again === again).indexOf(document.activeElement);

@@ -26,7 +26,7 @@ RACE := -race -gcflags=modernc.org/...=-race=false
 test: ## run every test, with the race detector; installs what they need first
 	@scripts/setup
 	@mkdir -p bin && go build -o bin/testsum ./scripts/testsum
-	@{ failed=0; go test $(RACE) -shuffle=on -timeout 15m -json ./... || failed=1; go -C sdktest test -timeout 5m -json ./... || failed=1; exit $$failed; } | bin/testsum
+	@{ failed=0; go test $(RACE) -shuffle=on -timeout 24m -json ./... || failed=1; go -C sdktest test -timeout 10m -json ./... || failed=1; exit $$failed; } | bin/testsum
 
 check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
 	@scripts/check

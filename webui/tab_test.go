@@ -36,7 +36,7 @@ type tab struct{ *webuitest.Tab }
 // openTab opens a tab of a new profile, and does something there.
 func openTab(t *testing.T, width, height int64, more ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
-	b := &tab{browsers.Open(t, 2*time.Minute, width, height)}
+	b := &tab{browsers.Open(t, 6*time.Minute, width, height)}
 	b.Do(more...)
 	return b
 }

@@ -200,7 +200,7 @@ func Eval[T any](b *Tab, expression string) T {
 // Fail ends the test with what the page shows.
 func (b *Tab) Fail(err error) {
 	b.T.Helper()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(b.Ctx), 2*time.Second)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(b.Ctx), 20*time.Second)
 	defer stop()
 	shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + (document.querySelector("main")?.innerText ?? document.body.innerText)`))
 	b.T.Fatalf("%v\ncomplaints: %q\nthe page: %.1200s", err, b.Complaints(), shown)
@@ -227,7 +227,7 @@ func (b *Tab) Wait(what string, well func() bool) {
 	b.T.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for end := time.Now().Add(time.Minute); !well(); <-again.C {
+	for end := time.Now().Add(2 * time.Minute); !well(); <-again.C {
 		if b.Ctx.Err() != nil || time.Now().After(end) {
 			b.Fail(fmt.Errorf("waited in vain for %s", what))
 		}

@@ -7,9 +7,9 @@
 // the built-in ones. An [Engine] runs one: [Engine.Run] yields what happens as
 // payloads of events, in order, and the caller stores them before the next thing
 // is done: an answer with the first of its tool calls before that is made, the
-// end of a tool before the model is called again. So the
-// engine has no database, and whatever was stored is never redone: a run that is
-// started again with the messages it has already written goes on where they end.
+// end of a tool before the model is called again. So the engine has no database,
+// and whatever was stored is never redone: a run that is started again with the
+// messages it has already written goes on where they end.
 //
 // The engine does not know who may run what, how events are numbered, or how
 // a run is found again after a crash; that is for the application.

@@ -274,20 +274,11 @@ func crashWhileAsking(t *testing.T, when moment, k int) (survived bool) {
 	allowed := b.allowing(c)
 	survived = b.dieAt(s, c, "Go.", k)
 	allowed()
-	b.config.Store = s.Store
-	b.App = b.open()
-	if _, err := b.Recover(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
-	all := b.messages(c)
-	if len(all) == 0 { // it died before anything was acknowledged
+	r, ok := b.revive(s, c)
+	if !ok {
 		return survived
 	}
 	defer b.allowing(c)()
-	r, err := b.Runs.Find(t.Context(), all[0].Run)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if r = b.ended(r); r.State != artel.RunDone || r.Usage.Calls != 8 {
 		t.Fatalf("the run is %+v", r)
 	}

@@ -221,18 +221,9 @@ func crashAskedToCompact(t *testing.T, when moment, k, number int) (survived boo
 	w.mu.Lock()
 	w.before = nil
 	w.mu.Unlock()
-	b.config.Store = s.Store
-	b.App = b.open()
-	if _, err := b.Recover(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
-	all := b.messages(c)
-	if len(all) == 0 { // it died before anything was acknowledged
+	r, ok := b.revive(s, c)
+	if !ok {
 		return survived
-	}
-	r, err := b.Runs.Find(t.Context(), all[0].Run)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if r = b.ended(r); r.State != artel.RunDone {
 		t.Fatalf("the run is %+v, %+v", r, r.Error)

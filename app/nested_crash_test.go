@@ -38,18 +38,9 @@ func crashInSubagents(t *testing.T, scenario string, when moment, k int) (surviv
 	b := newBench(t, play(t, scenario), func(c *app.Config) { s.Store = c.Store; c.Store = s })
 	c := b.conversation()
 	survived = b.dieAt(s, c, "Who painted the crane, and when?", k)
-	b.config.Store = s.Store
-	b.App = b.open()
-	if _, err := b.Recover(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
-	all := b.messages(c)
-	if len(all) == 0 { // it died before anything was acknowledged
+	r, ok := b.revive(s, c)
+	if !ok {
 		return survived
-	}
-	r, err := b.Runs.Find(t.Context(), all[0].Run)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if r = b.ended(r); r.State != artel.RunDone || r.Usage.Calls != 8 {
 		t.Fatalf("the run is %+v", r)
@@ -116,4 +107,24 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 		b.t.Fatal(err)
 	}
 	return survived
+}
+
+// revive opens another process on what the dead one has left, and returns the
+// run of the first message; false: it died before anything was acknowledged.
+func (b *bench) revive(s *mortal, c artel.ConversationID) (r artel.Run, ok bool) {
+	b.t.Helper()
+	b.config.Store = s.Store
+	b.App = b.open()
+	if _, err := b.Recover(b.t.Context(), true); err != nil {
+		b.t.Fatal(err)
+	}
+	all := b.messages(c)
+	if len(all) == 0 {
+		return r, false
+	}
+	r, err := b.Runs.Find(b.t.Context(), all[0].Run)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r, true
 }

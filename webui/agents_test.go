@@ -368,9 +368,9 @@ func TestAgents(t *testing.T) {
 	b.Until(`document.activeElement?.id === "agent-name"`)
 
 	// Checked as it is typed, at the field.
-	b.Do(chromedp.KeyEvent("lead_agent"))
+	b.Do(press("lead_agent"))
 	b.Until(`document.getElementById("fault-name").innerText.includes("There is an agent of this name") && document.getElementById("agent-name").getAttribute("aria-invalid") === "true"`)
-	b.Do(chromedp.KeyEvent("_of_mine"))
+	b.Do(press("_of_mine"))
 	b.Until(`!document.getElementById("fault-name").innerText && !document.getElementById("agent-name").hasAttribute("aria-invalid") && document.activeElement.id === "agent-name"`)
 	b.Do(fill("#agent-name", "pilot"), fill("#agent-description", "Brings ships in, and knows the tide."), fill("#agent-limits-turns", "many"))
 	b.Until(`document.getElementById("fault-limits-turns").innerText.includes("Only whole numbers") && document.getElementById("agent-verdict").innerText.includes(": 2")`)

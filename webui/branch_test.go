@@ -61,7 +61,7 @@ func TestBranches(t *testing.T) {
 	// Escape leaves the message as it was.
 	b.Do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
 	b.on(".rewriting textarea")
-	b.Do(chromedp.KeyEvent("\x1b"))
+	b.Do(press("\x1b"))
 	b.Until(`!document.querySelector(".rewriting") && document.querySelector(".message.user .said") !== null`)
 	b.Do(press("e", chromedp.ModifierAlt), see(".rewriting textarea"))
 	b.picture("rewriting")

@@ -111,7 +111,7 @@ func TestEnter(t *testing.T) {
 	s := newSite(t, demo.Options{})
 	b := openTab(t, 1280, 800)
 	b.Do(chromedp.Navigate(s.URL), see("#composer"))
-	b.Do(chromedp.KeyEvent("first"), press("\r", chromedp.ModifierShift), chromedp.KeyEvent("second"))
+	b.Do(press("first"), press("\r", chromedp.ModifierShift), press("second"))
 	b.Script(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true }))`)
 	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "first\nsecond" {
 		t.Errorf("the draft is %q: the field has no focus, or Shift+Enter made no line", draft)

@@ -222,7 +222,7 @@ func TestHostileContent(t *testing.T) {
 	}
 
 	// Live, piece by piece.
-	b.Do(chromedp.Navigate(s.URL), see("#composer"), write(e.says(hostileMarkdown)), chromedp.KeyEvent("\r"), see("#messages .message.user"))
+	b.Do(chromedp.Navigate(s.URL), see("#composer"), write(e.says(hostileMarkdown)), press("\r"), see("#messages .message.user"))
 	b.rest()
 	check("live")
 	b.Script(`document.querySelectorAll("#messages details").forEach((d) => { d.open = true; })`)

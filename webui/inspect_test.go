@@ -61,7 +61,7 @@ func TestNewcomerInspects(t *testing.T) {
 	b.Says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
 	look("inspector")
 	b.Script(`document.querySelector("#why input").focus()`)
-	b.Do(chromedp.KeyEvent("photo.jpg"), press("\r"), see("#why [role=status]"))
+	b.Do(press("photo.jpg"), press("\r"), see("#why [role=status]"))
 	b.Says("#why [role=status]", "photo.jpg", "takes no pictures")
 
 	// The rule.

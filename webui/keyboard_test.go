@@ -168,7 +168,7 @@ func TestVisitByKeyboard(t *testing.T) {
 	// A conversation: text, a file, a model, and off it goes.
 	b.Do(press("n", chromedp.ModifierAlt))
 	b.on("#text")
-	b.Do(chromedp.KeyEvent("What is in these files?"))
+	b.Do(press("What is in these files?"))
 	b.reach("#file")
 	b.Do(choose(sample(t, "notes.md"), sample(t, "red.png")))
 	b.Until(`document.querySelectorAll("#chosen .file").length === 2`)
@@ -194,7 +194,7 @@ func TestVisitByKeyboard(t *testing.T) {
 
 	// A second one, stopped.
 	b.on("#text")
-	b.Do(chromedp.KeyEvent("And now?\r"))
+	b.Do(press("And now?\r"))
 	b.Until(`document.querySelector(".message.writing")?.innerText.includes("This answer is")`)
 	b.reach(".stop")
 	b.Do(press(" "))
@@ -236,7 +236,7 @@ func TestVisitByKeyboard(t *testing.T) {
 	b.reach(".conversation .actions a")
 	b.Do(press("\r"))
 	b.on(".rename input")
-	b.Do(press("a", chromedp.ModifierCtrl), chromedp.KeyEvent("Renamed by hand\r"))
+	b.Do(press("a", chromedp.ModifierCtrl), press("Renamed by hand\r"))
 	b.Until(`document.querySelector(".conversation bdi")?.innerText === "Renamed by hand"`)
 	b.Until(`document.querySelector("#heading").innerText === "Renamed by hand"`)
 	b.on(".conversation a")

@@ -91,11 +91,11 @@ func TestRename(t *testing.T) {
 	s.seed(t, "Third", time.Now().Add(-3*time.Hour), "a", "b")
 	b.Script(`document.getElementById("search").dispatchEvent(new Event("search"))`) // as an answer that is late
 	b.Until(`document.querySelectorAll("#conversations .conversation").length === 3`)
-	b.Do(chromedp.KeyEvent(" kept"))
+	b.Do(press(" kept"))
 	if got := eval[string](b, `document.activeElement.value`); got != "never kept" {
 		t.Errorf("after the list has come anew what is typed reads %q", got)
 	}
-	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.Until(`document.querySelector("#c-` + string(two) + ` a")?.innerText.includes("Second")`)
 	b.Until(`document.activeElement.closest("#c-` + string(two) + `") !== null`)
 	b.Do(chromedp.Reload(), see("#messages"))

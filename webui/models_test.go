@@ -53,15 +53,15 @@ func TestModels(t *testing.T) {
 	b.picture("picker")
 	b.Do(click(`#picker label:has([value="seer"])`))
 	b.Until(`document.getElementById("model").innerText.includes("Seer")`)
-	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.Until(`!document.querySelector("#picker:popover-open")`)
 
 	// The same by keyboard.
 	b.Do(press("p", chromedp.ModifierAlt), see("#picker"))
 	b.Until(`document.activeElement.name === "service" && document.activeElement.checked`)
-	b.Do(chromedp.KeyEvent(kb.ArrowUp))
+	b.Do(press(kb.ArrowUp))
 	b.Until(`document.getElementById("model").innerText.includes("Reader")`)
-	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.Until(`!document.querySelector("#picker:popover-open") && document.activeElement.matches("#model, #text")`)
 
 	b.Do(choose(sample(t, "photo.jpg"), sample(t, "notes.md")), see("#fit .note.warn"))
@@ -76,7 +76,7 @@ func TestModels(t *testing.T) {
 	b.Until(`document.getElementById("model").innerText.includes("Seer") && !document.querySelector("#fit .note")`)
 	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="reader"])`))
 	b.Until(`document.querySelector("#fit .note.warn") !== null`)
-	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.Do(choose(sample(t, "brief.pdf")))
 	b.Until(`document.querySelector("#fit .forms") !== null`)
 	b.Says("#fit .forms", "brief.pdf", "the text in it")
@@ -86,7 +86,7 @@ func TestModels(t *testing.T) {
 	b.Do(click(`#chosen button[aria-label="Remove photo.jpg"]`))
 	b.Until(`!document.querySelector("#fit .note")`)
 
-	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="seer"])`), chromedp.KeyEvent(kb.Escape))
+	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="seer"])`), press(kb.Escape))
 	b.Do(chromedp.Reload(), see("#composer"))
 	b.Until(`document.getElementById("model").innerText.includes("Seer")`)
 	b.send("Who are you?")
@@ -103,7 +103,7 @@ func TestModels(t *testing.T) {
 	// Who is to answer may be left open: words go to the first, a picture to who sees.
 	b.Do(click("#model"), see("#picker"))
 	b.picture("automatic")
-	b.Do(click(`#picker label:has([value="auto"])`), chromedp.KeyEvent(kb.Escape))
+	b.Do(click(`#picker label:has([value="auto"])`), press(kb.Escape))
 	b.Until(`document.getElementById("model").innerText.includes("Automatic")`)
 	b.send("Who are you?")
 	b.rest()

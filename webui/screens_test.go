@@ -65,7 +65,7 @@ func TestScreens(t *testing.T) {
 		{name: "ways", url: c, then: steps(see(".message.user .way summary"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".message.user .way details")[0].open = true; document.getElementById("scroller").scrollTop = 0`))},
 		{name: "report", url: c + "/a/report", then: steps(see("#viewer"))},
 		{name: "table", url: c + "/a/prices.csv", then: steps(see("#viewer table"))},
-		{name: "list", url: c + "?search=files", wide: steps(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent("report"), see(".excerpt")), slim: sheet},
+		{name: "list", url: c + "?search=files", wide: steps(press("k", chromedp.ModifierCtrl), press("report"), see(".excerpt")), slim: sheet},
 		{name: "settings", url: s.URL + "/settings"},
 		{name: "models", url: s.URL + "/settings", then: steps(see("#s-sharp"), chromedp.Evaluate[chromedp.Void](`if (!document.querySelector("#s-sharp .probed")) document.querySelector("#s-sharp form button").click()`),
 			see("#s-sharp .probed"), chromedp.Evaluate[chromedp.Void](`document.querySelector("#s-sharp details")?.setAttribute("open", ""); document.getElementById("s-sharp").scrollIntoView()`))},

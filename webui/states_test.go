@@ -177,7 +177,7 @@ func TestOpenEdits(t *testing.T) {
 	b.Do(click(".message.user [data-edit]"), see(".rewriting textarea"))
 	b.on(".rewriting textarea")
 	typed("after a reload")
-	b.Do(chromedp.KeyEvent("\x1b"))
+	b.Do(press("\x1b"))
 	b.Until(`!document.querySelector(".rewriting")`)
 	b.Do(click(".message.user [data-edit]"), see(".rewriting textarea"))
 	b.on(".rewriting textarea")

@@ -4,6 +4,7 @@ package webui_test
 
 import (
 	stdcmp "cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,11 +97,26 @@ func (b *tab) picture(name string) {
 // The steps of a visit, by CSS selector.
 
 func click(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)
+	return chromedp.Steps(see(selector), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
 func see(selector string) chromedp.Action[chromedp.Void] {
-	return chromedp.WaitVisible(chromedp.CSS(selector))
+	return chromedp.Steps(chromedp.WaitVisible(chromedp.CSS(selector)), awake())
+}
+
+// awake waits for the scripts of the page: what a visitor does before they have
+// come is done without them.
+func awake() chromedp.Action[chromedp.Void] {
+	loaded := chromedp.Evaluate[bool](`document.readyState === "complete"`)
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		for {
+			// There may be no page for a moment, between one and the next.
+			if is, err := loaded(ctx, t); err == nil && is || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
 }
 
 // write puts text into the composer as typing does, in the place of what was
@@ -118,12 +134,12 @@ func fill(selector, text string) chromedp.Action[chromedp.Void] {
 }
 
 func choose(files ...string) chromedp.Action[chromedp.Void] {
-	return chromedp.SetUploadFiles(chromedp.CSS("#file"), files)
+	return chromedp.Steps(awake(), chromedp.SetUploadFiles(chromedp.CSS("#file"), files))
 }
 
 // press presses keys with Ctrl, Alt or Shift held.
 func press(keys string, held ...chromedp.Modifier) chromedp.Action[chromedp.Void] {
-	return chromedp.KeyEvent(keys, chromedp.KeyModifiers(held...))
+	return chromedp.Steps(awake(), chromedp.KeyEvent(keys, chromedp.KeyModifiers(held...)))
 }
 
 // onEveryPage runs JavaScript on each page that is opened afterwards, before
@@ -136,6 +152,7 @@ func onEveryPage(code string) chromedp.Action[chromedp.Void] {
 // unless the page takes it.
 func enter() chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
+		awake(),
 		webuitest.Command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"}),
 		webuitest.Command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13}),
 	)

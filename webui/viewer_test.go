@@ -293,12 +293,12 @@ func TestNarrowSheet(t *testing.T) {
 	}
 	b.picture("narrow-viewer")
 	for range 30 { // the focus goes round in the sheet and does not fall behind it
-		b.Do(chromedp.KeyEvent(kb.Tab))
+		b.Do(press(kb.Tab))
 		if !eval[bool](b, `document.activeElement === document.body || document.getElementById("panel").contains(document.activeElement) || document.activeElement.matches(".skip, #toasts *")`) {
 			t.Fatalf("the focus is behind the sheet, at %s", eval[string](b, `document.activeElement.outerHTML.slice(0, 200)`))
 		}
 	}
-	b.Do(chromedp.KeyEvent(kb.Escape))
+	b.Do(press(kb.Escape))
 	b.Until(`!document.getElementById("panel").checkVisibility() && !document.getElementById("main").inert && document.activeElement.id === "panel-toggle"`)
 	b.Until(`location.pathname === "/c/` + string(c) + `"`)
 }

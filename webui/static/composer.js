@@ -4,6 +4,7 @@
 // model cannot take, and sending without leaving the page. The message itself
 // arrives by the event stream.
 
+import { touched } from "./early.js";
 import { glance } from "./glance.js";
 import { keep, kept } from "./keep.js";
 import { take } from "./place.js";
@@ -35,6 +36,7 @@ export function composer() {
     changed();
   });
   looked = glance(form, () => heads(form, files.all()));
+  if (touched(form.elements.file)) files.pick(); // also on a page that is loaded anew
 
   let sending; // the request under way
   form.addEventListener("submit", async (event) => {
@@ -130,7 +132,8 @@ async function send(form, request, files, submitter) {
 // draft keeps what is not yet sent through a reload.
 function draft(form, text) {
   const key = "artel.draft " + form.getAttribute("action");
-  text.value ||= kept(key) ?? "";
+  const before = kept(key) ?? "";
+  if (!text.defaultValue && !text.value.startsWith(before)) text.value = before + text.value; // some may be typed already
   text.addEventListener("input", () => keep(key, text.value));
 }
 
@@ -183,13 +186,15 @@ function chosen(form, changed) {
     all = [...all, ...more];
     show();
   };
-  field.addEventListener("change", () => {
+  const pick = () => {
     add(field.files);
     field.value = "";
-  });
+  };
+  field.addEventListener("change", pick);
   return {
     all: () => all,
     add,
+    pick,
     drop(some) {
       all = all.filter((file) => !some.includes(file));
       show();
@@ -265,7 +270,8 @@ function models(form, changed) {
   // says; a new one begins with the one that was chosen last. Who leaves the
   // choice open does so everywhere.
   const last = kept("artel.model");
-  choose(kept(key) ?? (form.getAttribute("action") === "/c" || last === "auto" ? last : null));
+  if (radios.some(touched)) show();
+  else choose(kept(key) ?? (form.getAttribute("action") === "/c" || last === "auto" ? last : null));
   form.addEventListener("change", (event) => {
     if (event.target.name !== "service") return;
     remember(event.target.value);
@@ -297,7 +303,7 @@ function agent(form, changed) {
   document.getElementById("agent-picker").addEventListener("toggle", (event) => {
     if (event.newState === "open") form.querySelector("input[name=agent]:checked").focus();
   });
-  if (!form.querySelector("input[name=agent]:checked").defaultChecked) show(); // as the browser restored it
+  if (touched(form.querySelector("input[name=agent]:checked"))) show();
 }
 
 

@@ -8,6 +8,7 @@ import "./copy.js";
 import "./keys.js";
 import "./models.js";
 import { composer } from "./composer.js";
+import { early } from "./early.js";
 import { edits } from "./edit.js";
 import { left } from "./left.js";
 import { importing } from "./import.js";
@@ -19,6 +20,7 @@ import { watch } from "./watch.js";
 import { rules } from "./rules.js";
 import { zoom } from "./zoom.js";
 
+const tell = early();
 toasts();
 panel();
 composer();
@@ -31,3 +33,4 @@ zoom();
 left();
 rules();
 agents();
+setTimeout(tell); // htmx listens by then

@@ -401,6 +401,9 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		}
 	}
 	if p.Error != nil && on {
+		if err := s.leftOpen(ctx, out, e.Run); err != nil {
+			return err
+		}
 		if err := s.put(out, "notice", s.notice(e.Run, p.State, p.Error)); err != nil {
 			return err
 		}

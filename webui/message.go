@@ -196,6 +196,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		}
 		out = append(out, shown)
 	}
+	for _, m := range out {
+		m.endThreads()
+	}
 	if len(branch) > 0 {
 		v.weave(ctx, out, branch[0].Within)
 	}

@@ -19,6 +19,7 @@ const delegateTool = "call_subagent"
 // A Subagent is the thread of an agent that another has given work to.
 type Subagent struct {
 	ID       string // of its element
+	Call     artel.CallID
 	Into     string // the element of the calls that it belongs to
 	Before   string // the threads of the later ones of these calls, as a selector; "": there are none
 	Folds    bool   // it has come to its end just now
@@ -62,9 +63,34 @@ func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunI
 		if err != nil {
 			return nil, err
 		}
+		s.Call = c.ID
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// endThreads has the threads of calls that are over end as these did.
+func (m Message) endThreads() {
+	for i := range m.Subagents {
+		s := &m.Subagents[i]
+		for _, c := range m.Calls {
+			if c.ID == s.Call && (c.State == stateDone || c.State == stateFailed) {
+				s.end(c.State == stateDone)
+			}
+		}
+	}
+}
+
+// end says how a thread ended: an answer at the end of one that failed broke off.
+func (s *Subagent) end(ok bool) {
+	if s.State = stateDone; ok {
+		return
+	}
+	s.State = stateFailed
+	if n := len(s.Messages); n > 0 {
+		last := &s.Messages[n-1]
+		last.Partial = last.Role == artel.RoleAssistant && len(last.Calls) == 0
+	}
 }
 
 // subagent shows a thread, which begins with what the agent was asked.
@@ -120,6 +146,25 @@ func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageI
 	return strings.Join(out, ", "), nil
 }
 
+// leftOpen ends the calls that a run which ended early has left, and the threads
+// of its subagents.
+func (s *stream) leftOpen(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
+	c, err := s.app.Conversations.Find(ctx, s.conversation)
+	if err != nil {
+		return err
+	}
+	shown, _, err := s.branch(ctx, c.Leaf, 0)
+	if err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(shown) {
+		if m.run == run && len(m.Calls) > 0 {
+			return s.put(out, "message", m)
+		}
+	}
+	return nil
+}
+
 // subagentCompleted closes it, with all that was said in it.
 func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.SubagentCompleted](e)
@@ -145,9 +190,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 	if err != nil {
 		return err
 	}
-	if shown.State = stateDone; !p.OK {
-		shown.State = stateFailed
-	}
+	shown.end(p.OK)
 	shown.Folds = true // else it would stay as the reader has it
 	delete(s.answers, e.Within)
 	return s.put(out, "subagent", shown)

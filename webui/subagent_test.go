@@ -106,12 +106,11 @@ The quay is written of.
 I was not allowed to.
 `
 
-// A question of a subagent stands in its thread and names it. Folded threads
-// say that they wait, a key opens the one that asks, and everything is answered
-// with keys alone, after the page was loaded anew, too.
-func TestSubagentsAsk(t *testing.T) {
-	t.Parallel()
-	s := newSiteOf(t, setup{demo: script(t, twoAsk), ask: agent.Permissions{"create_artifact": agent.Ask}})
+// chief is a conversation with a lead who has subagents at two depths, of whom
+// those that write ask first.
+func chief(t *testing.T, text string) (*site, artel.Conversation) {
+	t.Helper()
+	s := newSiteOf(t, setup{demo: script(t, text), ask: agent.Permissions{"create_artifact": agent.Ask}})
 	for _, d := range []app.AgentDefinition{
 		{Name: "deep", Prompt: "You write.", Tools: []string{"create_artifact"}},
 		{Name: "scribe", Prompt: "You write.", Tools: []string{"create_artifact"}},
@@ -126,6 +125,15 @@ func TestSubagentsAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, c
+}
+
+// A question of a subagent stands in its thread and names it. Folded threads
+// say that they wait, a key opens the one that asks, and everything is answered
+// with keys alone, after the page was loaded anew, too.
+func TestSubagentsAsk(t *testing.T) {
+	t.Parallel()
+	s, c := chief(t, twoAsk)
 	b := openTab(t, 1280, 900, webuitest.Command(network.Enable, network.EnableParams{}))
 	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c.ID)), see("#composer"))
 	b.Until(`document.readyState === "complete"`)
@@ -173,4 +181,20 @@ func TestSubagentsAsk(t *testing.T) {
 	if _, _, err := s.app.Artifacts.Find(t.Context(), c.ID, "tide", ""); !errors.Is(err, artel.NotFound) {
 		t.Errorf("what was denied is there: %v", err)
 	}
+}
+
+// Threads of subagents whose run is stopped end on the page at once: those that
+// wait for an answer, and those that a model is writing.
+func TestStopSubagents(t *testing.T) {
+	t.Parallel()
+	s, c := chief(t, strings.Replace(twoAsk, "@call create_artifact {\"id\": \"tide\", \"title\": \"The tide\", \"content\": \"High at **noon**.\"}", "It comes.\n@hang", 1))
+	b := openTab(t, 1280, 900)
+	b.Do(chromedp.Navigate(s.URL+"/c/"+string(c.ID)), see("#composer"))
+	b.send("go")
+	b.Until(`document.querySelectorAll(".question.open").length === 1 && document.querySelectorAll(".subagent.running").length === 3 && document.getElementById("messages").innerText.includes("It comes.")`)
+	b.Do(click("#status .stop"))
+	b.rest()
+	b.Says("#messages", "It comes.", "The answer broke off here.")
+	b.picture("subagents-stopped")
+	b.sameAnew()
 }

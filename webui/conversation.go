@@ -77,17 +77,9 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 		return t, err
 	}
 	v := view{face: ui, conversation: id, locale: locale(r)}
-	if t.Messages, t.Older, err = v.branch(ctx, t.Conversation.Leaf, 0); err != nil {
-		return t, err
-	}
-	t.Title = t.Conversation.Title
 	t.Draft = Draft{Action: conversationURL(id), Models: t.Models}
-	service, last, err := ui.lastRun(r, t.Conversation)
-	if err != nil {
-		return t, err
-	}
-	t.Draft.Models = t.Models.choosing(service)
-	t.Draft.Last = last
+	// Before the messages: a run that ends meanwhile is at work until the
+	// fragment of its end comes, which completes what it said.
 	run, err := ui.app.Runs.Active(ctx, id)
 	switch {
 	case err == nil:
@@ -98,6 +90,16 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	case !errors.Is(err, artel.NotFound):
 		return t, err
 	}
+	if t.Messages, t.Older, err = v.branch(ctx, t.Conversation.Leaf, 0); err != nil {
+		return t, err
+	}
+	t.Title = t.Conversation.Title
+	service, last, err := ui.lastRun(r, t.Conversation)
+	if err != nil {
+		return t, err
+	}
+	t.Draft.Models = t.Models.choosing(service)
+	t.Draft.Last = last
 	if t.Total, err = v.total(ctx); err != nil {
 		return t, err
 	}

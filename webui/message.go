@@ -179,6 +179,9 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			shown.Notice = &n
 			shown.Partial = m.Role == artel.RoleAssistant && len(shown.Calls) == 0
 		}
+		if n := len(out); n > 0 && m.Run != "" && out[n-1].run == m.Run && out[n-1].Notice != nil {
+			shown.Notice, out[n-1].Notice = out[n-1].Notice, nil // it was told this, and answered no more
+		}
 		if slices.ContainsFunc(shown.Calls, func(c Call) bool { return c.Name == delegateTool }) {
 			var err error
 			if shown.Subagents, err = v.subagents(ctx, m, active); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/model"
 )
 
@@ -95,6 +96,28 @@ func TestWaitingMessages(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("#messages .message").length`); n != 6 {
 		t.Errorf("the thread has %d messages, want three of each", n)
 	}
+}
+
+// Why a run ended early stands behind what it was told and did not answer.
+func TestStopAfterTelling(t *testing.T) {
+	t.Parallel()
+	s := newSiteOf(t, setup{
+		demo: script(t, "-- message 1 --\n-- turn 1 --\nI look.\n@call list_artifacts {}\n-- message 2 --\n-- turn 1 --\n@hang\n"),
+		ask:  agent.Permissions{"list_artifacts": agent.Ask},
+	})
+	b := openTab(t, 1280, 800)
+	b.Do(chromedp.Navigate(s.URL), see("#composer"))
+	b.send("go")
+	b.Do(see(".question.open"), write("and then the tide"), click("#status .tell"))
+	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
+	b.Do(click(`.question.open button[value="allow"]`))
+	b.Until(`document.querySelectorAll("#messages .message.user").length === 2`)
+	b.Do(click("#status .stop"), see("#messages .note.bad"))
+	b.rest()
+	if !eval[bool](b, `document.querySelector("#messages > .message:last-child").matches(".note.bad")`) {
+		t.Error("more stands behind the end of the run")
+	}
+	b.sameAnew()
 }
 
 // Without script, a message that waits comes back as a page with it in the

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -183,13 +184,14 @@ func (b *bench) eventually(what string, is func() bool) {
 	}
 }
 
-func (b *bench) has(name string) bool {
+func (b *bench) has(name string) bool { return slices.Contains(b.names(), name) }
+
+// names are the tools that there are at one moment.
+func (b *bench) names() (out []string) {
 	for _, t := range b.pool.Tools() {
-		if t.Name == name {
-			return true
-		}
+		out = append(out, t.Name)
 	}
-	return false
+	return out
 }
 
 // exchange is what holds over either transport.
@@ -245,7 +247,10 @@ func TestProgram(t *testing.T) {
 	b.wants("tester_say", `{"text":"x"}`, "with [KEY]", false)
 	// It crashes in a call, and is there again by itself.
 	b.wants("tester_crash", `{"text":""}`, "outcome unknown", true)
-	b.eventually("the new process", func() bool { return b.has("tester_say") && !b.has("tester_grown") })
+	b.eventually("the new process", func() bool {
+		now := b.names()
+		return slices.Contains(now, "tester_say") && !slices.Contains(now, "tester_grown")
+	})
 	b.wants("tester_say", `{"text":"again"}`, "you said again", false)
 	if log := b.log.String(); strings.Contains(log, "open-sesame") || !strings.Contains(log, "the key is [KEY]") {
 		t.Errorf("the log says %s", log)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testsum reads the output of "go test -json" and prints what a person
-// needs: the end of the output of what failed, the time of each package and of the tests
-// that took longest, and one line
+// needs: the beginning and the end of the output of what failed, the time of each
+// package and of the tests that took longest, and one line
 //
 //	N passed, N failed
 //
@@ -92,8 +92,12 @@ const (
 	slowest = 20
 )
 
-// So many lines of a failed test's output are shown.
-const most = 50
+// So many lines of a failed test's output are shown, of which so many are its
+// first.
+const (
+	most  = 50
+	first = 10
+)
 
 func (s *run) take(e event) {
 	key := e.Package
@@ -151,13 +155,14 @@ func (s *run) fail(e event, key, word string) {
 	delete(s.output, key)
 }
 
-// print shows the end of an output, which says what is wrong.
+// print shows the beginning and the end of an output, which say what is wrong.
 func (s *run) print(lines []string) {
-	if more := len(lines) - most; more > 0 {
-		fmt.Fprintf(s.out, "    (%d lines before)\n", more)
-		lines = lines[more:]
-	}
-	for _, line := range lines {
-		fmt.Fprint(s.out, "    ", line)
+	for i, line := range lines {
+		switch more := len(lines) - most; {
+		case more <= 0 || i < first || i >= first+more:
+			fmt.Fprint(s.out, "    ", line)
+		case i == first:
+			fmt.Fprintf(s.out, "    (%d lines more)\n", more)
+		}
 	}
 }

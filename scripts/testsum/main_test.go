@@ -54,7 +54,7 @@ func TestSummarize(t *testing.T) {
 		{
 			name: "a failed test that said much",
 			in:   append(slices.Repeat([]string{`{"Action":"output","Package":"a","Test":"TestX","Output":"x\n"}`}, most+2), `{"Action":"fail","Package":"a","Test":"TestX"}`),
-			want: "FAIL     0.00s  a TestX\n    (2 lines before)\n" + strings.Repeat("    x\n", most) + "FAIL  a TestX\n0 passed, 1 failed\n",
+			want: "FAIL     0.00s  a TestX\n" + strings.Repeat("    x\n", first) + "    (2 lines more)\n" + strings.Repeat("    x\n", most-first) + "FAIL  a TestX\n0 passed, 1 failed\n",
 		},
 		{
 			name: "a skipped test",

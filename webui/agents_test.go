@@ -364,7 +364,7 @@ func TestAgents(t *testing.T) {
 	b.Do(chromedp.Navigate(s.URL), see("#composer"), click(`.sidebar footer a[href="/agents"]`), see("#agents .agent"))
 	b.Says("#agents", "lead_agent", "built in", "research_agent", "vision_agent")
 	b.Script(`document.querySelector('main a[href="/agents/new"]').focus()`)
-	b.Do(enter())
+	b.Do(press("\r"))
 	b.Until(`document.activeElement?.id === "agent-name"`)
 
 	// Checked as it is typed, at the field.
@@ -375,7 +375,7 @@ func TestAgents(t *testing.T) {
 	b.Do(fill("#agent-name", "pilot"), fill("#agent-description", "Brings ships in, and knows the tide."), fill("#agent-limits-turns", "many"))
 	b.Until(`document.getElementById("fault-limits-turns").innerText.includes("Only whole numbers") && document.getElementById("agent-verdict").innerText.includes(": 2")`)
 	b.Script(`document.getElementById("agent-name").focus()`)
-	b.Do(enter(), see(`[role=alert] a[href="#agent-limits-turns"]`)) // Enter in a field saves, or says why not
+	b.Do(press("\r"), see(`[role=alert] a[href="#agent-limits-turns"]`)) // Enter in a field saves, or says why not
 	b.Says("main [role=alert]", "To be mended", "Model calls: Only whole numbers", "role prompt is empty")
 	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-editor")

@@ -101,7 +101,7 @@ func TestBranches(t *testing.T) {
 	b.Do(click(`.siblings [data-again="previous"]`))
 	shows("alpha", "beta")
 	b.Until(`document.activeElement.matches(".siblings [data-again=previous]")`)
-	b.Do(enter())
+	b.Do(press("\r"))
 	shows("beta", "alpha")
 	b.Do(press(",", chromedp.ModifierAlt))
 	shows("alpha", "beta")

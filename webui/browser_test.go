@@ -116,7 +116,7 @@ func TestEnter(t *testing.T) {
 	if draft := get(b, chromedp.Value(chromedp.CSS("#text"))); draft != "first\nsecond" {
 		t.Errorf("the draft is %q: the field has no focus, or Shift+Enter made no line", draft)
 	}
-	b.Do(enter(), see("#messages .message.user"))
+	b.Do(press("\r"), see("#messages .message.user"))
 	b.rest()
 }
 
@@ -202,10 +202,10 @@ func TestDraft(t *testing.T) {
 		}
 	}
 	check()
-	b.Do(chromedp.Navigate(one), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter())
+	b.Do(chromedp.Navigate(one), see("#text"), chromedp.Focus(chromedp.CSS("#text")), press("\r"))
 	b.Until(`document.querySelectorAll(".message.user").length === 2`)
 	b.rest()
-	b.Do(chromedp.Navigate(s.URL), see("#text"), chromedp.Focus(chromedp.CSS("#text")), enter(), see("#messages"))
+	b.Do(chromedp.Navigate(s.URL), see("#text"), chromedp.Focus(chromedp.CSS("#text")), press("\r"), see("#messages"))
 	b.rest()
 	drafts[one], drafts[s.URL] = "", ""
 	check()
@@ -238,7 +238,7 @@ func TestWithoutScript(t *testing.T) {
 	b.Do(click("[data-close-panel]"), see("#messages .message.user"))
 	b.Until(`!location.pathname.includes("/a")`)
 
-	b.Do(fill("#search", "haystack"), enter(), see(".excerpt"))
+	b.Do(fill("#search", "haystack"), press("\r"), see(".excerpt"))
 	b.Says("#conversations", "Another one", "haystack")
 	if got := b.Text("#conversations"); strings.Contains(got, "hello") {
 		t.Errorf("the search shows what it has not found: %q", got)

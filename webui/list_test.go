@@ -83,7 +83,7 @@ func TestRename(t *testing.T) {
 		b.Until(`document.activeElement.name === "title" && getSelection().toString() === document.activeElement.value`)
 	}
 	pencil(string(one))
-	b.Do(fill("#c-"+string(one)+" input", "Better <i>name</i>"), enter())
+	b.Do(fill("#c-"+string(one)+" input", "Better <i>name</i>"), press("\r"))
 	b.Until(`document.querySelector("#heading").innerText === "Better <i>name</i>" && document.querySelector("#c-` + string(one) + ` a").innerText.includes("Better <i>name</i>")`)
 	b.Until(`document.activeElement.closest("#c-` + string(one) + `") !== null`)
 	pencil(string(two))

@@ -168,12 +168,12 @@ func TestSubagentsAsk(t *testing.T) {
 	if got := eval[string](b, `document.activeElement.closest(".question").innerText`); !strings.Contains(got, "scribe") {
 		t.Errorf("the key goes on to %q", got)
 	}
-	b.Do(press("\t"), press("\t"), enter()) // denies
+	b.Do(press("\t"), press("\t"), press("\r")) // denies
 	b.Until(`document.querySelectorAll(".question.open").length === 1`)
 	b.Says("#status", "Waits for your answer")
 	b.Do(press("y", chromedp.ModifierAlt))
 	b.on(`.subagent .subagent .question.open button[value="allow"]`)
-	b.Do(enter())
+	b.Do(press("\r"))
 	b.rest()
 	b.Until(`document.querySelectorAll(".subagent.done").length === 3 && document.querySelectorAll("summary.asks").length === 0`)
 	b.sameAnew()

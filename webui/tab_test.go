@@ -59,7 +59,7 @@ func eval[T any](b *tab, expression string) T {
 func (b *tab) send(text string) {
 	b.T.Helper()
 	before := eval[int](b, `document.querySelectorAll(".message.user").length`)
-	b.Do(write(text), enter())
+	b.Do(write(text), press("\r"))
 	b.Until(fmt.Sprintf(`document.querySelectorAll(".message.user").length > %d`, before))
 }
 
@@ -137,25 +137,31 @@ func choose(files ...string) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(awake(), chromedp.SetUploadFiles(chromedp.CSS("#file"), files))
 }
 
-// press presses keys with Ctrl, Alt or Shift held.
+// press presses keys with Ctrl, Alt or Shift held. Enter at their end is one
+// event, which types the line too unless the page takes it: as a keyboard does,
+// and not into what the page moves the focus to meanwhile.
 func press(keys string, held ...chromedp.Modifier) chromedp.Action[chromedp.Void] {
-	return chromedp.Steps(awake(), chromedp.KeyEvent(keys, chromedp.KeyModifiers(held...)))
+	steps := []chromedp.Action[chromedp.Void]{awake()}
+	text, enters := strings.CutSuffix(keys, "\r")
+	if text != "" {
+		steps = append(steps, chromedp.KeyEvent(text, chromedp.KeyModifiers(held...)))
+	}
+	if enters {
+		down := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13}
+		for _, m := range held {
+			down.Modifiers |= int64(m)
+		}
+		up := down
+		down.Text, up.Type = "\r", input.DispatchKeyEventTypeKeyUp
+		steps = append(steps, webuitest.Command(input.DispatchKeyEvent, down), webuitest.Command(input.DispatchKeyEvent, up))
+	}
+	return chromedp.Steps(steps...)
 }
 
 // onEveryPage runs JavaScript on each page that is opened afterwards, before
 // its own.
 func onEveryPage(code string) chromedp.Action[chromedp.Void] {
 	return webuitest.Command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: code})
-}
-
-// enter presses Enter as a keyboard does: one event that types the line too,
-// unless the page takes it.
-func enter() chromedp.Action[chromedp.Void] {
-	return chromedp.Steps(
-		awake(),
-		webuitest.Command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"}),
-		webuitest.Command(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13}),
-	)
 }
 
 // atEnd is a JavaScript expression: the thread is scrolled to its end.

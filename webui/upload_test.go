@@ -55,7 +55,7 @@ func TestManyUploads(t *testing.T) {
 	b.Says("#chosen", "photo.jpg", "report.pdf", "tone.mp3", "pasted.png", "dropped.txt", "12 B")
 	b.Do(click(`#chosen button[aria-label="Remove tone.mp3"]`))
 	b.Until(`document.querySelectorAll("#chosen li").length === 4 && document.activeElement.id === "text"`)
-	b.Do(enter(), see("#messages .message.user"))
+	b.Do(press("\r"), see("#messages .message.user"))
 	b.rest()
 	b.Says(".message.user", "photo.jpg", "report.pdf", "pasted.png", "dropped.txt")
 	c := s.all(t)[0].ID
@@ -84,7 +84,7 @@ func TestUploadCancelled(t *testing.T) {
 	b := openTab(t, 1280, 800)
 	b.Do(chromedp.Navigate(s.URL), see("#composer"), write("A big one."), choose(sample(t, "notes.md"), big))
 	b.Until(`document.querySelectorAll("#chosen li").length === 2`)
-	b.Do(throttled(200_000), enter(), see("#upload-cancel"))
+	b.Do(throttled(200_000), press("\r"), see("#upload-cancel"))
 	b.Until(`((bar) => bar && bar.value > 0 && bar.value < bar.max && bar.getAttribute("aria-label") === "big.bin")(document.querySelectorAll("#chosen progress")[1])`)
 	b.picture("sending")
 	b.Do(click("#upload-cancel"))
@@ -95,7 +95,7 @@ func TestUploadCancelled(t *testing.T) {
 		t.Errorf("the text became %q", got)
 	}
 	b.Wait("the server to leave nothing behind", func() bool { return len(s.all(t)) == 0 })
-	b.Do(throttled(0), enter(), see("#messages .message.user"))
+	b.Do(throttled(0), press("\r"), see("#messages .message.user"))
 	b.rest()
 	b.Says(".message.user", "A big one.", "notes.md", "big.bin", "1.0 MB")
 	if n := len(s.all(t)); n != 1 {

@@ -115,7 +115,7 @@ func (b *tab) steer() {
 	b.send("Please keep notes on the harbour.")
 	b.Do(see(".question.open"))
 	b.Until(`document.readyState === "complete"`)
-	b.Do(write("Then tell me when the next ship comes in."), enter())
+	b.Do(write("Then tell me when the next ship comes in."), press("\r"))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
 	b.Do(write("Pier 4 is closed, too."), press("\r", chromedp.ModifierCtrl))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 2`)

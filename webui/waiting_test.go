@@ -45,7 +45,7 @@ func TestWaitingMessages(t *testing.T) {
 	b.send("first")
 	b.Do(see("#status .queue"))
 
-	b.Do(write("second"), enter())
+	b.Do(write("second"), press("\r"))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
 	b.Do(write("third"), choose(sample(t, "notes.md")))
 	b.Until(`document.querySelector("#chosen .file") !== null`)

@@ -48,9 +48,9 @@ type text struct {
 	Text string `json:"text"`
 }
 
-// newServer is a server with a tool of each kind. cancelled is told of calls
-// that were cancelled; nil: nobody is.
-func newServer(cancelled chan<- struct{}) *sdk.Server {
+// newServer is a server with a tool of each kind. hangs is told when a call that
+// hangs begins, and when it was cancelled; nil: nobody is.
+func newServer(hangs chan<- struct{}) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "tester", Version: "1"}, nil)
 	add := func(t *sdk.Tool, do func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, error)) {
 		sdk.AddTool(s, t, func(ctx context.Context, r *sdk.CallToolRequest, in text) (*sdk.CallToolResult, any, error) {
@@ -77,10 +77,13 @@ func newServer(cancelled chan<- struct{}) *sdk.Server {
 		return nil, nil
 	})
 	add(&sdk.Tool{Name: "hang", Description: "Hangs."}, func(ctx context.Context, _ *sdk.CallToolRequest, _ text) (*sdk.CallToolResult, error) {
-		<-ctx.Done()
-		if cancelled != nil {
-			cancelled <- struct{}{}
+		if hangs == nil {
+			<-ctx.Done()
+			return nil, ctx.Err()
 		}
+		hangs <- struct{}{}
+		<-ctx.Done()
+		hangs <- struct{}{}
 		return nil, ctx.Err()
 	})
 	add(&sdk.Tool{Name: "slow", Description: "Takes its time and says so."}, func(ctx context.Context, r *sdk.CallToolRequest, _ text) (*sdk.CallToolResult, error) {
@@ -259,8 +262,8 @@ func TestProgram(t *testing.T) {
 
 func TestRemote(t *testing.T) {
 	t.Parallel()
-	cancelled := make(chan struct{}, 8)
-	server := newServer(cancelled)
+	hangs := make(chan struct{})
+	server := newServer(hangs)
 	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer k" {
@@ -278,14 +281,23 @@ func TestRemote(t *testing.T) {
 	})
 	b.exchange()
 	b.wants("tester_slow", `{"text":""}`, "at last", false) // longer than the limit, with signs of progress
+	over := make(chan struct{})
+	expect := func(then func()) { // when the call has begun; over is told of its end
+		go func() {
+			<-hangs
+			then()
+			over <- <-hangs
+		}()
+	}
+	expect(func() {})
 	b.wants("tester_hang", `{"text":""}`, "no result came within 5s", true)
-	<-cancelled
+	<-over
 	ctx, stop := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, stop)
+	expect(stop)
 	if _, err := b.call(ctx, "tester_hang", `{"text":""}`); artel.KindOf(err) != artel.Canceled {
 		t.Errorf("cancelled: got %v", err)
 	}
-	<-cancelled
+	<-over
 }
 
 func TestOnlySomeTools(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -149,10 +150,24 @@ func (s *run) fail(e event, key, word string) {
 		s.print(s.output[e.FailedBuild])
 	}
 	s.print(s.output[key])
-	if e.Test != "" {
+	if e.Test == "" {
+		s.unfinished(e.Package)
+	} else {
 		s.names = append(s.names, word+"  "+name)
 	}
 	delete(s.output, key)
+}
+
+// unfinished shows what the tests said that were at work when their package
+// came to its end: it took too long, or a panic ended it.
+func (s *run) unfinished(pkg string) {
+	for _, key := range slices.Sorted(maps.Keys(s.output)) {
+		if test, of := strings.CutPrefix(key, pkg+" "); of && !strings.HasPrefix(test, "[") { // which is a build
+			fmt.Fprintf(s.out, "  %s did not end\n", key)
+			s.print(s.output[key])
+			delete(s.output, key)
+		}
+	}
 }
 
 // print shows the beginning and the end of an output, which say what is wrong.

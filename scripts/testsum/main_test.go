@@ -57,6 +57,16 @@ func TestSummarize(t *testing.T) {
 			want: "FAIL     0.00s  a TestX\n" + strings.Repeat("    x\n", first) + "    (2 lines more)\n" + strings.Repeat("    x\n", most-first) + "FAIL  a TestX\n0 passed, 1 failed\n",
 		},
 		{
+			name: "a test that did not end",
+			in: []string{
+				`{"Action":"output","Package":"a","Test":"TestX","Output":"panic: test timed out\n"}`,
+				`{"Action":"output","Package":"ab","Test":"TestZ","Output":"at work\n"}`,
+				`{"Action":"fail","Package":"a","Elapsed":1}`,
+				`{"Action":"pass","Package":"ab","Test":"TestZ"}`,
+			},
+			want: "FAIL     1.00s  a\n  a TestX did not end\n    panic: test timed out\n1 passed, 1 failed\n",
+		},
+		{
 			name: "a skipped test",
 			in: []string{
 				`{"Action":"pass","Package":"a","Test":"TestX"}`,

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
 )
 
 func Example() {

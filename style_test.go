@@ -326,7 +326,7 @@ func TestSizes(t *testing.T) {
 
 // Names that say nothing about what is inside.
 var (
-	emptyFolder = regexp.MustCompile(`(?i)^(utils?|commons?|helpers?|managers?|types|misc|shared|lib|impl|internal)$`)
+	emptyFolder = regexp.MustCompile(`(?i)^(utils?|commons?|helpers?|managers?|types|misc|shared|lib|impl)$`)
 	emptyName   = regexp.MustCompile(`(Manager|Helper|Utils?|Impl)$|^Get[A-Z]`)
 	unfinished  = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	skips       = regexp.MustCompile(`\b[tbf]\.Skip(Now|f)?\(|\btesting\.Short\(`)

@@ -28,9 +28,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/tool"
 )
 
 // An Engine runs agents. It is safe for concurrent use and holds no state of

@@ -19,10 +19,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

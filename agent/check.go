@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline"
 )
 

@@ -13,11 +13,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/scrub"
-	"github.com/artelhq/artel/tool"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/macro"
 )
 
 // A Definition is one agent: who it is, what it may use, and how far it may

@@ -16,10 +16,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 const whole = `---

@@ -7,10 +7,10 @@ import (
 	"errors"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/route"
-	"github.com/artelhq/artel/scrub"
 )
 
 // A Fallback is a service that goes on with a run.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // A Permission says whether a tool may be called.

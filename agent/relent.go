@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/scrub"
 )
 
 // mostRelents is how often a call is made again with less: first without what

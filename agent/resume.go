@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // cutOff is the result of a call that was begun by an earlier attempt and must

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
 )
 
 // TestCutOff goes on behind calls that an earlier attempt had begun, or had

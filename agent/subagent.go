@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // A subagent is a run inside a run: with a history of its own, the same

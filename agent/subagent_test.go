@@ -16,12 +16,12 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/provider/demo"
-	"github.com/artelhq/artel/token"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // A household is an engine over a scenario, with agents that may call each

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/scrub"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/media/scrub"
 )
 
 // A voice is a text that the model is writing. It tells each piece as soon as

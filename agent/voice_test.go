@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/tool"
 )
 
 // desk gives the bench a workspace.

@@ -28,17 +28,17 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/rule"
+	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/token"
-	"github.com/artelhq/artel/tool"
 )
 
 // Config is what an App is made of. Store, Blobs, Bell, Services and

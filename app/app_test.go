@@ -25,7 +25,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/media/picture"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store"
 )
 

@@ -16,12 +16,12 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/provider/openai"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/tool"
 )
 
 // A listener answers as it is told, and keeps the requests.

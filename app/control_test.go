@@ -14,9 +14,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/tool"
 )
 
 // A gated model answers each call with "answer" and what it was last told, and

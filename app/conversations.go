@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/store"
 )
 

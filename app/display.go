@@ -9,10 +9,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/pipeline/rule"
 	"github.com/artelhq/artel/store"
 )
 

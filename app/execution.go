@@ -16,10 +16,10 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/artifact/export"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/store"
 )
 

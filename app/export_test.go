@@ -12,8 +12,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact/export"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/export"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/store"
 )

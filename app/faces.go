@@ -4,16 +4,16 @@ package app
 
 import (
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/model/probe"
+	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/probe"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/pipeline/macro"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/tool"
 )
 
 // The faces see this package and the words below it, not the rooms between.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/media/picture"
 )
 
 // Files are the use cases of bytes by ref.

@@ -9,7 +9,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
 )
 
 // A Candidate is a file that somebody may send: what is known of it before its

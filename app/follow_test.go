@@ -14,7 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/model"
 )
 

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/scrub"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 )
 
 // What people and programs send passes the scrubber before it is stored. Of

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/tool"
 )
 
 // Gateway are the use cases of requests to models that programs write

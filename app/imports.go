@@ -17,11 +17,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/export"
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/artifact/export"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/pipeline/macro"
 	"github.com/artelhq/artel/store"
 )
 

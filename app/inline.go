@@ -14,8 +14,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/extract"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
 )

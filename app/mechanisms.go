@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/edit"
-	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/route"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/picture"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // Mechanisms are the use cases without state: bytes or text come in, an answer

@@ -10,8 +10,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/probe"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/probe"
+	"github.com/artelhq/artel/model/route"
 )
 
 // Models are the use cases of services.

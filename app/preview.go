@@ -9,8 +9,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 func oneRule(id, find, replace string) rule.Config {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // A Replacing is a text that rules are tried out on.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/tool"
 )
 
 // The codes of a signature that opens nothing, of kind [artel.Denied].

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/sweep"
+	"github.com/artelhq/artel/artifact/sweep"
 )
 
 // Storage are the use cases of all that is kept, whoever it belongs to.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact/sweep"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/sweep"
 )
 
 // TestCollect follows bytes from their upload until nothing refers to them, and

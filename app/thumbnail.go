@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/rendition"
+	"github.com/artelhq/artel/media/picture"
+	"github.com/artelhq/artel/model/rendition"
 )
 
 // thumbnailSteps are the widths that thumbnails have, in pixels: few, so that

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/scrub"
 	"github.com/artelhq/artel/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"errors"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/tool"
 )
 
 // Tools are the use cases of single tool calls, outside any run.

@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/pipeline/macro"
 	"github.com/artelhq/artel/store"
 )
 

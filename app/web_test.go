@@ -12,7 +12,7 @@ import (
 
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 )
 
 // What a model may have fetched: public addresses, in bounds, as they came.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/store"
 )

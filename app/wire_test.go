@@ -22,13 +22,13 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/gemini"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // inBase64 are the places of bytes in a raw request.

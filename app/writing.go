@@ -8,12 +8,12 @@ import (
 	"errors"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
-	"github.com/artelhq/artel/route"
-	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store"
-	"github.com/artelhq/artel/tool"
 )
 
 // workspace is where a person writes: each write is a version at once, belongs

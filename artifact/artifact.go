@@ -83,8 +83,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/edit"
 	"github.com/artelhq/artel/store"
 )
 

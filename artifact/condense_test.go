@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/extract"
 	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/media/extract"
 	"github.com/artelhq/artel/store"
 )
 

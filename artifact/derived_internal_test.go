@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/media/extract"
 )
 
 // document is a version that differs from others by its digest.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/diff"
+	"github.com/artelhq/artel/artifact/diff"
 	"github.com/artelhq/artel/store"
 )
 

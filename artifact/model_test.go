@@ -17,8 +17,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/diff"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/diff"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store/sqlite"
 )
 

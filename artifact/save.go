@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/diff"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/diff"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 )
 

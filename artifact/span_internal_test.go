@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 )
 
 // The span of a change leads from one text to the other, in code points, and

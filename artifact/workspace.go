@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 )
 

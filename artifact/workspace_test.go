@@ -15,7 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/store"
 )
 

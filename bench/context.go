@@ -17,8 +17,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/rule"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/rule"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 const contextAbout = "A branch of messages of 400 characters becomes a request of at most 32,000 tokens, counted by o200k_base, with the ten rules of finding and replacing. " +

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 )
 
 const editAbout = "`edit.Apply` on a document that it has not seen: the exact and the normalised layer find nothing, and the approximate one has to. " +

@@ -20,14 +20,14 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/gemini"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 const imageAbout = "A JPEG of the folder of blobs goes through the provider of each dialect and the caller to a model in another process, on this machine; Anthropic gets a PDF, since its API takes no image of these sizes, and to the fake none of 50 MB, since it takes no request of more than 32 MiB. " +

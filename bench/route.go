@@ -20,8 +20,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model/route"
 )
 
 const routeAbout = "What a model gets of a file. An image for a model that sees goes from the folder of blobs to a writer that discards it; the anchor reads the file and marshals the same object with encoding/json. " +

@@ -7,7 +7,7 @@ import (
 	"regexp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 const rulesAbout = "Ten find-and-replace rules over messages of 400 characters of prose. One of them, for spaces at the ends of lines, finds some in every message, the others nothing. Cold is the first time; " +

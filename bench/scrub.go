@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/media/scrub"
 )
 
 const scrubAbout = "Media are taken out of a tool's result, as a stream, into a sink that hashes them. Nested is JSON of objects, arrays and JSON in strings, without any media, with a picture of 96 bytes in every tenth object, and with one of 1 MB in each. " +

@@ -22,7 +22,7 @@ import (
 
 	"github.com/tiktoken-go/tokenizer"
 
-	arteltoken "github.com/artelhq/artel/token"
+	arteltoken "github.com/artelhq/artel/pipeline/token"
 )
 
 const tokensAbout = "o200k_base, by processor time, each in a process of its own. English is the comments and code the source of Go's library; Chinese is put together at random " +

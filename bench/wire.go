@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/model/provider"
 )
 
 const wireAbout = "A JPEG on its way to a model that sees, as the bytes of a body. The body of a request, with the picture in base64, is read out of the folder of blobs into a writer that discards it; " +

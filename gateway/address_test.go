@@ -13,10 +13,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // TestForwardedByAddress: services fetch media from this server, also where a

@@ -20,8 +20,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/openai"
 )
 
 // chat is the Chat Completions dialect.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // counted counts what is written, and remembers why it could not be. Each write

@@ -11,7 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // A dialect is what the gateway knows of an API that clients speak. It has no

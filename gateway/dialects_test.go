@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/gemini"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // An answerer is a server half: a request that was read, and its answers.

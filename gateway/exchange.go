@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // smallBody is how long a request may be that is read before it is looked at.

@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // A fault is an error as a client is told it, in whatever dialect.

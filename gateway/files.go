@@ -13,7 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/model"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/sse"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // prepare makes a request ready to be sent on in the client's own words.

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // TestEventsStayAsTheyAre: however a stream comes in pieces, what is handed on

@@ -34,9 +34,9 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/gemini"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
 )
 
 // Options are what a gateway works with beside the application.

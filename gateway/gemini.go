@@ -15,8 +15,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/gemini"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/gemini"
 )
 
 // generateContent is Gemini's dialect.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // TestForwardedByName: media that a service holds go by its name for them also

@@ -14,8 +14,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // items is OpenAI's Responses dialect.

@@ -22,10 +22,10 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // anyJSON draws a JSON value as somebody might write it.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/artelhq/artel/internal/sse"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/sse"
 )
 
 // exact is how old the time for a write may be.

@@ -12,8 +12,8 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // TestWithout: what is left of a list is what was not taken out, in its order,

@@ -16,7 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 )
 
 // An ArtifactView is an artifact as it is now, with its text where it is text.

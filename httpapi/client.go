@@ -20,7 +20,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // A Client speaks to a server. Its zero value is not usable; see [NewClient].

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // A viewer is a client of the event stream as simple as one can be: it keeps

@@ -16,7 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 type eventsInput struct {

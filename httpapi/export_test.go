@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/artifact/export"
 )
 
 // entriesOf unpacks a ZIP, of which a DOCX is one.

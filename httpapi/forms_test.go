@@ -17,11 +17,11 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/rendition"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/store"
 )
 

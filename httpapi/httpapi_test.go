@@ -28,7 +28,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store/sqlite"
 )
 

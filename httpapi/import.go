@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 )
 
 // importInput takes the body as the stream that it is.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/edit"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/media"
 )
 

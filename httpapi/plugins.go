@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/artelhq/artel/plugin"
+	"github.com/artelhq/artel/pipeline/plugin"
 )
 
 // plugins tells what those have to know who write one.

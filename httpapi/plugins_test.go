@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/artelhq/artel/plugin"
+	"github.com/artelhq/artel/pipeline/plugin"
 )
 
 func TestPluginSchema(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 )
 
 // A Problem is an error as RFC 9457 shapes it, with a code for programs.

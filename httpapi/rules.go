@@ -14,8 +14,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // A RegexPreset is a list of rules that run one after the other.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 )
 
 // A SavedArtifact is the body of PUT …/artifacts/{id} as JSON. What is absent

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/model"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 )
 
 // A Finding is one place where models were looked for, and what came of it. It

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/picture"
+	"github.com/artelhq/artel/media/picture"
 )
 
 // PictureForm says what a picture has to be so that a service with these

@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // talk is a conversation of n messages of 400 characters.

@@ -27,9 +27,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/pipeline/macro"
 )
 
 // Result is what a build gives. Where it failed, Request is nil and Record

@@ -11,10 +11,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/model/route"
 )
 
 // Input is what the caller knows before a build. The same Input over the same

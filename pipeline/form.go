@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/extract"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/model/route"
 )
 
 // forms is the whole ladder, as far as in has the means.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // defaultSeparator stands between texts that are joined.

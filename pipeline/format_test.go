@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline"
 )
 

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/image/bmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/rendition"
 )
 
 // drawing is a picture that differs from others of another seed.

@@ -13,8 +13,8 @@ import (
 	"github.com/clipperhouse/uax29/v2/graphemes"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func tokenLimiter() Processor {

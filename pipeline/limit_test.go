@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func number(n int) *int { return &n }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/pipeline/macro"
 )
 
 // macroContext is what macros of this build are expanded from. Last messages

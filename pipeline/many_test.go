@@ -9,7 +9,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // TestManyPictures: more pictures than a service takes at their size make all

@@ -23,9 +23,9 @@ import (
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/pipeline/token"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/token"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

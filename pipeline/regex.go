@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/macro"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // regexProcessor runs find-and-replace rules over the texts of the history.

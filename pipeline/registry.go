@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // A Processor is one step on a draft. It is a value; what Process closes over

@@ -7,7 +7,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
 )
 
 // Settled is what takes the place of one piece of media in a request that no

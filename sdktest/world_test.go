@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // An upstream is a service behind the gateway: a stand-in of a model API, and

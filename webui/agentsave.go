@@ -11,8 +11,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 func (ui *face) newAgent(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/diff"
-	"github.com/artelhq/artel/render"
+	"github.com/artelhq/artel/artifact/diff"
+	"github.com/artelhq/artel/internal/render"
 )
 
 // A Comparison is what differs between two versions of a text.

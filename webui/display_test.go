@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/provider/demo"
 )
 
 // The rules of the reader are at work on what is shown: on the page, on the

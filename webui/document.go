@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // tabText shows the text that is taken out of a document, as models read it.

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // An Input is a field of a configuration in a form.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // A Fitting tells what the chosen model would get of the chosen files.

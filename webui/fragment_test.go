@@ -20,7 +20,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
 )
 

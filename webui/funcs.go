@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // funcs are what templates may call. say takes a key and pairs of name and

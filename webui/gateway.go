@@ -14,8 +14,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // Requests are the part of the gateway's log that a reader wants to see.

@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // asked tells the log of requests: one that was changed, one as it was, one that

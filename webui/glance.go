@@ -12,7 +12,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
+	"github.com/artelhq/artel/internal/form"
 )
 
 // A Gauge says how full a model's window would be with the message that is

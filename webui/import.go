@@ -10,8 +10,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // importForm shows where a conversation is brought in.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
 )
 
 // An Inspection is the page that shows what a model was sent in one call.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/diff"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/artifact/diff"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // An inspector reads what one call was sent.

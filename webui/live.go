@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 const heartbeat = 15 * time.Second

@@ -13,8 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
 )
 
 // A Message is one entry of the thread as the page shows it.

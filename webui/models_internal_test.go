@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
 )
 
 // TestNoLimitIsSaid tells a limit that somebody says is not there from one of

@@ -14,8 +14,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // A ProfilePage is what somebody says about themselves, and their settings as

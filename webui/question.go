@@ -12,8 +12,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
 )
 
 // A Question asks a person whether a tool may be called, or says what came of

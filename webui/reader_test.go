@@ -12,8 +12,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
 )
 
 // hear notes what live regions come to say, as a screen reader would.

@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // Other sites' pages can make nothing happen here.

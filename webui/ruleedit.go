@@ -13,10 +13,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/diff"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/artifact/diff"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // A RuleEditor is the page on which a rule is written.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/form"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/internal/form"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // A RuleImport is the page that brings rules in.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // A RulesPage shows the rules that hold for an agent on a service, and tries

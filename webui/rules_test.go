@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 func (s *site) ownRules(t *testing.T) app.RuleLayer {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // Prefs are what a reader chose. The language is that of the profile; the rest

@@ -17,16 +17,16 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
-	"github.com/artelhq/artel/tool"
 	"github.com/artelhq/artel/webui"
 )
 

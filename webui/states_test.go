@@ -16,7 +16,7 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // A new conversation is with whom the reader chooses, with keys alone. Nobody

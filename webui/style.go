@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/render"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/internal/render"
 )
 
 // style shows every element of the design language with the templates and the

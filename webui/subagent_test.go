@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // turnings are where a conversation took a turn of its own.

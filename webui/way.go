@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // A Way says where an attachment went, and why: in which form a model got it.

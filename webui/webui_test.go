@@ -20,8 +20,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // answer is what the page answered: status, header and body.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/tiktoken-go/tokenizer"
 
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func main() {

@@ -17,11 +17,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/token"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func agentsCommand(g *globals) *cobra.Command {

@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/openai"
 )
 
 // TestVendorsKeysWorkAtOnce takes the path of somebody who has nothing but the

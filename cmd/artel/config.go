@@ -26,11 +26,11 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/rendition"
 )
 
 // config is the configuration file. Every key is optional.

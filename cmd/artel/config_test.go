@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/tool"
 )
 
 func TestRetention(t *testing.T) {

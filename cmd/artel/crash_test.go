@@ -27,8 +27,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // How the scenario of the ledger goes: so many turns, and edits in each.

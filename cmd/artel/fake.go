@@ -14,9 +14,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 func fakeCommand() *cobra.Command {

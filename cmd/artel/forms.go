@@ -12,11 +12,11 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/extract"
+	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/picture"
-	"github.com/artelhq/artel/rendition"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store/sqlite"
 )
 

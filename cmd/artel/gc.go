@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/artifact/sweep"
 	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/sweep"
 )
 
 // A collecting is what artel gc is asked to do.

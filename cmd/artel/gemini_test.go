@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // TestGeminiKeyWorksAtOnce takes the path of somebody who has nothing but a key

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/provider"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // heldFile is where a data directory keeps which files services hold. It may

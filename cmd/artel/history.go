@@ -14,9 +14,9 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
-	"github.com/artelhq/artel/edit"
+	"github.com/artelhq/artel/artifact/edit"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/phrase"
+	"github.com/artelhq/artel/internal/phrase"
 )
 
 // longRef is a ref of an artifact that names its conversation.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // A refuser is an Artel before a model service that refuses things.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/artelhq/artel/macro"
+	"github.com/artelhq/artel/pipeline/macro"
 )
 
 // What is told of the machine is what macros ask for.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/fetch"
-	"github.com/artelhq/artel/mcp"
+	"github.com/artelhq/artel/agent/mcp"
+	"github.com/artelhq/artel/internal/fetch"
 )
 
 // mcpConfig is an entry of mcp: a server whose tools agents may call, under

@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/mcp"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/mcp"
 )
 
 // TestMCPServer has the demo call a tool of a server over HTTP, whose picture

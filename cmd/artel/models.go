@@ -12,8 +12,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/probe"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model/probe"
 )
 
 func modelsCommand(g *globals) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // TestNativeKeysWorkAtOnce takes the path of somebody who has nothing but the

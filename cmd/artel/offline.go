@@ -18,10 +18,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/httpapi"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
 )
 
 // The verbs of this file need no server.

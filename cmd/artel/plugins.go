@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/plugin"
+	"github.com/artelhq/artel/pipeline/plugin"
 )
 
 // pluginConfig is an entry of pipeline.plugins: a command or an address.

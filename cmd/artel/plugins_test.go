@@ -14,8 +14,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/plugin"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/plugin"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // Plugins of the configuration are real programs, asked in a build.

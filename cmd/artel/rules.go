@@ -16,8 +16,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/macro"
-	"github.com/artelhq/artel/rule"
+	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/pipeline/rule"
 )
 
 // The verbs of this file need no server.

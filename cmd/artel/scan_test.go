@@ -26,10 +26,10 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/media/mediatest"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 )
 
 // A haystack is searched for any run of 24 bytes of some binary files: as it

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/provider/demo"
-	"github.com/artelhq/artel/scrub"
+	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 const (

@@ -17,17 +17,17 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/mcp"
+	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/event"
-	"github.com/artelhq/artel/fetch"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/mcp"
+	"github.com/artelhq/artel/internal/fetch"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/provider/demo"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/model/provider/demo"
 	"github.com/artelhq/artel/webui"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider/demo"
+	"github.com/artelhq/artel/model/provider/demo"
 )
 
 // A bill is a model that plays the ledger and counts what it is paid for: the

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/webui/webuitest"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/sse"
+	"github.com/artelhq/artel/internal/sse"
 )
 
 // TestManyAtOnce has one server answer twenty conversations at once, each to

@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/httpapi"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func tokensCommand(g *globals) *cobra.Command {

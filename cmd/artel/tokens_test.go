@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func TestTokens(t *testing.T) {

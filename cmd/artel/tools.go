@@ -19,8 +19,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
-	"github.com/artelhq/artel/fetch"
-	"github.com/artelhq/artel/tool"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/internal/fetch"
 )
 
 // toolConfig is an entry of tools: an HTTP API that agents may call.

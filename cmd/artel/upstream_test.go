@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/artelhq/artel/fake"
 	"github.com/artelhq/artel/httpapi"
-	"github.com/artelhq/artel/provider/openai"
+	"github.com/artelhq/artel/model/fake"
+	"github.com/artelhq/artel/model/provider/openai"
 )
 
 // TestFindsAServerByItself takes a newcomer's second path: a server with

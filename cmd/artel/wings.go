@@ -7,11 +7,11 @@ import (
 
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/provider"
-	"github.com/artelhq/artel/provider/anthropic"
-	"github.com/artelhq/artel/provider/gemini"
-	"github.com/artelhq/artel/provider/openai"
-	"github.com/artelhq/artel/provider/responses"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/anthropic"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/openai"
+	"github.com/artelhq/artel/model/provider/responses"
 )
 
 // spoken are the dialects that there are providers for.

@@ -12,8 +12,8 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/plugin"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/plugin"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 // TestMain is also the plugin, so that the test runs it as a program.

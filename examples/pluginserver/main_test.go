@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/fetch"
+	"github.com/artelhq/artel/internal/fetch"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/pipeline"
-	"github.com/artelhq/artel/plugin"
-	"github.com/artelhq/artel/token"
+	"github.com/artelhq/artel/pipeline/plugin"
+	"github.com/artelhq/artel/pipeline/token"
 )
 
 func TestMask(t *testing.T) {

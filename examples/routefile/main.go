@@ -16,10 +16,10 @@ import (
 	"path/filepath"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/phrase"
-	"github.com/artelhq/artel/route"
+	"github.com/artelhq/artel/model/route"
 )
 
 func main() {

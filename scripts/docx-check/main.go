@@ -27,7 +27,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/export"
+	"github.com/artelhq/artel/artifact/export"
 )
 
 func main() {
@@ -35,7 +35,7 @@ func main() {
 	defer stop()
 	files := os.Args[1:]
 	if len(files) == 0 {
-		files = []string{"export/testdata/rich.md"}
+		files = []string{"artifact/export/testdata/rich.md"}
 	}
 	for _, file := range files {
 		n, err := check(ctx, file)

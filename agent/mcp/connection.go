@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
+)
+
+// connection is a server and what is known of it.
+type connection struct {
+	server Server
+	log    *slog.Logger
+	tried  chan struct{} // closed when it was connected to, or could not be, once
+	once   sync.Once
+	calls  atomic.Int64 // so far, for the tokens of progress
+
+	mu       sync.Mutex
+	session  *sdk.ClientSession // nil: not connected
+	tools    []tool.Tool
+	state    tool.ServerState
+	since    time.Time
+	problem  string
+	progress map[string]func() // by token: tells a call that it goes on
+}
+
+func newConnection(s Server, log *slog.Logger) *connection {
+	return &connection{
+		server: s, log: log.With("mcp_server", s.Name), tried: make(chan struct{}),
+		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){},
+	}
+}
+
+// keep connects, and connects again, until ctx ends.
+func (c *connection) keep(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := c.hold(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > mostPause { // it was well for a while
+			failures = 0
+		}
+		wait := pause(failures)
+		failures++
+		why := c.hide(artel.Shorten(err.Error(), 500))
+		c.becomes(tool.ServerFailed, nil, nil, why)
+		c.log.Warn("an MCP server is not connected; it is tried again", "err", why, "in", wait.Round(time.Millisecond))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// hold is one connection from its beginning to its end.
+func (c *connection) hold(ctx context.Context) error {
+	defer c.once.Do(func() { close(c.tried) })
+	changed := make(chan struct{}, 1)
+	client := sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{}, // nothing of ours is offered
+		KeepAlive:    keepAlive,
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.goesOn(r.Params.ProgressToken) },
+	})
+	connecting, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
+	defer stop()
+	// A program is stopped by closing the connection; only what is left then is killed.
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	session, err := client.Connect(connecting, c.transport(alive), nil)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	lost := false
+	defer func() {
+		_ = session.Close() // what it says, nobody can use
+		if !lost {
+			<-ended
+		}
+	}()
+	if err := c.list(connecting, session); err != nil {
+		return err
+	}
+	c.once.Do(func() { close(c.tried) })
+	for {
+		select {
+		case <-ctx.Done():
+			c.becomes(tool.ServerFailed, nil, nil, "stopped")
+			return ctx.Err()
+		case err := <-ended:
+			lost = true
+			if err == nil {
+				err = errors.New("the server closed the connection")
+			}
+			return err
+		case <-changed:
+			listing, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
+			err := c.list(listing, session)
+			stop()
+			if err != nil {
+				return err
+			}
+			select { // what changes meanwhile is listed once
+			case <-ctx.Done():
+			case <-time.After(leastListed):
+			}
+		}
+	}
+}
+
+// mostTools is how many tools a server may list: no model is told as many, and a
+// list without an end would fill memory.
+const mostTools = 2000
+
+// leastListed is how long a list holds at least, however often the server says
+// that it has changed.
+const leastListed = 250 * time.Millisecond
+
+// list takes over the tools of the server.
+func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error {
+	var tools []tool.Tool
+	listed := 0
+	capabilities := session.InitializeResult().Capabilities
+	if capabilities != nil && capabilities.Tools != nil {
+		for t, err := range session.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			if listed++; listed > mostTools {
+				return fmt.Errorf("the server lists more than %d tools", mostTools)
+			}
+			if c.server.Only != nil && !slices.Contains(c.server.Only, t.Name) {
+				continue
+			}
+			made, err := c.tool(t)
+			if err != nil {
+				c.log.Warn("a tool of an MCP server cannot be offered", "tool", artel.Shorten(t.Name, 80), "err", err)
+				continue
+			}
+			if slices.ContainsFunc(tools, func(o tool.Tool) bool { return o.Name == made.Name }) {
+				c.log.Warn("a tool of an MCP server cannot be offered: its name is taken", "tool", artel.Shorten(t.Name, 80))
+				continue
+			}
+			tools = append(tools, made)
+		}
+	}
+	if capabilities != nil && capabilities.Resources != nil && c.server.Only == nil {
+		for _, made := range []tool.Tool{c.listResources(), c.readResource()} {
+			if !slices.ContainsFunc(tools, func(o tool.Tool) bool { return o.Name == made.Name }) {
+				tools = append(tools, made)
+			}
+		}
+	}
+	c.becomes(tool.ServerReady, session, tools, "")
+	c.log.Info("an MCP server is connected", "tools", len(tools))
+	return nil
+}
+
+// transport is a new way to the server. A program is killed when ctx ends.
+func (c *connection) transport(ctx context.Context) sdk.Transport {
+	if p := c.server.Process; p != nil {
+		cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
+		cmd.Env, cmd.Dir = p.Env, p.Dir
+		cmd.Stderr = &lines{c: c}
+		cmd.WaitDelay = 2 * time.Second
+		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}
+	}
+	r := c.server.Remote
+	client := *r.Client
+	client.Transport = headed{r.Client.Transport, r.Header}
+	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}
+}
+
+// headed gives each request its headers.
+type headed struct {
+	http.RoundTripper
+	header http.Header
+}
+
+func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for k, v := range h.header {
+		r.Header[http.CanonicalHeaderKey(k)] = v
+	}
+	next := h.RoundTripper
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // whose events the SDK limits
+		resp.Body = http.MaxBytesReader(nil, resp.Body, sdk.DefaultMaxLineLength)
+	}
+	return resp, err
+}
+
+// lines logs what a program says on its standard error, line by line.
+type lines struct {
+	c    *connection
+	rest []byte
+}
+
+// longestLine is how many bytes of a line are logged.
+const longestLine = 2000
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
+		if !ok && len(l.rest) < longestLine {
+			return len(p), nil
+		}
+		if !ok {
+			line, rest = l.rest, nil
+		}
+		l.rest = bytes.Clone(rest)
+		l.c.log.Info("an MCP server says", "line", l.c.hide(artel.Shorten(strings.ToValidUTF8(string(line), "\uFFFD"), longestLine)))
+	}
+}
+
+func (c *connection) becomes(s tool.ServerState, session *sdk.ClientSession, tools []tool.Tool, problem string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s != c.state {
+		c.since = time.Now()
+	}
+	c.state, c.session, c.tools, c.problem = s, session, tools, problem
+}
+
+func (c *connection) offered() []tool.Tool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tools)
+}
+
+func (c *connection) condition() tool.ServerHealth {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return tool.ServerHealth{Name: c.server.Name, State: c.state, Tools: len(c.tools), Error: c.problem, Since: c.since.UTC()}
+}
+
+func (c *connection) current() *sdk.ClientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+// expect returns a token for the progress of a call: on is called whenever the
+// server says that the call goes on. The caller ends it.
+func (c *connection) expect(on func()) (token string, end func()) {
+	token = c.server.Name + "-" + strconv.FormatInt(c.calls.Add(1), 10)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress[token] = on
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.progress, token)
+	}
+}
+
+func (c *connection) goesOn(token any) {
+	name, _ := token.(string)
+	c.mu.Lock()
+	on := c.progress[name]
+	c.mu.Unlock()
+	if on != nil {
+		on()
+	}
+}
+
+// hide puts the names of secrets in the place of their values.
+func (c *connection) hide(text string) string {
+	for name, value := range c.server.Secrets {
+		if len(value) >= 4 {
+			text = strings.ReplaceAll(text, value, "["+name+"]")
+		}
+	}
+	return text
+}

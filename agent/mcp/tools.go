@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/media"
+)
+
+// prefix is what the names of the server's tools begin with.
+func (s Server) prefix() string { return s.Name + "_" }
+
+// named is the name of a tool among those of all servers, as every model API
+// takes it: other characters become "_", and where that or a cut makes it
+// another, its end says which it was.
+func (s Server) named(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '_' || !notInName(r) {
+			return r
+		}
+		return '_'
+	}, name)
+	full := s.prefix() + clean
+	if clean == name && len(full) <= tool.MaxName {
+		return full
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // never fails
+	end := fmt.Sprintf("_%08x", h.Sum32())
+	return full[:min(len(full), tool.MaxName-len(end))] + end
+}
+
+// maxDoc is how many bytes of a tool's description a model is told.
+const maxDoc = 8000
+
+// tool makes a tool of one of the server's.
+func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return tool.Tool{}, err
+	}
+	made := tool.Tool{Name: c.server.named(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
+	if a := t.Annotations; a != nil {
+		made.Parallel = a.ReadOnlyHint
+		if a.ReadOnlyHint || a.IdempotentHint {
+			made.Repeat = tool.RepeatAlways
+		}
+		if made.Doc == "" {
+			made.Doc = artel.Shorten(a.Title, maxDoc)
+		}
+	}
+	name := t.Name
+	made.Call = func(ctx context.Context, e *tool.Env, args json.RawMessage) (tool.Result, error) {
+		return c.call(ctx, e, made.Name, func(ctx context.Context, s *sdk.ClientSession, token string) (tool.Result, error) {
+			params := &sdk.CallToolParams{Name: name, Arguments: args}
+			params.SetProgressToken(token)
+			r, err := s.CallTool(ctx, params)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return c.result(ctx, e, r)
+		})
+	}
+	_, err = tool.NewBox(made)
+	return made, err
+}
+
+// signsLast is how many times as long as without signs a call may take that
+// shows signs of progress.
+const signsLast = 10
+
+// call runs an exchange with the server within its limits. What fails is a
+// result, unless ctx ended or the conversation's own store failed.
+func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
+	session := c.current()
+	if session == nil {
+		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.condition().Error), nil
+	}
+	limit := c.server.Limits.Call
+	limited, stop := context.WithTimeoutCause(ctx, signsLast*limit, errSlow)
+	defer stop()
+	limited, cancel := context.WithCancelCause(limited)
+	defer cancel(nil)
+	silence := time.AfterFunc(limit, func() { cancel(errSlow) })
+	defer silence.Stop()
+	token, end := c.expect(func() { silence.Reset(limit) })
+	defer end()
+	r, err := do(limited, session, token)
+	if err == nil {
+		return r, nil
+	}
+	if kept, ok := errors.AsType[*artel.Error](err); ok {
+		return r, kept
+	}
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", ctx.Err())
+	case errors.Is(context.Cause(limited), errSlow):
+		return tool.Failed("%s: no result came within %v, and the call was cancelled; it may have done a part of its work", name, limit), nil
+	}
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(said.Message, 2000))), nil
+	}
+	return tool.Failed("%s: the connection to the MCP server %s was lost, outcome unknown: %s", name, c.server.Name, c.hide(artel.Shorten(err.Error(), 500))), nil
+}
+
+var errSlow = errors.New("no sign of progress")
+
+// result makes what the model reads of what a tool returned.
+func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolResult) (tool.Result, error) {
+	w := writer{c: c, env: e}
+	for _, content := range r.Content {
+		if err := w.add(ctx, content); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	if len(w.texts) == 0 && r.StructuredContent != nil {
+		b, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		w.texts = append(w.texts, c.hide(string(b)))
+	}
+	out := w.result()
+	out.IsError = r.IsError
+	return out, nil
+}
+
+// writer puts a result together.
+type writer struct {
+	c     *connection
+	env   *tool.Env
+	texts []string
+	parts artel.Parts
+}
+
+func (w *writer) add(ctx context.Context, content sdk.Content) error {
+	switch x := content.(type) {
+	case *sdk.TextContent:
+		w.texts = append(w.texts, w.c.hide(x.Text))
+	case *sdk.ImageContent:
+		return w.bytes(ctx, x.Data, x.MIMEType, "")
+	case *sdk.AudioContent:
+		return w.bytes(ctx, x.Data, x.MIMEType, "")
+	case *sdk.ResourceLink:
+		w.texts = append(w.texts, w.c.hide(describe(x.URI, x.Name, x.Title, x.Description, x.MIMEType, x.Size)))
+	case *sdk.EmbeddedResource:
+		return w.resource(ctx, x.Resource)
+	}
+	return nil
+}
+
+// resource adds what a resource holds.
+func (w *writer) resource(ctx context.Context, r *sdk.ResourceContents) error {
+	if r == nil {
+		return nil
+	}
+	if r.Blob != nil {
+		return w.bytes(ctx, r.Blob, r.MIMEType, path.Base(r.URI))
+	}
+	w.texts = append(w.texts, w.c.hide(r.URI)+":\n"+w.c.hide(r.Text))
+	return nil
+}
+
+// bytes keeps what is no text as an artifact, and says which.
+func (w *writer) bytes(ctx context.Context, b []byte, mediaType, filename string) error {
+	if w.env.Artifacts == nil || w.env.Workspace == nil {
+		info := media.Detect(b, media.Hint{DeclaredType: mediaType, Filename: filename})
+		w.texts = append(w.texts, fmt.Sprintf("[%s, %d bytes]", info.MediaType, len(b)))
+		return nil
+	}
+	staged, err := w.env.Artifacts.Stage(ctx, bytes.NewReader(b), media.Hint{DeclaredType: mediaType, Filename: filename})
+	if err != nil {
+		return err
+	}
+	a, err := tool.NewKeeper(w.env).Add(ctx, staged)
+	if err != nil {
+		return err
+	}
+	part := a.MediaPart()
+	w.texts = append(w.texts, fmt.Sprintf("[%s, %d bytes: %s]", a.MediaType, a.Size, part.Ref))
+	if a.Binary {
+		w.parts = append(w.parts, part)
+	}
+	return nil
+}
+
+func (w *writer) result() tool.Result {
+	r := tool.Result{Content: strings.Join(w.texts, "\n\n"), Parts: w.parts}
+	if r.Content == "" {
+		r.Content = "done, without a result"
+	}
+	return r
+}
+
+func describe(uri, name, title, description, mediaType string, size *int64) string {
+	if title == "" {
+		title = name
+	}
+	line := "- " + uri
+	if title != "" {
+		line += " " + title
+	}
+	if mediaType != "" {
+		line += " (" + mediaType
+		if size != nil {
+			line += fmt.Sprintf(", %d bytes", *size)
+		}
+		line += ")"
+	}
+	if description != "" {
+		line += ": " + artel.Shorten(description, 500)
+	}
+	return line
+}
+
+// mostResources is how many resources one list tells of.
+const mostResources = 500
+
+// listResources is a tool that says what there is to read on the server.
+func (c *connection) listResources() tool.Tool {
+	t := tool.Func(c.server.named("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.named("read_resource")+".",
+		func(ctx context.Context, e *tool.Env, _ struct{}) (tool.Result, error) {
+			return c.call(ctx, e, c.server.named("list_resources"), func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
+				var found []string
+				for r, err := range s.Resources(ctx, nil) {
+					if err != nil {
+						return tool.Result{}, err
+					}
+					if len(found) == mostResources {
+						found = append(found, "… and more")
+						break
+					}
+					var size *int64
+					if r.Size > 0 {
+						size = &r.Size
+					}
+					found = append(found, c.hide(describe(r.URI, r.Name, r.Title, r.Description, r.MIMEType, size)))
+				}
+				if len(found) == 0 {
+					found = []string{"there are none"}
+				}
+				return tool.Result{Content: strings.Join(found, "\n")}, nil
+			})
+		})
+	t.Repeat, t.Parallel = tool.RepeatAlways, true
+	return t
+}
+
+type resourceArgs struct {
+	URI string `json:"uri" jsonschema:"the address of the resource"`
+}
+
+// readResource is a tool that reads a resource: text as it is, bytes as an
+// artifact.
+func (c *connection) readResource() tool.Tool {
+	name := c.server.named("read_resource")
+	t := tool.Func(name, "Reads a resource of the MCP server "+c.server.Name+"; what is no text becomes an artifact.",
+		func(ctx context.Context, e *tool.Env, in resourceArgs) (tool.Result, error) {
+			return c.call(ctx, e, name, func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
+				r, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: in.URI})
+				if err != nil {
+					return tool.Result{}, err
+				}
+				w := writer{c: c, env: e}
+				for _, contents := range r.Contents {
+					if err := w.resource(ctx, contents); err != nil {
+						return tool.Result{}, err
+					}
+				}
+				return w.result(), nil
+			})
+		})
+	t.Repeat, t.Parallel = tool.RepeatAlways, true
+	return t
+}

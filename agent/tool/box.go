@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/model"
+)
+
+// A Box is a set of tools, in the order in which they were put in. It does not
+// change and is safe for concurrent use.
+type Box struct {
+	names []string
+	tools map[string]boxed
+}
+
+type boxed struct {
+	Tool
+	schema *jsonschema.Resolved
+}
+
+// MaxName is the longest name of a tool, in bytes.
+const MaxName = 64
+
+// NewBox checks the tools and puts them in a box. It refuses (kind Invalid) a
+// name that is taken or that no model API takes, and a schema that is not one
+// of an object.
+func NewBox(tools ...Tool) (*Box, error) {
+	b := &Box{tools: make(map[string]boxed, len(tools))}
+	for _, t := range tools {
+		s, err := check(t)
+		if err == nil {
+			if _, taken := b.tools[t.Name]; taken {
+				err = fmt.Errorf("two tools have this name")
+			}
+		}
+		if err != nil {
+			return nil, artel.Errorf(artel.Invalid, "tool.NewBox", artel.Shorten(t.Name, 80), "%w", err)
+		}
+		b.names = append(b.names, t.Name)
+		b.tools[t.Name] = boxed{Tool: t, schema: s}
+	}
+	return b, nil
+}
+
+func check(t Tool) (*jsonschema.Resolved, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if t.Name == "" || len(t.Name) > MaxName || strings.Trim(t.Name, nameBytes) != "" {
+		return nil, fmt.Errorf("not a name for a tool: want 1 to %d letters, digits, _ or -", MaxName)
+	}
+	if t.Call == nil {
+		return nil, fmt.Errorf("the tool has no function")
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(t.Schema, &s); err != nil {
+		return nil, fmt.Errorf("the schema is not a JSON Schema: %w", err)
+	}
+	if s.Type != "object" {
+		return nil, fmt.Errorf(`the schema has the type %q, want "object"`, s.Type)
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+	}
+	return r, nil
+}
+
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// Only returns a box with the named tools and no others; names that are not in
+// b are left out. "x*" means all tools whose names begin with x.
+func (b *Box) Only(names ...string) *Box {
+	out := &Box{tools: make(map[string]boxed, len(names))}
+	take := func(n string) {
+		if t, ok := b.tools[n]; ok && !out.Has(n) {
+			out.names = append(out.names, n)
+			out.tools[n] = t
+		}
+	}
+	for _, n := range names {
+		start, many := strings.CutSuffix(n, "*")
+		if !many {
+			take(n)
+			continue
+		}
+		for _, name := range b.names {
+			if strings.HasPrefix(name, start) {
+				take(name)
+			}
+		}
+	}
+	return out
+}
+
+// With returns a box with more tools behind those of b. One whose name is taken
+// or that [NewBox] refuses is left out.
+func (b *Box) With(more ...Tool) *Box {
+	out := &Box{names: slices.Clone(b.names), tools: maps.Clone(b.tools)}
+	for _, t := range more {
+		if s, err := check(t); err == nil && !out.Has(t.Name) {
+			out.names = append(out.names, t.Name)
+			out.tools[t.Name] = boxed{Tool: t, schema: s}
+		}
+	}
+	return out
+}
+
+// Names returns the names of all tools.
+func (b *Box) Names() []string { return append([]string(nil), b.names...) }
+
+// Has reports whether there is a tool with this name.
+func (b *Box) Has(name string) bool {
+	_, ok := b.tools[name]
+	return ok
+}
+
+// Parallel reports whether calls of this tool may run at the same time as
+// others that may.
+func (b *Box) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
+
+// Repeat says what becomes of a call of this tool that was cut off.
+func (b *Box) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
+
+// Specs tells what a model is to know about the named tools, in the order of
+// the names; about all where no name is given. Names that are not in the box
+// are left out; see [Box.Has].
+func (b *Box) Specs(names ...string) []model.ToolSpec {
+	if len(names) == 0 {
+		names = b.names
+	}
+	specs := make([]model.ToolSpec, 0, len(names))
+	for _, n := range names {
+		if t, ok := b.tools[n]; ok {
+			specs = append(specs, model.ToolSpec{Name: t.Name, Description: t.Doc, Schema: t.Schema})
+		}
+	}
+	return specs
+}
+
+// Call runs the tool with this name. An unknown name and arguments that do not
+// fit the schema become a Result with IsError that says what is there and what
+// is wanted. An error is of kind Canceled where ctx ended, of kind Internal
+// where the tool panicked, else the tool's own.
+func (b *Box) Call(ctx context.Context, e *Env, name string, args json.RawMessage) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", err)
+	}
+	t, ok := b.tools[name]
+	if !ok {
+		return Failed("%s", e.Locale.Say(phrase.ToolUnknown, map[string]any{
+			"Name": artel.Shorten(name, MaxName), "Names": strings.Join(b.names, ", "),
+		})), nil
+	}
+	raw, instance, err := arguments(args, t.schema.Schema().Required)
+	if err == nil {
+		err = t.schema.Validate(instance)
+	}
+	if err != nil {
+		problem := e.Locale.Say(phrase.ToolBadArguments, map[string]any{"Name": name, "Problem": artel.Shorten(err.Error(), 1000)})
+		return Failed("%s\nJSON Schema: %s", problem, t.Schema), nil
+	}
+	r, err := t.call(ctx, e, raw)
+	if err != nil {
+		return r, err
+	}
+	return e.settle(ctx, t.Tool, r)
+}
+
+// Arguments takes media out of the arguments of a call, before anybody is told
+// of it. told is what may be stored, shown and given to a model again, given is
+// what the tool is to get: the same, unless the tool takes contents, which it
+// gets as they are, and of which told says where media stood.
+func (b *Box) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
+	keep := NewKeeper(e).Keep
+	takes := b.tools[name].Tool.TakesContent
+	if takes {
+		keep = scrub.Describe
+	}
+	text, err := scrub.Text(ctx, string(args), keep)
+	if err != nil {
+		return nil, nil, artel.Errorf(artel.KindOf(err), "tool.Arguments", artel.Shorten(name, MaxName), "%w", err)
+	}
+	told = json.RawMessage(text)
+	if takes {
+		return told, args, nil
+	}
+	return told, told, nil
+}
+
+func (t boxed) call(ctx context.Context, e *Env, args json.RawMessage) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = Result{}
+			err = artel.Errorf(artel.Internal, "tool.Call", t.Name, "the tool panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return t.Tool.Call(ctx, e, args)
+}

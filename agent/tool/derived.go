@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model/rendition"
+)
+
+// readable returns what a ref points to with text to read: of a document, what
+// was taken out of it, and derived says so; of a recording, what is said in it,
+// and words says so.
+func readable(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
+	f, err := look(ctx, e, ref)
+	if err != nil || !f.Binary {
+		return f, err
+	}
+	if !artifact.Derivable(f.MediaInfo) && f.Kind != artel.KindDocument {
+		switch {
+		case e.Target.Forms.Readable(f.MediaInfo):
+			err := f.hear(ctx, e)
+			return f, err
+		case f.Kind == artel.KindImage && e.Target.Forms.Captioner != "":
+			return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(),
+				"it is a picture (%s) and has no lines; use get_artifact, with forms=[\"transcribed\"] to have it put into words", f.MediaType)
+		}
+		return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it is binary (%s) and has no lines; use get_artifact", f.MediaType)
+	}
+	d, err := derive(ctx, e, f)
+	if unreadableDocument(err) {
+		err = artel.Errorf(artel.KindOf(err), "tool.Call", "", "%w; get_artifact gives the file itself, where you can take it", err)
+	}
+	f.text, f.derived = d.Text, &d
+	return f, err
+}
+
+// derive takes the text out of f at its version. A fault of ours in reading a
+// document is one of the document for the model, whose run goes on.
+func derive(ctx context.Context, e *Env, f found) (d artifact.Derived, err error) {
+	if f.ID != "" && f.Conversation == e.Conversation {
+		d, err = e.Workspace.Derived(ctx, f.ID, f.Version)
+	} else {
+		d, err = e.Artifacts.Derived(ctx, e.Owner, f.media().Ref, e.At)
+	}
+	if ctx.Err() == nil && artel.KindOf(err) == artel.Internal {
+		err = artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "its text could not be read")
+	}
+	return d, err
+}
+
+// hear has a service put f into words. A service that fails is a failure that
+// the model is told of: its run goes on.
+func (f *found) hear(ctx context.Context, e *Env) error {
+	if e.Renditions == nil {
+		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "nobody puts it into words")
+	}
+	words, err := e.Renditions.Words(ctx, e.Owner, rendition.Source{Digest: f.Digest, MediaInfo: f.MediaInfo})
+	if err != nil {
+		if ctx.Err() == nil {
+			err = artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it could not be put into words: %v", err)
+		}
+		return err
+	}
+	f.text, f.words = words.Text, &words
+	return nil
+}
+
+// unreadableDocument reports an error that comes of the document and not of
+// where it lies.
+func unreadableDocument(err error) bool {
+	return errors.Is(err, artel.Unsupported) || errors.Is(err, artel.Invalid) || errors.Is(err, artel.TooLarge)
+}
+
+// origin is what the head of a page says of where its text comes from.
+func (f found) origin() string {
+	switch {
+	case f.words != nil:
+		return fmt.Sprintf(` derived="text/plain, put into words by %s"`, attribute(string(f.words.Service)))
+	case f.derived == nil:
+		return ""
+	}
+	s := fmt.Sprintf(` derived="%s, taken out of %s"`, f.derived.MediaType, attribute(f.MediaType))
+	if f.derived.Pages > 0 {
+		s += fmt.Sprintf(` pages="%d"`, f.derived.Pages)
+	}
+	if f.derived.Cut {
+		s += ` cut="true"`
+	}
+	return s
+}
+
+// readFacts are facts with those of the text that was read.
+func readFacts(f found) map[string]any {
+	m := facts(f)
+	if d := f.derived; d != nil {
+		derived := map[string]any{"media_type": d.MediaType, "pages": d.Pages, "cut": d.Cut}
+		if len(d.LeftOut) > 0 {
+			derived["left_out"] = d.LeftOut
+		}
+		m["derived"] = derived
+	}
+	if f.words != nil {
+		m["derived"] = map[string]any{"media_type": "text/plain", "service": f.words.Service}
+	}
+	return m
+}
+
+// documents are what a search read text out of, and what it could not.
+type documents struct {
+	left       int64 // bytes of documents that may still be opened
+	matched    []string
+	unreadable []string
+	unopened   int
+}
+
+// derived searches the text of a document.
+func (g *grep) derived(ctx context.Context, e *Env, a artel.Artifact) error {
+	if !artifact.Derivable(a.MediaInfo) {
+		g.skipped++
+		return nil
+	}
+	if a.Size > g.docs.left {
+		g.docs.unopened++
+		return nil
+	}
+	g.docs.left -= a.Size
+	d, err := derive(ctx, e, found{Artifact: a})
+	switch {
+	case artel.CodeOf(err) == artel.CodeArtifactNotFound: // deleted meanwhile
+		return nil
+	case unreadableDocument(err), errors.Is(err, artel.NotFound): // as where its bytes are gone
+		g.docs.unreadable = append(g.docs.unreadable, err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	g.document(ctx, string(a.ID), a.MediaType, d.Text)
+	return nil
+}
+
+// document searches a text that was taken out of a document.
+func (g *grep) document(ctx context.Context, id, mediaType, text string) {
+	before := g.matches
+	if g.text(ctx, id, text); g.matches > before {
+		g.docs.matched = append(g.docs.matched, fmt.Sprintf("%s (%s)", id, mediaType))
+	}
+}
+
+// said is what the result says of documents.
+func (d documents) said() string {
+	const most = 10 // that are named
+	var b strings.Builder
+	list := func(format string, what []string) {
+		if n := len(what); n > most {
+			what = append(what[:most:most], fmt.Sprintf("and %d more", n-most))
+		}
+		if len(what) > 0 {
+			fmt.Fprintf(&b, format, strings.Join(what, "; "))
+		}
+	}
+	list("[The lines are those of the text taken out of these documents, which cannot be edited: %s]\n", d.matched)
+	list("[These documents could not be read: %s]\n", d.unreadable)
+	return b.String()
+}

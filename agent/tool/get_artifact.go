@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model/route"
+)
+
+//go:embed get_artifact.md
+var getDoc string
+
+type getArgs struct {
+	Ref   string   `json:"ref" jsonschema:"the artifact: its id, artifact:id, artifact:id@version, or a blob: ref"`
+	Forms []string `json:"forms,omitempty" jsonschema:"forms to get where you cannot take the file itself: extracted for the text of a document, transcribed for the words of a recording or a description of a picture"`
+}
+
+func getArtifact() Tool {
+	t := Func("get_artifact", getDoc, func(ctx context.Context, e *Env, in getArgs) (Result, error) {
+		target := e.Target
+		for _, s := range in.Forms {
+			if step := artel.Step(s); step != artel.StepExtracted && step != artel.StepTranscribed {
+				return Failed("get_artifact: there is no form %q; there are extracted and transcribed", artel.Shorten(s, 40)), nil
+			}
+			target.Forms = target.Forms.With(artel.Step(s))
+		}
+		f, err := find(ctx, e, strings.TrimSpace(in.Ref))
+		if err != nil {
+			return unreadable(ctx, e, in.Ref, err)
+		}
+		m := f.media()
+		r := route.New(route.Source{
+			ID: string(f.ID), Filename: m.Filename, Info: f.MediaInfo, CreatedAt: f.CreatedAt, ReadAs: f.readAs(e, in.Ref),
+			Text: func() (string, error) { return f.text, nil },
+			Makers: route.Makers{
+				Extract: func() (string, error) {
+					d, err := derive(ctx, e, f)
+					if err == nil {
+						f.derived = &d
+					}
+					return d.Text, err
+				},
+				Transcribe: func() (string, error) { err := f.hear(ctx, e); return f.text, err },
+			},
+		}, target, e.Locale)
+		if err := ctx.Err(); err != nil {
+			return Result{}, artel.Errorf(artel.Canceled, "tool.Call", "get_artifact", "%w", context.Cause(ctx))
+		}
+		res := Result{Content: r.ToolContent(), Metadata: readFacts(f)}
+		switch {
+		case !f.Binary, r.Route.Step == artel.StepExtracted, r.Route.Step == artel.StepTranscribed:
+			res.Content = f.firstPage(e, res.Content)
+		case r.Native():
+			res.Parts = artel.Parts{m} // the pipeline converts it where the route says so, and the wings label what has to travel elsewhere
+		}
+		res.Metadata["step"], res.Metadata["reason"] = r.Route.Step, r.Route.Reason
+		return res, nil
+	})
+	t.Parallel, t.ShowsContent = true, true
+	return t
+}
+
+// readAs is what read_artifact finds f by: its id where that is enough.
+func (f found) readAs(e *Env, asked string) string {
+	if f.ID != "" && f.Conversation == e.Conversation && !strings.Contains(asked, "@") {
+		return string(f.ID)
+	}
+	return f.media().Ref.String()
+}
+
+func find(ctx context.Context, e *Env, s string) (found, error) {
+	ref, err := artel.ParseRef(s)
+	if err != nil {
+		return found{}, err
+	}
+	return look(ctx, e, ref)
+}
+
+// unreadable answers for what is not there, and for bytes that are gone or
+// damaged, which no other call of the model would mend.
+func unreadable(ctx context.Context, e *Env, ref string, err error) (Result, error) {
+	switch {
+	case artel.CodeOf(err) == artel.CodeArtifactNotFound:
+		return missing(e, ref)
+	case ctx.Err() == nil && (errors.Is(err, artel.NotFound) || artel.KindOf(err) == artel.Internal):
+		return Failed("%s", route.Unreadable(artel.Media{Filename: artel.Shorten(ref, 200)}, e.Locale)), nil
+	}
+	return mend(err)
+}
+
+// missing is the answer about what is not there, in the form that programs
+// know from the routing of content.
+func missing(e *Env, ref string) (Result, error) {
+	content, err := json.Marshal(struct {
+		Error   string `json:"error"`
+		Ref     string `json:"ref"`
+		Message string `json:"message"`
+	}{artel.CodeArtifactNotFound, artel.Shorten(ref, 200), e.Locale.Say(phrase.ToolNotFound, nil)})
+	if err != nil {
+		return Result{}, artel.Errorf(artel.Internal, "tool.Call", "get_artifact", "%w", err)
+	}
+	return Result{
+		Content: string(content), IsError: true,
+		Metadata: map[string]any{"content_type": "error", "code": artel.CodeArtifactNotFound},
+	}, nil
+}
+
+// firstPage is all of a text that is not too long, else its beginning and the
+// call that reads on.
+func (f found) firstPage(e *Env, text string) string {
+	p := turn(text, 1, 1, 0)
+	if p.line == 0 {
+		return text
+	}
+	in := readArgs{ID: f.media().Ref.String()} // pinned to the version
+	if f.ID != "" && f.Conversation == e.Conversation {
+		in.ID, in.Version = string(f.ID), f.Version
+	}
+	sep := "\n"
+	if strings.HasSuffix(p.body, "\n") {
+		sep = ""
+	}
+	return fmt.Sprintf("%s%s[%d of %d characters are shown. To continue: %s]", p.body, sep,
+		utf8.RuneCountInString(p.body), utf8.RuneCountInString(text), in.next(p))
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/artifact/edit"
+	"github.com/artelhq/artel/media"
+	"github.com/artelhq/artel/model/rendition"
+)
+
+// own reads an id that a model wrote: space around it and the scheme
+// "artifact:" are dropped. It never becomes a path. What belongs to another
+// conversation, or names a version, cannot be written to.
+func own(e *Env, s string) (artel.ArtifactID, error) {
+	s = strings.TrimSpace(s)
+	ref, err := artel.ParseRef(s)
+	switch {
+	case err != nil:
+		_, bad := artel.ParseArtifactID(strings.TrimPrefix(s, "artifact:"))
+		return "", errors.Join(bad, err)
+	case ref.IsBlob():
+		return "", artel.Errorf(artel.Invalid, "tool.Call", ref.String(), "this names bytes; give the id of an artifact")
+	case ref.Conversation != "" && ref.Conversation != e.Conversation:
+		return "", artel.Errorf(artel.Invalid, "tool.Call", ref.String(), "it belongs to another conversation and can only be read from here")
+	case ref.Version != 0:
+		return "", artel.Errorf(artel.Invalid, "tool.Call", ref.String(), "a version never changes; give the id without @%d", ref.Version)
+	}
+	return ref.Artifact, nil
+}
+
+// found is an artifact at one version, with its text where it is text.
+type found struct {
+	artel.Artifact
+	text    string
+	derived *artifact.Derived // where text was taken out of a document
+	words   *rendition.Text   // where a service put a recording or a picture into words
+}
+
+// media returns the part that stands for f.
+func (f found) media() artel.Media {
+	m := f.MediaPart()
+	if f.ID == "" { // bytes without an artifact of their own
+		m.Ref, m.Filename = artel.BlobRef(f.Digest), f.Filename
+	}
+	return m
+}
+
+// look finds what a ref that a model wrote points to: an artifact of this
+// conversation as the run has made it, one of another conversation, or bytes.
+func look(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
+	here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation)
+	switch {
+	case !here && e.Artifacts == nil:
+		return found{}, outOfReach(ref)
+	case ref.IsBlob():
+		return open(ctx, e, ref)
+	case !here:
+		return abroad(ctx, e, ref)
+	case ref.Version == 0:
+		a, err := e.Workspace.Get(ctx, ref.Artifact)
+		if err != nil || a.Binary {
+			return found{Artifact: a}, err
+		}
+	}
+	text, a, err := e.Workspace.Text(ctx, ref.Artifact, ref.Version)
+	if errors.Is(err, artel.Unsupported) && e.Artifacts != nil { // binary
+		ref.Conversation = e.Conversation
+		return abroad(ctx, e, ref)
+	}
+	return found{Artifact: a, text: text}, err
+}
+
+// outOfReach is the error about a ref that leads out of the conversation where
+// nothing else may be read.
+func outOfReach(ref artel.Ref) error {
+	return artel.Errorf(artel.Unsupported, "tool.Call", ref.String(), "only artifacts of this conversation can be read from here; give an id")
+}
+
+// abroad reads visible versions of any conversation. Without a branch, a head
+// is what belongs to no message, so such refs name their version.
+func abroad(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
+	var f found
+	if ref.Version == 0 {
+		a, err := e.Artifacts.Get(ctx, e.Owner, ref.Conversation, ref.Artifact, "")
+		if err != nil {
+			return f, err
+		}
+		f.Artifact = a
+	} else {
+		v, err := e.Artifacts.Version(ctx, e.Owner, ref.Conversation, ref.Artifact, ref.Version)
+		if err != nil {
+			return f, err
+		}
+		f.Artifact = v.Artifact(ref.Conversation, ref.Artifact, v.CreatedAt)
+	}
+	if f.Binary {
+		return f, nil
+	}
+	text, _, err := e.Artifacts.Text(ctx, e.Owner, ref.Conversation, ref.Artifact, f.Version, "")
+	f.text = text
+	return f, err
+}
+
+// open reads bytes that are named by their digest.
+func open(ctx context.Context, e *Env, ref artel.Ref) (f found, err error) {
+	c, err := e.Artifacts.Open(ctx, e.Owner, ref, e.At)
+	if err != nil {
+		return found{}, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	f.Artifact = c.Version.Artifact("", "", c.Version.CreatedAt)
+	if !f.Binary {
+		f.text, err = media.DecodeText(c, f.Charset)
+	}
+	return f, err
+}
+
+// mend turns a failure that the model can mend into a result; any other stays
+// an error and ends the run.
+func mend(err error) (Result, error) {
+	if _, ok := errors.AsType[*edit.Refusal](err); ok {
+		return Failed("%v", err), nil
+	}
+	switch artel.KindOf(err) {
+	case artel.Invalid, artel.NotFound, artel.Conflict, artel.TooLarge, artel.Unsupported, artel.Denied:
+		return Failed("%v", err), nil
+	}
+	return Result{}, err
+}
+
+// done is the result of a write.
+func done(a artel.Artifact, attributes, body string) Result {
+	return Result{
+		Content:  fmt.Sprintf("<artifact version=\"%d\"%s><id>%s</id> %s</artifact>", a.Version, attributes, a.ID, body),
+		Metadata: facts(found{Artifact: a}),
+	}
+}
+
+// FilesURL is what the paths of files under the public API begin with.
+const FilesURL = "/api/v1/files/"
+
+// FileURL is the path under which the public API serves what ref points to.
+func FileURL(ref artel.Ref) string { return FilesURL + url.PathEscape(ref.String()) }
+
+// ToolResultsURL is the path under which the public API serves bytes by the
+// name that [FileName] makes of their digest.
+const ToolResultsURL = FilesURL + "tool_results/"
+
+// FileName is the name of some bytes that is made of nothing but their digest
+// and their type: 64 hexadecimal digits and an extension with its dot, or none.
+func FileName(d artel.Digest, mediaType string) string { return d.Hex() + media.Extension(mediaType) }
+
+// facts is what people and programs are told about the artifact of a result.
+func facts(f found) map[string]any {
+	part := f.media()
+	m := map[string]any{
+		"content_type": ContentType(f.MediaInfo), "media_type": f.MediaType, "filename": part.Filename,
+		"url": FileURL(part.Ref), "ref": part.Ref.String(), "size": f.Size, "digest": f.Digest,
+	}
+	if f.ID != "" {
+		snapshot := map[string]any{
+			"id": f.ID, "version": f.Version, "title": f.Title, "media_type": f.MediaType, "size": f.Size, "digest": f.Digest,
+		}
+		if f.Deleted {
+			snapshot["deleted"] = true
+		}
+		m["artifact_snapshot"] = snapshot
+	}
+	return m
+}
+
+// ContentType is the class by which pages choose how to show a result: see the
+// metadata of results.
+func ContentType(m artel.MediaInfo) string {
+	switch m.Kind {
+	case artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument, artel.KindArchive:
+		return string(m.Kind)
+	case artel.KindText:
+	default:
+		return "file"
+	}
+	switch m.MediaType {
+	case "text/markdown":
+		return "markdown"
+	case "application/json":
+		return "json"
+	case "text/csv", "text/tab-separated-values":
+		return "table"
+	case "text/x-diff", "text/x-patch":
+		return "diff"
+	case "text/plain", "":
+		return "text"
+	}
+	return "code"
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// attribute escapes s for an attribute or a title. A single quote stays as it
+// is, because hints hold calls that are to be repeated.
+func attribute(s string) string { return escaper.Replace(s) }

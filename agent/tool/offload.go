@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media"
+)
+
+// Shown is how much of a result is shown before it is kept as an artifact, of
+// which the model then gets the beginning, the end, and how to read on. Zero
+// fields mean the defaults.
+type Shown struct {
+	Bytes      int // in events and answers; 0: [DefaultShownBytes]
+	Characters int // to a model; 0: [DefaultShownCharacters]
+}
+
+// The defaults of [Shown].
+const (
+	DefaultShownBytes      = 102_400
+	DefaultShownCharacters = 20_000
+)
+
+func (s Shown) orDefault() Shown {
+	if s.Bytes == 0 {
+		s.Bytes = DefaultShownBytes
+	}
+	if s.Characters == 0 {
+		s.Characters = DefaultShownCharacters
+	}
+	return s
+}
+
+// exceeded reports whether text is over one of the limits.
+func (s Shown) exceeded(text string) bool {
+	s = s.orDefault()
+	return len(text) > s.Bytes || len(text) > s.Characters && utf8.RuneCountInString(text) > s.Characters
+}
+
+// offload keeps the whole of a result as an artifact, and shows a part of it.
+func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
+	if e.Artifacts == nil || e.Workspace == nil {
+		r.Metadata = typed(r)
+		return r, nil
+	}
+	a, err := e.keepText(ctx, r.Content)
+	if err != nil {
+		if !errors.Is(err, artel.TooLarge) {
+			return r, err
+		}
+		// Too long even for an artifact: the tool has to be asked for less.
+		return Failed("%s", e.Locale.Say(phrase.ToolTooLong, map[string]any{"Count": utf8.RuneCountInString(r.Content), "Problem": err.Error()})), nil
+	}
+	kind, _ := kindOf(r.Content)
+	if r.IsError {
+		kind = "error"
+	}
+	m := fileFacts(a)
+	m["content_type"] = kind
+	for k, v := range r.Metadata {
+		m[k] = v
+	}
+	r.Metadata = m
+	r.Content = e.preview(r.Content, a)
+	return r, nil
+}
+
+// keepText makes an artifact of a text.
+func (e *Env) keepText(ctx context.Context, text string) (artel.Artifact, error) {
+	staged, err := e.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: typeOfText(text)})
+	if err != nil {
+		return artel.Artifact{}, err
+	}
+	return e.Workspace.Keep(ctx, staged)
+}
+
+// preview is what a model gets of a text that is kept as a: its size and shape,
+// its beginning and end, and how to read on.
+func (e *Env) preview(text string, a artel.Artifact) string {
+	x := e.Shown.Excerpt(text, a.MediaType)
+	head, lines := x.Head, x.Lines
+	line, column := strings.Count(head, "\n")+1, utf8.RuneCountInString(head[strings.LastIndexByte(head, '\n')+1:])+1
+	next := fmt.Sprintf("read_artifact(id='%s', offset=%d", a.ID, line)
+	if column > 1 {
+		next += fmt.Sprintf(", column=%d", column)
+	}
+	form := x.Shape
+	if form != "" {
+		form = ": " + form
+	}
+	intro := e.Locale.Say(phrase.ToolOffloaded, map[string]any{
+		"Count": utf8.RuneCountInString(text), "Lines": lines, "Shape": form, "ID": a.ID, "Ref": a.MediaPart().Ref.String(),
+		"Next": next + ")", "Grep": fmt.Sprintf("grep_artifacts(pattern='…', id='%s')", a.ID),
+	})
+	return x.String(intro, e.Locale)
+}
+
+// An Excerpt is what is shown of a text that is too long.
+type Excerpt struct {
+	Head, Tail string // its beginning and its end
+	Left       int    // characters between them
+	Lines      int    // of the whole text
+	Characters int    // likewise
+	Shape      string // what is in it, in a few words; may be empty
+}
+
+// Exceeded reports whether text is over one of the limits.
+func (s Shown) Exceeded(text string) bool { return s.exceeded(text) }
+
+// Excerpt returns what is shown of a text of a media type that is over one of
+// the limits.
+func (s Shown) Excerpt(text, mediaType string) Excerpt {
+	limit := s.orDefault()
+	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
+	head := upTo(text, room/4)
+	tail := text[len(text)-len(lastOf(text[len(head):], room/10)):]
+	lines := strings.Count(text, "\n") + 1
+	if strings.HasSuffix(text, "\n") {
+		lines--
+	}
+	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
+	return Excerpt{Head: head, Tail: tail, Left: left, Lines: lines, Characters: utf8.RuneCountInString(text), Shape: shape(text, mediaType)}
+}
+
+// String is the excerpt behind what introduces it.
+func (x Excerpt) String(intro string, l phrase.Locale) string {
+	gap := l.Say(phrase.ToolOffloadedGap, map[string]any{"Count": x.Left})
+	return intro + "\n\n" + strings.TrimSuffix(x.Head, "\n") + "\n\n" + gap + "\n\n" + x.Tail
+}
+
+// TypeOfText names the media type that a tool's text seems to have, by which it
+// is kept.
+func TypeOfText(text string) string { return typeOfText(text) }
+
+// upTo is the beginning of a text: at most n characters, up to the end of a
+// line where one is in the second half of them.
+func upTo(s string, n int) string {
+	s = s[:prefix(s, n)]
+	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
+		return s[:i+1]
+	}
+	return s
+}
+
+// lastOf is the end of a text, likewise.
+func lastOf(s string, n int) string {
+	at := len(s)
+	for range n {
+		if at == 0 {
+			break
+		}
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	s = s[at:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 && i < len(s)/2 {
+		return s[i+1:]
+	}
+	return s
+}
+
+// The most that a shape tells.
+const (
+	maxKeys    = 40
+	maxKeyName = 80
+)
+
+// shape says of a text in a few words what is in it: the keys of JSON, the
+// columns of a table; "" where there is nothing to say.
+func shape(text, mediaType string) string {
+	switch mediaType {
+	case "application/json":
+		return jsonShape(text)
+	case "text/csv", "text/tab-separated-values":
+		r := csv.NewReader(strings.NewReader(text))
+		r.LazyQuotes, r.FieldsPerRecord = true, -1
+		if mediaType != "text/csv" {
+			r.Comma = '\t'
+		}
+		columns, err := r.Read()
+		if err != nil {
+			return ""
+		}
+		rows := 0
+		for {
+			if _, err := r.Read(); errors.Is(err, io.EOF) {
+				break
+			}
+			rows++
+		}
+		return fmt.Sprintf("%d rows × %d columns: %s", rows, len(columns), listed(columns))
+	}
+	return ""
+}
+
+func listed(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i == maxKeys {
+			fmt.Fprintf(&b, ", … (%d)", len(names))
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(artel.Shorten(n, maxKeyName))
+	}
+	return b.String()
+}
+
+// jsonShape tells of the outer level of a document, and of the first element
+// of an array.
+func jsonShape(text string) string {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	t, err := d.Token()
+	if err != nil {
+		return ""
+	}
+	switch t {
+	case json.Delim('{'):
+		keys, _ := members(d)
+		return "{" + listed(keys) + "}"
+	case json.Delim('['):
+		n, first := 0, ""
+		for d.More() {
+			var raw json.RawMessage
+			if d.Decode(&raw) != nil {
+				return ""
+			}
+			if n == 0 && len(raw) > 0 && raw[0] == '{' {
+				first = jsonShape(string(raw))
+			}
+			n++
+		}
+		return strings.TrimSpace(fmt.Sprintf("[%d] %s", n, first))
+	}
+	return ""
+}
+
+// members reads the members of an object whose brace was read, and returns
+// their keys with what their values are.
+func members(d *json.Decoder) ([]string, error) {
+	var keys []string
+	for d.More() {
+		k, err := d.Token()
+		if err != nil {
+			return keys, err
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return keys, err
+		}
+		name := fmt.Sprint(k)
+		switch raw = bytes.TrimSpace(raw); {
+		case len(raw) > 0 && raw[0] == '[':
+			var list []json.RawMessage
+			if json.Unmarshal(raw, &list) == nil {
+				name += fmt.Sprintf("[%d]", len(list))
+			}
+		case len(raw) > 0 && raw[0] == '{':
+			name += "{}"
+		}
+		keys = append(keys, name)
+	}
+	return keys, nil
+}

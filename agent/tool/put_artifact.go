@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/scrub"
+)
+
+//go:embed put_artifact.md
+var putDoc string
+
+type putArgs struct {
+	Ref   string `json:"ref,omitempty" jsonschema:"what to make an artifact of: a blob: ref, artifact:conversation/id@version, or id@version of this conversation"`
+	URL   string `json:"url,omitempty" jsonschema:"in the place of ref: an http or https address whose bytes are fetched"`
+	ID    string `json:"id,omitempty" jsonschema:"the new artifact; absent: made from the file name"`
+	Title string `json:"title,omitempty" jsonschema:"what people see; absent: the title that it has"`
+}
+
+func putArtifact() Tool {
+	return Func("put_artifact", putDoc, func(ctx context.Context, e *Env, in putArgs) (Result, error) {
+		if (in.Ref == "") == (in.URL == "") {
+			return Failed("put_artifact: give ref or url"), nil
+		}
+		id := artel.ArtifactID("")
+		if strings.TrimSpace(in.ID) != "" {
+			var err error
+			if id, err = own(e, in.ID); err != nil {
+				return mend(err)
+			}
+		}
+		if in.URL != "" {
+			return putFetched(ctx, e, in, id)
+		}
+		ref, err := artel.ParseRef(strings.TrimSpace(in.Ref))
+		if err != nil {
+			return mend(err)
+		}
+		if here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation); !here && e.Artifacts == nil {
+			return mend(outOfReach(ref))
+		}
+		a, err := e.Workspace.Put(ctx, id, scrub.Line(in.Title), ref)
+		if err != nil {
+			return mend(err)
+		}
+		return done(a, "", fmt.Sprintf("Put '%s' as artifact '%s'", attribute(ref.String()), a.ID)), nil
+	})
+}
+
+// putFetched makes an artifact of what is behind an address.
+func putFetched(ctx context.Context, e *Env, in putArgs, id artel.ArtifactID) (Result, error) {
+	address := strings.TrimSpace(in.URL)
+	if e.Fetch == nil {
+		return Failed("%s: addresses are not fetched here; ask for the file to be uploaded", artel.Shorten(address, 200)), nil
+	}
+	staged, err := e.Fetch(ctx, address)
+	if err != nil {
+		return mend(err)
+	}
+	a, err := e.Workspace.Add(ctx, id, scrub.Line(in.Title), staged)
+	if err != nil {
+		return mend(err)
+	}
+	return done(a, "", fmt.Sprintf("Put '%s' as artifact '%s' (%s, %d bytes)", attribute(artel.Shorten(address, 200)), a.ID, a.MediaType, a.Size)), nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact/edit"
+)
+
+//go:embed read_artifact.md
+var readDoc string
+
+// maxShown is the most characters of content that one result shows.
+const maxShown = 50_000
+
+type readArgs struct {
+	ID      string `json:"id" jsonschema:"the artifact"`
+	Version int    `json:"version,omitempty" jsonschema:"an older version; absent: the newest"`
+	Offset  int    `json:"offset,omitempty" jsonschema:"the first line to read, from 1"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many lines to read; absent: as many as fit"`
+	Column  int    `json:"column,omitempty" jsonschema:"the character of the first line to begin at, from 1; for lines longer than a page"`
+}
+
+func readArtifact() Tool {
+	t := Func("read_artifact", readDoc, func(ctx context.Context, e *Env, in readArgs) (Result, error) {
+		if in.Offset < 0 || in.Limit < 0 || in.Column < 0 || in.Version < 0 {
+			return Failed("read_artifact: offset, limit, column and version are numbers from 1"), nil
+		}
+		ref, err := artel.ParseRef(strings.TrimSpace(in.ID))
+		if err != nil {
+			return mend(err)
+		}
+		if in.Version > 0 {
+			ref.Version = in.Version
+		}
+		f, err := readable(ctx, e, ref)
+		if err != nil {
+			return mend(err)
+		}
+		p := turn(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
+		return Result{Content: f.slice(in, p), Metadata: readFacts(f)}, nil
+	})
+	t.Parallel, t.ShowsContent = true, true
+	return t
+}
+
+// A page is a run of characters of a text.
+type page struct {
+	body        string
+	first, last int    // lines that are at least partly in body; last < first: none
+	by          string // what ended it: none, char_limit or line_limit
+	line        int    // where to read on; 0: the text is at its end
+	column      int
+	total       int // lines of the text
+}
+
+// turn opens text at a line and a character of it. Pages that are read on from
+// where the one before ended make up the whole text.
+func turn(text string, offset, column, limit int) page {
+	lines := edit.Lines(text)
+	p := page{first: offset, last: offset - 1, by: "none", total: lines.Count()}
+	if offset > p.total {
+		return p
+	}
+	if limit == 0 {
+		limit = math.MaxInt - offset
+	}
+	last := min(p.total, offset-1+min(limit, p.total))
+	block := skip(lines.Slice(offset, last), column-1)
+	p.body, p.last = block, last
+	if end := prefix(block, maxShown); end < len(block) {
+		p.by = "char_limit"
+		if i := strings.LastIndexByte(block[:end], '\n'); i >= 0 {
+			p.body = block[:i+1]
+			p.last = offset + strings.Count(p.body, "\n") - 1
+			p.line, p.column = p.last+1, 1
+		} else {
+			p.body, p.last = block[:end], offset
+			p.line, p.column = offset, column+maxShown
+		}
+	} else if last < p.total {
+		p.by = "line_limit"
+		p.line, p.column = last+1, 1
+	}
+	return p
+}
+
+// skip drops n characters of the first line of s, whose end always stays.
+func skip(s string, n int) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return s[prefix(strings.TrimSuffix(line, "\r"), n):]
+}
+
+// prefix is the length in bytes of the first n characters of s.
+func prefix(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// slice writes a page as the model reads it.
+func (f found) slice(in readArgs, p page) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s"%s source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
+		attribute(f.name()), f.Version, attribute(f.MediaType), f.origin(), f.Source,
+		utf8.RuneCountInString(f.text), utf8.RuneCountInString(p.body), p.total)
+	if p.last >= p.first {
+		fmt.Fprintf(&b, ` shown_lines="%d-%d"`, p.first, p.last)
+	}
+	fmt.Fprintf(&b, ` truncated_by="%s" has_more="%t" updated_at="%s"`, p.by, p.line > 0, f.UpdatedAt.UTC().Format(time.RFC3339))
+	switch {
+	case p.line > 0:
+		fmt.Fprintf(&b, ` hint="%s"`, attribute("To continue: "+in.next(p)))
+	case p.last < p.first && p.total > 0:
+		fmt.Fprintf(&b, ` hint="The text ends at line %d."`, p.total)
+	}
+	fmt.Fprintf(&b, ">\n<title>%s</title>\n%s\n</artifact_slice>", attribute(f.Title), p.body)
+	return b.String()
+}
+
+// name is the id, or the ref of what has none.
+func (f found) name() string {
+	if f.ID == "" {
+		return f.media().Ref.String()
+	}
+	return string(f.ID)
+}
+
+// next is the call that reads on, with what this call was given.
+func (in readArgs) next(p page) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "read_artifact(id='%s', offset=%d", artel.Shorten(strings.TrimSpace(in.ID), artel.MaxIDLength), p.line)
+	if p.column > 1 {
+		fmt.Fprintf(&b, ", column=%d", p.column)
+	}
+	if in.Limit > 0 {
+		fmt.Fprintf(&b, ", limit=%d", in.Limit)
+	}
+	if in.Version > 0 {
+		fmt.Fprintf(&b, ", version=%d", in.Version)
+	}
+	return b.String() + ")"
+}

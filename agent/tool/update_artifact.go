@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/artifact/edit"
+)
+
+//go:embed update_artifact.md
+var updateDoc string
+
+type updateArgs struct {
+	ID        string     `json:"id" jsonschema:"the artifact"`
+	Edits     []editArgs `json:"edits,omitempty" jsonschema:"the edits, applied in order, all or none"`
+	OldStr    *string    `json:"old_str,omitempty" jsonschema:"for a single edit: the text to replace"`
+	NewStr    *string    `json:"new_str,omitempty" jsonschema:"for a single edit: the text to put there; empty deletes"`
+	IfVersion int        `json:"if_version,omitempty" jsonschema:"refuse unless the artifact is at this version"`
+}
+
+type editArgs struct {
+	Old        string `json:"old" jsonschema:"the text to replace, quoted from the artifact"`
+	New        string `json:"new" jsonschema:"the text to put there; empty deletes"`
+	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"replace every place, not just one"`
+}
+
+func updateArtifact() Tool {
+	t := Func("update_artifact", updateDoc, func(ctx context.Context, e *Env, in updateArgs) (Result, error) {
+		id, err := own(e, in.ID)
+		if err != nil {
+			return mend(err)
+		}
+		edits, err := in.edits()
+		if err != nil {
+			return mend(err)
+		}
+		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
+		if err != nil {
+			return refused(err, len(edits))
+		}
+		r := done(a, closeness(applied.Hits), fmt.Sprintf("Successfully updated artifact '%s' (v%d)%s", a.ID, a.Version, details(edits, applied.Hits)))
+		r.Metadata["edits"] = hits(applied.Hits)
+		return r, nil
+	})
+	t.TakesContent = true
+	return t
+}
+
+func (in updateArgs) edits() ([]edit.Edit, error) {
+	single := in.OldStr != nil || in.NewStr != nil
+	switch {
+	case single && len(in.Edits) > 0:
+		return nil, artel.Errorf(artel.Invalid, "tool.Call", "update_artifact", "give edits, or old_str and new_str, not both")
+	case single && (in.OldStr == nil || in.NewStr == nil):
+		return nil, artel.Errorf(artel.Invalid, "tool.Call", "update_artifact", "old_str and new_str go together; an empty new_str deletes")
+	case single:
+		return []edit.Edit{{Old: *in.OldStr, New: *in.NewStr}}, nil
+	case len(in.Edits) == 0:
+		return nil, artel.Errorf(artel.Invalid, "tool.Call", "update_artifact", "nothing to do: give edits, or old_str and new_str")
+	}
+	edits := make([]edit.Edit, len(in.Edits))
+	for i, x := range in.Edits {
+		edits[i] = edit.Edit(x)
+	}
+	return edits, nil
+}
+
+// refused says which of several edits could not be made, and that none was.
+func refused(err error, n int) (Result, error) {
+	r, failure := mend(err)
+	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
+		if n > 1 {
+			r.Content = fmt.Sprintf("edit %d of %d: %s; none of the edits was made", refusal.Edit+1, n, r.Content)
+		}
+		r.Metadata["refused"], r.Metadata["edit"] = refusal.Kind, refusal.Edit
+	}
+	return r, failure
+}
+
+// closeness is the attribute that says how close the loosest match was; ""
+// where every edit matched letter for letter.
+func closeness(hs []edit.Hit) string {
+	layer, least := artel.LayerExact, 1.0
+	for _, h := range hs {
+		switch {
+		case h.Layer == artel.LayerApproximate, h.Layer == artel.LayerNormalized && layer == artel.LayerExact:
+			layer = h.Layer
+		}
+		least = min(least, h.Similarity)
+	}
+	switch layer {
+	case artel.LayerNormalized:
+		return fmt.Sprintf(` normalized="%.1f%%"`, 100*least)
+	case artel.LayerApproximate:
+		return fmt.Sprintf(` fuzzy="%.1f%%"`, 100*least)
+	}
+	return ""
+}
+
+// details shows, for every edit that did not match letter for letter, what was
+// asked for and what stood there.
+func details(edits []edit.Edit, hs []edit.Hit) string {
+	var b strings.Builder
+	for i, h := range hs {
+		tag := "normalize_detail"
+		switch h.Layer {
+		case artel.LayerExact:
+			continue
+		case artel.LayerApproximate:
+			tag = "fuzzy_detail"
+		}
+		fmt.Fprintf(&b, "\n<%s edit=\"%d\"><expected>%s</expected><matched>%s</matched></%s>", tag, i+1, middle(edits[i].Old), middle(h.Matched), tag)
+	}
+	return b.String()
+}
+
+// middle cuts the middle out of a long text.
+func middle(s string) string {
+	const longest, side = 200, 97
+	r := []rune(s)
+	if len(r) <= longest {
+		return s
+	}
+	return string(r[:side]) + "\n...\n" + string(r[len(r)-side:])
+}
+
+// hits tells programs how the edits matched, without the texts.
+func hits(hs []edit.Hit) []map[string]any {
+	out := make([]map[string]any, len(hs))
+	for i, h := range hs {
+		out[i] = map[string]any{"layer": h.Layer, "similarity": h.Similarity, "start": h.Start, "end": h.End, "count": h.Count}
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model/provider/openai"
+)
+
+// addresses returns the addresses of media that a request names, wherever the
+// dialects have them.
+func addresses(body []byte) (out []string) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	for named := false; ; {
+		t, err := d.Token()
+		if err != nil {
+			return out
+		}
+		s, _ := t.(string)
+		if named && (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://")) {
+			out = append(out, s)
+		}
+		named = slices.Contains([]string{"url", "image_url", "file_url", "fileUri", "file_uri"}, s)
+	}
+}
+
+// Fetch has the pictures and documents that requests name by address fetched by
+// client from now on: a request is refused where one cannot be had. Without, or
+// with nil, nothing is fetched.
+func (s *Server) Fetch(client *http.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client = client
+}
+
+// fetch gets what a request names by address: pictures of the types that every
+// API takes, and PDF, that say what they are.
+func (s *Server) fetch(ctx context.Context, rec *Request) *problem {
+	s.mu.Lock()
+	client := s.client
+	s.mu.Unlock()
+	if client == nil {
+		return nil
+	}
+	for _, address := range addresses(rec.Body) {
+		if strings.Contains(address, "/v1beta/files/") {
+			continue // a file of Gemini's own, which goes by its address
+		}
+		m, err := get(ctx, client, address)
+		if err != nil {
+			message := s.dialect.unfetched
+			if strings.Contains(message, "%s") {
+				message = fmt.Sprintf(message, address)
+			}
+			return s.dialect.problem(trouble{status: http.StatusBadRequest}, message)
+		}
+		rec.Fetched = append(rec.Fetched, m)
+	}
+	return nil
+}
+
+func get(ctx context.Context, client *http.Client, address string) (m Media, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return m, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return m, err
+	}
+	defer resp.Body.Close()
+	body := &bytes.Buffer{}
+	if m, err = takeFile(io.TeeReader(resp.Body, body)); err != nil {
+		return m, err
+	}
+	is := http.DetectContentType(body.Bytes())
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != is || !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"}, is) {
+		return m, artel.Errorf(artel.Invalid, "fake", "", "got %s and %q, which is %q", resp.Status, resp.Header.Get("Content-Type"), is)
+	}
+	return m, nil
+}
+
+// unmet remembers the ids of media that come with their bytes, as vLLM does, and
+// returns the index of the first that comes without and is not known; -1: there
+// is none.
+func (s *Server) unmet(r *openai.Request) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, m := range r.Messages {
+		for _, p := range m.Content.Parts {
+			if p.Type != "image_url" {
+				continue
+			}
+			switch {
+			case p.UUID == "":
+			case p.ImageURL != nil:
+				if s.met == nil {
+					s.met = map[string]bool{}
+				}
+				s.met[p.UUID] = true
+			case !s.met[p.UUID]:
+				return n
+			}
+			n++
+		}
+	}
+	return -1
+}
+
+// Forget drops the ids of media that have come.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.met = nil
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/sse"
+)
+
+// MaxAnswer bounds an answer that is no event stream, in bytes.
+const MaxAnswer = 64 << 20
+
+// ErrStopped ends the reading of an answer whose reader wants no more of it. It
+// never leaves a wing.
+var ErrStopped = errors.New("the caller has stopped reading")
+
+// An Answer is how a wing reads what its service answers: JSON, where a server
+// cannot stream, or events.
+type Answer struct {
+	Failures Failures
+	// Whole reads an answer that is JSON.
+	Whole func(b *bufio.Reader) error
+	// Event takes one event of a stream, and reports whether it was the last. Its
+	// data is neither empty nor surrounded by white space.
+	Event func(name string, data []byte) (done bool, err error)
+	// Open streams end without an event that says so.
+	Open bool
+}
+
+// Read reads an answer. The error is what the functions return, an
+// [*artel.Error] for what is no answer of an API, or that of body.
+func (a Answer) Read(body io.Reader) error {
+	b := bufio.NewReader(body)
+	first, err := firstByte(b)
+	if errors.Is(err, io.EOF) {
+		return a.Failures.Broken("the service sent an empty answer")
+	}
+	if err != nil {
+		return err
+	}
+	switch first {
+	case '{', '[':
+		return a.Whole(b)
+	case '<':
+		return a.Failures.Wrong("the answer is a web page, not the API's; check the base URL")
+	}
+	return a.events(b)
+}
+
+// firstByte returns the first byte that is no white space or BOM, unread.
+func firstByte(b *bufio.Reader) (byte, error) {
+	for {
+		c, err := b.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		switch c {
+		case ' ', '\t', '\r', '\n', 0xef, 0xbb, 0xbf:
+			continue
+		}
+		return c, b.UnreadByte()
+	}
+}
+
+func (a Answer) events(b io.Reader) error {
+	any := false
+	for e, err := range sse.Events(b, 0) {
+		if err != nil {
+			if artel.KindOf(err) == artel.TooLarge {
+				return a.Failures.Wrong(err.Error())
+			}
+			return err
+		}
+		any = true
+		data := strings.TrimSpace(e.Data)
+		if data == "" {
+			continue // a keep-alive of some servers
+		}
+		if done, err := a.Event(e.Name, []byte(data)); done || err != nil {
+			return err
+		}
+	}
+	switch {
+	case !any:
+		return a.Failures.Broken("the answer is neither JSON nor an event stream")
+	case a.Open:
+		return nil
+	}
+	return a.Failures.Broken("the stream broke off")
+}
+
+// ReadWhole reads an answer of at most [MaxAnswer] bytes into v, and returns its
+// JSON too.
+func (f Failures) ReadWhole(b io.Reader, v any) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(b, MaxAnswer+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxAnswer {
+		return nil, f.Wrong("the answer is larger than 64 MiB")
+	}
+	if err := Readable(json.Unmarshal(data, v)); err != nil {
+		return nil, f.Broken("the answer is not valid JSON: " + err.Error())
+	}
+	return data, nil
+}
+
+// ReadEvent reads the data of an event into v.
+func (f Failures) ReadEvent(data []byte, v any) error {
+	if err := Readable(json.Unmarshal(data, v)); err != nil {
+		return f.Broken("the stream has an event that is not valid JSON: " + err.Error())
+	}
+	return nil
+}
+
+// Readable is an error of reading an answer, unless that is about what the call
+// took: servers report there what they like, and the answer is whole without.
+func Readable(err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.Contains("."+wrong.Field, ".usage") {
+		return nil
+	}
+	return err
+}
+
+// Given tells a value of JSON, such as an error, from a field that is there but
+// empty.
+func Given(raw json.RawMessage) bool {
+	switch string(bytes.TrimSpace(raw)) {
+	case "", "null", "{}", `""`, "false":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+const (
+	maxKept = 16 << 20 // of what a stream says, which is kept until its end
+)
+
+var errPaused = errors.New("the service paused its answer")
+
+// A reader turns an answer into deltas. It may read several answers, each of
+// which goes on after the one that was paused before.
+type reader struct {
+	failures provider.Failures
+	yield    func(model.Delta, error) bool
+
+	paused paused      // what was said before this answer
+	before artel.Usage // and what that took
+	spoken bool        // there was text
+
+	blocks []*building
+	late   []model.CallDelta // whose arguments are no JSON
+	called bool
+	usage  Usage
+	reason string
+	why    *StopDetails
+	size   int // of what is kept
+}
+
+// building is a block that comes in pieces.
+type building struct {
+	index     int
+	start     json.RawMessage // as it began
+	block     Block
+	text      strings.Builder // of text, thinking or arguments
+	citations []json.RawMessage
+	ended     bool
+}
+
+// event is what is read of the events of a stream.
+type event struct {
+	Type    string          `json:"type"`
+	Message *Response       `json:"message"`
+	Index   int             `json:"index"`
+	Block   json.RawMessage `json:"content_block"`
+	Delta   struct {
+		Type        string          `json:"type"`
+		Text        string          `json:"text"`
+		Thinking    string          `json:"thinking"`
+		Signature   string          `json:"signature"`
+		PartialJSON string          `json:"partial_json"`
+		Citation    json.RawMessage `json:"citation"`
+		StopReason  string          `json:"stop_reason"`
+		StopDetails *StopDetails    `json:"stop_details"`
+	} `json:"delta"`
+	Usage *deltaUsage     `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// deltaUsage is cumulative; what is absent is what the start said.
+type deltaUsage struct {
+	InputTokens              *int64         `json:"input_tokens"`
+	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens"`
+	OutputTokens             *int64         `json:"output_tokens"`
+	OutputTokensDetails      *OutputDetails `json:"output_tokens_details"`
+}
+
+func (u *Usage) take(d *deltaUsage) {
+	if d == nil {
+		return
+	}
+	for to, from := range map[*int64]*int64{
+		&u.InputTokens: d.InputTokens, &u.CacheCreationInputTokens: d.CacheCreationInputTokens,
+		&u.CacheReadInputTokens: d.CacheReadInputTokens, &u.OutputTokens: d.OutputTokens,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	if d.OutputTokensDetails != nil {
+		u.OutputTokensDetails = d.OutputTokensDetails
+	}
+}
+
+// read reads one answer, streamed or not. The error is [provider.ErrStopped]
+// when the caller wants no more, errPaused, an [*artel.Error], or the error of
+// body.
+func (r *reader) read(body io.Reader) error {
+	r.blocks, r.late, r.called, r.usage, r.reason, r.why = nil, nil, false, Usage{}, "", nil
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+}
+
+func (r *reader) whole(b *bufio.Reader) error {
+	var m struct {
+		Content     []json.RawMessage `json:"content"`
+		StopReason  string            `json:"stop_reason"`
+		StopDetails *StopDetails      `json:"stop_details"`
+		Usage       Usage             `json:"usage"`
+		Error       json.RawMessage   `json:"error"`
+	}
+	data, err := r.failures.ReadWhole(b, &m)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(m.Error):
+		return r.failures.Reported(data)
+	case m.Content == nil:
+		return r.failures.Broken("the answer has no content")
+	}
+	for i, raw := range m.Content {
+		if err := r.begin(i, raw); err != nil {
+			return err
+		}
+		if err := r.end(i); err != nil {
+			return err
+		}
+	}
+	r.usage, r.reason, r.why = m.Usage, m.StopReason, m.StopDetails
+	return r.finish()
+}
+
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	var ev event
+	if err := r.failures.ReadEvent(data, &ev); err != nil {
+		return true, err
+	}
+	switch {
+	case name == "error", ev.Type == "error", provider.Given(ev.Error):
+		return true, r.failures.Reported(data)
+	case ev.Type == "message_stop":
+		return true, r.finish()
+	}
+	return false, r.take(ev)
+}
+
+func (r *reader) take(ev event) error {
+	switch ev.Type {
+	case "message_start":
+		if ev.Message != nil {
+			r.usage = ev.Message.Usage
+		}
+	case "content_block_start":
+		return r.begin(ev.Index, ev.Block)
+	case "content_block_delta":
+		return r.delta(ev)
+	case "content_block_stop":
+		return r.end(ev.Index)
+	case "message_delta":
+		r.usage.take(ev.Usage)
+		if ev.Delta.StopReason != "" {
+			r.reason, r.why = ev.Delta.StopReason, ev.Delta.StopDetails
+		}
+	}
+	return nil // ping, and what is not known yet
+}
+
+// begin begins a block with what it has already.
+func (r *reader) begin(index int, raw json.RawMessage) error {
+	b := &building{index: index, start: bytes.Clone(raw)}
+	if err := json.Unmarshal(raw, &b.block); err != nil {
+		return r.failures.Broken("the answer has a block that cannot be read: " + err.Error())
+	}
+	r.blocks = append(r.blocks, b)
+	switch b.block.Type {
+	case "text":
+		return r.say(b, b.block.Text)
+	case "thinking":
+		return r.say(b, b.block.Thinking)
+	}
+	return r.keep(len(raw))
+}
+
+func (r *reader) delta(ev event) error {
+	b := r.block(ev.Index)
+	if b == nil {
+		// Some servers do without a start.
+		kind := map[string]string{"thinking_delta": "thinking", "signature_delta": "thinking", "input_json_delta": "tool_use"}[ev.Delta.Type]
+		if kind == "" {
+			kind = "text"
+		}
+		b = &building{index: ev.Index, block: Block{Type: kind}}
+		r.blocks = append(r.blocks, b)
+	}
+	switch ev.Delta.Type {
+	case "text_delta":
+		return r.say(b, ev.Delta.Text)
+	case "thinking_delta":
+		return r.say(b, ev.Delta.Thinking)
+	case "signature_delta":
+		b.block.Signature += ev.Delta.Signature
+		return r.keep(len(ev.Delta.Signature))
+	case "input_json_delta":
+		b.text.WriteString(ev.Delta.PartialJSON)
+		return r.keep(len(ev.Delta.PartialJSON))
+	case "citations_delta":
+		b.citations = append(b.citations, ev.Delta.Citation)
+		return r.keep(len(ev.Delta.Citation))
+	}
+	return nil
+}
+
+// block returns the block that is being built at an index; nil: none.
+func (r *reader) block(index int) *building {
+	for i := len(r.blocks) - 1; i >= 0; i-- {
+		if b := r.blocks[i]; b.index == index && !b.ended {
+			return b
+		}
+	}
+	return nil
+}
+
+// keep bounds what is held of the answer.
+func (r *reader) keep(n int) error {
+	if r.size += n; r.size > maxKept {
+		return r.failures.Wrong("the answer is larger than 16 MiB")
+	}
+	return nil
+}
+
+// say tells a piece of text or thinking.
+func (r *reader) say(b *building, piece string) error {
+	if piece == "" {
+		return nil
+	}
+	b.text.WriteString(piece)
+	if err := r.keep(len(piece)); err != nil {
+		return err
+	}
+	var d model.Delta = model.TextDelta(piece)
+	if b.block.Type == "thinking" {
+		d = model.ReasoningDelta(piece)
+	} else {
+		r.spoken = true
+	}
+	if !r.yield(d, nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// end tells what of a block is known at its end.
+func (r *reader) end(index int) error {
+	b := r.block(index)
+	if b == nil {
+		return nil
+	}
+	b.ended = true
+	var d model.Delta
+	switch b.block.Type {
+	case "text":
+		return nil
+	case "thinking":
+		d = model.ReasoningDone{Opaque: signed(b.block.Signature)}
+	case "tool_use":
+		call := b.call(r.failures.Service.ID)
+		if call.Name == "" {
+			return r.failures.Broken("the service sent a tool call without a name")
+		}
+		if !json.Valid(call.Arguments) {
+			r.late = append(r.late, call)
+			return nil
+		}
+		r.called = true
+		d = call
+	default:
+		d = model.ReasoningDone{Opaque: b.raw()}
+	}
+	if !r.yield(d, nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// call is the call that a block makes. Its arguments may be no JSON.
+func (b *building) call(service artel.ServiceID) model.CallDelta {
+	c := model.CallDelta{ID: artel.CallID(b.block.ID), Name: b.block.Name, Arguments: json.RawMessage(b.text.String())}
+	if b.text.Len() == 0 {
+		c.Arguments = b.block.Input
+	}
+	if len(bytes.TrimSpace(c.Arguments)) == 0 || string(c.Arguments) == "null" {
+		c.Arguments = json.RawMessage("{}")
+	}
+	if c.ID == "" {
+		c.ID = newCallID()
+	}
+	if c.Opaque = b.block.caller(); c.Opaque != nil {
+		c.Service = service
+	}
+	return c
+}
+
+// raw is the whole block, as it would have come in an answer that is not
+// streamed.
+func (b *building) raw() json.RawMessage {
+	made := b.block
+	switch made.Type {
+	case "thinking":
+		made.Thinking = b.text.String()
+	case "tool_use":
+		made.Input = arguments(json.RawMessage(b.text.String()))
+		if b.text.Len() == 0 {
+			made.Input = arguments(made.Input)
+		}
+	case "text":
+		made.Text = b.text.String()
+		if len(b.citations) == 0 {
+			break
+		}
+		return with(mustJSON(made), "citations", mustJSON(b.citations))
+	case "redacted_thinking":
+	default:
+		if b.text.Len() > 0 {
+			return with(b.start, "input", arguments(json.RawMessage(b.text.String())))
+		}
+		return b.start
+	}
+	return mustJSON(made)
+}
+
+// with returns an object with a field set.
+func with(object json.RawMessage, field string, value json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(object, &fields) != nil || fields == nil {
+		return object
+	}
+	fields[field] = value
+	return mustJSON(fields)
+}
+
+// finish tells the end, or that the answer is to be gone on with.
+func (r *reader) finish() error {
+	for _, b := range r.blocks {
+		if err := r.end(b.index); err != nil { // of servers that do not end their blocks
+			return err
+		}
+	}
+	stop := stopReason(r.reason)
+	usage := r.before.Add(r.usage.neutral())
+	switch r.reason {
+	case "":
+		return r.failures.Broken("the stream broke off: it ended without a stop reason")
+	case "pause_turn":
+		for i, b := range r.blocks {
+			if said := b.text.String(); b.block.Type == "text" && i == len(r.blocks)-1 {
+				// The API takes no white space at the end of what it said.
+				b.text.Reset()
+				b.text.WriteString(strings.TrimRight(said, " \t\r\n"))
+			}
+			if b.block.Type != "text" || !blank(b.text.String()) {
+				r.paused = append(r.paused, b.raw())
+			}
+		}
+		r.before = usage
+		return errPaused
+	}
+	for _, call := range r.late {
+		if stop == model.StopLength {
+			continue // cut off in the middle: not a call
+		}
+		call.Arguments = mustJSON(string(call.Arguments))
+		r.called = true
+		if !r.yield(call, nil) {
+			return provider.ErrStopped
+		}
+	}
+	if stop == model.StopEnd && r.called {
+		stop = model.StopTools
+	}
+	if w := r.why; stop == model.StopRefusal && w != nil && w.Explanation != nil && *w.Explanation != "" && !r.spoken {
+		if !r.yield(model.TextDelta(*w.Explanation), nil) {
+			return provider.ErrStopped
+		}
+	}
+	r.yield(model.Finish{Reason: stop, Usage: usage}, nil)
+	return nil
+}
+
+func stopReason(word string) model.StopReason {
+	switch word {
+	case "tool_use":
+		return model.StopTools
+	case "max_tokens", "model_context_window_exceeded":
+		return model.StopLength
+	case "refusal":
+		return model.StopRefusal
+	}
+	return model.StopEnd
+}
+
+// newCallID names a call for servers that do not.
+func newCallID() artel.CallID {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return artel.CallID("toolu_" + hex.EncodeToString(b[:]))
+}

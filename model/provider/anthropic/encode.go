@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"mime"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// The limits of names and ids.
+const (
+	maxName = 128
+	maxID   = 64
+)
+
+// GoOn is what the user says where a conversation ends with the assistant:
+// newer models do not continue what is put into their mouth.
+const GoOn = "(Go on.)"
+
+// defaultOutput is the output limit where neither the request nor the model
+// names one; every model can write as much.
+const defaultOutput = 4096
+
+// mostOutput bounds the limit that is taken from the model: what is allowed for
+// the output is reserved of the window.
+const mostOutput = 32_000
+
+// Encode writes r as the body of a streamed call. No blob is read. The error
+// is an [*artel.Error] of kind Unsupported for media that the dialect has no
+// place for, or Invalid for media without a digest or type.
+//
+// What was said before is marked for the service's cache: after the
+// instructions, and at the end of the last two turns of the user, before a
+// reminder that is not there the next time.
+func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	return encode(r, blobs, nil, false)
+}
+
+// encode is Encode for a call that goes on after a pause, or is made without
+// reasoning.
+func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
+	e := encoder{
+		body: provider.NewBody(blobs), failures: provider.Failures{Op: "anthropic.Encode", Service: r.Service},
+		toolsets: map[artel.CallID]string{}, held: r.Held,
+	}
+	form := provider.Form{
+		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
+		ToolTypes: append(slices.Clone(imageTypes()), "application/pdf"),
+	}
+	placed := form.Place(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
+	system, messages := split(placed)
+	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
+		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: GoOn}}})
+	}
+	e.body.WriteString(`{"model":`)
+	e.json(r.Service.Model)
+	e.body.WriteString(`,"max_tokens":`)
+	e.json(outputLimit(r))
+	if len(system) > 0 {
+		e.body.WriteString(`,"system":[`)
+		e.blocks(system, true)
+		e.body.WriteString("]")
+	}
+	e.tools(r, messages)
+	e.settings(r)
+	e.body.WriteString(`,"messages":[`)
+	marked := lastUsers(messages)
+	for i, m := range messages {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		e.message(m, slices.Contains(marked, i))
+	}
+	if len(said) > 0 {
+		e.body.WriteString(`,{"role":"assistant","content":`)
+		e.json(said)
+		e.body.WriteString("}")
+	}
+	e.body.WriteString(`],"stream":true}`)
+	return e.body, e.err
+}
+
+// legal returns messages without what the API refuses wherever it stands: texts
+// that say nothing, reasoning that this service has not signed, halves of its
+// own tools, and reasoning at the end of what the assistant said; with bare, all
+// reasoning.
+func legal(messages []model.Message, own artel.ServiceID, bare bool) []model.Message {
+	out := make([]model.Message, len(messages))
+	for i, m := range messages {
+		m.Parts = whole(slices.DeleteFunc(slices.Clone(m.Parts), func(p artel.Part) bool {
+			switch p := p.(type) {
+			case artel.Text:
+				return blank(p.Text)
+			case artel.Reasoning:
+				_, ok := readState(p.Opaque)
+				return !ok || p.Service != own || bare
+			}
+			return false
+		}))
+		for n := len(m.Parts) - 1; n >= 0; n-- {
+			if _, ok := m.Parts[n].(artel.Media); ok {
+				continue // it does not stay with the assistant
+			}
+			if r, ok := m.Parts[n].(artel.Reasoning); !ok || !thinks(r) {
+				break
+			}
+			m.Parts = slices.Delete(m.Parts, n, n+1)
+		}
+		out[i] = m
+	}
+	return out
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func thinks(r artel.Reasoning) bool {
+	s, _ := readState(r.Opaque)
+	return s.Type == "thinking" || s.Type == "redacted_thinking"
+}
+
+// whole returns parts without the calls of the service's own tools that have no
+// result behind them, as after an answer that broke off, and without results
+// that have no call.
+func whole(parts artel.Parts) artel.Parts {
+	open := map[string]int{} // calls by id
+	var halves []int
+	for i, p := range parts {
+		r, ok := p.(artel.Reasoning)
+		if !ok {
+			continue
+		}
+		switch s, _ := readState(r.Opaque); {
+		case strings.HasSuffix(s.Type, "_tool_use"):
+			if before, twice := open[s.ID]; twice {
+				halves = append(halves, before)
+			}
+			open[s.ID] = i
+		case strings.HasSuffix(s.Type, "_tool_result"):
+			if _, called := open[s.ToolUseID]; !called {
+				halves = append(halves, i)
+			}
+			delete(open, s.ToolUseID)
+		}
+	}
+	halves = slices.AppendSeq(halves, maps.Values(open))
+	out := parts[:0]
+	for i, p := range parts {
+		if !slices.Contains(halves, i) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// split takes the leading system messages apart from the rest.
+func split(messages []model.Message) (system artel.Parts, rest []model.Message) {
+	for len(messages) > 0 && messages[0].Role == artel.RoleSystem {
+		system = append(system, messages[0].Parts...)
+		messages = messages[1:]
+	}
+	return system, messages
+}
+
+func outputLimit(r *model.Request) int {
+	switch most := r.Service.Capabilities.MaxOutput.Value; {
+	case r.MaxOutput > 0 && most > 0:
+		return min(r.MaxOutput, most)
+	case r.MaxOutput > 0:
+		return r.MaxOutput
+	case most > 0:
+		return min(most, mostOutput)
+	}
+	return defaultOutput
+}
+
+// lastUsers returns the indices of the last two messages of the user.
+func lastUsers(messages []model.Message) (at []int) {
+	for i := len(messages) - 1; i >= 0 && len(at) < 2; i-- {
+		if messages[i].Role == artel.RoleUser {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+type encoder struct {
+	body     *provider.Body
+	failures provider.Failures
+	toolsets map[artel.CallID]string // of calls that belong to one
+	held     map[artel.Digest]model.Name
+	err      error // the first
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *encoder) json(v any) {
+	b, err := marshal(v)
+	if err != nil {
+		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
+		return
+	}
+	_, _ = e.body.Write(b)
+}
+
+// close ends a block, which may be marked for the cache.
+func (e *encoder) close(mark bool) {
+	if mark {
+		e.body.WriteString(`,"cache_control":{"type":"ephemeral"}`)
+	}
+	e.body.WriteString("}")
+}
+
+func (e *encoder) message(m model.Message, mark bool) {
+	e.body.WriteString(`{"role":"` + string(m.Role) + `","content":[`)
+	e.blocks(m.Parts, mark)
+	e.body.WriteString("]}")
+}
+
+// blocks writes parts, of which one may be marked for the cache.
+func (e *encoder) blocks(parts artel.Parts, mark bool) {
+	marked := -1
+	if mark {
+		marked = markable(parts)
+	}
+	for i, p := range parts {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		switch p := p.(type) {
+		case artel.Text:
+			e.body.WriteString(`{"type":"text","text":`)
+			e.json(p.Text)
+			e.close(i == marked)
+		case artel.Media:
+			e.media(p)
+			e.close(i == marked)
+		case artel.ToolResult:
+			e.result(p)
+			e.close(i == marked)
+		case artel.ToolCall:
+			b := Block{Type: "tool_use", ID: callID(p.ID), Name: toolName(p.Name), Input: arguments(p.Arguments)}
+			b.called(p.Opaque)
+			e.toolsets[p.ID] = b.ToolsetName
+			e.json(b)
+		case artel.Reasoning:
+			e.reasoning(p)
+		}
+	}
+}
+
+// markable returns the index of the last part that will be there the next time.
+func markable(parts artel.Parts) int {
+	for i, p := range slices.Backward(parts) {
+		if t, ok := p.(artel.Text); !ok || !strings.HasPrefix(t.Text, "<system-reminder>") {
+			return i
+		}
+	}
+	return -1
+}
+
+// reasoning writes a block as it came; [legal] has left none but the service's
+// own.
+func (e *encoder) reasoning(r artel.Reasoning) {
+	if s, _ := readState(r.Opaque); s.Type == "thinking" {
+		e.json(Block{Type: "thinking", Thinking: r.Text, Signature: *s.Signature})
+		return
+	}
+	e.json(r.Opaque)
+}
+
+// result writes the block of a result, but for its end.
+func (e *encoder) result(r artel.ToolResult) {
+	e.body.WriteString(`{"type":"tool_result","tool_use_id":`)
+	e.json(callID(r.CallID))
+	if set := e.toolsets[r.CallID]; set != "" {
+		e.body.WriteString(`,"toolset_name":`)
+		e.json(set)
+	}
+	switch {
+	case len(r.Parts) > 0:
+		parts := slices.DeleteFunc(append(artel.Parts{artel.Text{Text: r.Content}}, r.Parts...), func(p artel.Part) bool {
+			t, ok := p.(artel.Text)
+			return ok && blank(t.Text)
+		})
+		e.body.WriteString(`,"content":[`)
+		e.blocks(parts, false)
+		e.body.WriteString("]")
+	case r.Content != "":
+		e.body.WriteString(`,"content":`)
+		e.json(r.Content)
+	}
+	if r.IsError {
+		e.body.WriteString(`,"is_error":true`)
+	}
+}
+
+func imageTypes() []string { return []string{"image/jpeg", "image/png", "image/gif", "image/webp"} }
+
+// media writes an image or a document, but for its end.
+func (e *encoder) media(m artel.Media) {
+	name := provider.Label(m)
+	if m.Ref.Digest == "" || m.Size < 0 {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+		return
+	}
+	mediaType, _, err := mime.ParseMediaType(m.MediaType)
+	if err != nil {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+		return
+	}
+	block := "image"
+	switch {
+	case mediaType == "image/jpg":
+		mediaType = "image/jpeg"
+	case mediaType == "application/pdf":
+		block = "document"
+	case !slices.Contains(imageTypes(), mediaType):
+		e.fail(e.failures.Refuse(artel.Unsupported, "%s is %s: Messages takes JPEG, PNG, GIF and WebP images and PDF only", name, mediaType))
+		return
+	}
+	e.body.WriteString(`{"type":"` + block + `"`)
+	if block == "document" && !blank(m.Filename) {
+		e.body.WriteString(`,"title":`)
+		e.json(artel.Shorten(m.Filename, 200))
+	}
+	switch name := e.held[m.Ref.Digest]; name.By {
+	case model.ByFileID:
+		e.body.WriteString(`,"source":{"type":"file","file_id":"` + name.Text + `"}`)
+		return
+	case model.ByURL:
+		e.body.WriteString(`,"source":{"type":"url","url":"` + name.Text + `"}`)
+		return
+	}
+	e.body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)
+	e.body.WriteBlob(m.Ref.Digest, m.Size)
+	e.body.WriteString(`"}`)
+}
+
+// tools writes the tools. Where there are none but calls in the history, their
+// names stand for what they were, and none can be called: servers refuse calls
+// of no tools.
+func (e *encoder) tools(r *model.Request, messages []model.Message) {
+	var tools []Tool
+	for _, t := range r.Tools {
+		tool := Tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema}
+		if len(tool.InputSchema) == 0 {
+			tool.InputSchema = json.RawMessage(`{"type":"object"}`)
+		}
+		tools = append(tools, tool)
+	}
+	choice := wireChoice(r.Choice)
+	if len(tools) == 0 {
+		for _, name := range called(messages) {
+			tools = append(tools, Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)})
+		}
+		choice = &ToolChoice{Type: "none"}
+	}
+	if len(tools) == 0 {
+		return
+	}
+	e.body.WriteString(`,"tools":`)
+	e.json(tools)
+	if choice != nil {
+		e.body.WriteString(`,"tool_choice":`)
+		e.json(choice)
+	}
+}
+
+// called returns the names of what was called, in the order of their first call.
+func called(messages []model.Message) (names []string) {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if c, ok := p.(artel.ToolCall); ok && !slices.Contains(names, toolName(c.Name)) {
+				names = append(names, toolName(c.Name))
+			}
+		}
+	}
+	return names
+}
+
+func wireChoice(c model.ToolChoice) *ToolChoice {
+	out := &ToolChoice{DisableParallelToolUse: c.OneByOne}
+	switch c.Mode {
+	case model.ChooseNone:
+		return &ToolChoice{Type: "none"}
+	case model.ChooseAny:
+		out.Type = "any"
+	case model.ChooseNamed:
+		out.Type, out.Name = "tool", c.Name
+	default:
+		if !c.OneByOne {
+			return nil
+		}
+		out.Type = "auto"
+	}
+	return out
+}
+
+// settings writes what r asks of the answer. Newer models refuse a temperature
+// beside a share of the mass, so one of them goes; what is over the dialect's
+// range is the range's end.
+func (e *encoder) settings(r *model.Request) {
+	s := r.Sampling
+	switch {
+	case s.Temperature != nil:
+		e.body.WriteString(`,"temperature":`)
+		e.json(min(max(*s.Temperature, 0), 1))
+	case s.TopP != nil:
+		e.body.WriteString(`,"top_p":`)
+		e.json(min(max(*s.TopP, 0), 1))
+	}
+	if stop := slices.DeleteFunc(slices.Clone(s.Stop), blank); len(stop) > 0 {
+		e.body.WriteString(`,"stop_sequences":`)
+		e.json(stop)
+	}
+	if schema := r.Format.Schema; len(schema) > 0 && promises(r.Service.Model) && enforceable(schema) {
+		e.body.WriteString(`,"output_config":`)
+		e.json(OutputConfig{Format: &OutputFormat{Type: "json_schema", Schema: schema}})
+	}
+}
+
+// plain reports whether a character may stand in ids and names.
+func plain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+func allPlain(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) })
+}
+
+// callID fits ids that other services chose to what the API takes, always in
+// the same way, so that call and result still agree.
+func callID(id artel.CallID) string {
+	if len(id) <= maxID && allPlain(string(id)) {
+		return string(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "toolu_" + hex.EncodeToString(sum[:12])
+}
+
+// toolName fits the name of a call in the history to what the API takes.
+func toolName(name string) string {
+	fitted := strings.Map(func(r rune) rune {
+		if plain(r) {
+			return r
+		}
+		return '_'
+	}, name)
+	if fitted == "" {
+		return "unnamed"
+	}
+	return fitted[:min(len(fitted), maxName)]
+}

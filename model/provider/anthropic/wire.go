@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/artelhq/artel/model/provider"
+)
+
+// Version is the version of the API that the client speaks, and the header
+// that states it.
+const (
+	Version       = "2023-06-01"
+	VersionHeader = "Anthropic-Version"
+)
+
+// A Request is the body of POST /v1/messages, and of /v1/messages/count_tokens,
+// as far as Artel reads it. Fields of the API that are not here are let through
+// and ignored; [Request.Lifting] has them.
+type Request struct {
+	Model         string        `json:"model"`
+	Messages      []Message     `json:"messages"`
+	System        Content       `json:"system,omitzero"`
+	MaxTokens     *int          `json:"max_tokens,omitempty"`
+	Stream        bool          `json:"stream,omitempty"`
+	Tools         []Tool        `json:"tools,omitempty"`
+	ToolChoice    *ToolChoice   `json:"tool_choice,omitempty"`
+	Temperature   *float64      `json:"temperature,omitempty"`
+	TopP          *float64      `json:"top_p,omitempty"`
+	StopSequences []string      `json:"stop_sequences,omitempty"`
+	Thinking      *Thinking     `json:"thinking,omitempty"`
+	OutputConfig  *OutputConfig `json:"output_config,omitempty"`
+	CacheControl  *CacheControl `json:"cache_control,omitempty"`
+
+	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+}
+
+// A Message is one entry of messages.
+type Message struct {
+	Role    string  `json:"role"` // user, assistant, system
+	Content Content `json:"content"`
+}
+
+// Content is a string or a list of blocks.
+type Content struct {
+	Text   *string
+	Blocks []Block
+}
+
+// IsZero reports whether there is none.
+func (c Content) IsZero() bool { return c.Text == nil && c.Blocks == nil }
+
+// All returns the blocks, a string as one of text.
+func (c Content) All() []Block {
+	if c.Text != nil {
+		return []Block{{Type: "text", Text: *c.Text}}
+	}
+	return c.Blocks
+}
+
+// MarshalJSON writes the form that c has.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if c.Text != nil {
+		return marshal(*c.Text)
+	}
+	return marshal(c.Blocks)
+}
+
+// UnmarshalJSON accepts a string, a list of objects, or null.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = Content{}
+	switch data = bytes.TrimSpace(data); {
+	case len(data) > 0 && data[0] == '"':
+		return json.Unmarshal(data, &c.Text)
+	case len(data) > 0 && data[0] == '[':
+		c.Blocks = []Block{}
+		return json.Unmarshal(data, &c.Blocks)
+	case string(data) == "null":
+		return nil
+	}
+	return errContent
+}
+
+var errContent = errors.New("content is neither a string nor a list of blocks")
+
+// A Block is one typed piece of a message. Which of the fields count says Type;
+// of the types of the API that Artel gives no meaning to, Raw has all.
+type Block struct {
+	Type string
+
+	Text        string          // text
+	Source      *Source         // image, document
+	Title       string          // document, search_result
+	Context     string          // document
+	Thinking    string          // thinking
+	Signature   string          // thinking
+	Data        string          // redacted_thinking
+	ID          string          // tool_use
+	Name        string          // tool_use
+	Input       json.RawMessage // tool_use
+	Caller      json.RawMessage // tool_use: who made the call, where it was not the model alone
+	ToolsetName string          // tool_use, tool_result
+	ToolUseID   string          // tool_result, and the results of tools of the service
+	Content     Content         // tool_result, search_result
+	IsError     bool            // tool_result
+	FileID      string          // container_upload
+	ToolName    string          // tool_reference
+
+	CacheControl *CacheControl
+	Raw          json.RawMessage // a block of another type as it was read, with marks in the place of payloads
+}
+
+// block is the JSON of a Block, of all types together.
+type block struct {
+	Type         string          `json:"type"`
+	Text         *string         `json:"text,omitempty"`
+	Source       json.RawMessage `json:"source,omitempty"` // a string in search results
+	Title        *string         `json:"title,omitempty"`
+	Context      *string         `json:"context,omitempty"`
+	Thinking     *string         `json:"thinking,omitempty"`
+	Signature    *string         `json:"signature,omitempty"`
+	Data         *string         `json:"data,omitempty"`
+	ID           *string         `json:"id,omitempty"`
+	Name         *string         `json:"name,omitempty"`
+	Input        json.RawMessage `json:"input,omitempty"`
+	Caller       json.RawMessage `json:"caller,omitempty"`
+	ToolsetName  *string         `json:"toolset_name,omitempty"`
+	ToolUseID    *string         `json:"tool_use_id,omitempty"`
+	Content      json.RawMessage `json:"content,omitempty"`
+	IsError      *bool           `json:"is_error,omitempty"`
+	FileID       *string         `json:"file_id,omitempty"`
+	ToolName     *string         `json:"tool_name,omitempty"`
+	CacheControl *CacheControl   `json:"cache_control,omitempty"`
+}
+
+// MarshalJSON writes the fields of b's type; of other types it writes Raw.
+func (b Block) MarshalJSON() ([]byte, error) {
+	if b.Raw != nil {
+		return b.Raw, nil
+	}
+	w := block{Type: b.Type, CacheControl: b.CacheControl}
+	var err error
+	switch b.Type {
+	case "text":
+		w.Text = &b.Text
+	case "image", "document":
+		w.Source, err = marshal(b.Source)
+		w.Title, w.Context = some(b.Title), some(b.Context)
+	case "thinking":
+		w.Thinking, w.Signature = &b.Thinking, &b.Signature
+	case "redacted_thinking":
+		w.Data = &b.Data
+	case "tool_use":
+		w.ID, w.Name, w.Input = &b.ID, &b.Name, b.Input
+		w.Caller, w.ToolsetName = b.Caller, some(b.ToolsetName)
+		if len(w.Input) == 0 {
+			w.Input = json.RawMessage("{}")
+		}
+	case "tool_result":
+		w.ToolUseID, w.ToolsetName = &b.ToolUseID, some(b.ToolsetName)
+		if !b.Content.IsZero() {
+			w.Content, err = marshal(b.Content)
+		}
+		if b.IsError {
+			w.IsError = &b.IsError
+		}
+	default:
+		err = fmt.Errorf("blocks of type %q are not written", b.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return marshal(w)
+}
+
+// UnmarshalJSON reads what the type has; of other types it keeps Raw.
+func (b *Block) UnmarshalJSON(data []byte) error {
+	var w block
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*b = Block{
+		Type: w.Type, Text: str(w.Text), Title: str(w.Title), Context: str(w.Context),
+		Thinking: str(w.Thinking), Signature: str(w.Signature), Data: str(w.Data),
+		ID: str(w.ID), Name: str(w.Name), Input: w.Input, Caller: w.Caller, ToolsetName: str(w.ToolsetName), ToolUseID: str(w.ToolUseID),
+		IsError: w.IsError != nil && *w.IsError, FileID: str(w.FileID), ToolName: str(w.ToolName),
+		CacheControl: w.CacheControl,
+	}
+	switch w.Type {
+	case "text", "thinking", "redacted_thinking", "tool_use":
+	case "image", "document":
+		if len(w.Source) > 0 {
+			if err := json.Unmarshal(w.Source, &b.Source); err != nil {
+				return err
+			}
+		}
+	case "tool_result", "search_result":
+		if b.Type == "search_result" {
+			b.Raw = bytes.Clone(data)
+		}
+		if len(w.Content) > 0 {
+			return json.Unmarshal(w.Content, &b.Content)
+		}
+	default:
+		b.Raw = bytes.Clone(data)
+	}
+	return nil
+}
+
+func some(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func str(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// A Source says where the bytes of an image or document are.
+type Source struct {
+	Type      string  `json:"type"` // base64, url, file; of documents text and content too
+	MediaType string  `json:"media_type,omitempty"`
+	Data      string  `json:"data,omitempty"` // base64, or the text
+	URL       string  `json:"url,omitempty"`
+	FileID    string  `json:"file_id,omitempty"`
+	Content   Content `json:"content,omitzero"` // text and images
+}
+
+// CacheControl marks the end of a prefix that the service is to keep.
+type CacheControl struct {
+	Type string `json:"type"` // ephemeral
+	TTL  string `json:"ttl,omitempty"`
+}
+
+// A Tool is a function that the model may call, or with a Type other than
+// "custom" a tool of the service.
+type Tool struct {
+	Type         string          `json:"type,omitempty"`
+	Name         string          `json:"name"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"` // a JSON Schema of type object
+	Strict       *bool           `json:"strict,omitempty"`
+	CacheControl *CacheControl   `json:"cache_control,omitempty"`
+}
+
+// A ToolChoice says which tools the model may or must call.
+type ToolChoice struct {
+	Type                   string `json:"type"` // auto, any, tool, none
+	Name                   string `json:"name,omitempty"`
+	DisableParallelToolUse bool   `json:"disable_parallel_tool_use,omitempty"`
+}
+
+// Thinking configures what the model may think before it answers.
+type Thinking struct {
+	Type         string `json:"type"` // enabled, disabled, adaptive, between_tools
+	BudgetTokens int    `json:"budget_tokens,omitempty"`
+	Display      string `json:"display,omitempty"`
+}
+
+// OutputConfig says what form the answer is to have.
+type OutputConfig struct {
+	Effort string        `json:"effort,omitempty"`
+	Format *OutputFormat `json:"format,omitempty"`
+}
+
+// An OutputFormat is a JSON Schema that the answer fulfils.
+type OutputFormat struct {
+	Type   string          `json:"type"` // json_schema
+	Schema json.RawMessage `json:"schema"`
+}
+
+// A Response is the answer that is not streamed, and what a stream begins with.
+type Response struct {
+	ID           string       `json:"id"`
+	Type         string       `json:"type"` // message
+	Role         string       `json:"role"` // assistant
+	Model        string       `json:"model"`
+	Content      []Block      `json:"content"`
+	StopReason   *string      `json:"stop_reason"`
+	StopSequence *string      `json:"stop_sequence"`
+	Usage        Usage        `json:"usage"`
+	StopDetails  *StopDetails `json:"stop_details,omitempty"`
+}
+
+// MarshalBody returns the body of the HTTP answer, in which arguments of tools
+// are written as the model wrote them.
+func (r *Response) MarshalBody() ([]byte, error) { return marshal(r) }
+
+// StopDetails say why an answer was refused.
+type StopDetails struct {
+	Type        string  `json:"type"` // refusal
+	Category    *string `json:"category"`
+	Explanation *string `json:"explanation"`
+}
+
+// Usage counts tokens. InputTokens are those that neither came from the cache
+// nor went into it.
+type Usage struct {
+	InputTokens              int64          `json:"input_tokens"`
+	CacheCreationInputTokens int64          `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int64          `json:"cache_read_input_tokens"`
+	OutputTokens             int64          `json:"output_tokens"`
+	OutputTokensDetails      *OutputDetails `json:"output_tokens_details,omitempty"`
+}
+
+// OutputDetails says how much of the output is reasoning.
+type OutputDetails struct {
+	ThinkingTokens int64 `json:"thinking_tokens"`
+}
+
+// An APIError is a refusal in the API's own form. As an error it reads as its
+// message.
+type APIError struct {
+	Status  int    `json:"-"` // HTTP
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// Error returns the message.
+func (e *APIError) Error() string { return e.Message }
+
+// MarshalBody returns the body of the HTTP answer, and the data of an error
+// event. requestID may be empty.
+func (e *APIError) MarshalBody(requestID string) []byte {
+	b, err := json.Marshal(struct {
+		Type      string    `json:"type"`
+		Error     *APIError `json:"error"`
+		RequestID *string   `json:"request_id,omitempty"`
+	}{"error", e, some(requestID)})
+	if err != nil { // of strings alone
+		return []byte(`{"type":"error","error":{"type":"api_error","message":"` + http.StatusText(e.Status) + `"}}`)
+	}
+	return b
+}
+
+// StatusOverloaded is the API's own status for too many requests of everybody.
+const StatusOverloaded = 529
+
+// Refused makes the error of a status, with the type that belongs to it.
+func Refused(status int, format string, args ...any) *APIError {
+	e := &APIError{Status: status, Type: "api_error", Message: fmt.Sprintf(format, args...)}
+	switch status {
+	case http.StatusUnauthorized:
+		e.Type = "authentication_error"
+	case http.StatusPaymentRequired:
+		e.Type = "billing_error"
+	case http.StatusForbidden:
+		e.Type = "permission_error"
+	case http.StatusNotFound:
+		e.Type = "not_found_error"
+	case http.StatusRequestEntityTooLarge:
+		e.Type = "request_too_large"
+	case http.StatusTooManyRequests:
+		e.Type = "rate_limit_error"
+	case http.StatusGatewayTimeout:
+		e.Type = "timeout_error"
+	case http.StatusServiceUnavailable, StatusOverloaded:
+		e.Type = "overloaded_error"
+	default:
+		if status/100 == 4 {
+			e.Type = "invalid_request_error"
+		}
+	}
+	return e
+}
+
+// Bad makes the API's "invalid_request_error" of status 400. at is where in the
+// request: "messages.0.content.1"; it may be empty.
+func Bad(at, format string, args ...any) *APIError {
+	if at != "" {
+		format = "%s: " + format
+		args = append([]any{at}, args...)
+	}
+	return Refused(http.StatusBadRequest, format, args...)
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// An Answer writes what a model says in the dialect's form.
+type Answer struct {
+	ID    string // of the response; may be empty
+	Model string // the version that answered
+	// Sign makes the signature of a call that has none, by its place among the
+	// answer's calls; nil, or "": it gets none.
+	Sign func(c artel.ToolCall, place int) string
+}
+
+var errNoFinish = errors.New("the model ended without a finish")
+
+// Whole returns the answer that is not streamed. The error is that of the
+// deltas, or says that they end without a [model.Finish].
+func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
+	w := writer{answer: a}
+	c := Content{Role: "model", Parts: []Part{}}
+	for d, err := range deltas {
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := d.(model.Finish); ok {
+			r := a.frame()
+			r.Candidates = []Candidate{{Content: &c, FinishReason: finishReason(f.Reason)}}
+			r.UsageMetadata = wireUsage(f.Usage)
+			return r, nil
+		}
+		for _, p := range w.parts(d) {
+			// Pieces of one text are one part; a signature closes it.
+			if n := len(c.Parts); n > 0 && p.Text != nil && c.Parts[n-1].Text != nil && c.Parts[n-1].Thought == p.Thought && c.Parts[n-1].ThoughtSignature == "" {
+				text := *c.Parts[n-1].Text + *p.Text
+				c.Parts[n-1].Text, c.Parts[n-1].ThoughtSignature = &text, p.ThoughtSignature
+				continue
+			}
+			c.Parts = append(c.Parts, p)
+		}
+	}
+	return nil, errNoFinish
+}
+
+// Stream writes the answer to w as server-sent events, and calls flush after
+// each. The last one has the finish reason; nothing marks the end beside that.
+// An error among the deltas is written as an error object, and returned.
+func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	return a.stream(deltas, func(piece []byte) error { return send(w, flush, "data: %s\r\n\r\n", piece) })
+}
+
+// StreamList writes the answer as a JSON list of pieces, as the API streams
+// where no events are asked for.
+func (a Answer) StreamList(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	before := "["
+	err := a.stream(deltas, func(piece []byte) error {
+		format := before + "%s"
+		before = ",\r\n"
+		return send(w, flush, format, piece)
+	})
+	if errors.Is(err, errNoFinish) || before == "[" {
+		return err
+	}
+	return errors.Join(err, send(w, flush, "%s", []byte("]")))
+}
+
+func send(w io.Writer, flush func() error, format string, piece []byte) error {
+	if _, err := fmt.Fprintf(w, format, piece); err != nil {
+		return err
+	}
+	if flush == nil {
+		return nil
+	}
+	return flush()
+}
+
+func (a Answer) stream(deltas iter.Seq2[model.Delta, error], emit func([]byte) error) error {
+	w := writer{answer: a}
+	write := func(r *Response) error {
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return emit(b)
+	}
+	for d, err := range deltas {
+		if err != nil {
+			return errors.Join(err, emit(failure(err).MarshalBody()))
+		}
+		r := a.frame()
+		if f, ok := d.(model.Finish); ok {
+			empty := ""
+			r.Candidates = []Candidate{{Content: &Content{Role: "model", Parts: []Part{{Text: &empty}}}, FinishReason: finishReason(f.Reason)}}
+			r.UsageMetadata = wireUsage(f.Usage)
+			return write(r)
+		}
+		parts := w.parts(d)
+		if len(parts) == 0 {
+			continue
+		}
+		r.Candidates = []Candidate{{Content: &Content{Role: "model", Parts: parts}}}
+		if err := write(r); err != nil {
+			return err
+		}
+	}
+	return errNoFinish
+}
+
+// failure returns err in the API's form.
+func failure(err error) *APIError {
+	if e, ok := errors.AsType[*APIError](err); ok {
+		return e
+	}
+	status := http.StatusInternalServerError
+	if c, ok := errors.AsType[*model.CallError](err); ok && c.Status >= 400 {
+		status = c.Status
+	}
+	return Fail(status, "%v", err)
+}
+
+// writer turns deltas into parts.
+type writer struct {
+	answer Answer
+	calls  int
+}
+
+func (w *writer) parts(d model.Delta) []Part {
+	switch d := d.(type) {
+	case model.TextDelta:
+		text := string(d)
+		return []Part{{Text: &text}}
+	case model.ReasoningDelta:
+		text := string(d)
+		return []Part{{Text: &text, Thought: true}}
+	case model.ReasoningDone:
+		s := stateOf(d.Opaque)
+		if s.ThoughtSignature == "" {
+			return nil // there is none, or it is another dialect's
+		}
+		empty := ""
+		return []Part{{Text: &empty, Thought: s.Thought, ThoughtSignature: s.ThoughtSignature}}
+	case model.CallDelta:
+		p := Part{
+			FunctionCall:     &FunctionCall{ID: string(d.ID), Name: d.Name, Args: json.RawMessage(provider.SentArguments(d.Arguments))},
+			ThoughtSignature: stateOf(d.Opaque).ThoughtSignature,
+		}
+		if p.ThoughtSignature == "" && w.answer.Sign != nil {
+			p.ThoughtSignature = w.answer.Sign(artel.ToolCall(d), w.calls)
+		}
+		w.calls++
+		return []Part{p}
+	}
+	return nil
+}
+
+func (a Answer) frame() *Response { return &Response{ResponseID: a.ID, ModelVersion: a.Model} }
+
+func wireUsage(u artel.Usage) *Usage {
+	return &Usage{
+		PromptTokenCount: u.InputTokens, CandidatesTokenCount: u.OutputTokens - u.ThoughtTokens, ThoughtsTokenCount: u.ThoughtTokens,
+		CachedContentTokenCount: u.CachedTokens, TotalTokenCount: u.InputTokens + u.OutputTokens,
+	}
+}
+
+func finishReason(s model.StopReason) string {
+	switch s {
+	case model.StopLength:
+		return "MAX_TOKENS"
+	case model.StopRefusal:
+		return "SAFETY"
+	}
+	return "STOP"
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+const (
+	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
+)
+
+// reader turns an answer into deltas.
+type reader struct {
+	failures provider.Failures
+	names    map[string]string // of tools, by those that the API knows them by
+	yield    func(model.Delta, error) bool
+
+	said     bool            // anything has come
+	thinking bool            // the last thing was a thought
+	signed   json.RawMessage // the state of text, kept until the text is over
+	calls    int
+	size     int // of their arguments
+	reason   string
+	message  string // about the reason
+	blocked  bool   // there is no answer because of the prompt
+	usage    artel.Usage
+}
+
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
+func (r *reader) read(body io.Reader) error {
+	err := provider.Answer{Failures: r.failures, Whole: r.json, Event: r.event, Open: true}.Read(body)
+	if err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+func (r *reader) event(_ string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" { // of some proxies
+		return false, nil
+	}
+	return false, r.piece(data, "stream")
+}
+
+// json reads one response, or a list of pieces as it comes.
+func (r *reader) json(b *bufio.Reader) error {
+	limited := &io.LimitedReader{R: b, N: provider.MaxAnswer}
+	d := json.NewDecoder(limited)
+	first, _ := b.Peek(1) // it is there
+	list := string(first) == "["
+	if list {
+		if _, err := d.Token(); err != nil {
+			return r.unreadable(err, limited)
+		}
+	}
+	for {
+		if list && !d.More() {
+			if _, err := d.Token(); err != nil {
+				return r.unreadable(err, limited)
+			}
+			return nil
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return r.unreadable(err, limited)
+		}
+		if err := r.piece(raw, "answer"); err != nil || !list {
+			return err
+		}
+	}
+}
+
+// unreadable tells a broken answer from a lost connection.
+func (r *reader) unreadable(err error, from *io.LimitedReader) error {
+	_, isSyntax := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case from.N <= 0:
+		return r.failures.Wrong("the answer is larger than 64 MiB")
+	case isSyntax, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return r.failures.Broken("the answer is not valid JSON: " + err.Error())
+	}
+	return err
+}
+
+// piece interprets one response.
+func (r *reader) piece(raw json.RawMessage, where string) error {
+	var c Response
+	if err := provider.Readable(json.Unmarshal(raw, &c)); err != nil {
+		return r.failures.Broken("the " + where + " has a piece that is no response: " + err.Error())
+	}
+	if provider.Given(c.Error) {
+		return r.failures.Reported(raw)
+	}
+	if u := c.UsageMetadata; u != nil {
+		r.usage = artel.Usage{
+			Calls: 1, InputTokens: u.PromptTokenCount + u.ToolUsePromptTokenCount, OutputTokens: u.CandidatesTokenCount + u.ThoughtsTokenCount,
+			CachedTokens: u.CachedContentTokenCount, ThoughtTokens: u.ThoughtsTokenCount,
+		}
+	}
+	if f := c.PromptFeedback; f != nil && f.BlockReason != "" {
+		r.blocked = true
+	}
+	for _, candidate := range c.Candidates {
+		if candidate.Index != 0 {
+			continue
+		}
+		if candidate.Content != nil {
+			for _, p := range candidate.Content.Parts {
+				if err := r.part(p); err != nil {
+					return err
+				}
+			}
+		}
+		if candidate.FinishReason != "" && candidate.FinishReason != "FINISH_REASON_UNSPECIFIED" {
+			r.reason, r.message = candidate.FinishReason, candidate.FinishMessage
+		}
+	}
+	return nil
+}
+
+func (r *reader) part(p Part) error {
+	switch {
+	case p.FunctionCall != nil:
+		return r.call(p)
+	case p.Thought:
+		return r.thought(p)
+	case p.InlineData != nil:
+		// What the model drew becomes text that bears it, as models write
+		// pictures in Markdown; whoever reads the answer makes a file of it.
+		text := fmt.Sprintf("![](data:%s;base64,%s)", p.InlineData.MimeType, p.InlineData.Data)
+		return r.text(text, p.ThoughtSignature)
+	case p.Text != nil:
+		return r.text(*p.Text, p.ThoughtSignature)
+	case p.ThoughtSignature != "":
+		return r.text("", p.ThoughtSignature)
+	}
+	return nil
+}
+
+// text says a piece of the answer. Its signature is told when the text is over,
+// so that it stands behind all of it.
+func (r *reader) text(text, signature string) error {
+	if text != "" {
+		if err := r.think(nil); err != nil {
+			return err
+		}
+		if !r.say(model.TextDelta(text)) {
+			return provider.ErrStopped
+		}
+	}
+	if signature != "" {
+		if err := r.think(nil); err != nil {
+			return err
+		}
+		r.signed = marshal(state{ThoughtSignature: signature})
+	}
+	return nil
+}
+
+func (r *reader) thought(p Part) error {
+	if err := r.sign(); err != nil {
+		return err
+	}
+	if p.Text != nil && *p.Text != "" {
+		r.thinking = true
+		if !r.say(model.ReasoningDelta(*p.Text)) {
+			return provider.ErrStopped
+		}
+	}
+	if p.ThoughtSignature != "" {
+		r.thinking = true
+		return r.think(marshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true}))
+	}
+	return nil
+}
+
+// think ends a thought, if there is one.
+func (r *reader) think(opaque json.RawMessage) error {
+	if !r.thinking {
+		return nil
+	}
+	r.thinking = false
+	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// sign tells the state of a text that is over.
+func (r *reader) sign() error {
+	if r.signed == nil {
+		return nil
+	}
+	opaque := r.signed
+	r.signed = nil
+	if !r.yield(model.ReasoningDone{Opaque: opaque}, nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+func (r *reader) say(d model.Delta) bool {
+	r.said = true
+	return r.yield(d, nil)
+}
+
+func (r *reader) call(p Part) error {
+	if err := errors.Join(r.think(nil), r.sign()); err != nil {
+		return provider.ErrStopped // both say nothing else
+	}
+	c := p.FunctionCall
+	if c.Name == "" {
+		return r.failures.Broken("the service sent a tool call without a name")
+	}
+	if r.size += len(c.Args) + len(p.ThoughtSignature); r.size > maxArguments {
+		return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
+	}
+	d := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Name, Arguments: c.Args}
+	if name := r.names[c.Name]; name != "" {
+		d.Name = name
+	}
+	if d.ID == "" {
+		d.ID = artel.CallID(provider.NewCallID())
+	}
+	if len(d.Arguments) == 0 || string(d.Arguments) == "null" {
+		d.Arguments = json.RawMessage("{}")
+	}
+	if p.ThoughtSignature != "" {
+		d.Opaque, d.Service = marshal(state{ThoughtSignature: p.ThoughtSignature}), r.failures.Service.ID
+	}
+	r.calls++
+	if !r.say(d) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// finish yields the end.
+func (r *reader) finish() error {
+	stop := model.StopEnd
+	switch {
+	case r.blocked && !r.said:
+		stop = model.StopRefusal
+	case r.reason == "":
+		return r.failures.Broken("the stream broke off: it ended without a finish reason")
+	default:
+		var err error
+		if stop, err = r.stopReason(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.think(nil), r.sign()); err != nil {
+		return provider.ErrStopped // both say nothing else
+	}
+	if !r.said && stop == model.StopEnd {
+		return r.failures.Broken("the service sent an empty answer")
+	}
+	if stop == model.StopEnd && r.calls > 0 {
+		stop = model.StopTools
+	}
+	r.yield(model.Finish{Reason: stop, Usage: r.usage}, nil)
+	return nil
+}
+
+// stopReason reads the finish reason. The model's own mistakes are errors, for
+// the next try may go well.
+func (r *reader) stopReason() (model.StopReason, error) {
+	switch r.reason {
+	case "STOP":
+		return model.StopEnd, nil
+	case "MAX_TOKENS", "CONTINUATION":
+		return model.StopLength, nil
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return model.StopRefusal, nil
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE":
+		text := "the model ended the answer with " + r.reason
+		if r.message != "" {
+			text += ": " + r.message
+		}
+		return "", r.failures.Broken(text)
+	}
+	return model.StopEnd, nil
+}

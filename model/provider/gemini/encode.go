@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"mime"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+const (
+	maxName = 64 // of a function
+	maxStop = 5  // stop sequences
+)
+
+// skipSignature stands where a model wants a signature and another one made
+// the call: the API documents it for conversations that come from elsewhere.
+const skipSignature = "skip_thought_signature_validator"
+
+// form is what the API asks of a conversation.
+func form(s model.Service) provider.Form {
+	return provider.Form{
+		Results: provider.Together, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: s.ID,
+		ToolTypes: toolTypes(),
+	}
+}
+
+// toolTypes are the media types that function responses hold.
+func toolTypes() []string {
+	return []string{"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
+}
+
+// Encode writes r as the body of a call; model and stream are not in it. No
+// blob is read. The error is an [*artel.Error] of kind Unsupported for media
+// that the dialect has no place for, or Invalid for media without a digest or
+// type.
+func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	e := encoder{
+		body: provider.NewBody(blobs), failures: provider.Failures{Op: "gemini.Encode", Service: r.Service},
+		signs: Signs(r.Service.Model), names: map[artel.CallID]string{}, held: r.Held,
+	}
+	messages := form(r.Service).Place(r.Messages, r.Service.Capabilities)
+	// What changes least comes first, for caches that go by the beginning.
+	e.body.WriteString("{")
+	if len(messages) > 0 && messages[0].Role == artel.RoleSystem {
+		e.body.WriteString(`"systemInstruction":{"parts":[`)
+		e.list(messages[0].Parts, e.user)
+		e.body.WriteString("]},")
+		messages = messages[1:]
+	}
+	e.settings(r)
+	e.body.WriteString(`"contents":[`)
+	for i, m := range messages {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		if m.Role == artel.RoleAssistant {
+			e.body.WriteString(`{"role":"model","parts":[`)
+			e.model(m.Parts)
+		} else {
+			e.body.WriteString(`{"role":"user","parts":[`)
+			e.list(m.Parts, e.user)
+		}
+		e.body.WriteString("]}")
+	}
+	e.body.WriteString("]}")
+	return e.body, e.err
+}
+
+// settings writes all but the conversation, each with a comma behind it.
+func (e *encoder) settings(r *model.Request) {
+	if len(r.Tools) > 0 {
+		declared := make([]FunctionDeclaration, len(r.Tools))
+		for i, t := range r.Tools {
+			declared[i] = FunctionDeclaration{Name: wireName(t.Name), Description: t.Description, Parameters: parameters(t.Schema)}
+		}
+		e.field("tools", []Tool{{FunctionDeclarations: declared}})
+		if c := callingConfig(r.Choice); c != nil {
+			e.field("toolConfig", ToolConfig{FunctionCallingConfig: c})
+		}
+	}
+	var g GenerationConfig
+	g.StopSequences = r.Sampling.Stop[:min(len(r.Sampling.Stop), maxStop)]
+	g.Temperature, g.TopP = r.Sampling.Temperature, r.Sampling.TopP
+	if r.MaxOutput > 0 {
+		g.MaxOutputTokens = &r.MaxOutput
+	}
+	// Before the third generation, an answer in JSON and tools exclude each other.
+	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !older(r.Service.Model)) {
+		g.ResponseMimeType = "application/json"
+		g.ResponseSchema = parameters(r.Format.Schema)
+	}
+	if thinks(r.Service.Model) {
+		g.ThinkingConfig = &ThinkingConfig{IncludeThoughts: true}
+	}
+	if b := marshal(g); string(b) != "{}" {
+		e.field("generationConfig", b)
+	}
+}
+
+func callingConfig(c model.ToolChoice) *FunctionCallingConfig {
+	switch c.Mode {
+	case model.ChooseNone:
+		return &FunctionCallingConfig{Mode: "NONE"}
+	case model.ChooseAny:
+		return &FunctionCallingConfig{Mode: "ANY"}
+	case model.ChooseNamed:
+		return &FunctionCallingConfig{Mode: "ANY", AllowedFunctionNames: []string{wireName(c.Name)}}
+	}
+	return nil
+}
+
+type encoder struct {
+	body       *provider.Body
+	failures   provider.Failures
+	signs      bool                        // the model wants signatures
+	names      map[artel.CallID]string     // of the functions that were called
+	held       map[artel.Digest]model.Name // addresses of files
+	inResponse bool                        // a function response is written, which holds bytes alone
+	err        error                       // the first
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *encoder) json(v any) { _, _ = e.body.Write(marshal(v)) }
+
+func (e *encoder) field(name string, v any) {
+	e.body.WriteString(`"` + name + `":`)
+	e.json(v)
+	e.body.WriteString(",")
+}
+
+// list writes parts with commas between them.
+func (e *encoder) list(parts artel.Parts, write func(artel.Part)) {
+	for i, p := range parts {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		write(p)
+	}
+}
+
+// user writes a part of a content of the user's, or of the instructions.
+func (e *encoder) user(p artel.Part) {
+	switch p := p.(type) {
+	case artel.Text:
+		e.json(Part{Text: &p.Text})
+	case artel.Media:
+		e.media(p)
+	case artel.ToolResult:
+		e.result(p)
+	}
+}
+
+// state is the opaque state of a part, of a call's or of reasoning.
+type state struct {
+	ThoughtSignature string `json:"thoughtSignature"`
+	Thought          bool   `json:"thought,omitempty"` // it stood with a thought, not with the answer
+}
+
+// stateOf reads opaque state; what is none of the dialect's is zero.
+func stateOf(opaque json.RawMessage) (s state) {
+	if json.Unmarshal(opaque, &s) != nil {
+		return state{}
+	}
+	return s
+}
+
+// model writes the parts of a content of the model's. A signature that stood
+// with the answer is written on the text before it.
+func (e *encoder) model(parts artel.Parts) {
+	called := false
+	var out []Part
+	for _, p := range parts {
+		switch p := p.(type) {
+		case artel.Text:
+			out = append(out, Part{Text: &p.Text})
+		case artel.Reasoning:
+			s := stateOf(p.Opaque)
+			if n := len(out); !s.Thought && p.Text == "" && n > 0 && out[n-1].Text != nil && !out[n-1].Thought && out[n-1].ThoughtSignature == "" {
+				out[n-1].ThoughtSignature = s.ThoughtSignature
+				continue
+			}
+			text := ""
+			if s.Thought {
+				text = p.Text
+			}
+			out = append(out, Part{Text: &text, Thought: s.Thought, ThoughtSignature: s.ThoughtSignature})
+		case artel.ToolCall:
+			name := wireName(p.Name)
+			e.names[p.ID] = name
+			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: name, Args: json.RawMessage(provider.SentArguments(p.Arguments))}}
+			call.ThoughtSignature = stateOf(p.Opaque).ThoughtSignature
+			if call.ThoughtSignature == "" && !called && e.signs {
+				call.ThoughtSignature = skipSignature
+			}
+			called = true
+			out = append(out, call)
+		}
+	}
+	for i, p := range out {
+		if i > 0 {
+			e.body.WriteString(",")
+		}
+		e.json(p)
+	}
+}
+
+// result writes what a call answered, with the media that stay in it.
+func (e *encoder) result(r artel.ToolResult) {
+	texts := []string{r.Content}
+	var media artel.Parts
+	for _, p := range r.Parts {
+		switch p := p.(type) {
+		case artel.Text:
+			texts = append(texts, p.Text)
+		case artel.Media:
+			media = append(media, p)
+		}
+	}
+	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+	key := "output"
+	if r.IsError {
+		key = "error"
+	}
+	e.body.WriteString(`{"functionResponse":{"id":`)
+	e.json(string(r.CallID))
+	e.body.WriteString(`,"name":`)
+	e.json(e.names[r.CallID])
+	e.body.WriteString(`,"response":`)
+	e.json(map[string]string{key: strings.Join(texts, "\n\n")})
+	if len(media) > 0 {
+		e.body.WriteString(`,"parts":[`)
+		e.inResponse = true
+		e.list(media, e.user)
+		e.inResponse = false
+		e.body.WriteString("]")
+	}
+	e.body.WriteString("}}")
+}
+
+func (e *encoder) media(m artel.Media) {
+	name := provider.Label(m)
+	if m.Ref.Digest == "" || m.Size < 0 {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+		return
+	}
+	mediaType, _, err := mime.ParseMediaType(m.MediaType)
+	if err != nil || !strings.Contains(mediaType, "/") {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+		return
+	}
+	word := mimeWord(mediaType)
+	if word == "" {
+		e.fail(e.failures.Refuse(artel.Unsupported,
+			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType))
+		return
+	}
+	if uri := e.held[m.Ref.Digest].Text; uri != "" && !e.inResponse {
+		e.body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
+		return
+	}
+	e.body.WriteString(`{"inlineData":{"mimeType":"` + word + `","data":"`)
+	e.body.WriteBlob(m.Ref.Digest, m.Size)
+	e.body.WriteString(`"}}`)
+}
+
+// mimeWord returns the API's own word for a media type that it takes, or "".
+func mimeWord(mediaType string) string {
+	switch mediaType {
+	case "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf",
+		"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac", "audio/m4a", "audio/mp4", "audio/opus", "audio/webm", "audio/pcm",
+		"video/mp4", "video/mpeg", "video/quicktime", "video/avi", "video/x-flv", "video/webm", "video/wmv", "video/3gpp":
+		return mediaType
+	case "image/jpg":
+		return "image/jpeg"
+	case "audio/x-wav", "audio/wave", "audio/vnd.wave":
+		return "audio/wav"
+	case "audio/mpga", "audio/mpeg3", "audio/x-mpeg-3":
+		return "audio/mpeg"
+	case "audio/x-m4a":
+		return "audio/m4a"
+	case "audio/x-aac":
+		return "audio/aac"
+	case "audio/x-aiff":
+		return "audio/aiff"
+	case "audio/x-flac":
+		return "audio/flac"
+	case "video/mov":
+		return "video/quicktime"
+	case "video/mpg":
+		return "video/mpeg"
+	case "video/x-msvideo", "video/msvideo":
+		return "video/avi"
+	case "video/x-ms-wmv":
+		return "video/wmv"
+	}
+	if strings.HasPrefix(mediaType, "text/") {
+		return "text/plain"
+	}
+	return ""
+}
+
+var legalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`) })
+
+// wireName fits the name of a tool to the API's rules, always in the same way.
+func wireName(name string) string {
+	if len(name) <= maxName && legalName().MatchString(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	plain := strings.Map(func(r rune) rune {
+		if r < 0x80 && legalName().MatchString("_"+string(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	return "_" + plain[:min(len(plain), 40)] + "_" + hex.EncodeToString(sum[:6])
+}
+
+// toolNames has the names of tools that the API knows by other ones.
+func toolNames(tools []model.ToolSpec) map[string]string {
+	var out map[string]string
+	for _, t := range tools {
+		if w := wireName(t.Name); w != t.Name {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[w] = t.Name
+		}
+	}
+	return out
+}

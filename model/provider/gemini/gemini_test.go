@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+	"github.com/artelhq/artel/model/provider/gemini"
+	"github.com/artelhq/artel/model/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func each(deltas ...model.Delta) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func decode(body []byte) (*gemini.Request, error) {
+	return gemini.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{})
+}
+
+// dialect is the kit's view of the wing, for a model.
+func dialect(t *testing.T, name string) providertest.Dialect {
+	return providertest.Dialect{
+		Name: model.Gemini,
+		New: func(client *http.Client, blobs blob.Store) model.Provider {
+			return gemini.New(gemini.Options{Client: client, Blobs: blobs})
+		},
+		Stream: func(deltas ...model.Delta) []byte {
+			var b bytes.Buffer
+			if err := (gemini.Answer{ID: "r1", Model: name}).Stream(&b, nil, each(deltas...)); err != nil {
+				t.Fatal(err)
+			}
+			return b.Bytes()
+		},
+		Failure:  func(status int, message string) []byte { return gemini.Fail(status, "%s", message).MarshalBody() },
+		Validate: func(body []byte) error { return gemini.Validate(name, body) },
+		Native: providertest.Native{
+			Service: func(s model.Service) model.Service {
+				s.Model = name
+				return s
+			},
+			Decode: func(body []byte) (*model.Request, error) {
+				r, err := decode(body)
+				if err != nil {
+					return nil, err
+				}
+				return r.Neutral(), nil
+			},
+			ToolTypes:    []string{"image/png", "application/pdf", "text/plain"},
+			CallState:    json.RawMessage(`{"thoughtSignature":"c2lnbmVk"}`),
+			ThoughtState: json.RawMessage(`{"thoughtSignature":"c2lnbmVk","thought":true}`),
+		},
+	}
+}
+
+func TestProvider(t *testing.T) {
+	t.Parallel()
+	providertest.Run(t, dialect(t, "gemini-3-pro"))
+}
+
+// TestOlderProvider has the models that take media from the user alone.
+func TestOlderProvider(t *testing.T) {
+	t.Parallel()
+	d := dialect(t, "gemini-2.5-flash")
+	d.Native.ToolTypes = nil
+	providertest.Run(t, d)
+}
+
+// TestAnyHistory is legal for every generation.
+func TestAnyHistory(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"gemini-3-pro", "gemini-2.5-flash"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dialect(t, name)
+			if name == "gemini-2.5-flash" {
+				d.Native.ToolTypes = nil
+			}
+			providertest.Histories(t, d)
+		})
+	}
+}
+
+// encoded returns the body of a request without media.
+func encoded(t interface{ Fatal(args ...any) }, r *model.Request) []byte {
+	body, err := gemini.Encode(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rc := body.Open(context.Background())
+	b, err := io.ReadAll(rc)
+	if err = errors.Join(err, rc.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// empty is a store in which every blob is empty.
+type empty struct{ blob.Store }
+
+func (empty) Open(context.Context, artel.Digest) (blob.Reader, error) { return nothing{}, nil }
+
+type nothing struct{ blob.Reader }
+
+func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+func (nothing) Size() int64              { return 0 }
+func (nothing) Close() error             { return nil }
+
+func read(t *testing.T, b *provider.Body) string {
+	t.Helper()
+	rc := b.Open(t.Context())
+	defer rc.Close()
+	all, err := io.ReadAll(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// TestCarries: what package model says that the wire carries, it does.
+func TestCarries(t *testing.T) {
+	t.Parallel()
+	for _, mediaType := range model.Gemini.Carries() {
+		m := artel.Media{Ref: artel.BlobRef(artel.NewDigest([32]byte{1})), MediaType: mediaType}
+		r := &model.Request{Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{m}}}}
+		if _, err := gemini.Encode(r, empty{}); err != nil {
+			t.Errorf("%s: %v", mediaType, err)
+		}
+	}
+}

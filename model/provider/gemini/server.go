@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// Neutral returns r as a request that is neutral of dialect, for a valid r.
+// Its media have blob refs, whether or not the sink of [Decode] kept them. What
+// is only named, by its address, becomes a text that says so. Calls without an
+// id get one by their place, and their responses too. Signatures are the
+// opaque state of calls and of reasoning, without a service.
+func (r *Request) Neutral() *model.Request {
+	out := &model.Request{
+		Service:  model.Service{Dialect: model.Gemini, Model: r.Model, Capabilities: model.TextOnly()},
+		Sampling: model.Sampling{Temperature: r.GenerationConfig.Temperature, TopP: r.GenerationConfig.TopP, Stop: r.GenerationConfig.StopSequences},
+	}
+	g := r.GenerationConfig
+	if g.MaxOutputTokens != nil {
+		out.MaxOutput = *g.MaxOutputTokens
+	}
+	if g.ResponseMimeType == "application/json" {
+		out.Format.JSON = true
+		if out.Format.Schema = g.ResponseJSONSchema; len(g.ResponseSchema) > 0 {
+			out.Format.Schema = fromSchema(g.ResponseSchema, 0)
+		}
+		if len(out.Format.Schema) > 0 {
+			out.Format.Schema, out.Format.Strict = closed(out.Format.Schema, 0)
+		}
+	}
+	for _, t := range r.Tools {
+		for _, f := range t.FunctionDeclarations {
+			out.Tools = append(out.Tools, model.ToolSpec{Name: f.Name, Description: f.Description, Schema: f.jsonSchema()})
+		}
+	}
+	out.Choice, out.Tools = r.choice(out.Tools)
+	n := neutral{lifting: r.Lifting(), ids: r.ids()}
+	if s := r.SystemInstruction; s != nil {
+		if parts := n.parts(s.Parts); len(parts) > 0 {
+			out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: parts})
+		}
+	}
+	for _, c := range r.Contents {
+		out.Messages = append(out.Messages, n.content(c)...)
+	}
+	return out
+}
+
+// choice returns what is said of calls, and the tools that are left where only
+// some of several may be called.
+func (r *Request) choice(tools []model.ToolSpec) (model.ToolChoice, []model.ToolSpec) {
+	if r.ToolConfig == nil || r.ToolConfig.FunctionCallingConfig == nil {
+		return model.ToolChoice{}, tools
+	}
+	c := r.ToolConfig.FunctionCallingConfig
+	if allowed := c.AllowedFunctionNames; len(allowed) > 1 {
+		tools = slices.DeleteFunc(tools, func(t model.ToolSpec) bool { return !slices.Contains(allowed, t.Name) })
+	}
+	switch {
+	case c.Mode == "NONE":
+		return model.ToolChoice{Mode: model.ChooseNone}, tools
+	case c.Mode == "ANY" && len(c.AllowedFunctionNames) == 1:
+		return model.ToolChoice{Mode: model.ChooseNamed, Name: c.AllowedFunctionNames[0]}, tools
+	case c.Mode == "ANY":
+		return model.ToolChoice{Mode: model.ChooseAny}, tools
+	}
+	return model.ToolChoice{}, tools
+}
+
+// ids are the ids that calls state, so that none is given twice.
+func (r *Request) ids() map[string]bool {
+	ids := map[string]bool{}
+	for _, c := range r.Contents {
+		for _, p := range c.Parts {
+			if p.FunctionCall != nil {
+				ids[p.FunctionCall.ID] = true
+			}
+		}
+	}
+	return ids
+}
+
+type neutral struct {
+	lifting *provider.Lifting
+	ids     map[string]bool
+	made    int
+	open    []FunctionCall // the calls of the last content, as far as nobody answered
+}
+
+// content returns c as messages: the responses in it first.
+func (n *neutral) content(c Content) []model.Message {
+	if c.Role == "model" {
+		n.open = nil
+		if parts := n.parts(c.Parts); len(parts) > 0 {
+			return []model.Message{{Role: artel.RoleAssistant, Parts: parts}}
+		}
+		return nil
+	}
+	var out []model.Message
+	var rest []Part
+	for _, p := range c.Parts {
+		if p.FunctionResponse == nil {
+			rest = append(rest, p)
+			continue
+		}
+		out = append(out, model.Message{Role: artel.RoleTool, Parts: artel.Parts{n.result(*p.FunctionResponse)}})
+	}
+	if parts := n.parts(rest); len(parts) > 0 {
+		out = append(out, model.Message{Role: artel.RoleUser, Parts: parts})
+	}
+	return out
+}
+
+func (n *neutral) parts(parts []Part) artel.Parts {
+	var out artel.Parts
+	for _, p := range parts {
+		switch {
+		case p.FunctionCall != nil:
+			out = append(out, n.call(p))
+		case p.Thought:
+			r := artel.Reasoning{}
+			if p.Text != nil {
+				r.Text = *p.Text
+			}
+			if p.ThoughtSignature != "" {
+				r.Opaque = marshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true})
+			}
+			out = append(out, r)
+		default:
+			if one := n.part(p); one != nil {
+				out = append(out, one)
+			}
+			if p.ThoughtSignature != "" {
+				out = append(out, artel.Reasoning{Opaque: marshal(state{ThoughtSignature: p.ThoughtSignature})})
+			}
+		}
+	}
+	return out
+}
+
+// part returns a part that is said, or nil.
+func (n *neutral) part(p Part) artel.Part {
+	switch {
+	case p.Text != nil:
+		if *p.Text == "" {
+			return nil
+		}
+		return artel.Text{Text: *p.Text}
+	case p.InlineData != nil:
+		return n.media(*p.InlineData)
+	case p.FileData != nil:
+		return artel.Text{Text: "[file at " + artel.Shorten(p.FileData.FileURI, 500) + "]"}
+	}
+	for _, other := range []struct {
+		name string
+		raw  json.RawMessage
+	}{
+		{"executable code", p.ExecutableCode},
+		{"result of executed code", p.CodeExecutionResult},
+		{"tool call", p.ToolCall},
+		{"tool response", p.ToolResponse},
+	} {
+		if len(other.raw) > 0 {
+			return artel.Text{Text: "[" + other.name + ": " + artel.Shorten(string(other.raw), 2000) + "]"}
+		}
+	}
+	return nil
+}
+
+func (n *neutral) media(b Blob) artel.Media {
+	m := lifted(n.lifting, b.Data)
+	mediaType, _, err := mime.ParseMediaType(b.MimeType)
+	if err != nil {
+		mediaType = "application/octet-stream"
+	}
+	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kindOfMedia(mediaType), Size: m.Size}
+}
+
+// lifted returns what base64 of either alphabet holds, lifted or not.
+func lifted(l *provider.Lifting, s string) provider.Lifted {
+	if m, ok := l.Find(s); ok {
+		return m
+	}
+	s = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(s), "=")
+	return l.Base64(s + strings.Repeat("=", (4-len(s)%4)%4))
+}
+
+func kindOfMedia(mediaType string) artel.MediaKind {
+	switch major, _, _ := strings.Cut(mediaType, "/"); major {
+	case "image":
+		return artel.KindImage
+	case "audio":
+		return artel.KindAudio
+	case "video":
+		return artel.KindVideo
+	case "text":
+		return artel.KindText
+	}
+	if mediaType == "application/pdf" {
+		return artel.KindDocument
+	}
+	return artel.KindOther
+}
+
+func (n *neutral) call(p Part) artel.ToolCall {
+	c := *p.FunctionCall
+	for c.ID == "" {
+		n.made++
+		if id := fmt.Sprintf("call_%d", n.made); !n.ids[id] {
+			c.ID = id
+		}
+	}
+	n.open = append(n.open, c)
+	call := artel.ToolCall{ID: artel.CallID(c.ID), Name: c.Name, Arguments: c.Args}
+	if len(call.Arguments) == 0 {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if p.ThoughtSignature != "" {
+		call.Opaque = marshal(state{ThoughtSignature: p.ThoughtSignature})
+	}
+	return call
+}
+
+// result returns a response as the result of the call that it answers: the one
+// with its id, or the first one of its name, or the first one.
+func (n *neutral) result(f FunctionResponse) artel.ToolResult {
+	at := -1
+	for _, fits := range []func(c FunctionCall) bool{
+		func(c FunctionCall) bool { return f.ID != "" && c.ID == f.ID },
+		func(c FunctionCall) bool { return f.ID == "" && c.Name == f.Name },
+		func(FunctionCall) bool { return f.ID == "" },
+	} {
+		if at < 0 {
+			at = slices.IndexFunc(n.open, fits)
+		}
+	}
+	id := f.ID
+	if at >= 0 {
+		id = n.open[at].ID
+		n.open = slices.Delete(slices.Clone(n.open), at, at+1)
+	}
+	r := artel.ToolResult{CallID: artel.CallID(id)}
+	r.Content, r.IsError = responseText(f.Response)
+	for _, p := range f.Parts {
+		switch {
+		case p.InlineData != nil:
+			r.Parts = append(r.Parts, n.media(*p.InlineData))
+		case p.FileData != nil:
+			r.Parts = append(r.Parts, artel.Text{Text: "[file at " + artel.Shorten(p.FileData.FileURI, 500) + "]"})
+		}
+	}
+	return r
+}
+
+// responseText returns what a function answered: its only field if that is
+// called output, result or error, text as it is and anything else as JSON.
+func responseText(raw json.RawMessage) (text string, isError bool) {
+	all := members(raw)
+	if len(all) == 1 {
+		switch one := all[0]; one.key {
+		case "output", "result", "error":
+			if len(one.value) > 0 && one.value[0] == '"' {
+				return textOf(one.value), one.key == "error"
+			}
+			return compact(one.value), one.key == "error"
+		}
+	}
+	if len(all) == 0 {
+		return "", false
+	}
+	return compact(raw), slices.ContainsFunc(all, func(m member) bool { return m.key == "error" && string(m.value) != "null" })
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+const (
+	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
+	maxCalls     = 1000     // in one answer
+)
+
+// reader turns an answer into deltas.
+type reader struct {
+	failures provider.Failures
+	calls    []ToolCall // by arrival
+	size     int        // of their arguments and state
+	said     bool       // text or reasoning has come
+	thinking bool       // what came last was reasoning
+	field    string     // in which it was told
+	details  []detail   // that were given of it and are not told yet
+	refused  bool
+	reason   string
+	usage    artel.Usage
+	yield    func(model.Delta, error) bool
+}
+
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
+func (r *reader) read(body io.Reader) error {
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+}
+
+func (r *reader) whole(b *bufio.Reader) error {
+	var resp Response
+	data, err := r.failures.ReadWhole(b, &resp)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(resp.Error):
+		return r.failures.Reported(data)
+	case len(resp.Choices) == 0 || resp.Choices[0].Message == nil:
+		return r.failures.Broken("the answer has no message")
+	}
+	if err := r.take(resp); err != nil {
+		return err
+	}
+	if r.reason == "" {
+		r.reason = "stop"
+	}
+	return r.finish()
+}
+
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" {
+		if r.reason == "" {
+			return true, r.failures.Broken("the stream broke off: it ended without a finish reason")
+		}
+		return true, r.finish()
+	}
+	var chunk Response
+	if err := r.failures.ReadEvent(data, &chunk); err != nil {
+		return true, err
+	}
+	if provider.Given(chunk.Error) || name == "error" {
+		return true, r.failures.Reported(data)
+	}
+	return false, r.take(chunk)
+}
+
+// take interprets one chunk or whole answer. Of several choices the first
+// counts.
+func (r *reader) take(c Response) error {
+	if u := c.Usage; u != nil {
+		r.usage = artel.Usage{Calls: 1, InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedTokens: u.PromptCacheHitTokens}
+		if d := u.PromptTokensDetails; d != nil {
+			r.usage.CachedTokens, r.usage.StoredTokens = max(d.CachedTokens, r.usage.CachedTokens), d.CacheWriteTokens
+		}
+		if d := u.CompletionTokensDetails; d != nil {
+			r.usage.ThoughtTokens = d.ReasoningTokens
+		}
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		d := choice.Delta
+		if m := choice.Message; m != nil {
+			d = &Delta{
+				Content: &m.Content, Refusal: m.Refusal, ToolCalls: m.ToolCalls,
+				ReasoningContent: m.ReasoningContent, Reasoning: m.Reasoning, Details: m.Details,
+			}
+			for i := range d.ToolCalls {
+				d.ToolCalls[i].Index = &i
+			}
+		}
+		if d != nil {
+			if err := r.delta(d); err != nil {
+				return err
+			}
+		}
+		if choice.FinishReason != nil && *choice.FinishReason != "" {
+			r.reason = *choice.FinishReason
+		}
+	}
+	return nil
+}
+
+func (r *reader) delta(d *Delta) error {
+	if err := r.think(d); err != nil {
+		return err
+	}
+	if d.Content != nil {
+		if text := d.Content.String(); text != "" && !r.say(model.TextDelta(text)) {
+			return provider.ErrStopped
+		}
+	}
+	if d.Refusal != nil && *d.Refusal != "" {
+		r.refused = true
+		if !r.say(model.TextDelta(*d.Refusal)) {
+			return provider.ErrStopped
+		}
+	}
+	for _, c := range d.ToolCalls {
+		r.call(c)
+		if len(r.calls) > maxCalls {
+			return r.failures.Wrong("the answer has more than 1000 tool calls")
+		}
+		if r.size += len(c.Function.Arguments) + len(c.ExtraContent); r.size > maxArguments {
+			return r.failures.Wrong("the arguments of the tool calls are larger than 16 MiB")
+		}
+	}
+	return nil
+}
+
+func (r *reader) say(d model.Delta) bool {
+	if r.said = true; r.thinking && !r.reasoned() {
+		return false
+	}
+	return r.yield(d, nil)
+}
+
+// call joins a fragment to the call that it belongs to: the one with its
+
+func (r *reader) call(c ToolCall) {
+	at := len(r.calls) - 1
+	if c.Index != nil {
+		for at >= 0 && (r.calls[at].Index == nil || *r.calls[at].Index != *c.Index) {
+			at--
+		}
+	}
+	if at < 0 || c.Function.Name != "" && c.ID != "" && r.calls[at].ID != "" && c.ID != r.calls[at].ID {
+		r.calls = append(r.calls, c)
+		return
+	}
+	have := &r.calls[at]
+	if have.ID == "" {
+		have.ID = c.ID
+	}
+	if have.Function.Name == "" {
+		have.Function.Name = c.Function.Name
+	}
+	have.Function.Arguments += c.Function.Arguments
+	if provider.Given(c.ExtraContent) {
+		have.ExtraContent = c.ExtraContent
+	}
+}
+
+// finish yields the calls and the end.
+func (r *reader) finish() error {
+	if r.reason == "error" {
+		return r.failures.Broken("the service ended the answer with an error")
+	}
+	stop := stopReason(r.reason)
+	if r.refused {
+		stop = model.StopRefusal
+	}
+	if !r.said && len(r.calls) == 0 && (stop == model.StopEnd || stop == model.StopTools) {
+		return r.failures.Broken("the service sent an empty answer")
+	}
+	if (r.thinking || len(r.details) > 0) && !r.reasoned() {
+		return provider.ErrStopped
+	}
+	for _, c := range r.calls {
+		if stop == model.StopLength && !json.Valid([]byte(c.Function.Arguments)) {
+			continue // cut off in the middle: not a call
+		}
+		if c.Function.Name == "" {
+			return r.failures.Broken("the service sent a tool call without a name")
+		}
+		if c.ID == "" {
+			c.ID = provider.NewCallID()
+		}
+		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
+		if provider.Given(c.ExtraContent) {
+			call.Opaque, call.Service = c.ExtraContent, r.failures.Service.ID
+		}
+		if !r.yield(call, nil) {
+			return provider.ErrStopped
+		}
+		if stop == model.StopEnd {
+			stop = model.StopTools
+		}
+	}
+	r.yield(model.Finish{Reason: stop, Usage: r.usage}, nil)
+	return nil
+}
+
+func stopReason(word string) model.StopReason {
+	switch word {
+	case "tool_calls", "function_call":
+		return model.StopTools
+	case "length", "max_tokens":
+		return model.StopLength
+	case "content_filter":
+		return model.StopRefusal
+	}
+	return model.StopEnd
+}

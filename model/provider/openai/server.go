@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// Neutral returns r as a request that is neutral of dialect, for a valid r.
+// Its media have blob refs, whether or not the sink of [Decode] kept them.
+// What is only named, by URL or file id, becomes a text that says so.
+func (r *Request) Neutral() *model.Request {
+	out := &model.Request{Service: model.Service{Dialect: model.OpenAI, Model: r.Model, Capabilities: model.TextOnly()}}
+	if r.MaxCompletionTokens != nil {
+		out.MaxOutput = *r.MaxCompletionTokens
+	} else if r.MaxTokens != nil {
+		out.MaxOutput = *r.MaxTokens
+	}
+	for _, t := range r.Tools {
+		out.Tools = append(out.Tools, model.ToolSpec{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
+	}
+	out.Choice, out.Tools = r.choice(out.Tools)
+	out.Format = r.format()
+	out.Sampling = model.Sampling{Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop}
+	for _, m := range r.Messages {
+		out.Messages = append(out.Messages, r.message(m))
+	}
+	return out
+}
+
+func (r *Request) message(m Message) model.Message {
+	parts := r.parts(m.Content)
+	switch m.Role {
+	case "tool":
+		res := artel.ToolResult{CallID: artel.CallID(m.ToolCallID), Content: m.Content.String()}
+		for _, p := range parts {
+			if media, ok := p.(artel.Media); ok {
+				res.Parts = append(res.Parts, media)
+			}
+		}
+		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{res}}
+	case "assistant":
+		for _, c := range m.ToolCalls {
+			parts = append(parts, artel.ToolCall{
+				ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments)), Opaque: c.ExtraContent,
+			})
+		}
+		return model.Message{Role: artel.RoleAssistant, Parts: parts}
+	case "system", "developer":
+		return model.Message{Role: artel.RoleSystem, Parts: parts}
+	}
+	return model.Message{Role: artel.RoleUser, Parts: parts}
+}
+
+func (r *Request) parts(c Content) artel.Parts {
+	if c.Text != nil {
+		return artel.Parts{artel.Text{Text: *c.Text}}
+	}
+	var out artel.Parts
+	for _, p := range c.Parts {
+		switch {
+		case p.ImageURL != nil:
+			m, mediaType, ok := r.Lifting().DataURL(p.ImageURL.URL)
+			if !ok {
+				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL.URL, 500) + "]"})
+				continue
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
+		case p.VideoURL != nil:
+			m, mediaType, ok := r.Lifting().DataURL(p.VideoURL.URL)
+			if !ok {
+				out = append(out, artel.Text{Text: "[video at " + artel.Shorten(p.VideoURL.URL, 500) + "]"})
+				continue
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindVideo, Size: m.Size})
+		case p.InputAudio != nil:
+			m := r.Lifting().Base64(p.InputAudio.Data)
+			mediaType := "audio/wav"
+			if p.InputAudio.Format == "mp3" {
+				mediaType = "audio/mpeg"
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
+		case p.File != nil:
+			m, mediaType, ok := r.Lifting().DataURL(p.File.FileData)
+			if !ok {
+				out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.File.FileID, 100) + "]"})
+				continue
+			}
+			out = append(out, artel.Media{
+				Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindDocument, Filename: p.File.Filename, Size: m.Size,
+			})
+		case p.Type == "text":
+			out = append(out, artel.Text{Text: p.Text})
+		case p.Type == "refusal":
+			out = append(out, artel.Text{Text: p.Refusal})
+		}
+	}
+	return out
+}
+
+// An Answer writes what a model says in the dialect's form.
+type Answer struct {
+	ID           string // "chatcmpl-…"
+	Model        string
+	Created      time.Time
+	IncludeUsage bool // of a stream: stream_options.include_usage
+}
+
+// Whole returns the answer that is not streamed. The error is that of the
+// deltas, or says that they end without a [model.Finish].
+func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
+	var text, thought strings.Builder
+	m := &Message{Role: "assistant"}
+	for d, err := range deltas {
+		if err != nil {
+			return nil, err
+		}
+		switch d := d.(type) {
+		case model.TextDelta:
+			text.WriteString(string(d))
+		case model.ReasoningDelta:
+			thought.WriteString(string(d))
+		case model.CallDelta:
+			m.ToolCalls = append(m.ToolCalls, wireCall(d))
+		case model.Finish:
+			if s := text.String(); s != "" || len(m.ToolCalls) == 0 {
+				m.Content.Text = &s
+			}
+			m.ReasoningContent = thought.String()
+			if d.Reason == model.StopRefusal {
+				m.Refusal, m.Content = m.Content.Text, Content{}
+			}
+			word := finishReason(d.Reason)
+			r := a.frame("chat.completion")
+			r.Choices = []Choice{{Message: m, FinishReason: &word}}
+			r.Usage = wireUsage(d.Usage)
+			return r, nil
+		}
+	}
+	return nil, errNoFinish
+}
+
+var errNoFinish = errors.New("the model ended without a finish")
+
+// Stream writes the answer to w as server-sent events, and calls flush after
+// each. The events end with "[DONE]" if the deltas end well; an error among
+// them is written as an error object, and returned.
+func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	s := streamer{answer: a, w: w, flush: flush}
+	for d, err := range deltas {
+		if err != nil {
+			return errors.Join(err, s.event(map[string]any{"error": map[string]any{
+				"message": err.Error(), "type": "server_error", "param": nil, "code": nil,
+			}}))
+		}
+		if err := s.delta(d); err != nil {
+			return err
+		}
+	}
+	if !s.finished {
+		return errNoFinish
+	}
+	return s.raw("[DONE]")
+}
+
+type streamer struct {
+	answer   Answer
+	w        io.Writer
+	flush    func() error
+	begun    bool
+	finished bool
+	calls    int
+}
+
+func (s *streamer) delta(d model.Delta) error {
+	switch d := d.(type) {
+	case model.TextDelta:
+		text := string(d)
+		return s.chunk(Delta{Content: &Content{Text: &text}}, nil)
+	case model.ReasoningDelta:
+		return s.chunk(Delta{ReasoningContent: string(d)}, nil)
+	case model.CallDelta:
+		c := wireCall(d)
+		n := s.calls
+		c.Index = &n
+		s.calls++
+		args := c.Function.Arguments
+		c.Function.Arguments = ""
+		if err := s.chunk(Delta{ToolCalls: []ToolCall{c}}, nil); err != nil {
+			return err
+		}
+		// Fragments, as the API sends them: a client that does not join them
+		// is found out.
+		cut := len(args) / 2
+		for cut > 0 && !utf8.RuneStart(args[cut]) {
+			cut--
+		}
+		for _, piece := range []Arguments{args[:cut], args[cut:]} {
+			if err := s.chunk(Delta{ToolCalls: []ToolCall{{Index: &n, Function: CalledByName{Arguments: piece}}}}, nil); err != nil {
+				return err
+			}
+		}
+	case model.Finish:
+		s.finished = true
+		word := finishReason(d.Reason)
+		if err := s.chunk(Delta{}, &word); err != nil {
+			return err
+		}
+		if s.answer.IncludeUsage {
+			r := s.answer.frame("chat.completion.chunk")
+			r.Choices, r.Usage = []Choice{}, wireUsage(d.Usage)
+			return s.event(r)
+		}
+	}
+	return nil
+}
+
+func (s *streamer) chunk(d Delta, finish *string) error {
+	if !s.begun {
+		s.begun = true
+		d.Role = "assistant"
+	}
+	r := s.answer.frame("chat.completion.chunk")
+	r.Choices = []Choice{{Delta: &d, FinishReason: finish}}
+	return s.event(r)
+}
+
+func (s *streamer) event(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.raw(string(b))
+}
+
+func (s *streamer) raw(data string) error {
+	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
+		return err
+	}
+	if s.flush == nil {
+		return nil
+	}
+	return s.flush()
+}
+
+func (a Answer) frame(object string) *Response {
+	return &Response{ID: a.ID, Object: object, Created: a.Created.Unix(), Model: a.Model}
+}
+
+func wireCall(d model.CallDelta) ToolCall {
+	return ToolCall{
+		ID: provider.CallID(d.ID, maxCallID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(provider.SentArguments(d.Arguments))},
+		ExtraContent: d.Opaque,
+	}
+}
+
+func wireUsage(u artel.Usage) *Usage {
+	return &Usage{
+		PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens,
+		PromptTokensDetails:     &PromptDetails{CachedTokens: u.CachedTokens, CacheWriteTokens: u.StoredTokens},
+		CompletionTokensDetails: &CompletionDetails{ReasoningTokens: u.ThoughtTokens},
+	}
+}
+
+func finishReason(s model.StopReason) string {
+	switch s {
+	case model.StopTools:
+		return "tool_calls"
+	case model.StopLength:
+		return "length"
+	case model.StopRefusal:
+		return "content_filter"
+	}
+	return "stop"
+}

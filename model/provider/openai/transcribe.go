@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// Transcribe implements [model.Transcriber] over the endpoint
+// /audio/transcriptions. The recording is read from the blob store while it is
+// sent.
+func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, error) {
+	f := provider.Failures{Op: "openai.Transcribe", Service: r.Service}
+	extension := model.RecordingExtension(r.Media.MediaType)
+	if extension == "" || !r.Media.Ref.IsBlob() {
+		return "", f.Refuse(artel.Unsupported, "it writes down no media of type %s", r.Media.MediaType)
+	}
+	body, contentType, err := p.form(r, extension)
+	if err != nil {
+		return "", f.Refuse(artel.Invalid, "the form cannot be written")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, err := p.post(ctx, f, "/audio/transcriptions", body, "application/json", http.Header{"Content-Type": {contentType}})
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, model.MaxAnswer+1))
+	if err != nil {
+		return "", f.Transport(ctx, err)
+	}
+	if len(answer) > model.MaxAnswer {
+		return "", f.Refuse(artel.TooLarge, "the transcript is longer than anybody speaks")
+	}
+	return transcript(f, answer)
+}
+
+// transcript reads an answer. Some servers write the text alone, whatever
+// form was asked for.
+func transcript(f provider.Failures, answer []byte) (string, error) {
+	var said struct {
+		Text  *string         `json:"text"`
+		Error json.RawMessage `json:"error"`
+	}
+	trimmed := bytes.TrimSpace(answer)
+	err := json.Unmarshal(trimmed, &said)
+	switch {
+	case err == nil && said.Text != nil:
+		return strings.ToValidUTF8(*said.Text, "\uFFFD"), nil
+	case err == nil && len(said.Error) > 0:
+		return "", f.Reported(trimmed)
+	case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte("<")), !utf8.Valid(trimmed):
+		return "", f.Refuse(artel.Unavailable, "the answer is no transcript")
+	}
+	return string(trimmed), nil
+}
+
+// form writes the multipart form, in which the file comes last: a server that
+// streams has read the rest by then.
+func (p *Provider) form(r *model.Recording, extension string) (*provider.Body, string, error) {
+	var around bytes.Buffer
+	w := multipart.NewWriter(&around)
+	if err := w.SetBoundary("artel-" + r.Media.Ref.Digest.Hex()[:32]); err != nil { // the same request twice is the same
+		return nil, "", err
+	}
+	fields := [][2]string{{"model", r.Service.Model}, {"response_format", "json"}}
+	if r.Language != "" {
+		fields = append(fields, [2]string{"language", r.Language})
+	}
+	for _, f := range fields {
+		if err := w.WriteField(f[0], f[1]); err != nil {
+			return nil, "", err
+		}
+	}
+	// The name is made of the type: services tell formats apart by it.
+	if _, err := w.CreateFormFile("file", "recording"+extension); err != nil {
+		return nil, "", err
+	}
+	head := around.Len()
+	if err := w.Close(); err != nil {
+		return nil, "", err
+	}
+	body := provider.NewBody(p.with.Blobs)
+	_, _ = body.Write(around.Bytes()[:head])
+	body.WriteRaw(r.Media.Ref.Digest, r.Media.Size)
+	_, _ = body.Write(around.Bytes()[head:])
+	return body, w.FormDataContentType(), nil
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/artelhq/artel/model/provider"
+)
+
+// A Request is the body of POST /chat/completions, as far as Artel reads it.
+// Fields of the API that are not here are let through and ignored.
+type Request struct {
+	Model               string         `json:"model"`
+	Messages            []Message      `json:"messages"`
+	Tools               []Tool         `json:"tools,omitempty"`
+	MaxTokens           *int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens *int           `json:"max_completion_tokens,omitempty"`
+	Stream              bool           `json:"stream,omitempty"`
+	StreamOptions       *StreamOptions `json:"stream_options,omitempty"`
+
+	ToolChoice        *ToolChoice     `json:"tool_choice,omitempty"`
+	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat    *ResponseFormat `json:"response_format,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"top_p,omitempty"`
+	Stop              Texts           `json:"stop,omitempty"`
+
+	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+}
+
+// StreamOptions are the options of a streamed answer.
+type StreamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// A Message is one entry of messages, or the answer of a response.
+type Message struct {
+	Role       string     `json:"role"`
+	Content    Content    `json:"content"`
+	Name       string     `json:"name,omitempty"`
+	Refusal    *string    `json:"refusal,omitempty"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+
+	// Not of OpenAI: how several servers tell the reasoning.
+	ReasoningContent string   `json:"reasoning_content,omitempty"`
+	Reasoning        string   `json:"reasoning,omitempty"`
+	Details          []detail `json:"reasoning_details,omitempty"`
+}
+
+// Content is a string, a list of parts, or nothing (null).
+type Content struct {
+	Text  *string
+	Parts []Part
+}
+
+// MarshalJSON writes the form that c has.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if c.Text != nil {
+		return json.Marshal(*c.Text)
+	}
+	return json.Marshal(c.Parts)
+}
+
+// UnmarshalJSON accepts a string, a list of objects, or null.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = Content{}
+	switch data = bytes.TrimSpace(data); {
+	case len(data) > 0 && data[0] == '"':
+		return json.Unmarshal(data, &c.Text)
+	case len(data) > 0 && data[0] == '[':
+		c.Parts = []Part{}
+		return json.Unmarshal(data, &c.Parts)
+	case string(data) == "null":
+		return nil
+	}
+	return fmt.Errorf("content is neither a string nor a list of parts")
+}
+
+// String returns all the text in c.
+func (c Content) String() string {
+	if c.Text != nil {
+		return *c.Text
+	}
+	var b bytes.Buffer
+	for _, p := range c.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// A Part is one typed piece of a message's content.
+type Part struct {
+	Type       string      `json:"type"` // text, image_url, input_audio, file, refusal
+	Text       string      `json:"text,omitempty"`
+	Refusal    string      `json:"refusal,omitempty"`
+	ImageURL   *ImageURL   `json:"image_url,omitempty"`
+	InputAudio *InputAudio `json:"input_audio,omitempty"`
+	File       *File       `json:"file,omitempty"`
+
+	// Not of OpenAI: video, as several servers take it, ids of media, and the
+	// reasoning of Mistral's models, whose type is thinking.
+	VideoURL *ImageURL `json:"video_url,omitempty"`
+	UUID     string    `json:"uuid,omitempty"` // of media, by which vLLM knows them again
+	Thinking []Part    `json:"thinking,omitempty"`
+}
+
+// An ImageURL is an image by http or data URL.
+type ImageURL struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"` // auto, low, high
+
+	bare bool // it was written without an object
+}
+
+// UnmarshalJSON accepts an object, or the URL alone, as some servers have it.
+func (u *ImageURL) UnmarshalJSON(data []byte) error {
+	*u = ImageURL{}
+	if len(data) > 0 && data[0] == '"' {
+		u.bare = true
+		return json.Unmarshal(data, &u.URL)
+	}
+	type plain ImageURL
+	return json.Unmarshal(data, (*plain)(u))
+}
+
+// InputAudio is a recording as base64.
+type InputAudio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"` // wav, mp3
+}
+
+// A File is a PDF by data URL and name, or an uploaded file by id.
+type File struct {
+	FileData string `json:"file_data,omitempty"`
+	Filename string `json:"filename,omitempty"`
+	FileID   string `json:"file_id,omitempty"`
+}
+
+// A Tool is a function that the model may call.
+type Tool struct {
+	Type     string   `json:"type"` // function
+	Function Function `json:"function"`
+}
+
+// A Function describes a tool. Parameters is a JSON Schema of type object.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// A ToolCall is a call, or in a stream a piece of the call with Index.
+type ToolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"` // function
+	Function CalledByName `json:"function"`
+
+	// Not of OpenAI: state that Google signs its calls with, and refuses to go
+	// on without ("Thought signatures" of the Gemini API documentation).
+	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// CalledByName is what a tool call calls. Arguments is JSON in a string.
+type CalledByName struct {
+	Name      string    `json:"name,omitempty"`
+	Arguments Arguments `json:"arguments"`
+}
+
+// Arguments is JSON in a string. Servers that write the JSON itself are
+// understood.
+type Arguments string
+
+// UnmarshalJSON accepts a string, or any other JSON as it is written.
+func (a *Arguments) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, (*string)(a))
+	}
+	*a = ""
+	if string(data) != "null" {
+		*a = Arguments(data)
+	}
+	return nil
+}
+
+// A Response is the answer that is not streamed, and with Object
+// "chat.completion.chunk" one piece of a stream.
+type Response struct {
+	ID      string          `json:"id"`
+	Object  string          `json:"object"`
+	Created int64           `json:"created"`
+	Model   string          `json:"model"`
+	Choices []Choice        `json:"choices"`
+	Usage   *Usage          `json:"usage,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"` // some servers report errors so
+}
+
+// A Choice is one answer, whole in Message or a piece of it in Delta.
+type Choice struct {
+	Index        int      `json:"index"`
+	Message      *Message `json:"message,omitempty"`
+	Delta        *Delta   `json:"delta,omitempty"`
+	FinishReason *string  `json:"finish_reason"`
+}
+
+// A Delta is a piece of a message.
+type Delta struct {
+	Role             string     `json:"role,omitempty"`
+	Content          *Content   `json:"content,omitempty"`
+	Refusal          *string    `json:"refusal,omitempty"`
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"`
+	Details          []detail   `json:"reasoning_details,omitempty"`
+}
+
+// Usage counts tokens.
+type Usage struct {
+	PromptTokens            int64              `json:"prompt_tokens"`
+	CompletionTokens        int64              `json:"completion_tokens"`
+	TotalTokens             int64              `json:"total_tokens"`
+	PromptTokensDetails     *PromptDetails     `json:"prompt_tokens_details,omitempty"`
+	CompletionTokensDetails *CompletionDetails `json:"completion_tokens_details,omitempty"`
+
+	// Not of OpenAI: how DeepSeek tells what came from its cache.
+	PromptCacheHitTokens int64 `json:"prompt_cache_hit_tokens,omitempty"`
+}
+
+// PromptDetails says how much of the prompt came from the cache, and went there.
+type PromptDetails struct {
+	CachedTokens     int64 `json:"cached_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
+}
+
+// CompletionDetails says how much of the answer was reasoning.
+type CompletionDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// An APIError is a refusal in the API's own form. As an error it reads as its
+// message.
+type APIError = provider.OpenAIError
+
+// Bad makes the API's "invalid_request_error" of status 400. An empty param or
+// code is null.
+func Bad(param, code, format string, args ...any) *APIError {
+	return provider.BadRequest(param, code, format, args...)
+}

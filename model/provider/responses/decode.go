@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+const (
+	maxState = 16 << 20 // of the calls and the opaque state of one answer, in bytes
+)
+
+// reader turns an answer into deltas. Items are told when they are done; the
+// text of messages and of reasoning as it comes.
+type reader struct {
+	failures provider.Failures
+	items    map[string]*progress // by place in the output, and by id
+	calls    int
+	size     int
+	said     bool // anything at all
+	refused  bool
+	yield    func(model.Delta, error) bool
+}
+
+// progress is what has come of one item.
+type progress struct {
+	done      bool
+	phased    bool   // its phase has been told
+	said      bool   // text of it
+	thought   string // the kind of event that tells its reasoning; others repeat it
+	arguments strings.Builder
+	name, id  string // of a call, as it was announced
+}
+
+// event is what the reader knows of an event of the stream.
+type event struct {
+	Type         string    `json:"type"`
+	Index        *int      `json:"output_index"` // some servers leave it out
+	ItemID       string    `json:"item_id"`
+	SummaryIndex int       `json:"summary_index"`
+	Delta        string    `json:"delta"`
+	Item         *Item     `json:"item"`
+	Response     *Response `json:"response"`
+}
+
+// read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
+// when the caller wants no more, an [*artel.Error], or the error of body.
+func (r *reader) read(body io.Reader) error {
+	r.items = map[string]*progress{}
+	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
+}
+
+func (r *reader) whole(b *bufio.Reader) error {
+	var resp Response
+	data, err := r.failures.ReadWhole(b, &resp)
+	switch {
+	case err != nil:
+		return err
+	case provider.Given(resp.Error):
+		return r.failures.Reported(data)
+	case resp.Object != "response" && resp.Output == nil:
+		return r.failures.Broken("the answer is no response")
+	}
+	return r.finish(&resp)
+}
+
+func (r *reader) event(name string, data []byte) (done bool, err error) {
+	if string(data) == "[DONE]" { // of servers that end as Chat Completions do; it is too early here
+		return true, r.failures.Broken("the stream broke off")
+	}
+	var ev event
+	if err := r.failures.ReadEvent(data, &ev); err != nil {
+		return true, err
+	}
+	if ev.Type == "" {
+		ev.Type = name
+	}
+	return r.take(ev, data)
+}
+
+// take interprets one event, and reports whether it was the last.
+func (r *reader) take(e event, data []byte) (done bool, err error) {
+	switch e.Type {
+	case "error":
+		return false, r.failures.Reported(data)
+	case "response.failed":
+		if e.Response != nil && provider.Given(e.Response.Error) {
+			return false, r.failures.Reported([]byte(`{"error":` + string(e.Response.Error) + `}`))
+		}
+		return false, r.failures.Broken("the service ended the answer with an error")
+	case "response.cancelled":
+		return false, r.failures.Broken("the service cancelled the answer")
+	case "response.completed", "response.incomplete":
+		if e.Response == nil {
+			return false, r.failures.Broken("the stream ended without its response")
+		}
+		return true, r.finish(e.Response)
+	case "response.output_item.added":
+		return false, r.added(e)
+	case "response.output_item.done":
+		if e.Item != nil {
+			return false, r.done(r.at(e), e.Item)
+		}
+	default:
+		return false, r.piece(e)
+	}
+	return false, nil
+}
+
+// at returns what has come of the item that an event is about.
+func (r *reader) at(e event) *progress {
+	id := e.ItemID
+	if e.Item != nil {
+		id = e.Item.ID
+	}
+	place := ""
+	if e.Index != nil {
+		place = "#" + strconv.Itoa(*e.Index)
+	}
+	return r.find(id, place)
+}
+
+// find looks an item up by its id, then by its place, and keeps it under both.
+func (r *reader) find(id, place string) *progress {
+	var p *progress
+	if id != "" {
+		p = r.items[id]
+	}
+	if p == nil && (place != "" || id == "") {
+		p = r.items[place]
+	}
+	if p == nil || p.done && id == "" && place == "" {
+		p = &progress{}
+	}
+	if id != "" {
+		r.items[id] = p
+	}
+	if place != "" || id == "" {
+		r.items[place] = p
+	}
+	return p
+}
+
+func (r *reader) added(e event) error {
+	if e.Item == nil {
+		return nil
+	}
+	p := r.at(e)
+	p.name, p.id = e.Item.Name, e.Item.CallID
+	return r.phase(p, e.Item)
+}
+
+// phase keeps in which phase of its work the model writes a message: it wants
+// to be told when the message is passed back.
+func (r *reader) phase(p *progress, i *Item) error {
+	if i.Phase == "" || p.phased || p.said {
+		return nil
+	}
+	p.phased = true
+	head, err := json.Marshal(map[string]string{"type": "message", "phase": i.Phase})
+	if err != nil { // of strings
+		return nil
+	}
+	return r.say(model.ReasoningDone{Opaque: head})
+}
+
+// piece interprets an event that tells a part of an item.
+func (r *reader) piece(e event) error {
+	p := r.at(e)
+	switch e.Type {
+	case "response.output_text.delta":
+		return r.text(p, e.Delta)
+	case "response.refusal.delta":
+		r.refused = true
+		return r.text(p, e.Delta)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta":
+		return r.thought(p, e.Type, e.Delta)
+	case "response.reasoning_summary_part.added":
+		if e.SummaryIndex > 0 && p.thought != "" {
+			return r.thought(p, "response.reasoning_summary_text.delta", "\n\n")
+		}
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		p.arguments.WriteString(e.Delta)
+		return r.grow(len(e.Delta))
+	}
+	return nil
+}
+
+func (r *reader) text(p *progress, s string) error {
+	if s == "" {
+		return nil
+	}
+	p.said = true
+	return r.say(model.TextDelta(s))
+}
+
+// thought tells reasoning. Some servers tell it twice, in full and in short:
+// what comes first counts.
+func (r *reader) thought(p *progress, kind, s string) error {
+	if s == "" || p.thought != "" && p.thought != kind {
+		return nil
+	}
+	p.thought = kind
+	return r.say(model.ReasoningDelta(s))
+}
+
+func (r *reader) say(d model.Delta) error {
+	r.said = true
+	if !r.yield(d, nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// grow bounds what is kept of an answer.
+func (r *reader) grow(n int) error {
+	if r.size += n; r.size > maxState {
+		return r.failures.Wrong("the calls and the state of the answer are larger than 16 MiB")
+	}
+	return nil
+}
+
+// done tells an item that is whole.
+func (r *reader) done(p *progress, i *Item) error {
+	if p.done {
+		return nil
+	}
+	p.done = true
+	if err := r.grow(len(i.Raw)); err != nil {
+		return err
+	}
+	switch i.kind() {
+	case "message":
+		return r.message(p, i)
+	case "reasoning":
+		return r.reasoning(p, i)
+	case "function_call", "custom_tool_call":
+		return r.call(p, i)
+	case "":
+		return nil
+	}
+	// What the service did by itself, to be passed back in its place.
+	return r.say(model.ReasoningDone{Opaque: i.Raw})
+}
+
+func (r *reader) message(p *progress, i *Item) error {
+	if i.Content == nil {
+		return nil
+	}
+	for _, part := range i.Content.Parts {
+		if part.Type == "refusal" {
+			r.refused = true
+		}
+	}
+	if p.said {
+		return nil
+	}
+	if err := r.phase(p, i); err != nil {
+		return err
+	}
+	return r.text(p, i.Content.String())
+}
+
+func (r *reader) reasoning(p *progress, i *Item) error {
+	text := ""
+	for n, s := range i.Summary {
+		if n > 0 {
+			text += "\n\n"
+		}
+		text += s.Text
+	}
+	if text == "" {
+		text = i.Content.String()
+	}
+	if p.thought == "" && text != "" {
+		if err := r.thought(p, "done", text); err != nil {
+			return err
+		}
+	}
+	// Nothing is stored, so an item that has neither its state nor its whole
+	// text cannot be passed back.
+	var opaque json.RawMessage
+	if i.Encrypted != nil && *i.Encrypted != "" || i.Content.String() != "" {
+		opaque = i.Raw
+	}
+	if p.thought == "" && opaque == nil {
+		return nil
+	}
+	return r.say(model.ReasoningDone{Opaque: opaque})
+}
+
+func (r *reader) call(p *progress, i *Item) error {
+	c := model.CallDelta{ID: artel.CallID(i.CallID), Name: i.Name}
+	if c.Name == "" {
+		c.Name = p.name
+	}
+	if c.ID == "" {
+		c.ID = artel.CallID(p.id)
+	}
+	text := i.arguments()
+	if text == "" {
+		text = p.arguments.String()
+	}
+	if i.Type == "custom_tool_call" {
+		c.Arguments = customArguments(i.Input, p.arguments.String())
+	} else {
+		if i.Status == "incomplete" && !json.Valid([]byte(text)) {
+			return nil // cut off in the middle: not a call
+		}
+		c.Arguments = provider.ReceivedArguments(text)
+	}
+	if c.Name == "" {
+		return r.failures.Broken("the service sent a tool call without a name")
+	}
+	if c.ID == "" {
+		c.ID = artel.CallID(provider.NewCallID())
+	}
+	r.calls++
+	return r.say(c)
+}
+
+// customArguments makes an object of the free text that a custom tool is
+// called with.
+func customArguments(input *string, streamed string) json.RawMessage {
+	if input == nil {
+		input = &streamed
+	}
+	b, err := json.Marshal(map[string]string{"input": *input})
+	if err != nil { // of a string
+		return json.RawMessage("{}")
+	}
+	return b
+}
+
+// finish tells what the response has and the events did not, and the end.
+func (r *reader) finish(resp *Response) error {
+	switch resp.Status {
+	case "failed", "cancelled":
+		if provider.Given(resp.Error) {
+			return r.failures.Reported([]byte(`{"error":` + string(resp.Error) + `}`))
+		}
+		return r.failures.Broken("the service ended the answer with the status " + resp.Status)
+	}
+	stop := model.StopEnd
+	if resp.Incomplete != nil {
+		switch resp.Incomplete.Reason {
+		case "max_output_tokens", "max_tokens":
+			stop = model.StopLength
+		case "content_filter":
+			stop = model.StopRefusal
+		}
+	}
+	for n := range resp.Output {
+		i := &resp.Output[n]
+		if stop == model.StopLength && i.Status == "" {
+			i.Status = "incomplete"
+		}
+		if err := r.done(r.find(i.ID, "#"+strconv.Itoa(n)), i); err != nil {
+			return err
+		}
+	}
+	if r.refused {
+		stop = model.StopRefusal
+	}
+	if stop == model.StopEnd && r.calls > 0 {
+		stop = model.StopTools
+	}
+	if !r.said && (stop == model.StopEnd || stop == model.StopTools) {
+		return r.failures.Broken("the service sent an empty answer")
+	}
+	var usage artel.Usage
+	if u := resp.Usage; u != nil {
+		usage = artel.Usage{
+			Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+			CachedTokens: u.InputTokensDetails.CachedTokens, StoredTokens: u.InputTokensDetails.CacheWriteTokens,
+			ThoughtTokens: u.OutputTokensDetails.ReasoningTokens,
+		}
+	}
+	r.yield(model.Finish{Reason: stop, Usage: usage}, nil)
+	return nil
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// The API's limits on names and numbers.
+const (
+	maxCallID = 64
+	maxName   = 64
+	minOutput = 16
+)
+
+// encryptedReasoning asks for the state of reasoning, without which it cannot
+// be passed back to a service that stores nothing.
+const encryptedReasoning = "reasoning.encrypted_content"
+
+// Encode writes r as the body of a streamed call. No blob is read. The error
+// is an [*artel.Error] of kind Unsupported for media that the dialect has no
+// place for, or Invalid for media without a digest or type.
+func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+	e := encoder{body: provider.NewBody(blobs), failures: provider.Failures{Op: "responses.Encode", Service: r.Service}, held: r.Held}
+	form := provider.Form{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
+	messages := form.Place(r.Messages, r.Service.Capabilities)
+	if r.Format.JSON && len(r.Format.Schema) == 0 {
+		messages = provider.AskForJSON(messages)
+	}
+	e.body.WriteString(`{"model":`)
+	e.json(r.Service.Model)
+	messages = e.instructions(messages)
+	e.body.WriteString(`,"input":[`)
+	for _, m := range messages {
+		e.message(m)
+	}
+	e.body.WriteString("]")
+	e.settings(r)
+	e.body.WriteString(`,"store":false`)
+	if reasons(r.Service.Model) {
+		e.field("include", []string{encryptedReasoning})
+	}
+	e.body.WriteString(`,"stream":true}`)
+	return e.body, e.err
+}
+
+// reasons reports whether a model may reason. Those of OpenAI that do not
+// refuse to be asked for the state of it.
+func reasons(name string) bool {
+	name = path.Base(name)
+	for _, family := range []string{"gpt-3.5", "gpt-4", "chatgpt-4o"} {
+		if strings.HasPrefix(name, family) {
+			return false
+		}
+	}
+	return true
+}
+
+type encoder struct {
+	body     *provider.Body
+	failures provider.Failures
+	items    int
+	held     map[artel.Digest]model.Name
+	err      error // the first
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// json writes v without escaping HTML, so that the text stays short and the
+// same for every cache.
+func (e *encoder) json(v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
+		return
+	}
+	_, _ = e.body.Write(bytes.TrimRight(b.Bytes(), "\n"))
+}
+
+func (e *encoder) field(name string, v any) {
+	e.body.WriteString(`,"` + name + `":`)
+	e.json(v)
+}
+
+// instructions writes what the system says first, and returns the rest. Where
+// there is no rest it stays, since the API wants some input.
+func (e *encoder) instructions(messages []model.Message) []model.Message {
+	n := slices.IndexFunc(messages, func(m model.Message) bool { return m.Role != artel.RoleSystem })
+	if n <= 0 {
+		return messages
+	}
+	var texts []string
+	for _, m := range messages[:n] {
+		texts = append(texts, artel.TextOf(m.Parts))
+	}
+	e.field("instructions", strings.Join(texts, "\n\n"))
+	return messages[n:]
+}
+
+// item begins an item.
+func (e *encoder) item(head string) {
+	if e.items++; e.items > 1 {
+		e.body.WriteString(",")
+	}
+	e.body.WriteString(head)
+}
+
+func (e *encoder) message(m model.Message) {
+	switch m.Role {
+	case artel.RoleTool:
+		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
+		e.item(`{"type":"function_call_output","call_id":`)
+		e.json(provider.CallID(r.CallID, maxCallID))
+		parts := r.Parts
+		if len(parts) > 0 && r.Content != "" {
+			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
+		}
+		if len(parts) > 0 {
+			e.content(`,"output":`, parts)
+		} else {
+			e.field("output", r.Content)
+		}
+	case artel.RoleAssistant:
+		e.assistant(m.Parts)
+		return
+	default:
+		e.item(`{"type":"message","role":"` + string(m.Role) + `"`)
+		if provider.HasMedia(m.Parts) {
+			e.content(`,"content":`, m.Parts)
+		} else {
+			e.field("content", artel.TextOf(m.Parts))
+		}
+	}
+	e.body.WriteString("}")
+}
+
+// assistant writes the items of one turn. Reasoning that nothing follows, as
+// an answer has that broke off, is left out: the API refuses it.
+func (e *encoder) assistant(parts artel.Parts) {
+	last := -1
+	for i, p := range parts {
+		switch p.(type) {
+		case artel.Text, artel.ToolCall:
+			last = i
+		}
+	}
+	phase := ""
+	for i, p := range parts {
+		switch p := p.(type) {
+		case artel.Reasoning:
+			switch kind, said := stateOf(p.Opaque); {
+			case kind == "message":
+				phase = said
+			case kind == "reasoning" && i < last, slices.Contains(serviceItems(), kind):
+				e.item("")
+				_, _ = e.body.Write(p.Opaque)
+			}
+		case artel.Text:
+			e.item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`)
+			e.json(p.Text)
+			e.body.WriteString("}]")
+			if phase != "" {
+				e.field("phase", phase)
+				phase = ""
+			}
+			e.body.WriteString("}")
+		case artel.ToolCall:
+			e.item(`{"type":"function_call","call_id":`)
+			e.json(provider.CallID(p.ID, maxCallID))
+			e.field("name", p.Name)
+			e.field("arguments", provider.SentArguments(p.Arguments))
+			e.body.WriteString("}")
+		}
+	}
+}
+
+// stateOf reads what the client keeps as the opaque state of reasoning: an
+// item as it came, or the head of the message that follows, which says in which
+// phase of its work the model wrote it. The type is "" for anything else.
+func stateOf(opaque json.RawMessage) (kind, phase string) {
+	var head struct {
+		Type  string `json:"type"`
+		Phase string `json:"phase"`
+	}
+	if json.Unmarshal(opaque, &head) != nil {
+		return "", ""
+	}
+	return head.Type, head.Phase
+}
+
+// content writes parts as a list.
+func (e *encoder) content(head string, parts artel.Parts) {
+	e.body.WriteString(head + "[")
+	first := true
+	for _, p := range parts {
+		t, isText := p.(artel.Text)
+		if isText && t.Text == "" {
+			continue
+		}
+		if !first {
+			e.body.WriteString(",")
+		}
+		first = false
+		if isText {
+			e.json(Part{Type: "input_text", Text: t.Text})
+		} else if m, ok := p.(artel.Media); ok {
+			e.media(m)
+		}
+	}
+	e.body.WriteString("]")
+}
+
+func (e *encoder) media(m artel.Media) {
+	name := provider.Label(m)
+	if m.Ref.Digest == "" || m.Size < 0 {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+		return
+	}
+	mediaType, _, err := mime.ParseMediaType(m.MediaType)
+	if err != nil || !strings.Contains(mediaType, "/") {
+		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+		return
+	}
+	held := e.held[m.Ref.Digest]
+	switch major, _, _ := strings.Cut(mediaType, "/"); {
+	case major == "image" && held.By == model.ByFileID:
+		e.body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + held.Text + `"}`)
+	case major == "image" && held.By == model.ByURL:
+		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + held.Text + `"}`)
+	case major == "image":
+		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`"}`)
+	case fileType(mediaType) && held.By == model.ByFileID:
+		e.body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
+	case fileType(mediaType) && held.By == model.ByURL: // no name beside it
+		e.body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
+	case fileType(mediaType):
+		e.body.WriteString(`{"type":"input_file","filename":`)
+		e.json(filename(m.Filename, mediaType))
+		e.body.WriteString(`,"file_data":"data:` + mediaType + `;base64,`)
+		e.body.WriteBlob(m.Ref.Digest, m.Size)
+		e.body.WriteString(`"}`)
+	default:
+		e.fail(e.failures.Refuse(artel.Unsupported, "%s is %s: the Responses API takes images, PDF and office documents only", name, mediaType))
+	}
+}
+
+// fileType reports whether the API reads files of a media type.
+func fileType(mediaType string) bool {
+	major, _, _ := strings.Cut(mediaType, "/")
+	return major != "audio" && major != "video" && major != "image" && extensions()[mediaType] != ""
+}
+
+// extensions are those of the files that the API reads, by media type.
+func extensions() map[string]string {
+	const office = "application/vnd.openxmlformats-officedocument."
+	return map[string]string{
+		"application/pdf":    ".pdf",
+		"application/msword": ".doc",
+		"application/rtf":    ".rtf",
+		"text/rtf":           ".rtf",
+		"application/vnd.oasis.opendocument.text": ".odt",
+		"application/vnd.ms-excel":                ".xls",
+		"application/vnd.ms-powerpoint":           ".ppt",
+		office + "wordprocessingml.document":      ".docx",
+		office + "spreadsheetml.sheet":            ".xlsx",
+		office + "presentationml.presentation":    ".pptx",
+		"text/plain":                              ".txt",
+		"text/markdown":                           ".md",
+		"text/csv":                                ".csv",
+		"text/html":                               ".html",
+		"application/json":                        ".json",
+	}
+}
+
+// filename fits a name to its type, by which the API reads the file.
+func filename(name, mediaType string) string {
+	extension := extensions()[mediaType]
+	switch {
+	case name == "":
+		return "document" + extension
+	case path.Ext(name) == "":
+		return name + extension
+	}
+	return name
+}
+
+// settings writes the tools, and what r asks of the answer.
+func (e *encoder) settings(r *model.Request) {
+	if len(r.Tools) > 0 {
+		e.body.WriteString(`,"tools":[`)
+		for i, t := range r.Tools {
+			if i > 0 {
+				e.body.WriteString(",")
+			}
+			if len(t.Schema) == 0 {
+				t.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+			}
+			loose := false // absent would mean that the API changes the schema
+			e.json(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &loose})
+		}
+		e.body.WriteString("]")
+		switch r.Choice.Mode {
+		case model.ChooseNone:
+			e.field("tool_choice", "none")
+		case model.ChooseAny:
+			e.field("tool_choice", "required")
+		case model.ChooseNamed:
+			e.field("tool_choice", ToolChoice{Type: "function", Name: r.Choice.Name})
+		}
+		if r.Choice.OneByOne {
+			e.field("parallel_tool_calls", false)
+		}
+	}
+	if f := r.Format; len(f.Schema) > 0 {
+		e.field("text", TextConfig{&Format{Type: "json_schema", Name: schemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}})
+	} else if f.JSON {
+		e.field("text", TextConfig{&Format{Type: "json_object"}})
+	}
+	if r.MaxOutput > 0 {
+		e.field("max_output_tokens", max(r.MaxOutput, minOutput))
+	}
+	if r.Sampling.Temperature != nil {
+		e.field("temperature", *r.Sampling.Temperature)
+	}
+	if r.Sampling.TopP != nil {
+		e.field("top_p", *r.Sampling.TopP)
+	}
+}
+
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+// schemaName fits a name to the API, which wants one.
+func schemaName(name string) string {
+	name = notInNames.ReplaceAllString(name, "_")
+	if name == "" {
+		return "answer"
+	}
+	return name[:min(len(name), maxName)]
+}

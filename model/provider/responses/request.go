@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
+)
+
+// Decode reads a request. The base64 of images, files and recordings in items
+// is lifted out while it is read; see [provider.Lift].
+//
+// The error is an [*APIError] for what the client did wrong, else that of r or
+// of the sink. Decode does not validate; see [Request.Validate].
+func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
+	lifting, err := provider.Lift(ctx, r, Payloads, o)
+	switch {
+	case artel.CodeOf(err) == provider.CodeTextTooLarge:
+		return nil, large("", "The request is too large: "+err.Error()+".")
+	case artel.CodeOf(err) == provider.CodeTooDeep:
+		return nil, unparsed(err)
+	case err != nil:
+		return nil, err
+	}
+	req := &Request{}
+	if err := json.Unmarshal(lifting.JSON(), req); err != nil {
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, Bad(e.Field, "invalid_type", "Invalid type for '%s': got %s instead.", e.Field, e.Value)
+		}
+		return nil, unparsed(err)
+	}
+	req.lifting = lifting
+	return req, nil
+}
+
+func unparsed(err error) *APIError {
+	return Bad("", "", "We could not parse the JSON body of your request. (%v)", err)
+}
+
+func large(at, message string) *APIError {
+	e := Bad(at, "request_too_large", "%s", message)
+	e.Status = http.StatusRequestEntityTooLarge
+	return e
+}
+
+// Encrypted reports whether the state of the reasoning was asked for.
+func (r *Request) Encrypted() bool { return slices.Contains(r.Include, encryptedReasoning) }
+
+// Payloads is the dialect's [provider.Rule].
+func Payloads(path []string) provider.Payload {
+	if len(path) < 3 || path[0] != "input" {
+		return provider.NoPayload
+	}
+	switch rest := strings.Join(path[2:], "."); rest {
+	case "content..image_url", "output..image_url", "output.image_url":
+		return provider.DataURL
+	case "content..file_data", "output..file_data":
+		return provider.AnyBase64
+	case "content..input_audio.data", "output..input_audio.data", "result":
+		return provider.PlainBase64
+	}
+	return provider.NoPayload
+}
+
+// Neutral returns r as a request that is neutral of dialect, for a valid r.
+// Its media have blob refs, whether or not the sink of [Decode] kept them.
+// What is only named, by URL or file id, becomes a text that says so. What
+// belongs to one turn of the assistant is one message. Items that only the
+// service understands are reasoning without text whose Opaque is the item.
+//
+// Custom tools, which are called with free text, become functions with that
+// text as their one argument; tools of the service's own are left out.
+func (r *Request) Neutral() *model.Request {
+	out := &model.Request{Service: model.Service{Dialect: model.OpenAIResponses, Model: r.Model, Capabilities: model.TextOnly()}}
+	if r.MaxOutputTokens != nil {
+		out.MaxOutput = *r.MaxOutputTokens
+	}
+	for _, t := range r.Tools {
+		switch t.Type {
+		case "function":
+			out.Tools = append(out.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+		case "custom":
+			out.Tools = append(out.Tools, model.ToolSpec{Name: t.Name, Description: t.Description, Schema: json.RawMessage(customSchema)})
+		}
+	}
+	r.choice(out)
+	r.format(out)
+	out.Sampling = model.Sampling{Temperature: r.Temperature, TopP: r.TopP}
+	if r.Instructions != nil && *r.Instructions != "" {
+		out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: *r.Instructions}}})
+	}
+	if r.Input.Text != nil {
+		out.Messages = append(out.Messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: *r.Input.Text}}})
+	}
+	turn := false // the last message is the assistant's and still open
+	for i := range r.Input.Items {
+		m := r.item(&r.Input.Items[i])
+		if m.Role == artel.RoleAssistant && turn {
+			last := &out.Messages[len(out.Messages)-1]
+			last.Parts = append(last.Parts, m.Parts...)
+			continue
+		}
+		turn = m.Role == artel.RoleAssistant
+		out.Messages = append(out.Messages, m)
+	}
+	return out
+}
+
+const customSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
+
+func (r *Request) choice(out *model.Request) {
+	out.Choice.OneByOne = r.ParallelToolCalls != nil && !*r.ParallelToolCalls
+	c := r.ToolChoice
+	if c == nil {
+		return
+	}
+	switch {
+	case c.Word == "none":
+		out.Choice.Mode = model.ChooseNone
+	case c.Word == "required":
+		out.Choice.Mode = model.ChooseAny
+	case c.Type == "function", c.Type == "custom":
+		out.Choice.Mode, out.Choice.Name = model.ChooseNamed, c.Name
+	case c.Type == "allowed_tools":
+		if c.Mode == "required" {
+			out.Choice.Mode = model.ChooseAny
+		}
+		var left []model.ToolSpec
+		for _, t := range out.Tools {
+			for _, allowed := range c.Tools {
+				if allowed.Name == t.Name {
+					left = append(left, t)
+					break
+				}
+			}
+		}
+		out.Tools = left
+	}
+}
+
+func (r *Request) format(out *model.Request) {
+	if r.Text == nil || r.Text.Format == nil {
+		return
+	}
+	switch f := r.Text.Format; f.Type {
+	case "json_object":
+		out.Format.JSON = true
+	case "json_schema":
+		out.Format = model.Format{JSON: true, Schema: f.Schema, Name: f.Name, Strict: f.Strict != nil && *f.Strict}
+	}
+}
+
+// item returns the message that an item is, or is a piece of.
+func (r *Request) item(i *Item) model.Message {
+	assistant := func(p artel.Part) model.Message {
+		return model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{p}}
+	}
+	kind := i.kind()
+	switch kind {
+	case "message":
+		m := model.Message{Role: artel.RoleUser, Parts: r.parts(i.Content)}
+		switch i.Role {
+		case "assistant":
+			m.Role = artel.RoleAssistant
+			if i.Phase != "" {
+				head, _ := json.Marshal(map[string]string{"type": "message", "phase": i.Phase}) // strings
+				m.Parts = append(artel.Parts{artel.Reasoning{Opaque: head}}, m.Parts...)
+			}
+		case "system", "developer":
+			m.Role = artel.RoleSystem
+		}
+		return m
+	case "reasoning":
+		return assistant(reasoningOf(i))
+	case "function_call":
+		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: i.Name, Arguments: provider.ReceivedArguments(i.arguments())})
+	case "custom_tool_call":
+		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: i.Name, Arguments: customArguments(i.Input, "")})
+	case "image_generation_call":
+		if i.Result != "" {
+			m := r.Lifting().Base64(i.Result)
+			return assistant(artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: "image/png", Kind: artel.KindImage, Size: m.Size})
+		}
+	}
+	if of, ok := strings.CutSuffix(kind, "_output"); ok && i.CallID != "" {
+		return model.Message{Role: artel.RoleTool, Parts: artel.Parts{r.output(of, i)}}
+	}
+	if name, ok := strings.CutSuffix(kind, "_call"); ok && i.CallID != "" {
+		for _, arguments := range []json.RawMessage{i.Action, i.Operation, i.Arguments} {
+			if len(arguments) > 0 {
+				return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: name, Arguments: arguments})
+			}
+		}
+	}
+	return assistant(artel.Reasoning{Opaque: i.Raw})
+}
+
+// output returns the result of a call of a kind.
+func (r *Request) output(of string, i *Item) artel.ToolResult {
+	res := artel.ToolResult{CallID: artel.CallID(i.CallID)}
+	switch of {
+	case "function_call", "custom_tool_call", "computer_call":
+		if i.Output == nil {
+			return res
+		}
+		var texts []string
+		for _, p := range r.parts(&i.Output.Content) {
+			switch p := p.(type) {
+			case artel.Text:
+				texts = append(texts, p.Text)
+			case artel.Media:
+				res.Parts = append(res.Parts, p)
+			}
+		}
+		res.Content = strings.Join(texts, "\n")
+		return res
+	}
+	var fields struct {
+		Output json.RawMessage `json:"output"`
+	}
+	if json.Unmarshal(i.Raw, &fields) == nil && json.Unmarshal(fields.Output, &res.Content) != nil {
+		res.Content = string(fields.Output)
+	}
+	return res
+}
+
+func (r *Request) parts(c *Content) artel.Parts {
+	if c == nil {
+		return nil
+	}
+	if c.Text != nil {
+		return artel.Parts{artel.Text{Text: *c.Text}}
+	}
+	var out artel.Parts
+	for _, p := range c.Parts {
+		switch {
+		case p.ImageURL != "":
+			m, mediaType, ok := r.Lifting().DataURL(p.ImageURL)
+			if !ok {
+				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL, 500) + "]"})
+				continue
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
+		case p.FileData != "":
+			out = append(out, r.file(p))
+		case p.InputAudio != nil:
+			m := r.Lifting().Base64(p.InputAudio.Data)
+			mediaType := "audio/wav"
+			if p.InputAudio.Format == "mp3" {
+				mediaType = "audio/mpeg"
+			}
+			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
+		case p.FileID != "":
+			out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.FileID, 100) + "]"})
+		case p.FileURL != "":
+			out = append(out, artel.Text{Text: "[file at " + artel.Shorten(p.FileURL, 500) + "]"})
+		case p.Type == "refusal":
+			out = append(out, artel.Text{Text: p.Refusal})
+		default:
+			out = append(out, artel.Text{Text: p.Text})
+		}
+	}
+	return out
+}
+
+// file returns the media that an input_file with its data is.
+func (r *Request) file(p Part) artel.Media {
+	m, mediaType, ok := r.Lifting().DataURL(p.FileData)
+	if !ok {
+		m, mediaType = r.Lifting().Base64(p.FileData), typeOf(p.Filename)
+	}
+	kind := artel.KindDocument
+	switch major, _, _ := strings.Cut(mediaType, "/"); major {
+	case "image":
+		kind = artel.KindImage
+	case "audio":
+		kind = artel.KindAudio
+	case "video":
+		kind = artel.KindVideo
+	}
+	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kind, Filename: p.Filename, Size: m.Size}
+}
+
+// typeOf guesses the type of a file that came without one.
+func typeOf(filename string) string {
+	extension := strings.ToLower(path.Ext(filename))
+	for mediaType, e := range extensions() {
+		if e == extension && mediaType != "text/rtf" {
+			return mediaType
+		}
+	}
+	return "application/octet-stream"
+}
+
+// reasoningOf returns what an item of reasoning says.
+func reasoningOf(i *Item) artel.Reasoning {
+	var texts []string
+	for _, s := range i.Summary {
+		texts = append(texts, s.Text)
+	}
+	out := artel.Reasoning{Text: strings.Join(texts, "\n\n"), Opaque: i.Raw}
+	if out.Text == "" {
+		out.Text = i.Content.String()
+	}
+	if i.Encrypted != nil {
+		if state, ok := unwrap(*i.Encrypted); ok {
+			out.Opaque, out.Service = state.Opaque, state.Service
+		}
+	}
+	return out
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/artelhq/artel/model/provider"
+)
+
+// A Request is the body of POST /responses, as far as Artel reads it. Fields
+// of the API that are not here are let through and ignored; [Request.Lifting]
+// has them.
+type Request struct {
+	Model             string          `json:"model"`
+	Instructions      *string         `json:"instructions,omitempty"`
+	Input             Input           `json:"input"`
+	Tools             []Tool          `json:"tools,omitempty"`
+	ToolChoice        *ToolChoice     `json:"tool_choice,omitempty"`
+	ParallelToolCalls *bool           `json:"parallel_tool_calls,omitempty"`
+	Text              *TextConfig     `json:"text,omitempty"`
+	MaxOutputTokens   *int            `json:"max_output_tokens,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"top_p,omitempty"`
+	Include           []string        `json:"include,omitempty"`
+	Store             *bool           `json:"store,omitempty"`
+	Stream            bool            `json:"stream,omitempty"`
+	Background        bool            `json:"background,omitempty"`
+	PreviousResponse  string          `json:"previous_response_id,omitempty"`
+	Conversation      json.RawMessage `json:"conversation,omitempty"`
+	Prompt            json.RawMessage `json:"prompt,omitempty"`
+
+	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+}
+
+// Lifting returns what Decode took out of the request, and the JSON without
+// it.
+func (r *Request) Lifting() *provider.Lifting {
+	if r.lifting == nil {
+		return &provider.Lifting{}
+	}
+	return r.lifting
+}
+
+// Input is a list of items, or a string that stands for one message of the
+// user.
+type Input struct {
+	Text  *string
+	Items []Item
+}
+
+// UnmarshalJSON accepts a string, a list of objects, or null.
+func (in *Input) UnmarshalJSON(data []byte) error {
+	*in = Input{}
+	return either(data, &in.Text, &in.Items, "input is neither a string nor a list of items")
+}
+
+// either reads a string into text, or a list into list; null leaves both.
+func either[T any](data []byte, text **string, list *[]T, otherwise string) error {
+	switch data = bytes.TrimSpace(data); {
+	case len(data) > 0 && data[0] == '"':
+		return json.Unmarshal(data, text)
+	case len(data) > 0 && data[0] == '[':
+		*list = []T{}
+		return json.Unmarshal(data, list)
+	case string(data) == "null":
+		return nil
+	}
+	return errors.New(otherwise)
+}
+
+// An Item is one entry of a conversation. What fields it has is said by its
+// type; those of types that Artel has no use for are in Raw alone.
+type Item struct {
+	Type   string `json:"type,omitempty"` // "": message
+	ID     string `json:"id,omitempty"`
+	Status string `json:"status,omitempty"` // in_progress, completed, incomplete
+
+	Role    string   `json:"role,omitempty"`    // of message
+	Content *Content `json:"content,omitempty"` // of message and reasoning
+	Phase   string   `json:"phase,omitempty"`   // of message: commentary, final_answer
+
+	Summary   []Part  `json:"summary,omitempty"` // of reasoning
+	Encrypted *string `json:"encrypted_content,omitempty"`
+
+	CallID    string          `json:"call_id,omitempty"` // of calls and their outputs
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // mostly JSON in a string
+	Input     *string         `json:"input,omitempty"`     // of custom_tool_call
+	Action    json.RawMessage `json:"action,omitempty"`    // of calls of built-in tools
+	Operation json.RawMessage `json:"operation,omitempty"` // of apply_patch_call
+	Output    *Output         `json:"output,omitempty"`    // of outputs
+	Result    string          `json:"result,omitempty"`    // of image_generation_call: base64
+
+	Raw json.RawMessage `json:"-"` // as it came, with marks in the place of payloads
+}
+
+// UnmarshalJSON keeps the item as it came beside what it says.
+func (i *Item) UnmarshalJSON(data []byte) error {
+	type plain Item
+	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
+		return err
+	}
+	i.Raw = bytes.Clone(data)
+	return nil
+}
+
+// kind is the type of the item, also where it is left out.
+func (i *Item) kind() string {
+	if i.Type == "" && i.Role != "" {
+		return "message"
+	}
+	return i.Type
+}
+
+// arguments returns the text of Arguments.
+func (i *Item) arguments() string {
+	var s string
+	if json.Unmarshal(i.Arguments, &s) == nil {
+		return s
+	}
+	return string(i.Arguments)
+}
+
+// Content is a string or a list of parts.
+type Content struct {
+	Text  *string
+	Parts []Part
+}
+
+// UnmarshalJSON accepts a string, a list of objects, or null.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = Content{}
+	return either(data, &c.Text, &c.Parts, "content is neither a string nor a list of parts")
+}
+
+// MarshalJSON writes the form that c has.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if c.Text != nil {
+		return json.Marshal(*c.Text)
+	}
+	return json.Marshal(c.Parts)
+}
+
+// String returns all the text in c.
+func (c *Content) String() string {
+	if c == nil {
+		return ""
+	}
+	if c.Text != nil {
+		return *c.Text
+	}
+	var b strings.Builder
+	for _, p := range c.Parts {
+		b.WriteString(p.Text + p.Refusal)
+	}
+	return b.String()
+}
+
+// An Output is a string, a list of parts, or the one part of a computer's
+// screen.
+type Output struct {
+	Content
+
+	One bool // it was written without a list
+}
+
+// UnmarshalJSON accepts a string, a list of objects, an object, or null.
+func (o *Output) UnmarshalJSON(data []byte) error {
+	*o = Output{}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+		o.One, o.Parts = true, make([]Part, 1)
+		return json.Unmarshal(data, &o.Parts[0])
+	}
+	return either(data, &o.Text, &o.Parts, "output is neither a string nor a list of parts")
+}
+
+// A Part is one typed piece of content.
+type Part struct {
+	// input_text, input_image, input_file, output_text, refusal, summary_text,
+	// reasoning_text, computer_screenshot
+	Type       string      `json:"type"`
+	Text       string      `json:"text,omitempty"`
+	Refusal    string      `json:"refusal,omitempty"`
+	ImageURL   string      `json:"image_url,omitempty"` // http or data URL
+	Detail     string      `json:"detail,omitempty"`
+	FileID     string      `json:"file_id,omitempty"`
+	FileURL    string      `json:"file_url,omitempty"`
+	FileData   string      `json:"file_data,omitempty"` // data URL, or base64
+	Filename   string      `json:"filename,omitempty"`
+	InputAudio *InputAudio `json:"input_audio,omitempty"` // in the types, and refused by the API
+}
+
+// InputAudio is a recording as base64.
+type InputAudio struct {
+	Data   string `json:"data"`
+	Format string `json:"format"` // wav, mp3
+}
+
+// A Tool is a function or a custom tool of the client's, or a tool of the
+// service's own, of which the type alone is read.
+type Tool struct {
+	Type        string          `json:"type"` // function, custom, web_search, …
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON Schema of type object
+	Strict      *bool           `json:"strict,omitempty"`     // absent: the API makes the schema strict
+}
+
+// A ToolChoice is a word (auto, none, required), or an object with a type.
+type ToolChoice struct {
+	Word  string // "": an object
+	Type  string // function, custom, allowed_tools, or a tool of the service
+	Name  string
+	Mode  string // of allowed_tools: auto, required
+	Tools []Tool // of allowed_tools
+}
+
+// MarshalJSON writes a word, or the choice of a function.
+func (c ToolChoice) MarshalJSON() ([]byte, error) {
+	if c.Word != "" {
+		return json.Marshal(c.Word)
+	}
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+	}{"function", c.Name})
+}
+
+// UnmarshalJSON accepts a string or an object.
+func (c *ToolChoice) UnmarshalJSON(data []byte) error {
+	*c = ToolChoice{}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &c.Word)
+	}
+	var o struct {
+		Type  string `json:"type"`
+		Name  string `json:"name"`
+		Mode  string `json:"mode"`
+		Tools []Tool `json:"tools"`
+	}
+	err := json.Unmarshal(data, &o)
+	c.Type, c.Name, c.Mode, c.Tools = o.Type, o.Name, o.Mode, o.Tools
+	return err
+}
+
+// TextConfig says what form the text of an answer has.
+type TextConfig struct {
+	Format *Format `json:"format,omitempty"`
+}
+
+// A Format is the form of an answer.
+type Format struct {
+	Type        string          `json:"type"` // text, json_object, json_schema
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// A Response is the answer of the API as a client reads it.
+type Response struct {
+	ID         string          `json:"id"`
+	Object     string          `json:"object"`
+	Status     string          `json:"status"` // completed, incomplete, failed, in_progress, queued, cancelled
+	Output     []Item          `json:"output"`
+	Usage      *Usage          `json:"usage"`
+	Error      json.RawMessage `json:"error"`
+	Incomplete *struct {
+		Reason string `json:"reason"` // max_output_tokens, content_filter
+	} `json:"incomplete_details"`
+}
+
+// Usage counts tokens.
+type Usage struct {
+	InputTokens         int64         `json:"input_tokens"`
+	InputTokensDetails  InputDetails  `json:"input_tokens_details"`
+	OutputTokens        int64         `json:"output_tokens"`
+	OutputTokensDetails OutputDetails `json:"output_tokens_details"`
+	TotalTokens         int64         `json:"total_tokens"`
+}
+
+// InputDetails says how much of the input came from the cache, and went there.
+type InputDetails struct {
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	CachedTokens     int64 `json:"cached_tokens"`
+}
+
+// OutputDetails says how much of the output was reasoning.
+type OutputDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// An APIError is a refusal in the API's own form. As an error it reads as its
+// message.
+type APIError = provider.OpenAIError
+
+// Bad makes the API's "invalid_request_error" of status 400. An empty param or
+// code is null.
+func Bad(param, code, format string, args ...any) *APIError {
+	return provider.BadRequest(param, code, format, args...)
+}

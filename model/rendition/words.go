@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rendition
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/media/picture"
+	"github.com/artelhq/artel/model"
+)
+
+// A Text is what a service made of bytes, in words.
+type Text struct {
+	Text    string
+	Service artel.ServiceID // that made it
+}
+
+// plain is the media type of a text.
+const plain = "text/plain"
+
+// Transcriber returns who writes recordings down and how many bytes one may
+// have; false where nobody does, as none is configured or it cannot be called.
+func (m *Maker) Transcriber() (service artel.ServiceID, maxBytes int64, ok bool) {
+	s, ok := m.service(m.cfg.Options.Transcription.Service)
+	ok = ok && s.Dialect.Transcribes()
+	return s.ID, cmp.Or(m.cfg.Options.Transcription.MaxBytes, model.MaxRecording), ok
+}
+
+// Captioner returns who puts pictures into words; "" and false where nobody
+// does.
+func (m *Maker) Captioner() (artel.ServiceID, bool) {
+	s, ok := m.service(m.cfg.Options.Caption.Service)
+	if !ok || !s.OnWire().Capabilities.Has(artel.CanVision) {
+		return "", false
+	}
+	return s.ID, true
+}
+
+// service finds one that can be called.
+func (m *Maker) service(id artel.ServiceID) (model.Service, bool) {
+	if id == "" || m.cfg.Services == nil || m.cfg.Caller == nil {
+		return model.Service{}, false
+	}
+	s, ok := m.cfg.Services.Lookup(id)
+	return s, ok && s.Callable()
+}
+
+// Words returns the caption of a picture, and the transcript of anything else.
+func (m *Maker) Words(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
+	if s.Kind == artel.KindImage {
+		return m.Caption(ctx, owner, s)
+	}
+	return m.Transcript(ctx, owner, s)
+}
+
+// Transcript returns what is said in a recording. It is of kind Unsupported
+// where nobody writes down media of its type, TooLarge where it has too many
+// bytes for whoever does; further errors are those of [model.Caller.Transcribe].
+func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
+	const op = "rendition.Transcript"
+	t := m.cfg.Options.Transcription
+	id, limit, ok := m.Transcriber()
+	switch {
+	case !ok:
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that writes recordings down is configured (transcription.service)")
+	case !model.Transcribable(s.MediaType):
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are not written down", artel.Shorten(s.MediaType, 80))
+	case s.Size > limit:
+		return Text{}, artel.Errorf(artel.TooLarge, op, string(s.Digest), "it has %d bytes; a recording that is written down has at most %d", s.Size, limit)
+	}
+	service, _ := m.service(id)
+	service.Model = cmp.Or(t.Model, service.Model)
+	form := fmt.Sprintf("transcript/1;service=%s;model=%s;language=%s;type=%s", id, service.Model, t.Language, s.MediaType)
+	return m.words(ctx, owner, s, form, id, func(ctx context.Context, src blob.Reader) (string, error) {
+		return m.cfg.Caller.Transcribe(ctx, &model.Recording{
+			Service: service, Language: t.Language,
+			Media: artel.Media{Ref: artel.BlobRef(s.Digest), MediaType: s.MediaType, Kind: s.Kind, Size: src.Size()},
+		})
+	})
+}
+
+// captionSide is how large a picture is shown to whoever captions it: what
+// most models look at, whatever they are sent.
+const captionSide = 1568
+
+// captionOutput is how long a caption may become, in tokens.
+const captionOutput = 1500
+
+// Caption returns what a picture shows. It is of kind Unsupported where nobody
+// puts pictures into words, or nobody this one; further errors are those of
+// [Maker.Picture] and [model.Caller.Call].
+func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
+	const op = "rendition.Caption"
+	id, ok := m.Captioner()
+	if !ok {
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "no service that puts pictures into words is configured (caption.service)")
+	}
+	if s.Kind != artel.KindImage {
+		return Text{}, artel.Errorf(artel.Unsupported, op, string(s.Digest), "media of type %s are no pictures", artel.Shorten(s.MediaType, 80))
+	}
+	service, _ := m.service(id)
+	service = service.OnWire()
+	prompt := cmp.Or(strings.TrimSpace(m.cfg.Options.Caption.Prompt), DefaultPrompt)
+	asked := sha256.Sum256([]byte(prompt))
+	form := fmt.Sprintf("caption/1;service=%s;model=%s;prompt=%s", id, service.Model, hex.EncodeToString(asked[:8]))
+	return m.words(ctx, owner, s, form, id, func(ctx context.Context, _ blob.Reader) (string, error) {
+		shown, err := m.shown(ctx, owner, s, service.Capabilities)
+		if err != nil {
+			return "", err
+		}
+		return m.ask(ctx, &model.Request{
+			Service: service, MaxOutput: captionOutput,
+			Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: prompt}, shown}}},
+		})
+	})
+}
+
+// shown is a picture as a service takes it: converted where it can be, so that
+// no more is sent than is looked at.
+func (m *Maker) shown(ctx context.Context, owner artel.Owner, s Source, c model.Capabilities) (artel.Media, error) {
+	r := Rendition(s)
+	native := c.Admits(s.MediaType) && c.Fits(s.MediaInfo)
+	if picture.Supports(s.MediaType) && (!native || max(s.Width, s.Height) > captionSide) {
+		form := c.PictureForm()
+		if form.Side == 0 || form.Side > captionSide {
+			form.Side = captionSide
+		}
+		var err error
+		if r, err = m.Picture(ctx, owner, s, form); err != nil {
+			return artel.Media{}, err
+		}
+	} else if !native {
+		return artel.Media{}, artel.Errorf(artel.Unsupported, "rendition.Caption", string(s.Digest), "pictures of type %s are not put into words", artel.Shorten(s.MediaType, 80))
+	}
+	return artel.Media{
+		Ref: artel.BlobRef(r.Digest), MediaType: r.MediaType, Kind: artel.KindImage, Size: r.Size, Width: r.Width, Height: r.Height,
+	}, nil
+}
+
+// ask returns the whole answer of a model.
+func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
+	var text strings.Builder
+	for d, err := range m.cfg.Caller.Call(ctx, r) {
+		if err != nil {
+			return "", err
+		}
+		if t, ok := d.(model.TextDelta); ok {
+			text.WriteString(string(t))
+		}
+	}
+	if strings.TrimSpace(text.String()) == "" {
+		return "", artel.Errorf(artel.Unavailable, "rendition.Caption", string(r.Service.ID), "the model said nothing about the picture")
+	}
+	return text.String(), nil
+}
+
+// words returns a text that was made before, or that say makes now.
+func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form string, id artel.ServiceID,
+	say func(context.Context, blob.Reader) (string, error),
+) (Text, error) {
+	if m.kept {
+		r, ok, err := m.found(ctx, owner, s.Digest, form)
+		if err == nil && !ok {
+			err = &artel.Error{
+				Op: "rendition.Words", Subject: string(s.Digest), Kind: artel.Unavailable, Code: CodePending,
+				Err: fmt.Errorf("it is not in words yet; %s is asked for them when it is sent", id),
+			}
+		}
+		if err != nil {
+			return Text{}, err
+		}
+		return m.text(ctx, r, id)
+	}
+	r, err := m.made(ctx, owner, s, form, func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
+		if err := m.speaking.Acquire(ctx, 1); err != nil {
+			return nil, artel.MediaInfo{}, err
+		}
+		defer m.speaking.Release(1)
+		text, err := say(ctx, src)
+		if err != nil {
+			m.cfg.Options.Log.WarnContext(ctx, "a service could not put media into words", "service", id, "source", s.Digest, "error", err)
+			return nil, artel.MediaInfo{}, err
+		}
+		text = strings.ToValidUTF8(strings.TrimSpace(text), string(utf8.RuneError))
+		return strings.NewReader(text), artel.MediaInfo{MediaType: plain, Kind: artel.KindText, Charset: "utf-8"}, nil
+	})
+	if err != nil {
+		return Text{}, err
+	}
+	return m.text(ctx, r, id)
+}
+
+// text reads what a service has written.
+func (m *Maker) text(ctx context.Context, r Rendition, id artel.ServiceID) (w Text, err error) {
+	src, err := m.cfg.Blobs.Open(ctx, r.Digest)
+	if err != nil {
+		return w, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	text, err := io.ReadAll(src)
+	return Text{string(text), id}, err
+}

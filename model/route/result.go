@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package route
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/segmentio/asm/base64"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/media/picture"
+)
+
+// InlineLimit is the largest payload, in bytes, that a [Result] carries when
+// it could name a URL instead.
+const InlineLimit = 32 << 20
+
+// A Source is one artifact, or some bytes without one, to make a [Result] of.
+type Source struct {
+	ID        string // of the artifact; empty: there is none
+	Filename  string
+	Info      artel.MediaInfo // decides the route
+	CreatedAt time.Time       // zero: not known
+	// Text returns the content where Info says that it is text; nil: missing.
+	Text func() (string, error)
+	// Open returns the bytes from their beginning. It is called only where the
+	// bytes themselves are the answer; nil: missing.
+	Open func() (io.ReadCloser, error)
+	// URL is where the bytes can be fetched. It stands in the place of a
+	// payload over [InlineLimit]; empty: payloads of any size are carried.
+	URL string
+	// ReadAs is what the tool read_artifact knows the source by; empty: a
+	// description does not say how to read the text in it.
+	ReadAs string
+	Makers Makers
+}
+
+// Makers make other forms of the bytes of a [Source]. Each is called only where
+// the route asks for its form; one that is nil or fails makes the result a
+// description.
+type Makers struct {
+	Extract    func() (string, error) // the text taken out of a document
+	Transcribe func() (string, error) // the words of a recording, or of a picture
+	Convert    func(picture.Form) (Converted, error)
+}
+
+// Converted is a picture in another form.
+type Converted struct {
+	Info artel.MediaInfo
+	Open func() (io.ReadCloser, error)
+}
+
+// InMemory makes of what [picture.Convert] returns what [Makers] return.
+func InMemory(p picture.Picture, err error) (Converted, error) {
+	if err != nil {
+		return Converted{}, err
+	}
+	return Converted{
+		Info: artel.MediaInfo{MediaType: p.MediaType, Kind: artel.KindImage, Size: int64(len(p.Data)), Width: p.Width, Height: p.Height},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.Data)), nil },
+	}, nil
+}
+
+var errNoMaker = errors.New("nobody makes this form")
+
+// A Result is the answer about one [Source] for one [Target]: its text, its bytes,
+// or its description. It holds no bytes; [Result.Encode] streams them.
+//
+// Its JSON is an object in camelCase:
+//
+//	contentType        "text", "image" or "binary"
+//	routing            "text", "image_url" or "file"
+//	content            the text, the description, or a label for the payload
+//	imageUrl           {type: "image_url", image_url: {url}}, where routing is image_url;
+//	                   url is data:{mediaType};base64,{bytes}
+//	file               {type: "file", file: {filename, mimeType, data}}, where routing is file;
+//	                   data is the bytes in base64
+//	metadata           {id, type, filename, mimeType, size, createdAt, binaryType}
+//	isBinary           whether the bytes are anything but text
+//	step, reason       the rung of the ladder, and why; see [artel.Step] and [artel.Reason]
+//	need               the capability that is missing, or null
+//	sent               {mimeType, size, width, height} of the payload, where step is converted
+//	suggestedServices  ids of services that could take it
+//
+// A payload over [InlineLimit] is named by its URL, where there is one: as
+// image_url.url, or as file.url in the place of file.data.
+type Result struct {
+	Route    artel.Route
+	Content  string
+	Metadata Metadata
+	IsBinary bool
+
+	source   Source
+	media    artel.Media // the source in the words of descriptions
+	locale   phrase.Locale
+	readable bool          // read_artifact gives a text of it
+	form     *picture.Form // to convert it to
+}
+
+// Metadata says what a [Result] is about. Type is the media kind; BinaryType
+// is the same with archives counted as other, and empty for text.
+type Metadata struct {
+	ID         string `json:"id"`
+	Type       string `json:"type,omitempty"`
+	Filename   string `json:"filename,omitempty"`
+	MimeType   string `json:"mimeType,omitempty"`
+	Size       int64  `json:"size"`                // bytes
+	CreatedAt  string `json:"createdAt,omitempty"` // RFC 3339
+	BinaryType string `json:"binaryType,omitempty"`
+}
+
+// New decides the route of s for t and writes its text in l. Of the bytes it
+// opens nothing itself; text is read at once, and taken out or written down
+// where that is the route. It never fails: text that cannot be read makes the
+// result unreadable, and what cannot be made a description.
+func New(s Source, t Target, l phrase.Locale) *Result {
+	m := artel.Media{
+		Ref: artel.Ref{Artifact: artel.ArtifactID(s.ID)}, Filename: s.Filename,
+		MediaType: s.Info.MediaType, Kind: s.Info.Kind, Size: s.Info.Size,
+	}
+	r := &Result{
+		Route: Decide(s.Info, t), IsBinary: s.Info.IsBinary(),
+		Metadata: metadata(s), source: s, media: m, locale: l,
+	}
+	r.readable = s.ReadAs != "" && t.Forms.Readable(s.Info)
+	switch r.Route.Step {
+	case artel.StepExtracted:
+		return r.made(s.Makers.Extract)
+	case artel.StepTranscribed:
+		return r.made(s.Makers.Transcribe)
+	case artel.StepDescribed:
+		r.describe()
+	default:
+		if r.Route.Reason != artel.ReasonText {
+			if r.Route.Step == artel.StepConverted {
+				form := t.Capabilities.PictureForm()
+				r.form = &form
+			}
+			r.Content = l.Say(phrase.RouteContent, map[string]any{"Name": nameOf(m, l)})
+			break
+		}
+		text, err := s.text()
+		if err != nil {
+			return r.unreadable()
+		}
+		r.Content = text
+	}
+	return r
+}
+
+// made fills in a text that maker makes, or else describes the source.
+func (r *Result) made(maker func() (string, error)) *Result {
+	err := errNoMaker
+	if maker != nil {
+		r.Content, err = maker()
+	}
+	if err != nil {
+		r.failed()
+	}
+	return r
+}
+
+// failed describes what could not be given its form.
+func (r *Result) failed() {
+	if r.Route.Step == artel.StepExtracted {
+		r.readable = false // nobody else reads it either
+	}
+	r.Route = Fallback(r.Route)
+	r.describe()
+}
+
+func (r *Result) describe() {
+	r.Content = Describe(r.media, r.Route, r.locale)
+	if r.readable {
+		r.Content += "\n" + HowToRead(r.source.ReadAs, r.locale)
+	}
+}
+
+func metadata(s Source) Metadata {
+	m := Metadata{
+		ID: s.ID, Type: string(s.Info.Kind), Filename: s.Filename,
+		MimeType: s.Info.MediaType, Size: s.Info.Size,
+	}
+	if !s.CreatedAt.IsZero() {
+		m.CreatedAt = s.CreatedAt.UTC().Format(time.RFC3339Nano)
+	}
+	switch s.Info.Kind {
+	case artel.KindText:
+	case artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument:
+		m.BinaryType = string(s.Info.Kind)
+	default:
+		m.BinaryType = string(artel.KindOther)
+	}
+	return m
+}
+
+var errNoBytes = errors.New("there are no bytes")
+
+func (s Source) text() (string, error) {
+	if s.Text == nil {
+		return "", errNoBytes
+	}
+	return s.Text()
+}
+
+func (s Source) open() (io.ReadCloser, error) {
+	if s.Open == nil {
+		return nil, errNoBytes
+	}
+	return s.Open()
+}
+
+// Native reports whether the media itself is the answer, so that it travels as
+// a part beside the text.
+func (r *Result) Native() bool { return r.Route.Routing != artel.RoutingText }
+
+// ToolContent returns what a model reads as the result of a tool that shows
+// the source: the text or the description, or, where the media itself travels as a
+// part, the JSON object {contentType, routing, step, metadata}.
+func (r *Result) ToolContent() string {
+	if !r.Native() {
+		return r.Content
+	}
+	return string(marshal(struct {
+		ContentType string     `json:"contentType"`
+		Routing     string     `json:"routing"`
+		Step        artel.Step `json:"step"`
+		Metadata    Metadata   `json:"metadata"`
+	}{r.Route.ContentType, r.Route.Routing, r.Route.Step, r.Metadata}))
+}
+
+// Encode writes r as JSON to w. The payload is read and encoded while it is
+// written, in memory that does not depend on its size.
+//
+// Bytes that cannot be opened make the result unreadable, which is a result
+// and no error. After that nothing can be taken back: an error, of kind
+// Canceled where ctx ended and Unavailable where reading or writing failed,
+// means that w holds a broken object and the transfer must be aborted.
+// Bytes that are more or fewer than Info.Size said are such an error too.
+func (r *Result) Encode(ctx context.Context, w io.Writer) error {
+	if err := r.encode(ctx, w); err != nil {
+		kind := artel.KindOf(err)
+		if kind == artel.Internal {
+			kind = artel.Unavailable
+		}
+		return &artel.Error{Op: "route.Encode", Subject: nameOf(r.media, phrase.English), Kind: kind, Err: err}
+	}
+	return nil
+}
+
+func (r *Result) encode(ctx context.Context, w io.Writer) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.form != nil {
+		return r.encodeConverted(ctx, w)
+	}
+	if !r.Native() {
+		return writeAll(w, r.head(nil), []byte("}\n"))
+	}
+	if r.source.URL != "" && r.media.Size > InlineLimit {
+		before, after := r.payload(r.media.MediaType, r.source.URL)
+		return writeAll(w, r.head(nil), before, after)
+	}
+	body, err := r.source.open()
+	if err != nil {
+		return writeAll(w, r.unreadable().head(nil), []byte("}\n"))
+	}
+	return r.stream(ctx, w, body, r.source.Info, nil)
+}
+
+// encodeConverted has the picture converted, and describes it where that fails.
+func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
+	err := errNoMaker
+	var c Converted
+	if r.source.Makers.Convert != nil {
+		c, err = r.source.Makers.Convert(*r.form)
+	}
+	var body io.ReadCloser
+	if err == nil {
+		body, err = c.Open()
+	}
+	if err != nil {
+		if e := ctx.Err(); e != nil {
+			return e
+		}
+		d := *r
+		d.failed()
+		return writeAll(w, d.head(nil), []byte("}\n"))
+	}
+	return r.stream(ctx, w, body, c.Info, &sent{c.Info.MediaType, c.Info.Size, c.Info.Width, c.Info.Height})
+}
+
+// stream writes a result with the payload that body holds, and closes it.
+func (r *Result) stream(ctx context.Context, w io.Writer, body io.ReadCloser, info artel.MediaInfo, s *sent) error {
+	defer body.Close()
+	before, after := r.payload(info.MediaType, "")
+	if err := writeAll(w, r.head(s), before); err != nil {
+		return err
+	}
+	if err := encodeBase64(ctx, w, body, info.Size); err != nil {
+		return err
+	}
+	return writeAll(w, after)
+}
+
+// unreadable returns the result that r becomes when its bytes cannot be read.
+func (r *Result) unreadable() *Result {
+	u := *r
+	u.Route = artel.Route{
+		ContentType: contentBinary, Routing: artel.RoutingText,
+		Step: artel.StepDescribed, Reason: artel.ReasonUnreadable,
+	}
+	u.Content = Unreadable(r.media, r.locale)
+	return &u
+}
+
+// sent describes a payload that is not the source's own bytes.
+type sent struct {
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"` // bytes
+	Width    int    `json:"width,omitempty"`
+	Height   int    `json:"height,omitempty"`
+}
+
+// head is the JSON of r without its payload and without the closing brace.
+func (r *Result) head(s *sent) []byte {
+	var need *artel.Capability
+	if r.Route.Need != "" {
+		need = &r.Route.Need
+	}
+	suggested := r.Route.Suggested
+	if suggested == nil {
+		suggested = []artel.ServiceID{}
+	}
+	b := marshal(struct {
+		ContentType string            `json:"contentType"`
+		Routing     string            `json:"routing"`
+		Content     string            `json:"content"`
+		Metadata    Metadata          `json:"metadata"`
+		IsBinary    bool              `json:"isBinary"`
+		Step        artel.Step        `json:"step"`
+		Reason      artel.Reason      `json:"reason"`
+		Need        *artel.Capability `json:"need"`
+		Suggested   []artel.ServiceID `json:"suggestedServices"`
+		Sent        *sent             `json:"sent,omitempty"`
+	}{
+		r.Route.ContentType, r.Route.Routing, r.Content, r.Metadata, r.IsBinary,
+		r.Route.Step, r.Route.Reason, need, suggested, s,
+	})
+	return b[:len(b)-1]
+}
+
+// payload returns the JSON around the payload, up to the end of the object.
+// With a URL it is complete; without, the base64 of the bytes goes between.
+func (r *Result) payload(mediaType, url string) (before, after []byte) {
+	if r.Route.Routing == artel.RoutingImage {
+		if url == "" {
+			url = "data:" + mediaType + ";base64,"
+		}
+		b := append([]byte(`,"imageUrl":{"type":"image_url","image_url":{"url":`), marshal(url)...)
+		return b[:len(b)-1], []byte("\"}}}\n")
+	}
+	key := `,"data":`
+	if url != "" {
+		key = `,"url":`
+	}
+	b := append([]byte(`,"file":{"type":"file","file":{"filename":`), marshal(nameOf(r.media, r.locale))...)
+	b = append(append(b, `,"mimeType":`...), marshal(mediaType)...)
+	b = append(append(b, key...), marshal(url)...)
+	return b[:len(b)-1], []byte("\"}}}\n")
+}
+
+// marshal writes v without the escapes that only HTML needs: text comes back
+// as it is. Its arguments are strings and structs of them, which cannot fail.
+func marshal(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("route: " + err.Error())
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}
+
+func writeAll(w io.Writer, pieces ...[]byte) error {
+	for _, p := range pieces {
+		if _, err := w.Write(p); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
+}
+
+// rawChunk is a multiple of three, so that no padding falls between chunks.
+const rawChunk = 48 << 10
+
+// encodeBase64 writes exactly size bytes of src to w in base64 (RFC 4648,
+// section 4). The payload is the one part of an answer that grows with the
+// file, hence the vectorised encoder.
+func encodeBase64(ctx context.Context, w io.Writer, src io.Reader, size int64) error {
+	raw := make([]byte, min(rawChunk, size))
+	text := make([]byte, base64.StdEncoding.EncodedLen(len(raw)))
+	for left := size; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.ReadFull(src, raw[:min(int64(len(raw)), left)])
+		if err != nil {
+			return fmt.Errorf("%d bytes are missing of %d: %w", left-int64(n), size, err)
+		}
+		left -= int64(n)
+		base64.StdEncoding.Encode(text, raw[:n])
+		if _, err := w.Write(text[:base64.StdEncoding.EncodedLen(n)]); err != nil {
+			return fmt.Errorf("write the payload: %w", err)
+		}
+	}
+	switch n, err := io.ReadFull(src, raw[:1]); {
+	case n > 0:
+		return fmt.Errorf("there are more than the %d bytes that were announced", size)
+	case err != io.EOF:
+		return fmt.Errorf("read the end of the payload: %w", err)
+	}
+	return nil
+}

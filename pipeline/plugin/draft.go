@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+)
+
+// Version is that of the drafts and answers of this release.
+const Version = 1
+
+// A Draft is what a program reads: the request as the processors before it
+// have left it.
+type Draft struct {
+	Version      int                  `json:"version"`
+	Processor    string               `json:"processor"` // the plugin's id
+	Options      json.RawMessage      `json:"options,omitempty"`
+	Conversation artel.ConversationID `json:"conversation_id,omitempty"`
+	Agent        Agent                `json:"agent"`
+	Service      Service              `json:"service"`
+	User         User                 `json:"user"`
+	Locale       phrase.Locale        `json:"locale,omitempty"`
+	Now          time.Time            `json:"now,omitzero"`
+	Messages     []Message            `json:"messages"`
+}
+
+// An Agent is who answers.
+type Agent struct {
+	Name        artel.AgentName `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+}
+
+// A Service is whom the request is for.
+type Service struct {
+	ID            artel.ServiceID    `json:"id,omitempty"`
+	Name          string             `json:"name,omitempty"`
+	Dialect       model.Dialect      `json:"dialect,omitempty"`
+	Model         string             `json:"model,omitempty"`
+	Capabilities  []artel.Capability `json:"capabilities"`
+	ContextWindow int                `json:"context_window,omitempty"` // tokens; 0: not known
+}
+
+// A User is what people say of themselves.
+type User struct {
+	Name     string `json:"name,omitempty"`
+	Persona  string `json:"persona,omitempty"`
+	Language string `json:"language,omitempty"`
+}
+
+// A Message is one of a draft. Media are refs. What a service keeps with its
+// messages is left out, and Opaque says that there is some.
+type Message struct {
+	ID        string             `json:"id"`
+	Role      artel.Role         `json:"role"`
+	Parts     artel.Parts        `json:"parts"`
+	Agent     artel.AgentName    `json:"agent,omitempty"`
+	Origin    pipeline.Origin    `json:"origin"`
+	Stability pipeline.Stability `json:"stability"`
+	Opaque    bool               `json:"opaque,omitempty"` // it can be left out, and not be changed
+}
+
+func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
+	out := Draft{
+		Version: Version, Processor: id, Options: options, Conversation: d.Conversation,
+		Agent: Agent{d.Agent.Name, d.Agent.Description},
+		Service: Service{
+			ID: d.Service.ID, Name: d.Service.Name, Dialect: d.Service.Dialect, Model: d.Service.Model,
+			Capabilities: d.Service.Capabilities.Input.Value, ContextWindow: d.Service.Capabilities.ContextWindow.Value,
+		},
+		User:   User{d.User.Name, d.User.Persona, d.User.Language},
+		Locale: d.Locale, Now: d.Now, Messages: make([]Message, len(d.Messages)),
+	}
+	if out.Service.Capabilities == nil {
+		out.Service.Capabilities = []artel.Capability{artel.CanText}
+	}
+	for i, m := range d.Messages {
+		parts, opaque := open(m.Parts)
+		out.Messages[i] = Message{ID: m.ID, Role: m.Role, Parts: parts, Agent: m.Agent, Origin: m.Origin, Stability: m.Stability, Opaque: opaque}
+	}
+	return out
+}
+
+// open returns the parts without what only their service understands, and
+// whether there was some.
+func open(ps artel.Parts) (out artel.Parts, opaque bool) {
+	out = make(artel.Parts, len(ps))
+	for i, p := range ps {
+		switch p := p.(type) {
+		case artel.Reasoning:
+			opaque = opaque || p.Opaque != nil
+			p.Opaque = nil
+			out[i] = p
+		case artel.ToolCall:
+			opaque = opaque || p.Opaque != nil
+			p.Opaque = nil
+			out[i] = p
+		case artel.ToolResult:
+			p.Parts, _ = open(p.Parts)
+			out[i] = p
+		default:
+			out[i] = p
+		}
+	}
+	return out, opaque
+}

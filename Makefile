@@ -40,7 +40,7 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, fuzz every target for SOAKTIME (30m)
 	go test $(RACE) -shuffle=on -timeout 0 -count=$(SOAKCOUNT) ./...
 	ARTEL_SOAK=$(SOAKKILLS) ARTEL_SOAK_REPORT=$(CURDIR)/docs/reliability.md go test $(RACE) -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
-	ARTEL_SOAK=1 go test -count=1 -run '^TestRecall$$' ./edit
+	ARTEL_SOAK=1 go test -count=1 -run '^TestRecall$$' ./artifact/edit
 	scripts/fuzz $(SOAKTIME)
 
 clean: ## remove what was built

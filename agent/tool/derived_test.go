@@ -21,7 +21,7 @@ import (
 
 func sample(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 	if err != nil {
 		t.Fatal(err)
 	}

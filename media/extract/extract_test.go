@@ -74,7 +74,7 @@ func TestSamples(t *testing.T) {
 		"report.pdf", "packed.pdf", "letter.docx", "memo.rtf", "table.csv",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+			b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestSameContent(t *testing.T) {
 		"上海 and more", "420", "Quality is everything.", `Stars \* and \_under\_ and # are text. 5 < 6 & 7 > 2.`,
 	}
 	for _, name := range []string{"brief.docx", "brief.odt", "brief.html", "brief.pdf"} {
-		b, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+		b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, name := range []string{"brief.docx", "brief.pdf", "brief.html", "data.xlsx", "talk.pptx", "brief.rtf", "brief.odt"} {
-		b, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+		b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func check(t *testing.T, b []byte, mediaType string) {
 func seeds(f *testing.F, names ...string) {
 	f.Helper()
 	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+		b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 		if err != nil {
 			f.Fatal(err)
 		}

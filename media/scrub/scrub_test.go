@@ -82,7 +82,7 @@ func text(t interface {
 
 func read(t testing.TB, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "testdata", "files", name))
+	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "files", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package phrase is the catalogue of the texts that Artel writes for people
+// Package phrase is the catalogue of the texts that Artel writes for users
 // and for models, in English and Chinese.
 //
 // Begin with [ParseLocale], which turns a preference into a [Locale], and
-// [Locale.Say], which says a [Key] in it. [Locale.TypeName] and [Size] write
-// media types and sizes the way people do.
+// [Locale.Say], which returns the text of a [Key] in it.
 //
-// The texts lie in en.json and zh.json, in the format of go-i18n: a text is a
-// Go template over its arguments, and an object with "one" and "other" where
-// the number Count chooses the form. A new text is a constant in keys.go, or
-// page.go and the files beside it that begin so for the page, and a line in both
-// files; a test fails while one of the three is missing or the
-// languages differ in their variables.
+// The texts are in en.json and zh.json, in the format of go-i18n: a text is a
+// Go template over its arguments, and an object with "one" and "other" if the
+// argument Count selects the plural form. To add a text, write it into both
+// files, with the same variables, and run go generate.
 //
-// Saying never fails and never escapes: whoever puts a text into HTML escapes
-// it. Words of a wire contract, such as error codes and the forms of refs, do
-// not belong here, as they have one spelling in every language.
+// Say never fails and never escapes: a caller that writes a text into HTML
+// escapes it. Words of a wire contract, such as error codes and the forms of
+// refs, are not phrases: they have one spelling in every language.
 package phrase
 
 import (
+	"cmp"
 	"embed"
 	"strconv"
 	"strings"
@@ -29,7 +27,15 @@ import (
 	"golang.org/x/text/language"
 )
 
-// A Locale is a language of the catalogue. Any other value speaks English.
+//go:generate go run ../../scripts/phrasekeys
+
+// A Key names a text of the catalogue. Its first segment tells the reader of
+// the text: page (the user), export (the reader of an exported file), agent
+// (the author of an agent), why and type (users and models), demo (the built-in
+// scripted model's users); all others are for models.
+type Key string
+
+// A Locale is a language of the catalogue. Any other value means English.
 type Locale string
 
 // The languages.
@@ -41,11 +47,11 @@ const (
 // Locales returns the languages of the catalogue.
 func Locales() []Locale { return []Locale{English, Chinese} }
 
-// maxPreference bounds what ParseLocale looks at: a preference comes from a
-// request header, and no honest one is longer.
+// maxPreference bounds the input of ParseLocale, in bytes: a preference comes
+// from a request header.
 const maxPreference = 256
 
-// ParseLocale returns the language that s asks for: a language tag ("zh",
+// ParseLocale returns the language requested by s: a language tag ("zh",
 // "zh-CN", "zh_CN.UTF-8"), or the value of an Accept-Language header
 // (RFC 9110, section 12.5.4) by its weights. It falls back to English.
 func ParseLocale(s string) Locale {
@@ -65,19 +71,18 @@ func ParseLocale(s string) Locale {
 	return English
 }
 
-// Say returns the text of k in l with args in the places of its variables.
-// An argument "Count" of an integer type chooses between singular and plural.
-// A key that is in no catalogue is returned as it is. It is safe for
-// concurrent use.
+// Say returns the text of k in l with its variables replaced by args.
+// An argument "Count" of an integer type selects singular or plural.
+// An unknown key is returned unchanged. Say is safe for concurrent use.
 func (l Locale) Say(k Key, args map[string]any) string {
 	c := loaded()
-	speaker := c.english
+	localizer := c.english
 	if l == Chinese {
-		speaker = c.chinese
+		localizer = c.chinese
 	}
-	// A text without a form for this count is said in its general form and
-	// reported as an error, so only an empty text means that there is none.
-	if text, _ := speaker.Localize(&i18n.LocalizeConfig{
+	// For a text without a form for this count, Localize returns the general
+	// form and an error, so only an empty text means an unknown key.
+	if text, _ := localizer.Localize(&i18n.LocalizeConfig{
 		MessageID: string(k), TemplateData: args, PluralCount: count(args),
 	}); text != "" {
 		return text
@@ -91,6 +96,17 @@ func count(args map[string]any) any {
 		return n
 	}
 	return nil
+}
+
+// TypeName returns the display name of a media type ("PNG image"), or the
+// media type itself if the catalogue has no name for it. The empty type is a
+// binary file.
+func (l Locale) TypeName(mediaType string) string {
+	key := "type." + cmp.Or(mediaType, "application/octet-stream")
+	if name := l.Say(Key(key), nil); name != key {
+		return name
+	}
+	return mediaType
 }
 
 // Size writes a number of bytes with one decimal in units of 1,024: "512 B",
@@ -117,8 +133,8 @@ type catalogue struct {
 	matcher          language.Matcher
 }
 
-// loaded parses the catalogue when a text is first wanted, so that a program
-// that says nothing pays nothing. What it returns never changes.
+// loaded parses the catalogue on first use, so that programs without texts
+// pay nothing. The result is immutable.
 var loaded = sync.OnceValue(func() catalogue {
 	bundle := i18n.NewBundle(language.English)
 	for _, l := range Locales() {

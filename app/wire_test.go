@@ -67,7 +67,7 @@ func newWire(t *testing.T, dialect model.Dialect, held bool) *wired {
 		with := provider.Options{Client: server.Client(), Blobs: a.Blobs}
 		if held {
 			s.Capabilities.Transport = model.Fact[[]model.Transport]{Value: model.Transports(), Source: model.FromOperator}
-			with.Held = provider.NewHeld(provider.HeldOptions{Address: w.public(t, a)})
+			with.Uploads = provider.NewUploads(provider.UploadsOptions{Address: w.public(t, a)})
 		}
 		a.Services = model.NewRegistry([]model.Service{s}, s.ID)
 		a.Providers = map[model.Dialect]model.Provider{dialect: wingOf(dialect, with)}

@@ -123,15 +123,15 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	b.registry = model.NewRegistry(services, "chat")
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 	t.Cleanup(client.CloseIdleConnections)
-	var held *provider.Held
+	var held *provider.Uploads
 	if s.held {
-		held = provider.NewHeld(provider.HeldOptions{Address: s.address})
+		held = provider.NewUploads(provider.UploadsOptions{Address: s.address})
 	}
 	providers := map[model.Dialect]model.Provider{
-		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs, Held: held}),
-		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: b.blobs, Held: held}),
-		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: b.blobs, Held: held}),
-		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: b.blobs, Held: held}),
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: b.blobs, Uploads: held}),
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: b.blobs, Uploads: held}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: b.blobs, Uploads: held}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: b.blobs, Uploads: held}),
 		model.Demo:            b,
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -31,7 +31,7 @@ func (chat) name() model.Dialect { return model.OpenAI }
 
 func (chat) address(*http.Request) (head, bool) { return head{}, false }
 
-func (chat) payloads(path []string) provider.Payload { return openai.Payloads(path) }
+func (chat) payloads(path []string) provider.Encoding { return openai.Payloads(path) }
 
 func (chat) scan(text string) layout {
 	l := layout{flat: true}
@@ -215,7 +215,7 @@ func joinContent(text string, e element, parts []string, textPart func(string) s
 }
 
 func (chat) bridge() string {
-	return `{"role":"assistant","content":` + quote(provider.Bridge) + `}`
+	return `{"role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
 // decode reads a request that was lifted.

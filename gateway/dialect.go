@@ -30,7 +30,7 @@ type reading interface {
 	// says it.
 	address(r *http.Request) (head, bool)
 	// payloads is the dialect's [provider.Rule].
-	payloads(path []string) provider.Payload
+	payloads(path []string) provider.Encoding
 	// scan finds what the rules are about, in JSON that is valid.
 	scan(text string) layout
 	// own returns the JSON of a request without what services of other dialects

@@ -36,7 +36,7 @@ type exchange struct {
 
 	key     app.GatewayKey
 	passage *app.Passage
-	lifting *provider.Lifting
+	lifting *provider.Extraction
 	text    string // the request's JSON, mended
 	head    head
 	headed  string  // what head was read of
@@ -171,7 +171,7 @@ func (x *exchange) read(ctx context.Context) error {
 		}
 		body = bytes.NewReader(b)
 	}
-	l, err := provider.Lift(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.passage.Keep})
+	l, err := provider.Extract(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.passage.Keep})
 	if err != nil {
 		if _, ok := errors.AsType[*artel.Error](err); !ok {
 			return invalid("The body of the request could not be read: %v", err)

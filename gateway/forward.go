@@ -48,13 +48,13 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 		body := x.lifting.Body([]byte(x.withNames(o.text, r)), x.passage.Blobs())
 		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.onward())
 	}
-	h, ok := o.forwarder.(provider.Holder)
+	h, ok := o.forwarder.(provider.Uploader)
 	if !ok || len(o.request.Messages) == 0 { // there are no media
 		return send(o.request)
 	}
 	r := *o.request
 	r.OnHeld = x.noteHeld(&r)
-	return h.Hold(ctx, &r, send)
+	return h.SendWithUploads(ctx, &r, send)
 }
 
 // forward sends a request on and passes the answer back.

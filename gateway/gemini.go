@@ -34,7 +34,7 @@ func (generateContent) address(r *http.Request) (head, bool) {
 // counted.
 const wrapped = "generateContentRequest"
 
-func (generateContent) payloads(path []string) provider.Payload {
+func (generateContent) payloads(path []string) provider.Encoding {
 	if len(path) > 0 && path[0] == wrapped {
 		path = path[1:]
 	}
@@ -203,7 +203,7 @@ func (generateContent) join(text string, e element, parts []string) []edit {
 }
 
 func (d generateContent) bridge() string {
-	return `{"role":"model","parts":[` + d.text(provider.Bridge) + `]}`
+	return `{"role":"model","parts":[` + d.text(provider.FillerMessage) + `]}`
 }
 
 func (generateContent) decode(ctx context.Context, r io.Reader) (call, error) {

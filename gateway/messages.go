@@ -26,7 +26,7 @@ func (messages) name() model.Dialect { return model.Anthropic }
 
 func (messages) address(*http.Request) (head, bool) { return head{}, false }
 
-func (messages) payloads(path []string) provider.Payload { return anthropic.Payloads(path) }
+func (messages) payloads(path []string) provider.Encoding { return anthropic.Payloads(path) }
 
 func (messages) scan(text string) layout {
 	var l layout
@@ -174,7 +174,7 @@ func (d messages) join(text string, e element, parts []string) []edit {
 }
 
 func (messages) bridge() string {
-	return `{"role":"assistant","content":` + quote(provider.Bridge) + `}`
+	return `{"role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
 func (messages) decode(ctx context.Context, r io.Reader) (call, error) {

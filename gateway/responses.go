@@ -23,7 +23,7 @@ type items struct{ chat }
 
 func (items) name() model.Dialect { return model.OpenAIResponses }
 
-func (items) payloads(path []string) provider.Payload { return responses.Payloads(path) }
+func (items) payloads(path []string) provider.Encoding { return responses.Payloads(path) }
 
 func (items) scan(text string) layout {
 	l := layout{flat: true}
@@ -152,7 +152,7 @@ func (d items) join(text string, e element, parts []string) []edit {
 }
 
 func (items) bridge() string {
-	return `{"type":"message","role":"assistant","content":` + quote(provider.Bridge) + `}`
+	return `{"type":"message","role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
 func (items) decode(ctx context.Context, r io.Reader) (call, error) {

@@ -112,7 +112,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.nameModels(ctx)
 	held := openHeld(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
 	providers := wings(s.http, blobs, held)
-	s.reap = func(ctx context.Context) { held.Reap(ctx, s.services.All, droppers(providers)) }
+	s.reap = func(ctx context.Context) { held.RunDeletions(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,

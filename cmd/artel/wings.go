@@ -20,10 +20,10 @@ func spoken() []model.Dialect {
 }
 
 // droppers are the providers that delete files which services hold.
-func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.Dropper {
-	out := map[model.Dialect]provider.Dropper{}
+func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.FileDeleter {
+	out := map[model.Dialect]provider.FileDeleter{}
 	for d, p := range providers {
-		if dropper, ok := p.(provider.Dropper); ok {
+		if dropper, ok := p.(provider.FileDeleter); ok {
 			out[d] = dropper
 		}
 	}
@@ -32,11 +32,11 @@ func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]prov
 
 // wings are the providers of the dialects that go over the network. With a nil
 // held, media go inside requests.
-func wings(client *http.Client, blobs blob.Store, held *provider.Held) map[model.Dialect]model.Provider {
+func wings(client *http.Client, blobs blob.Store, held *provider.Uploads) map[model.Dialect]model.Provider {
 	return map[model.Dialect]model.Provider{
-		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs, Held: held}),
-		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs, Held: held}),
-		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs, Held: held}),
-		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs, Held: held}),
+		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs, Uploads: held}),
+		model.OpenAI:          openai.New(openai.Options{Client: client, Blobs: blobs, Uploads: held}),
+		model.OpenAIResponses: responses.New(responses.Options{Client: client, Blobs: blobs, Uploads: held}),
+		model.Gemini:          gemini.New(gemini.Options{Client: client, Blobs: blobs, Uploads: held}),
 	}
 }

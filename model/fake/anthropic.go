@@ -85,8 +85,8 @@ func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.
 	seen := looks{}
 	req, err := anthropic.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: seen.while(s.sink(), s.options.Blobs)})
 	if err == nil {
-		rec.Body = req.Lifting().Elided()
-		for _, m := range req.Lifting().Payloads() {
+		rec.Body = req.Extraction().Elided()
+		for _, m := range req.Extraction().Payloads() {
 			rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 		}
 		err = req.ValidateBy(anthropic.Rules{Count: count, Betas: r.Header.Values("Anthropic-Beta"), Look: seen.look, Signed: signedHere})
@@ -130,8 +130,8 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	if s.before(b, w, r) {
 		return
 	}
-	tokens := len(req.Lifting().JSON()) / bytesOfToken
-	for _, m := range req.Lifting().Payloads() {
+	tokens := len(req.Extraction().JSON()) / bytesOfToken
+	for _, m := range req.Extraction().Payloads() {
 		info := seen[m.Digest]
 		tokens += info.Width*info.Height/pixelsOfToken + info.Pages*tokensOfPage
 	}

@@ -65,7 +65,7 @@ func TestAddresses(t *testing.T) {
 			if dialect != model.OpenAI {
 				a.service.Capabilities.ToolImage, a.service.Capabilities.ToolFile = yes, yes
 			}
-			p := a.make(provider.NewHeld(provider.HeldOptions{Address: address}))
+			p := a.make(provider.NewUploads(provider.UploadsOptions{Address: address}))
 			png := a.document(t, "image/png", 64<<10, 'a')
 			want := func(what string, err error, status int, fetched, inside int) fake.Request {
 				t.Helper()
@@ -112,7 +112,7 @@ func TestAddresses(t *testing.T) {
 				t.Errorf("%d calls, want 3", n)
 			}
 			a.service.Capabilities.Transport.Source = model.FromDialect
-			p = a.make(provider.NewHeld(provider.HeldOptions{Address: address}))
+			p = a.make(provider.NewUploads(provider.UploadsOptions{Address: address}))
 			want("where nobody stated it", a.ask(t, p, says(png)), 200, 0, 1)
 		})
 	}

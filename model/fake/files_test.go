@@ -34,7 +34,7 @@ type account struct {
 	fake     *fake.Server
 	blobs    blob.Store
 	service  model.Service
-	make     func(held *provider.Held) model.Provider
+	make     func(held *provider.Uploads) model.Provider
 	takes    string // a media type
 	files    string // where the API has them
 	noUpload bool   // the service has no such endpoint
@@ -53,26 +53,26 @@ func accounts(t *testing.T) map[model.Dialect]*account {
 		case model.OpenAI:
 			base = "/v1"
 			a.fake = fake.OpenAI(fake.Options{})
-			a.make = func(h *provider.Held) model.Provider {
-				return openai.New(openai.Options{Client: a.server.Client(), Blobs: a.blobs, Held: h})
+			a.make = func(h *provider.Uploads) model.Provider {
+				return openai.New(openai.Options{Client: a.server.Client(), Blobs: a.blobs, Uploads: h})
 			}
 		case model.OpenAIResponses:
 			base = "/v1"
 			a.fake = fake.OpenAI(fake.Options{})
-			a.make = func(h *provider.Held) model.Provider {
-				return responses.New(responses.Options{Client: a.server.Client(), Blobs: a.blobs, Held: h})
+			a.make = func(h *provider.Uploads) model.Provider {
+				return responses.New(responses.Options{Client: a.server.Client(), Blobs: a.blobs, Uploads: h})
 			}
 		case model.Anthropic:
 			a.takes = "image/png" // it looks into documents
 			a.fake = fake.Anthropic(fake.Options{})
-			a.make = func(h *provider.Held) model.Provider {
-				return anthropic.New(anthropic.Options{Client: a.server.Client(), Blobs: a.blobs, Held: h})
+			a.make = func(h *provider.Uploads) model.Provider {
+				return anthropic.New(anthropic.Options{Client: a.server.Client(), Blobs: a.blobs, Uploads: h})
 			}
 		case model.Gemini:
 			a.files = "/v1beta/files/"
 			a.fake = fake.Gemini(fake.Options{})
-			a.make = func(h *provider.Held) model.Provider {
-				return gemini.New(gemini.Options{Client: a.server.Client(), Blobs: a.blobs, Held: h})
+			a.make = func(h *provider.Uploads) model.Provider {
+				return gemini.New(gemini.Options{Client: a.server.Client(), Blobs: a.blobs, Uploads: h})
 			}
 		}
 		a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,10 +94,10 @@ func accounts(t *testing.T) map[model.Dialect]*account {
 }
 
 // held returns a record that begins with what was saved.
-func (a *account) held() *provider.Held {
+func (a *account) held() *provider.Uploads {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return provider.NewHeld(provider.HeldOptions{
+	return provider.NewUploads(provider.UploadsOptions{
 		Data: a.saved,
 		Save: func(b []byte) error {
 			a.mu.Lock()
@@ -229,7 +229,7 @@ func TestHeldFiles(t *testing.T) {
 			a.forget(t)
 			check("after the service forgot it", a.ask(t, p, says(m)), tally{uploads: 2, named: 10, inside: 1, refused: 1})
 			a.mu.Lock()
-			a.now = a.now.Add(provider.HeldFor - 30*time.Minute)
+			a.now = a.now.Add(provider.UploadLifetime - 30*time.Minute)
 			a.mu.Unlock()
 			check("before its end", a.ask(t, p, says(m)), tally{uploads: 3, named: 11, inside: 1, refused: 1})
 			a.service.APIKey = "another-account"
@@ -373,7 +373,7 @@ func TestDropFiles(t *testing.T) {
 			if err := json.Unmarshal(a.saved, &rows); err != nil || len(rows) != 1 {
 				t.Fatal(string(a.saved), err)
 			}
-			drop := p.(provider.Dropper).Drop
+			drop := p.(provider.FileDeleter).DeleteFile
 			if err := drop(t.Context(), a.service, rows[0].Name); err != nil {
 				t.Fatal(err)
 			}

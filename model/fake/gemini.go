@@ -83,8 +83,8 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 		return nil, ofGemini(err)
 	}
 	req.Model, req.Stream = name, method == "streamGenerateContent"
-	rec.Body = req.Lifting().Elided()
-	for _, m := range req.Lifting().Payloads() {
+	rec.Body = req.Extraction().Elided()
+	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	rules := gemini.Rules{File: s.hasGeminiFile, ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
@@ -137,7 +137,7 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 		name, _, _ := gemini.Target(r.URL.Path)
 		var err error
 		if req, err = gemini.DecodeCount(r.Context(), r.Body, provider.DecodeOptions{}); err == nil {
-			rec.Body = req.Lifting().Elided()
+			rec.Body = req.Extraction().Elided()
 			req.Model = name
 			err = req.Validate()
 		}
@@ -155,7 +155,7 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 	if s.before(b, w, r) {
 		return
 	}
-	s.reply(w, map[string]int{"totalTokens": len(req.Lifting().JSON())/bytesOfToken + tokensOfMedia*len(req.Lifting().Payloads())})
+	s.reply(w, map[string]int{"totalTokens": len(req.Extraction().JSON())/bytesOfToken + tokensOfMedia*len(req.Extraction().Payloads())})
 }
 
 // signature3 is the signature of a call, the same wherever its arguments have

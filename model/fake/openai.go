@@ -53,8 +53,8 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	if err != nil {
 		return nil, refusedByOpenAI(err)
 	}
-	rec.Body = req.Lifting().Elided()
-	for _, m := range req.Lifting().Payloads() {
+	rec.Body = req.Extraction().Elided()
+	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible}); err != nil {

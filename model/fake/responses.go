@@ -25,8 +25,8 @@ func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *p
 	if err != nil {
 		return nil, refusedByOpenAI(err)
 	}
-	rec.Body = req.Lifting().Elided()
-	for _, m := range req.Lifting().Payloads() {
+	rec.Body = req.Extraction().Elided()
+	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	if err := req.Validate(); err != nil {

@@ -106,7 +106,7 @@ func (f Failures) ReadWhole(b io.Reader, v any) ([]byte, error) {
 	if len(data) > MaxAnswer {
 		return nil, f.Wrong("the answer is larger than 64 MiB")
 	}
-	if err := Readable(json.Unmarshal(data, v)); err != nil {
+	if err := IgnoreUsageError(json.Unmarshal(data, v)); err != nil {
 		return nil, f.Broken("the answer is not valid JSON: " + err.Error())
 	}
 	return data, nil
@@ -114,15 +114,15 @@ func (f Failures) ReadWhole(b io.Reader, v any) ([]byte, error) {
 
 // ReadEvent reads the data of an event into v.
 func (f Failures) ReadEvent(data []byte, v any) error {
-	if err := Readable(json.Unmarshal(data, v)); err != nil {
+	if err := IgnoreUsageError(json.Unmarshal(data, v)); err != nil {
 		return f.Broken("the stream has an event that is not valid JSON: " + err.Error())
 	}
 	return nil
 }
 
-// Readable is an error of reading an answer, unless that is about what the call
+// IgnoreUsageError is an error of reading an answer, unless that is about what the call
 // took: servers report there what they like, and the answer is whole without.
-func Readable(err error) error {
+func IgnoreUsageError(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.Contains("."+wrong.Field, ".usage") {
 		return nil
 	}

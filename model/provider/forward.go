@@ -30,12 +30,12 @@ type Forwarder interface {
 	Forward(ctx context.Context, service model.Service, body *Body, stream bool, header http.Header) (*http.Response, error)
 }
 
-// A Holder can name the files that its service holds in requests that are
+// A Uploader can name the files that its service holds in requests that are
 // written elsewhere. Every wing's provider is one.
-type Holder interface {
-	// Hold calls send with r, in whose Held the media of its messages are that the
-	// service holds, as [Held.Send] does.
-	Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error)
+type Uploader interface {
+	// SendWithUploads calls send with r, in whose Uploads the media of its messages are that the
+	// service holds, as [Uploads.Send] does.
+	SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error)
 }
 
 // ForwardHeader returns the fields of h that may go on to a service: all but

@@ -20,8 +20,8 @@ type Options struct {
 	Client *http.Client
 	// Blobs holds the media of the requests; nil: requests with media fail.
 	Blobs blob.Store
-	// Held knows the files that services hold; nil: media go inside requests.
-	Held *Held
+	// Uploads knows the files that services hold; nil: media go inside requests.
+	Uploads *Uploads
 }
 
 // HTTP returns the client that sends the requests.
@@ -35,8 +35,8 @@ func (o Options) HTTP() *http.Client {
 // An Exchange is one call, as a wing makes it.
 type Exchange struct {
 	Failures Failures
-	Files    Uploader
-	// Post writes the request and sends it; Held in it are the files that the
+	Files    FileAPI
+	// Post writes the request and sends it; Uploads in it are the files that the
 	// service holds.
 	Post func(ctx context.Context, r *model.Request) (*http.Response, error)
 	// Read reads the answer. Errors that are not [*artel.Error] are those of the
@@ -51,7 +51,7 @@ type Exchange struct {
 func (o Options) Call(ctx context.Context, r *model.Request, x Exchange) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := o.Held.Send(ctx, r, x.Files, func(r *model.Request) (*http.Response, error) { return x.Post(ctx, r) })
+	resp, err := o.Uploads.Send(ctx, r, x.Files, func(r *model.Request) (*http.Response, error) { return x.Post(ctx, r) })
 	if err != nil {
 		return err
 	}

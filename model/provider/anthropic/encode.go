@@ -23,9 +23,9 @@ const (
 	maxID   = 64
 )
 
-// GoOn is what the user says where a conversation ends with the assistant:
+// ContinueMessage is what the user says where a conversation ends with the assistant:
 // newer models do not continue what is put into their mouth.
-const GoOn = "(Go on.)"
+const ContinueMessage = "(Go on.)"
 
 // defaultOutput is the output limit where neither the request nor the model
 // names one; every model can write as much.
@@ -53,14 +53,14 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "anthropic.Encode", Service: r.Service},
 		toolsets: map[artel.CallID]string{}, held: r.Held,
 	}
-	form := provider.Form{
+	form := provider.MessageRules{
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
 		ToolTypes: append(slices.Clone(imageTypes()), "application/pdf"),
 	}
-	placed := form.Place(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
+	placed := form.Conform(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
 	system, messages := split(placed)
 	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
-		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: GoOn}}})
+		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: ContinueMessage}}})
 	}
 	e.body.WriteString(`{"model":`)
 	e.json(r.Service.Model)

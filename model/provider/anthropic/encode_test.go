@@ -178,7 +178,7 @@ func TestEncodeSettings(t *testing.T) {
 		"open inside":         {model.Request{Format: schema(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}},"additionalProperties":false}`)}, "", "output_config"},
 		"a bounded schema":    {model.Request{Format: schema(`{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"additionalProperties":false}`)}, "", "output_config"},
 		"any JSON":            {model.Request{Format: model.Format{JSON: true}}, "", "output_config"},
-		"ends with the model": {model.Request{Messages: []model.Message{user("x"), {Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: "I "}}}}}, anthropic.GoOn, ""},
+		"ends with the model": {model.Request{Messages: []model.Message{user("x"), {Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: "I "}}}}}, anthropic.ContinueMessage, ""},
 		"nothing at all":      {model.Request{Messages: []model.Message{{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: "Be."}}}}}, `"system":[{"type":"text","text":"Be."`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestHistories(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for _, p := range back.Lifting().Payloads() {
+		for _, p := range back.Extraction().Payloads() {
 			got = append(got, p.Digest)
 		}
 		slices.Sort(got)

@@ -21,7 +21,7 @@ func (v *validator) bytes(at, block, mediaType, data string) *APIError {
 		}
 		return Bad(join(at, "media_type"), "Input should be 'application/pdf'")
 	}
-	m := v.request.Lifting().Base64(data)
+	m := v.request.Extraction().Base64(data)
 	switch {
 	case m.Bad:
 		return Bad(join(at, "data"), "Invalid base64 data")

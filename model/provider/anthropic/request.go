@@ -19,7 +19,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, Payloads, o)
+	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, Refused(http.StatusRequestEntityTooLarge, "Request exceeds the maximum size")
@@ -38,7 +38,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		}
 		return nil, Bad("", "The request body is not valid JSON: %v", err)
 	}
-	req.lifting = lifting
+	req.extraction = lifting
 	return req, nil
 }
 
@@ -62,27 +62,27 @@ func wanted(kind string) string {
 // Payloads is the dialect's [provider.Rule]: the data of base64 sources,
 // wherever blocks stand in messages. Arguments of tools are none of its
 // business, whatever they look like.
-func Payloads(path []string) provider.Payload {
+func Payloads(path []string) provider.Encoding {
 	n := len(path)
 	if n < 6 || path[0] != "messages" || path[n-1] != "data" || path[n-2] != "source" {
-		return provider.NoPayload
+		return provider.NoEncoding
 	}
 	for _, key := range path[1 : n-2] {
 		if key != "" && key != "content" && key != "source" {
-			return provider.NoPayload
+			return provider.NoEncoding
 		}
 	}
 	return provider.TypedBase64
 }
 
-// Lifting returns the request as it came, without its payloads; it is empty
+// Extraction returns the request as it came, without its payloads; it is empty
 // for a request that was not decoded.
-func (r *Request) Lifting() *provider.Lifting {
-	if r.lifting == nil {
-		return &provider.Lifting{}
+func (r *Request) Extraction() *provider.Extraction {
+	if r.extraction == nil {
+		return &provider.Extraction{}
 	}
-	return r.lifting
+	return r.extraction
 }
 
 // payload returns the bytes of a base64 source, lifted or not.
-func (r *Request) payload(s *Source) provider.Lifted { return r.Lifting().Base64(s.Data) }
+func (r *Request) payload(s *Source) provider.Payload { return r.Extraction().Base64(s.Data) }

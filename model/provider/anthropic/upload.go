@@ -19,16 +19,16 @@ import (
 // header anymore.
 //
 // Source: "Files" of the API's reference.
-func (p *Provider) uploader(s model.Service) provider.Uploader {
+func (p *Provider) uploader(s model.Service) provider.FileAPI {
 	takes := func(mediaType string, _ bool) bool {
 		return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
 	}
-	return provider.Uploader{
+	return provider.FileAPI{
 		Takes: takes, Fetches: takes,
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			f := provider.Failures{Op: "anthropic.Upload", Service: s}
-			until := time.Now().Add(provider.HeldFor)
-			body, contentType, err := provider.FileForm(p.with.Blobs, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.HeldFor.Seconds()))})
+			until := time.Now().Add(provider.UploadLifetime)
+			body, contentType, err := provider.FileForm(p.with.Blobs, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.UploadLifetime.Seconds()))})
 			if err != nil {
 				return "", until, f.Refuse(artel.Invalid, "the form of the upload cannot be written: %w", err)
 			}
@@ -45,15 +45,15 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 	}
 }
 
-// Hold implements [provider.Holder].
-func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+// SendWithUploads implements [provider.Holder].
+func (p *Provider) SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	up := p.uploader(r.Service)
 	up.Written = true
-	return p.with.Held.Send(ctx, r, up, send)
+	return p.with.Uploads.Send(ctx, r, up, send)
 }
 
-// Drop implements [provider.Dropper].
-func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+// DeleteFile implements [provider.Dropper].
+func (p *Provider) DeleteFile(ctx context.Context, s model.Service, name string) error {
 	h := http.Header{VersionHeader: {Version}}
 	if key := s.APIKey.Reveal(); key != "" {
 		h.Set("X-Api-Key", key)

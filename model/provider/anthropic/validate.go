@@ -66,7 +66,7 @@ func (r *Request) ValidateBy(rules Rules) error {
 		rules.Pages = maxPages
 	}
 	v := validator{request: r, rules: rules}
-	top, err := object("", r.Lifting().JSON())
+	top, err := object("", r.Extraction().JSON())
 	if err != nil {
 		return Bad("", "The request body is not valid JSON: expected an object")
 	}
@@ -95,8 +95,8 @@ type pictured struct {
 }
 
 func (v *validator) size(map[string]json.RawMessage) *APIError {
-	n := int64(len(v.request.Lifting().JSON()))
-	for _, m := range v.request.Lifting().Payloads() {
+	n := int64(len(v.request.Extraction().JSON()))
+	for _, m := range v.request.Extraction().Payloads() {
 		n += (m.Size + 2) / 3 * 4
 	}
 	if n > maxRequest {

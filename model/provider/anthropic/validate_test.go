@@ -204,7 +204,7 @@ func TestClaudeCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, r.Lifting().Elided()); err != nil {
+	if err := json.Compact(&compact, r.Extraction().Elided()); err != nil {
 		t.Fatal(err)
 	}
 	back := compact.String()

@@ -21,7 +21,7 @@ const (
 
 // A Request is the body of POST /v1/messages, and of /v1/messages/count_tokens,
 // as far as Artel reads it. Fields of the API that are not here are let through
-// and ignored; [Request.Lifting] has them.
+// and ignored; [Request.Extraction] has them.
 type Request struct {
 	Model         string        `json:"model"`
 	Messages      []Message     `json:"messages"`
@@ -37,7 +37,7 @@ type Request struct {
 	OutputConfig  *OutputConfig `json:"output_config,omitempty"`
 	CacheControl  *CacheControl `json:"cache_control,omitempty"`
 
-	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
 }
 
 // A Message is one entry of messages.

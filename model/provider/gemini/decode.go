@@ -95,7 +95,7 @@ func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 // piece interprets one response.
 func (r *reader) piece(raw json.RawMessage, where string) error {
 	var c Response
-	if err := provider.Readable(json.Unmarshal(raw, &c)); err != nil {
+	if err := provider.IgnoreUsageError(json.Unmarshal(raw, &c)); err != nil {
 		return r.failures.Broken("the " + where + " has a piece that is no response: " + err.Error())
 	}
 	if provider.Given(c.Error) {

@@ -28,8 +28,8 @@ const (
 const skipSignature = "skip_thought_signature_validator"
 
 // form is what the API asks of a conversation.
-func form(s model.Service) provider.Form {
-	return provider.Form{
+func form(s model.Service) provider.MessageRules {
+	return provider.MessageRules{
 		Results: provider.Together, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: s.ID,
 		ToolTypes: toolTypes(),
 	}
@@ -49,7 +49,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 		body: provider.NewBody(blobs), failures: provider.Failures{Op: "gemini.Encode", Service: r.Service},
 		signs: Signs(r.Service.Model), names: map[artel.CallID]string{}, held: r.Held,
 	}
-	messages := form(r.Service).Place(r.Messages, r.Service.Capabilities)
+	messages := form(r.Service).Conform(r.Messages, r.Service.Capabilities)
 	// What changes least comes first, for caches that go by the beginning.
 	e.body.WriteString("{")
 	if len(messages) > 0 && messages[0].Role == artel.RoleSystem {

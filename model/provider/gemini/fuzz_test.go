@@ -39,11 +39,11 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		bad := slices.ContainsFunc(req.Lifting().Payloads(), func(m provider.Lifted) bool { return m.Bad })
+		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
 		if !bad && !json.Valid(body) {
 			t.Fatal("what is no JSON was taken")
 		}
-		if string(req.Lifting().Elided()) != string(one.Lifting().Elided()) {
+		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
 			t.Fatal("the pieces it comes in change what is read")
 		}
 		req.Model = "gemini-3-pro"
@@ -59,7 +59,7 @@ func FuzzDecode(f *testing.F) {
 		rc := again.Open(t.Context())
 		defer rc.Close()
 		text, err := io.ReadAll(rc)
-		for _, m := range req.Lifting().Payloads() {
+		for _, m := range req.Extraction().Payloads() {
 			if m.Size > 0 {
 				return // the store of this test has empty blobs alone
 			}
@@ -164,7 +164,7 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if p := req.Lifting().Payloads(); len(p) != 1 || p[0].Size != largeSize {
+	if p := req.Extraction().Payloads(); len(p) != 1 || p[0].Size != largeSize {
 		t.Fatalf("%+v", p)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {

@@ -41,7 +41,7 @@ func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*R
 		return nil, err
 	}
 	if body.Whole != nil {
-		body.Whole.lifting, body.Whole.unknown = req.lifting, req.unknown
+		body.Whole.extraction, body.Whole.unknown = req.extraction, req.unknown
 		return body.Whole, nil
 	}
 	req.Contents = body.Contents
@@ -50,7 +50,7 @@ func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*R
 
 // decode reads a message of a kind into out, and what goes with it into req.
 func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind string, out any, req *Request) error {
-	lifting, err := provider.Lift(ctx, r, Payloads, o)
+	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		limit := o.MaxText
@@ -78,7 +78,7 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	if err := json.Unmarshal(normal, out); err != nil {
 		return Bad("Invalid JSON payload received. %v", err)
 	}
-	req.lifting, req.unknown = lifting, read.unknown
+	req.extraction, req.unknown = lifting, read.unknown
 	return nil
 }
 
@@ -91,7 +91,7 @@ func syntax(text []byte) string {
 }
 
 // Payloads is the dialect's [provider.Rule].
-func Payloads(path []string) provider.Payload {
+func Payloads(path []string) provider.Encoding {
 	at := make([]string, 0, 9)
 	for _, key := range path {
 		if key != "" { // lists are optional around a single element
@@ -102,14 +102,14 @@ func Payloads(path []string) provider.Payload {
 		at = at[1:]
 	}
 	if len(at) < 4 || at[len(at)-1] != "data" || !is(at[len(at)-2], "inlineData") {
-		return provider.NoPayload
+		return provider.NoEncoding
 	}
 	switch at = at[:len(at)-2]; {
 	case len(at) == 2 && (at[0] == "contents" || is(at[0], "systemInstruction")) && at[1] == "parts",
 		len(at) == 4 && at[0] == "contents" && at[1] == "parts" && is(at[2], "functionResponse") && at[3] == "parts":
 		return provider.WebBase64
 	}
-	return provider.NoPayload
+	return provider.NoEncoding
 }
 
 // is reports whether key is one of the two names of a field.
@@ -117,13 +117,13 @@ func is(key, name string) bool {
 	return key == name || strings.Contains(key, "_") && key == snake(name)
 }
 
-// Lifting returns what Decode took out of the request, and the JSON without
+// Extraction returns what Decode took out of the request, and the JSON without
 // it.
-func (r *Request) Lifting() *provider.Lifting {
-	if r.lifting == nil {
-		return &provider.Lifting{}
+func (r *Request) Extraction() *provider.Extraction {
+	if r.extraction == nil {
+		return &provider.Extraction{}
 	}
-	return r.lifting
+	return r.extraction
 }
 
 // Unknown says which fields of the request the API does not know, in the

@@ -43,7 +43,7 @@ func (r *Request) Neutral() *model.Request {
 		}
 	}
 	out.Choice, out.Tools = r.choice(out.Tools)
-	n := neutral{lifting: r.Lifting(), ids: r.ids()}
+	n := neutral{extraction: r.Extraction(), ids: r.ids()}
 	if s := r.SystemInstruction; s != nil {
 		if parts := n.parts(s.Parts); len(parts) > 0 {
 			out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: parts})
@@ -90,10 +90,10 @@ func (r *Request) ids() map[string]bool {
 }
 
 type neutral struct {
-	lifting *provider.Lifting
-	ids     map[string]bool
-	made    int
-	open    []FunctionCall // the calls of the last content, as far as nobody answered
+	extraction *provider.Extraction
+	ids        map[string]bool
+	made       int
+	open       []FunctionCall // the calls of the last content, as far as nobody answered
 }
 
 // content returns c as messages: the responses in it first.
@@ -177,7 +177,7 @@ func (n *neutral) part(p Part) artel.Part {
 }
 
 func (n *neutral) media(b Blob) artel.Media {
-	m := lifted(n.lifting, b.Data)
+	m := decodeBase64(n.extraction, b.Data)
 	mediaType, _, err := mime.ParseMediaType(b.MimeType)
 	if err != nil {
 		mediaType = "application/octet-stream"
@@ -186,7 +186,7 @@ func (n *neutral) media(b Blob) artel.Media {
 }
 
 // lifted returns what base64 of either alphabet holds, lifted or not.
-func lifted(l *provider.Lifting, s string) provider.Lifted {
+func decodeBase64(l *provider.Extraction, s string) provider.Payload {
 	if m, ok := l.Find(s); ok {
 		return m
 	}

@@ -137,7 +137,7 @@ func TestNeutral(t *testing.T) {
 			t.Errorf("there is no\n%s\nin\n%s", want, text)
 		}
 	}
-	if n := len(r.Lifting().Payloads()); n != 2 {
+	if n := len(r.Extraction().Payloads()); n != 2 {
 		t.Errorf("%d payloads", n)
 	}
 }

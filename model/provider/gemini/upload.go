@@ -37,8 +37,8 @@ type heldFile struct {
 }
 
 // uploader sends files for the service s. Function responses hold bytes alone.
-func (p *Provider) uploader(s model.Service) provider.Uploader {
-	return provider.Uploader{
+func (p *Provider) uploader(s model.Service) provider.FileAPI {
+	return provider.FileAPI{
 		Takes: func(mediaType string, result bool) bool {
 			return mimeWord(mediaType) != "" && !(result && s.Capabilities.ToolImage.Value)
 		},
@@ -59,7 +59,7 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 				return "", time.Time{}, err
 			}
 			if file.Expires.IsZero() {
-				file.Expires = time.Now().Add(provider.HeldFor)
+				file.Expires = time.Now().Add(provider.UploadLifetime)
 			}
 			return file.URI, file.Expires, nil
 		},
@@ -160,15 +160,15 @@ func uploadAddress(base string) string {
 	return base[:i] + "/upload" + base[i:] + "/files"
 }
 
-// Hold implements [provider.Holder].
-func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+// SendWithUploads implements [provider.Holder].
+func (p *Provider) SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	up := p.uploader(r.Service)
 	up.Written = true
-	return p.with.Held.Send(ctx, r, up, send)
+	return p.with.Uploads.Send(ctx, r, up, send)
 }
 
-// Drop implements [provider.Dropper].
-func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+// DeleteFile implements [provider.Dropper].
+func (p *Provider) DeleteFile(ctx context.Context, s model.Service, name string) error {
 	f := provider.Failures{Op: "gemini.Drop", Service: s}
 	file := "files/" + path.Base(name) // the record has its address
 	if !fileName().MatchString(file) {

@@ -52,7 +52,7 @@ func TestUploadGoesNowhereElse(t *testing.T) {
 				Body: io.NopCloser(strings.NewReader(body)), Request: r,
 			}
 		})}
-		p := gemini.New(gemini.Options{Client: client, Blobs: blobs, Held: provider.NewHeld(provider.HeldOptions{})})
+		p := gemini.New(gemini.Options{Client: client, Blobs: blobs, Uploads: provider.NewUploads(provider.UploadsOptions{})})
 		r := &model.Request{Service: s, Messages: []model.Message{{Role: artel.RoleUser, Parts: artel.Parts{m}}}}
 		for _, err := range p.Generate(t.Context(), r) {
 			if err != nil {

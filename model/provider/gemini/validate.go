@@ -71,8 +71,8 @@ type validator struct {
 }
 
 func (v *validator) size() *APIError {
-	n := int64(len(v.request.Lifting().JSON()))
-	for _, m := range v.request.Lifting().Payloads() {
+	n := int64(len(v.request.Extraction().JSON()))
+	for _, m := range v.request.Extraction().Payloads() {
 		n += (m.Size + 2) / 3 * 4
 	}
 	if n > maxRequest {
@@ -256,7 +256,7 @@ func (v *validator) media(at string, p Part) *APIError {
 }
 
 func (v *validator) inline(at string, b Blob) *APIError {
-	m := lifted(v.request.Lifting(), b.Data)
+	m := decodeBase64(v.request.Extraction(), b.Data)
 	switch {
 	case b.MimeType == "":
 		return fieldError(at+".mime_type", "mime_type must not be empty.")

@@ -24,8 +24,8 @@ type Request struct {
 	ToolConfig        *ToolConfig      `json:"toolConfig,omitempty"`
 	GenerationConfig  GenerationConfig `json:"generationConfig,omitzero"`
 
-	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
-	unknown []violation       // fields that the API does not know
+	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
+	unknown    []violation          // fields that the API does not know
 }
 
 // A Content is one turn of a conversation, or a step of one.

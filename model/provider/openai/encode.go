@@ -27,11 +27,11 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.json(r.Service.Model)
 	e.body.WriteString(`,"messages":[`)
 	e.quirks = r.Service.Quirks()
-	form := provider.Form{UniqueIDs: true}
+	form := provider.MessageRules{UniqueIDs: true}
 	if e.quirks.Reasoning != model.ReplayNothing {
 		form.Own = r.Service.ID
 	}
-	messages := form.Place(r.Messages, places(e.quirks, r.Service.Capabilities))
+	messages := form.Conform(r.Messages, places(e.quirks, r.Service.Capabilities))
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}

@@ -20,7 +20,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, Payloads, o)
+	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, large("", "The request is too large: "+err.Error()+".")
@@ -36,7 +36,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		}
 		return nil, unparsed(err)
 	}
-	req.lifting = lifting
+	req.extraction = lifting
 	return req, nil
 }
 
@@ -45,9 +45,9 @@ func unparsed(err error) *APIError {
 }
 
 // Payloads is the dialect's [provider.Rule].
-func Payloads(path []string) provider.Payload {
+func Payloads(path []string) provider.Encoding {
 	if len(path) < 5 || path[0] != "messages" || path[2] != "content" {
-		return provider.NoPayload
+		return provider.NoEncoding
 	}
 	switch strings.Join(path[4:], ".") {
 	case "input_audio.data":
@@ -55,16 +55,16 @@ func Payloads(path []string) provider.Payload {
 	case "image_url.url", "image_url", "file.file_data", "video_url.url":
 		return provider.DataURL
 	}
-	return provider.NoPayload
+	return provider.NoEncoding
 }
 
-// Lifting returns what Decode took out of the request, and the JSON without
+// Extraction returns what Decode took out of the request, and the JSON without
 // it.
-func (r *Request) Lifting() *provider.Lifting {
-	if r.lifting == nil {
-		return &provider.Lifting{}
+func (r *Request) Extraction() *provider.Extraction {
+	if r.extraction == nil {
+		return &provider.Extraction{}
 	}
-	return r.lifting
+	return r.extraction
 }
 
 func large(at, message string) *APIError {

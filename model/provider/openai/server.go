@@ -71,28 +71,28 @@ func (r *Request) parts(c Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != nil:
-			m, mediaType, ok := r.Lifting().DataURL(p.ImageURL.URL)
+			m, mediaType, ok := r.Extraction().DataURL(p.ImageURL.URL)
 			if !ok {
 				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL.URL, 500) + "]"})
 				continue
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
 		case p.VideoURL != nil:
-			m, mediaType, ok := r.Lifting().DataURL(p.VideoURL.URL)
+			m, mediaType, ok := r.Extraction().DataURL(p.VideoURL.URL)
 			if !ok {
 				out = append(out, artel.Text{Text: "[video at " + artel.Shorten(p.VideoURL.URL, 500) + "]"})
 				continue
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindVideo, Size: m.Size})
 		case p.InputAudio != nil:
-			m := r.Lifting().Base64(p.InputAudio.Data)
+			m := r.Extraction().Base64(p.InputAudio.Data)
 			mediaType := "audio/wav"
 			if p.InputAudio.Format == "mp3" {
 				mediaType = "audio/mpeg"
 			}
 			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
 		case p.File != nil:
-			m, mediaType, ok := r.Lifting().DataURL(p.File.FileData)
+			m, mediaType, ok := r.Extraction().DataURL(p.File.FileData)
 			if !ok {
 				out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.File.FileID, 100) + "]"})
 				continue

@@ -101,7 +101,7 @@ func TestLifting(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var parts, texts []string
-		var want []provider.Lifted
+		var want []provider.Payload
 		for range rapid.IntRange(1, 4).Draw(rt, "parts") {
 			if rapid.Bool().Draw(rt, "text") {
 				s := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{`data:image/png;base64,AAAA`, `"url":"data:image/png;base64,AAAA"`, `\`, `\"`, "url"})).Draw(rt, "s")
@@ -118,7 +118,7 @@ func TestLifting(t *testing.T) {
 			if rapid.Bool().Draw(rt, "escape") {
 				enc = strings.NewReplacer("/", `\/`, "+", `\u002B`).Replace(enc)
 			}
-			want = append(want, provider.Lifted{Digest: artel.NewDigest(sha256.Sum256(data)), Size: int64(len(data))})
+			want = append(want, provider.Payload{Digest: artel.NewDigest(sha256.Sum256(data)), Size: int64(len(data))})
 			parts = append(parts, `{"type":"image_url", "image_url" : { "detail":"low","url" :"data:image/png;base64,`+enc+`"}}`)
 		}
 		var in io.Reader = strings.NewReader(user("[" + strings.Join(parts, ",") + "]"))
@@ -129,7 +129,7 @@ func TestLifting(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		got := req.Lifting().Payloads()
+		got := req.Extraction().Payloads()
 		if len(got) != len(want) {
 			rt.Fatalf("%d payloads, want %d", len(got), len(want))
 		}
@@ -147,8 +147,8 @@ func TestLifting(t *testing.T) {
 		if d := cmp.Diff(texts, heard); d != "" {
 			rt.Fatal(d)
 		}
-		if !json.Valid(req.Lifting().Elided()) {
-			rt.Fatalf("not JSON: %s", req.Lifting().Elided())
+		if !json.Valid(req.Extraction().Elided()) {
+			rt.Fatalf("not JSON: %s", req.Extraction().Elided())
 		}
 	})
 }
@@ -165,11 +165,11 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		bad := slices.ContainsFunc(req.Lifting().Payloads(), func(m provider.Lifted) bool { return m.Bad })
+		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
 		if !bad && !json.Valid(body) {
 			t.Fatal("what is no JSON was taken")
 		}
-		if string(req.Lifting().Elided()) != string(one.Lifting().Elided()) {
+		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
 			t.Fatal("the pieces it comes in change what is read")
 		}
 		_ = req.Validate()
@@ -185,7 +185,7 @@ func TestDecodeMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	req, err := openai.Decode(t.Context(), body, provider.DecodeOptions{})
 	runtime.ReadMemStats(&after)
-	if err != nil || req.Lifting().Payloads()[0].Size != 48<<20 {
+	if err != nil || req.Extraction().Payloads()[0].Size != 48<<20 {
 		t.Fatal(err)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 512<<10 {

@@ -15,8 +15,8 @@ import (
 
 // uploader sends files for the service s. Chat Completions takes PDF by its
 // id and pictures by their address, and nothing else.
-func (p *Provider) uploader(s model.Service) provider.Uploader {
-	return provider.Uploader{
+func (p *Provider) uploader(s model.Service) provider.FileAPI {
+	return provider.FileAPI{
 		Takes: func(mediaType string, _ bool) bool { return mediaType == "application/pdf" },
 		Fetches: func(mediaType string, _ bool) bool {
 			return strings.HasPrefix(mediaType, "image/") && !s.Quirks().NoURLs
@@ -27,14 +27,14 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 	}
 }
 
-// Hold implements [provider.Holder].
-func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+// SendWithUploads implements [provider.Holder].
+func (p *Provider) SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	up := p.uploader(r.Service)
 	up.Written = true
-	return p.with.Held.Send(ctx, r, up, send)
+	return p.with.Uploads.Send(ctx, r, up, send)
 }
 
-// Drop implements [provider.Dropper].
-func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+// DeleteFile implements [provider.Dropper].
+func (p *Provider) DeleteFile(ctx context.Context, s model.Service, name string) error {
 	return provider.DropOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "openai.Drop", Service: s}, name)
 }

@@ -81,7 +81,7 @@ func known(object string) []string {
 // fields finds what the API does not know.
 func (v *validator) fields() *APIError {
 	var top map[string]json.RawMessage
-	if json.Unmarshal(v.request.Lifting().JSON(), &top) != nil {
+	if json.Unmarshal(v.request.Extraction().JSON(), &top) != nil {
 		return nil // not decoded from JSON
 	}
 	if k := unknown(top, "request"); k != "" {
@@ -362,7 +362,7 @@ func (v *validator) image(at string, p *ImageURL) *APIError {
 	if strings.HasPrefix(p.URL, "https://") || strings.HasPrefix(p.URL, "http://") {
 		return nil
 	}
-	m, mediaType, ok := v.request.Lifting().DataURL(p.URL)
+	m, mediaType, ok := v.request.Extraction().DataURL(p.URL)
 	if !ok {
 		return Bad(at+".url", "invalid_value", "Invalid '%s.url'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=') or an http(s) URL.", at)
 	}
@@ -385,7 +385,7 @@ func (v *validator) audio(at string, p *InputAudio) *APIError {
 	if p.Format != "wav" && p.Format != "mp3" {
 		return Bad(at+".format", "invalid_value", "Invalid value: '%s'. Supported values are: 'wav' and 'mp3'.", p.Format)
 	}
-	if m := v.request.Lifting().Base64(p.Data); m.Bad || m.Size == 0 {
+	if m := v.request.Extraction().Base64(p.Data); m.Bad || m.Size == 0 {
 		return Bad(at+".data", "invalid_base64", "Invalid '%s.data': expected base64 without a 'data:' prefix.", at)
 	}
 	return nil
@@ -407,7 +407,7 @@ func (v *validator) file(at string, p *File) *APIError {
 	if p.Filename == "" {
 		return missing(at + ".filename")
 	}
-	m, mediaType, ok := v.request.Lifting().DataURL(p.FileData)
+	m, mediaType, ok := v.request.Extraction().DataURL(p.FileData)
 	if !ok {
 		return Bad(at+".file_data", "invalid_value", "Invalid '%s.file_data'. Expected a base64-encoded data URL with an application/pdf MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
 	}

@@ -28,7 +28,7 @@ type Request struct {
 	TopP              *float64        `json:"top_p,omitempty"`
 	Stop              Texts           `json:"stop,omitempty"`
 
-	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
 }
 
 // StreamOptions are the options of a streamed answer.

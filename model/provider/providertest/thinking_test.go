@@ -57,7 +57,7 @@ func thinking(wrap func(model.Provider) model.Provider) providertest.Dialect {
 
 func think(ctx context.Context, client *http.Client, r *model.Request, yield func(model.Delta, error) bool) error {
 	body := provider.NewBody(nil)
-	messages := provider.Form{Own: r.Service.ID}.Place(r.Messages, r.Service.Capabilities)
+	messages := provider.MessageRules{Own: r.Service.ID}.Conform(r.Messages, r.Service.Capabilities)
 	_, _ = body.Write(marshal(messages))
 	req, err := body.Request(ctx, http.MethodPost, r.Service.BaseURL)
 	if err != nil {

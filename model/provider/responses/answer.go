@@ -436,7 +436,7 @@ func (s *streamer) response(status string) object {
 		return r
 	}
 	var asked map[string]json.RawMessage
-	if json.Unmarshal(s.answer.Request.Lifting().JSON(), &asked) != nil {
+	if json.Unmarshal(s.answer.Request.Extraction().JSON(), &asked) != nil {
 		return r
 	}
 	for _, name := range repeated() {

@@ -33,8 +33,8 @@ const encryptedReasoning = "reasoning.encrypted_content"
 // place for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{body: provider.NewBody(blobs), failures: provider.Failures{Op: "responses.Encode", Service: r.Service}, held: r.Held}
-	form := provider.Form{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
-	messages := form.Place(r.Messages, r.Service.Capabilities)
+	form := provider.MessageRules{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
+	messages := form.Conform(r.Messages, r.Service.Capabilities)
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}

@@ -229,7 +229,7 @@ func TestEveryHistoryIsLegal(t *testing.T) {
 			}
 		}
 		var got []artel.Digest
-		for _, m := range decode(t, string(body)).Lifting().Payloads() {
+		for _, m := range decode(t, string(body)).Extraction().Payloads() {
 			got = append(got, m.Digest)
 		}
 		slices.Sort(got)

@@ -142,7 +142,7 @@ func (v *validator) image(at string, p Part) *APIError {
 	if p.ImageURL == "" || strings.HasPrefix(p.ImageURL, "https://") || strings.HasPrefix(p.ImageURL, "http://") {
 		return nil
 	}
-	m, mediaType, ok := v.request.Lifting().DataURL(p.ImageURL)
+	m, mediaType, ok := v.request.Extraction().DataURL(p.ImageURL)
 	if !ok {
 		return Bad(at, "invalid_value", "Invalid '%s'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
 	}
@@ -175,9 +175,9 @@ func (v *validator) file(at string, p Part) *APIError {
 		return missing(at + ".filename")
 	}
 	at += ".file_data"
-	m, mediaType, ok := v.request.Lifting().DataURL(p.FileData)
+	m, mediaType, ok := v.request.Extraction().DataURL(p.FileData)
 	if !ok {
-		m, mediaType = v.request.Lifting().Base64(p.FileData), typeOf(p.Filename)
+		m, mediaType = v.request.Extraction().Base64(p.FileData), typeOf(p.Filename)
 	}
 	if major, _, _ := strings.Cut(mediaType, "/"); major != "text" && extensions()[mediaType] == "" {
 		return Bad(at, "unsupported_file", "Invalid '%s': the file type '%s' is not supported.", at, mediaType)

@@ -23,7 +23,7 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Lift(ctx, r, Payloads, o)
+	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, large("", "The request is too large: "+err.Error()+".")
@@ -39,7 +39,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		}
 		return nil, unparsed(err)
 	}
-	req.lifting = lifting
+	req.extraction = lifting
 	return req, nil
 }
 
@@ -57,9 +57,9 @@ func large(at, message string) *APIError {
 func (r *Request) Encrypted() bool { return slices.Contains(r.Include, encryptedReasoning) }
 
 // Payloads is the dialect's [provider.Rule].
-func Payloads(path []string) provider.Payload {
+func Payloads(path []string) provider.Encoding {
 	if len(path) < 3 || path[0] != "input" {
-		return provider.NoPayload
+		return provider.NoEncoding
 	}
 	switch rest := strings.Join(path[2:], "."); rest {
 	case "content..image_url", "output..image_url", "output.image_url":
@@ -69,7 +69,7 @@ func Payloads(path []string) provider.Payload {
 	case "content..input_audio.data", "output..input_audio.data", "result":
 		return provider.PlainBase64
 	}
-	return provider.NoPayload
+	return provider.NoEncoding
 }
 
 // Neutral returns r as a request that is neutral of dialect, for a valid r.
@@ -188,7 +188,7 @@ func (r *Request) item(i *Item) model.Message {
 		return assistant(artel.ToolCall{ID: artel.CallID(i.CallID), Name: i.Name, Arguments: customArguments(i.Input, "")})
 	case "image_generation_call":
 		if i.Result != "" {
-			m := r.Lifting().Base64(i.Result)
+			m := r.Extraction().Base64(i.Result)
 			return assistant(artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: "image/png", Kind: artel.KindImage, Size: m.Size})
 		}
 	}
@@ -245,7 +245,7 @@ func (r *Request) parts(c *Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != "":
-			m, mediaType, ok := r.Lifting().DataURL(p.ImageURL)
+			m, mediaType, ok := r.Extraction().DataURL(p.ImageURL)
 			if !ok {
 				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL, 500) + "]"})
 				continue
@@ -254,7 +254,7 @@ func (r *Request) parts(c *Content) artel.Parts {
 		case p.FileData != "":
 			out = append(out, r.file(p))
 		case p.InputAudio != nil:
-			m := r.Lifting().Base64(p.InputAudio.Data)
+			m := r.Extraction().Base64(p.InputAudio.Data)
 			mediaType := "audio/wav"
 			if p.InputAudio.Format == "mp3" {
 				mediaType = "audio/mpeg"
@@ -275,9 +275,9 @@ func (r *Request) parts(c *Content) artel.Parts {
 
 // file returns the media that an input_file with its data is.
 func (r *Request) file(p Part) artel.Media {
-	m, mediaType, ok := r.Lifting().DataURL(p.FileData)
+	m, mediaType, ok := r.Extraction().DataURL(p.FileData)
 	if !ok {
-		m, mediaType = r.Lifting().Base64(p.FileData), typeOf(p.Filename)
+		m, mediaType = r.Extraction().Base64(p.FileData), typeOf(p.Filename)
 	}
 	kind := artel.KindDocument
 	switch major, _, _ := strings.Cut(mediaType, "/"); major {

@@ -23,11 +23,11 @@ func New(o Options) *Provider { return &Provider{o} }
 type Provider struct{ with provider.Options }
 
 var (
-	_ model.Provider     = (*Provider)(nil)
-	_ model.Writer       = (*Provider)(nil)
-	_ provider.Forwarder = (*Provider)(nil)
-	_ provider.Holder    = (*Provider)(nil)
-	_ provider.Dropper   = (*Provider)(nil)
+	_ model.Provider       = (*Provider)(nil)
+	_ model.Writer         = (*Provider)(nil)
+	_ provider.Forwarder   = (*Provider)(nil)
+	_ provider.Uploader    = (*Provider)(nil)
+	_ provider.FileDeleter = (*Provider)(nil)
 )
 
 // Generate implements [model.Provider].

@@ -358,11 +358,11 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		bad := slices.ContainsFunc(req.Lifting().Payloads(), func(m provider.Lifted) bool { return m.Bad })
+		bad := slices.ContainsFunc(req.Extraction().Payloads(), func(m provider.Payload) bool { return m.Bad })
 		if !bad && !json.Valid(body) {
 			t.Fatal("what is no JSON was taken")
 		}
-		if string(req.Lifting().Elided()) != string(one.Lifting().Elided()) {
+		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
 			t.Fatal("the pieces it comes in change what is read")
 		}
 		_ = req.Validate()
@@ -380,7 +380,7 @@ func TestDecodeMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	req, err := responses.Decode(t.Context(), body, provider.DecodeOptions{})
 	runtime.ReadMemStats(&after)
-	if err != nil || req.Lifting().Payloads()[0].Size != 48<<20 {
+	if err != nil || req.Extraction().Payloads()[0].Size != 48<<20 {
 		t.Fatal(err)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 512<<10 {

@@ -14,11 +14,11 @@ import (
 )
 
 // uploader sends files for the service s.
-func (p *Provider) uploader(s model.Service) provider.Uploader {
+func (p *Provider) uploader(s model.Service) provider.FileAPI {
 	takes := func(mediaType string, _ bool) bool {
 		return strings.HasPrefix(mediaType, "image/") || fileType(mediaType)
 	}
-	return provider.Uploader{
+	return provider.FileAPI{
 		Takes: takes, Fetches: takes,
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
 			purpose := "user_data"
@@ -30,14 +30,14 @@ func (p *Provider) uploader(s model.Service) provider.Uploader {
 	}
 }
 
-// Hold implements [provider.Holder].
-func (p *Provider) Hold(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+// SendWithUploads implements [provider.Holder].
+func (p *Provider) SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	up := p.uploader(r.Service)
 	up.Written = true
-	return p.with.Held.Send(ctx, r, up, send)
+	return p.with.Uploads.Send(ctx, r, up, send)
 }
 
-// Drop implements [provider.Dropper].
-func (p *Provider) Drop(ctx context.Context, s model.Service, name string) error {
+// DeleteFile implements [provider.Dropper].
+func (p *Provider) DeleteFile(ctx context.Context, s model.Service, name string) error {
 	return provider.DropOpenAI(ctx, p.with.HTTP(), provider.Failures{Op: "responses.Drop", Service: s}, name)
 }

@@ -91,7 +91,7 @@ func fieldsOf(kind string) []string {
 // fields finds what the API does not know.
 func (v *validator) fields() *APIError {
 	var top map[string]json.RawMessage
-	if json.Unmarshal(v.request.Lifting().JSON(), &top) != nil {
+	if json.Unmarshal(v.request.Extraction().JSON(), &top) != nil {
 		return nil // not decoded from JSON
 	}
 	if k := unknown(top, known()); k != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // A Request is the body of POST /responses, as far as Artel reads it. Fields
-// of the API that are not here are let through and ignored; [Request.Lifting]
+// of the API that are not here are let through and ignored; [Request.Extraction]
 // has them.
 type Request struct {
 	Model             string          `json:"model"`
@@ -33,16 +33,16 @@ type Request struct {
 	Conversation      json.RawMessage `json:"conversation,omitempty"`
 	Prompt            json.RawMessage `json:"prompt,omitempty"`
 
-	lifting *provider.Lifting // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
 }
 
-// Lifting returns what Decode took out of the request, and the JSON without
+// Extraction returns what Decode took out of the request, and the JSON without
 // it.
-func (r *Request) Lifting() *provider.Lifting {
-	if r.lifting == nil {
-		return &provider.Lifting{}
+func (r *Request) Extraction() *provider.Extraction {
+	if r.extraction == nil {
+		return &provider.Extraction{}
 	}
-	return r.lifting
+	return r.extraction
 }
 
 // Input is a list of items, or a string that stands for one message of the

@@ -24,8 +24,8 @@ type dropper struct {
 	answers []error
 }
 
-// Drop implements [provider.Dropper].
-func (d *dropper) Drop(_ context.Context, s model.Service, name string) error {
+// Delete implements [provider.FileDeleter].
+func (d *dropper) DeleteFile(_ context.Context, s model.Service, name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, string(s.ID)+" "+name)
@@ -43,8 +43,8 @@ func TestDrop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var saved []byte
-		options := provider.HeldOptions{Save: func(b []byte) error { saved = b; return nil }}
-		h := provider.NewHeld(options)
+		options := provider.UploadsOptions{Save: func(b []byte) error { saved = b; return nil }}
+		h := provider.NewUploads(options)
 		r := largeRequest()
 		if _, err := sent(t, h, r, "file-1"); err != nil {
 			t.Fatal(err)
@@ -54,13 +54,13 @@ func TestDrop(t *testing.T) {
 			t.Fatalf("held are %v", got)
 		}
 		h.Drop(artel.NewDigest([32]byte{2}))
-		if n := h.Count(); n != (provider.HeldCount{Files: 1}) {
+		if n := h.Count(); n != (provider.UploadCount{Files: 1}) {
 			t.Errorf("another's deletion leaves %+v", n)
 		}
 		h.Drop(digest)
 		options.Data = saved
-		h = provider.NewHeld(options) // a restart
-		if n := h.Count(); n != (provider.HeldCount{Dropped: 1}) {
+		h = provider.NewUploads(options) // a restart
+		if n := h.Count(); n != (provider.UploadCount{Dropped: 1}) {
 			t.Fatalf("after a restart there are %+v", n)
 		}
 		busy := &model.CallError{Status: http.StatusServiceUnavailable}
@@ -70,14 +70,14 @@ func TestDrop(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			h.Reap(ctx, func() []model.Service { return []model.Service{other, r.Service} }, map[model.Dialect]provider.Dropper{r.Service.Dialect: d})
+			h.RunDeletions(ctx, func() []model.Service { return []model.Service{other, r.Service} }, map[model.Dialect]provider.FileDeleter{r.Service.Dialect: d})
 		})
 		time.Sleep(time.Hour) // of the bubble
 		synctest.Wait()
 		if want := []string{"s file-1", "s file-1", "s file-1"}; !cmp.Equal(d.asked, want) {
 			t.Errorf("asked for %v, want %v", d.asked, want)
 		}
-		if n := h.Count(); n != (provider.HeldCount{}) || string(saved) != "[]" {
+		if n := h.Count(); n != (provider.UploadCount{}) || string(saved) != "[]" {
 			t.Errorf("in the end there are %+v, saved %s", n, saved)
 		}
 		if names, err := sent(t, h, r, "file-2"); err != nil || names[0] != "file-2" {

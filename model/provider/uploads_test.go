@@ -29,13 +29,13 @@ func largeRequest() *model.Request {
 func takes(string, bool) bool { return true }
 
 // sent sends r and returns the names in it.
-func sent(t *testing.T, h *provider.Held, r *model.Request, name string, answers ...error) (names []string, err error) {
+func sent(t *testing.T, h *provider.Uploads, r *model.Request, name string, answers ...error) (names []string, err error) {
 	t.Helper()
-	up := provider.Uploader{Takes: takes, Upload: func(_ context.Context, m artel.Media) (string, time.Time, error) {
+	up := provider.FileAPI{Takes: takes, Upload: func(_ context.Context, m artel.Media) (string, time.Time, error) {
 		if m.MediaType != "image/png" {
 			t.Errorf("uploaded as %q", m.MediaType)
 		}
-		return name, time.Now().Add(provider.HeldFor), nil
+		return name, time.Now().Add(provider.UploadLifetime), nil
 	}}
 	_, err = h.Send(t.Context(), r, up, func(r *model.Request) (*http.Response, error) {
 		names = append(names, r.Held[artel.NewDigest([32]byte{1})].Text)
@@ -54,7 +54,7 @@ func TestHeldNames(t *testing.T) {
 		"file-1": "file-1", "https://h/v1/files/a": "https://h/v1/files/a",
 		"": "", `a"},{"b":"`: "", "a\nb": "", `a\`: "", "ä": "", strings.Repeat("a", 501): "",
 	} {
-		names, err := sent(t, provider.NewHeld(provider.HeldOptions{}), largeRequest(), name)
+		names, err := sent(t, provider.NewUploads(provider.UploadsOptions{}), largeRequest(), name)
 		if err != nil || len(names) != 1 || names[0] != want {
 			t.Errorf("%q: sent as %q (%v), want %q", name, names, err, want)
 		}
@@ -81,7 +81,7 @@ func TestHeldHeals(t *testing.T) {
 		{429, "file-1 has to wait", 1},
 	} {
 		err := refusal(c.status, c.text)
-		names, got := sent(t, provider.NewHeld(provider.HeldOptions{}), largeRequest(), "file-1", err, err, err)
+		names, got := sent(t, provider.NewUploads(provider.UploadsOptions{}), largeRequest(), "file-1", err, err, err)
 		if len(names) != c.calls || !errors.Is(got, err) {
 			t.Errorf("%d %s: %d calls, %v; want %d", c.status, c.text, len(names), got, c.calls)
 		}
@@ -107,7 +107,7 @@ func TestHeldIsBounded(t *testing.T) {
 		data []byte
 		want int
 	}{{src, 10_000}, {[]byte(`{"what":`), 1}, {nil, 1}} {
-		h := provider.NewHeld(provider.HeldOptions{Data: c.data, Save: func(b []byte) error { return json.Unmarshal(b, &saved) }})
+		h := provider.NewUploads(provider.UploadsOptions{Data: c.data, Save: func(b []byte) error { return json.Unmarshal(b, &saved) }})
 		if _, err := sent(t, h, largeRequest(), "new"); err != nil {
 			t.Fatal(err)
 		}
@@ -121,15 +121,15 @@ func TestHeldIsBounded(t *testing.T) {
 func TestHeldWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := provider.NewHeld(provider.HeldOptions{})
+		h := provider.NewUploads(provider.UploadsOptions{})
 		uploads := 0
-		up := provider.Uploader{Takes: takes, Upload: func(ctx context.Context, _ artel.Media) (string, time.Time, error) {
+		up := provider.FileAPI{Takes: takes, Upload: func(ctx context.Context, _ artel.Media) (string, time.Time, error) {
 			uploads++
 			select {
 			case <-ctx.Done():
 				return "", time.Time{}, ctx.Err()
 			case <-time.After(time.Minute):
-				return "file-1", time.Now().Add(provider.HeldFor), nil
+				return "file-1", time.Now().Add(provider.UploadLifetime), nil
 			}
 		}}
 		first, leave := context.WithCancel(t.Context())

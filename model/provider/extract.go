@@ -34,33 +34,33 @@ type DecodeOptions struct {
 	Sink func(ctx context.Context, r io.Reader) (artel.Digest, int64, error)
 }
 
-// The error codes of requests that [Lift] refuses; their kinds are TooLarge
+// The error codes of requests that [Extract] refuses; their kinds are TooLarge
 // and Invalid.
 const (
 	CodeTextTooLarge = "text_too_large" // beside its payloads
 	CodeTooDeep      = "nested_too_deep"
 )
 
-// A Payload says how a string of a request holds bytes.
-type Payload int
+// A Encoding says how a string of a request holds bytes.
+type Encoding int
 
 // The forms of payloads.
 const (
-	NoPayload   Payload = iota
-	PlainBase64         // base64; whatever is none is a bad payload
-	DataURL             // a data URL with base64 (RFC 2397); any other string is no payload
-	AnyBase64           // one of the two
-	WebBase64           // PlainBase64 of either alphabet (RFC 4648, sections 4 and 5), its padding optional, as Google's APIs take it
-	TypedBase64         // PlainBase64 if the string's object says "type": "base64", before it or after; else none
+	NoEncoding  Encoding = iota
+	PlainBase64          // base64; whatever is none is a bad payload
+	DataURL              // a data URL with base64 (RFC 2397); any other string is no payload
+	AnyBase64            // one of the two
+	WebBase64            // PlainBase64 of either alphabet (RFC 4648, sections 4 and 5), its padding optional, as Google's APIs take it
+	TypedBase64          // PlainBase64 if the string's object says "type": "base64", before it or after; else none
 )
 
 // A Rule is where a dialect has payloads: it says what a string is that stands
 // under the path of keys, from the outermost to the string's own. The elements
 // of a list have the key "". The slice is valid during the call.
-type Rule func(path []string) Payload
+type Rule func(path []string) Encoding
 
-// A Lifted is a payload that was taken out of a request.
-type Lifted struct {
+// A Payload is a payload that was taken out of a request.
+type Payload struct {
 	Digest artel.Digest
 	Size   int64 // bytes, decoded
 	Bad    bool  // it was no base64; Digest and Size mean nothing
@@ -70,30 +70,30 @@ type Lifted struct {
 
 // MediaType returns the type that a data URL stated, in lower case and without
 // parameters; "" for a payload that was none.
-func (m Lifted) MediaType() string {
+func (m Payload) MediaType() string {
 	t, _ := base64Type(m.head)
 	return t
 }
 
-// A Lifting is a request without its payloads. The zero Lifting has none, and
+// A Extraction is a request without its payloads. The zero Extraction has none, and
 // stands for a request that was never read from JSON.
-type Lifting struct {
+type Extraction struct {
 	text  []byte
 	mark  string // begins each mark; its number follows
-	items []Lifted
+	items []Payload
 }
 
-// Lift reads JSON from r. The payloads that rule finds are decoded and handed
+// Extract reads JSON from r. The payloads that rule finds are decoded and handed
 // to the sink while they are read, so that memory holds the rest of the JSON
 // and about 150 KB, whatever the size of the payloads. In the place of each
-// stands a mark, which [Lifting.Find] knows.
+// stands a mark, which [Extraction.Find] knows.
 //
 // Whether it is JSON at all is found out by whoever parses it. The error is an
 // [*artel.Error] with one of the codes of this package, or that of r or of the
 // sink.
-func Lift(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Lifting, error) {
-	if again, ok := r.(*lifted); ok {
-		return &again.lifting, nil
+func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Extraction, error) {
+	if again, ok := r.(*extractedJSON); ok {
+		return &again.extraction, nil
 	}
 	if o.MaxText <= 0 {
 		o.MaxText = 32 << 20
@@ -107,15 +107,15 @@ func Lift(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Liftin
 	if m, ok := r.(interface{ Len() int }); ok {
 		window = min(window, m.Len()+1) // all of it is in memory, and needs little beside
 	}
-	l := lifter{
+	l := extractor{
 		ctx: ctx, in: bufio.NewReaderSize(r, window), rule: rule, options: o,
-		lifting: Lifting{mark: "lifted:" + hex.EncodeToString(nonce[:]) + ":"},
+		extraction: Extraction{mark: "lifted:" + hex.EncodeToString(nonce[:]) + ":"},
 	}
 	if err := l.run(); err != nil {
 		return nil, err
 	}
-	l.lifting.text = l.out.Bytes()
-	return &l.lifting, nil
+	l.extraction.text = l.out.Bytes()
+	return &l.extraction, nil
 }
 
 func hash(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
@@ -126,74 +126,74 @@ func hash(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
 
 // JSON returns the text with a mark in the place of each payload. It is not to
 // be changed.
-func (l *Lifting) JSON() []byte { return l.text }
+func (l *Extraction) JSON() []byte { return l.text }
 
 // Payloads returns what was lifted, in the order of the request.
-func (l *Lifting) Payloads() []Lifted { return slices.Clone(l.items) }
+func (l *Extraction) Payloads() []Payload { return slices.Clone(l.items) }
 
 // Find returns the payload that s, a string of the JSON, stands for.
-func (l *Lifting) Find(s string) (Lifted, bool) {
+func (l *Extraction) Find(s string) (Payload, bool) {
 	rest, ok := strings.CutPrefix(s, l.mark)
 	if n, err := strconv.Atoi(rest); ok && l.mark != "" && err == nil && n >= 0 && n < len(l.items) {
 		return l.items[n], true
 	}
-	return Lifted{}, false
+	return Payload{}, false
 }
 
 // DataURL returns what the data URL s holds, lifted or not. It is false where
 // s is no data URL with base64.
-func (l *Lifting) DataURL(s string) (m Lifted, mediaType string, ok bool) {
+func (l *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
 	m, ok = l.Find(s)
 	if !ok {
 		head, rest, found := strings.Cut(s, ",")
 		if _, isType := base64Type(head + ","); !found || !isType {
-			return Lifted{}, "", false
+			return Payload{}, "", false
 		}
-		m = liftText(head+",", rest)
+		m = decodeText(head+",", rest)
 	}
 	mediaType, ok = base64Type(m.head)
 	return m, mediaType, ok
 }
 
 // Base64 returns what the base64 s holds, lifted or not.
-func (l *Lifting) Base64(s string) Lifted {
+func (l *Extraction) Base64(s string) Payload {
 	if m, ok := l.Find(s); ok {
 		return m
 	}
-	return liftText("", s)
+	return decodeText("", s)
 }
 
-// liftText does for a string in memory what Lift does on the way.
-func liftText(head, encoded string) Lifted {
+// decodeText does for a string in memory what Extract does on the way.
+func decodeText(head, encoded string) Payload {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
-		return Lifted{Bad: true, head: head}
+		return Payload{Bad: true, head: head}
 	}
-	return Lifted{Digest: artel.NewDigest(sha256.Sum256(b)), Size: int64(len(b)), head: head}
+	return Payload{Digest: artel.NewDigest(sha256.Sum256(b)), Size: int64(len(b)), head: head}
 }
 
 // Add puts bytes among the payloads and returns their mark, which stands in a
 // string of the JSON where they are meant. head is what comes before the base64:
 // a data URL up to its comma, or nothing.
-func (l *Lifting) Add(head string, d artel.Digest, size int64) string {
-	l.items = append(l.items, Lifted{Digest: d, Size: size, head: head})
+func (l *Extraction) Add(head string, d artel.Digest, size int64) string {
+	l.items = append(l.items, Payload{Digest: d, Size: size, head: head})
 	return l.mark + strconv.Itoa(len(l.items)-1)
 }
 
 // Reader returns a reader of text, which was made of the JSON of l, for the
 // Decode of a wing: there the marks are known, and nothing is lifted again.
-func (l *Lifting) Reader(text []byte) io.Reader {
-	return &lifted{*bytes.NewReader(text), Lifting{text: text, mark: l.mark, items: l.items}}
+func (l *Extraction) Reader(text []byte) io.Reader {
+	return &extractedJSON{*bytes.NewReader(text), Extraction{text: text, mark: l.mark, items: l.items}}
 }
 
 // lifted is JSON that was lifted before.
-type lifted struct {
+type extractedJSON struct {
 	bytes.Reader
-	lifting Lifting
+	extraction Extraction
 }
 
 // Elided returns the JSON with each payload replaced by its digest and size.
-func (l *Lifting) Elided() json.RawMessage {
+func (l *Extraction) Elided() json.RawMessage {
 	out := l.text
 	for i, m := range l.items {
 		label := fmt.Sprintf(`%s<%s, %d bytes>"`, m.head, m.Digest, m.Size)
@@ -210,7 +210,7 @@ func (l *Lifting) Elided() json.RawMessage {
 // the base64 was written as everybody writes it, nothing shows that they were
 // away. A bad payload comes back empty. The body holds text, which is not to be
 // changed any more.
-func (l *Lifting) Body(text []byte, blobs blob.Store) *Body {
+func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
 	b := NewBody(blobs)
 	for l.mark != "" {
 		at := bytes.Index(text, []byte(l.mark))
@@ -247,17 +247,17 @@ const (
 
 // lifter copies JSON from in to out and takes payloads out of it. It looks
 // only at strings and brackets; whether it is JSON is found out later.
-type lifter struct {
-	ctx     context.Context // of the one Lift
-	in      *bufio.Reader
-	out     bytes.Buffer
-	rule    Rule
-	options DecodeOptions
-	path    []string // the key that each open bracket stands under
-	objects []object // what is known of each
-	last    string   // the last string, if it was short
-	value   bool     // a colon came before what is next
-	lifting Lifting
+type extractor struct {
+	ctx        context.Context // of the one Extract
+	in         *bufio.Reader
+	out        bytes.Buffer
+	rule       Rule
+	options    DecodeOptions
+	path       []string // the key that each open bracket stands under
+	objects    []object // what is known of each
+	last       string   // the last string, if it was short
+	value      bool     // a colon came before what is next
+	extraction Extraction
 }
 
 // object is what the lifter remembers of an open bracket.
@@ -266,7 +266,7 @@ type object struct {
 	start, end int    // in out, of a string that is a payload if kind says so; 0: there is none
 }
 
-func (l *lifter) run() error {
+func (l *extractor) run() error {
 	for {
 		span, err := l.in.ReadSlice('"')
 		if err := l.emit(span); err != nil {
@@ -291,7 +291,7 @@ func (l *lifter) run() error {
 	}
 }
 
-func (l *lifter) structure(c byte) error {
+func (l *extractor) structure(c byte) error {
 	switch c {
 	case '{', '[':
 		key := ""
@@ -309,7 +309,7 @@ func (l *lifter) structure(c byte) error {
 			o := l.objects[n]
 			l.path, l.objects = l.path[:n], l.objects[:n]
 			if o.end > 0 && o.kind == "base64" {
-				return l.liftHeld(o)
+				return l.takeEarlier(o)
 			}
 		}
 	case ':':
@@ -321,24 +321,24 @@ func (l *lifter) structure(c byte) error {
 }
 
 // str handles a string whose opening quote has been read.
-func (l *lifter) str() error {
-	form := NoPayload
+func (l *extractor) str() error {
+	form := NoEncoding
 	if l.value && len(l.path) > 0 {
 		form = l.rule(append(l.path[1:], l.last)) // not kept, and overwritten by the next key
 	}
 	held := false
 	switch form {
 	case PlainBase64:
-		return l.lift("")
+		return l.take("")
 	case WebBase64:
-		return l.liftFrom(&payload{in: l.in, web: true}, "")
+		return l.takeFrom(&base64Reader{in: l.in, web: true}, "")
 	case DataURL, AnyBase64:
 		head, ok, err := l.dataHead()
 		if err != nil {
 			return err
 		}
 		if ok || form == AnyBase64 {
-			return l.lift(head)
+			return l.take(head)
 		}
 	case TypedBase64:
 		o := &l.objects[len(l.objects)-1]
@@ -351,7 +351,7 @@ func (l *lifter) str() error {
 			held = !ok
 		}
 		if ok {
-			return l.lift("")
+			return l.take("")
 		}
 	}
 	return l.text(held)
@@ -359,7 +359,7 @@ func (l *lifter) str() error {
 
 // text copies a string that is none of the payloads, or may turn out to be one
 // when its object is known.
-func (l *lifter) text(held bool) error {
+func (l *extractor) text(held bool) error {
 	key := l.last
 	l.last = ""
 	start := l.out.Len()
@@ -419,7 +419,7 @@ func escaped(s []byte) bool {
 
 // peek returns what comes next in the string at hand, n bytes at most, and
 // whether the string goes on after it.
-func (l *lifter) peek(n int) (b []byte, more bool, err error) {
+func (l *extractor) peek(n int) (b []byte, more bool, err error) {
 	b, err = l.in.Peek(min(n, l.in.Size()))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, false, err
@@ -432,7 +432,7 @@ func (l *lifter) peek(n int) (b []byte, more bool, err error) {
 
 // surely reports whether the string at hand is so long and so plain that it
 // can be nothing but base64.
-func (l *lifter) surely() (bool, error) {
+func (l *extractor) surely() (bool, error) {
 	b, more, err := l.peek(tellTale)
 	if err != nil || !more {
 		return false, err
@@ -449,7 +449,7 @@ func (l *lifter) surely() (bool, error) {
 
 // dataHead consumes what comes before the base64 of a data URL, if the string
 // at hand is one.
-func (l *lifter) dataHead() (string, bool, error) {
+func (l *extractor) dataHead() (string, bool, error) {
 	b, _, err := l.peek(maxHead)
 	if err != nil {
 		return "", false, err
@@ -479,9 +479,9 @@ func base64Type(head string) (string, bool) {
 }
 
 // lift takes the payload at hand out.
-func (l *lifter) lift(head string) error { return l.liftFrom(&payload{in: l.in}, head) }
+func (l *extractor) take(head string) error { return l.takeFrom(&base64Reader{in: l.in}, head) }
 
-func (l *lifter) liftFrom(p *payload, head string) error {
+func (l *extractor) takeFrom(p *base64Reader, head string) error {
 	digest, size, err := l.options.Sink(l.ctx, p)
 	if p.readErr != nil && !errors.Is(p.readErr, io.ErrUnexpectedEOF) {
 		return p.readErr
@@ -493,26 +493,26 @@ func (l *lifter) liftFrom(p *payload, head string) error {
 		return err
 	}
 	l.last = ""
-	return l.emit([]byte(l.note(Lifted{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
+	return l.emit([]byte(l.note(Payload{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
 }
 
 // note keeps a payload and returns its mark.
-func (l *lifter) note(m Lifted) string {
-	l.lifting.items = append(l.lifting.items, m)
-	return l.lifting.mark + strconv.Itoa(len(l.lifting.items)-1)
+func (l *extractor) note(m Payload) string {
+	l.extraction.items = append(l.extraction.items, m)
+	return l.extraction.mark + strconv.Itoa(len(l.extraction.items)-1)
 }
 
-// liftHeld takes out what was copied before it was known for a payload.
-func (l *lifter) liftHeld(o object) error {
+// takeEarlier takes out what was copied before it was known for a payload.
+func (l *extractor) takeEarlier(o object) error {
 	all := l.out.Bytes()
-	m := Lifted{Bad: true}
+	m := Payload{Bad: true}
 	encoded := unquote(all[o.start:o.end])
 	if data, err := base64.StdEncoding.DecodeString(encoded); err == nil && !strings.ContainsAny(encoded, "\r\n") {
 		digest, size, err := l.options.Sink(l.ctx, bytes.NewReader(data))
 		if err != nil {
 			return err
 		}
-		m = Lifted{Digest: digest, Size: size}
+		m = Payload{Digest: digest, Size: size}
 	}
 	tail := bytes.Clone(all[o.end:])
 	l.out.Truncate(o.start)
@@ -521,7 +521,7 @@ func (l *lifter) liftHeld(o object) error {
 	return nil
 }
 
-func (l *lifter) emit(b []byte) error {
+func (l *extractor) emit(b []byte) error {
 	if l.out.Len()+len(b) > l.options.MaxText {
 		return &artel.Error{
 			Op: "provider.Lift", Kind: artel.TooLarge, Code: CodeTextTooLarge,

@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	// addressFrom is the size of media, in bytes, from which on services fetch
+	// addressMinSize is the size of media, in bytes, from which on services fetch
 	// them. What is smaller takes no longer inside a request than to be fetched.
-	addressFrom = 64 << 10
-	// metMost bounds how many media are remembered as met; beyond, all are
+	addressMinSize = 64 << 10
+	// maxSentWithID bounds how many media are remembered as met; beyond, all are
 	// forgotten, and sent with their bytes once more.
-	metMost = 10_000
+	maxSentWithID = 10_000
 )
 
 // What an account is spared for a while, behind its name among those resting.
 const (
-	restURL = " url"
-	restID  = " media_id"
+	backoffURL = " url"
+	backoffID  = " media_id"
 )
 
-// An Uploader is what names a wing's service takes, and how it gets files.
-type Uploader struct {
+// An FileAPI is what names a wing's service takes, and how it gets files.
+type FileAPI struct {
 	// Takes reports whether the API takes files of a media type by name, in a
 	// message of the user, or in the result of a tool.
 	Takes func(mediaType string, result bool) bool
@@ -47,7 +47,7 @@ type Uploader struct {
 	Written bool
 }
 
-// Send calls send with r, in whose Held the media are that go by a name:
+// Send calls send with r, in whose Uploads the media are that go by a name:
 //
 //   - by the id of a file, where the operator of the service has stated the
 //     transport "file_id" beside "bytes", media from 1 MiB on. What the service
@@ -60,7 +60,7 @@ type Uploader struct {
 // Where the service says that it does not know a name, or could not fetch an
 // address, send is called a second time: files go up anew, the others go as
 // bytes. So do, always, media that cannot be uploaded.
-func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
+func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	if h == nil {
 		return send(r)
 	}
@@ -81,9 +81,9 @@ func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send fun
 		}
 		resp, err := send(&with)
 		if err == nil {
-			h.meet(b, r.Messages)
+			h.rememberIDs(b, r.Messages)
 		}
-		if err == nil || healed || len(b.named) == 0 || !h.forget(err, b) {
+		if err == nil || healed || len(b.named) == 0 || !h.dropRefused(err, b) {
 			return resp, err
 		}
 	}
@@ -93,31 +93,31 @@ func (h *Held) Send(ctx context.Context, r *model.Request, up Uploader, send fun
 type batch struct {
 	account string
 	service model.Service
-	up      Uploader
+	up      FileAPI
 	named   map[artel.Digest]model.Name
-	files   []heldKey // those of them that are files
+	files   []uploadKey // those of them that are files
 }
 
 // name finds a name for m, if it has one.
-func (h *Held) name(ctx context.Context, b *batch, m artel.Media, result bool) {
-	key := heldKey{b.account, m.Ref.Digest, m.MediaType}
+func (h *Uploads) name(ctx context.Context, b *batch, m artel.Media, result bool) {
+	key := uploadKey{b.account, m.Ref.Digest, m.MediaType}
 	by := b.service.Capabilities
-	if by.Sends(model.ByFileID) && m.Size >= heldFrom && b.up.Takes(m.MediaType, result) {
+	if by.Sends(model.ByFileID) && m.Size >= uploadMinSize && b.up.Takes(m.MediaType, result) {
 		if f, ok := h.file(ctx, key, m, b.up); ok {
 			b.named[m.Ref.Digest] = model.Name{By: model.ByFileID, Text: f.Name}
 			b.files = append(b.files, key)
 			return
 		}
 	}
-	if by.Sends(model.ByURL) && m.Size >= addressFrom && h.address != nil && b.up.Fetches != nil && b.up.Fetches(m.MediaType, result) && !h.rests(b.account+restURL) {
+	if by.Sends(model.ByURL) && m.Size >= addressMinSize && h.address != nil && b.up.Fetches != nil && b.up.Fetches(m.MediaType, result) && !h.backingOff(b.account+backoffURL) {
 		if address := h.address(m); usableName(address) {
 			b.named[m.Ref.Digest] = model.Name{By: model.ByURL, Text: address}
 			return
 		}
 	}
-	if b.remembers() && strings.HasPrefix(m.MediaType, "image/") && !h.rests(b.account+restID) {
+	if b.remembers() && strings.HasPrefix(m.MediaType, "image/") && !h.backingOff(b.account+backoffID) {
 		h.mu.Lock()
-		met := h.met[key]
+		met := h.sentWithID[key]
 		h.mu.Unlock()
 		if met {
 			b.named[m.Ref.Digest] = model.Name{By: model.ByMediaID, Text: string(m.Ref.Digest)}
@@ -132,32 +132,32 @@ func (b batch) remembers() bool {
 }
 
 // meet notes that the service has got the media of messages, each with its id.
-func (h *Held) meet(b batch, messages []model.Message) {
+func (h *Uploads) rememberIDs(b batch, messages []model.Message) {
 	if !b.remembers() {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.met) > metMost {
-		clear(h.met)
+	if len(h.sentWithID) > maxSentWithID {
+		clear(h.sentWithID)
 	}
 	for m := range mediaOf(messages) {
 		if b.named[m.Ref.Digest].By != model.ByURL {
-			h.met[heldKey{b.account, m.Ref.Digest, m.MediaType}] = true
+			h.sentWithID[uploadKey{b.account, m.Ref.Digest, m.MediaType}] = true
 		}
 	}
 }
 
-func (h *Held) rests(what string) bool {
+func (h *Uploads) backingOff(what string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.now().Before(h.resting[what])
+	return h.now().Before(h.backoff[what])
 }
 
-func (h *Held) rest(what string) {
+func (h *Uploads) backOff(what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resting[what] = h.now().Add(heldRest)
+	h.backoff[what] = h.now().Add(uploadBackoff)
 }
 
 // mediaOf goes over the media of messages that have bytes behind them, with
@@ -192,24 +192,24 @@ func mediaOf(messages []model.Message) iter.Seq2[artel.Media, bool] {
 // forget drops the names that err, which the service answered with, says are of
 // no use, and reports whether there were any. A file that another call has sent
 // anew since then stays.
-func (h *Held) forget(err error, b batch) bool {
+func (h *Uploads) dropRefused(err error, b batch) bool {
 	c, ok := errors.AsType[*model.CallError](err)
 	if !ok {
 		return false
 	}
-	files, addresses, ids := h.forgetFiles(c, b), b.unfetched(c), h.forgetIDs(c, b)
+	files, addresses, ids := h.dropRefusedFiles(c, b), b.fetchFailed(c), h.dropRefusedIDs(c, b)
 	if addresses {
-		h.rest(b.account + restURL)
+		h.backOff(b.account + backoffURL)
 		h.log.Warn("a service could not fetch media at their addresses; they go inside requests for a while", "service", b.service.ID, "err", err)
 	}
 	return files || addresses || ids
 }
 
-func (h *Held) forgetFiles(c *model.CallError, b batch) bool {
+func (h *Uploads) dropRefusedFiles(c *model.CallError, b batch) bool {
 	if !slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone}, c.Status) {
 		return false
 	}
-	var gone []heldKey
+	var gone []uploadKey
 	for _, key := range b.files {
 		if strings.Contains(c.Message, path.Base(b.named[key.Digest].Text)) {
 			gone = append(gone, key)
@@ -226,7 +226,7 @@ func (h *Held) forgetFiles(c *model.CallError, b batch) bool {
 	}
 	h.mu.Unlock()
 	if len(gone) > 0 {
-		h.keep()
+		h.save()
 	}
 	return len(gone) > 0
 }
@@ -234,7 +234,7 @@ func (h *Held) forgetFiles(c *model.CallError, b batch) bool {
 // unfetched reports whether c says that something could not be fetched.
 //
 // Sources: what OpenAI, Anthropic, Gemini, DashScope and vLLM were seen to say.
-func (b batch) unfetched(c *model.CallError) bool {
+func (b batch) fetchFailed(c *model.CallError) bool {
 	if c.Status < 400 || c.Status == http.StatusUnauthorized || c.Status == http.StatusTooManyRequests {
 		return false
 	}
@@ -255,9 +255,9 @@ func (b batch) unfetched(c *model.CallError) bool {
 	return false
 }
 
-// forgetIDs drops the ids of a call that was refused: where the words are not
+// dropRefusedIDs drops the ids of a call that was refused: where the words are not
 // those of a server that has forgotten them, it may be one that cannot do it.
-func (h *Held) forgetIDs(c *model.CallError, b batch) bool {
+func (h *Uploads) dropRefusedIDs(c *model.CallError, b batch) bool {
 	if !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError}, c.Status) {
 		return false
 	}
@@ -266,16 +266,16 @@ func (h *Held) forgetIDs(c *model.CallError, b batch) bool {
 	for digest, name := range b.named {
 		if name.By == model.ByMediaID {
 			any = true
-			for key := range h.met {
+			for key := range h.sentWithID {
 				if key.Account == b.account && key.Digest == digest {
-					delete(h.met, key)
+					delete(h.sentWithID, key)
 				}
 			}
 		}
 	}
 	h.mu.Unlock()
 	if any && !strings.Contains(strings.ToLower(c.Message), "cache miss") {
-		h.rest(b.account + restID)
+		h.backOff(b.account + backoffID)
 	}
 	return any
 }

@@ -16,7 +16,7 @@ var errNotBase64 = errors.New("the payload is not base64")
 
 // A payload reads the base64 of a JSON string up to its closing quote, and
 // decodes it.
-type payload struct {
+type base64Reader struct {
 	in      *bufio.Reader
 	web     bool // in either alphabet, padded or not
 	encoded [32 << 10]byte
@@ -30,7 +30,7 @@ type payload struct {
 }
 
 // Read implements [io.Reader].
-func (p *payload) Read(b []byte) (int, error) {
+func (p *base64Reader) Read(b []byte) (int, error) {
 	for len(p.pending) == 0 {
 		if p.bad != nil {
 			return 0, p.bad
@@ -48,7 +48,7 @@ func (p *payload) Read(b []byte) (int, error) {
 }
 
 // fill decodes the next chunk.
-func (p *payload) fill() error {
+func (p *base64Reader) fill() error {
 	for p.n = 0; p.n < len(p.encoded) && !p.closed; {
 		if err := p.more(); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (p *payload) fill() error {
 
 // normalize pads what is in encoded where the string ends without, and returns
 // the alphabet that it is in. What mixes both is brought into the standard one.
-func (p *payload) normalize() *base64.Encoding {
+func (p *base64Reader) normalize() *base64.Encoding {
 	for p.closed && p.n%4 > 1 {
 		p.encoded[p.n] = '='
 		p.n++
@@ -99,7 +99,7 @@ func (p *payload) normalize() *base64.Encoding {
 }
 
 // more appends to encoded what is buffered, up to the quote or an escape.
-func (p *payload) more() error {
+func (p *base64Reader) more() error {
 	if _, err := p.in.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -130,7 +130,7 @@ func (p *payload) more() error {
 
 // escape reads an escaped character of the base64 alphabet; some JSON writers
 // escape "/" and "+".
-func (p *payload) escape() error {
+func (p *base64Reader) escape() error {
 	b, err := p.in.Peek(2)
 	if err == nil && b[1] == 'u' {
 		b, err = p.in.Peek(6)
@@ -159,7 +159,7 @@ func (p *payload) escape() error {
 }
 
 // drain reads on to the quote, so that the rest of the JSON can be read.
-func (p *payload) drain() error {
+func (p *base64Reader) drain() error {
 	for !p.closed {
 		p.n = 0
 		if err := p.more(); err != nil {

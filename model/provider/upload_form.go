@@ -80,9 +80,9 @@ func FileName(m artel.Media) string {
 //
 // Source: "Files" of the API's reference.
 func UploadOpenAI(ctx context.Context, client *http.Client, f Failures, blobs blob.Store, m artel.Media, purpose string) (string, time.Time, error) {
-	until := time.Now().Add(HeldFor)
+	until := time.Now().Add(UploadLifetime)
 	body, contentType, err := FileForm(blobs, m, [2]string{"purpose", purpose},
-		[2]string{"expires_after[anchor]", "created_at"}, [2]string{"expires_after[seconds]", strconv.Itoa(int(HeldFor.Seconds()))})
+		[2]string{"expires_after[anchor]", "created_at"}, [2]string{"expires_after[seconds]", strconv.Itoa(int(UploadLifetime.Seconds()))})
 	if err != nil {
 		return "", until, f.Refuse(artel.Invalid, "the form of the upload cannot be written: %w", err)
 	}

@@ -30,12 +30,12 @@ func TestForms(t *testing.T) {
 		msg("user", text("well?")),
 	}
 	for name, c := range map[string]struct {
-		form provider.Form
+		form provider.MessageRules
 		in   []model.Message
 		want string
 	}{
 		"results together": {
-			provider.Form{Results: provider.Together}, group, `user: "u"
+			provider.MessageRules{Results: provider.Together}, group, `user: "u"
 assistant: a() b()
 tool: a="one" b="two"
 user: "artifact pic1 v1 (p.png), from tool call b" <pic1> "so?"
@@ -43,13 +43,13 @@ user: "well?"
 `,
 		},
 		"results at the head of the user message": {
-			provider.Form{Results: provider.WithUser, Alternate: true}, group, `user: "u"
+			provider.MessageRules{Results: provider.WithUser, Alternate: true}, group, `user: "u"
 assistant: a() b()
 user: a="one" b="two" "artifact pic1 v1 (p.png), from tool call b" <pic1> "so?" "well?"
 `,
 		},
 		"results alone, neighbors joined": {
-			provider.Form{Alternate: true}, group, `user: "u"
+			provider.MessageRules{Alternate: true}, group, `user: "u"
 assistant: a() b()
 tool: a="one"
 tool: b="two"
@@ -57,7 +57,7 @@ user: "artifact pic1 v1 (p.png), from tool call b" <pic1> "so?" "well?"
 `,
 		},
 		"assistants join, and each group keeps its results": {
-			provider.Form{Results: provider.WithUser, Alternate: true},
+			provider.MessageRules{Results: provider.WithUser, Alternate: true},
 			[]model.Message{msg("user", text("u")), msg("assistant", text("x")), msg("assistant", call("a")), msg("assistant", text("y"))},
 			`user: "u"
 assistant: "x" a()
@@ -66,24 +66,24 @@ assistant: "y"
 `,
 		},
 		"the user opens": {
-			provider.Form{UserFirst: true},
+			provider.MessageRules{UserFirst: true},
 			[]model.Message{msg("system", text("s")), msg("assistant", text("hi")), msg("user", text("u"))},
 			`system: "s"
-user: "` + provider.Opening + `"
+user: "` + provider.OpeningMessage + `"
 assistant: "hi"
 user: "u"
 `,
 		},
 		"the user opens, and nobody else is there": {
-			provider.Form{UserFirst: true}, []model.Message{msg("system", text("s"))}, `system: "s"
-user: "` + provider.Opening + `"
+			provider.MessageRules{UserFirst: true}, []model.Message{msg("system", text("s"))}, `system: "s"
+user: "` + provider.OpeningMessage + `"
 `,
 		},
 		"the user has opened": {
-			provider.Form{UserFirst: true}, []model.Message{msg("user", text("u")), msg("assistant", text("a"))}, "user: \"u\"\nassistant: \"a\"\n",
+			provider.MessageRules{UserFirst: true}, []model.Message{msg("user", text("u")), msg("assistant", text("a"))}, "user: \"u\"\nassistant: \"a\"\n",
 		},
 		"the system comes first": {
-			provider.Form{SystemFirst: true, Alternate: true},
+			provider.MessageRules{SystemFirst: true, Alternate: true},
 			[]model.Message{msg("system", text("s")), msg("system", text("t")), msg("user", text("u")), msg("system", text("now"), picture(1)), msg("assistant", text("a"))},
 			`system: "s" "t"
 user: "u" "<system-reminder>\nnow\n</system-reminder>" <pic1>
@@ -91,7 +91,7 @@ assistant: "a"
 `,
 		},
 		"types that results hold": {
-			provider.Form{ToolTypes: []string{"image/gif", "text/*"}}, group, `user: "u"
+			provider.MessageRules{ToolTypes: []string{"image/gif", "text/*"}}, group, `user: "u"
 assistant: a() b()
 tool: a="one"
 tool: b="two"
@@ -100,7 +100,7 @@ user: "well?"
 `,
 		},
 		"types that results hold, by their kind": {
-			provider.Form{ToolTypes: []string{"image/*"}}, group, `user: "u"
+			provider.MessageRules{ToolTypes: []string{"image/*"}}, group, `user: "u"
 assistant: a() b()
 tool: a="one"
 tool: b="two" +` + fmt.Sprint(picture(1)) + `
@@ -109,7 +109,7 @@ user: "well?"
 `,
 		},
 		"ids of their own": {
-			provider.Form{UniqueIDs: true},
+			provider.MessageRules{UniqueIDs: true},
 			[]model.Message{
 				msg("assistant", call("a"), call("a"), call("")), msg("tool", res("a", "one"), res("a", "two"), res("", "three", picture(1))),
 				msg("assistant", call("a"), call("a_2")), msg("tool", res("a", "four"), res("a_2", "five")),
@@ -128,7 +128,7 @@ tool: a_2="five"
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			to := model.Capabilities{ToolImage: model.Fact[bool]{Value: c.form.ToolTypes != nil}}
-			if d := cmp.Diff(c.want, show(c.form.Place(c.in, to))); d != "" {
+			if d := cmp.Diff(c.want, show(c.form.Conform(c.in, to))); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
@@ -162,7 +162,7 @@ func TestStateGoesToItsOwnService(t *testing.T) {
 		},
 		"": append(artel.Parts{artel.Text{Text: "between"}}, in[1].Parts[4:]...),
 	} {
-		out := provider.Form{Own: own}.Place(in, model.Capabilities{})
+		out := provider.MessageRules{Own: own}.Conform(in, model.Capabilities{})
 		if len(out) != 4 || out[0].Role != artel.RoleAssistant {
 			t.Fatalf("for %q: %s", own, show(out))
 		}
@@ -173,18 +173,18 @@ func TestStateGoesToItsOwnService(t *testing.T) {
 }
 
 // TestFormsAreAlwaysLegal holds the promises of a form for any history; those
-// of Place hold as well.
+// of Conform hold as well.
 func TestFormsAreAlwaysLegal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		f := provider.Form{
-			Results:   rapid.SampledFrom([]provider.ResultForm{provider.OneByOne, provider.Together, provider.WithUser}).Draw(rt, "results"),
+		f := provider.MessageRules{
+			Results:   rapid.SampledFrom([]provider.ResultLayout{provider.OneByOne, provider.Together, provider.WithUser}).Draw(rt, "results"),
 			Alternate: rapid.Bool().Draw(rt, "alternate"), UserFirst: rapid.Bool().Draw(rt, "user first"),
 			SystemFirst: rapid.Bool().Draw(rt, "system first"), UniqueIDs: rapid.Bool().Draw(rt, "unique"),
 		}
 		in, texts := conversation(rt)
 		before := show(in)
-		out := f.Place(in, model.Capabilities{ToolImage: model.Fact[bool]{Value: rapid.Bool().Draw(rt, "tool media"), Source: model.FromProbe}})
+		out := f.Conform(in, model.Capabilities{ToolImage: model.Fact[bool]{Value: rapid.Bool().Draw(rt, "tool media"), Source: model.FromProbe}})
 		if show(in) != before {
 			rt.Fatal("the input was changed")
 		}

@@ -14,14 +14,14 @@ import (
 // NoResult is what a model reads for a call whose result is missing.
 const NoResult = "no result: the call was interrupted before it answered"
 
-// Bridge is what the assistant says between the result of a tool and a user
+// FillerMessage is what the assistant says between the result of a tool and a user
 // message, for APIs that refuse one after the other.
-const Bridge = "(I have read the results.)"
+const FillerMessage = "(I have read the results.)"
 
-// Opening is what the user says first where an API wants that, and nobody did.
-const Opening = "(The conversation begins here.)"
+// OpeningMessage is what the user says first where an API wants that, and nobody did.
+const OpeningMessage = "(The conversation begins here.)"
 
-// Place makes messages legal for APIs of the chat family, whatever the history
+// Conform makes messages legal for APIs of the chat family, whatever the history
 // was made with, and leaves the input untouched. In what it returns:
 //
 //   - a tool message holds one [artel.ToolResult] and directly follows the
@@ -38,23 +38,23 @@ const Opening = "(The conversation begins here.)"
 //
 // Where to says that tool results take media of a type, they keep them; what
 // stays needs no label. Where no user message may follow a tool message, a
-// [Bridge] stands between them.
+// [FillerMessage] stands between them.
 //
 // The label names the artifact where the ref holds it beside the digest.
 //
-// Dialects that want more than that have a [Form].
-func Place(messages []model.Message, to model.Capabilities) []model.Message {
-	return Form{}.Place(messages, to)
+// Dialects that want more than that have a [MessageRules].
+func Conform(messages []model.Message, to model.Capabilities) []model.Message {
+	return MessageRules{}.Conform(messages, to)
 }
 
-// A Form is what a dialect asks of a conversation beyond what [Place] says. The
-// zero Form is the chat family's.
-type Form struct {
+// A MessageRules is what a dialect asks of a conversation beyond what [Conform] says. The
+// zero MessageRules is the chat family's.
+type MessageRules struct {
 	// Results says how the results of a group stand.
-	Results ResultForm
+	Results ResultLayout
 	// Alternate joins neighbors of one role, so that no two are left.
 	Alternate bool
-	// UserFirst lets the user speak first, by [Opening] where nobody did; what
+	// UserFirst lets the user speak first, by [OpeningMessage] where nobody did; what
 	// the system says comes before.
 	UserFirst bool
 	// SystemFirst turns system messages after any other into user text, set in
@@ -73,21 +73,21 @@ type Form struct {
 	ToolTypes []string
 }
 
-// A ResultForm says how the results of a group of calls stand. They are always
+// A ResultLayout says how the results of a group of calls stand. They are always
 // in the order of the calls.
-type ResultForm int
+type ResultLayout int
 
 // The forms of results.
 const (
-	OneByOne ResultForm = iota // each in a tool message of its own
-	Together                   // all in one tool message
-	WithUser                   // all at the head of a user message, which takes in what the user says next
+	OneByOne ResultLayout = iota // each in a tool message of its own
+	Together                     // all in one tool message
+	WithUser                     // all at the head of a user message, which takes in what the user says next
 )
 
-// Place is [Place] for the form.
-func (f Form) Place(messages []model.Message, to model.Capabilities) []model.Message {
-	stays := func(mediaType string) bool { return f.holds(mediaType, to) }
-	p := placer{form: f, stays: stays, bridge: to.Bridge(), seen: map[artel.Digest]string{}}
+// Conform is [Conform] for the form.
+func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) []model.Message {
+	stays := func(mediaType string) bool { return f.allowsInResult(mediaType, to) }
+	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.Bridge(), seen: map[artel.Digest]string{}}
 	if f.UniqueIDs {
 		p.ids = idsOf(messages)
 	}
@@ -103,10 +103,10 @@ func (f Form) Place(messages []model.Message, to model.Capabilities) []model.Mes
 			}
 			p.assistant(m, messages[i+1:end])
 		case artel.RoleTool:
-			p.orphans(m)
+			p.unmatchedResults(m)
 		case artel.RoleSystem:
 			if f.SystemFirst && begun {
-				m = remind(m)
+				m = systemReminder(m)
 				p.user(m)
 				continue
 			}
@@ -119,22 +119,22 @@ func (f Form) Place(messages []model.Message, to model.Capabilities) []model.Mes
 	return f.join(p.out)
 }
 
-type placer struct {
-	form    Form
-	ids     map[artel.CallID]bool       // all there are; true: one is taken
-	stays   func(mediaType string) bool // in tool results
-	bridge  bool
-	out     []model.Message
-	carrier artel.Parts             // waits for the next user message
-	seen    map[artel.Digest]string // what was sent, and how it was called
-	taken   map[artel.CallID]int    // results of the group in work that found their call
+type conformer struct {
+	form            MessageRules
+	ids             map[artel.CallID]bool       // all there are; true: one is taken
+	allowedInResult func(mediaType string) bool // in tool results
+	fillerNeeded    bool
+	out             []model.Message
+	deferred        artel.Parts             // waits for the next user message
+	seen            map[artel.Digest]string // what was sent, and how it was called
+	matched         map[artel.CallID]int    // results of the group in work that found their call
 }
 
 // assistant places m and the results of its calls, which lie somewhere among
 // the messages before the next assistant message.
-func (p *placer) assistant(m model.Message, after []model.Message) {
+func (p *conformer) assistant(m model.Message, after []model.Message) {
 	p.flush()
-	p.taken = map[artel.CallID]int{}
+	p.matched = map[artel.CallID]int{}
 	var kept artel.Parts
 	var calls []artel.ToolCall // as they are in the history
 	var sent []artel.CallID    // as they are sent
@@ -148,7 +148,7 @@ func (p *placer) assistant(m model.Message, after []model.Message) {
 			calls = append(calls, v)
 			part = p.call(v, &sent)
 		case artel.Reasoning:
-			if !p.form.keeps(v) {
+			if !p.form.replays(v) {
 				continue
 			}
 		case artel.Text:
@@ -171,18 +171,18 @@ func (p *placer) assistant(m model.Message, after []model.Message) {
 	}
 	for i, c := range calls {
 		r := artel.ToolResult{Content: NoResult, IsError: true}
-		if n := p.taken[c.ID]; n < len(results[c.ID]) {
+		if n := p.matched[c.ID]; n < len(results[c.ID]) {
 			r = results[c.ID][n]
-			p.taken[c.ID]++
+			p.matched[c.ID]++
 		}
 		r.CallID = sent[i]
 		p.out = append(p.out, model.Message{Role: artel.RoleTool, Parts: artel.Parts{p.result(r)}})
 	}
-	p.carrier = append(media, p.carrier...)
+	p.deferred = append(media, p.deferred...)
 }
 
 // result takes the media out of r, unless they may stay.
-func (p *placer) result(r artel.ToolResult) artel.ToolResult {
+func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 	var texts []string
 	if r.Content != "" {
 		texts = append(texts, r.Content)
@@ -193,11 +193,11 @@ func (p *placer) result(r artel.ToolResult) artel.ToolResult {
 	for _, part := range r.Parts {
 		switch v := part.(type) {
 		case artel.Media:
-			if p.stays(v.MediaType) {
-				kept = append(kept, p.once(v)...)
+			if p.allowedInResult(v.MediaType) {
+				kept = append(kept, p.unlessRepeated(v)...)
 			} else {
 				carried = true
-				p.carrier = append(p.carrier, p.labeled(v, from)...)
+				p.deferred = append(p.deferred, p.labeled(v, from)...)
 			}
 		case artel.Text:
 			if v.Text != "" {
@@ -214,28 +214,28 @@ func (p *placer) result(r artel.ToolResult) artel.ToolResult {
 
 // orphans handles a tool message when its turn comes: what the group before it
 // has not taken is told as user text.
-func (p *placer) orphans(m model.Message) {
+func (p *conformer) unmatchedResults(m model.Message) {
 	for _, part := range m.Parts {
 		r, ok := part.(artel.ToolResult)
 		if !ok {
 			continue
 		}
-		if p.taken[r.CallID] > 0 {
-			p.taken[r.CallID]--
+		if p.matched[r.CallID] > 0 {
+			p.matched[r.CallID]--
 			continue
 		}
-		stays := p.stays
-		p.stays = func(string) bool { return false }
-		waiting := p.carrier
-		p.carrier = nil
+		stays := p.allowedInResult
+		p.allowedInResult = func(string) bool { return false }
+		waiting := p.deferred
+		p.deferred = nil
 		r = p.result(r)
-		p.stays = stays
+		p.allowedInResult = stays
 		text := artel.Text{Text: fmt.Sprintf("result of tool call %s, which is no longer in the conversation:\n\n%s", r.CallID, r.Content)}
-		p.carrier = append(append(waiting, text), p.carrier...)
+		p.deferred = append(append(waiting, text), p.deferred...)
 	}
 }
 
-func (p *placer) system(m model.Message) {
+func (p *conformer) system(m model.Message) {
 	// Carried parts belong before a reminder that comes after them, but not
 	// into the middle of the leading instructions.
 	if n := len(p.out); n > 0 && p.out[n-1].Role != artel.RoleSystem {
@@ -245,7 +245,7 @@ func (p *placer) system(m model.Message) {
 	for _, part := range m.Parts {
 		switch v := part.(type) {
 		case artel.Media:
-			p.carrier = append(p.carrier, p.labeled(v, ", from the instructions")...)
+			p.deferred = append(p.deferred, p.labeled(v, ", from the instructions")...)
 		case artel.Text:
 			if v.Text != "" {
 				kept = append(kept, v)
@@ -257,13 +257,13 @@ func (p *placer) system(m model.Message) {
 	}
 }
 
-func (p *placer) user(m model.Message) {
-	parts := p.carrier
-	p.carrier = nil
+func (p *conformer) user(m model.Message) {
+	parts := p.deferred
+	p.deferred = nil
 	for _, part := range m.Parts {
 		switch v := part.(type) {
 		case artel.Media:
-			parts = append(parts, p.once(v)...)
+			parts = append(parts, p.unlessRepeated(v)...)
 		case artel.Text:
 			if v.Text != "" {
 				parts = append(parts, v)
@@ -276,23 +276,23 @@ func (p *placer) user(m model.Message) {
 }
 
 // flush sends the carried parts as a message of their own.
-func (p *placer) flush() {
-	if len(p.carrier) > 0 {
-		p.say(p.carrier)
-		p.carrier = nil
+func (p *conformer) flush() {
+	if len(p.deferred) > 0 {
+		p.say(p.deferred)
+		p.deferred = nil
 	}
 }
 
 // say adds a user message.
-func (p *placer) say(parts artel.Parts) {
-	if n := len(p.out); p.bridge && n > 0 && p.out[n-1].Role == artel.RoleTool {
-		p.out = append(p.out, model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: Bridge}}})
+func (p *conformer) say(parts artel.Parts) {
+	if n := len(p.out); p.fillerNeeded && n > 0 && p.out[n-1].Role == artel.RoleTool {
+		p.out = append(p.out, model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{artel.Text{Text: FillerMessage}}})
 	}
 	p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: parts})
 }
 
 // labeled returns a label and m, or the label alone if m was sent before.
-func (p *placer) labeled(m artel.Media, from string) artel.Parts {
+func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 	label := Label(m) + from
 	if before, ok := p.seen[m.Ref.Digest]; ok {
 		return artel.Parts{artel.Text{Text: label + ": the same as " + before + ", already shown"}}
@@ -302,7 +302,7 @@ func (p *placer) labeled(m artel.Media, from string) artel.Parts {
 }
 
 // once returns m, or a text that names it if it was sent before.
-func (p *placer) once(m artel.Media) artel.Parts {
+func (p *conformer) unlessRepeated(m artel.Media) artel.Parts {
 	if before, ok := p.seen[m.Ref.Digest]; ok {
 		return artel.Parts{artel.Text{Text: Label(m) + ": the same as " + before + ", already shown"}}
 	}

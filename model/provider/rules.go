@@ -12,12 +12,12 @@ import (
 )
 
 // keeps reports whether reasoning is passed back.
-func (f Form) keeps(r artel.Reasoning) bool {
+func (f MessageRules) replays(r artel.Reasoning) bool {
 	return f.Own != "" && r.Service == f.Own && len(r.Opaque) > 0
 }
 
 // holds reports whether media of a type stay in tool results.
-func (f Form) holds(mediaType string, to model.Capabilities) bool {
+func (f MessageRules) allowsInResult(mediaType string, to model.Capabilities) bool {
 	if f.ToolTypes != nil && !slices.ContainsFunc(f.ToolTypes, func(t string) bool {
 		major, all := strings.CutSuffix(t, "/*")
 		return t == mediaType || all && strings.HasPrefix(mediaType, major+"/")
@@ -28,7 +28,7 @@ func (f Form) holds(mediaType string, to model.Capabilities) bool {
 }
 
 // call returns c as it is sent, and adds its id to those that are.
-func (p *placer) call(c artel.ToolCall, sent *[]artel.CallID) artel.ToolCall {
+func (p *conformer) call(c artel.ToolCall, sent *[]artel.CallID) artel.ToolCall {
 	if p.form.Own != "" && c.Service != p.form.Own {
 		c.Opaque, c.Service = nil, ""
 	}
@@ -53,7 +53,7 @@ func idsOf(messages []model.Message) map[artel.CallID]bool {
 }
 
 // unique takes id, or where it is taken the first like it that nobody has.
-func (p *placer) unique(id artel.CallID) artel.CallID {
+func (p *conformer) unique(id artel.CallID) artel.CallID {
 	if taken := p.ids[id]; !taken && id != "" {
 		p.ids[id] = true
 		return id
@@ -72,7 +72,7 @@ func (p *placer) unique(id artel.CallID) artel.CallID {
 }
 
 // remind turns what the system says into what a user message tells of it.
-func remind(m model.Message) model.Message {
+func systemReminder(m model.Message) model.Message {
 	m.Parts = slices.Clone(m.Parts)
 	for i, part := range m.Parts {
 		if t, ok := part.(artel.Text); ok && t.Text != "" {
@@ -85,7 +85,7 @@ func remind(m model.Message) model.Message {
 
 // join brings neighbors together as the form says. It may change messages, and
 // makes new parts where it adds to them.
-func (f Form) join(messages []model.Message) []model.Message {
+func (f MessageRules) join(messages []model.Message) []model.Message {
 	var out []model.Message
 	spoken := false // anything but system messages
 	for _, m := range messages {
@@ -112,7 +112,7 @@ func (f Form) join(messages []model.Message) []model.Message {
 }
 
 func opening() model.Message {
-	return model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: Opening}}}
+	return model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: OpeningMessage}}}
 }
 
 func holdsResults(m model.Message) bool {
@@ -122,7 +122,7 @@ func holdsResults(m model.Message) bool {
 
 // joins reports whether a message joins the one before it, which has its role:
 // results say whether it has any, after whether the other ends with one.
-func (f Form) joins(role artel.Role, results, after bool) bool {
+func (f MessageRules) joins(role artel.Role, results, after bool) bool {
 	switch {
 	case results:
 		return after && f.Results != OneByOne

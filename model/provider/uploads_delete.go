@@ -17,23 +17,23 @@ import (
 const (
 	// The pauses between two attempts to delete files at their services grow from
 	// one to the other.
-	firstDrop = 5 * time.Second
-	lastDrop  = 30 * time.Minute
-	// dropTime is how long the deletion of one file may take.
-	dropTime = 30 * time.Second
+	firstDeletionPause = 5 * time.Second
+	lastDeletionPause  = 30 * time.Minute
+	// deletionTimeout is how long the deletion of one file may take.
+	deletionTimeout = 30 * time.Second
 )
 
-// A Dropper deletes files that services hold. Every wing's provider is one.
-type Dropper interface {
-	// Drop deletes the file that the service calls name. The error is classified
+// A FileDeleter deletes files that services hold. Every wing's provider is one.
+type FileDeleter interface {
+	// Delete deletes the file that the service calls name. The error is classified
 	// as that of Generate; of a file that is not there it may be nil or not.
-	Drop(ctx context.Context, service model.Service, name string) error
+	DeleteFile(ctx context.Context, service model.Service, name string) error
 }
 
-// Drop says that media with these digests were deleted here: services hold them
-// no longer than it takes to tell them, which [Held.Reap] does. What is still
-// used elsewhere goes up anew when it is sent. Drop does not wait for anybody.
-func (h *Held) Drop(digests ...artel.Digest) {
+// Delete says that media with these digests were deleted here: services hold them
+// no longer than it takes to tell them, which [Uploads.RunDeletions] does. What is still
+// used elsewhere goes up anew when it is sent. Delete does not wait for anybody.
+func (h *Uploads) Drop(digests ...artel.Digest) {
 	if h == nil {
 		return
 	}
@@ -42,20 +42,20 @@ func (h *Held) Drop(digests ...artel.Digest) {
 	for key, f := range h.files {
 		if slices.Contains(digests, key.Digest) {
 			delete(h.files, key)
-			h.drop(heldRow{heldKey: key, heldFile: f, Dropped: true})
+			h.queueDeletion(uploadRow{uploadKey: key, uploadedFile: f, Dropped: true})
 			any = true
 		}
 	}
 	h.mu.Unlock()
 	if any {
-		h.keep()
+		h.save()
 	}
 }
 
 // drop notes a file that is to be deleted. The caller holds the lock, or has the
 // record alone.
-func (h *Held) drop(r heldRow) {
-	h.dropped[r.Account+" "+r.Name] = r
+func (h *Uploads) queueDeletion(r uploadRow) {
+	h.deletions[r.Account+" "+r.Name] = r
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -63,7 +63,7 @@ func (h *Held) drop(r heldRow) {
 }
 
 // Digests are those of the media that services hold, each once.
-func (h *Held) Digests() []artel.Digest {
+func (h *Uploads) Digests() []artel.Digest {
 	if h == nil {
 		return nil
 	}
@@ -77,37 +77,37 @@ func (h *Held) Digests() []artel.Digest {
 	return slices.Compact(out)
 }
 
-// A HeldCount says how many files services hold, and how many of those that were
+// A UploadCount says how many files services hold, and how many of those that were
 // deleted here they have not been told of.
-type HeldCount struct {
+type UploadCount struct {
 	Files   int
 	Dropped int
 }
 
 // Count says how many files services hold.
-func (h *Held) Count() HeldCount {
+func (h *Uploads) Count() UploadCount {
 	if h == nil {
-		return HeldCount{}
+		return UploadCount{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return HeldCount{len(h.files), len(h.dropped)}
+	return UploadCount{len(h.files), len(h.deletions)}
 }
 
-// Reap deletes dropped files at their services until ctx ends. What fails is
+// RunDeletions deletes dropped files at their services until ctx ends. What fails is
 // tried again, in growing pauses, until the file ends there by itself. services
 // says which are configured; droppers are by dialect, and one that has none
 // keeps its files until they end.
-func (h *Held) Reap(ctx context.Context, services func() []model.Service, droppers map[model.Dialect]Dropper) {
-	pause := firstDrop
+func (h *Uploads) RunDeletions(ctx context.Context, services func() []model.Service, droppers map[model.Dialect]FileDeleter) {
+	pause := firstDeletionPause
 	for {
-		if h.reap(ctx, services(), droppers) {
-			pause = firstDrop
+		if h.deleteQueued(ctx, services(), droppers) {
+			pause = firstDeletionPause
 		}
-		again := time.NewTimer(lastDrop)
+		again := time.NewTimer(lastDeletionPause)
 		if h.Count().Dropped > 0 {
 			again.Reset(pause)
-			pause = min(2*pause, lastDrop)
+			pause = min(2*pause, lastDeletionPause)
 		}
 		select {
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (h *Held) Reap(ctx context.Context, services func() []model.Service, droppe
 }
 
 // reap tries each dropped file once, and reports whether none is left.
-func (h *Held) reap(ctx context.Context, services []model.Service, droppers map[model.Dialect]Dropper) bool {
+func (h *Uploads) deleteQueued(ctx context.Context, services []model.Service, droppers map[model.Dialect]FileDeleter) bool {
 	by := map[string]model.Service{}
 	for _, s := range services {
 		if droppers[s.Dialect] != nil && s.BaseURL != "" {
@@ -129,7 +129,7 @@ func (h *Held) reap(ctx context.Context, services []model.Service, droppers map[
 		}
 	}
 	h.mu.Lock()
-	rows := maps.Clone(h.dropped)
+	rows := maps.Clone(h.deletions)
 	h.mu.Unlock()
 	done := 0
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -138,8 +138,8 @@ func (h *Held) reap(ctx context.Context, services []model.Service, droppers map[
 		if !ok || ctx.Err() != nil {
 			continue // of a service that is configured no more: it ends by itself
 		}
-		limited, stop := context.WithTimeout(ctx, dropTime)
-		err := droppers[s.Dialect].Drop(limited, s, row.Name)
+		limited, stop := context.WithTimeout(ctx, deletionTimeout)
+		err := droppers[s.Dialect].DeleteFile(limited, s, row.Name)
 		stop()
 		if c, is := errors.AsType[*model.CallError](err); err != nil && !(is && (c.Status == http.StatusNotFound || c.Status == http.StatusGone)) {
 			if ctx.Err() == nil {
@@ -149,12 +149,12 @@ func (h *Held) reap(ctx context.Context, services []model.Service, droppers map[
 		}
 		h.log.Info("a file that was deleted here was deleted at its service", "service", s.ID, "digest", row.Digest)
 		h.mu.Lock()
-		delete(h.dropped, name)
+		delete(h.deletions, name)
 		h.mu.Unlock()
 		done++
 	}
 	if done > 0 {
-		h.keep()
+		h.save()
 	}
 	return done == len(rows)
 }

@@ -111,7 +111,7 @@ system: "tail"
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(c.want, show(provider.Place(c.in, model.Capabilities{}))); d != "" {
+			if d := cmp.Diff(c.want, show(provider.Conform(c.in, model.Capabilities{}))); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
@@ -143,19 +143,19 @@ func TestPlaceByCapabilities(t *testing.T) {
 		},
 		"no user may follow a tool": {
 			model.Capabilities{ToolImage: yes, ToolFile: yes, UserAfterTool: no},
-			"assistant: a()\ntool: a=\"one\" +" + fmt.Sprint(picture(1)) + " +" + fmt.Sprint(document) + "\nassistant: \"" + provider.Bridge + "\"\nuser: \"so?\"\n",
+			"assistant: a()\ntool: a=\"one\" +" + fmt.Sprint(picture(1)) + " +" + fmt.Sprint(document) + "\nassistant: \"" + provider.FillerMessage + "\"\nuser: \"so?\"\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if d := cmp.Diff(c.want, show(provider.Place([]model.Message{called, answered, asked}, c.to))); d != "" {
+			if d := cmp.Diff(c.want, show(provider.Conform([]model.Message{called, answered, asked}, c.to))); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
 	}
 }
 
-// TestPlaceIsAlwaysLegal holds the promises of Place for any history.
+// TestPlaceIsAlwaysLegal holds the promises of Conform for any history.
 func TestPlaceIsAlwaysLegal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -201,7 +201,7 @@ func TestPlaceIsAlwaysLegal(t *testing.T) {
 		before := show(in)
 		toolMedia := rapid.Bool().Draw(rt, "tool media")
 		bridged := rapid.Bool().Draw(rt, "bridged")
-		out := provider.Place(in, model.Capabilities{
+		out := provider.Conform(in, model.Capabilities{
 			ToolImage:     model.Fact[bool]{Value: toolMedia, Source: model.FromProbe},
 			UserAfterTool: model.Fact[bool]{Value: !bridged, Source: model.FromProbe},
 		})

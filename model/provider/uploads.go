@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// heldFrom is the size of media, in bytes, from which on they are sent once
+	// uploadMinSize is the size of media, in bytes, from which on they are sent once
 	// and named afterwards. An upload costs a round trip before the first answer
 	// and leaves a copy behind; smaller ones are sent again in less time.
-	heldFrom = 1 << 20
-	// HeldFor is how long services are asked to keep a file: that of Gemini,
+	uploadMinSize = 1 << 20
+	// UploadLifetime is how long services are asked to keep a file: that of Gemini,
 	// which nobody can choose, so that it is one for all. Nothing is left behind
 	// for longer.
-	HeldFor = 48 * time.Hour
-	// heldMargin is how long before its end a file is not named anymore, for the
+	UploadLifetime = 48 * time.Hour
+	// uploadMargin is how long before its end a file is not named anymore, for the
 	// call that names it may wait and be tried again.
-	heldMargin = time.Hour
-	// heldMost bounds the record.
-	heldMost = 10_000
-	// heldRest is how long an account is spared uploads after one has failed.
-	heldRest = 10 * time.Minute
-	// maxHeldName bounds what a service may call a file, in bytes.
-	maxHeldName = 500
+	uploadMargin = time.Hour
+	// maxUploads bounds the record.
+	maxUploads = 10_000
+	// uploadBackoff is how long an account is spared uploads after one has failed.
+	uploadBackoff = 10 * time.Minute
+	// maxUploadName bounds what a service may call a file, in bytes.
+	maxUploadName = 500
 )
 
-// HeldOptions are what the record of files begins with.
-type HeldOptions struct {
+// UploadsOptions are what the record of files begins with.
+type UploadsOptions struct {
 	Data []byte             // what Save was given last; nil or unreadable: none are known
 	Save func([]byte) error // keeps the record; nil: nobody does. Calls do not overlap
 	// Address returns where services fetch media, whose MediaType has no
@@ -51,50 +51,50 @@ type HeldOptions struct {
 	Now     func() time.Time // nil: [time.Now]
 }
 
-// Held knows by what names media can go instead of their bytes, and which files
-// services hold: see [Held.Send].
-// It is safe for concurrent use; a nil Held sends all media inside requests.
-type Held struct {
-	save    func([]byte) error
+// Uploads knows by what names media can go instead of their bytes, and which files
+// services hold: see [Uploads.Send].
+// It is safe for concurrent use; a nil Uploads sends all media inside requests.
+type Uploads struct {
+	store   func([]byte) error
 	address func(artel.Media) string
 	log     *slog.Logger
 	now     func() time.Time
 
-	mu      sync.Mutex
-	files   map[heldKey]heldFile
-	flights map[heldKey]chan struct{} // closed when the upload has ended
-	resting map[string]time.Time      // accounts that are sent no files, addresses or ids, until when
-	met     map[heldKey]bool          // media that services have got with an id
-	dropped map[string]heldRow        // files that are to be deleted, by account and name
-	wake    chan struct{}             // has an element where files were dropped
-	saving  sync.Mutex
+	mu         sync.Mutex
+	files      map[uploadKey]uploadedFile
+	inFlight   map[uploadKey]chan struct{} // closed when the upload has ended
+	backoff    map[string]time.Time        // accounts that are sent no files, addresses or ids, until when
+	sentWithID map[uploadKey]bool          // media that services have got with an id
+	deletions  map[string]uploadRow        // files that are to be deleted, by account and name
+	wake       chan struct{}               // has an element where files were dropped
+	saving     sync.Mutex
 }
 
-// A heldKey is what a file is found by. The account is a digest of address and
+// A uploadKey is what a file is found by. The account is a digest of address and
 // key, so that the record holds no secret.
-type heldKey struct {
+type uploadKey struct {
 	Account   string       `json:"account"`
 	Digest    artel.Digest `json:"digest"`
 	MediaType string       `json:"media_type"`
 }
 
-type heldFile struct {
+type uploadedFile struct {
 	Name  string    `json:"name"`
 	Until time.Time `json:"until"`
 }
 
-type heldRow struct {
-	heldKey
-	heldFile
+type uploadRow struct {
+	uploadKey
+	uploadedFile
 	Dropped bool `json:"dropped,omitempty"` // it is to be deleted there
 }
 
-// NewHeld returns the record that o begins with.
-func NewHeld(o HeldOptions) *Held {
-	h := &Held{
-		save: o.Save, address: o.Address, log: o.Log, now: o.Now, met: map[heldKey]bool{},
-		files: map[heldKey]heldFile{}, flights: map[heldKey]chan struct{}{}, resting: map[string]time.Time{},
-		dropped: map[string]heldRow{}, wake: make(chan struct{}, 1),
+// NewUploads returns the record that o begins with.
+func NewUploads(o UploadsOptions) *Uploads {
+	h := &Uploads{
+		store: o.Save, address: o.Address, log: o.Log, now: o.Now, sentWithID: map[uploadKey]bool{},
+		files: map[uploadKey]uploadedFile{}, inFlight: map[uploadKey]chan struct{}{}, backoff: map[string]time.Time{},
+		deletions: map[string]uploadRow{}, wake: make(chan struct{}, 1),
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -102,7 +102,7 @@ func NewHeld(o HeldOptions) *Held {
 	if h.now == nil {
 		h.now = time.Now
 	}
-	var rows []heldRow
+	var rows []uploadRow
 	if len(o.Data) > 0 {
 		if err := json.Unmarshal(o.Data, &rows); err != nil {
 			h.log.Warn("which files services hold cannot be read; they are sent again", "err", err)
@@ -113,30 +113,30 @@ func NewHeld(o HeldOptions) *Held {
 		switch {
 		case !usableName(r.Name):
 		case r.Dropped:
-			h.drop(r)
+			h.queueDeletion(r)
 		default:
-			h.files[r.heldKey] = r.heldFile
+			h.files[r.uploadKey] = r.uploadedFile
 		}
 	}
 	return h
 }
 
 // file finds or makes one file. While one caller uploads it, the others wait.
-func (h *Held) file(ctx context.Context, key heldKey, m artel.Media, up Uploader) (heldFile, bool) {
+func (h *Uploads) file(ctx context.Context, key uploadKey, m artel.Media, up FileAPI) (uploadedFile, bool) {
 	for {
 		h.mu.Lock()
 		now := h.now()
-		if f, ok := h.files[key]; ok && now.Before(f.Until.Add(-heldMargin)) {
+		if f, ok := h.files[key]; ok && now.Before(f.Until.Add(-uploadMargin)) {
 			h.mu.Unlock()
 			return f, true
 		}
-		if now.Before(h.resting[key.Account]) {
+		if now.Before(h.backoff[key.Account]) {
 			h.mu.Unlock()
-			return heldFile{}, false
+			return uploadedFile{}, false
 		}
-		flight, flying := h.flights[key]
+		flight, flying := h.inFlight[key]
 		if !flying {
-			h.flights[key] = make(chan struct{})
+			h.inFlight[key] = make(chan struct{})
 			h.mu.Unlock()
 			return h.upload(ctx, key, m, up)
 		}
@@ -144,27 +144,27 @@ func (h *Held) file(ctx context.Context, key heldKey, m artel.Media, up Uploader
 		select {
 		case <-flight:
 		case <-ctx.Done():
-			return heldFile{}, false // the call itself says so
+			return uploadedFile{}, false // the call itself says so
 		}
 	}
 }
 
-func (h *Held) upload(ctx context.Context, key heldKey, m artel.Media, up Uploader) (f heldFile, ok bool) {
+func (h *Uploads) upload(ctx context.Context, key uploadKey, m artel.Media, up FileAPI) (f uploadedFile, ok bool) {
 	var err error
 	defer func() {
 		h.mu.Lock()
 		switch {
 		case ok:
 			h.files[key] = f
-			delete(h.dropped, key.Account+" "+f.Name) // a service may give a name twice
+			delete(h.deletions, key.Account+" "+f.Name) // a service may give a name twice
 		case err != nil && ctx.Err() == nil && artel.CodeOf(err) != CodeMediaUnreadable:
-			h.resting[key.Account] = h.now().Add(heldRest)
+			h.backoff[key.Account] = h.now().Add(uploadBackoff)
 		}
-		close(h.flights[key])
-		delete(h.flights, key)
+		close(h.inFlight[key])
+		delete(h.inFlight, key)
 		h.mu.Unlock()
 		if ok {
-			h.keep()
+			h.save()
 		}
 	}()
 	f.Name, f.Until, err = up.Upload(ctx, m)
@@ -175,41 +175,41 @@ func (h *Held) upload(ctx context.Context, key heldKey, m artel.Media, up Upload
 		if ctx.Err() == nil {
 			h.log.Warn("a file could not be sent ahead; it stays inside the request", "digest", key.Digest, "err", err)
 		}
-		return heldFile{}, false
+		return uploadedFile{}, false
 	}
 	return f, true
 }
 
 // keep saves the record, without what has ended, and of too many without those
 // that end first.
-func (h *Held) keep() {
-	if h.save == nil {
+func (h *Uploads) save() {
+	if h.store == nil {
 		return
 	}
 	h.saving.Lock()
 	defer h.saving.Unlock()
 	h.mu.Lock()
 	now := h.now()
-	maps.DeleteFunc(h.files, func(_ heldKey, f heldFile) bool { return !now.Before(f.Until) })
-	rows := make([]heldRow, 0, len(h.files))
+	maps.DeleteFunc(h.files, func(_ uploadKey, f uploadedFile) bool { return !now.Before(f.Until) })
+	rows := make([]uploadRow, 0, len(h.files))
 	for key, f := range h.files {
-		rows = append(rows, heldRow{heldKey: key, heldFile: f})
+		rows = append(rows, uploadRow{uploadKey: key, uploadedFile: f})
 	}
-	slices.SortFunc(rows, func(a, b heldRow) int {
+	slices.SortFunc(rows, func(a, b uploadRow) int {
 		return cmp.Or(b.Until.Compare(a.Until), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Account, b.Account), cmp.Compare(a.MediaType, b.MediaType))
 	})
-	for _, r := range rows[min(len(rows), heldMost):] {
-		delete(h.files, r.heldKey)
+	for _, r := range rows[min(len(rows), maxUploads):] {
+		delete(h.files, r.uploadKey)
 	}
-	rows = rows[:min(len(rows), heldMost)]
-	maps.DeleteFunc(h.dropped, func(_ string, r heldRow) bool { return !now.Before(r.Until) })
-	for _, name := range slices.Sorted(maps.Keys(h.dropped)) {
-		rows = append(rows, h.dropped[name])
+	rows = rows[:min(len(rows), maxUploads)]
+	maps.DeleteFunc(h.deletions, func(_ string, r uploadRow) bool { return !now.Before(r.Until) })
+	for _, name := range slices.Sorted(maps.Keys(h.deletions)) {
+		rows = append(rows, h.deletions[name])
 	}
 	h.mu.Unlock()
 	data, err := json.Marshal(rows)
 	if err == nil {
-		err = h.save(data)
+		err = h.store(data)
 	}
 	if err != nil {
 		h.log.Warn("which files services hold could not be saved", "err", err)
@@ -229,7 +229,7 @@ func accountOf(s model.Service) string {
 // usableName reports whether a service's name for a file can be written into
 // requests.
 func usableName(name string) bool {
-	return name != "" && len(name) <= maxHeldName && !strings.ContainsFunc(name, func(r rune) bool {
+	return name != "" && len(name) <= maxUploadName && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > '~' || r == '"' || r == '\\'
 	})
 }

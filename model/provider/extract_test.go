@@ -21,7 +21,7 @@ import (
 )
 
 // somewhere is a rule with every form of payload.
-func somewhere(path []string) provider.Payload {
+func somewhere(path []string) provider.Encoding {
 	switch strings.Join(path, ".") {
 	case "a..plain":
 		return provider.PlainBase64
@@ -34,7 +34,7 @@ func somewhere(path []string) provider.Payload {
 	case "a..source.data":
 		return provider.TypedBase64
 	}
-	return provider.NoPayload
+	return provider.NoEncoding
 }
 
 // into returns the options that keep payloads in s.
@@ -82,7 +82,7 @@ func TestLift(t *testing.T) {
 			t.Parallel()
 			for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
 				store := blob.NewMemory()
-				l, err := provider.Lift(t.Context(), in, somewhere, into(store))
+				l, err := provider.Extract(t.Context(), in, somewhere, into(store))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -129,14 +129,14 @@ func TestLiftRefuses(t *testing.T) {
 		provider.CodeTooDeep:      strings.Repeat("[", 300),
 		provider.CodeTextTooLarge: `"` + strings.Repeat("x", 2<<20) + `"`,
 	} {
-		_, err := provider.Lift(t.Context(), strings.NewReader(in), somewhere, provider.DecodeOptions{MaxText: 1 << 20})
+		_, err := provider.Extract(t.Context(), strings.NewReader(in), somewhere, provider.DecodeOptions{MaxText: 1 << 20})
 		if artel.CodeOf(err) != code {
 			t.Errorf("got %v, want %s", err, code)
 		}
 	}
 	broken := errors.New("the disk is full")
 	for _, in := range []string{`{"a":[{"plain":"aGVsbG8="}]}`, `{"a":[{"source":{"data":"aGVsbG8=","type":"base64"}}]}`} {
-		_, err := provider.Lift(t.Context(), strings.NewReader(in), somewhere, provider.DecodeOptions{
+		_, err := provider.Extract(t.Context(), strings.NewReader(in), somewhere, provider.DecodeOptions{
 			Sink: func(context.Context, io.Reader) (artel.Digest, int64, error) { return "", 0, broken },
 		})
 		if !errors.Is(err, broken) {
@@ -151,8 +151,8 @@ func FuzzLift(f *testing.F) {
 	f.Add([]byte(`{"a":[{"source":{"data":"\u0061GVsbG8=","x":{"plain":"="},"type":"bas\u006564"`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		store := blob.NewMemory()
-		whole, err := provider.Lift(t.Context(), bytes.NewReader(in), somewhere, into(store))
-		pieces, err2 := provider.Lift(t.Context(), iotest.OneByteReader(bytes.NewReader(in)), somewhere, into(store))
+		whole, err := provider.Extract(t.Context(), bytes.NewReader(in), somewhere, into(store))
+		pieces, err2 := provider.Extract(t.Context(), iotest.OneByteReader(bytes.NewReader(in)), somewhere, into(store))
 		if (err == nil) != (err2 == nil) {
 			t.Fatalf("whole: %v, in pieces: %v", err, err2)
 		}
@@ -182,7 +182,7 @@ func FuzzLift(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := provider.Lift(t.Context(), bytes.NewReader(back), somewhere, into(store))
+		again, err := provider.Extract(t.Context(), bytes.NewReader(back), somewhere, into(store))
 		if err != nil || !bytes.Equal(again.Elided(), whole.Elided()) {
 			t.Fatalf("%q comes back as %q", in, back)
 		}
@@ -193,19 +193,19 @@ func FuzzLift(f *testing.F) {
 // what was added to it.
 func TestLiftedAgain(t *testing.T) {
 	t.Parallel()
-	rule := func(path []string) provider.Payload {
+	rule := func(path []string) provider.Encoding {
 		if path[len(path)-1] == "url" {
 			return provider.DataURL
 		}
-		return provider.NoPayload
+		return provider.NoEncoding
 	}
-	l, err := provider.Lift(t.Context(), strings.NewReader(`{"url":"data:image/png;base64,AAAA"}`), rule, provider.DecodeOptions{})
+	l, err := provider.Extract(t.Context(), strings.NewReader(`{"url":"data:image/png;base64,AAAA"}`), rule, provider.DecodeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := artel.NewDigest([32]byte{7})
 	text := bytes.Replace(l.JSON(), []byte("}"), []byte(`,"more":"`+l.Add("data:audio/wav;base64,", d, 3)+`"}`), 1)
-	again, err := provider.Lift(t.Context(), l.Reader(text), rule, provider.DecodeOptions{MaxText: 1})
+	again, err := provider.Extract(t.Context(), l.Reader(text), rule, provider.DecodeOptions{MaxText: 1})
 	if err != nil || !bytes.Equal(again.JSON(), text) || len(again.Payloads()) != 2 {
 		t.Fatalf("%s, %v", again.JSON(), err)
 	}

@@ -3,12 +3,13 @@
 package token
 
 import (
+	"bytes"
+	"compress/gzip"
+	"embed"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"math/bits"
-	"strings"
-
-	"github.com/tiktoken-go/tokenizer"
 )
 
 const (
@@ -16,8 +17,8 @@ const (
 	filterBits = 21
 )
 
-// A table finds tokens by their bytes. It is built out of the library's, which
-// the program carries once, and never changes.
+// A table finds tokens by their bytes. It is built once from an embedded
+// vocabulary and never changes.
 type table struct {
 	split   splitter
 	classes *classes
@@ -44,35 +45,57 @@ type slot struct {
 	where uint32 // of the bytes in text, above eight bits of length; 0: free
 }
 
-func newTable(e tokenizer.Encoding, split splitter) (*table, error) {
-	codec, err := tokenizer.Get(e)
+// The vocabularies, in the format of [unpackVocabulary]. TestVocabularies holds
+// them to those of github.com/tiktoken-go/tokenizer and writes them anew with
+// the flag -update. Packed they add 1.4 MB to the program, and as the library's
+// Go maps 14 MB.
+//
+//go:embed o200k_base.gz cl100k_base.gz
+var vocabularies embed.FS
+
+// unpackVocabulary returns all tokens of a vocabulary in the order of their
+// ranks, one after the other, and where each ends. Packed, it is a gzip stream
+// of the lengths, a byte per token, a zero byte, and the bytes of all tokens.
+func unpackVocabulary(name string) (text string, ends []int, err error) {
+	f, err := vocabularies.Open(name + ".gz")
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return "", nil, err
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		return "", nil, err
+	}
+	lengths, tokens, ok := bytes.Cut(b, []byte{0})
+	if !ok {
+		return "", nil, fmt.Errorf("vocabulary %s has no end of its lengths", name)
+	}
+	ends = make([]int, len(lengths))
+	end := 0
+	for i, n := range lengths {
+		end += int(n)
+		ends[i] = end
+	}
+	if end != len(tokens) || end >= 1<<24 || len(ends) < 1<<16 {
+		return "", nil, fmt.Errorf("vocabulary %s has %d tokens with %d bytes instead of %d", name, len(ends), end, len(tokens))
+	}
+	return string(tokens), ends, nil
+}
+
+func newTable(name string, split splitter) (*table, error) {
+	text, ends, err := unpackVocabulary(name)
 	if err != nil {
 		return nil, err
-	}
-	codec.SetErrorMode(tokenizer.ErrorModeNone) // tokens are parts of characters, too
-	var (
-		text strings.Builder
-		ends []int
-	)
-	for one := []uint{0}; ; one[0]++ { // the ranks have no gaps
-		t, err := codec.Decode(one)
-		if err != nil {
-			break
-		}
-		if len(t) > 255 || text.Len() >= 1<<24 {
-			return nil, fmt.Errorf("%s is too large: token %d has %d bytes after %d", e, one[0], len(t), text.Len())
-		}
-		text.WriteString(t)
-		ends = append(ends, text.Len())
-	}
-	if len(ends) < 1<<16 {
-		return nil, fmt.Errorf("%s has only %d tokens", e, len(ends))
 	}
 	width := bits.Len(uint(len(ends))) + 1
 	v := &table{
 		split: split, classes: classTable(),
 		slots: make([]slot, 1<<width), shift: 64 - width,
-		text:   text.String(),
+		text:   text,
 		pairs:  make([]uint32, 1<<16),
 		chars:  make([]uint32, 1<<16),
 		filter: make([]uint64, 1<<(filterBits-6)),

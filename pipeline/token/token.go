@@ -19,8 +19,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/tiktoken-go/tokenizer"
-
 	"github.com/artelhq/artel"
 )
 
@@ -75,8 +73,8 @@ type Counter struct {
 
 // The loaded vocabularies, of some ten megabytes each.
 var (
-	o200k  = sync.OnceValues(func() (*table, error) { return newTable(tokenizer.O200kBase, splitO200k) })
-	cl100k = sync.OnceValues(func() (*table, error) { return newTable(tokenizer.Cl100kBase, splitCl100k) })
+	o200k  = sync.OnceValues(func() (*table, error) { return newTable("o200k_base", splitO200k) })
+	cl100k = sync.OnceValues(func() (*table, error) { return newTable("cl100k_base", splitCl100k) })
 )
 
 // NewCounter returns a counter that has loaded nothing yet.

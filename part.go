@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -99,6 +100,27 @@ func MediaOf(ps Parts) []Media {
 			out = append(out, p)
 		case ToolResult:
 			out = append(out, MediaOf(p.Parts)...)
+		}
+	}
+	return out
+}
+
+// CallsOf returns the tool calls in ps, in order.
+func CallsOf(ps Parts) []ToolCall { return partsOf[ToolCall](ps) }
+
+// ResultsOf returns the tool results in ps, in order.
+func ResultsOf(ps Parts) []ToolResult { return partsOf[ToolResult](ps) }
+
+// HasCalls reports whether ps holds a tool call.
+func HasCalls(ps Parts) bool {
+	return slices.ContainsFunc(ps, func(p Part) bool { _, ok := p.(ToolCall); return ok })
+}
+
+func partsOf[P Part](ps Parts) []P {
+	var out []P
+	for _, p := range ps {
+		if p, ok := p.(P); ok {
+			out = append(out, p)
 		}
 	}
 	return out

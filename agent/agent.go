@@ -233,7 +233,7 @@ func (r *run) loop(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if calls = callsOf(message); len(calls) == 0 {
+			if calls = artel.CallsOf(message.Parts); len(calls) == 0 {
 				continue
 			}
 		}
@@ -254,7 +254,7 @@ func (r *run) loop(ctx context.Context) error {
 func (r *run) rests() bool {
 	for _, m := range slices.Backward(r.history) {
 		if !m.Summary {
-			return m.Run == r.in.Run.ID && m.Within == r.path && m.Role == artel.RoleAssistant && len(callsOf(m)) == 0
+			return m.Run == r.in.Run.ID && m.Within == r.path && m.Role == artel.RoleAssistant && !artel.HasCalls(m.Parts)
 		}
 	}
 	return false
@@ -275,17 +275,15 @@ func (r *run) unanswered() []artel.ToolCall {
 		m := r.history[i]
 		switch m.Role {
 		case artel.RoleTool:
-			for _, p := range m.Parts {
-				if res, ok := p.(artel.ToolResult); ok {
-					answered[res.CallID] = true
-				}
+			for _, res := range artel.ResultsOf(m.Parts) {
+				answered[res.CallID] = true
 			}
 		case artel.RoleAssistant:
 			if m.Run != r.in.Run.ID || m.Within != r.path {
 				return nil
 			}
 			var open []artel.ToolCall
-			for _, c := range callsOf(m) {
+			for _, c := range artel.CallsOf(m.Parts) {
 				if !answered[c.ID] {
 					open = append(open, c)
 				}
@@ -583,14 +581,4 @@ func (r *run) newMessage(role artel.Role) artel.Message {
 		m.Parent = r.history[len(r.history)-1].ID
 	}
 	return m
-}
-
-func callsOf(m artel.Message) []artel.ToolCall {
-	var calls []artel.ToolCall
-	for _, p := range m.Parts {
-		if c, ok := p.(artel.ToolCall); ok {
-			calls = append(calls, c)
-		}
-	}
-	return calls
 }

@@ -343,7 +343,7 @@ func (r *run) listed(part []artel.Message) string {
 		if short := artel.Beginning(text, shownWords); utf8.RuneCountInString(text) > shownWords {
 			text = short + "…"
 		}
-		for _, c := range callsOf(m) {
+		for _, c := range artel.CallsOf(m.Parts) {
 			text = strings.TrimSpace(text + " → " + c.Name)
 		}
 		fmt.Fprintf(&b, "\n- `%s` %s: %s", m.ID, m.Role, text)

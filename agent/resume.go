@@ -44,7 +44,7 @@ func (r *run) resumed() (turns int) {
 	for _, m := range r.history {
 		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
 			turns++
-			r.called += len(callsOf(m))
+			r.called += len(artel.CallsOf(m.Parts))
 		}
 	}
 	open := len(r.unanswered())
@@ -53,7 +53,7 @@ func (r *run) resumed() (turns int) {
 		r.family.count(turns, r.called)
 		for _, m := range r.in.Nested {
 			if m.Role == artel.RoleAssistant {
-				r.family.count(1, len(callsOf(m)))
+				r.family.count(1, len(artel.CallsOf(m.Parts)))
 			}
 		}
 	} else {

@@ -261,7 +261,7 @@ func (r *run) serve(ctx context.Context, call artel.CallID, caller artel.Message
 		if err := r.tell(artel.SubagentStarted{Call: call, Service: r.in.Service.ID, Fresh: fresh, Message: m}); err != nil {
 			return err
 		}
-	} else if last := r.history[len(r.history)-1]; last.Role == artel.RoleAssistant && len(callsOf(last)) == 0 {
+	} else if last := r.history[len(r.history)-1]; last.Role == artel.RoleAssistant && !artel.HasCalls(last.Parts) {
 		return nil // it was at rest
 	}
 	return r.loop(ctx)
@@ -289,7 +289,7 @@ func (r *run) reply() (artel.MessageID, string) {
 // asker is the message that has a call.
 func (r *run) asker(id artel.CallID) artel.MessageID {
 	for _, m := range slices.Backward(r.history) {
-		if slices.ContainsFunc(callsOf(m), func(c artel.ToolCall) bool { return c.ID == id }) {
+		if slices.ContainsFunc(artel.CallsOf(m.Parts), func(c artel.ToolCall) bool { return c.ID == id }) {
 			return m.ID
 		}
 	}
@@ -301,7 +301,7 @@ func (f *family) spare(history []artel.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range history {
-		for _, c := range callsOf(m) {
+		for _, c := range artel.CallsOf(m.Parts) {
 			f.seen[c.ID] = true
 		}
 	}

@@ -331,10 +331,8 @@ func (x *execution) callsTools() bool {
 		return false
 	}
 	m, ok := x.held[0].(artel.MessageCompleted)
-	return ok && slices.ContainsFunc(m.Message.Parts, isCall)
+	return ok && artel.HasCalls(m.Message.Parts)
 }
-
-func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
 
 // write stores payloads with the messages that they carry.
 func (x *execution) write(tx store.Tx, payloads ...artel.Payload) error {

@@ -167,9 +167,8 @@ func (x *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message
 
 // startedFresh reads the call in the message that made it.
 func startedFresh(m artel.Message, id artel.CallID) bool {
-	for _, p := range m.Parts {
-		c, ok := p.(artel.ToolCall)
-		if !ok || c.ID != id {
+	for _, c := range artel.CallsOf(m.Parts) {
+		if c.ID != id {
 			continue
 		}
 		var args struct {

@@ -301,7 +301,7 @@ func (d *Draft) withinBudget() error {
 // shorten returns m with the first characters of its text and a word on what is
 // missing; false where that is not shorter. All other parts go.
 func (d *Draft) shorten(m Message, chars int) (Message, bool) {
-	if m.Role == artel.RoleTool || len(callsOf(m.Parts)) > 0 {
+	if m.Role == artel.RoleTool || artel.HasCalls(m.Parts) {
 		return m, false
 	}
 	text := artel.TextOf(m.Parts)

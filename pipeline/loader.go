@@ -192,35 +192,13 @@ func blank(ps artel.Parts) bool {
 // with tool calls and the tool messages right after it, else one message.
 func exchange(ms []Message, i int) int {
 	end := i + 1
-	if ms[i].Role != artel.RoleAssistant || !slices.ContainsFunc(ms[i].Parts, isCall) {
+	if ms[i].Role != artel.RoleAssistant || !artel.HasCalls(ms[i].Parts) {
 		return end
 	}
 	for end < len(ms) && ms[end].Role == artel.RoleTool {
 		end++
 	}
 	return end
-}
-
-func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
-
-func callsOf(ps artel.Parts) []artel.CallID {
-	var ids []artel.CallID
-	for _, p := range ps {
-		if c, ok := p.(artel.ToolCall); ok {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
-}
-
-func resultsOf(ps artel.Parts) []artel.CallID {
-	var ids []artel.CallID
-	for _, p := range ps {
-		if r, ok := p.(artel.ToolResult); ok {
-			ids = append(ids, r.CallID)
-		}
-	}
-	return ids
 }
 
 // paired takes out halves of tool exchanges, which every model API refuses: a
@@ -240,23 +218,18 @@ func (d *Draft) paired(ms []Message) []Message {
 			i = end
 			continue
 		}
-		var results []artel.CallID
-		for _, m := range unit[1:] {
-			results = append(results, resultsOf(m.Parts)...)
-		}
-		calls := callsOf(unit[0].Parts)
 		for j, m := range unit {
 			keep := m.Parts
 			if j == 0 {
 				keep = without(keep, func(p artel.Part) bool {
 					c, ok := p.(artel.ToolCall)
-					return ok && !slices.Contains(results, c.ID)
+					return ok && !answered(unit, c.ID)
 				})
 			}
 			if j > 0 || m.Role == artel.RoleTool {
 				keep = without(keep, func(p artel.Part) bool {
 					r, ok := p.(artel.ToolResult)
-					return ok && (m.Role != artel.RoleTool || j == 0 || !slices.Contains(calls, r.CallID))
+					return ok && (m.Role != artel.RoleTool || j == 0 || !called(unit, r.CallID))
 				})
 			}
 			if len(keep) != len(m.Parts) {
@@ -279,16 +252,14 @@ func whole(unit []Message) bool {
 	if unit[0].Role == artel.RoleTool {
 		return false
 	}
-	for _, p := range unit[0].Parts {
-		c, ok := p.(artel.ToolCall)
-		if ok && !slices.ContainsFunc(unit[1:], func(m Message) bool { return answers(m.Parts, c.ID) }) {
+	for _, c := range artel.CallsOf(unit[0].Parts) {
+		if !answered(unit, c.ID) {
 			return false
 		}
 	}
-	for i := range unit[1:] {
-		for _, p := range unit[1+i].Parts {
-			r, ok := p.(artel.ToolResult)
-			if ok && !slices.ContainsFunc(unit[0].Parts, func(p artel.Part) bool { c, ok := p.(artel.ToolCall); return ok && c.ID == r.CallID }) {
+	for _, m := range unit[1:] {
+		for _, r := range artel.ResultsOf(m.Parts) {
+			if !called(unit, r.CallID) {
 				return false
 			}
 		}
@@ -296,8 +267,16 @@ func whole(unit []Message) bool {
 	return true
 }
 
-func answers(ps artel.Parts, c artel.CallID) bool {
-	return slices.ContainsFunc(ps, func(p artel.Part) bool { r, ok := p.(artel.ToolResult); return ok && r.CallID == c })
+// called reports whether the assistant message of an exchange has call id.
+func called(unit []Message, id artel.CallID) bool {
+	return slices.ContainsFunc(unit[0].Parts, func(p artel.Part) bool { c, ok := p.(artel.ToolCall); return ok && c.ID == id })
+}
+
+// answered reports whether an exchange has a result of call id.
+func answered(unit []Message, id artel.CallID) bool {
+	return slices.ContainsFunc(unit[1:], func(m Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool { r, ok := p.(artel.ToolResult); return ok && r.CallID == id })
+	})
 }
 
 func onlyReasoning(ps artel.Parts) bool {

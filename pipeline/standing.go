@@ -56,7 +56,7 @@ func Exchanges(ms []artel.Message) []int {
 	var starts []int
 	for i := 0; i < len(ms); {
 		starts = append(starts, i)
-		calls := len(callsOf(ms[i].Parts)) > 0 && ms[i].Role == artel.RoleAssistant
+		calls := artel.HasCalls(ms[i].Parts) && ms[i].Role == artel.RoleAssistant
 		i++
 		for calls && i < len(ms) && ms[i].Role == artel.RoleTool {
 			i++

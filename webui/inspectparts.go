@@ -145,10 +145,8 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 			}
 			shown.Media = append(shown.Media, strings.Join(said, " · "))
 		}
-		for _, p := range b.Parts {
-			if c, ok := p.(artel.ToolCall); ok {
-				shown.Calls = append(shown.Calls, artel.Shorten(c.Name+" "+string(c.Arguments), 2000))
-			}
+		for _, c := range artel.CallsOf(b.Parts) {
+			shown.Calls = append(shown.Calls, artel.Shorten(c.Name+" "+string(c.Arguments), 2000))
 		}
 		var err error
 		if shown.Rows, err = v.changes(ctx, b.ID); err != nil {

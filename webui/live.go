@@ -336,11 +336,9 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 		}
 	}
 	before := 0
-	for _, part := range p.Message.Parts {
-		if res, ok := part.(artel.ToolResult); ok {
-			s.finish(&card, p.Message.ID, before, res)
-			before += mediaIn(res)
-		}
+	for _, res := range artel.ResultsOf(p.Message.Parts) {
+		s.finish(&card, p.Message.ID, before, res)
+		before += mediaIn(res)
 	}
 	delete(s.cards, p.Call)
 	if e.Within == "" {
@@ -364,8 +362,8 @@ func (s *stream) recall(ctx context.Context, p artel.ToolCompleted) (Call, error
 		return Call{}, err
 	}
 	for _, m := range slices.Backward(branch) {
-		for _, part := range m.Parts {
-			if c, ok := part.(artel.ToolCall); ok && c.ID == p.Call {
+		for _, c := range artel.CallsOf(m.Parts) {
+			if c.ID == p.Call {
 				return s.call(c.ID, c.Name, c.Arguments), nil
 			}
 		}

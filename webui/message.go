@@ -159,9 +159,8 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		}
 		if m.Role == artel.RoleTool {
 			first := 0
-			for _, p := range m.Parts {
-				res, ok := p.(artel.ToolResult)
-				if at, found := cards[res.CallID]; ok && found {
+			for _, res := range artel.ResultsOf(m.Parts) {
+				if at, found := cards[res.CallID]; found {
 					v.finish(&out[at[0]].Calls[at[1]], m.ID, first, res)
 				}
 				first += mediaIn(res)

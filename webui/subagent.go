@@ -49,9 +49,8 @@ func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunI
 		return nil, err
 	}
 	var out []Subagent
-	for _, p := range m.Parts {
-		c, ok := p.(artel.ToolCall)
-		if !ok || c.Name != delegateTool {
+	for _, c := range artel.CallsOf(m.Parts) {
+		if c.Name != delegateTool {
 			continue
 		}
 		within := m.Within.Join(c.ID)
@@ -97,7 +96,7 @@ func (s *Subagent) end(ok bool) {
 func (v *view) subagent(ctx context.Context, thread []artel.Message, active artel.RunID) (Subagent, error) {
 	first, last := thread[0], thread[len(thread)-1]
 	s := Subagent{ID: subagentID(first.Run, first.Within), Into: "#" + callsID(first.Parent), Agent: first.Agent, State: stateDone}
-	if last.Role != artel.RoleAssistant || slices.ContainsFunc(last.Parts, func(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }) {
+	if last.Role != artel.RoleAssistant || artel.HasCalls(last.Parts) {
 		s.State = stateFailed
 		if first.Run == active {
 			s.State, s.Asks = stateRunning, asksIn(v.asked, first.Run, first.Within)
@@ -136,12 +135,11 @@ func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageI
 	}
 	var out []string
 	found := false
-	for _, p := range branch[0].Parts {
-		c, ok := p.(artel.ToolCall)
-		if found && ok && c.Name == delegateTool {
+	for _, c := range artel.CallsOf(branch[0].Parts) {
+		if found && c.Name == delegateTool {
 			out = append(out, "#"+subagentID(e.Run, e.Within.Outer().Join(c.ID)))
 		}
-		found = found || ok && c.ID == e.Within.Call()
+		found = found || c.ID == e.Within.Call()
 	}
 	return strings.Join(out, ", "), nil
 }

@@ -132,10 +132,7 @@ func everything(r *model.Request) []artel.Media {
 
 func inTools(r *model.Request) bool {
 	return slices.ContainsFunc(r.Messages, func(m model.Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool {
-			result, ok := p.(artel.ToolResult)
-			return ok && len(result.Parts) > 0
-		})
+		return slices.ContainsFunc(artel.ResultsOf(m.Parts), func(r artel.ToolResult) bool { return len(r.Parts) > 0 })
 	})
 }
 

@@ -163,8 +163,8 @@ func (p *conformer) assistant(m model.Message, after []model.Message) {
 	}
 	results := map[artel.CallID][]artel.ToolResult{}
 	for _, msg := range after {
-		for _, part := range msg.Parts {
-			if r, ok := part.(artel.ToolResult); ok && msg.Role == artel.RoleTool {
+		if msg.Role == artel.RoleTool {
+			for _, r := range artel.ResultsOf(msg.Parts) {
 				results[r.CallID] = append(results[r.CallID], r)
 			}
 		}
@@ -215,11 +215,7 @@ func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 // orphans handles a tool message when its turn comes: what the group before it
 // has not taken is told as user text.
 func (p *conformer) unmatchedResults(m model.Message) {
-	for _, part := range m.Parts {
-		r, ok := part.(artel.ToolResult)
-		if !ok {
-			continue
-		}
+	for _, r := range artel.ResultsOf(m.Parts) {
 		if p.matched[r.CallID] > 0 {
 			p.matched[r.CallID]--
 			continue

@@ -43,10 +43,8 @@ func (p *conformer) call(c artel.ToolCall, sent *[]artel.CallID) artel.ToolCall 
 func idsOf(messages []model.Message) map[artel.CallID]bool {
 	ids := map[artel.CallID]bool{}
 	for _, m := range messages {
-		for _, part := range m.Parts {
-			if c, ok := part.(artel.ToolCall); ok {
-				ids[c.ID] = false
-			}
+		for _, c := range artel.CallsOf(m.Parts) {
+			ids[c.ID] = false
 		}
 	}
 	return ids

@@ -165,7 +165,7 @@ func (r Replaced) added(parts artel.Parts, fresh map[string]bool) (pipeline.Mess
 func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Message, error) {
 	shown, opaque := open(m.Parts)
 	if r.Role != "" && r.Role != m.Role {
-		fixed := opaque || m.Role == artel.RoleTool || r.Role == artel.RoleTool || slices.ContainsFunc(m.Parts, isCall)
+		fixed := opaque || m.Role == artel.RoleTool || r.Role == artel.RoleTool || artel.HasCalls(m.Parts)
 		if fixed || !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant}, r.Role) {
 			return m, fmt.Errorf("its role %s cannot become %q", m.Role, artel.Shorten(string(r.Role), 40))
 		}
@@ -174,7 +174,7 @@ func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Messa
 	if r.Text == nil && r.Parts == nil || equal(parts, shown) {
 		return m, nil
 	}
-	if opaque || m.Role == artel.RoleTool || slices.ContainsFunc(m.Parts, isCall) {
+	if opaque || m.Role == artel.RoleTool || artel.HasCalls(m.Parts) {
 		return m, errors.New("what belongs to a tool or to a service cannot be changed; give the id alone, or leave the message out")
 	}
 	taken := make([]bool, len(shown))
@@ -200,8 +200,6 @@ func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Messa
 	m.Parts, m.Stability = out, pipeline.Turn
 	return m, nil
 }
-
-func isCall(p artel.Part) bool { _, ok := p.(artel.ToolCall); return ok }
 
 // equal compares parts as they are written.
 func equal(a, b artel.Parts) bool {

@@ -383,8 +383,8 @@ func (e *encoder) tools(r *model.Request, messages []model.Message) {
 // called returns the names of what was called, in the order of their first call.
 func called(messages []model.Message) (names []string) {
 	for _, m := range messages {
-		for _, p := range m.Parts {
-			if c, ok := p.(artel.ToolCall); ok && !slices.Contains(names, toolName(c.Name)) {
+		for _, c := range artel.CallsOf(m.Parts) {
+			if !slices.Contains(names, toolName(c.Name)) {
 				names = append(names, toolName(c.Name))
 			}
 		}

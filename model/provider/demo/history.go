@@ -136,10 +136,8 @@ func read(r *model.Request) *history {
 			fmt.Fprintf(hash, "%q", text)
 		case artel.RoleAssistant:
 			h.answers++
-			for _, p := range m.Parts {
-				if c, ok := p.(artel.ToolCall); ok {
-					h.calls = append(h.calls, done{c, results[c.ID]})
-				}
+			for _, c := range artel.CallsOf(m.Parts) {
+				h.calls = append(h.calls, done{c, results[c.ID]})
 			}
 		}
 	}

@@ -115,17 +115,15 @@ func (e *encoder) message(m model.Message) {
 
 func (e *encoder) assistant(parts artel.Parts) {
 	var calls []ToolCall
-	for _, p := range parts {
-		if c, ok := p.(artel.ToolCall); ok {
-			call := ToolCall{
-				ID: e.callID(c.ID), Type: "function",
-				Function: CalledByName{Name: c.Name, Arguments: Arguments(provider.SentArguments(c.Arguments))},
-			}
-			if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
-				call.ExtraContent = c.Opaque
-			}
-			calls = append(calls, call)
+	for _, c := range artel.CallsOf(parts) {
+		call := ToolCall{
+			ID: e.callID(c.ID), Type: "function",
+			Function: CalledByName{Name: c.Name, Arguments: Arguments(provider.SentArguments(c.Arguments))},
 		}
+		if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
+			call.ExtraContent = c.Opaque
+		}
+		calls = append(calls, call)
 	}
 	text := artel.TextOf(parts)
 	e.body.WriteString(`,"content":`)

@@ -66,8 +66,8 @@ func (s *stage) nativeMedia(ctx context.Context, d Dialect, mediaType string) er
 		return err
 	}
 	for _, message := range got.Messages {
-		for _, part := range message.Parts {
-			if r, ok := part.(artel.ToolResult); ok && r.CallID == "b" && len(artel.MediaOf(r.Parts)) == 1 {
+		for _, r := range artel.ResultsOf(message.Parts) {
+			if r.CallID == "b" && len(artel.MediaOf(r.Parts)) == 1 {
 				return nil
 			}
 		}
@@ -107,8 +107,8 @@ func callState(ctx context.Context, d Dialect) error {
 		return err
 	}
 	mine, others := 0, 0
-	for _, part := range got {
-		if c, ok := part.(artel.ToolCall); ok && sameJSON(c.Opaque, call.Opaque) {
+	for _, c := range artel.CallsOf(got) {
+		if sameJSON(c.Opaque, call.Opaque) {
 			if c.ID == call.ID {
 				mine++
 			} else {

@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench fuzz soak clean
+.PHONY: help run build test race check bench fuzz soak clean
 
 FUZZTIME ?= 10s
 SOAKTIME ?= 30m
@@ -17,16 +17,22 @@ run: ## serve the page and the API on http://127.0.0.1:7420
 	go run ./cmd/artel serve
 
 build: ## build bin/artel
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/artel ./cmd/artel
+	go build -ldflags '-s -w' -o bin/artel ./cmd/artel
 
-# The race detector looks at this module, not at the transpiled C of its
-# database, which only it would make three times as slow.
-RACE := -race -gcflags=modernc.org/...=-race=false
+# Builds, tests and checks share one build cache.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-test: ## run every test, with the race detector; installs what they need first
+TESTSUM = go build -o bin/testsum ./scripts/testsum && bin/testsum
+TEST = go test -vet=off -shuffle=on -timeout 20m -json ./...
+
+test: ## run every test once; installs what they need first
 	@scripts/setup
-	@mkdir -p bin && go build -o bin/testsum ./scripts/testsum
-	@{ failed=0; go test $(RACE) -shuffle=on -timeout 24m -json ./... || failed=1; go -C sdktest test -timeout 10m -json ./... || failed=1; exit $$failed; } | bin/testsum
+	@{ failed=0; $(TEST) || failed=1; cd sdktest && $(TEST) || failed=1; exit $$failed; } | { $(TESTSUM); }
+
+race: ## run the tests of the packages with goroutines with the race detector
+	@scripts/setup
+	@scripts/race | { $(TESTSUM); }
 
 check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
 	@scripts/check
@@ -38,8 +44,8 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)
 
 soak: ## repeat every test SOAKCOUNT (20) times, kill a server SOAKKILLS (1000) times, fuzz every target for SOAKTIME (30m)
-	go test $(RACE) -shuffle=on -timeout 0 -count=$(SOAKCOUNT) ./...
-	ARTEL_SOAK=$(SOAKKILLS) ARTEL_SOAK_REPORT=$(CURDIR)/docs/reliability.md go test $(RACE) -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
+	scripts/race --all -timeout 0 -count=$(SOAKCOUNT) | { $(TESTSUM); }
+	ARTEL_SOAK=$(SOAKKILLS) ARTEL_SOAK_REPORT=$(CURDIR)/docs/reliability.md go test -timeout 0 -count=1 -run '^TestKills$$' ./cmd/artel
 	ARTEL_SOAK=1 go test -count=1 -run '^TestRecall$$' ./artifact/edit
 	scripts/fuzz $(SOAKTIME)
 

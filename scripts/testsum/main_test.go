@@ -28,7 +28,7 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"pass","Package":"a","Elapsed":1.5}`,
 				`{"Action":"skip","Package":"b","Elapsed":0}`,
 			},
-			want: "ok       1.50s  a\n2 passed, 0 failed\n",
+			want: "ok       1.50s  a\n2 passed, 0 failed, 0 skipped\n",
 		},
 		{
 			name: "slow ones", ok: true,
@@ -36,9 +36,20 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"pass","Package":"a","Test":"TestX","Elapsed":5}`,
 				`{"Action":"pass","Package":"a","Test":"TestY/sub","Elapsed":9}`,
 				`{"Action":"pass","Package":"a","Test":"TestY","Elapsed":9.5}`,
-				`{"Action":"pass","Package":"a","Test":"TestZ","Elapsed":4.9}`,
+				`{"Action":"pass","Package":"a","Test":"TestZ","Elapsed":0.9}`,
 			},
-			want: "slow     9.50s  a TestY\nslow     5.00s  a TestX\n3 passed, 0 failed\n",
+			want: "slow     9.50s  a TestY\nslow     5.00s  a TestX\n3 passed, 0 failed, 0 skipped\n",
+		},
+		{
+			name: "progress", ok: true,
+			in: []string{
+				`{"Time":"2026-01-02T03:04:00Z","Action":"start","Package":"a"}`,
+				`{"Time":"2026-01-02T03:04:00Z","Action":"start","Package":"b"}`,
+				`{"Time":"2026-01-02T03:04:19Z","Action":"pass","Package":"a","Test":"TestX"}`,
+				`{"Time":"2026-01-02T03:04:20Z","Action":"pass","Package":"a"}`,
+				`{"Time":"2026-01-02T03:04:41.5Z","Action":"pass","Package":"b"}`,
+			},
+			want: "...     20.00s  1 passed, 0 failed; running: a b\nok       0.00s  a\n...     41.50s  1 passed, 0 failed; running: b\nok       0.00s  b\n1 passed, 0 failed, 0 skipped\n",
 		},
 		{
 			name: "a failed test",
@@ -49,12 +60,12 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"fail","Package":"a","Test":"TestY","Elapsed":0.5}`,
 				`{"Action":"fail","Package":"a","Elapsed":1}`,
 			},
-			want: "FAIL     0.25s  a TestY/sub\n    want 1\nFAIL     0.50s  a TestY\nFAIL     1.00s  a\nFAIL  a TestY/sub\nFAIL  a TestY\n1 passed, 1 failed\n",
+			want: "FAIL     0.25s  a TestY/sub\n    want 1\nFAIL     0.50s  a TestY\nFAIL     1.00s  a\nFAIL  a TestY/sub\nFAIL  a TestY\n1 passed, 1 failed, 0 skipped\n",
 		},
 		{
 			name: "a failed test that said much",
 			in:   append(slices.Repeat([]string{`{"Action":"output","Package":"a","Test":"TestX","Output":"x\n"}`}, most+2), `{"Action":"fail","Package":"a","Test":"TestX"}`),
-			want: "FAIL     0.00s  a TestX\n" + strings.Repeat("    x\n", first) + "    (2 lines more)\n" + strings.Repeat("    x\n", most-first) + "FAIL  a TestX\n0 passed, 1 failed\n",
+			want: "FAIL     0.00s  a TestX\n" + strings.Repeat("    x\n", first) + "    (2 lines more)\n" + strings.Repeat("    x\n", most-first) + "FAIL  a TestX\n0 passed, 1 failed, 0 skipped\n",
 		},
 		{
 			name: "a test that did not end",
@@ -64,7 +75,7 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"fail","Package":"a","Elapsed":1}`,
 				`{"Action":"pass","Package":"ab","Test":"TestZ"}`,
 			},
-			want: "FAIL     1.00s  a\n  a TestX did not end\n    panic: test timed out\n1 passed, 1 failed\n",
+			want: "FAIL     1.00s  a\n  a TestX did not end\n    panic: test timed out\n1 passed, 1 failed, 0 skipped\n",
 		},
 		{
 			name: "a skipped test",
@@ -75,7 +86,7 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"pass","Package":"a","Test":"TestY"}`,
 				`{"Action":"pass","Package":"a","Elapsed":1}`,
 			},
-			want: "SKIP     0.00s  a TestY/sub\n    no browser\nok       1.00s  a\nSKIP  a TestY/sub\n2 passed, 1 failed\n",
+			want: "SKIP     0.00s  a TestY/sub\n    no browser\nok       1.00s  a\nSKIP  a TestY/sub\n2 passed, 0 failed, 1 skipped\n",
 		},
 		{
 			name: "a package that does not build",
@@ -86,7 +97,7 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"fail","Package":"a","FailedBuild":"a [a.test]"}`,
 				`{"Action":"pass","Package":"b","Test":"TestX"}`,
 			},
-			want: "FAIL     0.00s  a\n    x.go:1: no\n    FAIL a [build failed]\n1 passed, 1 failed\n",
+			want: "FAIL     0.00s  a\n    x.go:1: no\n    FAIL a [build failed]\n1 passed, 1 failed, 0 skipped\n",
 		},
 		{
 			name: "a package that dies outside of its tests",
@@ -95,10 +106,10 @@ func TestSummarize(t *testing.T) {
 				`{"Action":"output","Package":"a","Output":"found unexpected goroutines\n"}`,
 				`{"Action":"fail","Package":"a","Elapsed":2}`,
 			},
-			want: "FAIL     2.00s  a\n    found unexpected goroutines\n1 passed, 1 failed\n",
+			want: "FAIL     2.00s  a\n    found unexpected goroutines\n1 passed, 1 failed, 0 skipped\n",
 		},
-		{name: "nothing", want: "nothing was tested\n0 passed, 0 failed\n"},
-		{name: "no event", in: []string{"go: no such module"}, want: "go: no such module\nnothing was tested\n0 passed, 0 failed\n"},
+		{name: "nothing", want: "nothing was tested\n0 passed, 0 failed, 0 skipped\n"},
+		{name: "no event", in: []string{"go: no such module"}, want: "go: no such module\nnothing was tested\n0 passed, 0 failed, 0 skipped\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,10 +17,6 @@ import (
 // MaxAnswer bounds an answer that is no event stream, in bytes.
 const MaxAnswer = 64 << 20
 
-// ErrStopped ends the reading of an answer whose reader wants no more of it. It
-// never leaves a wing.
-var ErrStopped = errors.New("the caller has stopped reading")
-
 // An Answer is how a wing reads what its service answers: JSON, where a server
 // cannot stream, or events.
 type Answer struct {

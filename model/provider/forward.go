@@ -6,9 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 )
 
@@ -53,28 +51,4 @@ func ForwardHeader(h http.Header) http.Header {
 		}
 	}
 	return out
-}
-
-// Post sends body to url with header, and returns an answer whose status is a
-// success; the caller closes its body. Content-Length and User-Agent are set.
-// The error is classified by f.
-func Post(ctx context.Context, client *http.Client, f Failures, url string, body *Body, header http.Header) (*http.Response, error) {
-	if f.Service.BaseURL == "" || f.Service.Model == "" {
-		return nil, f.Refuse(artel.Invalid, "the service has no base URL or no model, so it serves for routing only")
-	}
-	req, err := body.Request(ctx, http.MethodPost, url)
-	if err != nil {
-		return nil, f.Refuse(artel.Invalid, "the base URL is not usable")
-	}
-	req.Header = header
-	req.Header.Set("User-Agent", "artel")
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, f.Transport(ctx, err)
-	}
-	if resp.StatusCode/100 != 2 {
-		defer resp.Body.Close()
-		return nil, f.Response(resp, time.Now())
-	}
-	return resp, nil
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 )
 
 // An OpenAIError is a refusal in the form that all APIs of OpenAI have. As an
@@ -71,4 +72,14 @@ func loose(schema map[string]any, at string) string {
 		return loose(items, at+"'items'")
 	}
 	return ""
+}
+
+// OpenAIUpload returns the fields of an upload to OpenAI's Files API: its purpose
+// ("user_data", or "vision" for pictures), and when the file ends.
+func OpenAIUpload(purpose string) [][2]string {
+	return [][2]string{
+		{"purpose", purpose},
+		{"expires_after[anchor]", "created_at"},
+		{"expires_after[seconds]", strconv.Itoa(int(UploadLifetime.Seconds()))},
+	}
 }

@@ -11,8 +11,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,13 +18,13 @@ import (
 	"github.com/artelhq/artel/blob"
 )
 
-// maxUploadAnswer bounds what a service says of a file, in bytes.
+// maxUploadAnswer limits the answer to an upload, in bytes.
 const maxUploadAnswer = 1 << 20
 
-// FileForm writes the multipart form of an upload: the fields, each a name and
-// a value, then the blob of m as "file". It returns the form's content type
-// too. The same file makes the same form.
-func FileForm(blobs blob.Store, m artel.Media, fields ...[2]string) (*Body, string, error) {
+// FileForm writes the multipart form of an upload: fields, each a name and a value,
+// then the blob of m as "file" with the header part. It returns the content type of
+// the form too. Equal input gives an equal form.
+func FileForm(blobs blob.Store, m artel.Media, part textproto.MIMEHeader, fields ...[2]string) (*Body, string, error) {
 	var around bytes.Buffer
 	w := multipart.NewWriter(&around)
 	if err := w.SetBoundary("artel-" + m.Ref.Digest.Hex()[:32]); err != nil {
@@ -37,12 +35,7 @@ func FileForm(blobs blob.Store, m artel.Media, fields ...[2]string) (*Body, stri
 			return nil, "", err
 		}
 	}
-	// Services tell formats apart by the name, and keep it for people.
-	_, err := w.CreatePart(textproto.MIMEHeader{
-		"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": "file", "filename": FileName(m)})},
-		"Content-Type":        {m.MediaType},
-	})
-	if err != nil {
+	if _, err := w.CreatePart(part); err != nil {
 		return nil, "", err
 	}
 	head := around.Len()
@@ -56,8 +49,8 @@ func FileForm(blobs blob.Store, m artel.Media, fields ...[2]string) (*Body, stri
 	return body, w.FormDataContentType(), nil
 }
 
-// FileName is what an uploaded file is called at a service: by its digest and
-// the end of its name, for what people call their files is nobody else's.
+// FileName returns the name of an uploaded file at the service: its digest and its
+// extension, by which services recognize formats. The user's own name stays here.
 func FileName(m artel.Media) string {
 	name := m.Ref.Digest.Hex()[:16]
 	if i := strings.LastIndexByte(m.Filename, '.'); i >= 0 {
@@ -75,22 +68,20 @@ func FileName(m artel.Media) string {
 	return name
 }
 
-// UploadOpenAI sends a file to OpenAI's Files API, which its two dialects share,
-// for purpose ("user_data", or "vision" for pictures).
+// UploadForm sends the blob of m to the Files API as a multipart form with
+// fields, and returns the id that the answer gives it.
 //
-// Source: "Files" of the API's reference.
-func UploadOpenAI(ctx context.Context, client *http.Client, f Failures, blobs blob.Store, m artel.Media, purpose string) (string, time.Time, error) {
+// Sources: "Files" of the references of OpenAI and of Anthropic.
+func (c *Client) UploadForm(ctx context.Context, f Failures, m artel.Media, fields ...[2]string) (string, time.Time, error) {
 	until := time.Now().Add(UploadLifetime)
-	body, contentType, err := FileForm(blobs, m, [2]string{"purpose", purpose},
-		[2]string{"expires_after[anchor]", "created_at"}, [2]string{"expires_after[seconds]", strconv.Itoa(int(UploadLifetime.Seconds()))})
+	body, contentType, err := FileForm(c.Options.Blobs, m, textproto.MIMEHeader{
+		"Content-Disposition": {mime.FormatMediaType("form-data", map[string]string{"name": "file", "filename": FileName(m)})},
+		"Content-Type":        {m.MediaType},
+	}, fields...)
 	if err != nil {
 		return "", until, f.Refuse(artel.Invalid, "the form of the upload cannot be written: %w", err)
 	}
-	h := http.Header{"Content-Type": {contentType}, "Accept": {"application/json"}}
-	if key := f.Service.APIKey.Reveal(); key != "" {
-		h.Set("Authorization", "Bearer "+key)
-	}
-	resp, err := Post(ctx, client, f, strings.TrimSuffix(f.Service.BaseURL, "/")+"/files", body, h)
+	resp, err := c.Post(ctx, f, c.dialect.FilesURL(f.Service), body, "application/json", http.Header{"Content-Type": {contentType}})
 	if err != nil {
 		return "", until, err
 	}
@@ -101,16 +92,7 @@ func UploadOpenAI(ctx context.Context, client *http.Client, f Failures, blobs bl
 	return file.ID, until, err
 }
 
-// DropOpenAI deletes a file of OpenAI's Files API.
-func DropOpenAI(ctx context.Context, client *http.Client, f Failures, name string) error {
-	h := http.Header{}
-	if key := f.Service.APIKey.Reveal(); key != "" {
-		h.Set("Authorization", "Bearer "+key)
-	}
-	return DeleteFile(ctx, client, f, strings.TrimSuffix(f.Service.BaseURL, "/")+"/files/"+url.PathEscape(name), h)
-}
-
-// ReadUpload reads what the service says of a file, and closes the answer.
+// ReadUpload reads the JSON of an answer about a file into into, and closes it.
 func ReadUpload(ctx context.Context, f Failures, resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxUploadAnswer))

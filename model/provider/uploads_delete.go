@@ -158,22 +158,3 @@ func (h *Uploads) deleteQueued(ctx context.Context, services []model.Service, dr
 	}
 	return done == len(rows)
 }
-
-// DeleteFile sends DELETE to url with header. The error is classified by f.
-func DeleteFile(ctx context.Context, client *http.Client, f Failures, url string, header http.Header) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, url, nil)
-	if err != nil {
-		return f.Refuse(artel.Invalid, "the base URL is not usable")
-	}
-	req.Header = header
-	req.Header.Set("User-Agent", "artel")
-	resp, err := client.Do(req)
-	if err != nil {
-		return f.Transport(ctx, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return f.Response(resp, time.Now())
-	}
-	return nil
-}

@@ -9,55 +9,69 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Options are what a provider works with.
+// Options are the dependencies of a provider.
 type Options = provider.Options
 
+// A Provider calls servers of the dialect. The base URL of a service is the root of
+// the API, with or without its version.
+type Provider struct{ provider.Client }
+
+var _ model.Provider = (*Provider)(nil)
+
 // New returns the provider of the dialect. It is safe for concurrent use.
-func New(o Options) *Provider { return &Provider{o} }
+func New(o Options) *Provider {
+	return &Provider{provider.NewClient(o, provider.Dialect{
+		Name: "anthropic", Encode: Encode, Header: header, Files: files,
+		URL:      func(s model.Service, _ bool) string { return endpoint(s.BaseURL) + "/messages" },
+		FilesURL: func(s model.Service) string { return endpoint(s.BaseURL) + "/files" },
+	})}
+}
 
-// A Provider calls servers of the dialect. Their base URL is the root of the
-// API; one that ends with the version is understood.
-type Provider struct{ with provider.Options }
+// header sets the key, and the version of the API unless the client stated one.
+func header(s model.Service, h http.Header) {
+	if h.Get(VersionHeader) == "" {
+		h.Set(VersionHeader, Version)
+	}
+	if key := s.APIKey.Reveal(); key != "" {
+		h.Set("X-Api-Key", key)
+	}
+}
 
-var (
-	_ model.Provider       = (*Provider)(nil)
-	_ model.Writer         = (*Provider)(nil)
-	_ provider.Forwarder   = (*Provider)(nil)
-	_ provider.Uploader    = (*Provider)(nil)
-	_ provider.FileDeleter = (*Provider)(nil)
-)
-
-// maxPauses is how often an answer that the service paused is gone on with.
+// maxPauses is how often Generate continues an answer that the service paused.
 const maxPauses = 10
 
-// Generate implements [model.Provider]. An answer that the service pauses,
-// because its own tools take long, is gone on with; its usage is the sum. Where
-// the service does not know its own reasoning again, as after a change of
-// account, the call is made once more without it, so that no conversation ends
-// there.
+// Generate implements [model.Provider]. It continues an answer that the service
+// pauses because its own tools take long; the usage is the sum. If the service
+// rejects its own reasoning, as after a change of account, the call is repeated
+// without reasoning.
 func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		f := provider.Failures{Op: "anthropic.Generate", Service: r.Service}
 		answer := reader{failures: f, yield: yield}
-		bare := false // without reasoning
+		withoutReasoning := false
 		for pauses := 0; ; {
-			err := p.call(ctx, f, r, &answer, bare)
+			err := p.Call(ctx, f, r, func(r *model.Request, blobs blob.Store) (*provider.Body, error) {
+				return encode(r, blobs, answer.paused, withoutReasoning)
+			}, answer.read)
 			switch {
 			case errors.Is(err, errPaused) && pauses < maxPauses:
 				pauses++
 				continue
-			case !bare && pauses == 0 && forgotten(err) && hasState(r):
-				bare = true
+			case !withoutReasoning && pauses == 0 && refusesReasoning(err) && hasState(r):
+				withoutReasoning = true
 				continue
 			case errors.Is(err, errPaused):
-				err = f.Wrong("the service paused its answer more often than it is gone on with")
+				err = f.Wrong("the service paused its answer more often than it is continued")
 			case errors.Is(err, provider.ErrStopped):
 				return
 			}
@@ -69,17 +83,14 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 	}
 }
 
-// Write implements [model.Writer].
-func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r, p.with.Blobs) }
-
-// forgotten reports whether an error is that of reasoning which the service
-// takes for somebody else's.
-func forgotten(err error) bool {
+// refusesReasoning reports whether the service refused reasoning as not signed by
+// itself.
+func refusesReasoning(err error) bool {
 	c, ok := errors.AsType[*model.CallError](err)
 	return ok && c.Status == http.StatusBadRequest && strings.Contains(c.Message, "thinking` block")
 }
 
-// hasState reports whether reasoning of the service is among what is sent.
+// hasState reports whether r holds reasoning of the service that is called.
 func hasState(r *model.Request) bool {
 	return slices.ContainsFunc(r.Messages, func(m model.Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool {
@@ -89,49 +100,25 @@ func hasState(r *model.Request) bool {
 	})
 }
 
-// call makes one call, which goes on after what answer has read before.
-func (p *Provider) call(ctx context.Context, f provider.Failures, r *model.Request, answer *reader, bare bool) error {
-	return p.with.Call(ctx, r, provider.Exchange{
-		Failures: f, Files: p.uploader(r.Service), Read: answer.read, Own: errPaused,
-		Post: func(ctx context.Context, r *model.Request) (*http.Response, error) {
-			body, err := encode(r, p.with.Blobs, answer.paused, bare)
-			if err != nil {
-				return nil, err
-			}
-			return p.post(ctx, f, "/messages", body, "text/event-stream, application/json", nil)
-		},
-	})
-}
-
-// Forward implements [provider.Forwarder].
-func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
-	accept := "application/json"
-	if stream {
-		accept = "text/event-stream"
-	}
-	return p.post(ctx, provider.Failures{Op: "anthropic.Forward", Service: service}, "/messages", body, accept, header)
-}
-
-// ForwardCount sends body to the endpoint that counts the tokens of a request.
-// Else it is like [Provider.Forward].
+// ForwardCount is [provider.Client.Forward] for the endpoint that counts the tokens
+// of a request.
 func (p *Provider) ForwardCount(ctx context.Context, service model.Service, body *provider.Body, header http.Header) (*http.Response, error) {
-	return p.post(ctx, provider.Failures{Op: "anthropic.ForwardCount", Service: service}, "/messages/count_tokens", body, "application/json", header)
+	f := provider.Failures{Op: "anthropic.ForwardCount", Service: service}
+	return p.Post(ctx, f, endpoint(service.BaseURL)+"/messages/count_tokens", body, "application/json", header)
 }
 
-// post sends body to an endpoint below the version of the API.
-func (p *Provider) post(ctx context.Context, f provider.Failures, path string, body *provider.Body, accept string, header http.Header) (*http.Response, error) {
-	h := provider.ForwardHeader(header)
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", "application/json")
+// files describes the Files API, which needs no beta header anymore.
+func files(c *provider.Client, s model.Service) provider.FileAPI {
+	takes := func(mediaType string, _ bool) bool {
+		return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
 	}
-	if h.Get(VersionHeader) == "" {
-		h.Set(VersionHeader, Version)
+	return provider.FileAPI{
+		Takes: takes, Fetches: takes,
+		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
+			f := provider.Failures{Op: "anthropic.Upload", Service: s}
+			return c.UploadForm(ctx, f, m, [2]string{"expires_in_seconds", strconv.Itoa(int(provider.UploadLifetime.Seconds()))})
+		},
 	}
-	h.Set("Accept", accept)
-	if key := f.Service.APIKey.Reveal(); key != "" {
-		h.Set("X-Api-Key", key)
-	}
-	return provider.Post(ctx, p.with.HTTP(), f, endpoint(f.Service.BaseURL)+path, body, h)
 }
 
 // endpoint returns the base of the API's endpoints.
@@ -143,5 +130,5 @@ func endpoint(base string) string {
 	return base + "/v1"
 }
 
-// paused is what the service had said when it paused: the blocks, as they came.
+// paused holds the blocks, unchanged, that the service had sent before it paused.
 type paused []json.RawMessage

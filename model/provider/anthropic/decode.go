@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"strings"
 
@@ -21,7 +20,7 @@ const (
 	maxKept = 16 << 20 // of what a stream says, which is kept until its end
 )
 
-var errPaused = errors.New("the service paused its answer")
+const errPaused = provider.Signal("the service paused its answer")
 
 // A reader turns an answer into deltas. It may read several answers, each of
 // which goes on after the one that was paused before.

@@ -3,9 +3,7 @@
 package gemini
 
 import (
-	"context"
-	"errors"
-	"iter"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -16,70 +14,37 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Options are what a provider works with.
+// Options are the dependencies of a provider.
 type Options = provider.Options
 
-// New returns the provider of the dialect. It is safe for concurrent use.
-func New(o Options) *Provider { return &Provider{o} }
-
 // A Provider calls servers of the dialect.
-type Provider struct{ with provider.Options }
+type Provider struct{ provider.Client }
 
-var (
-	_ model.Provider       = (*Provider)(nil)
-	_ model.Writer         = (*Provider)(nil)
-	_ provider.Forwarder   = (*Provider)(nil)
-	_ provider.Uploader    = (*Provider)(nil)
-	_ provider.FileDeleter = (*Provider)(nil)
-)
+var _ provider.FileDeleter = (*Provider)(nil)
 
-// Generate implements [model.Provider].
-func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		if err := p.call(ctx, r, yield); err != nil && !errors.Is(err, provider.ErrStopped) {
-			yield(nil, err)
-		}
-	}
-}
-
-// Write implements [model.Writer].
-func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r, p.with.Blobs) }
-
-func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
-	f := provider.Failures{Op: "gemini.Generate", Service: r.Service}
-	answer := reader{failures: f, names: toolNames(r.Tools), yield: yield}
-	return p.with.Call(ctx, r, provider.Exchange{
-		Failures: f, Files: p.uploader(r.Service), Read: answer.read,
-		Post: func(ctx context.Context, r *model.Request) (*http.Response, error) {
-			body, err := Encode(r, p.with.Blobs)
-			if err != nil {
-				return nil, err
-			}
-			return p.post(ctx, f, body, true, nil)
+// New returns the provider of the dialect. It is safe for concurrent use.
+func New(o Options) *Provider {
+	return &Provider{provider.NewClient(o, provider.Dialect{
+		Name: "gemini", Encode: Encode, Header: header, Files: files, URL: address,
+		Reader: func(f provider.Failures, r *model.Request, yield func(model.Delta, error) bool) func(io.Reader) error {
+			return (&reader{failures: f, names: toolNames(r.Tools), yield: yield}).read
 		},
-	})
+		FilesURL: func(s model.Service) string { return model.GeminiBase(s.BaseURL) + "/files" },
+	})}
 }
 
-// Forward implements [provider.Forwarder].
-func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
-	return p.post(ctx, provider.Failures{Op: "gemini.Forward", Service: service}, body, stream, header)
-}
-
-// post sends body to the method of the service's model that answers, or
-// streams.
-func (p *Provider) post(ctx context.Context, f provider.Failures, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
-	h := provider.ForwardHeader(header)
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", "application/json")
-	}
-	h.Set("Accept", "application/json")
-	if stream {
+// header sets the key, and accepts an answer in one piece for every request: some
+// proxies do not stream.
+func header(s model.Service, h http.Header) {
+	switch h.Get("Accept") {
+	case "":
+		h.Set("Accept", "application/json")
+	case "text/event-stream":
 		h.Set("Accept", "text/event-stream, application/json")
 	}
-	if key := f.Service.APIKey.Reveal(); key != "" {
+	if key := s.APIKey.Reveal(); key != "" {
 		h.Set("X-Goog-Api-Key", key)
 	}
-	return provider.Post(ctx, p.with.HTTP(), f, address(f.Service, stream), body, h)
 }
 
 // address returns the URL of a call. The base URL is the root of the host, or

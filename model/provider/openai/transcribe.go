@@ -7,8 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"mime/multipart"
 	"net/http"
+	"net/textproto"
 	"strings"
 	"unicode/utf8"
 
@@ -32,7 +32,7 @@ func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := p.post(ctx, f, "/audio/transcriptions", body, "application/json", http.Header{"Content-Type": {contentType}})
+	resp, err := p.Post(ctx, f, provider.Endpoint(r.Service, "/audio/transcriptions"), body, "application/json", http.Header{"Content-Type": {contentType}})
 	if err != nil {
 		return "", err
 	}
@@ -67,34 +67,16 @@ func transcript(f provider.Failures, answer []byte) (string, error) {
 	return string(trimmed), nil
 }
 
-// form writes the multipart form, in which the file comes last: a server that
-// streams has read the rest by then.
+// form writes the multipart form. The file comes last, so that a server that streams
+// has read the settings before it.
 func (p *Provider) form(r *model.Recording, extension string) (*provider.Body, string, error) {
-	var around bytes.Buffer
-	w := multipart.NewWriter(&around)
-	if err := w.SetBoundary("artel-" + r.Media.Ref.Digest.Hex()[:32]); err != nil { // the same request twice is the same
-		return nil, "", err
-	}
 	fields := [][2]string{{"model", r.Service.Model}, {"response_format", "json"}}
 	if r.Language != "" {
 		fields = append(fields, [2]string{"language", r.Language})
 	}
-	for _, f := range fields {
-		if err := w.WriteField(f[0], f[1]); err != nil {
-			return nil, "", err
-		}
-	}
-	// The name is made of the type: services tell formats apart by it.
-	if _, err := w.CreateFormFile("file", "recording"+extension); err != nil {
-		return nil, "", err
-	}
-	head := around.Len()
-	if err := w.Close(); err != nil {
-		return nil, "", err
-	}
-	body := provider.NewBody(p.with.Blobs)
-	_, _ = body.Write(around.Bytes()[:head])
-	body.WriteRaw(r.Media.Ref.Digest, r.Media.Size)
-	_, _ = body.Write(around.Bytes()[head:])
-	return body, w.FormDataContentType(), nil
+	// The name is made of the type: services recognize formats by it.
+	return provider.FileForm(p.Options.Blobs, r.Media, textproto.MIMEHeader{
+		"Content-Disposition": {`form-data; name="file"; filename="recording` + extension + `"`},
+		"Content-Type":        {"application/octet-stream"},
+	}, fields...)
 }

@@ -4,74 +4,47 @@ package responses
 
 import (
 	"context"
-	"errors"
-	"iter"
-	"net/http"
+	"io"
 	"strings"
+	"time"
 
+	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Options are what a provider works with.
+// Options are the dependencies of a provider.
 type Options = provider.Options
 
-// New returns the provider of the dialect. It is safe for concurrent use.
-func New(o Options) *Provider { return &Provider{o} }
-
 // A Provider calls servers of the dialect.
-type Provider struct{ with provider.Options }
+type Provider struct{ provider.Client }
 
-var (
-	_ model.Provider       = (*Provider)(nil)
-	_ model.Writer         = (*Provider)(nil)
-	_ provider.Forwarder   = (*Provider)(nil)
-	_ provider.Uploader    = (*Provider)(nil)
-	_ provider.FileDeleter = (*Provider)(nil)
-)
-
-// Generate implements [model.Provider].
-func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		if err := p.call(ctx, r, yield); err != nil && !errors.Is(err, provider.ErrStopped) {
-			yield(nil, err)
-		}
-	}
-}
-
-// Write implements [model.Writer].
-func (p *Provider) Write(r *model.Request) (model.Body, error) { return Encode(r, p.with.Blobs) }
-
-func (p *Provider) call(ctx context.Context, r *model.Request, yield func(model.Delta, error) bool) error {
-	f := provider.Failures{Op: "responses.Generate", Service: r.Service}
-	answer := reader{failures: f, yield: yield}
-	return p.with.Call(ctx, r, provider.Exchange{
-		Failures: f, Files: p.uploader(r.Service), Read: answer.read,
-		Post: func(ctx context.Context, r *model.Request) (*http.Response, error) {
-			body, err := Encode(r, p.with.Blobs)
-			if err != nil {
-				return nil, err
-			}
-			return p.post(ctx, f, body, "text/event-stream, application/json", nil)
+// New returns the provider of the dialect. It is safe for concurrent use.
+func New(o Options) *Provider {
+	return &Provider{provider.NewClient(o, provider.Dialect{
+		Name: "responses", Encode: Encode, Header: provider.BearerKey, Files: files,
+		Reader: func(f provider.Failures, _ *model.Request, yield func(model.Delta, error) bool) func(io.Reader) error {
+			return (&reader{failures: f, yield: yield}).read
 		},
-	})
+		URL:      func(s model.Service, _ bool) string { return provider.Endpoint(s, "/responses") },
+		FilesURL: func(s model.Service) string { return provider.Endpoint(s, "/files") },
+	})}
 }
 
-// Forward implements [provider.Forwarder].
-func (p *Provider) Forward(ctx context.Context, service model.Service, body *provider.Body, stream bool, header http.Header) (*http.Response, error) {
-	accept := "application/json"
-	if stream {
-		accept = "text/event-stream"
+// files describes the Files API, which takes pictures and documents.
+func files(c *provider.Client, s model.Service) provider.FileAPI {
+	takes := func(mediaType string, _ bool) bool {
+		return strings.HasPrefix(mediaType, "image/") || fileType(mediaType)
 	}
-	return p.post(ctx, provider.Failures{Op: "responses.Forward", Service: service}, body, accept, header)
-}
-
-func (p *Provider) post(ctx context.Context, f provider.Failures, body *provider.Body, accept string, header http.Header) (*http.Response, error) {
-	h := provider.ForwardHeader(header)
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", accept)
-	if key := f.Service.APIKey.Reveal(); key != "" {
-		h.Set("Authorization", "Bearer "+key)
+	return provider.FileAPI{
+		Takes: takes, Fetches: takes,
+		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
+			purpose := "user_data"
+			if strings.HasPrefix(m.MediaType, "image/") {
+				purpose = "vision"
+			}
+			f := provider.Failures{Op: "responses.Upload", Service: s}
+			return c.UploadForm(ctx, f, m, provider.OpenAIUpload(purpose)...)
+		},
 	}
-	return provider.Post(ctx, p.with.HTTP(), f, strings.TrimSuffix(f.Service.BaseURL, "/")+"/responses", body, h)
 }

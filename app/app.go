@@ -29,6 +29,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -56,7 +57,7 @@ type Config struct {
 	// stricter.
 	Permissions agent.Permissions
 	Files       FileOptions
-	Gateway     GatewayOptions
+	GatewayKeys []string // names of the keys that programs may have, for the log
 	Errands     Errands
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
@@ -100,8 +101,7 @@ type App struct {
 	Answers       *Answers
 	Imports       *Imports
 	Storage       *Storage
-	Gateway       *Gateway
-	GatewayLog    *GatewayLog
+	GatewayLog    *gatewaylog.Log
 	Pipeline      *Pipeline
 	Profiles      *Profiles
 	Contexts      *Contexts
@@ -131,8 +131,7 @@ func New(c Config) (*App, error) {
 		Answers:    &Answers{k},
 		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		Gateway:    newGateway(k, c),
-		GatewayLog: newGatewayLog(k),
+		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Owner: ownerOf, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
 		Pipeline:   &Pipeline{core: k},
 		Profiles:   &Profiles{k},
 		Contexts:   &Contexts{k},
@@ -192,8 +191,8 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 
 // Close stops working on the runs of this process, which go on from their last
 // completed step at the next [App.Recover], and waits until ctx ends. No run can be
-// started afterwards. What the gateway's log was told is written; entries that
-// come later need another [GatewayLog.Flush]. It does not close what Config
+// started afterwards. The entries of the gateway's log are written; later ones
+// need another [gatewaylog.Log.Flush]. It does not close what Config
 // brought in.
 func (a *App) Close(ctx context.Context) error {
 	return errors.Join(a.Runs.close(ctx), a.GatewayLog.Flush(ctx))
@@ -201,32 +200,33 @@ func (a *App) Close(ctx context.Context) error {
 
 // core is what the parts share.
 type core struct {
-	store       store.Store
-	blobs       blob.Store
-	log         *event.Log
-	artifacts   *artifact.Collection
-	renditions  *rendition.Maker
-	services    *model.Registry
-	agents      []agent.Definition
-	permissions agent.Permissions
-	builtIn     *tool.Box // tools that are always there; see box
-	servers     tool.Servers
-	caller      *model.Caller
-	reload      func(context.Context) error
-	engine      *agent.Engine
-	counter     *token.Counter
-	rules       *rule.Engine
-	contexts    *pipeline.Registry
-	web         *http.Client
-	held        Held
-	errands     Errands
-	shown       tool.Shown
-	maxText     int // bytes of the text of an artifact
-	context     Context
-	locale      phrase.Locale
-	logger      *slog.Logger
-	now         func() time.Time
-	unrecorded  bool // by benchmarks alone, which compare runs with and without records
+	store         store.Store
+	blobs         blob.Store
+	log           *event.Log
+	artifacts     *artifact.Collection
+	renditions    *rendition.Maker
+	services      *model.Registry
+	agents        []agent.Definition
+	permissions   agent.Permissions
+	builtIn       *tool.Box // tools that are always there; see box
+	servers       tool.Servers
+	caller        *model.Caller
+	callerOptions model.CallerOptions
+	reload        func(context.Context) error
+	engine        *agent.Engine
+	counter       *token.Counter
+	rules         *rule.Engine
+	contexts      *pipeline.Registry
+	web           *http.Client
+	held          Held
+	errands       Errands
+	shown         tool.Shown
+	maxText       int // bytes of the text of an artifact
+	context       Context
+	locale        phrase.Locale
+	logger        *slog.Logger
+	now           func() time.Time
+	unrecorded    bool // by benchmarks alone, which compare runs with and without records
 }
 
 func newCore(c Config) (*core, error) {
@@ -280,7 +280,7 @@ func newCore(c Config) (*core, error) {
 	if err := k.checkSettings(); err != nil {
 		return nil, err
 	}
-	k.caller = model.NewCaller(c.Providers, c.Options.Caller)
+	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
 	k.renditions = rendition.New(rendition.Config{
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},

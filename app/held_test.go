@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,8 +22,8 @@ func (h *holdings) Drop(ds ...artel.Digest) { h.dropped = append(h.dropped, ds..
 // Digests implements [app.Held].
 func (h *holdings) Digests() []artel.Digest { return h.held }
 
-// TestHeldElsewhere: what is deleted here is not left with services, whether it
-// was an artifact, a file of a program, or garbage.
+// TestHeldElsewhere: services are asked to delete the bytes of deleted artifacts
+// and of garbage. Uploads of the gateway are tested in gateway/backend.
 func TestHeldElsewhere(t *testing.T) {
 	held := &holdings{}
 	b := newBench(t, nil, func(c *app.Config) { c.Files.Held = held })
@@ -42,21 +41,6 @@ func TestHeldElsewhere(t *testing.T) {
 	}
 	if !slices.Contains(held.dropped, staged.Digest) {
 		t.Errorf("of a deleted artifact were dropped %v, want %s", held.dropped, staged.Digest)
-	}
-
-	held.dropped = nil
-	file, err := b.Gateway.Stage(ctx, strings.NewReader("two"), "b.bin", "")
-	if err == nil {
-		file, err = b.Gateway.Keep(ctx, file, app.GatewayKey{}, time.Hour)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Gateway.Forget(ctx, file.ID, app.GatewayKey{}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []artel.Digest{file.Digest}; !cmp.Equal(held.dropped, want) {
-		t.Errorf("of a deleted file were dropped %v, want %v", held.dropped, want)
 	}
 
 	held.dropped = nil

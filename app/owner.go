@@ -15,6 +15,9 @@ func WithOwner(ctx context.Context, o artel.Owner) context.Context {
 	return context.WithValue(ctx, ownerKey{}, o)
 }
 
+// OwnerOf returns who acts.
+func OwnerOf(ctx context.Context) artel.Owner { return ownerOf(ctx) }
+
 func ownerOf(ctx context.Context) artel.Owner {
 	if o, ok := ctx.Value(ownerKey{}).(artel.Owner); ok {
 		return o

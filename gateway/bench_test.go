@@ -27,6 +27,7 @@ import (
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider"
@@ -75,7 +76,7 @@ func sees() model.Capabilities {
 }
 
 type setup struct {
-	options  app.GatewayOptions
+	options  backend.Options
 	services func([]model.Service) []model.Service
 	shown    int
 	caller   model.CallerOptions
@@ -137,7 +138,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	log := slog.New(slog.DiscardHandler)
 	config := app.Config{
 		Store: db, Blobs: b.blobs, Bell: event.NewBell(), Services: b.registry,
-		Providers: providers, Gateway: s.options, Web: client,
+		Providers: providers, Web: client,
 		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
 	}
 	config.Files.Shown.Characters, config.Files.Key = s.shown, s.key
@@ -152,7 +153,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 		}
 	}
 	b.handler = gateway.New(b.app, gateway.Options{
-		Forwarders: forwarders, Log: log,
+		Forwarders: forwarders, Log: log, Backend: s.options,
 		Tell: func(ctx context.Context, e gateway.Entry) {
 			b.app.GatewayLog.Add(ctx, e)
 			b.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
@@ -34,8 +34,8 @@ type exchange struct {
 	began time.Time
 	entry Entry
 
-	key     app.GatewayKey
-	passage *app.Passage
+	key     backend.Key
+	request *backend.Request
 	lifting *provider.Extraction
 	text    string // the request's JSON, mended
 	head    head
@@ -112,7 +112,7 @@ func secret(r *http.Request) string {
 
 // admit lets the request in.
 func (x *exchange) admit() (leave func(), err error) {
-	x.key, leave, err = x.app.Admit(x.r.Context(), secret(x.r))
+	x.key, leave, err = x.backend.Admit(x.r.Context(), secret(x.r))
 	x.entry.Key = x.key.Name
 	return leave, err
 }
@@ -128,7 +128,7 @@ func (x *exchange) run() error {
 	if err := x.read(ctx); err != nil {
 		return err
 	}
-	s, err := x.app.Service(ctx, x.head.model, x.key)
+	s, err := x.backend.Service(ctx, x.head.model, x.key)
 	if err != nil {
 		return noModel(x.head.model)
 	}
@@ -150,12 +150,12 @@ func (x *exchange) fallbacks(ctx context.Context, s model.Service) []model.Servi
 	if len(s.Fallbacks) == 0 {
 		return nil
 	}
-	return x.app.Fallbacks(ctx, s, x.key)
+	return x.backend.Fallbacks(ctx, s, x.key)
 }
 
 // read reads the request, and lifts its media out.
 func (x *exchange) read(ctx context.Context) error {
-	x.passage = x.app.Passage(ctx)
+	x.request = x.backend.NewRequest(ctx)
 	var body io.Reader = x.r.Body
 	if n := x.r.ContentLength; n > 0 && n <= smallBody {
 		var b []byte
@@ -171,7 +171,7 @@ func (x *exchange) read(ctx context.Context) error {
 		}
 		body = bytes.NewReader(b)
 	}
-	l, err := provider.Extract(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.passage.Keep})
+	l, err := provider.Extract(ctx, body, x.d.payloads, provider.DecodeOptions{Sink: x.request.Store})
 	if err != nil {
 		if _, ok := errors.AsType[*artel.Error](err); !ok {
 			return invalid("The body of the request could not be read: %v", err)
@@ -253,7 +253,7 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 		err = p.send()
 		if err == nil {
 			if marks := again.Learned(s); len(marks) > 0 {
-				x.app.Learn(marks)
+				x.backend.Learn(marks)
 			}
 			x.compare(ctx, s)
 			return nil
@@ -298,7 +298,7 @@ func (x *exchange) known(ctx context.Context, m medium) (artel.Media, bool) {
 	if t := p.MediaType(); t != "" {
 		declared = t
 	}
-	return x.passage.Media(ctx, p.Digest, declared, m.filename), true
+	return x.request.Media(ctx, p.Digest, declared, m.filename), true
 }
 
 // add puts media among the payloads of the request.
@@ -354,11 +354,11 @@ func callOf(l layout, m medium) artel.CallID {
 
 // lookUp finds what a ref means. did is empty where m is none.
 func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did string, err error) {
-	if !app.IsRef(m.value) {
-		if !m.id || !app.IsFileID(m.value) {
+	if !backend.IsRef(m.value) {
+		if !m.id || !backend.IsUploadID(m.value) {
 			return found, "", nil
 		}
-		switch found, err = x.passage.Named(ctx, m.value, x.key); {
+		switch found, err = x.request.Upload(ctx, m.value, x.key); {
 		case err == nil:
 			return found, DidResolve, nil
 		case artel.KindOf(err) == artel.NotFound:
@@ -366,7 +366,7 @@ func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did
 		}
 		return found, "", err
 	}
-	found, err = x.passage.Resolve(ctx, m.value)
+	found, err = x.request.Resolve(ctx, m.value)
 	if err != nil {
 		f := faultOf(err)
 		if f.status == http.StatusNotFound {
@@ -382,7 +382,7 @@ func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did
 func (x *exchange) mendParts(ctx context.Context, all []odd) ([]edit, error) {
 	var edits []edit
 	for _, o := range all {
-		found, ok, err := x.passage.MendPart(ctx, o.of(x.text))
+		found, ok, err := x.request.RewritePart(ctx, o.of(x.text))
 		if err != nil {
 			return nil, err
 		}
@@ -394,19 +394,19 @@ func (x *exchange) mendParts(ctx context.Context, all []odd) ([]edit, error) {
 			continue
 		}
 		edits = append(edits, edit{o.span, part})
-		x.change(Change{Did: string(app.MendRepaired), Ref: found.Ref, MediaType: found.MediaType, Call: o.call})
+		x.change(Change{Did: string(backend.Repaired), Ref: found.Media.Ref, MediaType: found.Media.MediaType, Call: o.call})
 	}
 	return edits, nil
 }
 
 // stands is the part of the dialect that holds media; false: it has no place for
 // their name.
-func (x *exchange) stands(m app.MendedMedia, inResult bool) (string, bool) {
+func (x *exchange) stands(m backend.FoundMedia, inResult bool) (string, bool) {
 	if m.Name.Text == "" {
 		return x.d.media(m.Media, inResult, x.add(m.Media)), true
 	}
 	if x.d.name() == model.OpenAI && m.Name.By == model.ByFileID {
-		m.Kind = artel.KindDocument // the one part of Chat Completions that holds an id
+		m.Media.Kind = artel.KindDocument // the one part of Chat Completions that holds an id
 	}
 	empty := x.d.media(m.Media, inResult, func(string) string { return "" })
 	return x.d.named(empty, m.Media, m.Name)
@@ -414,18 +414,18 @@ func (x *exchange) stands(m app.MendedMedia, inResult bool) (string, bool) {
 
 // mended is the part of a tool's result that holds media which stood in a text.
 // It is false where an address has no place there.
-func (x *exchange) mended(ctx context.Context, m app.MendedMedia) (string, bool) {
+func (x *exchange) mended(ctx context.Context, m backend.FoundMedia) (string, bool) {
 	if m.Name.Text == "" || x.d.name() != model.Gemini {
 		return x.stands(m, true)
 	}
 	limited, stop := context.WithTimeout(ctx, fetchTime) // results of its functions hold bytes alone
 	defer stop()
-	found, err := x.passage.Fetch(limited, m.Name.Text)
+	found, err := x.request.Fetch(limited, m.Name.Text)
 	if err != nil {
 		return "", false
 	}
 	x.change(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType})
-	return x.stands(app.MendedMedia{Media: found}, true)
+	return x.stands(backend.FoundMedia{Media: found}, true)
 }
 
 // mendResults takes media and what is too long out of the texts of results.
@@ -436,7 +436,7 @@ func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
 		var texts []edit
 		var whole *string
 		for _, s := range r.texts {
-			m, err := x.passage.Mend(ctx, textOf(x.text, s))
+			m, err := x.request.RewriteResult(ctx, textOf(x.text, s))
 			if err != nil {
 				return nil, fmt.Errorf("the result of tool call %s: %w", artel.Shorten(string(r.call), 80), err)
 			}

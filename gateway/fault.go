@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
@@ -59,7 +59,7 @@ func faultOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
-	if l, ok := errors.AsType[*app.KeyLimit](err); ok {
+	if l, ok := errors.AsType[*backend.KeyLimit](err); ok {
 		return &fault{status: http.StatusTooManyRequests, message: l.Error(), code: "rate_limit_exceeded", after: l.After}
 	}
 	kind := artel.KindOf(err)

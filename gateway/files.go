@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/internal/form"
 	"github.com/artelhq/artel/model"
 )
@@ -40,7 +40,7 @@ func (x *exchange) filing(rest string) error {
 	case id != "" && verb == "" && reads:
 		return x.describeFile(id)
 	case id != "" && verb == "" && x.r.Method == http.MethodDelete:
-		if err := x.app.Forget(x.r.Context(), id, x.key); err != nil {
+		if err := x.backend.Uploads.Delete(x.r.Context(), id, x.key); err != nil {
 			return noFile(id, err)
 		}
 		if x.d.name() == model.Anthropic {
@@ -73,7 +73,7 @@ const (
 // upload keeps the one file of a form, whose fields may come in any order.
 func (x *exchange) upload() error {
 	ctx := x.r.Context()
-	var file *app.GatewayFile
+	var file *backend.Upload
 	fields := map[string]string{}
 	for part, err := range form.Parts(x.r.Body, x.r.Header.Get("Content-Type")) {
 		if err != nil {
@@ -83,7 +83,7 @@ func (x *exchange) upload() error {
 			if file != nil {
 				return invalid("A request uploads one file, and this one has two.")
 			}
-			f, err := x.app.Stage(ctx, part, part.Filename, part.ContentType)
+			f, err := x.backend.Uploads.Stage(ctx, part, part.Filename, part.ContentType)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (x *exchange) upload() error {
 		return err
 	}
 	file.Purpose = fields["purpose"]
-	kept, err := x.app.Keep(ctx, *file, x.key, life)
+	kept, err := x.backend.Uploads.Create(ctx, *file, x.key, life)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func lifeOf(fields map[string]string) (time.Duration, error) {
 }
 
 // fileObject is a file in the shape of the client's dialect.
-func (x *exchange) fileObject(f app.GatewayFile) any {
+func (x *exchange) fileObject(f backend.Upload) any {
 	if x.d.name() == model.Anthropic {
 		return map[string]any{
 			"id": f.ID, "type": "file", "filename": f.Filename, "mime_type": f.Info.MediaType, "size_bytes": f.Info.Size,
@@ -173,7 +173,7 @@ func (x *exchange) listFiles() error {
 		}
 		limit = n
 	}
-	all, more, err := x.app.Files(x.r.Context(), x.key, after, oldest, limit)
+	all, more, err := x.backend.Uploads.List(x.r.Context(), x.key, after, oldest, limit)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (x *exchange) listFiles() error {
 }
 
 func (x *exchange) describeFile(id string) error {
-	f, err := x.app.File(x.r.Context(), id, x.key)
+	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
 		return noFile(id, err)
 	}
@@ -207,11 +207,11 @@ func (x *exchange) describeFile(id string) error {
 // fileContent sends the bytes of a file, or a range of them, as something that
 // no browser runs.
 func (x *exchange) fileContent(id string) error {
-	f, err := x.app.File(x.r.Context(), id, x.key)
+	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
 		return noFile(id, err)
 	}
-	r, err := x.app.Open(x.r.Context(), f)
+	r, err := x.backend.Uploads.Open(x.r.Context(), f)
 	if err != nil {
 		return err
 	}

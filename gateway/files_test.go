@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 )
 
 // form is the body of an upload. "field=name" is a file.
@@ -193,7 +193,7 @@ func TestFilesRefused(t *testing.T) {
 
 // A program sees its own files, and those of no other key.
 func TestFilesOfAKey(t *testing.T) {
-	b := newBench(t, setup{options: app.GatewayOptions{Keys: []app.GatewayKey{{Name: "one", Secret: "key-one"}, {Name: "two", Secret: "key-two"}}}})
+	b := newBench(t, setup{options: backend.Options{Keys: []backend.Key{{Name: "one", Secret: "key-one"}, {Name: "two", Secret: "key-two"}}}})
 	one, two := []string{"Authorization", "Bearer key-one"}, []string{"Authorization", "Bearer key-two"}
 	id := b.upload(one, "purpose", "user_data", "file=a.pdf", tinyPDF)["id"].(string)
 	for _, verb := range []string{"GET", "DELETE"} {

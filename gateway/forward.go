@@ -45,7 +45,7 @@ type outgoing struct {
 // send makes one call. Media that the service holds go by their names there.
 func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http.Response, error) {
 	send := func(r *model.Request) (*http.Response, error) {
-		body := x.lifting.Body([]byte(x.withNames(o.text, r)), x.passage.Blobs())
+		body := x.lifting.Body([]byte(x.withNames(o.text, r)), x.backend.Blobs())
 		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.onward())
 	}
 	h, ok := o.forwarder.(provider.Uploader)
@@ -59,7 +59,7 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 
 // forward sends a request on and passes the answer back.
 func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) error {
-	caller := x.app.Caller()
+	caller := x.backend.Caller()
 	var a *answer
 	leave, tries, err := caller.Try(ctx, s, func() (err error) {
 		a, err = x.open(ctx, s, o, newSilence(caller, s))

@@ -33,6 +33,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
@@ -48,14 +50,16 @@ type Options struct {
 	// by many goroutines at once, with the context of the request, and returns soon.
 	Tell func(context.Context, Entry)
 	Log  *slog.Logger // nil: slog.Default
+
+	Backend backend.Options
 }
 
 // What the log is told.
 type (
 	// An Entry is what the log keeps of one request.
-	Entry = app.GatewayEntry
+	Entry = gatewaylog.GatewayEntry
 	// A Change is what was done to one part of a request, and why.
-	Change = app.GatewayChange
+	Change = gatewaylog.GatewayChange
 )
 
 // What is done to parts beside the steps of the ladder.
@@ -71,7 +75,7 @@ const (
 )
 
 type server struct {
-	app     *app.Gateway
+	backend *backend.Backend
 	o       Options
 	counted *schoolbook
 	shelf   shelf
@@ -86,7 +90,7 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Tell == nil {
 		o.Tell = func(context.Context, Entry) {}
 	}
-	return &server{app: a.Gateway, o: o, counted: &schoolbook{last: map[artel.ServiceID]time.Time{}}}
+	return &server{backend: backend.New(a, o.Backend), o: o, counted: &schoolbook{last: map[artel.ServiceID]time.Time{}}}
 }
 
 // Serves reports whether a path belongs to the gateway.

@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/gateway/backend"
+	"github.com/artelhq/artel/store"
 )
 
 // TestLog: what was told is there after Close, says what was done to each part,
 // names bytes that can be read, and holds nothing of them.
 func TestLog(t *testing.T) {
-	b := newBench(t, setup{options: app.GatewayOptions{Keys: []app.GatewayKey{{Name: "ci", Secret: "sk-ci"}}}})
+	b := newBench(t, setup{options: backend.Options{Keys: []backend.Key{{Name: "ci", Secret: "sk-ci"}}}})
 	png := picture(8, 1)
 	in := toolTurn("text", `[{"type":"text","text":"a chart"},{"type":"image_url","image_url":{"url":"`+dataURL(png)+`"}}]`)
 	if status, body := b.post("/v1/chat/completions", in, "Authorization", "Bearer sk-ci"); status != 200 {
@@ -32,7 +34,7 @@ func TestLog(t *testing.T) {
 	}
 	<-changed
 
-	list := func(q app.GatewayQuery) []app.GatewayEntry {
+	list := func(q gatewaylog.Query) []gatewaylog.GatewayEntry {
 		t.Helper()
 		items, _, err := b.app.GatewayLog.List(t.Context(), q)
 		if err != nil {
@@ -40,7 +42,7 @@ func TestLog(t *testing.T) {
 		}
 		return items
 	}
-	all := list(app.GatewayQuery{})
+	all := list(gatewaylog.Query{})
 	var statuses []int
 	for _, e := range all {
 		statuses = append(statuses, e.Status)
@@ -49,19 +51,19 @@ func TestLog(t *testing.T) {
 		t.Fatal("statuses", statuses)
 	}
 	for what, is := range map[string]struct {
-		q    app.GatewayQuery
+		q    gatewaylog.Query
 		want int
 	}{
-		"a key": {app.GatewayQuery{Key: "ci"}, 3}, "another key": {app.GatewayQuery{Key: "c"}, 0},
-		"a service": {app.GatewayQuery{Service: "text"}, 1}, "changed": {app.GatewayQuery{Changed: true}, 1},
-		"ok": {app.GatewayQuery{Status: "ok"}, 2}, "failed": {app.GatewayQuery{Status: "failed"}, 2},
-		"a class": {app.GatewayQuery{Status: "4xx"}, 2}, "one status": {app.GatewayQuery{Status: "404"}, 1}, "together": {app.GatewayQuery{Status: "failed", Key: "ci"}, 1},
+		"a key": {gatewaylog.Query{Key: "ci"}, 3}, "another key": {gatewaylog.Query{Key: "c"}, 0},
+		"a service": {gatewaylog.Query{Service: "text"}, 1}, "changed": {gatewaylog.Query{Changed: true}, 1},
+		"ok": {gatewaylog.Query{Status: "ok"}, 2}, "failed": {gatewaylog.Query{Status: "failed"}, 2},
+		"a class": {gatewaylog.Query{Status: "4xx"}, 2}, "one status": {gatewaylog.Query{Status: "404"}, 1}, "together": {gatewaylog.Query{Status: "failed", Key: "ci"}, 1},
 	} {
 		if got := list(is.q); len(got) != is.want {
 			t.Errorf("%s: %d entries, want %d", what, len(got), is.want)
 		}
 	}
-	if _, _, err := b.app.GatewayLog.List(t.Context(), app.GatewayQuery{Status: "6xx"}); artel.KindOf(err) != artel.Invalid {
+	if _, _, err := b.app.GatewayLog.List(t.Context(), gatewaylog.Query{Status: "6xx"}); artel.KindOf(err) != artel.Invalid {
 		t.Error("a status that is none:", err)
 	}
 
@@ -97,7 +99,7 @@ func TestLogBounds(t *testing.T) {
 					if i > each/8-20 {
 						changes = 201 // more than are kept
 					}
-					l.Add(t.Context(), app.GatewayEntry{Status: 200, Changes: make([]app.GatewayChange, changes)})
+					l.Add(t.Context(), gatewaylog.GatewayEntry{Status: 200, Changes: make([]gatewaylog.GatewayChange, changes)})
 				}
 			})
 		}
@@ -106,7 +108,7 @@ func TestLogBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	count, q := 0, app.GatewayQuery{Page: app.Page{Limit: 500}}
+	count, q := 0, gatewaylog.Query{Page: store.Page{Limit: 500}}
 	for {
 		items, next, err := l.List(t.Context(), q)
 		if err != nil {
@@ -116,12 +118,12 @@ func TestLogBounds(t *testing.T) {
 			t.Errorf("%d changes, %d unlisted", len(items[0].Changes), items[0].Unlisted)
 		}
 		count += len(items)
-		if q.Cursor = next; next == "" {
+		if q.Page.Cursor = next; next == "" {
 			break
 		}
 	}
 	// What is too much goes when some hundreds of it have come together.
-	if count < app.GatewayLogKept || count >= app.GatewayLogKept+500 {
-		t.Errorf("%d entries are kept, want %d and not 500 more", count, app.GatewayLogKept)
+	if count < gatewaylog.Kept || count >= gatewaylog.Kept+500 {
+		t.Errorf("%d entries are kept, want %d and not 500 more", count, gatewaylog.Kept)
 	}
 }

@@ -304,7 +304,7 @@ func (x *exchange) count(say func(int) any) error {
 	if inner := gjson.Get(x.text, wrapped); inner.IsObject() && x.d.name() == model.Gemini {
 		x.text = inner.Raw
 	}
-	s, err := x.app.Service(ctx, x.head.model, x.key)
+	s, err := x.backend.Service(ctx, x.head.model, x.key)
 	if err != nil {
 		return noModel(x.head.model)
 	}
@@ -322,7 +322,7 @@ func (x *exchange) count(say func(int) any) error {
 	if err != nil {
 		return err
 	}
-	n, err := x.app.Count(ctx, p.request)
+	n, err := x.backend.Count(ctx, p.request)
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (x *exchange) askCount(ctx context.Context, f *anthropic.Provider, s model.
 	if err != nil {
 		return true, err
 	}
-	body := x.lifting.Body([]byte(x.named(text, s)), x.passage.Blobs())
+	body := x.lifting.Body([]byte(x.named(text, s)), x.backend.Blobs())
 	x.entry.Tries++
 	resp, err := f.ForwardCount(ctx, s, body, x.onward())
 	if err != nil {

@@ -27,7 +27,7 @@ func (x *exchange) list(id string) error {
 		return err
 	}
 	defer leave()
-	all := x.app.Services(x.r.Context(), x.key)
+	all := x.backend.Services(x.r.Context(), x.key)
 	if id != "" {
 		for _, s := range all {
 			if string(s.ID) == id {

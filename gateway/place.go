@@ -106,7 +106,7 @@ func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) erro
 	if len(all) == 0 {
 		return nil
 	}
-	made, err := x.passage.Settle(ctx, p.s, held, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	made, err := x.request.Settle(ctx, p.s, held, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return err
 	}

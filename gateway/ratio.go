@@ -56,11 +56,11 @@ func (x *exchange) compare(ctx context.Context, s model.Service) {
 	}
 	r := x.call.neutral()
 	r.Service = s
-	n, err := x.app.Count(ctx, r)
+	n, err := x.backend.Count(ctx, r)
 	if err != nil {
 		return
 	}
 	if m, ok := s.Counted(n, x.entry.Usage.InputTokens); ok {
-		x.app.Correct(m)
+		x.backend.Correct(m)
 	}
 }

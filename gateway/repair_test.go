@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 )
 
 // webPicture is where a picture is.
@@ -119,7 +119,7 @@ func TestOddParts(t *testing.T) {
 					t.Errorf("%s: did %v, sent %s", what, b.did(), b.last())
 				}
 			}
-			b = newBench(t, setup{options: app.GatewayOptions{NoRepair: true}})
+			b = newBench(t, setup{options: backend.Options{NoRepair: true}})
 			b.upstream = http.HandlerFunc(apis)
 			for kind, part := range odd {
 				if c.refused(t, b, part); strings.Count(b.last(), part) != 2 || has(b.did(), "repaired") {

@@ -23,6 +23,7 @@ import (
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/gateway"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/pipeline/token"
@@ -444,7 +445,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: translated %+v", name, res)
 		}
 	}
-	b := newBench(t, setup{options: app.GatewayOptions{NoRepair: true}})
+	b := newBench(t, setup{options: backend.Options{NoRepair: true}})
 	b.post("/v1/chat/completions", toolTurn("chat", aiSDK))
 	if has(b.did(), "repaired") {
 		t.Errorf("the switch is off, and did %v", b.did())
@@ -577,7 +578,7 @@ func TestModels(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	b := newBench(t, setup{options: app.GatewayOptions{Keys: []app.GatewayKey{
+	b := newBench(t, setup{options: backend.Options{Keys: []backend.Key{
 		{Name: "one", Secret: "key-1", Services: []artel.ServiceID{"chat"}, PerMinute: 2},
 		{Name: "two", Secret: "key-2", Concurrency: 1},
 	}}})

@@ -29,7 +29,7 @@ func (x *exchange) translate(ctx context.Context, s model.Service, refused map[a
 	r := x.call.neutral()
 	r.Service = s
 	r.OnHeld = x.noteHeld(r)
-	x.passage.Recall(ctx, r)
+	x.request.RestoreCalls(ctx, r)
 	changes, err := x.settle(ctx, r, refused)
 	if err != nil {
 		return prepared{}, err
@@ -56,7 +56,7 @@ func (x *exchange) fetch(ctx context.Context) error {
 		if m.id || !strings.HasPrefix(m.value, "https://") && !strings.HasPrefix(m.value, "http://") {
 			continue
 		}
-		found, err := x.passage.Fetch(limited, m.value)
+		found, err := x.request.Fetch(limited, m.value)
 		if gone(ctx) {
 			return artel.Errorf(artel.Canceled, "gateway", "", "%w", context.Cause(ctx))
 		}
@@ -84,7 +84,7 @@ func (x *exchange) settle(ctx context.Context, r *model.Request, refused map[art
 		return nil, nil
 	}
 	text += int64(len(x.text))
-	settled, err := x.passage.Settle(ctx, r.Service, all, text, func(d artel.Digest) bool { return refused[d] })
+	settled, err := x.request.Settle(ctx, r.Service, all, text, func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (x *exchange) restated(ctx context.Context, parts artel.Parts, all []artel.
 	for i, part := range parts {
 		switch v := part.(type) {
 		case artel.Media:
-			known := x.passage.Media(ctx, v.Ref.Digest, v.MediaType, v.Filename)
+			known := x.request.Media(ctx, v.Ref.Digest, v.MediaType, v.Filename)
 			parts[i] = known
 			all = append(all, known)
 		case artel.ToolResult:
@@ -164,7 +164,7 @@ func flattened(r artel.ToolResult) artel.ToolResult {
 // converse makes the call and tells the answer in the client's dialect.
 func (x *exchange) converse(ctx context.Context, r *model.Request) error {
 	r.OnTry = func() { x.entry.Tries++ }
-	next, stop := iter.Pull2(x.app.Caller().Call(ctx, r))
+	next, stop := iter.Pull2(x.backend.Caller().Call(ctx, r))
 	defer stop()
 	first, err, ok := next()
 	switch {
@@ -184,7 +184,7 @@ func (x *exchange) converse(ctx context.Context, r *model.Request) error {
 			}
 			switch d := d.(type) {
 			case model.CallDelta:
-				x.passage.Remember(ctx, r.Service.ID, artel.ToolCall(d))
+				x.request.RememberCall(ctx, r.Service.ID, artel.ToolCall(d))
 			case model.Finish:
 				x.entry.Usage = d.Usage
 			}

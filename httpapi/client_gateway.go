@@ -8,11 +8,11 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 )
 
 // GatewayLog lists what the gateway answered, the newest first.
-func (c *Client) GatewayLog(ctx context.Context, q app.GatewayQuery) (out List[app.GatewayEntry], err error) {
+func (c *Client) GatewayLog(ctx context.Context, q gatewaylog.Query) (out List[gatewaylog.GatewayEntry], err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"key": q.Key, "service": string(q.Service), "status": q.Status, "cursor": q.Page.Cursor} {
 		if value != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 )
 
 func (f *face) gateway() {
@@ -19,8 +20,8 @@ func (f *face) gateway() {
 			Status  string `query:"status" maxLength:"16" doc:"ok, failed, a class as 4xx, or one as 429"`
 			Changed bool   `query:"changed" doc:"those alone of which something was changed"`
 		},
-		) (*body[List[app.GatewayEntry]], error) {
-			items, next, err := f.app.GatewayLog.List(ctx, app.GatewayQuery{
+		) (*body[List[gatewaylog.GatewayEntry]], error) {
+			items, next, err := f.app.GatewayLog.List(ctx, gatewaylog.Query{
 				Key: in.Key, Service: artel.ServiceID(in.Service), Status: in.Status, Changed: in.Changed, Page: app.Page{Cursor: in.Cursor, Limit: in.Limit},
 			})
 			return answer(listOf(items, next), err)

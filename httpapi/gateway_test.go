@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 )
 
 func TestGatewayLog(t *testing.T) {
@@ -15,7 +15,7 @@ func TestGatewayLog(t *testing.T) {
 		t.Error("nothing was asked yet:", m)
 	}
 	for i := range 3 {
-		b.app.GatewayLog.Add(t.Context(), app.GatewayEntry{Status: 200 + 229*(i%2), Key: "ci", Service: "a", Endpoint: fmt.Sprint("/v1/", i)})
+		b.app.GatewayLog.Add(t.Context(), gatewaylog.GatewayEntry{Status: 200 + 229*(i%2), Key: "ci", Service: "a", Endpoint: fmt.Sprint("/v1/", i)})
 	}
 	if err := b.app.GatewayLog.Flush(t.Context()); err != nil {
 		t.Fatal(err)

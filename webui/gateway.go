@@ -14,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/internal/sse"
 )
@@ -30,7 +31,7 @@ type Requests struct {
 
 // Request is one line of the log.
 type Request struct {
-	app.GatewayEntry
+	gatewaylog.GatewayEntry
 	Parts  []RequestPart
 	Asked  string // the service by its name
 	Took   string
@@ -70,7 +71,7 @@ func (q Requests) Live() string {
 }
 
 func (ui *face) requests(ctx context.Context, l phrase.Locale, in url.Values) (Requests, error) {
-	q := Requests{Query: url.Values{}, Keys: ui.app.Gateway.Keys(ctx)}
+	q := Requests{Query: url.Values{}, Keys: ui.app.GatewayLog.Keys()}
 	for _, name := range []string{"key", "service", "status", "changed"} {
 		if v := in.Get(name); v != "" {
 			q.Query.Set(name, v)
@@ -83,7 +84,7 @@ func (ui *face) requests(ctx context.Context, l phrase.Locale, in url.Values) (R
 		}
 		names[s.ID] = s.Name
 	}
-	items, next, err := ui.app.GatewayLog.List(ctx, app.GatewayQuery{
+	items, next, err := ui.app.GatewayLog.List(ctx, gatewaylog.Query{
 		Key: in.Get("key"), Service: artel.ServiceID(in.Get("service")), Status: in.Get("status"), Changed: in.Get("changed") != "",
 		Page: app.Page{Cursor: in.Get("cursor")},
 	})
@@ -106,7 +107,7 @@ func (ui *face) requests(ctx context.Context, l phrase.Locale, in url.Values) (R
 	return q, nil
 }
 
-func requestOf(e app.GatewayEntry, names map[artel.ServiceID]string, l phrase.Locale) Request {
+func requestOf(e gatewaylog.GatewayEntry, names map[artel.ServiceID]string, l phrase.Locale) Request {
 	name := func(id artel.ServiceID) string { return cmp.Or(names[id], string(id)) }
 	r := Request{GatewayEntry: e, Asked: name(e.Service), In: phrase.Size(e.BytesIn), Out: phrase.Size(e.BytesOut)}
 	r.Took = strconv.FormatFloat(e.Millis/1000, 'f', 2, 64) + " s"
@@ -131,7 +132,7 @@ func requestOf(e app.GatewayEntry, names map[artel.ServiceID]string, l phrase.Lo
 }
 
 // whyChanged says in words why something was changed; "": that explains itself.
-func whyChanged(c app.GatewayChange, model string, l phrase.Locale) string {
+func whyChanged(c gatewaylog.GatewayChange, model string, l phrase.Locale) string {
 	k := phrase.Key("page.reason_" + string(c.Reason))
 	if c.Reason == artel.ReasonCapabilityMissing {
 		need := artel.CanFile

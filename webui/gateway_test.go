@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider/demo"
 )
@@ -25,15 +26,15 @@ func asked(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	digest, _, err := s.app.Gateway.Passage(t.Context()).Keep(t.Context(), f)
+	staged, err := s.app.Parts().Artifacts.Stage(t.Context(), f, media.Hint{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	photo := artel.BlobRef(digest)
-	for _, e := range []app.GatewayEntry{
+	photo := artel.BlobRef(staged.Digest)
+	for _, e := range []gatewaylog.GatewayEntry{
 		{
 			Inbound: model.OpenAI, Outbound: model.Anthropic, Endpoint: "/v1/chat/completions", Model: "demo", Service: "demo", Status: 200, Millis: 1234, BytesIn: 2100, BytesOut: 900, Tries: 2, Relents: 1,
-			Usage: artel.Usage{InputTokens: 1500, OutputTokens: 80}, Changes: []app.GatewayChange{
+			Usage: artel.Usage{InputTokens: 1500, OutputTokens: 80}, Changes: []gatewaylog.GatewayChange{
 				{Did: "scrubbed", Ref: photo, MediaType: "image/jpeg", Call: "call_1"},
 				{Did: "converted", Reason: artel.ReasonOverLimit, Ref: photo, MediaType: "image/jpeg", Place: model.AfterTool, Call: "call_1", Service: "demo"},
 			},
@@ -64,7 +65,7 @@ func TestGatewayPage(t *testing.T) {
 	b.Until(`document.querySelector(".request[open] .parts") !== null`)
 	b.Says(".request[open]", "base64 in the result of a tool became a file", "It is larger than", "call_1", "1,500 → 80", "with less, after a refusal: 1")
 	// What comes meanwhile shuts nothing.
-	s.app.GatewayLog.Add(t.Context(), app.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
+	s.app.GatewayLog.Add(t.Context(), gatewaylog.GatewayEntry{Time: time.Now(), Endpoint: "/v1/responses", Status: 502, Error: "gone"})
 	b.Until(`document.querySelectorAll("#requests .request").length === 4 && document.querySelector(".request[open] .parts") !== null`)
 	b.picture("gateway")
 	if got := eval[string](b, `fetch(document.querySelector(".parts a").href).then((r) => r.status + " " + r.headers.get("Content-Type"))`); got != "200 image/jpeg" {

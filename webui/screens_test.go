@@ -12,6 +12,8 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/webui/webuitest"
 )
@@ -188,13 +190,13 @@ func (s *site) programs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer photo.Close()
-	digest, _, err := s.app.Gateway.Passage(t.Context()).Keep(t.Context(), photo)
+	staged, err := s.app.Parts().Artifacts.Stage(t.Context(), photo, media.Hint{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := artel.BlobRef(digest)
-	entry := func(minutes int, in model.Dialect, endpoint, name string, service artel.ServiceID, status int, millis float64, tokens int64) app.GatewayEntry {
-		e := app.GatewayEntry{
+	ref := artel.BlobRef(staged.Digest)
+	entry := func(minutes int, in model.Dialect, endpoint, name string, service artel.ServiceID, status int, millis float64, tokens int64) gatewaylog.GatewayEntry {
+		e := gatewaylog.GatewayEntry{
 			Time: time.Now().Add(-time.Duration(minutes) * time.Minute), Inbound: in, Endpoint: endpoint, Model: name, Service: service,
 			Status: status, Millis: millis, BytesIn: 4 * tokens, BytesOut: 900, Tries: 1, Usage: artel.Usage{InputTokens: tokens, OutputTokens: tokens / 12},
 		}
@@ -203,7 +205,7 @@ func (s *site) programs(t *testing.T) {
 		}
 		return e
 	}
-	all := []app.GatewayEntry{
+	all := []gatewaylog.GatewayEntry{
 		entry(34, model.OpenAI, "/v1/chat/completions", "sharp-2", "sharp", 200, 1840, 2900),
 		entry(21, model.Gemini, "/v1beta/models/gemini-pro:generateContent", "gemini-pro", "", 404, 1, 0),
 		entry(12, model.Anthropic, "/v1/messages", "sharp", "sharp", 200, 6210, 18400),
@@ -211,11 +213,11 @@ func (s *site) programs(t *testing.T) {
 		entry(2, model.OpenAI, "/v1/chat/completions", "plain", "plain", 200, 960, 1500),
 	}
 	all[1].Error = "The model `gemini-pro` does not exist"
-	all[2].Changes = []app.GatewayChange{
+	all[2].Changes = []gatewaylog.GatewayChange{
 		{Did: "carried", Ref: ref, MediaType: "image/jpeg", Place: model.AfterTool, Call: "toolu_01", Service: "sharp"},
 		{Did: "named", Ref: ref, MediaType: "image/jpeg", Service: "sharp"},
 	}
-	all[3].Changes = []app.GatewayChange{
+	all[3].Changes = []gatewaylog.GatewayChange{
 		{Did: "repaired", Ref: ref, MediaType: "image/jpeg", Call: "call_look"},
 		{Did: "described", Reason: artel.ReasonCapabilityMissing, Ref: ref, MediaType: "image/jpeg", Call: "call_look", Service: "plain"},
 		{Did: "offloaded", Ref: ref, MediaType: "text/plain", Call: "call_search"},

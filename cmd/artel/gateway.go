@@ -8,7 +8,7 @@ import (
 	"regexp"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/gateway/backend"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
 )
@@ -54,10 +54,10 @@ func (g gatewayConfig) check() error {
 
 const maxPerMinute = 1_000_000
 
-// options are what the application needs of it. A key whose variable is empty
-// is a mistake: nobody could use it, or everybody.
-func (c config) gateway() (app.GatewayOptions, error) {
-	o := app.GatewayOptions{NoRepair: c.Gateway.Repair != nil && !*c.Gateway.Repair}
+// gateway returns the options of the gateway. A key whose environment variable is
+// empty is an error.
+func (c config) gateway() (backend.Options, error) {
+	o := backend.Options{NoRepair: c.Gateway.Repair != nil && !*c.Gateway.Repair}
 	secrets := map[string]string{}
 	for _, k := range c.Gateway.Keys {
 		variable := variableName.FindStringSubmatch(k.Key)[1] // was checked
@@ -69,11 +69,19 @@ func (c config) gateway() (app.GatewayOptions, error) {
 			return o, artel.Errorf(artel.Invalid, "config", c.path, "gateway.keys: %s and %s are one key", other, k.Name)
 		}
 		secrets[secret] = k.Name
-		o.Keys = append(o.Keys, app.GatewayKey{
+		o.Keys = append(o.Keys, backend.Key{
 			Name: k.Name, Secret: model.Secret(secret), Services: k.Services, PerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency,
 		})
 	}
 	return o, nil
+}
+
+func keyNames(keys []backend.Key) []string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.Name
+	}
+	return names
 }
 
 // forwarders are the providers that send requests on as clients wrote them.

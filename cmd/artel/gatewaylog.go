@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -23,7 +23,7 @@ const followEvery = time.Second
 
 func gatewayCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{Use: "gateway", Short: "Look at what SDKs ask for through this server"}
-	var q app.GatewayQuery
+	var q gatewaylog.Query
 	var service string
 	var follow bool
 	log := &cobra.Command{
@@ -63,7 +63,7 @@ func gatewayCommand(g *globals) *cobra.Command {
 }
 
 // followGateway tells a list, and what comes after it until ctx ends.
-func followGateway(ctx context.Context, g *globals, out io.Writer, q app.GatewayQuery, list httpapi.List[app.GatewayEntry]) error {
+func followGateway(ctx context.Context, g *globals, out io.Writer, q gatewaylog.Query, list httpapi.List[gatewaylog.GatewayEntry]) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	last := int64(0)
@@ -102,13 +102,13 @@ func followGateway(ctx context.Context, g *globals, out io.Writer, q app.Gateway
 }
 
 // unseen reads what came after an entry, the oldest first.
-func unseen(ctx context.Context, g *globals, q app.GatewayQuery, last int64) (all httpapi.List[app.GatewayEntry], err error) {
+func unseen(ctx context.Context, g *globals, q gatewaylog.Query, last int64) (all httpapi.List[gatewaylog.GatewayEntry], err error) {
 	for {
 		page, err := g.client().GatewayLog(ctx, q)
 		if err != nil {
 			return all, err
 		}
-		known := slices.IndexFunc(page.Items, func(e app.GatewayEntry) bool { return e.Number <= last })
+		known := slices.IndexFunc(page.Items, func(e gatewaylog.GatewayEntry) bool { return e.Number <= last })
 		if known >= 0 {
 			page.Items = page.Items[:known]
 		}
@@ -122,7 +122,7 @@ func unseen(ctx context.Context, g *globals, q app.GatewayQuery, last int64) (al
 }
 
 // gatewayLine says an entry in one line, with its columns apart.
-func gatewayLine(e app.GatewayEntry, apart string) string {
+func gatewayLine(e gatewaylog.GatewayEntry, apart string) string {
 	asked := e.Model
 	if e.Service != "" && string(e.Service) != e.Model {
 		asked += " → " + string(e.Service)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/artelhq/artel/app"
+	"github.com/artelhq/artel/app/gatewaylog"
 	"github.com/artelhq/artel/httpapi"
 )
 
@@ -31,10 +31,10 @@ func logged(t *testing.T, n, last int, over func()) (url string, asked *[]string
 			over()
 		}
 		*asked = append(*asked, r.URL.String())
-		list := httpapi.List[app.GatewayEntry]{}
+		list := httpapi.List[gatewaylog.GatewayEntry]{}
 		for i := n; i > 0; i-- {
-			e := app.GatewayEntry{Number: int64(i), Time: time.Unix(int64(i), 0), Endpoint: "/v1/messages", Model: "claude", Service: "chat", Status: 200, Millis: 12.4}
-			e.Usage.InputTokens, e.Changes = 5, []app.GatewayChange{{Did: "carried"}, {Did: "carried"}, {Did: "named"}}
+			e := gatewaylog.GatewayEntry{Number: int64(i), Time: time.Unix(int64(i), 0), Endpoint: "/v1/messages", Model: "claude", Service: "chat", Status: 200, Millis: 12.4}
+			e.Usage.InputTokens, e.Changes = 5, []gatewaylog.GatewayChange{{Did: "carried"}, {Did: "carried"}, {Did: "named"}}
 			list.Items = append(list.Items, e)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -67,7 +67,7 @@ func TestGatewayLog(t *testing.T) {
 	if want := "/api/v1/gateway/log?changed=true&key=ci&limit=7&service=chat&status=4xx"; len(*asked) != 1 || (*asked)[0] != want {
 		t.Errorf("asked for %v, want %s", *asked, want)
 	}
-	var list httpapi.List[app.GatewayEntry]
+	var list httpapi.List[gatewaylog.GatewayEntry]
 	if out, err = gatewayLog(t.Context(), url, "--json"); err != nil || json.Unmarshal([]byte(out), &list) != nil || len(list.Items) != 3 {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -88,7 +88,7 @@ func TestGatewayLogFollowed(t *testing.T) {
 	}
 	var got []string
 	for line := range strings.Lines(out) {
-		var e app.GatewayEntry
+		var e gatewaylog.GatewayEntry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v in %q", err, line)
 		}

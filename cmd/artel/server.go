@@ -116,7 +116,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
-		Reload: s.reload, Gateway: door, Errands: o.config.errands(),
+		Reload: s.reload, GatewayKeys: keyNames(door.Keys), Errands: o.config.errands(),
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
@@ -147,7 +147,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
 	s.handler = httpapi.Guard(faces(
-		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Tell: s.app.GatewayLog.Add, Log: s.log}),
+		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Tell: s.app.GatewayLog.Add, Log: s.log, Backend: door}),
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
 		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))

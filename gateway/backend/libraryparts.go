@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package backend
 
 import (
 	"bytes"
@@ -14,36 +14,35 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
 )
 
-// A block is media that a client library has written in a form of its own: bytes,
-// or where they are.
+// A block is a piece of media in a client library's own format: bytes or a name.
 type block struct {
 	data                []byte
-	name                model.Name // in the place of data
+	name                model.Name // instead of data
 	kind                artel.MediaKind
 	mediaType, filename string
 }
 
-// MendedMedia are media that a client has sent in a way that no service
-// understands.
-type MendedMedia struct {
-	artel.Media            // with a blob's ref; without where a name stands for the bytes
-	Name        model.Name // an address, or the id of a file; zero: there are bytes
+// FoundMedia are media of a request in a format that no service understands.
+type FoundMedia struct {
+	Media artel.Media // with the ref of a blob, unless Name is set
+	Name  model.Name  // an address or the id of a file; zero: the bytes are in the request
 }
 
-// repaired reads a text that is the JSON of a list of content parts, as some
-// client libraries send the result of a tool: the AI SDK (text, image-data,
+// parseParts parses a text that is a JSON list of content parts, which is how
+// some client libraries send the result of a tool: the AI SDK (text, image-data,
 // file-data, media, image-url, file-url), LangChain (text, and image, audio,
-// video or file with the source type base64 or url, or with data and a media
-// type, or an url), and image_url as in Chat Completions. It returns the text of
-// the parts and their media. Any doubt makes it false: a part of another type or
-// with other members, base64 that is not, bytes that are not what they are said
-// to be, what is no address, a list without media.
-func repaired(text string) (string, []block, bool) {
-	if len(text) < mendsFrom || text[0] != '[' || text[len(text)-1] != ']' || !strings.Contains(text, `"type"`) {
+// video or file with the source type base64 or url, with data and a media type,
+// or with a url), and image_url as in Chat Completions. It returns the text of
+// the parts and their media. Anything unexpected makes it return false: an
+// unknown type or member, bad base64 or address, bytes of another type than the
+// declared one, a list without media.
+func parseParts(text string) (string, []block, bool) {
+	if len(text) < minRewrite || text[0] != '[' || text[len(text)-1] != ']' || !strings.Contains(text, `"type"`) {
 		return "", nil, false
 	}
 	d := json.NewDecoder(strings.NewReader(text))
@@ -57,7 +56,7 @@ func repaired(text string) (string, []block, bool) {
 	var texts []string
 	var blocks []block
 	for _, p := range parts {
-		t, b, ok := p.repaired()
+		t, b, ok := p.parse()
 		switch {
 		case !ok || b != nil && b.name.By == model.ByFileID:
 			return "", nil, false
@@ -70,13 +69,13 @@ func repaired(text string) (string, []block, bool) {
 	return strings.Join(texts, "\n\n"), blocks, len(blocks) > 0
 }
 
-// A part is a content part of a client library.
+// A part is a content part in a client library's format.
 type part map[string]json.RawMessage
 
-// A partForm says which members a part must and may have beside its type.
+// A partForm lists the required and optional members of a part beside its type.
 type partForm struct{ must, may []string }
 
-// formsOf returns the forms of the parts of a type; none: it is not known.
+// formsOf returns the forms of a type of part; none if the type is unknown.
 func formsOf(kind string) []partForm {
 	switch kind {
 	case "text":
@@ -85,7 +84,7 @@ func formsOf(kind string) []partForm {
 		return []partForm{{must: []string{"data", "mediaType"}, may: []string{"filename", "providerOptions"}}}
 	case "image-url", "file-url":
 		return []partForm{{must: []string{"url"}, may: []string{"mediaType", "filename", "providerOptions"}}}
-	case "image", "audio", "video", "file": // LangChain, of both its versions
+	case "image", "audio", "video", "file": // LangChain, versions 0 and 1
 		more := []string{"id", "filename", "metadata", "extras"}
 		typed := append(more, "mime_type", "mimeType")
 		return []partForm{
@@ -116,7 +115,7 @@ func (f partForm) fits(p part) bool {
 	return true
 }
 
-// member returns the first string among members; "": there is none.
+// member returns the first member that is a string, or "".
 func (p part) member(keys ...string) string {
 	for _, k := range keys {
 		var s string
@@ -127,7 +126,8 @@ func (p part) member(keys ...string) string {
 	return ""
 }
 
-func (p part) repaired() (string, *block, bool) {
+// parse returns the text of a text part, or the media of any other.
+func (p part) parse() (string, *block, bool) {
 	kind := p.member("type")
 	if !slices.ContainsFunc(formsOf(kind), func(f partForm) bool { return f.fits(p) }) {
 		return "", nil, false
@@ -164,14 +164,14 @@ func (p part) repaired() (string, *block, bool) {
 	case source == "base64" && address == "", !stated && address == "":
 		data, err := base64.StdEncoding.DecodeString(p.member("data"))
 		b.data = data
-		return "", b, err == nil && len(data) > 0 && b.isWhatItSays(kind)
+		return "", b, err == nil && len(data) > 0 && b.hasDeclaredType(kind)
 	case source == "url", !stated:
 		return "", b, b.locate(kind, address)
 	}
 	return "", nil, false
 }
 
-// kindOfPart is what a part of a type holds.
+// kindOfPart returns the kind of media in a type of part.
 func kindOfPart(kind string) artel.MediaKind {
 	switch kind {
 	case "image-data", "image-url", "image", "image_url":
@@ -184,7 +184,7 @@ func kindOfPart(kind string) artel.MediaKind {
 	return artel.KindDocument
 }
 
-// locate reads an address: of the web, or one that holds the bytes.
+// locate reads a web address or a data URL.
 func (b *block) locate(kind, address string) bool {
 	if head, rest, ok := strings.Cut(address, ";base64,"); ok && strings.HasPrefix(head, "data:") {
 		stated, _, err := mime.ParseMediaType(strings.TrimPrefix(head, "data:"))
@@ -193,17 +193,17 @@ func (b *block) locate(kind, address string) bool {
 			return false
 		}
 		b.data, b.mediaType = data, stated
-		return b.isWhatItSays(kind)
+		return b.hasDeclaredType(kind)
 	}
 	u, err := url.Parse(address)
 	b.name = model.Name{By: model.ByURL, Text: address}
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && !strings.ContainsAny(address, " \t\r\n")
 }
 
-// isWhatItSays reports whether the bytes show the type that is declared for
-// them, and that fits the type of the part.
-func (b *block) isWhatItSays(kind string) bool {
-	shown := media.Detect(b.data[:min(len(b.data), MaxHead)], media.Hint{})
+// hasDeclaredType reports whether the detected type of the bytes is the declared
+// one, and fits the type of the part.
+func (b *block) hasDeclaredType(kind string) bool {
+	detected := media.Detect(b.data[:min(len(b.data), app.MaxHead)], media.Hint{})
 	major, _, _ := strings.Cut(b.mediaType, "/")
 	switch kind {
 	case "image-data", "image", "image_url":
@@ -215,33 +215,33 @@ func (b *block) isWhatItSays(kind string) bool {
 			return false
 		}
 	}
-	return shown.IsBinary() && media.Canonical(b.mediaType) == shown.MediaType
+	return detected.IsBinary() && media.Canonical(b.mediaType) == detected.MediaType
 }
 
-// MendPart reads a content part, which is JSON, in the form that LangChain had
-// before its version 1 (with a source_type) and some of its packages send on as it
-// is. Any doubt makes it false, as with a text.
-func (p *Passage) MendPart(ctx context.Context, raw string) (out MendedMedia, ok bool, err error) {
+// RewritePart parses a JSON content part in the format of LangChain before its
+// version 1 (with a source_type), which some of its packages send unchanged.
+// Anything unexpected makes it return false, as in [Request.RewriteResult].
+func (r *Request) RewritePart(ctx context.Context, raw string) (out FoundMedia, ok bool, err error) {
 	var parsed part
-	if !p.repair || json.Unmarshal([]byte(raw), &parsed) != nil || parsed["source_type"] == nil {
+	if !r.b.repair || json.Unmarshal([]byte(raw), &parsed) != nil || parsed["source_type"] == nil {
 		return out, false, nil
 	}
-	_, b, ok := parsed.repaired()
+	_, b, ok := parsed.parse()
 	if !ok || b == nil {
 		return out, false, nil
 	}
-	out, err = p.take(ctx, *b)
+	out, err = r.storeBlock(ctx, *b)
 	return out, err == nil, err
 }
 
-// take takes the bytes of a block in, if it has some.
-func (p *Passage) take(ctx context.Context, b block) (MendedMedia, error) {
+// storeBlock stores the bytes of a block, if it has some.
+func (r *Request) storeBlock(ctx context.Context, b block) (FoundMedia, error) {
 	if b.name.Text != "" {
-		return MendedMedia{artel.Media{Kind: b.kind, MediaType: b.mediaType, Filename: b.filename}, b.name}, nil
+		return FoundMedia{artel.Media{Kind: b.kind, MediaType: b.mediaType, Filename: b.filename}, b.name}, nil
 	}
-	d, _, err := p.Keep(ctx, bytes.NewReader(b.data))
+	d, _, err := r.Store(ctx, bytes.NewReader(b.data))
 	if err != nil {
-		return MendedMedia{}, err
+		return FoundMedia{}, err
 	}
-	return MendedMedia{Media: p.Media(ctx, d, b.mediaType, b.filename)}, nil
+	return FoundMedia{Media: r.Media(ctx, d, b.mediaType, b.filename)}, nil
 }

@@ -42,12 +42,12 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Config is what an App is made of. Store, Blobs, Bell, Services and
+// Config is what an App is made of. Store, Blobs, Notifier, Services and
 // Providers are needed; the rest has defaults.
 type Config struct {
 	Store     store.Store
 	Blobs     blob.Store
-	Bell      event.Bell
+	Notifier  event.Notifier
 	Services  *model.Registry
 	Providers map[model.Dialect]model.Provider
 	Agents    []agent.Definition // nil: the shipped ones
@@ -231,7 +231,7 @@ type core struct {
 
 func newCore(c Config) (*core, error) {
 	k := &core{
-		store: c.Store, blobs: c.Blobs, servers: c.Servers, log: event.NewLog(c.Store, c.Bell), services: c.Services,
+		store: c.Store, blobs: c.Blobs, servers: c.Servers, log: event.NewLog(c.Store, c.Notifier), services: c.Services,
 		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, errands: c.Errands, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
 	}
 	if k.logger == nil {

@@ -85,7 +85,7 @@ func newBench(t testing.TB, p model.Provider, changes ...func(*app.Config)) *ben
 	b := &bench{t: t, log: &lockedBuffer{}, spool: t.TempDir()}
 	service := model.DemoService()
 	b.config = app.Config{
-		Store: s, Blobs: blobs, Bell: event.NewBell(),
+		Store: s, Blobs: blobs, Notifier: event.NewNotifier(),
 		Services:  model.NewRegistry([]model.Service{service}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: p},
 		Options: app.Options{

@@ -149,7 +149,7 @@ func (x *execution) elect(ctx context.Context) error {
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.log.Bell().Ring(x.run.Conversation)
+		x.log.Notifier().Notify(x.run.Conversation)
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func newRunner(b *testing.B, messages int) *runner {
 	service.Capabilities.ContextWindow.Value = 42_667 // a quarter is for the reply
 	r := new(runner)
 	r.app, err = app.New(app.Config{
-		Store: s, Blobs: blob.NewMemory(), Bell: event.NewBell(),
+		Store: s, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(),
 		Services:  model.NewRegistry([]model.Service{service}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: instant},
 		Options:   app.Options{Log: slog.New(slog.DiscardHandler), SpoolDir: b.TempDir()},

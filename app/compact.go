@@ -43,7 +43,7 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 	}, c)
 	if err != nil || active.ID != "" {
 		rs.dismiss(job.run.ID)
-		rs.log.Bell().Ring(c)
+		rs.log.Notifier().Notify(c)
 		return active, err
 	}
 	return rs.begin(runCtx, &job), nil
@@ -104,7 +104,7 @@ func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversat
 
 // begin lets the run that job has opened go on by itself.
 func (rs *Runs) begin(ctx context.Context, job *execution) artel.Run {
-	rs.log.Bell().Ring(job.run.Conversation)
+	rs.log.Notifier().Notify(job.run.Conversation)
 	begun := job.run
 	go func() {
 		defer rs.dismiss(begun.ID)
@@ -156,7 +156,7 @@ func (x *execution) shelve(ctx context.Context, text string, end artel.Compactio
 			return x.write(tx, p, told)
 		},
 	})
-	defer x.log.Bell().Ring(x.run.Conversation)
+	defer x.log.Notifier().Notify(x.run.Conversation)
 	for n := 1; ; n++ {
 		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
 		taken := false

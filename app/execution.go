@@ -40,7 +40,7 @@ func (x *execution) execute(whole context.Context) {
 	switch {
 	case errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost):
 		x.logger.Warn("a run was taken over by another process", "run", x.run.ID)
-		x.log.Bell().Hush(x.run.Conversation)
+		x.log.Notifier().Discard(x.run.Conversation)
 		return // somebody else ends it
 	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // a person may answer after the restart
 		x.leave(context.WithoutCancel(ctx))
@@ -221,7 +221,7 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	}
 	switch p := p.(type) {
 	case artel.MessageDelta:
-		x.log.Bell().Say(x.run.Conversation, event.Speech{
+		x.log.Notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: x.run.Agent, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
@@ -283,7 +283,7 @@ func (x *execution) storeAside(ctx context.Context, p artel.ToolCompleted) error
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		if err = x.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
-			x.log.Bell().Ring(x.run.Conversation)
+			x.log.Notifier().Notify(x.run.Conversation)
 		}
 	}()
 	return nil
@@ -318,10 +318,10 @@ func (x *execution) release(tx store.Tx, more ...artel.Payload) error {
 
 func (x *execution) released() {
 	if len(x.held) > 0 {
-		x.log.Bell().Hush(x.run.Conversation)
+		x.log.Notifier().Discard(x.run.Conversation)
 	}
 	x.begun, x.held = nil, nil
-	x.log.Bell().Ring(x.run.Conversation)
+	x.log.Notifier().Notify(x.run.Conversation)
 }
 
 // callsTools reports whether the answer that is held calls tools, so that it is
@@ -441,8 +441,8 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 			x.logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
 		}
 	}
-	x.log.Bell().Hush(x.run.Conversation)
-	x.log.Bell().Ring(x.run.Conversation)
+	x.log.Notifier().Discard(x.run.Conversation)
+	x.log.Notifier().Notify(x.run.Conversation)
 	return err
 }
 

@@ -124,7 +124,7 @@ func (t *TakenResult) Finish(ctx context.Context, name string, content json.RawM
 	if err != nil {
 		return ScrubbedResult{}, err
 	}
-	t.log.Bell().Ring(t.conversation)
+	t.log.Notifier().Notify(t.conversation)
 	out := ScrubbedResult{Content: json.RawMessage(text), Metadata: r.Metadata}
 	out.Metadata["tool"] = artel.Shorten(name, tool.MaxName)
 	if url, ok := r.Metadata["url"].(string); ok && isText && len(kept) == 1 && strings.TrimSpace(shown) == kept[0].MediaPart().Ref.String() {

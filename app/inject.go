@@ -97,7 +97,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	if err != nil {
 		return Injection{}, err
 	}
-	rs.log.Bell().Ring(n.Conversation)
+	rs.log.Notifier().Notify(n.Conversation)
 	return body.of(n), nil
 }
 

@@ -267,13 +267,13 @@ func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err e
 }
 
 // glance is how often somebody who waits looks whether an answer came that no
-// bell told of.
+// notification announced.
 const glance = 5 * time.Second
 
 // await returns when all the questions are answered. Those that nobody has
 // answered in time are denied.
 func (x *execution) await(ctx context.Context, open []string) error {
-	ear := x.log.Bell().Listen(x.run.Conversation)
+	ear := x.log.Notifier().Listen(x.run.Conversation)
 	defer ear.Close()
 	for {
 		waiting, until, err := x.look(ctx, open)
@@ -341,7 +341,7 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 	if err != nil {
 		return false, until, err
 	}
-	x.log.Bell().Ring(x.run.Conversation)
+	x.log.Notifier().Notify(x.run.Conversation)
 	return x.look(ctx, open)
 }
 
@@ -428,7 +428,7 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 	if err != nil {
 		return Permission{}, err
 	}
-	rs.log.Bell().Ring(n.Conversation)
+	rs.log.Notifier().Notify(n.Conversation)
 	p, err := bodyOf[permission](n)
 	return p.of(n), err
 }

@@ -205,7 +205,7 @@ func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		}
 		err = rs.store.Update(ctx, owner, func(tx store.Tx) error { return job.beginQueued(tx, first.ID) })
 		if err == nil {
-			rs.log.Bell().Ring(c)
+			rs.log.Notifier().Notify(c)
 			go func() {
 				defer rs.dismiss(job.run.ID)
 				job.execute(runCtx)
@@ -275,7 +275,7 @@ func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state 
 		return appendEvents(rs.core, tx, r.Conversation, r.ID, r.Agent, artel.RunFinished{State: state, Error: r.Error})
 	})
 	if err == nil {
-		rs.log.Bell().Ring(r.Conversation)
+		rs.log.Notifier().Notify(r.Conversation)
 	}
 	return err
 }

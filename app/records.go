@@ -196,7 +196,7 @@ func (x *execution) record(ctx context.Context, b agent.Built, failed error) err
 	x.latest.keep(c)
 	if len(x.begun) > 0 {
 		x.begun = nil
-		x.log.Bell().Ring(x.run.Conversation)
+		x.log.Notifier().Notify(x.run.Conversation)
 	}
 	return nil
 }

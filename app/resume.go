@@ -110,8 +110,8 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		defer rs.dismiss(l.Run)
 		return job.finish(runCtx, artel.RunInterrupted, unfit)
 	}
-	rs.log.Bell().Hush(l.Conversation)
-	rs.log.Bell().Ring(l.Conversation)
+	rs.log.Notifier().Discard(l.Conversation)
+	rs.log.Notifier().Notify(l.Conversation)
 	go func() {
 		defer rs.dismiss(l.Run)
 		job.execute(runCtx)
@@ -170,7 +170,7 @@ func (x *execution) leave(ctx context.Context) {
 	if err != nil && !errors.Is(err, errLeaseLost) {
 		x.logger.Warn("a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
 	}
-	x.log.Bell().Hush(x.run.Conversation)
+	x.log.Notifier().Discard(x.run.Conversation)
 }
 
 // A trail is what the end of the log tells of a run that was left.

@@ -147,7 +147,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	}
 	if job.run.State == artel.RunQueued {
 		rs.dismiss(job.run.ID)
-		rs.log.Bell().Ring(c)
+		rs.log.Notifier().Notify(c)
 		return job.run, nil
 	}
 	return rs.begin(runCtx, &job), nil

@@ -188,7 +188,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 	}
 	switch p := n.Payload.(type) {
 	case artel.MessageDelta:
-		x.log.Bell().Say(x.run.Conversation, event.Speech{
+		x.log.Notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: n.Agent, Within: n.Within, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
@@ -223,7 +223,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.log.Bell().Ring(x.run.Conversation)
+		x.log.Notifier().Notify(x.run.Conversation)
 	}
 	return err
 }

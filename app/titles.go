@@ -87,7 +87,7 @@ func (x *execution) keepTitle(ctx context.Context, s model.Service, title string
 		return appendEvents(x.core, tx, c.ID, "", "", told)
 	})
 	if err == nil {
-		x.log.Bell().Ring(run.Conversation)
+		x.log.Notifier().Notify(run.Conversation)
 	}
 	return err
 }

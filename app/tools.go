@@ -67,6 +67,6 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 		return tool.Result{}, err
 	}
 	result, err := box.Call(ctx, &env, name, given)
-	ts.log.Bell().Ring(c)
+	ts.log.Notifier().Notify(c)
 	return result, err
 }

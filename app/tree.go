@@ -198,7 +198,7 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 		return appendEvents(cs.core, tx, id, "", "", artel.BranchSwitched{Leaf: leaf})
 	})
 	if err == nil {
-		cs.log.Bell().Ring(id)
+		cs.log.Notifier().Notify(id)
 	}
 	return c, err
 }
@@ -217,7 +217,7 @@ func (cs *Conversations) Mute(ctx context.Context, id artel.ConversationID, mess
 		return appendEvents(cs.core, tx, id, m.Run, m.Agent, artel.MessageMuted{Message: message, Muted: muted})
 	})
 	if err == nil {
-		cs.log.Bell().Ring(id)
+		cs.log.Notifier().Notify(id)
 	}
 	return m, err
 }

@@ -63,7 +63,7 @@ func benchmarkTurn(b *testing.B, messages int) {
 	service := model.DemoService()
 	service.Capabilities.ContextWindow.Value = 200_000 + 400*messages
 	a, err := app.New(app.Config{
-		Store: s, Blobs: blob.NewMemory(), Bell: event.NewBell(),
+		Store: s, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(),
 		Services:  model.NewRegistry([]model.Service{service}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: watch},
 		Options:   app.Options{Log: slog.New(slog.DiscardHandler), SpoolDir: b.TempDir()},

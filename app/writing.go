@@ -89,7 +89,7 @@ func (as *Artifacts) write(ctx context.Context, p ArtifactAt, do func(*artifact.
 	}
 	a, err := do(as.workspace(ctx, p.Conversation, at))
 	if err == nil {
-		as.log.Bell().Ring(p.Conversation)
+		as.log.Notifier().Notify(p.Conversation)
 	}
 	return a, err
 }

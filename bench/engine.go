@@ -113,7 +113,7 @@ func turnTime(ctx context.Context, l *lab, messages int) (_ float64, err error) 
 	capabilities.ContextWindow = model.Fact[int]{Value: engineWindow + 400*messages, Source: model.FromOperator}
 	service := model.Service{ID: "bench", Dialect: model.Demo, Model: aModel, Capabilities: capabilities}
 	a, err := app.New(app.Config{
-		Store: rows, Blobs: blob.NewMemory(), Bell: event.NewBell(), Services: model.NewRegistry([]model.Service{service}, service.ID),
+		Store: rows, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(), Services: model.NewRegistry([]model.Service{service}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: watch},
 		Options:   app.Options{SpoolDir: dir, Log: slog.New(slog.DiscardHandler)},
 	})

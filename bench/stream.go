@@ -197,9 +197,9 @@ func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) (io.Closer
 	if err != nil {
 		return nil, err
 	}
-	bell := event.NewBell()
+	notifier := event.NewNotifier()
 	a, err := app.New(app.Config{
-		Store: db, Blobs: blob.NewMemory(), Bell: bell, Services: model.NewRegistry([]model.Service{model.DemoService()}, ""),
+		Store: db, Blobs: blob.NewMemory(), Notifier: notifier, Services: model.NewRegistry([]model.Service{model.DemoService()}, ""),
 		Options: app.Options{Log: slog.New(slog.DiscardHandler)},
 	})
 	if err != nil {
@@ -210,7 +210,7 @@ func serveEvents(ctx context.Context, mux *http.ServeMux, dir string) (io.Closer
 	if err := db.Update(ctx, artel.Local, func(tx store.Tx) error { return tx.Conversations.Create(c) }); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	events := event.NewLog(db, bell)
+	events := event.NewLog(db, notifier)
 	mux.Handle(httpapi.Base+"/", httpapi.New(a, httpapi.Options{Log: slog.New(slog.DiscardHandler)}))
 	handle(mux, "POST /path", func(*http.Request) (string, error) {
 		return httpapi.Base + "/conversations/" + string(c.ID) + "/events", nil

@@ -11,212 +11,210 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// LocalBell is the bell of a single process. It keeps one copy of each answer
-// being written, however many listen, and nothing about conversations where
-// nobody writes or listens. It has no goroutines. It implements [Bell].
-type LocalBell struct {
+// LocalNotifier is a [Notifier] for a single process. It keeps one copy of
+// each answer being written, whatever the number of listeners, and no state
+// for conversations without a writer or a listener. It starts no goroutines.
+type LocalNotifier struct {
 	mu    sync.Mutex
-	rooms map[artel.ConversationID]*room
+	feeds map[artel.ConversationID]*feed
 }
 
-var _ Bell = (*LocalBell)(nil)
+var _ Notifier = (*LocalNotifier)(nil)
 
-// NewBell returns a bell that nobody listens to yet.
-func NewBell() *LocalBell { return &LocalBell{rooms: map[artel.ConversationID]*room{}} }
+// NewNotifier returns a notifier without listeners.
+func NewNotifier() *LocalNotifier { return &LocalNotifier{feeds: map[artel.ConversationID]*feed{}} }
 
-// A room is a conversation that somebody listens to or writes in. It is
-// guarded by the bell.
-type room struct {
-	ears  int
-	rings uint64        // how often the log has grown
-	stir  chan struct{} // closed at the next news; nil: nobody waits
+// A feed is the state of one conversation that has a listener or a writer. It
+// is guarded by LocalNotifier.mu.
+type feed struct {
+	listeners int
+	notified  uint64        // calls of Notify
+	changed   chan struct{} // closed at the next change; nil: no listener waits
 
-	answers uint64    // counts them, from 1
-	written []*answer // that are being written, one of each who speaks
+	answers uint64    // answers started; the last one's number
+	active  []*answer // being written, one for each Within
 }
 
 // An answer is one that is being written.
 type answer struct {
 	number    uint64
-	said      Speech          // the newest piece; its text and reasoning are in the builders
-	text      strings.Builder // what the builders return is shared and never changes
+	latest    Delta           // the newest piece; the builders hold its text and reasoning
+	text      strings.Builder // strings returned by the builders share memory and never change
 	reasoning strings.Builder
 }
 
-// answer returns the one that s belongs to.
-func (r *room) answer(s Speech) *answer {
+// answer returns the answer that d belongs to.
+func (f *feed) answer(d Delta) *answer {
 	next := func() *answer {
-		r.answers++
-		return &answer{number: r.answers}
+		f.answers++
+		return &answer{number: f.answers}
 	}
-	for i, a := range r.written {
-		if a.said.Within == s.Within {
-			if a.said.Message != s.Message {
-				r.written[i] = next()
+	for i, a := range f.active {
+		if a.latest.Within == d.Within {
+			if a.latest.Message != d.Message {
+				f.active[i] = next()
 			}
-			return r.written[i]
+			return f.active[i]
 		}
 	}
-	r.written = append(r.written, next())
-	return r.written[len(r.written)-1]
+	f.active = append(f.active, next())
+	return f.active[len(f.active)-1]
 }
 
-// Ring implements [Bell].
-func (b *LocalBell) Ring(c artel.ConversationID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.rooms[c]; r != nil {
-		r.rings++
-		r.wake()
+// Notify implements [Notifier].
+func (n *LocalNotifier) Notify(c artel.ConversationID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f := n.feeds[c]; f != nil {
+		f.notified++
+		f.wake()
 	}
 }
 
-// Say implements [Bell].
-func (b *LocalBell) Say(c artel.ConversationID, s Speech) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.room(c)
-	a := r.answer(s)
-	a.said = s
-	a.text.WriteString(s.Text)
-	a.reasoning.WriteString(s.Reasoning)
-	r.wake()
+// Stream implements [Notifier].
+func (n *LocalNotifier) Stream(c artel.ConversationID, d Delta) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.feed(c)
+	a := f.answer(d)
+	a.latest = d
+	a.text.WriteString(d.Text)
+	a.reasoning.WriteString(d.Reasoning)
+	f.wake()
 }
 
-// Hush implements [Bell].
-func (b *LocalBell) Hush(c artel.ConversationID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.rooms[c]; r != nil {
-		r.written = nil
-		b.tidy(c, r)
+// Discard implements [Notifier].
+func (n *LocalNotifier) Discard(c artel.ConversationID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f := n.feeds[c]; f != nil {
+		f.active = nil
+		n.removeUnused(c, f)
 	}
 }
 
-// Listen implements [Bell].
-func (b *LocalBell) Listen(c artel.ConversationID) Listener {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r := b.room(c)
-	r.ears++
-	return &ear{bell: b, conversation: c, room: r, rings: r.rings, first: true}
+// Listen implements [Notifier].
+func (n *LocalNotifier) Listen(c artel.ConversationID) Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.feed(c)
+	f.listeners++
+	return &listener{notifier: n, conversation: c, feed: f, notified: f.notified, first: true}
 }
 
-func (b *LocalBell) room(c artel.ConversationID) *room {
-	r := b.rooms[c]
-	if r == nil {
-		r = &room{}
-		b.rooms[c] = r
+func (n *LocalNotifier) feed(c artel.ConversationID) *feed {
+	f := n.feeds[c]
+	if f == nil {
+		f = &feed{}
+		n.feeds[c] = f
 	}
-	return r
+	return f
 }
 
-// tidy forgets a room that nobody uses.
-func (b *LocalBell) tidy(c artel.ConversationID, r *room) {
-	if r.ears == 0 && len(r.written) == 0 {
-		delete(b.rooms, c)
-	}
-}
-
-// wake lets everybody look again who waits.
-func (r *room) wake() {
-	if r.stir != nil {
-		close(r.stir)
-		r.stir = nil
+func (n *LocalNotifier) removeUnused(c artel.ConversationID, f *feed) {
+	if f.listeners == 0 && len(f.active) == 0 {
+		delete(n.feeds, c)
 	}
 }
 
-// An ear is one listener: what it has had so far.
-type ear struct {
-	bell         *LocalBell
+// wake releases every waiting listener.
+func (f *feed) wake() {
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// A listener implements [Listener] and tracks what it has received.
+type listener struct {
+	notifier     *LocalNotifier
 	conversation artel.ConversationID
-	room         *room // nil: closed
+	feed         *feed // nil: closed
 	first        bool
-	rings        uint64
-	heard        []heard
-	turn         int // whose answer is looked at first, so that each has its turn
+	notified     uint64
+	delivered    []delivered
+	turn         int // the active answer to look at first, so that each gets its turn
 }
 
-// heard is how much of an answer was.
-type heard struct {
+// delivered is how much of one answer a listener has received.
+type delivered struct {
 	answer          uint64
 	text, reasoning int // bytes
 }
 
 // Wait implements [Listener].
-func (e *ear) Wait(ctx context.Context) (News, error) {
+func (l *listener) Wait(ctx context.Context) (Notification, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return News{}, err
+			return Notification{}, err
 		}
-		news, stir, err := e.listen()
-		if err != nil || news != (News{}) {
-			return news, err
+		n, changed, err := l.poll()
+		if err != nil || n != (Notification{}) {
+			return n, err
 		}
 		select {
-		case <-stir:
+		case <-changed:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// listen returns the news; if there is none, what to wait for.
-func (e *ear) listen() (News, <-chan struct{}, error) {
-	e.bell.mu.Lock()
-	defer e.bell.mu.Unlock()
-	r := e.room
-	if r == nil {
-		return News{}, nil, artel.Errorf(artel.Internal, "event.Wait", string(e.conversation), "the listener is closed")
+// poll returns a notification, or the channel to wait on if there is none.
+func (l *listener) poll() (Notification, <-chan struct{}, error) {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	f := l.feed
+	if f == nil {
+		return Notification{}, nil, artel.Errorf(artel.Internal, "event.Wait", string(l.conversation), "the listener is closed")
 	}
-	news := News{Grown: e.first || e.rings != r.rings}
-	e.first, e.rings = false, r.rings
-	e.hear(r, &news)
-	if news != (News{}) {
-		return news, nil, nil
+	n := Notification{Grown: l.first || l.notified != f.notified}
+	l.first, l.notified = false, f.notified
+	l.takeText(f, &n)
+	if n != (Notification{}) {
+		return n, nil, nil
 	}
-	if r.stir == nil {
-		r.stir = make(chan struct{})
+	if f.changed == nil {
+		f.changed = make(chan struct{})
 	}
-	return news, r.stir, nil
+	return n, f.changed, nil
 }
 
-// hear takes what is new of the next answer that has something new.
-func (e *ear) hear(r *room, news *News) {
-	e.heard = slices.DeleteFunc(e.heard, func(h heard) bool {
-		return !slices.ContainsFunc(r.written, func(a *answer) bool { return a.number == h.answer })
+// takeText moves the new text of one active answer into n.
+func (l *listener) takeText(f *feed, n *Notification) {
+	l.delivered = slices.DeleteFunc(l.delivered, func(d delivered) bool {
+		return !slices.ContainsFunc(f.active, func(a *answer) bool { return a.number == d.answer })
 	})
-	for n := range r.written {
-		at := (e.turn + n) % len(r.written)
-		a := r.written[at]
-		i := slices.IndexFunc(e.heard, func(h heard) bool { return h.answer == a.number })
-		if i < 0 {
-			i = len(e.heard)
-			e.heard = append(e.heard, heard{answer: a.number})
+	for i := range f.active {
+		at := (l.turn + i) % len(f.active)
+		a := f.active[at]
+		j := slices.IndexFunc(l.delivered, func(d delivered) bool { return d.answer == a.number })
+		if j < 0 {
+			j = len(l.delivered)
+			l.delivered = append(l.delivered, delivered{answer: a.number})
 		}
-		h := &e.heard[i]
-		text, reasoning := a.text.String()[h.text:], a.reasoning.String()[h.reasoning:]
+		d := &l.delivered[j]
+		text, reasoning := a.text.String()[d.text:], a.reasoning.String()[d.reasoning:]
 		if text == "" && reasoning == "" {
 			continue
 		}
-		// An answer is reset as long as nothing of it was heard.
-		news.Reset = h.text+h.reasoning == 0
-		news.Speech = a.said
-		news.Text, news.Reasoning = text, reasoning
-		h.text += len(text)
-		h.reasoning += len(reasoning)
-		e.turn = at + 1
+		n.Reset = d.text+d.reasoning == 0
+		n.Delta = a.latest
+		n.Text, n.Reasoning = text, reasoning
+		d.text += len(text)
+		d.reasoning += len(reasoning)
+		l.turn = at + 1
 		return
 	}
 }
 
 // Close implements [Listener]. Closing again does nothing.
-func (e *ear) Close() {
-	e.bell.mu.Lock()
-	defer e.bell.mu.Unlock()
-	if e.room == nil {
+func (l *listener) Close() {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	if l.feed == nil {
 		return
 	}
-	e.room.ears--
-	e.bell.tidy(e.conversation, e.room)
-	e.room = nil
+	l.feed.listeners--
+	l.notifier.removeUnused(l.conversation, l.feed)
+	l.feed = nil
 }

@@ -9,48 +9,48 @@ import (
 	"testing"
 )
 
-// TestLocalBellKeepsNothing: rooms are there only while somebody writes or
-// listens in them.
-func TestLocalBellKeepsNothing(t *testing.T) {
-	b := NewBell()
-	b.Ring("cnv_a")
-	b.Hush("cnv_a")
+// TestLocalNotifierKeepsNothing: a feed exists only while it has a writer
+// or a listener.
+func TestLocalNotifierKeepsNothing(t *testing.T) {
+	b := NewNotifier()
+	b.Notify("cnv_a")
+	b.Discard("cnv_a")
 	l := b.Listen("cnv_b")
 	l.Close()
 	l.Close()
-	b.Say("cnv_c", Speech{Message: "msg_1", Text: "text"})
+	b.Stream("cnv_c", Delta{Message: "msg_1", Text: "text"})
 	l = b.Listen("cnv_c")
-	b.Hush("cnv_c")
+	b.Discard("cnv_c")
 	l.Close()
 	l = b.Listen("cnv_d")
-	b.Say("cnv_d", Speech{Message: "msg_1", Reasoning: "thought"})
+	b.Stream("cnv_d", Delta{Message: "msg_1", Reasoning: "thought"})
 	l.Close()
-	if len(b.rooms) != 1 {
-		t.Errorf("%d rooms are kept, want the one in which an answer is being written", len(b.rooms))
+	if len(b.feeds) != 1 {
+		t.Errorf("%d feeds are kept, want the one in which an answer is being written", len(b.feeds))
 	}
-	b.Hush("cnv_d")
-	if len(b.rooms) != 0 {
-		t.Errorf("%d rooms are kept, want none", len(b.rooms))
+	b.Discard("cnv_d")
+	if len(b.feeds) != 0 {
+		t.Errorf("%d feeds are kept, want none", len(b.feeds))
 	}
 	if _, err := l.Wait(t.Context()); err == nil {
 		t.Error("a closed listener waits without an error")
 	}
 }
 
-// TestLocalBellSharesText: what many listeners are told is one copy.
-func TestLocalBellSharesText(t *testing.T) {
-	const listeners, size = 500, 1 << 20
-	b := NewBell()
-	ears := make([]Listener, listeners)
-	for i := range ears {
-		ears[i] = b.Listen("cnv_a")
-		defer ears[i].Close()
+// TestLocalNotifierSharesText: listeners share one copy of the text.
+func TestLocalNotifierSharesText(t *testing.T) {
+	const count, size = 500, 1 << 20
+	b := NewNotifier()
+	listeners := make([]Listener, count)
+	for i := range listeners {
+		listeners[i] = b.Listen("cnv_a")
+		defer listeners[i].Close()
 	}
-	b.Say("cnv_a", Speech{Message: "msg_1", Text: strings.Repeat("x", size)})
-	texts := make([]string, listeners)
+	b.Stream("cnv_a", Delta{Message: "msg_1", Text: strings.Repeat("x", size)})
+	texts := make([]string, count)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for i, l := range ears {
+	for i, l := range listeners {
 		n, err := l.Wait(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestLocalBellSharesText(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 10*size {
-		t.Errorf("telling %d listeners %d bytes took %d bytes", listeners, size, grown)
+		t.Errorf("delivering %d bytes to %d listeners took %d bytes", size, count, grown)
 	}
 	for _, s := range texts {
 		if len(s) != size {
@@ -68,23 +68,23 @@ func TestLocalBellSharesText(t *testing.T) {
 	}
 }
 
-func BenchmarkLocalBell(b *testing.B) {
-	const listeners = 1000
-	bell := NewBell()
-	ears := make([]Listener, listeners)
-	for i := range ears {
-		ears[i] = bell.Listen("cnv_a")
-		defer ears[i].Close()
+func BenchmarkLocalNotifier(b *testing.B) {
+	const count = 1000
+	n := NewNotifier()
+	listeners := make([]Listener, count)
+	for i := range listeners {
+		listeners[i] = n.Listen("cnv_a")
+		defer listeners[i].Close()
 	}
 	ctx := context.Background()
-	piece := Speech{Run: "run_1", Agent: "lead", Message: "msg_1", Text: "token "}
+	piece := Delta{Run: "run_1", Agent: "lead", Message: "msg_1", Text: "token "}
 	for b.Loop() {
-		bell.Say("cnv_a", piece)
-		for _, l := range ears {
+		n.Stream("cnv_a", piece)
+		for _, l := range listeners {
 			if _, err := l.Wait(ctx); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	b.ReportMetric(float64(b.N)*listeners/b.Elapsed().Seconds(), "deliveries/s")
+	b.ReportMetric(float64(b.N)*count/b.Elapsed().Seconds(), "deliveries/s")
 }

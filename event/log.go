@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event tells what happens in conversations: every event is stored
-// once, under the next number of its conversation's log, and any number of
-// followers read the log from wherever they stand and then on as it grows.
+// Package event stores what happens in conversations and lets readers follow
+// it. Each event is stored once, under the next number of its conversation's
+// log. Any number of followers read the log from any position and receive new
+// events as it grows.
 //
-// Begin with [NewLog]. A [Bell] wakes the followers; [NewBell] makes the one
-// for a single process, and the kit event/eventtest holds any other to the
-// contract.
+// Begin with [NewLog]. A [Notifier] wakes the followers; [NewNotifier] makes
+// the one for a single process. The kit event/eventtest tests others.
 //
-// The log is the truth. It promises that
+// The log guarantees:
 //
-//   - numbers run from 1, without gaps or repeats, in the order of the commits;
+//   - numbers run from 1 without gaps or repeats, in the order of the commits;
 //   - an event never changes, and is on disk before any follower sees it;
-//   - whoever follows from number n gets n+1, n+2, … each exactly once, however
-//     often it breaks off and comes back, and however slowly it reads.
+//   - a follower from number n gets n+1, n+2, … exactly once each, also after
+//     reconnecting, and however slowly it reads.
 //
-// The answer that is being written travels beside the log, as events of type
-// message_delta with number 0: its text, and what the model thinks before it.
-// They are a preview: pieces may be joined, the first one that a follower gets
-// of a message carries all of it so far (reset), and none comes after the
-// message_completed that has the same. Losing them loses nothing.
+// An answer being written is sent beside the log, as message_delta events with
+// number 0. They are a preview: pieces may be joined, a follower's first piece
+// of a message holds the whole answer so far (reset), and no piece follows the
+// message_completed event, which holds the same text.
 //
-// As server-sent events (WHATWG HTML, "Server-sent events"), an event of the
-// log is one with "id:" its number, "event:" its type and "data:" its JSON, so
-// that Last-Event-ID is the number to follow from. A message_delta has no
-// "id:", and so leaves Last-Event-ID where it is. A heartbeat is a comment.
-//
-// What events mean, and who may see them, is for the rooms above.
+// As server-sent events, an event of the log has its number as "id:". A
+// message_delta has no "id:" and so leaves Last-Event-ID unchanged.
 package event
 
 import (
@@ -43,23 +38,23 @@ import (
 // A Log appends to the logs of conversations and follows them. It is safe for
 // concurrent use.
 type Log struct {
-	store store.Store
-	bell  Bell
-	tails *tails
+	store    store.Store
+	notifier Notifier
+	tails    *tails
 }
 
-// NewLog returns a log that keeps its events in s and wakes its followers
-// with b.
-func NewLog(s store.Store, b Bell) *Log {
-	return &Log{store: s, bell: b, tails: &tails{of: map[tailKey]*tail{}}}
+// NewLog returns a log that stores its events in s and wakes its followers
+// through n.
+func NewLog(s store.Store, n Notifier) *Log {
+	return &Log{store: s, notifier: n, tails: &tails{of: map[tailKey]*tail{}}}
 }
 
-// Bell returns the bell, for who writes an answer.
-func (l *Log) Bell() Bell { return l.bell }
+// Notifier returns the notifier, through which answers are streamed.
+func (l *Log) Notifier() Notifier { return l.notifier }
 
 // Append stores the events under the next numbers of c, wakes the followers,
-// and returns the last number. The numbers that the events carry are ignored.
-// Errors are those of the store, and of kind Invalid for a live-only event.
+// and returns the last number. It ignores Event.Seq. Errors are those of the
+// store, and of kind Invalid for a message_delta, which is never stored.
 func (l *Log) Append(ctx context.Context, owner artel.Owner, c artel.ConversationID, events ...artel.Event) (artel.Seq, error) {
 	var last artel.Seq
 	err := l.store.Update(ctx, owner, func(tx store.Tx) (err error) {
@@ -69,16 +64,16 @@ func (l *Log) Append(ctx context.Context, owner artel.Owner, c artel.Conversatio
 	if err != nil {
 		return 0, err
 	}
-	l.bell.Ring(c)
+	l.notifier.Notify(c)
 	return last, nil
 }
 
-// AppendTx is [Log.Append] as a part of somebody else's update. The caller
-// rings the bell when that has returned without an error.
+// AppendTx is [Log.Append] inside the caller's transaction. The caller must call
+// [Notifier.Notify] after the commit.
 func (l *Log) AppendTx(tx store.Tx, c artel.ConversationID, events ...artel.Event) (artel.Seq, error) {
 	for _, e := range events {
 		if e.Type == artel.EventMessageDelta {
-			return 0, artel.Errorf(artel.Invalid, "event.Append", string(e.Type), "is live only: say it on the bell")
+			return 0, artel.Errorf(artel.Invalid, "event.Append", string(e.Type), "is never stored: stream it through the notifier")
 		}
 	}
 	return tx.Events.Append(c, events...)
@@ -86,29 +81,29 @@ func (l *Log) AppendTx(tx store.Tx, c artel.ConversationID, events ...artel.Even
 
 // FollowOptions are the settings of [Log.Follow].
 type FollowOptions struct {
-	// Heartbeat is the silence after which a zero event is yielded, and the
-	// log is looked at even if no bell has rung. 0: never.
+	// Heartbeat is the time without events after which Follow reads the log
+	// again and yields a zero event. 0: never.
 	Heartbeat time.Duration
 
-	// Idle is called when everything that is there has been yielded and nothing
-	// else is known of: whoever gathers what it sends, sends it now. Its error
-	// ends the sequence. nil: nothing.
+	// Idle is called when all known events have been yielded, before Follow
+	// waits; a caller that buffers its output flushes it here. An error ends
+	// the sequence. nil: not called.
 	Idle func() error
 }
 
 const (
-	batchSize = 100 // events read at once; a follower holds no more
-	recent    = 64  // messages remembered as completed, and events looked back at for them
+	batchSize = 100 // events per read; a follower buffers no more
+	recent    = 64  // completed messages remembered, and events read at the start to find them
 )
 
-// Follow yields the events of c after a number, then waits for more, and so on
-// until ctx ends, which ends the sequence without an error. In between it
-// yields message_delta events with number 0 and, after each Heartbeat of
-// silence, the zero event.
+// Follow yields the events of c after a number, and then new ones as they
+// arrive, until ctx ends. The end of ctx is no error. In between it yields
+// message_delta events with number 0 and, after each Heartbeat without events,
+// the zero event. A slow caller delays no other.
 //
-// An error is yielded once and is the end: of kind NotFound when there is no
-// such conversation, or it is deleted; Invalid when after is no number of the
-// log; else that of the store. A slow caller holds nobody up.
+// An error is yielded once, at the end: of kind NotFound if the conversation is
+// missing or deleted, Invalid if after lies beyond the log, otherwise an error
+// of the store.
 func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.ConversationID, after artel.Seq, o FollowOptions) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		f := follower{log: l, owner: owner, conversation: c, after: after}
@@ -118,13 +113,13 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 			}
 			return
 		}
-		ear := l.bell.Listen(c)
-		defer ear.Close()
+		listener := l.notifier.Listen(c)
+		defer listener.Close()
 		key := tailKey{owner, c}
 		f.tail = l.tails.join(key, f.last)
 		defer l.tails.leave(key, f.tail)
-		silence := silence{after: o.Heartbeat}
-		defer silence.stop()
+		timer := silenceTimer{after: o.Heartbeat}
+		defer timer.stop()
 		for {
 			if o.Idle != nil {
 				if err := o.Idle(); err != nil {
@@ -132,7 +127,7 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 					return
 				}
 			}
-			news, err := silence.wait(ctx, ear)
+			n, err := timer.wait(ctx, listener)
 			if ctx.Err() != nil {
 				return
 			}
@@ -140,16 +135,16 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 				yield(artel.Event{}, err)
 				return
 			}
-			silent := news == News{}
-			if news.Grown || silent {
-				told, ok := f.catchUp(ctx, yield)
+			silent := n == Notification{}
+			if n.Grown || silent {
+				sent, ok := f.catchUp(ctx, yield)
 				if !ok {
 					return
 				}
-				silent = silent && !told
+				silent = silent && !sent
 			}
-			if news.Said() && !f.isCompleted(news.Message) {
-				e, err := delta(news)
+			if n.HasText() && !f.isCompleted(n.Message) {
+				e, err := deltaEvent(n)
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -161,20 +156,20 @@ func (l *Log) Follow(ctx context.Context, owner artel.Owner, c artel.Conversatio
 	}
 }
 
-// A silence ends the waiting of one follower after a while. It is set anew for
-// each event and made anew only where it came: a thousand followers wait again
-// after every event.
-type silence struct {
+// A silenceTimer ends one follower's wait after a time without events. The
+// timer is reset for each event and allocated again only after it has fired,
+// because every follower waits again after every event.
+type silenceTimer struct {
 	after   time.Duration   // 0: never
-	limited context.Context // of Follow's, until the silence; nil: to be made
+	limited context.Context // Follow's context, ended by the timer; nil: not yet made
 	end     context.CancelFunc
 	timer   *time.Timer
 }
 
-// wait returns the next news, or none after the silence.
-func (s *silence) wait(ctx context.Context, ear Listener) (News, error) {
+// wait returns the next notification, or the zero one after the silence.
+func (s *silenceTimer) wait(ctx context.Context, l Listener) (Notification, error) {
 	if s.after <= 0 {
-		return ear.Wait(ctx)
+		return l.Wait(ctx)
 	}
 	if s.limited == nil {
 		s.limited, s.end = context.WithCancel(ctx)
@@ -182,26 +177,26 @@ func (s *silence) wait(ctx context.Context, ear Listener) (News, error) {
 	} else {
 		s.timer.Reset(s.after)
 	}
-	news, err := ear.Wait(s.limited)
+	n, err := l.Wait(s.limited)
 	over := s.limited.Err() != nil
-	if !s.timer.Stop() { // it has come, if only just now
+	if !s.timer.Stop() { // it has fired, perhaps just now
 		s.end()
 		s.limited = nil
 	}
 	if err != nil && over && ctx.Err() == nil {
-		return News{}, nil
+		return Notification{}, nil
 	}
-	return news, err
+	return n, err
 }
 
-func (s *silence) stop() {
+func (s *silenceTimer) stop() {
 	if s.limited != nil {
 		s.timer.Stop()
 		s.end()
 	}
 }
 
-func delta(n News) (artel.Event, error) {
+func deltaEvent(n Notification) (artel.Event, error) {
 	e, err := artel.NewEvent(n.Run, n.Agent, time.Now().UTC(), artel.MessageDelta{
 		Message: n.Message, Text: n.Text, Reasoning: n.Reasoning, Reset: n.Reset,
 	})
@@ -209,19 +204,19 @@ func delta(n News) (artel.Event, error) {
 	return e, err
 }
 
-// A follower is where one caller of Follow stands.
+// A follower is the position and state of one call of Follow.
 type follower struct {
 	log          *Log
 	owner        artel.Owner
 	conversation artel.ConversationID
 	after        artel.Seq
-	completed    []artel.MessageID // the most recent ones; their deltas are late
-	last         artel.Seq         // of the log, at the start
+	completed    []artel.MessageID // the most recent ones; later deltas of them are dropped
+	last         artel.Seq         // end of the log at the start
 	tail         *tail
 }
 
-// start checks the position, and notes which messages the caller, who comes
-// back, has in full.
+// start checks the position, and notes which messages a reconnecting caller
+// already has in full.
 func (f *follower) start(ctx context.Context) error {
 	return f.log.store.View(ctx, f.owner, func(tx store.Tx) error {
 		last, err := tx.Events.Last(f.conversation)
@@ -246,7 +241,7 @@ func (f *follower) start(ctx context.Context) error {
 }
 
 // catchUp yields what the log has after the follower's position.
-func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) bool) (told, ok bool) {
+func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) bool) (sent, ok bool) {
 	for {
 		events, near, err := f.tail.after(ctx, f.log.store, tailKey{f.owner, f.conversation}, f.after)
 		if err == nil && !near {
@@ -259,18 +254,18 @@ func (f *follower) catchUp(ctx context.Context, yield func(artel.Event, error) b
 			if ctx.Err() == nil {
 				yield(artel.Event{}, err)
 			}
-			return told, false
+			return sent, false
 		}
 		for _, e := range events {
 			f.note(e)
 			f.after = e.Seq
-			told = true
+			sent = true
 			if !yield(e, nil) {
-				return told, false
+				return sent, false
 			}
 		}
 		if near || len(events) < batchSize {
-			return told, true
+			return sent, true
 		}
 	}
 }
@@ -286,7 +281,7 @@ func (f *follower) note(e artel.Event) {
 		} `json:"message"`
 	}
 	if json.Unmarshal(e.Data, &p) != nil || p.Message.ID == "" {
-		return // the payload is not ours to judge
+		return // payloads are not validated here
 	}
 	if len(f.completed) == recent {
 		f.completed = append(f.completed[:0], f.completed[1:]...)

@@ -26,8 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLocalBell(t *testing.T) {
-	eventtest.Run(t, func(testing.TB) event.Bell { return event.NewBell() })
+func TestLocalNotifier(t *testing.T) {
+	eventtest.Run(t, func(testing.TB) event.Notifier { return event.NewNotifier() })
 }
 
 func openStore(tb testing.TB) store.Store {
@@ -81,7 +81,7 @@ func take(t *testing.T, l *event.Log, c artel.ConversationID, after artel.Seq, o
 
 func TestFollowReadsOnFromANumber(t *testing.T) {
 	s := openStore(t)
-	l := event.NewLog(s, event.NewBell())
+	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	const total = 250 // several batches
 	for range total {
@@ -100,7 +100,7 @@ func TestFollowReadsOnFromANumber(t *testing.T) {
 
 func TestFollowRefuses(t *testing.T) {
 	s := openStore(t)
-	l := event.NewLog(s, event.NewBell())
+	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	for _, tt := range []struct {
 		name  string
@@ -131,7 +131,7 @@ func TestFollowRefuses(t *testing.T) {
 
 func TestFollowEndsWithItsContext(t *testing.T) {
 	s := openStore(t)
-	l := event.NewLog(s, event.NewBell())
+	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -153,7 +153,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 
 func TestFollowEndsWithTheConversation(t *testing.T) {
 	s := openStore(t)
-	b := event.NewBell()
+	b := event.NewNotifier()
 	l := event.NewLog(s, b)
 	c := newConversation(t, s)
 	if _, err := l.Append(t.Context(), artel.Local, c, payload(t, artel.RunStarted{})); err != nil {
@@ -165,7 +165,7 @@ func TestFollowEndsWithTheConversation(t *testing.T) {
 			if err := s.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Conversations.Delete(c, time.Now()) }); err != nil {
 				t.Fatal(err)
 			}
-			b.Ring(c)
+			b.Notify(c)
 		}
 	}
 	if !errors.Is(last, artel.NotFound) {
@@ -175,7 +175,7 @@ func TestFollowEndsWithTheConversation(t *testing.T) {
 
 func TestAppendRefusesWhatIsLiveOnly(t *testing.T) {
 	s := openStore(t)
-	l := event.NewLog(s, event.NewBell())
+	l := event.NewLog(s, event.NewNotifier())
 	c := newConversation(t, s)
 	_, err := l.Append(t.Context(), artel.Local, c, payload(t, artel.RunStarted{}), payload(t, artel.MessageDelta{Text: "x"}))
 	if !errors.Is(err, artel.Invalid) {
@@ -187,13 +187,13 @@ func TestAppendRefusesWhatIsLiveOnly(t *testing.T) {
 	}
 }
 
-// TestHeartbeat: each interval of silence yields one zero event, what is told
-// begins a new interval, and a lost ring is made good.
+// TestHeartbeat: each interval of silence yields one zero event, a delivered event
+// begins a new interval, and a lost notification is made up for.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openStore(t)
-		bell := event.NewBell()
-		l := event.NewLog(s, bell)
+		notifier := event.NewNotifier()
+		l := event.NewLog(s, notifier)
 		c := newConversation(t, s)
 		began := time.Now()
 		var got []string
@@ -201,7 +201,7 @@ func TestHeartbeat(t *testing.T) {
 		steps := []func(){
 			func() {}, // after the first heartbeat: nothing
 			func() { // after the second: text, three seconds later
-				time.AfterFunc(3*time.Second, func() { bell.Say(c, speech("msg_1", "", "x")) })
+				time.AfterFunc(3*time.Second, func() { notifier.Stream(c, speech("msg_1", "", "x")) })
 			},
 			func() {}, // after the text
 			func() { // after the third: an event whose ring is lost
@@ -231,15 +231,15 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
-// TestDeltasAfterCompletion: whoever has a message in full, in this sequence
+// TestDeltasAfterCompletion: a follower that has a message in full, in this sequence
 // or the one before, gets no more pieces of it.
 func TestDeltasAfterCompletion(t *testing.T) {
 	s := openStore(t)
-	bell := event.NewBell()
-	l := event.NewLog(s, bell)
+	notifier := event.NewNotifier()
+	l := event.NewLog(s, notifier)
 	c := newConversation(t, s)
-	bell.Say(c, speech("msg_1", "", "text"))
-	if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", "text")); err != nil { // and no Hush
+	notifier.Stream(c, speech("msg_1", "", "text"))
+	if _, err := l.Append(t.Context(), artel.Local, c, completed(t, "msg_1", "text")); err != nil { // and no Discard
 		t.Fatal(err)
 	}
 	if _, err := l.Append(t.Context(), artel.Local, c, payload(t, artel.RunStarted{}), payload(t, artel.RunStarted{})); err != nil {
@@ -267,10 +267,10 @@ func TestDeltasAfterCompletion(t *testing.T) {
 func TestFollowers(t *testing.T) {
 	s := openStore(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		bell := event.NewBell()
-		l := event.NewLog(s, bell)
+		notifier := event.NewNotifier()
+		l := event.NewLog(s, notifier)
 		c := newConversation(t, s)
-		script := rapid.SliceOfN(rapid.SampledFrom([]string{"event", "say", "say", "say", "think", "think", "complete", "complete late hush", "hush", "ring"}), 1, 40).Draw(rt, "script")
+		script := rapid.SliceOfN(rapid.SampledFrom([]string{"event", "say", "say", "say", "think", "think", "complete", "complete late discard", "discard", "ring"}), 1, 40).Draw(rt, "script")
 		breaks := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(1, 6), 0, 8), 1, 4).Draw(rt, "breaks")
 
 		truth := map[artel.MessageID]answer{}
@@ -308,27 +308,27 @@ func TestFollowers(t *testing.T) {
 				mu.Lock()
 				truth[current()] = truth[current()].plus("", piece)
 				mu.Unlock()
-				bell.Say(c, speech(current(), "", piece))
+				notifier.Stream(c, speech(current(), "", piece))
 			case "think":
 				piece := fmt.Sprintf("(%d)", i)
 				mu.Lock()
 				truth[current()] = truth[current()].plus(piece, "")
 				mu.Unlock()
-				bell.Say(c, speech(current(), piece, ""))
+				notifier.Stream(c, speech(current(), piece, ""))
 			case "complete":
 				complete()
-				bell.Hush(c)
-			case "complete late hush": // the next message may begin before
+				notifier.Discard(c)
+			case "complete late discard": // the next message may begin before
 				complete()
-			case "hush": // the writer gave up; a new message begins
-				bell.Hush(c)
+			case "discard": // the writer gave up; a new message begins
+				notifier.Discard(c)
 				messages++
 			case "ring":
-				bell.Ring(c)
+				notifier.Notify(c)
 			}
 		}
 		add(payload(t, artel.RunFinished{}))
-		bell.Hush(c)
+		notifier.Discard(c)
 		wg.Wait()
 		close(problems)
 		for p := range problems {
@@ -344,11 +344,11 @@ func (a answer) plus(reasoning, text string) answer {
 	return answer{a.reasoning + reasoning, a.text + text}
 }
 
-func speech(m artel.MessageID, reasoning, text string) event.Speech {
-	return event.Speech{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning, Text: text}
+func speech(m artel.MessageID, reasoning, text string) event.Delta {
+	return event.Delta{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning, Text: text}
 }
 
-// A client is what somebody sees who follows, with breaks.
+// A client is the state of a follower that reconnects.
 type client struct {
 	last  artel.Seq
 	shown map[artel.MessageID]answer

@@ -10,11 +10,11 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Followers of one conversation that are near its end share what they read: a
-// thousand of them that are woken by one event read it once. Whoever is further
-// behind reads alone.
+// Followers near the end of one conversation's log share their reads: an event
+// that wakes a thousand of them is read once. Followers further behind read on
+// their own.
 
-// What a tail keeps at most; the newest read stays whole.
+// Limits of a tail. The newest read is always kept whole.
 const (
 	tailEvents = 256
 	tailBytes  = 1 << 20
@@ -25,24 +25,24 @@ type tailKey struct {
 	conversation artel.ConversationID
 }
 
-// tails are those that somebody follows. It is safe for concurrent use.
+// tails holds the tails of all followed logs. It is safe for concurrent use.
 type tails struct {
 	mu sync.Mutex
 	of map[tailKey]*tail
 }
 
-// A tail is the end of one log.
+// A tail caches the end of one log.
 type tail struct {
-	users int // guarded by tails
+	followers int // guarded by tails.mu
 
 	mu      sync.Mutex
-	last    artel.Seq     // of the log, when it was last read
-	events  []artel.Event // the newest of them; never changed in place
-	running *reading      // is at work
-	next    *reading      // will begin when that is done; whoever comes meanwhile waits for it
+	last    artel.Seq     // end of the log at the last read
+	events  []artel.Event // the newest events; never changed in place
+	running *reading      // in progress
+	next    *reading      // starts after running; later callers share it
 }
 
-// A reading looks once for what a log has more.
+// A reading is one read of the new events of a log.
 type reading struct {
 	done chan struct{}
 	err  error
@@ -56,10 +56,10 @@ func (ts *tails) join(k tailKey, last artel.Seq) *tail {
 		t = &tail{last: last}
 		ts.of[k] = t
 	}
-	t.users++
+	t.followers++
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if last > t.last && t.running == nil && t.next == nil { // nobody has read that far
+	if last > t.last && t.running == nil && t.next == nil { // the cache ends before the log
 		t.last, t.events = last, nil
 	}
 	return t
@@ -68,14 +68,14 @@ func (ts *tails) join(k tailKey, last artel.Seq) *tail {
 func (ts *tails) leave(k tailKey, t *tail) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if t.users--; t.users == 0 {
+	if t.followers--; t.followers == 0 {
 		delete(ts.of, k)
 	}
 }
 
-// after returns what the log has after a number, from a reading that began
-// after the call did; near is false where the tail does not reach back to it.
-// The events are shared.
+// after returns the events after number n, from a reading that began after the
+// call did. near is false if n is older than the cached events. The returned
+// slice is shared.
 func (t *tail) after(ctx context.Context, s store.Store, k tailKey, n artel.Seq) (events []artel.Event, near bool, err error) {
 	t.mu.Lock()
 	if !t.reaches(n) {
@@ -109,11 +109,11 @@ func (t *tail) after(ctx context.Context, s store.Store, k tailKey, n artel.Seq)
 	return t.events[len(t.events)-int(t.last-n):], true, nil
 }
 
-// reaches reports whether the tail has all after a number. The caller holds mu.
+// reaches reports whether the tail has all events after n. The caller holds mu.
 func (t *tail) reaches(n artel.Seq) bool { return n <= t.last && t.last-n <= artel.Seq(len(t.events)) }
 
-// read does r when the reading before it is done. Others wait for it, so that
-// it does not end with ctx.
+// read performs r after the reading before it. It continues when ctx ends,
+// because other followers wait for r.
 func (t *tail) read(ctx context.Context, s store.Store, k tailKey, r, before *reading) {
 	if before != nil {
 		<-before.done
@@ -140,14 +140,14 @@ func (t *tail) read(ctx context.Context, s store.Store, k tailKey, r, before *re
 		}
 	}
 	t.mu.Lock()
-	t.keep(more)
+	t.add(more)
 	t.running = nil
 	t.mu.Unlock()
 	close(r.done)
 }
 
-// keep adds what was read, and drops the oldest.
-func (t *tail) keep(more []artel.Event) {
+// add appends events and drops the oldest beyond the limits.
+func (t *tail) add(more []artel.Event) {
 	if len(more) == 0 {
 		return
 	}

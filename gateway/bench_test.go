@@ -137,7 +137,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	}
 	log := slog.New(slog.DiscardHandler)
 	config := app.Config{
-		Store: db, Blobs: b.blobs, Bell: event.NewBell(), Services: b.registry,
+		Store: db, Blobs: b.blobs, Notifier: event.NewNotifier(), Services: b.registry,
 		Providers: providers, Web: client,
 		Options: app.Options{Log: log, SpoolDir: t.TempDir(), Caller: s.caller},
 	}

@@ -94,7 +94,7 @@ func newApp(t testing.TB, scenario string, changes ...func(*app.Config)) (*app.A
 	}
 	log := &lockedBuffer{}
 	c := app.Config{
-		Store: s, Blobs: blobs, Bell: event.NewBell(),
+		Store: s, Blobs: blobs, Notifier: event.NewNotifier(),
 		Services:  model.NewRegistry([]model.Service{service, sees}, service.ID),
 		Providers: map[model.Dialect]model.Provider{model.Demo: demo.New(blobs, o)},
 		Options: app.Options{

@@ -97,7 +97,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 		c.model = responder(fake.Sees(blobs, c.model.Generate))
 	}
 	config := app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: services, Servers: c.servers,
+		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: services, Servers: c.servers,
 		Providers:   map[model.Dialect]model.Provider{model.Demo: c.model, model.OpenAI: c.model},
 		Permissions: c.ask,
 		Options:     app.Options{SpoolDir: t.TempDir(), Context: c.context, Caller: c.caller},

@@ -120,7 +120,7 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 		return app.Collected{}, err
 	}
 	a, err := app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: model.NewRegistry(nil, ""),
+		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""),
 		Files: app.FileOptions{Alone: o.alone, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	s.reap = func(ctx context.Context) { held.RunDeletions(ctx, s.services.All, droppers(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
+		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
 		Reload: s.reload, GatewayKeys: keyNames(door.Keys), Errands: o.config.errands(),
 		Files: app.FileOptions{
 			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,

@@ -12,53 +12,53 @@ import (
 	"github.com/artelhq/artel/event"
 )
 
-// A twin is a bell that breaks one promise, and otherwise keeps the contract.
-type twin struct {
-	event.Bell
-	ring   func(artel.ConversationID)
-	say    func(artel.ConversationID, event.Speech)
-	hush   func(artel.ConversationID)
-	listen func(artel.ConversationID) event.Listener
+// broken is a notifier that breaks one promise and otherwise keeps the contract.
+type broken struct {
+	event.Notifier
+	notify  func(artel.ConversationID)
+	stream  func(artel.ConversationID, event.Delta)
+	discard func(artel.ConversationID)
+	listen  func(artel.ConversationID) event.Listener
 }
 
-func (t *twin) Ring(c artel.ConversationID)                  { t.ring(c) }
-func (t *twin) Hush(c artel.ConversationID)                  { t.hush(c) }
-func (t *twin) Say(c artel.ConversationID, s event.Speech)   { t.say(c, s) }
-func (t *twin) Listen(c artel.ConversationID) event.Listener { return t.listen(c) }
+func (t *broken) Notify(c artel.ConversationID)                { t.notify(c) }
+func (t *broken) Discard(c artel.ConversationID)               { t.discard(c) }
+func (t *broken) Stream(c artel.ConversationID, s event.Delta) { t.stream(c, s) }
+func (t *broken) Listen(c artel.ConversationID) event.Listener { return t.listen(c) }
 
-func newTwin() *twin {
-	b := event.NewBell()
-	return &twin{Bell: b, ring: b.Ring, say: b.Say, hush: b.Hush, listen: b.Listen}
+func newBroken() *broken {
+	b := event.NewNotifier()
+	return &broken{Notifier: b, notify: b.Notify, stream: b.Stream, discard: b.Discard, listen: b.Listen}
 }
 
-// An ear changes what a listener tells.
-type ear struct {
+// An alteredListener changes what a listener returns.
+type alteredListener struct {
 	event.Listener
-	wait  func(context.Context) (event.News, error)
+	wait  func(context.Context) (event.Notification, error)
 	close func()
 }
 
-func (e *ear) Wait(ctx context.Context) (event.News, error) { return e.wait(ctx) }
+func (e *alteredListener) Wait(ctx context.Context) (event.Notification, error) { return e.wait(ctx) }
 
-func (e *ear) Close() {
+func (e *alteredListener) Close() {
 	if e.close != nil {
 		e.close()
 	}
 	e.Listener.Close()
 }
 
-// told changes news; what is empty then is not told.
-func told(change func(*event.News)) func(*twin) {
-	return func(t *twin) {
+// altered changes notifications; empty ones are dropped.
+func altered(change func(*event.Notification)) func(*broken) {
+	return func(t *broken) {
 		t.listen = func(c artel.ConversationID) event.Listener {
-			l := t.Bell.Listen(c)
-			return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+			l := t.Notifier.Listen(c)
+			return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 				for {
 					n, err := l.Wait(ctx)
 					if err != nil {
 						return n, err
 					}
-					if change(&n); n != (event.News{}) {
+					if change(&n); n != (event.Notification{}) {
 						return n, nil
 					}
 				}
@@ -67,37 +67,37 @@ func told(change func(*event.News)) func(*twin) {
 	}
 }
 
-func twins() map[string]func(*twin) {
-	return map[string]func(*twin){
-		"first wait": func(t *twin) { // forgets that the log may have grown before
+func variants() map[string]func(*broken) {
+	return map[string]func(*broken){
+		"first wait": func(t *broken) { // forgets that the log may have grown before
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
+				l := t.Notifier.Listen(c)
 				first := true
-				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+				return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 					if first {
 						first = false
 						if _, err := l.Wait(ctx); err != nil {
-							return event.News{}, err
+							return event.Notification{}, err
 						}
 					}
 					return l.Wait(ctx)
 				}}
 			}
 		},
-		"ring wakes": func(t *twin) { t.ring = func(artel.ConversationID) {} },
-		"ring is remembered": func(t *twin) { // only who waits hears it
+		"notification wakes": func(t *broken) { t.notify = func(artel.ConversationID) {} },
+		"notification is remembered": func(t *broken) { // only who waits hears it
 			var mu sync.Mutex
 			waiting := 0
-			t.ring = func(c artel.ConversationID) {
+			t.notify = func(c artel.ConversationID) {
 				mu.Lock()
 				defer mu.Unlock()
 				if waiting > 0 {
-					t.Bell.Ring(c)
+					t.Notifier.Notify(c)
 				}
 			}
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
-				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+				l := t.Notifier.Listen(c)
+				return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 					mu.Lock()
 					waiting++
 					mu.Unlock()
@@ -106,37 +106,37 @@ func twins() map[string]func(*twin) {
 				}}
 			}
 		},
-		"text arrives": told(func(n *event.News) { n.Agent = "" }),
-		"text is joined": func(t *twin) { // drops what comes too fast
+		"text arrives": altered(func(n *event.Notification) { n.Agent = "" }),
+		"text is joined": func(t *broken) { // drops what comes too fast
 			var mu sync.Mutex
 			n := 0
-			t.say = func(c artel.ConversationID, s event.Speech) {
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				mu.Lock()
 				defer mu.Unlock()
 				if n++; n < 500 {
-					t.Bell.Say(c, s)
+					t.Notifier.Stream(c, s)
 				}
 			}
 		},
-		"reasoning arrives": func(t *twin) { // carries text alone
-			t.say = func(c artel.ConversationID, s event.Speech) {
+		"reasoning arrives": func(t *broken) { // carries text alone
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				s.Reasoning = ""
-				t.Bell.Say(c, s)
+				t.Notifier.Stream(c, s)
 			}
 		},
-		"reasoning then text": func(t *twin) { // begins anew with the text
-			t.say = func(c artel.ConversationID, s event.Speech) {
+		"reasoning then text": func(t *broken) { // begins anew with the text
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				if s.Text != "" {
-					t.Bell.Hush(c)
+					t.Notifier.Discard(c)
 				}
-				t.Bell.Say(c, s)
+				t.Notifier.Stream(c, s)
 			}
 		},
-		"late to reasoning": func(t *twin) { // who comes late gets the text alone
+		"late to reasoning": func(t *broken) { // who comes late gets the text alone
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
+				l := t.Notifier.Listen(c)
 				first := true
-				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+				return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 					n, err := l.Wait(ctx)
 					if first {
 						first, n.Reasoning = false, ""
@@ -145,31 +145,31 @@ func twins() map[string]func(*twin) {
 				}}
 			}
 		},
-		"late listener": func(t *twin) { // says only what comes after
+		"late listener": func(t *broken) { // says only what comes after
 			t.listen = func(c artel.ConversationID) event.Listener {
-				t.Bell.Hush(c)
-				return t.Bell.Listen(c)
+				t.Notifier.Discard(c)
+				return t.Notifier.Listen(c)
 			}
 		},
-		"new message": func(t *twin) { // goes on with the first message
-			t.say = func(c artel.ConversationID, s event.Speech) {
+		"new message": func(t *broken) { // continues the first message
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				s.Message = "msg_1"
-				t.Bell.Say(c, s)
+				t.Notifier.Stream(c, s)
 			}
 		},
-		"several speakers": func(t *twin) { // as if there were one
-			t.say = func(c artel.ConversationID, s event.Speech) {
+		"several writers": func(t *broken) { // as if there were one
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				s.Within = ""
-				t.Bell.Say(c, s)
+				t.Notifier.Stream(c, s)
 			}
 		},
-		"hush": func(t *twin) { t.hush = func(artel.ConversationID) {} },
-		"every listener": func(t *twin) { // one at a time
+		"discard": func(t *broken) { t.discard = func(artel.ConversationID) {} },
+		"every listener": func(t *broken) { // one at a time
 			var mu sync.Mutex
 			taken := false
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
-				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+				l := t.Notifier.Listen(c)
+				return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 					for {
 						n, err := l.Wait(ctx)
 						mu.Lock()
@@ -183,13 +183,13 @@ func twins() map[string]func(*twin) {
 				}}
 			}
 		},
-		"other conversations": func(t *twin) {
-			t.ring = func(artel.ConversationID) { t.Bell.Ring(here) }
+		"other conversations": func(t *broken) {
+			t.notify = func(artel.ConversationID) { t.Notifier.Notify(here) }
 		},
-		"context": func(t *twin) {
+		"context": func(t *broken) {
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
-				return &ear{Listener: l, wait: func(ctx context.Context) (event.News, error) {
+				l := t.Notifier.Listen(c)
+				return &alteredListener{Listener: l, wait: func(ctx context.Context) (event.Notification, error) {
 					n, err := l.Wait(ctx)
 					if ctx.Err() == context.Canceled {
 						err = nil
@@ -198,50 +198,50 @@ func twins() map[string]func(*twin) {
 				}}
 			}
 		},
-		"close": func(t *twin) { // takes everybody along
+		"close": func(t *broken) { // takes everybody along
 			closed := false
-			t.say = func(c artel.ConversationID, s event.Speech) {
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				if !closed {
-					t.Bell.Say(c, s)
+					t.Notifier.Stream(c, s)
 				}
 			}
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
-				return &ear{Listener: l, wait: l.Wait, close: func() { closed = true }}
+				l := t.Notifier.Listen(c)
+				return &alteredListener{Listener: l, wait: l.Wait, close: func() { closed = true }}
 			}
 		},
-		"never blocks": func(t *twin) { // waits until somebody listens
+		"never blocks": func(t *broken) { // waits for a listener
 			room := make(chan struct{}, 16)
 			stopped := make(chan struct{})
-			t.ring = func(artel.ConversationID) {
+			t.notify = func(artel.ConversationID) {
 				select {
 				case room <- struct{}{}:
 				case <-stopped:
 				}
 			}
 			t.listen = func(c artel.ConversationID) event.Listener {
-				l := t.Bell.Listen(c)
-				return &ear{Listener: l, wait: l.Wait, close: func() { close(stopped) }}
+				l := t.Notifier.Listen(c)
+				return &alteredListener{Listener: l, wait: l.Wait, close: func() { close(stopped) }}
 			}
 		},
-		"concurrent use": func(t *twin) { // loses a piece now and then
+		"concurrent use": func(t *broken) { // loses a piece now and then
 			var mu sync.Mutex
 			n := 0
-			t.say = func(c artel.ConversationID, s event.Speech) {
+			t.stream = func(c artel.ConversationID, s event.Delta) {
 				mu.Lock()
 				defer mu.Unlock()
 				if n++; n%10 != 0 {
-					t.Bell.Say(c, s)
+					t.Notifier.Stream(c, s)
 				}
 			}
 		},
 	}
 }
 
-// TestTwins holds every clause to a bell that must not pass it. Time is not
+// TestBroken runs every clause on a notifier that must fail it. Time is not
 // real here, so that what never comes costs none.
-func TestTwins(t *testing.T) {
-	broken := twins()
+func TestBroken(t *testing.T) {
+	broken := variants()
 	for _, cl := range clauses() {
 		breakIt, ok := broken[cl.name]
 		delete(broken, cl.name)
@@ -251,7 +251,7 @@ func TestTwins(t *testing.T) {
 		}
 		t.Run(cl.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newTwin()
+				b := newBroken()
 				breakIt(b)
 				err := hold(t.Context(), cl, b)
 				if err == nil {

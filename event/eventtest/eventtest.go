@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventtest holds implementations of [event.Bell] to their contract.
+// Package eventtest tests implementations of [event.Notifier].
 //
-// Begin with [Run]. Each clause is one subtest with a bell of its own. The kit
-// is itself held to bells that are broken on purpose: every clause is failed
-// by one of them. A bell may be late, as one between processes is, by up to
-// [Patience]; the kit says nothing about how fast it is.
+// Begin with [Run]. Each clause is one subtest with its own notifier. The kit
+// itself is tested with notifiers that are broken on purpose: each clause must
+// fail for one of them. Notifications may be late, as between processes, by up
+// to [Patience]; the kit does not test speed.
 package eventtest
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/artelhq/artel/event"
 )
 
-// Patience is how long a clause waits for what must come, and Quiet how long
-// for what must not.
+// Patience is how long a clause waits for an expected notification, and Quiet
+// how long it waits for an unexpected one.
 const (
 	Patience = 10 * time.Second
 	Quiet    = 50 * time.Millisecond
 )
 
-// Run holds the bells that open returns to the contract. open is called once
-// for each clause; what it opens, it closes with the test.
-func Run(t *testing.T, open func(testing.TB) event.Bell) {
+// Run tests the notifiers that open returns. open is called once for each
+// clause, and closes what it opens when the test ends.
+func Run(t *testing.T, open func(testing.TB) event.Notifier) {
 	for _, cl := range clauses() {
 		t.Run(cl.name, func(t *testing.T) {
 			if err := hold(t.Context(), cl, open(t)); err != nil {
@@ -48,8 +48,8 @@ type clause struct {
 func clauses() []clause {
 	return []clause{
 		{"first wait", firstWait},
-		{"ring wakes", ringWakes},
-		{"ring is remembered", ringIsRemembered},
+		{"notification wakes", notificationWakes},
+		{"notification is remembered", notificationIsRemembered},
 		{"text arrives", textArrives},
 		{"text is joined", textIsJoined},
 		{"reasoning arrives", reasoningArrives},
@@ -57,8 +57,8 @@ func clauses() []clause {
 		{"late listener", lateListener},
 		{"late to reasoning", lateToReasoning},
 		{"new message", newMessage},
-		{"several speakers", severalSpeakers},
-		{"hush", hush},
+		{"several writers", severalWriters},
+		{"discard", discard},
 		{"every listener", everyListener},
 		{"other conversations", otherConversations},
 		{"context", contextEnds},
@@ -68,8 +68,8 @@ func clauses() []clause {
 	}
 }
 
-func hold(ctx context.Context, cl clause, b event.Bell) (err error) {
-	c := &check{ctx: ctx, Bell: b}
+func hold(ctx context.Context, cl clause, n event.Notifier) (err error) {
+	c := &check{ctx: ctx, Notifier: n}
 	defer func() {
 		if p := recover(); p != nil && p != any(stop{}) {
 			c.failf("panic: %v", p)
@@ -85,10 +85,10 @@ const (
 	there artel.ConversationID = "cnv_there"
 )
 
-// A check runs one clause and collects what is wrong.
+// A check runs one clause and collects its failures.
 type check struct {
-	event.Bell
-	ctx  context.Context // of the clause, which is one call
+	event.Notifier
+	ctx  context.Context // of the clause
 	errs []error
 }
 
@@ -105,52 +105,52 @@ func (c *check) same(what string, got, want any) {
 }
 
 func (c *check) say(m artel.MessageID, text string) {
-	c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Message: m, Text: text})
+	c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Message: m, Text: text})
 }
 
 func (c *check) think(m artel.MessageID, reasoning string) {
-	c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning})
+	c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Message: m, Reasoning: reasoning})
 }
 
-// listen returns a listener that has had its first news.
+// listen returns a listener whose first Wait has returned.
 func (c *check) listen() event.Listener {
 	l := c.Listen(here)
 	c.wait("first wait", l)
 	return l
 }
 
-// wait returns news that must come.
-func (c *check) wait(what string, l event.Listener) event.News {
+// wait returns an expected notification.
+func (c *check) wait(what string, l event.Listener) event.Notification {
 	ctx, cancel := context.WithTimeout(c.ctx, Patience)
 	defer cancel()
 	n, err := l.Wait(ctx)
 	if err != nil {
-		c.failf("%s: no news: %w", what, err)
+		c.failf("%s: no notification: %w", what, err)
 		panic(stop{})
 	}
 	return n
 }
 
-// silent fails when news comes.
+// silent fails if there is a notification.
 func (c *check) silent(what string, l event.Listener) {
 	ctx, cancel := context.WithTimeout(c.ctx, Quiet)
 	defer cancel()
 	if n, err := l.Wait(ctx); err == nil {
-		c.failf("%s: got news %+v, want none", what, n)
+		c.failf("%s: got %+v, want no notification", what, n)
 	}
 }
 
-// hears collects text until it is want.
-func (c *check) hears(what string, l event.Listener, m artel.MessageID, want string) {
-	c.hearsBoth(what, l, m, "", want)
+// receives collects text until it is want.
+func (c *check) receives(what string, l event.Listener, m artel.MessageID, want string) {
+	c.receivesBoth(what, l, m, "", want)
 }
 
-// hearsBoth collects reasoning and text until they are what is wanted.
-func (c *check) hearsBoth(what string, l event.Listener, m artel.MessageID, thought, want string) {
+// receivesBoth collects reasoning and text until both are as wanted.
+func (c *check) receivesBoth(what string, l event.Listener, m artel.MessageID, thought, want string) {
 	got, reasoned := "", ""
 	for got != want || reasoned != thought {
 		n := c.wait(fmt.Sprintf("%s: has %q and %q, wants %q and %q", what, reasoned, got, thought, want), l)
-		if !n.Said() {
+		if !n.HasText() {
 			continue
 		}
 		if n.Reset {
@@ -177,38 +177,38 @@ func firstWait(c *check) {
 	c.silent("second wait", l)
 }
 
-func ringWakes(c *check) {
+func notificationWakes(c *check) {
 	l := c.listen()
 	defer l.Close()
 	for range 3 {
-		news := make(chan event.News, 1)
+		notifications := make(chan event.Notification, 1)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(c.ctx, Patience)
 			defer cancel()
 			n, _ := l.Wait(ctx)
-			news <- n
+			notifications <- n
 		})
-		c.Ring(here)
+		c.Notify(here)
 		wg.Wait()
-		c.same("Grown after a ring", (<-news).Grown, true)
+		c.same("Grown after Notify", (<-notifications).Grown, true)
 	}
-	c.silent("after the last ring", l)
+	c.silent("after the last notification", l)
 }
 
-func ringIsRemembered(c *check) {
+func notificationIsRemembered(c *check) {
 	l := c.listen()
 	defer l.Close()
-	c.Ring(here)
-	c.Ring(here)
-	c.same("Grown after rings that nobody waited for", c.wait("ring", l).Grown, true)
+	c.Notify(here)
+	c.Notify(here)
+	c.same("Grown after notifications without a waiter", c.wait("notification", l).Grown, true)
 }
 
 func textArrives(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.say("msg_1", "one ")
-	c.hears("first piece", l, "msg_1", "one ")
+	c.receives("first piece", l, "msg_1", "one ")
 	c.say("msg_1", "two")
 	n := c.wait("second piece", l)
 	c.same("second piece", n.Text, "two")
@@ -225,7 +225,7 @@ func textIsJoined(c *check) {
 		want += piece
 		c.say("msg_1", piece)
 	}
-	c.hears("many pieces", l, "msg_1", want)
+	c.receives("many pieces", l, "msg_1", want)
 	c.silent("after the text", l)
 }
 
@@ -233,7 +233,7 @@ func reasoningArrives(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.think("msg_1", "hm ")
-	c.hearsBoth("first thought", l, "msg_1", "hm ", "")
+	c.receivesBoth("first thought", l, "msg_1", "hm ", "")
 	c.think("msg_1", "so")
 	n := c.wait("second thought", l)
 	c.same("second thought", n.Reasoning, "so")
@@ -242,12 +242,12 @@ func reasoningArrives(c *check) {
 	c.silent("after the thoughts", l)
 }
 
-// reasoningThenText: the text goes on with the answer that the reasoning began.
+// reasoningThenText: text continues the answer that the reasoning began.
 func reasoningThenText(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.think("msg_1", "hm")
-	c.hearsBoth("thought", l, "msg_1", "hm", "")
+	c.receivesBoth("thought", l, "msg_1", "hm", "")
 	c.say("msg_1", "text")
 	n := c.wait("text after a thought", l)
 	c.same("text after a thought", n.Text, "text")
@@ -265,22 +265,22 @@ func lateToReasoning(c *check) {
 	c.say("msg_1", "said ")
 	l := c.Listen(here)
 	defer l.Close()
-	c.hearsBoth("the answer so far", l, "msg_1", "thought ", "said ")
+	c.receivesBoth("the answer so far", l, "msg_1", "thought ", "said ")
 	c.think("msg_1", "and more")
 	n := c.wait("thought after", l)
 	c.same("thought after", n.Reasoning, "and more")
 	c.same("its text", n.Text, "")
-	c.Hush(here)
+	c.Discard(here)
 	late := c.Listen(here)
 	defer late.Close()
-	c.same("reasoning of a late listener after hush", c.wait("first wait", late).Reasoning, "")
+	c.same("reasoning of a late listener after Discard", c.wait("first wait", late).Reasoning, "")
 }
 
 func lateListener(c *check) {
 	c.say("msg_1", "said before ")
 	l := c.Listen(here)
 	defer l.Close()
-	c.hears("text so far", l, "msg_1", "said before ")
+	c.receives("text so far", l, "msg_1", "said before ")
 	c.say("msg_1", "and after")
 	n := c.wait("text after", l)
 	c.same("text after", n.Text, "and after")
@@ -290,7 +290,7 @@ func newMessage(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.say("msg_1", "old")
-	c.hears("first message", l, "msg_1", "old")
+	c.receives("first message", l, "msg_1", "old")
 	c.say("msg_2", "new")
 	n := c.wait("second message", l)
 	c.same("its text", n.Text, "new")
@@ -298,75 +298,75 @@ func newMessage(c *check) {
 	c.same("its message", n.Message, artel.MessageID("msg_2"))
 	late := c.Listen(here)
 	defer late.Close()
-	c.hears("late listener", late, "msg_2", "new")
+	c.receives("late listener", late, "msg_2", "new")
 }
 
-// severalSpeakers: a run and its subagents write at the same time, and a
-// listener that is slow hears all of them.
-func severalSpeakers(c *check) {
+// severalWriters: a run and its subagents write at the same time, and a slow
+// listener receives all of them.
+func severalWriters(c *check) {
 	l := c.listen()
 	defer l.Close()
 	paths := []artel.CallPath{"", "call_1", "call_1/call_2"}
 	for range 3 {
 		for i, p := range paths {
-			c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Within: p, Message: artel.MessageID(fmt.Sprint("msg_", i)), Text: "a"})
+			c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Within: p, Message: artel.MessageID(fmt.Sprint("msg_", i)), Text: "a"})
 		}
 	}
-	heard := map[artel.CallPath]string{}
+	received := map[artel.CallPath]string{}
 	for range paths {
-		n := c.wait("each speaker", l)
-		heard[n.Within] += n.Text
-		// The one that was heard goes on, and does not keep the others back.
-		c.Say(here, event.Speech{Run: "run_1", Agent: "lead", Within: n.Within, Message: n.Message, Text: "b"})
+		n := c.wait("each writer", l)
+		received[n.Within] += n.Text
+		// The answer just received grows, and does not starve the others.
+		c.Stream(here, event.Delta{Run: "run_1", Agent: "lead", Within: n.Within, Message: n.Message, Text: "b"})
 	}
 	for _, p := range paths {
-		c.same(fmt.Sprintf("what %q has said", p), heard[p], "aaa")
+		c.same(fmt.Sprintf("text of %q", p), received[p], "aaa")
 	}
-	c.Hush(here)
-	c.silent("after all were hushed", l)
+	c.Discard(here)
+	c.silent("after all were discarded", l)
 }
 
-func hush(c *check) {
+func discard(c *check) {
 	l := c.listen()
 	defer l.Close()
 	c.say("msg_1", "gone")
-	c.hears("text", l, "msg_1", "gone")
-	c.Hush(here)
-	c.silent("after hush", l)
+	c.receives("text", l, "msg_1", "gone")
+	c.Discard(here)
+	c.silent("after Discard", l)
 	late := c.Listen(here)
 	defer late.Close()
-	c.same("text of a late listener after hush", c.wait("first wait", late).Text, "")
-	c.silent("late listener after hush", late)
+	c.same("text of a late listener after Discard", c.wait("first wait", late).Text, "")
+	c.silent("late listener after Discard", late)
 	c.say("msg_2", "next")
-	c.hears("next message", l, "msg_2", "next")
-	c.hears("next message, late listener", late, "msg_2", "next")
+	c.receives("next message", l, "msg_2", "next")
+	c.receives("next message, late listener", late, "msg_2", "next")
 }
 
 func everyListener(c *check) {
-	ears := make([]event.Listener, 5)
-	for i := range ears {
-		ears[i] = c.listen()
-		defer ears[i].Close()
+	listeners := make([]event.Listener, 5)
+	for i := range listeners {
+		listeners[i] = c.listen()
+		defer listeners[i].Close()
 	}
 	c.say("msg_1", "for all")
-	for i, l := range ears {
-		c.hears(fmt.Sprintf("listener %d", i), l, "msg_1", "for all")
+	for i, l := range listeners {
+		c.receives(fmt.Sprintf("listener %d", i), l, "msg_1", "for all")
 	}
-	c.Ring(here)
-	for i, l := range ears {
-		c.same(fmt.Sprintf("Grown for listener %d", i), c.wait("ring", l).Grown, true)
+	c.Notify(here)
+	for i, l := range listeners {
+		c.same(fmt.Sprintf("Grown for listener %d", i), c.wait("notification", l).Grown, true)
 	}
 }
 
 func otherConversations(c *check) {
 	l := c.listen()
 	defer l.Close()
-	c.Ring(there)
-	c.Say(there, event.Speech{Run: "run_2", Agent: "other", Message: "msg_2", Text: "not for you"})
-	c.silent("news of another conversation", l)
+	c.Notify(there)
+	c.Stream(there, event.Delta{Run: "run_2", Agent: "other", Message: "msg_2", Text: "not for you"})
+	c.silent("notification of another conversation", l)
 	c.say("msg_1", "for you")
-	c.Hush(there)
-	c.hears("text after another was hushed", l, "msg_1", "for you")
+	c.Discard(there)
+	c.receives("text after another was discarded", l, "msg_1", "for you")
 }
 
 func contextEnds(c *check) {
@@ -381,8 +381,8 @@ func contextEnds(c *check) {
 	if err := <-errs; artel.KindOf(err) != artel.Canceled {
 		c.failf("Wait whose context ended: got %v, want an error of kind canceled", err)
 	}
-	c.Ring(here)
-	c.same("Grown after a wait that was given up", c.wait("ring", l).Grown, true)
+	c.Notify(here)
+	c.same("Grown after a canceled wait", c.wait("notification", l).Grown, true)
 }
 
 func closing(c *check) {
@@ -390,39 +390,39 @@ func closing(c *check) {
 	defer stay.Close()
 	leave.Close()
 	c.say("msg_1", "text")
-	c.hears("listener beside a closed one", stay, "msg_1", "text")
+	c.receives("listener beside a closed one", stay, "msg_1", "text")
 }
 
 func neverBlocks(c *check) {
-	l := c.Listen(here) // and never waits
+	l := c.Listen(here) // and never calls Wait
 	defer l.Close()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range 5000 {
-			c.Ring(here)
+			c.Notify(here)
 			c.say("msg_1", "x")
 		}
-		c.Hush(here)
+		c.Discard(here)
 		close(done)
 	})
 	select {
 	case <-done:
 	case <-time.After(Patience):
-		c.failf("ringing and saying to a listener that does not wait blocks")
+		c.failf("Notify or Stream blocks if a listener does not wait")
 		return
 	}
 	wg.Wait()
 }
 
 func concurrentUse(c *check) {
-	const speakers, pieces = 4, 50
-	want := speakers * pieces
-	var ears, mouths sync.WaitGroup
+	const writerCount, pieces = 4, 50
+	want := writerCount * pieces
+	var listeners, writers sync.WaitGroup
 	var mu sync.Mutex
 	for range 4 {
 		l := c.Listen(here)
-		ears.Go(func() {
+		listeners.Go(func() {
 			defer l.Close()
 			ctx, cancel := context.WithTimeout(c.ctx, Patience)
 			defer cancel()
@@ -441,14 +441,14 @@ func concurrentUse(c *check) {
 			}
 		})
 	}
-	for range speakers {
-		mouths.Go(func() {
+	for range writerCount {
+		writers.Go(func() {
 			for range pieces {
 				c.say("msg_1", "x")
-				c.Ring(here)
+				c.Notify(here)
 			}
 		})
 	}
-	mouths.Wait()
-	ears.Wait()
+	writers.Wait()
+	listeners.Wait()
 }

@@ -41,7 +41,7 @@ func talk(ctx context.Context, w io.Writer) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	blobs := blob.NewMemory()
 	a, err := app.New(app.Config{
-		Store: db, Blobs: blobs, Bell: event.NewBell(),
+		Store: db, Blobs: blobs, Notifier: event.NewNotifier(),
 		Services: model.NewRegistry(nil, ""), // the demo is always there
 		// openai.New makes a provider for real models.
 		Providers: map[model.Dialect]model.Provider{model.Demo: demo.New(blobs, demo.Options{})},

@@ -36,7 +36,7 @@ func TestDeleteUpload(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	services := &droppedBytes{}
 	a, err := app.New(app.Config{
-		Store: db, Blobs: blob.NewMemory(), Bell: event.NewBell(), Services: model.NewRegistry(nil, ""), Files: app.FileOptions{Held: services},
+		Store: db, Blobs: blob.NewMemory(), Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""), Files: app.FileOptions{Held: services},
 	})
 	if err != nil {
 		t.Fatal(err)

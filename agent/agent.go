@@ -72,41 +72,10 @@ type Input struct {
 	// is that of the first model call.
 	Context pipeline.Input
 	// Env is what tools work with; the engine fills in the call.
-	Env  tool.Env
-	Team Team // whom the agent can give work to
-	// Learn is told what calls have shown about the service: what was refused,
-	// and what tokens it reports of what was counted; nil: nobody is.
-	Learn func([]model.Mark)
-	// Record is told of the request of each model call before that is made, and
-	// of one that could not be built, with the error; nil: nobody is. It may set
-	// what the request tells of the call (OnHeld). Its error ends the run.
-	Record func(ctx context.Context, built Built, failed error) error
-	// Fallback names another service for a run whose service cannot be reached,
-	// and what the contexts for it are built from; false: there is none left. Nil:
-	// there is none.
-	Fallback func(ctx context.Context, failed model.Service) (Fallback, bool)
-	// Shelve keeps the summary of a compaction for people, as a Markdown
-	// artifact, and with it the end of the compaction, which it gives that
-	// artifact: both are kept or neither, and the run does not yield that end.
-	// Nil: there is no artifact. Its error fails the compaction.
-	Shelve func(ctx context.Context, text string, end artel.CompactionCompleted) error
-	// Permissions are those of the deployment; the agent's own hold too.
-	Permissions Permissions
-	// Permit asks people about calls, and returns their answers in the order
-	// of the calls; nil: nobody can be asked, which denies. It keeps and tells
-	// what it asked; its error ends the run, or the subagent that asked. Those of
-	// subagents are called by several goroutines.
-	Permit func(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error)
-	// Inbox returns what people have said to the run since it was last asked, and
-	// whether they want its history to be summed up; nil: nobody speaks to it. It
-	// is asked before each model call and before the run rests.
-	Inbox func(ctx context.Context, after artel.MessageID) (Inbox, error)
-}
-
-// An Inbox is what people want of a run at work.
-type Inbox struct {
-	Said    []artel.Message // stored, the first a child of the message that it was asked for
-	Compact bool            // until a compaction with the reason requested is told to have ended
+	Env         tool.Env
+	Subagents   []Member    // the agents that this one may delegate to
+	Permissions Permissions // of the deployment; the agent's own hold too
+	Host        Host        // nil: nothing is stored, and no user can be asked
 }
 
 // Built is the request of one model call, and what it was built for.
@@ -166,6 +135,7 @@ type run struct {
 	in      Input
 	path    artel.CallPath // of a subagent
 	family  *family
+	host    Host
 	inner   chan telling // what its subagents yield
 	tools   *tool.Box    // the agent's own
 	yield   func(artel.Payload, error) bool
@@ -189,8 +159,11 @@ func (e *Engine) begin(in Input, path artel.CallPath, f *family, yield func(arte
 	}
 	f.spare(in.History)
 	r := &run{
-		Engine: e, in: in, path: path, family: f, yield: yield,
+		Engine: e, in: in, path: path, family: f, yield: yield, host: in.Host,
 		history: slices.Clip(in.History), spent: spent, given: map[artel.CallID]json.RawMessage{}, inner: make(chan telling),
+	}
+	if r.host == nil {
+		r.host = noHost{}
 	}
 	r.tools = r.toolsOf(len(path.Split()))
 	return r
@@ -312,12 +285,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 				continue
 			}
 		}
-		if r.in.Record != nil {
-			if err := r.in.Record(ctx, built, err); err != nil {
-				return artel.Message{}, err
-			}
-		}
-		if err != nil {
+		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
 			return artel.Message{}, err
 		}
 		if err := r.tellContext(built.Record); err != nil {
@@ -373,7 +341,6 @@ func (r *run) build(ctx context.Context, again *model.Relenting) (Built, error) 
 		}
 		in.Now = r.in.Agent.Time(clock)
 		in.Refused = r.isRefused
-		in.Bare = r.yield != nil && r.in.Record == nil
 		result, err := r.pipeline.Build(ctx, in)
 		built := Built{result, in.Service, clock, in.Seed}
 		if err != nil || again.Changes(built.Request) {

@@ -95,6 +95,57 @@ type bench struct {
 	*script
 	engine *agent.Engine
 	in     agent.Input
+	host   *hooks // of in
+}
+
+// hooks is a host out of functions; those that are nil do nothing.
+type hooks struct {
+	permit      func(context.Context, []artel.ToolCall) ([]agent.Verdict, error)
+	inbox       func(artel.MessageID) (agent.Inbox, error)
+	keepSummary func(string, artel.CompactionCompleted) error
+	fallback    func(model.Service) (agent.Fallback, bool)
+	delegate    func(agent.Delegation) (agent.Input, error)
+	learn       func([]model.Mark)
+}
+
+func (h hooks) Record(context.Context, agent.Built, error) error { return nil }
+
+func (h hooks) Permit(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
+	if h.permit == nil {
+		return make([]agent.Verdict, len(calls)), nil
+	}
+	return h.permit(ctx, calls)
+}
+
+func (h hooks) Inbox(_ context.Context, after artel.MessageID) (agent.Inbox, error) {
+	if h.inbox == nil {
+		return agent.Inbox{}, nil
+	}
+	return h.inbox(after)
+}
+
+func (h hooks) KeepSummary(_ context.Context, text string, end artel.CompactionCompleted) (bool, error) {
+	if h.keepSummary == nil {
+		return false, nil
+	}
+	return true, h.keepSummary(text, end)
+}
+
+func (h hooks) Fallback(_ context.Context, failed model.Service) (agent.Fallback, bool) {
+	if h.fallback == nil {
+		return agent.Fallback{}, false
+	}
+	return h.fallback(failed)
+}
+
+func (h hooks) Delegate(_ context.Context, d agent.Delegation) (agent.Input, error) {
+	return h.delegate(d)
+}
+
+func (h hooks) Learn(marks []model.Mark) {
+	if h.learn != nil {
+		h.learn(marks)
+	}
 }
 
 func newBench(t *testing.T, turns []turn, extra ...tool.Tool) *bench {
@@ -114,7 +165,9 @@ func newBench(t *testing.T, turns []turn, extra ...tool.Tool) *bench {
 		ID: artel.NewMessageID(now), Conversation: artel.NewConversationID(now), Role: artel.RoleUser,
 		Parts: artel.Parts{artel.Text{Text: "Do it."}}, Run: artel.NewRunID(now), CreatedAt: now,
 	}
-	return &bench{script: s, engine: agent.New(registry, box, caller, nil), in: agent.Input{
+	host := new(hooks)
+	return &bench{script: s, host: host, engine: agent.New(registry, box, caller, nil), in: agent.Input{
+		Host:    host,
 		Run:     artel.Run{ID: ask.Run, Conversation: ask.Conversation, Message: ask.ID},
 		Agent:   agent.Definition{Name: "tester", Prompt: "You test.", Tools: box.Names()},
 		Service: model.Service{ID: "scripted", Dialect: model.Demo, Model: "script", Capabilities: model.TextOnly()},

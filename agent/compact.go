@@ -173,12 +173,10 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 		}
 	}
 	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
-	shelved := false
+	kept := false
 	if failed == nil {
 		summary = r.boundary(&end, part, summary)
-		if shelved = r.in.Shelve != nil; shelved {
-			failed = r.in.Shelve(ctx, summary+"\n\n"+r.listed(part), end)
-		}
+		kept, failed = r.host.KeepSummary(ctx, summary+"\n\n"+r.listed(part), end)
 	}
 	if failed != nil {
 		end.OK, end.Message, end.Replaced = false, nil, 0
@@ -190,7 +188,7 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	}
 	r.history = append(r.history, *end.Message)
 	r.taken, r.sent = 0, nil
-	if shelved {
+	if kept {
 		return nil, nil
 	}
 	return nil, r.tell(end)
@@ -208,12 +206,7 @@ func (r *run) summary(ctx context.Context, part []artel.Message) (text string, o
 				continue
 			}
 		}
-		if r.in.Record != nil {
-			if err := r.in.Record(ctx, built, err); err != nil {
-				return "", part, usage, err
-			}
-		}
-		if err != nil {
+		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
 			return "", part, usage, err
 		}
 		text, usage, err = r.say(ctx, built.Request)

@@ -3,7 +3,6 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +82,7 @@ func TestCompactionByThreshold(t *testing.T) {
 	b.long(10, 2600, 8000) // over 80 % of 6,000, and they fit
 	var shelved string
 	var completed []artel.CompactionCompleted
-	b.in.Shelve = func(_ context.Context, text string, end artel.CompactionCompleted) error {
+	b.host.keepSummary = func(text string, end artel.CompactionCompleted) error {
 		shelved, completed = text, append(completed, end)
 		return nil
 	}
@@ -162,7 +161,7 @@ func TestFailedCompactionLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, []turn{answer, {call("c1", "echo", `{"text":"x"}`), tools}, {say("Done."), end}})
 			b.long(10, 2600, 8000)
-			b.in.Shelve = func(context.Context, string, artel.CompactionCompleted) error {
+			b.host.keepSummary = func(string, artel.CompactionCompleted) error {
 				t.Error("an artifact was made")
 				return nil
 			}
@@ -350,7 +349,7 @@ func TestCompactionAskedFor(t *testing.T) {
 			b := newBench(t, c.turns)
 			b.long(c.history, 20, 8000)
 			asked, open := 0, false
-			b.in.Inbox = func(context.Context, artel.MessageID) (agent.Inbox, error) {
+			b.host.inbox = func(artel.MessageID) (agent.Inbox, error) {
 				asked++
 				open = open || asked == c.at
 				return agent.Inbox{Compact: open}, nil
@@ -398,7 +397,7 @@ func TestRunAtRest(t *testing.T) {
 			ID: artel.NewMessageID(time.Now()), Conversation: ask.Conversation, Parent: ask.ID, Role: artel.RoleAssistant, Agent: b.in.Agent.Name, Run: b.in.Run.ID,
 			Parts: artel.Parts{artel.Text{Text: "Done."}}, CreatedAt: time.Now(),
 		})
-		b.in.Inbox = func(_ context.Context, after artel.MessageID) (in agent.Inbox, err error) {
+		b.host.inbox = func(after artel.MessageID) (in agent.Inbox, err error) {
 			if more {
 				in.Said = []artel.Message{{
 					ID: artel.NewMessageID(time.Now()), Conversation: ask.Conversation, Parent: after, Role: artel.RoleUser, Run: b.in.Run.ID,

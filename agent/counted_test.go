@@ -28,7 +28,7 @@ func TestCountsAreCompared(t *testing.T) {
 		b.in.Service.BaseURL = "http://scripted"
 		b.in.History[0].Parts = tt.parts
 		var marks []model.Mark
-		b.in.Learn = func(m []model.Mark) { marks = append(marks, m...) }
+		b.host.learn = func(m []model.Mark) { marks = append(marks, m...) }
 		for _, err := range b.engine.Run(t.Context(), b.in) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)

@@ -23,10 +23,10 @@ type Fallback struct {
 // fall goes on with another service, where the one that failed cannot be
 // reached and there is another.
 func (r *run) fall(ctx context.Context, failed error) (bool, error) {
-	if r.in.Fallback == nil || ctx.Err() != nil || !errors.Is(failed, artel.Unavailable) && !errors.Is(failed, artel.Denied) {
+	if ctx.Err() != nil || !errors.Is(failed, artel.Unavailable) && !errors.Is(failed, artel.Denied) {
 		return false, nil
 	}
-	next, ok := r.in.Fallback(ctx, r.in.Service)
+	next, ok := r.host.Fallback(ctx, r.in.Service)
 	if !ok {
 		return false, nil
 	}

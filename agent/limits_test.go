@@ -3,7 +3,6 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -57,7 +56,7 @@ func TestFallback(t *testing.T) {
 	down := &artel.Error{Op: "x", Kind: artel.Unavailable, Err: &model.CallError{Message: "overloaded"}}
 	other := model.Service{ID: "other", Dialect: model.Demo, Model: "other", Capabilities: model.TextOnly()}
 	fallback := func(b *bench, left ...model.Service) {
-		b.in.Fallback = func(context.Context, model.Service) (agent.Fallback, bool) {
+		b.host.fallback = func(model.Service) (agent.Fallback, bool) {
 			if len(left) == 0 {
 				return agent.Fallback{}, false
 			}

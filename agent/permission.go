@@ -111,12 +111,9 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 	if len(asked) == 0 {
 		return refused, nil
 	}
-	verdicts := make([]Verdict, len(asked)) // where nobody can be asked, nobody allows
-	if r.in.Permit != nil {
-		var err error
-		if verdicts, err = r.in.Permit(ctx, asked); err != nil {
-			return nil, err
-		}
+	verdicts, err := r.host.Permit(ctx, asked)
+	if err != nil {
+		return nil, err
 	}
 	for i, v := range verdicts {
 		if v.Decision == artel.Allow || v.Decision == artel.Always {
@@ -139,10 +136,10 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 // hear takes in what people have said meanwhile, sums up where they want that,
 // and reports whether there is anything to answer.
 func (r *run) hear(ctx context.Context) (said bool, err error) {
-	if r.in.Inbox == nil || len(r.history) == 0 {
+	if len(r.history) == 0 {
 		return false, nil
 	}
-	in, err := r.in.Inbox(ctx, r.history[len(r.history)-1].ID)
+	in, err := r.host.Inbox(ctx, r.history[len(r.history)-1].ID)
 	if err != nil {
 		return false, err
 	}

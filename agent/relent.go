@@ -44,18 +44,23 @@ func (r *run) isRefused(d artel.Digest) bool {
 // compare tells how far what was counted is from what the API reported. What
 // media cost is another matter than how text is counted.
 func (r *run) compare(built Built, reported artel.Usage) {
-	if r.in.Learn == nil || slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
+	if slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
 		return
 	}
 	if m, ok := built.Service.Counted(built.Record.Tokens.Total, reported.InputTokens); ok {
-		r.in.Learn([]model.Mark{m})
+		r.teach(m)
 	}
 }
 
 // learn tells what was shown by a call that went well after a refusal.
 func (r *run) learn(again model.Relenting) {
-	if marks := again.Learned(r.in.Service); r.in.Learn != nil && len(marks) > 0 {
-		r.in.Learn(marks)
+	r.teach(again.Learned(r.in.Service)...)
+}
+
+// teach gives marks to the host, if it wants them.
+func (r *run) teach(marks ...model.Mark) {
+	if l, ok := r.host.(Learner); ok && len(marks) > 0 {
+		l.Learn(marks)
 	}
 }
 

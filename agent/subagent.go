@@ -22,17 +22,7 @@ import (
 // with its path, while that waits for the tool; so the order is that in which
 // things happen, also with several subagents at once.
 
-// A Team is whom an agent can give work to. The zero Team is nobody.
-type Team struct {
-	Members []Member
-	// Open returns what a subagent works on: as [Input], with a history that
-	// ends with what an earlier attempt at the same call has written, and that
-	// has, unless the start is fresh, what the subagent did before. What is of
-	// kind Invalid is told to the model. It is called by several goroutines.
-	Open func(ctx context.Context, d Delegation) (Input, error)
-}
-
-// A Member is one of a team.
+// A Member is an agent that another one may delegate to.
 type Member struct {
 	Name        artel.AgentName
 	Description string
@@ -139,13 +129,13 @@ type subagentArgs struct {
 // toolsOf are the tools of the agent at a depth.
 func (r *run) toolsOf(depth int) *tool.Box {
 	box, in := r.allowed(), r.in
-	if len(in.Team.Members) == 0 || depth >= r.family.limits.depth() || r.permission(SubagentTool) == Deny {
+	if len(in.Subagents) == 0 || depth >= r.family.limits.depth() || r.permission(SubagentTool) == Deny {
 		return box
 	}
 	var doc strings.Builder
 	doc.WriteString(strings.TrimSpace(subagentDoc) + "\n")
-	names := make([]artel.AgentName, len(in.Team.Members))
-	for i, m := range in.Team.Members {
+	names := make([]artel.AgentName, len(in.Subagents))
+	for i, m := range in.Subagents {
 		names[i] = m.Name
 		doc.WriteString("- " + string(m.Name) + ": " + strings.Join(strings.Fields(m.Description), " ") + "\n")
 	}
@@ -206,7 +196,7 @@ var errTooSlow = errors.New("it took longer than its limit (limits.seconds)")
 func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (tool.Result, error) {
 	within := r.path.Join(env.Call)
 	fresh := args.Fresh == nil || *args.Fresh
-	in, err := r.in.Team.Open(ctx, Delegation{Agent: args.Agent, Within: within, Caller: r.asker(env.Call), Fresh: fresh})
+	in, err := r.host.Delegate(ctx, Delegation{Agent: args.Agent, Within: within, Caller: r.asker(env.Call), Fresh: fresh})
 	if errors.Is(err, artel.Invalid) {
 		return tool.Failed("%v", err), nil
 	}

@@ -70,7 +70,7 @@ func keep(t testing.TB, scenario string, agents []agent.Definition, tools ...too
 
 func (h *household) input(name artel.AgentName, run artel.Run, history []artel.Message) agent.Input {
 	d := h.agents[name]
-	team := agent.Team{Open: func(_ context.Context, d agent.Delegation) (agent.Input, error) {
+	host := hooks{delegate: func(d agent.Delegation) (agent.Input, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.opened = append(h.opened, d)
@@ -79,17 +79,17 @@ func (h *household) input(name artel.AgentName, run artel.Run, history []artel.M
 		}
 		return h.input(d.Agent, run, h.threads[d.Within]), nil
 	}}
+	var team []agent.Member
 	for _, s := range d.Subagents {
-		team.Members = append(team.Members, agent.Member{Name: s, Description: "Does\nthings."})
+		team = append(team, agent.Member{Name: s, Description: "Does\nthings."})
 	}
-	var permit func(context.Context, []artel.ToolCall) ([]agent.Verdict, error)
 	if h.permit != nil {
-		permit = func(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
+		host.permit = func(ctx context.Context, calls []artel.ToolCall) ([]agent.Verdict, error) {
 			return h.permit(ctx, name, calls)
 		}
 	}
 	return agent.Input{
-		Run: run, Agent: d, History: history, Team: team, Permit: permit,
+		Run: run, Agent: d, History: history, Subagents: team, Host: host,
 		Service: model.Service{ID: "scripted", Dialect: model.Demo, Model: "script", Capabilities: model.TextOnly()},
 	}
 }

@@ -226,7 +226,6 @@ type core struct {
 	locale        phrase.Locale
 	logger        *slog.Logger
 	now           func() time.Time
-	unrecorded    bool // by benchmarks alone, which compare runs with and without records
 }
 
 func newCore(c Config) (*core, error) {

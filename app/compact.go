@@ -142,9 +142,9 @@ func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
 // mostSummaries is how many names are tried for one.
 const mostSummaries = 10_000
 
-// shelve keeps a summary as an artifact of the run, in one transaction with the
-// message that stands for what was summed up: a crash leaves both or neither.
-func (x *execution) shelve(ctx context.Context, text string, end artel.CompactionCompleted) error {
+// KeepSummary implements [agent.Host]. The artifact and the message that
+// replaces the summarised ones are stored in one transaction.
+func (x *execution) KeepSummary(ctx context.Context, text string, end artel.CompactionCompleted) (bool, error) {
 	w := x.artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name), Source: artel.SourceSummary,
@@ -165,13 +165,13 @@ func (x *execution) shelve(ctx context.Context, text string, end artel.Compactio
 			return err
 		})
 		if err != nil {
-			return err
+			return false, err
 		}
 		if taken && n < mostSummaries {
 			continue
 		}
 		title := x.built.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
 		_, err = w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
-		return err
+		return err == nil, err
 	}
 }

@@ -67,7 +67,7 @@ func (x *execution) atWork() time.Duration {
 // goOn takes up a run that was at rest when somebody said something to it.
 func (x *execution) goOn(ctx context.Context) {
 	x.run.State, x.run.FinishedAt = artel.RunRunning, nil
-	in, err := x.inbox(context.WithoutCancel(ctx), x.run.Reply)
+	in, err := x.Inbox(context.WithoutCancel(ctx), x.run.Reply)
 	if err != nil || len(in.Said) == 0 && !in.Compact {
 		_ = x.finish(context.WithoutCancel(ctx), artel.RunFailed, err)
 		return
@@ -140,23 +140,15 @@ func (x *execution) caught(err *error) {
 }
 
 func (x *execution) input(history []artel.Message) agent.Input {
-	in := agent.Input{
+	return agent.Input{
 		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history, CutOff: x.cut, Nested: x.nested,
-		Context: x.built, Team: x.mates, Learn: x.learn, Record: x.record, Shelve: x.shelve, Fallback: x.fallback,
-		Permissions: x.permissions, Permit: x.permit, Inbox: x.inbox,
+		Context: x.built, Subagents: x.mates, Permissions: x.permissions, Host: x,
 		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
 			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
 		}), x.onWire(x.service)),
 	}
-	if x.unrecorded {
-		in.Record = nil
-	}
-	if x.root != nil { // people speak to the run's own agent
-		in.Inbox = nil
-	}
-	return in
 }
 
 // A Clock is what makes two builds of one draft the same: the time, and the
@@ -193,8 +185,9 @@ func (k *core) localeFor(p pipeline.Profile) phrase.Locale {
 	return k.locale
 }
 
-// learn keeps what calls have shown about the service, for all runs.
-func (x *execution) learn(marks []model.Mark) {
+// Learn implements [agent.Learner]: it keeps what calls have shown about the
+// service, for all runs.
+func (x *execution) Learn(marks []model.Mark) {
 	for _, m := range marks {
 		if m.Ratio > 0 {
 			x.logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
@@ -226,10 +219,8 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 		})
 		return nil
 	case artel.AgentStarted:
-		if !x.unrecorded { // it goes with the record of the first call, which comes next
-			x.begun = append(x.begun, p)
-			return nil
-		}
+		x.begun = append(x.begun, p) // it goes with the record of the first call, which comes next
+		return nil
 	case artel.MessageCompleted:
 		x.run.Reply = p.Message.ID
 		x.held = append(x.held, p) // with what it has cost, or with the end of the run
@@ -250,7 +241,7 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	}
 	_, changed := p.(artel.ServiceChanged)
 	// What the agent has done is kept even when the run is being cancelled.
-	if done, ok := p.(artel.ToolCompleted); ok && !x.unrecorded && len(x.begun)+len(x.held) == 0 {
+	if done, ok := p.(artel.ToolCompleted); ok && len(x.begun)+len(x.held) == 0 {
 		return x.storeAside(context.WithoutCancel(ctx), done)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

@@ -12,10 +12,10 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// fallback is the next service that the run has not tried: those that its agent
+// Fallback implements [agent.Host]: it returns the next service that the run has not tried: those that its agent
 // names, then those that its service does, in their order. What is not there or
 // cannot be called is passed over.
-func (x *execution) fallback(ctx context.Context, failed model.Service) (agent.Fallback, bool) {
+func (x *execution) Fallback(ctx context.Context, failed model.Service) (agent.Fallback, bool) {
 	if !slices.Contains(x.tried, failed.ID) {
 		x.tried = append(x.tried, failed.ID)
 	}

@@ -101,9 +101,13 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	return body.of(n), nil
 }
 
-// inbox is what the engine asks for what people want. What was held for the end
-// of the run is written before it: the run has not ended.
-func (x *execution) inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
+// Inbox implements [agent.Host]. What was held for the end of the run is
+// written before it: the run has not ended. Subagents get nothing, as users
+// write to the run's own agent.
+func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
+	if x.root != nil {
+		return in, nil
+	}
 	said := false
 	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})

@@ -80,11 +80,11 @@ type grant struct {
 	Name string `json:"name"`
 }
 
-// permit is what the engine asks whether calls may be made, of the run's own
-// agent or of a subagent, several of which may ask at once. Each question is
+// Permit implements [agent.Host], for the run's own agent or a subagent,
+// several of which may ask at once. Each question is
 // asked once: a run that is taken up again finds it, and its answer. While an
 // answer is out, the run is waiting.
-func (x *execution) permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
+func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(calls))
 	var open []string // ids of notes
 	state := x.run.State

@@ -171,7 +171,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 		}
 		out = agent.Input{
 			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history,
-			Context: x.built, Team: x.team(tx), Permissions: x.permissions,
+			Context: x.built, Subagents: x.team(tx), Permissions: x.permissions,
 		}
 		return nil
 	})

@@ -142,9 +142,9 @@ func shorter(t pipeline.Tokens) pipeline.Tokens {
 	return t
 }
 
-// record keeps the context of a model call that is about to be made: it is
-// there while the model answers, and after a crash.
-func (x *execution) record(ctx context.Context, b agent.Built, failed error) error {
+// Record implements [agent.Host]: it stores the context of a model call before
+// the call is made.
+func (x *execution) Record(ctx context.Context, b agent.Built, failed error) error {
 	c := newCall(x.agent.Name, b, failed)
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()

@@ -472,7 +472,8 @@ type execution struct {
 	titled    string     // that it has given the conversation, out of words; "": none
 	retrying  bool       // its model call was told to be made again, and nothing else since
 
-	mates   agent.Team     // whom its agent can give work to
+	mates   []agent.Member // that its agent may delegate to
+	origin  artel.Run      // run as it was when the work began, for subagents: run changes meanwhile
 	within  artel.CallPath // of a subagent
 	root    *execution     // of the run that a subagent is in; nil: it is none
 	threads *threads       // of the run's subagents

@@ -41,25 +41,24 @@ func (t *threads) get(p artel.CallPath) *execution {
 	return t.of[p]
 }
 
-// team is whom the execution's agent can give work to. One that is not there
-// any more is left out.
-func (x *execution) team(tx store.Tx) agent.Team {
-	run := x.run // as it is now: what it took is counted while subagents are opened
-	t := agent.Team{Open: func(ctx context.Context, d agent.Delegation) (agent.Input, error) { return x.delegate(ctx, run, d) }}
+// team returns the agents that the execution's agent may delegate to, without
+// unknown ones.
+func (x *execution) team(tx store.Tx) (members []agent.Member) {
+	x.origin = x.run
 	for _, name := range x.agent.Subagents {
 		d, err := x.core.agent(tx, name)
 		if err != nil {
-			x.logger.Warn("an agent names a subagent that there is not", "agent", x.agent.Name, "subagent", name)
+			x.logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
 			continue
 		}
-		t.Members = append(t.Members, agent.Member{Name: d.Name, Description: d.Description})
+		members = append(members, agent.Member{Name: d.Name, Description: d.Description})
 	}
-	return t
+	return members
 }
 
-// delegate opens a subagent of a run.
-func (x *execution) delegate(ctx context.Context, run artel.Run, d agent.Delegation) (agent.Input, error) {
-	y := &execution{Runs: x.Runs, owner: x.owner, run: run, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
+// Delegate implements [agent.Host].
+func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
+	y := &execution{Runs: x.Runs, owner: x.owner, run: x.origin, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
 	var history []artel.Message
 	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {

@@ -25,7 +25,7 @@ const contextAbout = "A branch of messages of 400 characters becomes a request o
 	"Cold is the first build; warm is the next one after one new message. By processor time. " +
 	"The anchor counts the same messages with the usual tokenizer, newest first until the window is full, and does nothing else. " +
 	"The budgets are 100 ms cold and 5 ms warm for 10,000 messages. " +
-	"The last rows are runs of one model call whose model answers at once, with the records of what was sent, and, as the anchor, without: records may cost a twentieth."
+	"The last rows are runs of one model call whose model answers at once."
 
 const contextWindow = 32_000
 
@@ -65,8 +65,8 @@ func measureContext(ctx context.Context, l *lab) ([]result, error) {
 		}
 		out = append(append(out, cold...), warm...)
 	}
-	records, err := measureRecords(ctx, l)
-	return append(out, records...), err
+	runs, err := measureRuns(ctx, l)
+	return append(out, runs...), err
 }
 
 // buildContexts measures a build of all messages but the last, the next one
@@ -125,44 +125,40 @@ func inChinese(history []artel.Message, words []rune) {
 	}
 }
 
-// measureRecords runs the product's own benchmark, which alone can switch
-// records off.
-func measureRecords(ctx context.Context, l *lab) ([]result, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkRecords$", "-benchtime", fmt.Sprint(50*l.times, "x"), "./app")
+// measureRuns runs the product's own benchmark.
+func measureRuns(ctx context.Context, l *lab) ([]result, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkRuns$", "-benchtime", fmt.Sprint(50*l.times, "x"), "./app")
 	cmd.Dir = l.root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("runs with records: %w\n%s", err, out)
+		return nil, fmt.Errorf("runs: %w\n%s", err, out)
 	}
 	var rows []result
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
-		if len(fields) == 0 || !strings.HasPrefix(fields[0], "BenchmarkRecords/") {
+		if len(fields) == 0 || !strings.HasPrefix(fields[0], "BenchmarkRuns/") {
 			continue
 		}
-		r := result{work: "a run, with records", unit: millis(), target: target{ratio: 1.05}}
-		size, _, _ := strings.Cut(strings.TrimPrefix(fields[0], "BenchmarkRecords/"), "-")
+		r := result{work: "a run", unit: millis()}
+		size, _, _ := strings.Cut(strings.TrimPrefix(fields[0], "BenchmarkRuns/"), "-")
 		n, err := strconv.Atoi(size)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 		r.size = count(n, "messages")
-		for i := 2; i+1 < len(fields); i += 2 {
-			v, err := strconv.ParseFloat(fields[i], 64)
-			if err != nil {
-				return nil, fmt.Errorf("%q: %w", line, err)
-			}
-			switch fields[i+1] {
-			case "with-cpu-ms":
-				r.artel = v / 1000
-			case "without-cpu-ms":
-				r.anchor = v / 1000
-			}
+		at := slices.Index(fields, "cpu-ms/op")
+		if at < 0 {
+			continue
 		}
+		v, err := strconv.ParseFloat(fields[at-1], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		r.artel = v / 1000
 		rows = append(rows, r)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("runs with records: no figures in %s", out)
+		return nil, fmt.Errorf("runs: no figures in %s", out)
 	}
 	return rows, nil
 }

@@ -108,9 +108,6 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	if set, ok := Value[*macro.Variables](d); ok {
 		out.Variables = *set
 	}
-	if in.Bare {
-		return out, false, nil
-	}
 	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req, &r.oven); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}

@@ -58,10 +58,6 @@ type Input struct {
 	// or not, so that the draft behind it can be looked at. "": all run.
 	Until string
 
-	// Bare leaves out what only a record is made of: the result has no recipe,
-	// no segments and no hash of the request.
-	Bare bool
-
 	// Suggest names configured services that could take what Service cannot;
 	// nil: none are named. It is asked with a capability and a media type.
 	Suggest func(artel.Capability, string) []artel.ServiceID

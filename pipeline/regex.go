@@ -197,9 +197,6 @@ func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.
 // statesBetween returns what messages were behind each rule, of those that
 // several rules have worked on.
 func (d *Draft) statesBetween(set *rule.Set, at []ruled, texts []rule.Text, out rule.Outcome) (states []turned) {
-	if d.Bare {
-		return nil
-	}
 	place := make(map[string]int)
 	for i, r := range set.Rules() {
 		place[r.Name] = i

@@ -23,7 +23,7 @@ type turned struct {
 func (d *Draft) follow(step int, s Step) {
 	ruled := d.ruled
 	d.ruled = nil
-	if d.Bare || s.ID == SessionLoader || len(s.Changed)+len(s.Removed) == 0 {
+	if s.ID == SessionLoader || len(s.Changed)+len(s.Removed) == 0 {
 		return
 	}
 	ids := make(map[string]bool, len(s.Changed))

@@ -43,6 +43,7 @@ func anyEntry(depth int) *rapid.Generator[map[string]any] {
 		"id", "name", "baseURL", "model", "apiKey", "dialect", "capabilities", "input", "output", "accepts", "limits", "item_bytes", "request_bytes", "side", "images",
 		"pages", "placement", "tool_image", "tool_file", "user_after_tool", "transport", "context_window", "max_output", "maxTokens", "tokenizer", "timeout",
 		"maxConcurrentRequests", "discovery", "capabilityTags", "fallbacks", "nonsense", "",
+		"quirks", "takes", "output_limit", "tool_lists", "no_usage", "call_ids", "audio_as_url", "no_urls", "media_ids", "reasoning",
 	})
 	return rapid.MapOfN(key, anyValue(depth), 0, 12)
 }

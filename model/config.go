@@ -187,8 +187,11 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	if d := Dialect(e.text("dialect")); slices.Contains(Dialects(), d) {
 		s.Dialect = d
 	} else if d != "" {
-		s.BaseURL = "" // nobody knows how to call it
+		s.BaseURL = "" // it cannot be called
 		e.finding.Problem, e.finding.Detail = DialectUnknown, artel.Shorten(string(d), 40)
+	}
+	if s.Dialect == OpenAI {
+		s.QuirkSettings = e.quirks()
 	}
 	var declared Capabilities
 	declared, s.Output = e.capabilities()
@@ -209,7 +212,7 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 		caps.rest()
 	}
 	if types, ok := e.list("accepts"); ok {
-		c.Accepts = known(FromOperator, e.mediaTypes(types))
+		c.Accepts = known(FromOperator, e.mediaTypes("accepts", types))
 	}
 	if limits, ok := e.object("limits"); ok {
 		limits.bound(&c.MaxItemBytes, "item_bytes")
@@ -314,12 +317,12 @@ func (e *entry) transports(words []string) []Transport {
 	return out
 }
 
-func (e *entry) mediaTypes(raw []string) []string {
+func (e *entry) mediaTypes(key string, raw []string) []string {
 	out := []string{}
 	for _, v := range raw {
 		t, _, err := mime.ParseMediaType(v)
 		if err != nil || strings.Count(t, "/") != 1 {
-			e.flaw(NoMediaType, "accepts", v)
+			e.flaw(NoMediaType, key, v)
 			continue
 		}
 		out = append(out, t)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,36 @@ func TestParseServicesWarns(t *testing.T) {
 		{
 			"declared file is any file", `{"id":"a","model":"gpt-4o","capabilities":{"input":["file"]}}`, "",
 			func(s model.Service) bool { return s.Capabilities.Takes(artel.CanFile, "application/zip") },
+		},
+		{
+			"quirks", `{"id":"a","quirks":{"takes":["image/png"],"output_limit":"max_completion_tokens","call_ids":9,"no_usage":true,"reasoning":"always"}}`, "",
+			func(s model.Service) bool {
+				q := s.Quirks()
+				return slices.Equal(q.Takes, []string{"image/png"}) && q.OutputLimit == "max_completion_tokens" && q.CallIDs == 9 && q.NoUsage && q.Reasoning == model.ReplayAlways && q.ToolLists
+			},
+		},
+		{
+			"quirks replace those of a known server", `{"id":"a","baseURL":"https://api.mistral.ai/v1","quirks":{"call_ids":0,"no_usage":false,"takes":[]}}`, "",
+			func(s model.Service) bool {
+				q := s.Quirks()
+				return q.Name == "Mistral" && q.CallIDs == 0 && !q.NoUsage && len(q.Takes) == 0 && q.NoUserAfterTool
+			},
+		},
+		{
+			"unknown quirk", `{"id":"a","quirks":{"tool_list":true}}`, `has the unknown key "quirks.tool_list"; the nearest known one is "quirks.tool_lists"`,
+			func(s model.Service) bool { return cmp.Equal(s.QuirkSettings, model.QuirkSettings{}) },
+		},
+		{
+			"unknown word for a quirk", `{"id":"a","quirks":{"reasoning":"all"}}`, `quirks.reasoning: "all" is not one of the words`,
+			func(s model.Service) bool { return cmp.Equal(s.QuirkSettings, model.QuirkSettings{}) },
+		},
+		{
+			"ids of calls too long", `{"id":"a","quirks":{"call_ids":53}}`, "quirks.call_ids is not a whole number",
+			func(s model.Service) bool { return s.Quirks().CallIDs == 0 },
+		},
+		{
+			"quirks of another dialect", `{"id":"a","dialect":"gemini","quirks":{"no_usage":true}}`, `has the unknown key "quirks"`,
+			func(s model.Service) bool { return cmp.Equal(s.QuirkSettings, model.QuirkSettings{}) },
 		},
 		{
 			"capabilities is a list", `{"id":"a","capabilities":["vision"]}`, "capabilities is not an object",

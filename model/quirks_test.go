@@ -74,8 +74,8 @@ func TestQuirksAreDocumented(t *testing.T) {
 		}{
 			{q.NoURLs, "fetches no pictures"},
 			{q.MediaIDs, "an id with each picture"},
-			{q.SoundAsURL, "sound as a data URL"},
-			{q.NoUser, "a sentence between a result and the user"},
+			{q.AudioAsURL, "sound as a data URL"},
+			{q.NoUserAfterTool, "a sentence between a result and the user"},
 			{q.NoUsage, "usage is not asked for"},
 			{q.CallIDs == 9, "ids of 9 letters"},
 		} {

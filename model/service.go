@@ -45,6 +45,7 @@ type Service struct {
 	Fallbacks     []artel.ServiceID // asked in this order where it is not available, by those who may change the service
 	Timeout       time.Duration     // longest silence of a call; 0: the Caller's
 	FirstTimeout  time.Duration     // longest wait for the beginning of an answer; 0: Timeout
+	QuirkSettings QuirkSettings     // replace what is known of its server's quirks
 	Processors    json.RawMessage   // settings of the context pipeline, which are not for this package to understand; nil: none
 	Problem       string            // why it cannot be called although it was meant to be, for people; "": nothing is wrong
 	Origin        string            // where it was found, for people: a file, an environment variable, "built in"
@@ -57,6 +58,7 @@ func (s Service) clone() Service {
 	s.Carries = slices.Clone(s.Carries)
 	s.Processors = slices.Clone(s.Processors)
 	s.Fallbacks = slices.Clone(s.Fallbacks)
+	s.QuirkSettings.Takes.Value = slices.Clone(s.QuirkSettings.Takes.Value)
 	s.Capabilities.Input.Value = slices.Clone(s.Capabilities.Input.Value)
 	s.Capabilities.Accepts.Value = slices.Clone(s.Capabilities.Accepts.Value)
 	s.Capabilities.Refuses.Value = slices.Clone(s.Capabilities.Refuses.Value)
@@ -116,7 +118,7 @@ func (s Service) builtIn() Capabilities {
 		// Others that speak the dialect have no files, and fetch nothing.
 		c.Transport = known(FromDialect, Transports())
 	}
-	if s.Dialect == OpenAI && s.Quirks().NoUser {
+	if s.Dialect == OpenAI && s.Quirks().NoUserAfterTool {
 		c.UserAfterTool = known(FromDialect, false)
 	}
 	return c

@@ -35,6 +35,32 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// TestServicesAreDocumented: the documented entry of a service is understood
+// whole and sets every quirk.
+func TestServicesAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "\n## Services\n")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	t.Setenv("OUR_KEY", "sk-1")
+	var c config
+	if err := c.parse("docs/configuration.md", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	services, findings, err := c.configured()
+	if err != nil || len(services) != 1 || len(findings[0].Warnings()) > 0 {
+		t.Fatalf("%d services, %v: %v", len(services), err, findings)
+	}
+	for name, quirk := range reflect.ValueOf(services[0].QuirkSettings).Fields() {
+		if quirk.FieldByName("Source").String() != string(model.FromOperator) {
+			t.Errorf("the quirk %s is not in it", name.Name)
+		}
+	}
+}
+
 // TestConfigurationIsDocumented holds the document to the keys that there are,
 // and to what holds where nothing is said.
 func TestConfigurationIsDocumented(t *testing.T) {

@@ -210,7 +210,7 @@ func (e *encoder) media(m artel.Media) {
 		return
 	default: // a format of sound
 		head := ""
-		if e.quirks.SoundAsURL {
+		if e.quirks.AudioAsURL {
 			head = "data:;base64,"
 		}
 		e.body.WriteString(`{"type":"input_audio","input_audio":{"data":"` + head)

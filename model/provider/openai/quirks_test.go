@@ -72,7 +72,7 @@ func TestQuirks(t *testing.T) {
 			}
 			yes := model.Fact[bool]{Value: true, Source: model.FromProbe}
 			s.Capabilities = model.Capabilities{ToolImage: yes, ToolFile: yes}
-			if s.Quirks().NoUser {
+			if s.Quirks().NoUserAfterTool {
 				s.Capabilities.UserAfterTool = model.Fact[bool]{Source: model.FromDialect}
 			}
 			r := &model.Request{Service: s, MaxOutput: 9, Messages: []model.Message{
@@ -143,6 +143,42 @@ func TestSoundAndVideo(t *testing.T) {
 				t.Errorf("%v: %s", err, got)
 			}
 		})
+	}
+}
+
+// TestQuirksOfConfiguration calls a server with the quirks of its entry.
+func TestQuirksOfConfiguration(t *testing.T) {
+	t.Parallel()
+	var sent []byte
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, _ = io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, stream(`{"delta":{"content":"So."},"finish_reason":"stop"}`)+done)
+	}))
+	defer srv.Close()
+	defer srv.Client().CloseIdleConnections()
+	services, findings := model.ParseServices([]any{map[string]any{
+		"id": "mine", "baseURL": srv.URL, "model": "m",
+		"quirks": map[string]any{"output_limit": "max_completion_tokens", "no_usage": true, "call_ids": 9, "reasoning": "always"},
+	}}, "artel.yaml", func(string) string { return "" })
+	if len(services) != 1 || len(findings[0].Warnings()) > 0 {
+		t.Fatal(findings)
+	}
+	r := &model.Request{Service: services[0], MaxOutput: 9, Messages: []model.Message{
+		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "look"}}},
+		{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "call_1", Name: "f"}}},
+		{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "call_1", Content: "see"}}},
+	}}
+	for _, err := range openai.New(openai.Options{Client: srv.Client()}).Generate(t.Context(), r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, got, _ := bytes.Cut(sent, []byte(`"content":"look"},`))
+	want := `{"role":"assistant","content":null,"tool_calls":[{"id":"OQMW7ZZOJ","type":"function","function":{"name":"f","arguments":"{}"}}],"reasoning_content":""},` +
+		`{"role":"tool","tool_call_id":"OQMW7ZZOJ","content":"see"}],"max_completion_tokens":9,"stream":true}`
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // files are the same for everybody and cannot be changed here; beside them,
 // everybody has those that they have made. A file takes the place of a made one
 // of the same name, which is kept.
-type Agents struct{ *core }
+type Agents struct{ core *core }
 
 // An AgentSource says where an agent is from.
 type AgentSource string
@@ -150,30 +150,30 @@ func (k *core) served(a Agent) Agent {
 
 // List returns the agents, those of files first, then the stored ones by name.
 func (as *Agents) List(ctx context.Context) (all []Agent, err error) {
-	err = as.view(ctx, func(tx store.Tx) error {
-		all, err = as.allAgents(tx)
+	err = as.core.view(ctx, func(tx store.Tx) error {
+		all, err = as.core.allAgents(tx)
 		return err
 	})
 	for i := range all {
-		all[i] = as.served(all[i])
+		all[i] = as.core.served(all[i])
 	}
 	return all, err
 }
 
 // Find returns one agent; kind NotFound where there is none of the name.
 func (as *Agents) Find(ctx context.Context, name artel.AgentName) (a Agent, err error) {
-	err = as.view(ctx, func(tx store.Tx) error {
-		a, err = as.findAgent(tx, name)
+	err = as.core.view(ctx, func(tx store.Tx) error {
+		a, err = as.core.findAgent(tx, name)
 		return err
 	})
-	return as.served(a), err
+	return as.core.served(a), err
 }
 
 // Check returns what is wrong with a definition, apart from its name being
 // taken.
 func (as *Agents) Check(ctx context.Context, d agent.Definition) (flaws agent.Flaws, err error) {
-	err = as.view(ctx, func(tx store.Tx) error {
-		flaws, err = as.flaws(tx, d.Tidy())
+	err = as.core.view(ctx, func(tx store.Tx) error {
+		flaws, err = as.core.flaws(tx, d.Tidy())
 		return err
 	})
 	return flaws, err
@@ -225,15 +225,15 @@ func (as *Agents) keep(ctx context.Context, d agent.Definition, revision int) (a
 	const op = "app.Agents.Save"
 	d = d.Tidy()
 	subject := artel.Shorten(string(d.Name), 80)
-	err = as.update(ctx, func(tx store.Tx) error {
-		flaws, err := as.flaws(tx, d)
+	err = as.core.update(ctx, func(tx store.Tx) error {
+		flaws, err := as.core.flaws(tx, d)
 		if err != nil {
 			return err
 		}
 		if len(flaws) > 0 {
 			return artel.Errorf(artel.Invalid, op, subject, "%w", flaws)
 		}
-		now, err := as.findAgent(tx, d.Name)
+		now, err := as.core.findAgent(tx, d.Name)
 		switch {
 		case err == nil && revision == 0:
 			return &artel.Error{Op: op, Subject: subject, Kind: artel.Conflict, Code: CodeAgentExists, Err: errors.New("there is an agent of this name; take another name, or change that one")}
@@ -250,13 +250,13 @@ func (as *Agents) keep(ctx context.Context, d agent.Definition, revision int) (a
 				return err
 			}
 		}
-		if _, err := as.putTx(tx, definitions+string(d.Name), d, revision); err != nil {
+		if _, err := as.core.putTx(tx, definitions+string(d.Name), d, revision); err != nil {
 			return err
 		}
-		a, err = as.findAgent(tx, d.Name)
+		a, err = as.core.findAgent(tx, d.Name)
 		return err
 	})
-	return as.served(a), err
+	return as.core.served(a), err
 }
 
 func readOnly(op string, a Agent) error {
@@ -274,18 +274,18 @@ func readOnly(op string, a Agent) error {
 // [Agents.Save] for the revision. Conversations that it has answered stay, and
 // need another agent to go on.
 func (as *Agents) Delete(ctx context.Context, name artel.AgentName, revision int) error {
-	return as.update(ctx, func(tx store.Tx) error {
-		a, err := as.findAgent(tx, name)
+	return as.core.update(ctx, func(tx store.Tx) error {
+		a, err := as.core.findAgent(tx, name)
 		if errors.Is(err, artel.NotFound) {
 			return err
 		}
 		if err == nil && a.ReadOnly() { // one that cannot be read can be deleted
 			return readOnly("app.Agents.Delete", a)
 		}
-		if _, err = as.putTx(tx, agentSettings+string(name), nil, AnyRevision); err != nil {
+		if _, err = as.core.putTx(tx, agentSettings+string(name), nil, AnyRevision); err != nil {
 			return err
 		}
-		_, err = as.putTx(tx, definitions+string(name), nil, revision)
+		_, err = as.core.putTx(tx, definitions+string(name), nil, revision)
 		return err
 	})
 }

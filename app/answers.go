@@ -11,14 +11,14 @@ import (
 
 // Answers remembers what was answered to requests with an idempotency key, so
 // that a client that did not hear the answer can ask again.
-type Answers struct{ *core }
+type Answers struct{ core *core }
 
 // KeepAnswers is how long an answer is remembered.
 const KeepAnswers = 24 * time.Hour
 
 // Find returns the answer to key; kind NotFound where there is none.
 func (as *Answers) Find(ctx context.Context, key string) (a store.Answer, err error) {
-	err = as.view(ctx, func(tx store.Tx) error {
+	err = as.core.view(ctx, func(tx store.Tx) error {
 		a, err = tx.Answers.Get(key)
 		return err
 	})
@@ -27,8 +27,8 @@ func (as *Answers) Find(ctx context.Context, key string) (a store.Answer, err er
 
 // Keep remembers a, and forgets what is older than [KeepAnswers].
 func (as *Answers) Keep(ctx context.Context, a store.Answer) error {
-	a.CreatedAt = as.now()
-	return as.update(ctx, func(tx store.Tx) error {
+	a.CreatedAt = as.core.now()
+	return as.core.update(ctx, func(tx store.Tx) error {
 		if err := tx.Answers.Prune(a.CreatedAt.Add(-KeepAnswers)); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 
 // Artifacts are the use cases of artifacts outside a run. Where a method takes
 // a message "at", it chooses the branch; "" is the active one.
-type Artifacts struct{ *core }
+type Artifacts struct{ core *core }
 
 // An Upload is one file as it arrives. Body is read once, to its end.
 type Upload struct {
@@ -31,40 +31,40 @@ type Upload struct {
 // Stage takes the bytes of an upload in, as a stream, and decides what they
 // are. Nothing is visible before [Artifacts.Add].
 func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload) (artifact.Staged, error) {
-	if _, err := as.branch(ctx, c, ""); err != nil {
+	if _, err := as.core.branch(ctx, c, ""); err != nil {
 		return artifact.Staged{}, err
 	}
-	return as.artifacts.Stage(ctx, u.Body, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
+	return as.core.artifacts.Stage(ctx, u.Body, media.Hint{DeclaredType: u.DeclaredType, Filename: u.Filename})
 }
 
 // Add makes artifacts of staged uploads, all or none. They are visible on
 // every branch until a message sends them.
 func (as *Artifacts) Add(ctx context.Context, c artel.ConversationID, staged []artifact.Staged) ([]artel.Artifact, error) {
-	return as.artifacts.Add(ctx, ownerOf(ctx), c, staged)
+	return as.core.artifacts.Add(ctx, ownerOf(ctx), c, staged)
 }
 
 // List returns the artifacts of a branch with the edits of an active run, by
 // id; deleted ones are left out.
 func (as *Artifacts) List(ctx context.Context, c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return nil, err
 	}
-	return as.artifacts.List(ctx, ownerOf(ctx), c, at)
+	return as.core.artifacts.List(ctx, ownerOf(ctx), c, at)
 }
 
 // Find returns one artifact as it is now on a branch, and its text where it
 // is text.
 func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, *string, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return artel.Artifact{}, nil, err
 	}
-	a, err := as.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+	a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
 	if err != nil || a.Binary {
 		return a, nil, err
 	}
-	text, v, err := as.artifacts.Text(ctx, ownerOf(ctx), c, id, 0, at)
+	text, v, err := as.core.artifacts.Text(ctx, ownerOf(ctx), c, id, 0, at)
 	if err != nil {
 		return artel.Artifact{}, nil, err
 	}
@@ -79,30 +79,30 @@ func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.
 
 // Versions returns the visible versions of an artifact, oldest first.
 func (as *Artifacts) Versions(ctx context.Context, c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
-	if _, err := as.branch(ctx, c, ""); err != nil {
+	if _, err := as.core.branch(ctx, c, ""); err != nil {
 		return nil, err
 	}
-	return as.artifacts.Versions(ctx, ownerOf(ctx), c, id)
+	return as.core.artifacts.Versions(ctx, ownerOf(ctx), c, id)
 }
 
 // Version returns one visible version, and its text where it is text.
 func (as *Artifacts) Version(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
-	v, err := as.artifacts.Version(ctx, ownerOf(ctx), c, id, number)
+	v, err := as.core.artifacts.Version(ctx, ownerOf(ctx), c, id, number)
 	if err != nil || v.IsBinary() {
 		return v, nil, err
 	}
-	text, v, err := as.artifacts.Text(ctx, ownerOf(ctx), c, id, number, "")
+	text, v, err := as.core.artifacts.Text(ctx, ownerOf(ctx), c, id, number, "")
 	return v, &text, err
 }
 
 // Open returns the bytes of an artifact as they came: of a version, or for 0
 // of the head of a branch without the edits of an active run.
 func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return File{}, err
 	}
-	content, err := as.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	content, err := as.core.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err != nil {
 		return File{}, err
 	}
@@ -119,19 +119,19 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 // OpenLive is Open with the edits of an active run, and by number with any
 // edit that there ever was.
 func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (File, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return File{}, err
 	}
 	pinned := number > 0
 	if !pinned {
-		a, err := as.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+		a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
 		if err != nil {
 			return File{}, err
 		}
 		number = a.Version
 	}
-	content, err := as.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	content, err := as.core.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err != nil {
 		return File{}, err
 	}
@@ -147,9 +147,9 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 		return nil, err
 	}
 	ref, owner := a.MediaPart().Ref, ownerOf(ctx)
-	makers := as.makers(ctx, rendition.Source{Digest: a.Digest, MediaInfo: a.MediaInfo})
+	makers := as.core.makers(ctx, rendition.Source{Digest: a.Digest, MediaInfo: a.MediaInfo})
 	makers.Extract = func() (string, error) {
-		d, err := as.artifacts.Derived(ctx, owner, ref, at)
+		d, err := as.core.artifacts.Derived(ctx, owner, ref, at)
 		return d.Text, err
 	}
 	url := FileURL(ref)
@@ -159,8 +159,8 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 	return route.New(route.Source{
 		ID: string(a.ID), Filename: a.Filename, Info: a.MediaInfo, CreatedAt: a.CreatedAt, URL: url, ReadAs: string(a.ID), Makers: makers,
 		Text: func() (string, error) { return *text, nil },
-		Open: func() (io.ReadCloser, error) { return as.artifacts.Open(ctx, owner, ref, at) },
-	}, as.target(t), as.locale), nil
+		Open: func() (io.ReadCloser, error) { return as.core.artifacts.Open(ctx, owner, ref, at) },
+	}, as.core.target(t), as.core.locale), nil
 }
 
 // makers makes other forms of bytes that are kept; they are remembered.

@@ -79,7 +79,7 @@ func (x *execution) shortlist(tx store.Tx, m artel.Message) error {
 		}
 	}
 	media := artel.MediaOf(m.Parts)
-	list := suitable(x.automatic(), media, earlier)
+	list := suitable(x.runs.core.automatic(), media, earlier)
 	if len(list) == 0 {
 		return artel.Errorf(artel.Invalid, "app.Runs", string(AutoService), "there is no service that can be called")
 	}
@@ -122,7 +122,7 @@ func (x *execution) elect(ctx context.Context) error {
 		chosen.Candidates[i] = c.ID
 	}
 	var usage artel.Usage
-	if id := x.errands.Selector; id != "" && len(s.list) > 1 {
+	if id := x.runs.core.errands.Selector; id != "" && len(s.list) > 1 {
 		picked, took, err := x.selected(ctx, id, s)
 		if ctx.Err() != nil {
 			return artel.Errorf(artel.Canceled, "app.Runs", string(x.run.ID), "%w", context.Cause(ctx))
@@ -130,7 +130,7 @@ func (x *execution) elect(ctx context.Context) error {
 		usage, chosen.Selector = took, id
 		if err != nil {
 			chosen.Problem = artel.Shorten(scrub.Line(err.Error()), 300)
-			x.logger.Warn("a selector picked no service; the first is taken", "run", x.run.ID, "selector", id, "err", err)
+			x.runs.core.logger.Warn("a selector picked no service; the first is taken", "run", x.run.ID, "selector", id, "err", err)
 		} else {
 			x.service, chosen.By = picked, artel.ChosenBySelector
 		}
@@ -140,23 +140,23 @@ func (x *execution) elect(ctx context.Context) error {
 	x.run.Usage = x.run.Usage.Add(usage)
 	told := []artel.Payload{chosen}
 	if usage.Calls > 0 {
-		told = append(told, artel.UsageReported{Service: x.errands.Selector, Usage: usage})
+		told = append(told, artel.UsageReported{Service: x.runs.core.errands.Selector, Usage: usage})
 	}
-	err := x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err := x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		if err := x.write(tx, told...); err != nil {
 			return err
 		}
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.log.Notifier().Notify(x.run.Conversation)
+		x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	}
 	return err
 }
 
 // selected asks the selector.
 func (x *execution) selected(ctx context.Context, id artel.ServiceID, s *selection) (model.Service, artel.Usage, error) {
-	selector, err := x.core.service(id)
+	selector, err := x.runs.core.service(id)
 	if err != nil {
 		return model.Service{}, artel.Usage{}, err
 	}
@@ -179,8 +179,8 @@ func (x *execution) selected(ctx context.Context, id artel.ServiceID, s *selecti
 	for _, m := range s.media {
 		text += fmt.Sprintf("\n[%s, %d bytes]", m.MediaType, m.Size)
 	}
-	instruction := x.locale.Say(phrase.SelectorAsk, map[string]any{"Services": strings.TrimSpace(list.String())})
-	said, usage, err := x.errand(ctx, selector.OnWire(), instruction, text)
+	instruction := x.runs.core.locale.Say(phrase.SelectorAsk, map[string]any{"Services": strings.TrimSpace(list.String())})
+	said, usage, err := x.runs.core.errand(ctx, selector.OnWire(), instruction, text)
 	if err != nil {
 		return model.Service{}, usage, err
 	}

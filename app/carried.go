@@ -98,12 +98,12 @@ func (x *execution) carry(ctx context.Context, c *call, b agent.Built) {
 		if err == nil {
 			ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			defer stop()
-			err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+			err = x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error {
 				return tx.Contexts.Report(c.key.Run, c.key.Number, store.ContextReport{Summary: summary})
 			})
 		}
 		if err != nil {
-			x.logger.Warn("how media went to a service could not be kept", "run", c.key.Run, "number", c.key.Number, "err", err)
+			x.runs.core.logger.Warn("how media went to a service could not be kept", "run", c.key.Run, "number", c.key.Number, "err", err)
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 // already is returned as it is. It is of kind Invalid where nobody has said
 // anything yet.
 func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
-	now := rs.now()
+	now := rs.core.now()
 	job := execution{
-		Runs: rs, owner: ownerOf(ctx), clock: Input{}.clock(),
+		runs: rs, owner: ownerOf(ctx), clock: Input{}.clock(),
 		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
 	}
 	runCtx, err := rs.admit(ctx, job.run.ID)
@@ -43,7 +43,7 @@ func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run,
 	}, c)
 	if err != nil || active.ID != "" {
 		rs.dismiss(job.run.ID)
-		rs.log.Notifier().Notify(c)
+		rs.core.log.Notifier().Notify(c)
 		return active, err
 	}
 	return rs.begin(runCtx, &job), nil
@@ -85,7 +85,7 @@ func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
 // is in the way turns out to be nobody's.
 func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
 	begin := func() error {
-		return rs.update(ctx, func(tx store.Tx) error {
+		return rs.core.update(ctx, func(tx store.Tx) error {
 			conversation, err := tx.Conversations.Get(c)
 			if err != nil {
 				return err
@@ -104,7 +104,7 @@ func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversat
 
 // begin lets the run that job has opened go on by itself.
 func (rs *Runs) begin(ctx context.Context, job *execution) artel.Run {
-	rs.log.Notifier().Notify(job.run.Conversation)
+	rs.core.log.Notifier().Notify(job.run.Conversation)
 	begun := job.run
 	go func() {
 		defer rs.dismiss(begun.ID)
@@ -145,7 +145,7 @@ const mostSummaries = 10_000
 // KeepSummary implements [agent.Host]. The artifact and the message that
 // replaces the summarised ones are stored in one transaction.
 func (x *execution) KeepSummary(ctx context.Context, text string, end artel.CompactionCompleted) (bool, error) {
-	w := x.artifacts.Workspace(artifact.WorkspaceConfig{
+	w := x.runs.core.artifacts.Workspace(artifact.WorkspaceConfig{
 		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Author: string(x.agent.Name), Source: artel.SourceSummary,
 		OnEdit: func(tx store.Tx, p artel.Payload) error {
@@ -156,11 +156,11 @@ func (x *execution) KeepSummary(ctx context.Context, text string, end artel.Comp
 			return x.write(tx, p, told)
 		},
 	})
-	defer x.log.Notifier().Notify(x.run.Conversation)
+	defer x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	for n := 1; ; n++ {
 		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
 		taken := false
-		err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		err := x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 			taken, err = tx.Artifacts.Exists(x.run.Conversation, id)
 			return err
 		})

@@ -95,7 +95,7 @@ func (cs *Contexts) Diff(ctx context.Context, key, with ContextKey) (out Context
 				return artel.Errorf(artel.Conflict, "app.Contexts.Diff", string(c.key.Run), "call %d had no request: %s", c.key.Number, c.facts.Error.Message)
 			}
 		}
-		out, err = cs.diff(tx, before, after)
+		out, err = cs.core.diff(tx, before, after)
 		return err
 	})
 	return out, err

@@ -16,7 +16,7 @@ import (
 
 // Contexts are the use cases of what models were sent: one record for each
 // model call, bounded in number by conversation.
-type Contexts struct{ *core }
+type Contexts struct{ core *core }
 
 // A BuiltContext is the whole record of one model call.
 type BuiltContext struct {
@@ -47,7 +47,7 @@ type SentRequest struct {
 
 // List returns the contexts of a run, the oldest first.
 func (cs *Contexts) List(ctx context.Context, run artel.RunID) (out []ContextSummary, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		r, err := tx.Runs.Get(run)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func summaryOf(row store.Context) (ContextSummary, error) {
 
 // with calls fn with the record of a model call, in one view.
 func (cs *Contexts) with(ctx context.Context, key ContextKey, fn func(store.Tx, BuiltContext, *call) error) error {
-	return cs.view(ctx, func(tx store.Tx) error {
+	return cs.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Runs.Get(key.Run); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (cs *Contexts) Request(ctx context.Context, key ContextKey) (SentRequest, e
 		return SentRequest{}, err
 	}
 	out := SentRequest{ContextKey: key, Dialect: req.Service.Dialect, Model: req.Service.Model}
-	body, err := cs.caller.Body(req)
+	body, err := cs.core.caller.Body(req)
 	if errors.Is(err, artel.Unsupported) { // nothing goes over a wire
 		type message struct {
 			Role  artel.Role  `json:"role"`
@@ -188,7 +188,7 @@ func (cs *Contexts) Rebuild(ctx context.Context, key ContextKey) (req *model.Req
 		if s.Error != nil {
 			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "there was no request: %s", s.Error.Message)
 		}
-		service, ok := cs.services.Lookup(s.Service)
+		service, ok := cs.core.services.Lookup(s.Service)
 		if !ok {
 			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
 		}

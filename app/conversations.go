@@ -17,7 +17,7 @@ import (
 )
 
 // Conversations are the use cases of conversations and their messages.
-type Conversations struct{ *core }
+type Conversations struct{ core *core }
 
 // NewConversation is what a conversation is made from; all of it may be empty.
 type NewConversation struct {
@@ -37,31 +37,31 @@ func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.C
 		return artel.Conversation{}, artel.Errorf(artel.TooLarge, "app.Conversations.Create", "title", "longer than %d characters", maxTitle)
 	}
 	if n.Agent != "" {
-		err := cs.view(ctx, func(tx store.Tx) error {
-			_, err := cs.agent(tx, n.Agent)
+		err := cs.core.view(ctx, func(tx store.Tx) error {
+			_, err := cs.core.agent(tx, n.Agent)
 			return err
 		})
 		if err != nil {
 			return artel.Conversation{}, err
 		}
 	}
-	if n.Service != "" && !cs.isAuto(n.Service) {
-		if _, err := cs.service(n.Service); err != nil {
+	if n.Service != "" && !cs.core.isAuto(n.Service) {
+		if _, err := cs.core.service(n.Service); err != nil {
 			return artel.Conversation{}, err
 		}
 	}
-	now := cs.now()
+	now := cs.core.now()
 	c := artel.Conversation{
 		ID: artel.NewConversationID(now), Title: strings.TrimSpace(n.Title), Agent: n.Agent, Service: n.Service,
 		CreatedAt: now, UpdatedAt: now,
 	}
-	err := cs.update(ctx, func(tx store.Tx) error { return tx.Conversations.Create(c) })
+	err := cs.core.update(ctx, func(tx store.Tx) error { return tx.Conversations.Create(c) })
 	return c, err
 }
 
 // Find returns one conversation.
 func (cs *Conversations) Find(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		c, err = tx.Conversations.Get(id)
 		return err
 	})
@@ -71,7 +71,7 @@ func (cs *Conversations) Find(ctx context.Context, id artel.ConversationID) (c a
 // List returns conversations, the newest updated first. A search selects those
 // that hold all of its words, as [store.ConversationQuery] says.
 func (cs *Conversations) List(ctx context.Context, q ConversationQuery) (items []Listed, next string, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		items, next, err = tx.Conversations.List(q)
 		return err
 	})
@@ -94,7 +94,7 @@ func (cs *Conversations) Rename(ctx context.Context, id artel.ConversationID, ti
 	case n > maxTitle:
 		return c, artel.Errorf(artel.TooLarge, op, "title", "has %d characters, want at most %d", n, maxTitle)
 	}
-	err = cs.update(ctx, func(tx store.Tx) error {
+	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if c, err = tx.Conversations.Get(id); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ const keptDeleted = time.Hour
 // [Conversations.Restore] brings it back. While a run works on it, it is of
 // kind Conflict.
 func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) error {
-	return cs.update(ctx, func(tx store.Tx) error {
+	return cs.core.update(ctx, func(tx store.Tx) error {
 		switch r, err := tx.Runs.Active(id); {
 		case err == nil:
 			return &artel.Error{
@@ -125,14 +125,14 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 		case !errors.Is(err, artel.NotFound):
 			return err
 		}
-		return tx.Conversations.Delete(id, cs.now())
+		return tx.Conversations.Delete(id, cs.core.now())
 	})
 }
 
 // Restore brings back a conversation as it was when it was deleted. It is of
 // kind NotFound where none is deleted, or it was too long ago.
 func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (c artel.Conversation, err error) {
-	err = cs.update(ctx, func(tx store.Tx) error {
+	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if err := tx.Conversations.Restore(id); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (
 
 // Messages returns the messages of all branches, oldest first.
 func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, p store.Page) (items []artel.Message, next string, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Conversations.Get(id); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, 
 // Branch returns the messages of the branch that ends in leaf, root first: of
 // them the last limit, or all where limit is 0.
 func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) (branch []artel.Message, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		branch, err = tx.Messages.Path(id, leaf, limit)
 		return err
 	})
@@ -167,7 +167,7 @@ func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, le
 // Nested returns what the subagents of a run have written, in the order in
 // which they did.
 func (cs *Conversations) Nested(ctx context.Context, id artel.ConversationID, run artel.RunID) (list []artel.Message, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		list, err = tx.Messages.Nested(id, run)
 		return err
 	})
@@ -177,7 +177,7 @@ func (cs *Conversations) Nested(ctx context.Context, id artel.ConversationID, ru
 // Usage returns what all runs of a conversation took, on whatever branch; that
 // of a run at work as far as it has come.
 func (cs *Conversations) Usage(ctx context.Context, id artel.ConversationID) (u artel.Usage, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		u, err = tx.Runs.Usage(id)
 		return err
 	})

@@ -37,7 +37,7 @@ func (cs *Conversations) Displayed(ctx context.Context, id artel.ConversationID,
 			}
 		}
 	}
-	x := macro.New(macro.Context{Values: values, Now: cs.now(), Conversation: string(id)})
+	x := macro.New(macro.Context{Values: values, Now: cs.core.now(), Conversation: string(id)})
 	out, err := set.Apply(ctx, rule.Display, texts, func(text string, escape func(string) string) (string, error) {
 		r, err := x.ExpandInto(text, escape)
 		return r.Text, err
@@ -46,7 +46,7 @@ func (cs *Conversations) Displayed(ctx context.Context, id artel.ConversationID,
 		return nil, err
 	}
 	for _, p := range out.Problems {
-		cs.logger.Warn("a rule is left out of what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
+		cs.core.logger.Warn("a rule is left out of what is shown", "conversation", id, "rule", artel.Shorten(p.Rule, 80), "because", p.Message)
 	}
 	shown := slices.Clone(branch)
 	for k, place := range at {
@@ -62,23 +62,23 @@ func (cs *Conversations) Displayed(ctx context.Context, id artel.ConversationID,
 // macros in them stand for. Rules that cannot be read are none, and the log
 // says so.
 func (cs *Conversations) displayRules(ctx context.Context, id artel.ConversationID) (set *rule.Set, values map[string]string, err error) {
-	err = cs.view(ctx, func(tx store.Tx) error {
+	err = cs.core.view(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
 		if err != nil {
 			return err
 		}
-		d, err := cs.agent(tx, c.Agent)
+		d, err := cs.core.agent(tx, c.Agent)
 		if errors.Is(err, artel.Invalid) {
 			d, err = agent.Definition{Name: c.Agent}, nil // it was deleted, and what it has said is shown
 		}
 		if err != nil {
 			return err
 		}
-		s, _, err := cs.resolve(c.Service, d.Service)
+		s, _, err := cs.core.resolve(c.Service, d.Service)
 		if err != nil {
 			s = model.Service{} // none that is configured; its rules are none either
 		}
-		settings, err := cs.settings(tx, d, s)
+		settings, err := cs.core.settings(tx, d, s)
 		if err != nil {
 			return err
 		}
@@ -88,9 +88,9 @@ func (cs *Conversations) displayRules(ctx context.Context, id artel.Conversation
 		}
 		layers, err := settings.Rules(user)
 		if err != nil {
-			cs.logger.Warn("rules are left out of what is shown", "conversation", id, "err", err)
+			cs.core.logger.Warn("rules are left out of what is shown", "conversation", id, "err", err)
 		}
-		set = cs.rules.Compile(layers...)
+		set = cs.core.rules.Compile(layers...)
 		values = map[string]string{
 			"user": user.Name, "persona": user.Persona, "char": string(d.Name), "description": d.Description,
 			"modelId": s.Model, "profileId": string(s.ID), "profileName": s.Name, "provider": string(s.Dialect),

@@ -57,25 +57,25 @@ type UnknownSetting struct {
 // where there is no such agent or service.
 func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.ServiceID) (o Overview, err error) {
 	var d agent.Definition
-	err = p.view(ctx, func(tx store.Tx) error {
-		d, err = p.agent(tx, name)
+	err = p.core.view(ctx, func(tx store.Tx) error {
+		d, err = p.core.agent(tx, name)
 		return err
 	})
 	if err != nil {
 		return o, err
 	}
-	o.AgentName, o.Service = d.Name, p.services.Default()
+	o.AgentName, o.Service = d.Name, p.core.services.Default()
 	if id = cmp.Or(id, d.Service); id != "" {
 		if o.Service, err = p.known(id); err != nil {
 			return o, err
 		}
 	}
 	var settings pipeline.Settings
-	err = p.view(ctx, func(tx store.Tx) error {
-		if settings, err = p.settings(tx, d, o.Service); err != nil {
+	err = p.core.view(ctx, func(tx store.Tx) error {
+		if settings, err = p.core.settings(tx, d, o.Service); err != nil {
 			return err
 		}
-		if o.Model, err = findTx(tx, serviceSettings+string(o.Service.ID), p.ofFile(o.Service)); err != nil {
+		if o.Model, err = findTx(tx, serviceSettings+string(o.Service.ID), p.core.ofFile(o.Service)); err != nil {
 			return err
 		}
 		if o.Agent, err = findTx(tx, agentSettings+string(d.Name), d.Processors); err != nil {
@@ -87,7 +87,7 @@ func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.Serv
 	if err != nil {
 		return o, err
 	}
-	list := p.contexts.Ordered(settings.Order)
+	list := p.core.contexts.Ordered(settings.Order)
 	for _, x := range list {
 		o.Processors = append(o.Processors, ProcessorState{
 			Processor: x, Resolved: settings.Resolve(x),
@@ -230,7 +230,7 @@ func canonical(raw json.RawMessage) []byte {
 // to counts from 0. The order is as a whole what somebody has set from then on.
 // Kind Invalid where the processor has a fixed place.
 func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order, error) {
-	if _, err := p.contexts.CheckOrder([]string{id}); err != nil {
+	if _, err := p.core.contexts.CheckOrder([]string{id}); err != nil {
 		return Order{}, err
 	}
 	now, err := p.Order(ctx)
@@ -238,7 +238,7 @@ func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order
 		return now, err
 	}
 	var ids []string
-	for _, x := range p.contexts.Ordered(now.IDs) {
+	for _, x := range p.core.contexts.Ordered(now.IDs) {
 		if x.Movable() && x.ID != id {
 			ids = append(ids, x.ID)
 		}
@@ -254,8 +254,8 @@ func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order
 
 // Agents returns the names of all agents, in their order.
 func (p *Pipeline) Agents(ctx context.Context) (names []artel.AgentName, err error) {
-	err = p.view(ctx, func(tx store.Tx) error {
-		all, err := p.allAgents(tx)
+	err = p.core.view(ctx, func(tx store.Tx) error {
+		all, err := p.core.allAgents(tx)
 		names = nil
 		for _, a := range all {
 			names = append(names, a.Name)

@@ -15,7 +15,7 @@ import (
 )
 
 // Events are the use cases of a conversation's log.
-type Events struct{ *core }
+type Events struct{ core *core }
 
 // MaxEvents is the most that one page of a log holds.
 const MaxEvents = 500
@@ -25,7 +25,7 @@ func (es *Events) Page(ctx context.Context, c artel.ConversationID, after artel.
 	if limit <= 0 || limit > MaxEvents {
 		limit = MaxEvents
 	}
-	err = es.view(ctx, func(tx store.Tx) error {
+	err = es.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Conversations.Get(c); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (es *Events) Page(ctx context.Context, c artel.ConversationID, after artel.
 // Last returns the number of the newest event; 0 where there is none. It is of
 // kind NotFound where there is no such conversation.
 func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.Seq, err error) {
-	err = es.view(ctx, func(tx store.Tx) error {
+	err = es.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Conversations.Get(c); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (es *Events) Last(ctx context.Context, c artel.ConversationID) (seq artel.S
 // order.
 func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.ContextBuilt, error) {
 	var events []artel.Event
-	err := es.view(ctx, func(tx store.Tx) (err error) {
+	err := es.core.view(ctx, func(tx store.Tx) (err error) {
 		events, err = tx.Events.Contexts(c, upTo, limit)
 		return err
 	})
@@ -73,7 +73,7 @@ const maxTurnings = 1000
 // runs went on with another service, and which was chosen for them, in order:
 // the newest thousand.
 func (es *Events) Turnings(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
-	err = es.view(ctx, func(tx store.Tx) error {
+	err = es.core.view(ctx, func(tx store.Tx) error {
 		events, err = tx.Events.Turnings(c, maxTurnings)
 		return err
 	})
@@ -98,7 +98,7 @@ func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after 
 			id  artel.ArtifactID
 		}
 		seen := map[sight]bool{}
-		for e, err := range es.log.Follow(ctx, ownerOf(ctx), c, after, o) {
+		for e, err := range es.core.log.Follow(ctx, ownerOf(ctx), c, after, o) {
 			switch e.Type {
 			case artel.EventArtifactCreated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactCreated) {
@@ -144,7 +144,7 @@ func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.
 	if a.Size > 4*artel.SnapshotLimit {
 		return nil, true
 	}
-	text, err := es.artifacts.TextAt(ctx, ownerOf(ctx), c, a.ID, a.Version)
+	text, err := es.core.artifacts.TextAt(ctx, ownerOf(ctx), c, a.ID, a.Version)
 	if err != nil || utf8.RuneCountInString(text) > artel.SnapshotLimit {
 		return nil, true
 	}
@@ -165,7 +165,7 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 		snapshot["content_omitted"] = true
 		return
 	}
-	content, err := es.artifacts.TextAt(ctx, ownerOf(ctx), c, ref.Artifact, ref.Version)
+	content, err := es.core.artifacts.TextAt(ctx, ownerOf(ctx), c, ref.Artifact, ref.Version)
 	switch {
 	case errors.Is(err, artel.Unsupported): // binary
 	case err != nil || utf8.RuneCountInString(content) > artel.SnapshotLimit:

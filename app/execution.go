@@ -39,8 +39,8 @@ func (x *execution) execute(whole context.Context) {
 	wg.Wait()
 	switch {
 	case errors.Is(cause, errLeaseLost) || errors.Is(err, errLeaseLost):
-		x.logger.Warn("a run was taken over by another process", "run", x.run.ID)
-		x.log.Notifier().Discard(x.run.Conversation)
+		x.runs.core.logger.Warn("a run was taken over by another process", "run", x.run.ID)
+		x.runs.core.log.Notifier().Discard(x.run.Conversation)
 		return // somebody else ends it
 	case errors.Is(cause, errShutdown) && (err != nil || x.run.State == artel.RunWaiting): // a person may answer after the restart
 		x.leave(context.WithoutCancel(ctx))
@@ -51,7 +51,7 @@ func (x *execution) execute(whole context.Context) {
 		x.goOn(whole)
 		return
 	}
-	x.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
+	x.runs.next(context.WithoutCancel(ctx), x.owner, x.run.Conversation)
 	x.entitle(whole)
 }
 
@@ -98,12 +98,12 @@ func (x *execution) work(ctx context.Context) (err error) {
 		return err
 	}
 	var history []artel.Message
-	err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+	err = x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		var before int
 		if history, before, err = x.history(tx); err != nil {
 			return err
 		}
-		if x.built, err = x.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
+		if x.built, err = x.runs.core.building(tx, x.owner, x.run.Conversation, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
 		if x.from != "" {
@@ -117,9 +117,9 @@ func (x *execution) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	work := x.engine.Run
+	work := x.runs.core.engine.Run
 	if x.run.Purpose == artel.RunCompacts {
-		work = x.engine.Compact
+		work = x.runs.core.engine.Compact
 	}
 	for payload, err := range work(ctx, x.input(history)) {
 		if err != nil {
@@ -141,13 +141,13 @@ func (x *execution) caught(err *error) {
 
 func (x *execution) input(history []artel.Message) agent.Input {
 	return agent.Input{
-		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history, CutOff: x.cut, Nested: x.nested,
-		Context: x.built, Subagents: x.mates, Permissions: x.permissions, Host: x,
-		Env: x.env(x.owner, x.run.Conversation, x.run.Message, x.artifacts.Workspace(artifact.WorkspaceConfig{
+		Run: x.run, Agent: x.agent, Service: x.service, Tools: x.runs.core.box(), History: history, CutOff: x.cut, Nested: x.nested,
+		Context: x.built, Subagents: x.mates, Permissions: x.runs.core.permissions, Host: x,
+		Env: x.runs.core.env(x.owner, x.run.Conversation, x.run.Message, x.runs.core.artifacts.Workspace(artifact.WorkspaceConfig{
 			Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 			Author: string(x.agent.Name),
 			OnEdit: func(tx store.Tx, p artel.Payload) error { return x.appendEvents(tx, p) },
-		}), x.onWire(x.service)),
+		}), x.runs.core.onWire(x.service)),
 	}
 }
 
@@ -190,14 +190,14 @@ func (k *core) localeFor(p pipeline.Profile) phrase.Locale {
 func (x *execution) Learn(marks []model.Mark) {
 	for _, m := range marks {
 		if m.Ratio > 0 {
-			x.logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
+			x.runs.core.logger.Debug("tokens are counted by what a service has reported from now on", "service", x.service.ID, "run", x.run.ID, "ratio", m.Ratio)
 			continue
 		}
-		x.logger.Warn("a model service refused a call and took it with less; calls go without from now on",
+		x.runs.core.logger.Warn("a model service refused a call and took it with less; calls go without from now on",
 			"service", x.service.ID, "run", x.run.ID, "place", m.Place, "media_type", m.MediaType, "limit", m.Limit, "value", m.Value,
 			"digest", m.Digest, "said", m.Evidence)
 	}
-	x.services.Learn(marks...)
+	x.runs.core.services.Learn(marks...)
 }
 
 // take stores one payload, or holds it for the end of the run.
@@ -207,14 +207,14 @@ func (x *execution) take(ctx context.Context, p artel.Payload) error {
 	}
 	if r, again := p.(artel.Retrying); again || x.retrying {
 		if x.retrying = again; again {
-			x.retries(x.run.ID, &r)
+			x.runs.retries(x.run.ID, &r)
 		} else {
-			x.retries(x.run.ID, nil)
+			x.runs.retries(x.run.ID, nil)
 		}
 	}
 	switch p := p.(type) {
 	case artel.MessageDelta:
-		x.log.Notifier().Stream(x.run.Conversation, event.Delta{
+		x.runs.core.log.Notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: x.run.Agent, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
@@ -273,8 +273,8 @@ func (x *execution) storeAside(ctx context.Context, p artel.ToolCompleted) error
 		defer x.caught(&err)
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
-		if err = x.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
-			x.log.Notifier().Notify(x.run.Conversation)
+		if err = x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error { return x.write(tx, p) }); err == nil {
+			x.runs.core.log.Notifier().Notify(x.run.Conversation)
 		}
 	}()
 	return nil
@@ -295,7 +295,7 @@ func (x *execution) commit(ctx context.Context, fn func(store.Tx) error) error {
 	if err := x.stored(); err != nil {
 		return err
 	}
-	return x.store.Update(ctx, x.owner, fn)
+	return x.runs.core.store.Update(ctx, x.owner, fn)
 }
 
 // release stores what is held, and more after it. The transaction's caller
@@ -309,10 +309,10 @@ func (x *execution) release(tx store.Tx, more ...artel.Payload) error {
 
 func (x *execution) released() {
 	if len(x.held) > 0 {
-		x.log.Notifier().Discard(x.run.Conversation)
+		x.runs.core.log.Notifier().Discard(x.run.Conversation)
 	}
 	x.begun, x.held = nil, nil
-	x.log.Notifier().Notify(x.run.Conversation)
+	x.runs.core.log.Notifier().Notify(x.run.Conversation)
 }
 
 // callsTools reports whether the answer that is held calls tools, so that it is
@@ -381,7 +381,7 @@ func (x *execution) appendEvents(tx store.Tx, payloads ...artel.Payload) error {
 	if err := x.hold(tx); err != nil {
 		return err
 	}
-	return appendWithin(x.core, tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
+	return appendWithin(x.runs.core, tx, x.run.Conversation, artel.Event{Run: x.run.ID, Agent: x.run.Agent, Within: x.within}, payloads...)
 }
 
 // keepLease shows that this process works on the run, until ctx ends.
@@ -394,14 +394,14 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 			return
 		case <-tick.C:
 		}
-		lease := x.lease(x.now().Add(leaseTime))
-		err := x.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
+		lease := x.lease(x.runs.core.now().Add(leaseTime))
+		err := x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error { return tx.Runs.Renew(lease, time.Time{}) })
 		switch {
 		case errors.Is(err, artel.Conflict), errors.Is(err, artel.NotFound):
 			cancel(errLeaseLost)
 			return
 		case err != nil && ctx.Err() == nil:
-			x.logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
+			x.runs.core.logger.Warn("a run's lease could not be renewed", "run", x.run.ID, "err", err)
 		}
 	}
 }
@@ -411,7 +411,7 @@ func (x *execution) keepLease(ctx context.Context, cancel context.CancelCauseFun
 // the journal keeps the edits, and the next run or start folds them. An error
 // says that not even that was possible: the run stays until [App.Recover].
 func (x *execution) finish(ctx context.Context, state artel.RunState, cause error) error {
-	now := x.now()
+	now := x.runs.core.now()
 	x.run.State, x.run.FinishedAt = state, &now
 	if cause != nil && state != artel.RunDone {
 		x.run.Error = x.explain(state, cause)
@@ -426,14 +426,14 @@ func (x *execution) finish(ctx context.Context, state artel.RunState, cause erro
 		return err
 	}
 	if err != nil {
-		x.logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
+		x.runs.core.logger.Error("a run's artifacts could not be folded; its journal is kept", "run", x.run.ID, "err", err)
 		x.run.State, x.run.Error = artel.RunFailed, x.explain(artel.RunFailed, err)
 		if err = x.retry(ctx, x.end); err != nil {
-			x.logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
+			x.runs.core.logger.Error("a run could not be ended; recovery ends it", "run", x.run.ID, "err", err)
 		}
 	}
-	x.log.Notifier().Discard(x.run.Conversation)
-	x.log.Notifier().Notify(x.run.Conversation)
+	x.runs.core.log.Notifier().Discard(x.run.Conversation)
+	x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	return err
 }
 
@@ -489,7 +489,7 @@ func (x *execution) explain(state artel.RunState, cause error) *artel.RunError {
 	kind := artel.KindOf(cause)
 	if kind == artel.Internal {
 		id := rand.Text()[:8]
-		x.logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
+		x.runs.core.logger.Error("a run failed", "run", x.run.ID, "error_id", id, "err", cause)
 		return &artel.RunError{Kind: kind, Message: "internal error " + id + "; the log says more"}
 	}
 	out := &artel.RunError{Kind: kind, Message: scrub.Line(cause.Error())} // others' errors may quote what they were sent

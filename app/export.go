@@ -54,7 +54,7 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 	if !slices.Contains([]string{FormatDOCX, FormatHTML, FormatMarkdown}, q.Format) {
 		return Exported{}, artel.Errorf(artel.Invalid, op, artel.Shorten(q.Format, 40), "there is no such format; artifacts are exported as %s, %s or %s", FormatDOCX, FormatHTML, FormatMarkdown)
 	}
-	at, err := as.branch(ctx, c, q.At)
+	at, err := as.core.branch(ctx, c, q.At)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -71,12 +71,12 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 	if v.IsBinary() {
 		return Exported{}, artel.Errorf(artel.Unsupported, op, string(id), "it is %s, and only texts are exported; download its bytes as they are, or export the whole conversation as a ZIP", v.MediaType)
 	}
-	text, err := as.artifacts.TextAt(ctx, ownerOf(ctx), c, id, v.Number)
+	text, err := as.core.artifacts.TextAt(ctx, ownerOf(ctx), c, id, v.Number)
 	if err != nil {
 		return Exported{}, err
 	}
 	d := export.Document{
-		Title: v.Title, Text: text, MediaType: v.MediaType, Filename: file.Filename, Time: v.CreatedAt, Open: as.pictures(c, at),
+		Title: v.Title, Text: text, MediaType: v.MediaType, Filename: file.Filename, Time: v.CreatedAt, Open: as.core.pictures(c, at),
 	}
 	if v.Author != artifact.AuthorUser {
 		d.Author = v.Author
@@ -135,7 +135,7 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 	if err != nil {
 		return Exported{}, err
 	}
-	locale := cs.locale
+	locale := cs.core.locale
 	if language != "" {
 		locale = phrase.ParseLocale(language)
 	}
@@ -147,7 +147,7 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 		Filename: export.FileName(name, ".zip"), MediaType: "application/zip",
 		Write: func(ctx context.Context, w io.Writer) error {
 			return export.ZIP(ctx, w, export.Conversation{
-				Conversation: c, Messages: cs.allMessages(ctx, id), Artifacts: cs.allArtifacts(ctx, id), Open: cs.pictures(id, ""), Variables: cs.allVariables(ctx, id),
+				Conversation: c, Messages: cs.allMessages(ctx, id), Artifacts: cs.core.allArtifacts(ctx, id), Open: cs.core.pictures(id, ""), Variables: cs.core.allVariables(ctx, id),
 				Readme: locale.Say(phrase.ExportReadme, map[string]any{"Title": name}),
 			})
 		},

@@ -16,22 +16,22 @@ import (
 // names, then those that its service does, in their order. What is not there or
 // cannot be called is passed over.
 func (x *execution) Fallback(ctx context.Context, failed model.Service) (agent.Fallback, bool) {
-	if !slices.Contains(x.tried, failed.ID) {
-		x.tried = append(x.tried, failed.ID)
+	if !slices.Contains(x.attempts.tried, failed.ID) {
+		x.attempts.tried = append(x.attempts.tried, failed.ID)
 	}
-	if x.others == nil {
-		x.others = slices.Concat(x.agent.Fallbacks, x.service.Fallbacks)
+	if x.attempts.others == nil {
+		x.attempts.others = slices.Concat(x.agent.Fallbacks, x.service.Fallbacks)
 	}
-	for _, id := range x.others {
-		s, err := x.core.service(id)
-		if err != nil || slices.Contains(x.tried, id) {
+	for _, id := range x.attempts.others {
+		s, err := x.runs.core.service(id)
+		if err != nil || slices.Contains(x.attempts.tried, id) {
 			continue
 		}
 		s = s.OnWire()
-		out := agent.Fallback{Service: s, Target: x.onWire(s)}
+		out := agent.Fallback{Service: s, Target: x.runs.core.onWire(s)}
 		definition := x.agent
-		err = x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-			built, err := x.building(tx, x.owner, x.run.Conversation, &definition, s, x.clock)
+		err = x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+			built, err := x.runs.core.building(tx, x.owner, x.run.Conversation, &definition, s, x.clock)
 			if err != nil {
 				return err
 			}
@@ -50,11 +50,11 @@ func (x *execution) Fallback(ctx context.Context, failed model.Service) (agent.F
 			return nil
 		})
 		if err != nil {
-			x.logger.Warn("a run could not go on with another service", "run", x.run.ID, "service", id, "err", err)
+			x.runs.core.logger.Warn("a run could not go on with another service", "run", x.run.ID, "service", id, "err", err)
 			continue
 		}
-		x.logger.Warn("a run goes on with another service", "run", x.run.ID, "from", failed.ID, "to", id)
-		x.tried = append(x.tried, id)
+		x.runs.core.logger.Warn("a run goes on with another service", "run", x.run.ID, "from", failed.ID, "to", id)
+		x.attempts.tried = append(x.attempts.tried, id)
 		x.service = s
 		return out, true
 	}

@@ -16,8 +16,8 @@ import (
 
 // Files are the use cases of bytes by ref.
 type Files struct {
-	*core
-	signer
+	core       *core
+	signer     signer
 	publicBase string
 }
 
@@ -99,11 +99,11 @@ func (fs *Files) Open(ctx context.Context, ref string) (File, error) {
 				Err: artel.Errorf(artel.NotFound, "", "", "outside a conversation a ref names it: artifact:{conversation}/{id}"),
 			}
 		}
-		if at, err = fs.branch(ctx, r.Conversation, ""); err != nil {
+		if at, err = fs.core.branch(ctx, r.Conversation, ""); err != nil {
 			return File{}, err
 		}
 	}
-	content, err := fs.open(ctx, r, at)
+	content, err := fs.core.open(ctx, r, at)
 	if err != nil {
 		return File{}, err
 	}

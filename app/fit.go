@@ -46,28 +46,28 @@ type Fit struct {
 // that is text as far as [MaxHead] and binary after it turns out as binary, and
 // one that is damaged, so that no other form of it can be made, is described.
 func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candidate) ([]Fit, error) {
-	s := m.services.Default()
+	s := m.core.services.Default()
 	if service == "" {
 		service = m.Preferred(ctx)
 	}
 	switch {
-	case m.isAuto(service):
+	case m.core.isAuto(service):
 		all := make([]artel.Media, len(files))
 		for i, f := range files {
 			info := f.info()
 			all[i] = artel.Media{Kind: info.Kind, MediaType: info.MediaType}
 		}
-		if list := suitable(m.automatic(), all, nil); len(list) > 0 {
+		if list := suitable(m.core.automatic(), all, nil); len(list) > 0 {
 			s = list[0]
 		}
 	case service != "":
-		found, ok := m.services.Lookup(service)
+		found, ok := m.core.services.Lookup(service)
 		if !ok {
-			return nil, m.noService(service)
+			return nil, m.core.noService(service)
 		}
 		s = found
 	}
-	target := m.onWire(s)
+	target := m.core.onWire(s)
 	target.Forms = target.Forms.With(artel.StepExtracted, artel.StepTranscribed) // as the context is built
 	fits := make([]Fit, 0, len(files))
 	for _, f := range files {
@@ -100,7 +100,7 @@ func (m *Models) fit(f Candidate, t route.Target) Fit {
 		out.Text = route.Describe(artel.Media{
 			Ref: artel.Ref{Artifact: artifact.UploadID(f.Filename)}, MediaType: info.MediaType, Kind: info.Kind,
 			Filename: f.Filename, Size: info.Size,
-		}, r, m.locale)
+		}, r, m.core.locale)
 	}
 	return out
 }

@@ -24,13 +24,13 @@ import (
 
 // found is the media of one text.
 type found struct {
-	*core
+	core   *core
 	staged []artifact.Staged // in the order in which they were met, each once
 }
 
 // keep is a [scrub.Keep].
 func (f *found) keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, error) {
-	s, err := f.artifacts.Stage(ctx, r, tool.HintOf(h))
+	s, err := f.core.artifacts.Stage(ctx, r, tool.HintOf(h))
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (f *found) led(kept []artel.Artifact) *strings.Replacer {
 // A TakenResult is a result that a tool of somebody else's returned, on its
 // way in: first [TakenResult.Scrub], then [TakenResult.Finish].
 type TakenResult struct {
-	found
+	found        found
 	owner        artel.Owner
 	conversation artel.ConversationID
 	at           artel.MessageID
@@ -74,17 +74,17 @@ type ScrubbedResult struct {
 
 // TakeResult begins to take a result in.
 func (ts *Tools) TakeResult(ctx context.Context, c artel.ConversationID) (*TakenResult, error) {
-	at, err := ts.desk(ctx, c, "")
+	at, err := ts.core.desk(ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
-	return &TakenResult{found: found{core: ts.core}, owner: ownerOf(ctx), conversation: c, at: at, limit: int64(ts.maxText)}, nil
+	return &TakenResult{found: found{core: ts.core}, owner: ownerOf(ctx), conversation: c, at: at, limit: int64(ts.core.maxText)}, nil
 }
 
 // Scrub reads JSON, as a stream, and writes it to dst without media. What is
 // left may be as long as the text of an artifact.
 func (t *TakenResult) Scrub(ctx context.Context, dst io.Writer, src io.Reader) error {
-	return scrub.Copy(ctx, &limited{dst, t.limit, t.limit}, src, t.keep)
+	return scrub.Copy(ctx, &limited{dst, t.limit, t.limit}, src, t.found.keep)
 }
 
 // limited refuses to write more than so many bytes.
@@ -103,17 +103,17 @@ func (l *limited) Write(p []byte) (int, error) {
 // Finish makes artifacts of the media, and of a content that is too long to be
 // shown. content is JSON that came through Scrub.
 func (t *TakenResult) Finish(ctx context.Context, name string, content json.RawMessage) (ScrubbedResult, error) {
-	env := t.env(t.owner, t.conversation, t.at, t.workspace(ctx, t.conversation, t.at), t.target(Target{}))
+	env := t.found.core.env(t.owner, t.conversation, t.at, t.found.core.workspace(ctx, t.conversation, t.at), t.found.core.target(Target{}))
 	k := tool.NewKeeper(&env)
-	kept := make([]artel.Artifact, len(t.staged))
-	for i, s := range t.staged {
+	kept := make([]artel.Artifact, len(t.found.staged))
+	for i, s := range t.found.staged {
 		a, err := k.Add(ctx, s)
 		if err != nil {
 			return ScrubbedResult{}, err
 		}
 		kept[i] = a
 	}
-	text := t.led(kept).Replace(string(content))
+	text := t.found.led(kept).Replace(string(content))
 	shown, isText := text, strings.HasPrefix(text, `"`)
 	if isText {
 		if err := json.Unmarshal([]byte(text), &shown); err != nil {
@@ -124,7 +124,7 @@ func (t *TakenResult) Finish(ctx context.Context, name string, content json.RawM
 	if err != nil {
 		return ScrubbedResult{}, err
 	}
-	t.log.Notifier().Notify(t.conversation)
+	t.found.core.log.Notifier().Notify(t.conversation)
 	out := ScrubbedResult{Content: json.RawMessage(text), Metadata: r.Metadata}
 	out.Metadata["tool"] = artel.Shorten(name, tool.MaxName)
 	if url, ok := r.Metadata["url"].(string); ok && isText && len(kept) == 1 && strings.TrimSpace(shown) == kept[0].MediaPart().Ref.String() {

@@ -27,7 +27,7 @@ import (
 
 // Imports are the use cases of bringing conversations in.
 type Imports struct {
-	*core
+	core     *core
 	spoolDir string
 	maxZIP   int64 // bytes of a ZIP
 	maxBytes int64 // of one version
@@ -113,7 +113,7 @@ func (is *Imports) Stage(ctx context.Context, body io.Reader) (_ *StagedImport, 
 // end; what an import that broke off has left is never seen, and [App.Purge]
 // removes it.
 func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error) {
-	now := is.now()
+	now := is.core.now()
 	old := s.archive.Conversation
 	in := &importing{
 		Imports: is, archive: s.archive, batch: batch{core: is.core, id: artel.NewConversationID(now)},
@@ -124,8 +124,8 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 		ID: in.batch.id, Title: tidy(scrub.Line(in.led.Replace(old.Title))), Agent: old.Agent, Service: old.Service, CreatedAt: old.CreatedAt, UpdatedAt: now,
 	}
 	out := Imported{Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}
-	err := is.view(ctx, func(tx store.Tx) error {
-		_, err := is.agent(tx, c.Agent)
+	err := is.core.view(ctx, func(tx store.Tx) error {
+		_, err := is.core.agent(tx, c.Agent)
 		if errors.Is(err, artel.Invalid) {
 			c.Agent, out.NoAgent, err = "", c.Agent, nil
 		}
@@ -134,17 +134,17 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	if err != nil {
 		return Imported{}, err
 	}
-	if _, err := is.service(c.Service); err != nil {
+	if _, err := is.core.service(c.Service); err != nil {
 		c.Service, out.NoService = "", c.Service
 	}
 	c.Leaf = in.message(old.Leaf)
-	if err := is.update(ctx, func(tx store.Tx) error { return tx.Imports.Begin(c, now) }); err != nil {
+	if err := is.core.update(ctx, func(tx store.Tx) error { return tx.Imports.Begin(c, now) }); err != nil {
 		return Imported{}, err
 	}
 	if err := in.everything(ctx); err != nil {
 		return Imported{}, err
 	}
-	err = is.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
+	err = is.core.update(ctx, func(tx store.Tx) error { return tx.Imports.Finish(c.ID) })
 	if err != nil {
 		return Imported{}, err
 	}
@@ -166,7 +166,7 @@ type importing struct {
 func (in *importing) message(old artel.MessageID) artel.MessageID {
 	id, ok := in.messages[old]
 	if !ok {
-		id = artel.NewMessageID(in.now())
+		id = artel.NewMessageID(in.core.now())
 		in.messages[old] = id
 	}
 	return id
@@ -292,7 +292,7 @@ func (in *importing) content(ctx context.Context, id artel.ArtifactID, v *artel.
 	if !v.InBlob && !v.IsBinary() {
 		return in.written(r, id, v)
 	}
-	staged, err := in.artifacts.Stage(ctx, r, media.Hint{DeclaredType: v.DeclaredType, Filename: v.Filename})
+	staged, err := in.core.artifacts.Stage(ctx, r, media.Hint{DeclaredType: v.DeclaredType, Filename: v.Filename})
 	if err != nil {
 		return nil, err
 	}

@@ -57,14 +57,14 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	if len(text) > maxMessageText {
 		return Injection{}, artel.Errorf(artel.TooLarge, op, "text", "a message holds at most %d bytes; upload longer text as an artifact", maxMessageText)
 	}
-	in, media, err := rs.scrubbed(ctx, Input{Text: text})
+	in, media, err := rs.core.scrubbed(ctx, Input{Text: text})
 	if err != nil {
 		return Injection{}, err
 	}
-	now := rs.now()
+	now := rs.core.now()
 	n := store.Note{ID: string(artel.NewInjectionID(now)), Run: id, Kind: noteInjection, Open: true, CreatedAt: now}
 	var body injection
-	err = rs.update(ctx, func(tx store.Tx) error {
+	err = rs.core.update(ctx, func(tx store.Tx) error {
 		r, err := tx.Runs.Get(id)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 		if len(waiting) >= maxWaiting {
 			return artel.Errorf(artel.TooLarge, op, string(id), "%d messages wait already, which is the most", maxWaiting)
 		}
-		kept, _, err := rs.artifacts.KeepTx(tx, r.Conversation, r.Message, media.staged)
+		kept, _, err := rs.core.artifacts.KeepTx(tx, r.Conversation, r.Message, media.staged)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 	if err != nil {
 		return Injection{}, err
 	}
-	rs.log.Notifier().Notify(n.Conversation)
+	rs.core.log.Notifier().Notify(n.Conversation)
 	return body.of(n), nil
 }
 
@@ -109,7 +109,7 @@ func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.
 		return in, nil
 	}
 	said := false
-	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
+	err = x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
 		said = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteInjection })
 		in.Compact = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteCompaction })
@@ -146,7 +146,7 @@ func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Messag
 		if err != nil {
 			return nil, err
 		}
-		now := x.now()
+		now := x.runs.core.now()
 		m := artel.Message{
 			ID: artel.NewMessageID(now), Conversation: c, Parent: after, Role: artel.RoleUser, Parts: body.Parts,
 			Run: x.run.ID, CreatedAt: now,

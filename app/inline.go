@@ -81,16 +81,16 @@ func (p *Pipeline) Build(ctx context.Context, in InlineDraft) (r pipeline.Result
 	if err := pipeline.CheckPresets(in.Agent.Presets); err != nil {
 		return r, nil, err
 	}
-	settings := p.context.Settings
+	settings := p.core.context.Settings
 	settings.Model, settings.Agent = list, in.Processors
 	now := in.Now
 	if now.IsZero() {
-		now = p.now()
+		now = p.core.now()
 	}
-	r, err = p.contexts.Build(ctx, pipeline.Input{
+	r, err = p.core.contexts.Build(ctx, pipeline.Input{
 		Owner: ownerOf(ctx), Agent: in.Agent, Service: service, History: history, Now: now, Seed: in.Seed,
-		User: in.User, Variables: in.Variables, Locale: p.localeFor(in.User), Placement: pipeline.PlaceNone,
-		Sources: files, Suggest: p.services.Suggest, Settings: settings, Until: in.Until,
+		User: in.User, Variables: in.Variables, Locale: p.core.localeFor(in.User), Placement: pipeline.PlaceNone,
+		Sources: files, Suggest: p.core.services.Suggest, Settings: settings, Until: in.Until,
 	})
 	if err != nil && (ctx.Err() != nil || artel.KindOf(err) == artel.Internal) {
 		return r, nil, err
@@ -102,11 +102,11 @@ func (p *Pipeline) Build(ctx context.Context, in InlineDraft) (r pipeline.Result
 func (p *Pipeline) inlineService(in InlineDraft) (s model.Service, settings []pipeline.Setting, err error) {
 	switch {
 	case in.Service != "":
-		found, ok := p.services.Lookup(in.Service)
+		found, ok := p.core.services.Lookup(in.Service)
 		if !ok {
-			return s, nil, p.noService(in.Service)
+			return s, nil, p.core.noService(in.Service)
 		}
-		s, settings = found.OnWire(), p.ofFile(found)
+		s, settings = found.OnWire(), p.core.ofFile(found)
 	case in.Target == nil:
 		s = model.Service{Dialect: model.OpenAI, Capabilities: model.TextOnly()}
 	default:

@@ -22,7 +22,7 @@ import (
 // Settings stand at two levels, that of a service and that of an agent. What a
 // person has set there takes the place of the whole list that the service's
 // entry or the agent's file has, until it is reset.
-type Pipeline struct{ *core }
+type Pipeline struct{ core *core }
 
 // Names under which settings are kept.
 const (
@@ -152,7 +152,7 @@ func (p *Pipeline) Service(ctx context.Context, id artel.ServiceID) (Level, erro
 	if err != nil {
 		return Level{}, err
 	}
-	return p.find(ctx, serviceSettings+string(id), func() []pipeline.Setting { return p.ofFile(s) })
+	return p.find(ctx, serviceSettings+string(id), func() []pipeline.Setting { return p.core.ofFile(s) })
 }
 
 // SetService replaces the level of a service; nil resets it to what the file
@@ -191,7 +191,7 @@ func (p *Pipeline) SetAgent(ctx context.Context, name artel.AgentName, settings 
 }
 
 func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
-	s, ok := p.services.Lookup(id)
+	s, ok := p.core.services.Lookup(id)
 	if !ok || id == "" {
 		return s, artel.Errorf(artel.NotFound, "app.Pipeline", "service "+artel.Shorten(string(id), 80), "there is no such service")
 	}
@@ -199,12 +199,12 @@ func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
 }
 
 func (p *Pipeline) knownAgent(tx store.Tx, name artel.AgentName) (agent.Definition, error) {
-	a, err := p.findAgent(tx, name)
+	a, err := p.core.findAgent(tx, name)
 	return a.Definition, err
 }
 
 func (p *Pipeline) knownAgentNow(ctx context.Context, name artel.AgentName) (d agent.Definition, err error) {
-	err = p.view(ctx, func(tx store.Tx) error {
+	err = p.core.view(ctx, func(tx store.Tx) error {
 		d, err = p.knownAgent(tx, name)
 		return err
 	})
@@ -212,7 +212,7 @@ func (p *Pipeline) knownAgentNow(ctx context.Context, name artel.AgentName) (d a
 }
 
 func (p *Pipeline) find(ctx context.Context, name string, file func() []pipeline.Setting) (l Level, err error) {
-	err = p.view(ctx, func(tx store.Tx) error {
+	err = p.core.view(ctx, func(tx store.Tx) error {
 		l, err = findTx(tx, name, file())
 		return err
 	})
@@ -230,13 +230,13 @@ func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err err
 
 func (p *Pipeline) set(ctx context.Context, name string, settings []pipeline.Setting, revision int) error {
 	if settings == nil {
-		_, err := p.put(ctx, name, nil, revision)
+		_, err := p.core.put(ctx, name, nil, revision)
 		return err
 	}
-	if err := p.check(settings); err != nil {
+	if err := p.core.check(settings); err != nil {
 		return err
 	}
-	_, err := p.put(ctx, name, settings, revision)
+	_, err := p.core.put(ctx, name, settings, revision)
 	return err
 }
 
@@ -262,7 +262,7 @@ type Order struct {
 // Order returns the order of formatters and plugins. Those that it does not
 // name stay where they are.
 func (p *Pipeline) Order(ctx context.Context) (o Order, err error) {
-	err = p.view(ctx, func(tx store.Tx) error {
+	err = p.core.view(ctx, func(tx store.Tx) error {
 		o, err = p.orderTx(tx)
 		return err
 	})
@@ -272,7 +272,7 @@ func (p *Pipeline) Order(ctx context.Context) (o Order, err error) {
 func (p *Pipeline) orderTx(tx store.Tx) (o Order, err error) {
 	o.IDs, o.Revision, err = stored[[]string](tx, orderSettings)
 	if o.Revision == 0 {
-		o.IDs = p.context.Settings.Order
+		o.IDs = p.core.context.Settings.Order
 	}
 	return o, err
 }
@@ -285,12 +285,12 @@ func (p *Pipeline) SetOrder(ctx context.Context, ids []string, revision int) (Or
 		if len(ids) > maxSettings {
 			return Order{}, artel.Errorf(artel.TooLarge, "app.Pipeline", "order", "%d names, and at most %d are taken", len(ids), maxSettings)
 		}
-		if _, err := p.contexts.CheckOrder(ids); err != nil {
+		if _, err := p.core.contexts.CheckOrder(ids); err != nil {
 			return Order{}, err
 		}
 		v = ids
 	}
-	if _, err := p.put(ctx, orderSettings, v, revision); err != nil {
+	if _, err := p.core.put(ctx, orderSettings, v, revision); err != nil {
 		return Order{}, err
 	}
 	return p.Order(ctx)

@@ -25,7 +25,7 @@ import (
 // goes out, nothing is kept. What a service was asked to put into words is
 // remembered for a while all the same, so that nobody pays for it twice.
 type Mechanisms struct {
-	*core
+	core     *core
 	spoolDir string
 	maxBytes int64 // that are looked at in one call
 	limits   *edit.Limits
@@ -73,7 +73,7 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 	defer s.remove()
 	info := media.Measure(ctx, s.info, s.file)
 	return encode(route.New(route.Source{
-		Filename: u.Filename, Info: info, CreatedAt: m.now(), Makers: m.spooled(ctx, s, info),
+		Filename: u.Filename, Info: info, CreatedAt: m.core.now(), Makers: m.spooled(ctx, s, info),
 		Text: func() (string, error) {
 			r, err := s.reader()
 			if err != nil {
@@ -85,7 +85,7 @@ func (m *Mechanisms) Route(ctx context.Context, u Upload, t Target, encode func(
 			r, err := s.reader()
 			return io.NopCloser(r), err
 		},
-	}, m.target(t), m.locale))
+	}, m.core.target(t), m.core.locale))
 }
 
 // Limits returns how far approximate matches may go, of the tools and where
@@ -111,11 +111,11 @@ func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo
 			if err != nil {
 				return "", err
 			}
-			kept, err := m.blobs.Put(ctx, r, 0)
+			kept, err := m.core.blobs.Put(ctx, r, 0)
 			if err != nil {
 				return "", err
 			}
-			text, err := m.renditions.Words(ctx, ownerOf(ctx), rendition.Source{Digest: kept.Digest, MediaInfo: info})
+			text, err := m.core.renditions.Words(ctx, ownerOf(ctx), rendition.Source{Digest: kept.Digest, MediaInfo: info})
 			return text.Text, err
 		},
 		Convert: func(f picture.Form) (route.Converted, error) {
@@ -137,7 +137,7 @@ func (m *Mechanisms) Edit(ctx context.Context, text string, edits []edit.Edit, o
 // CountTokens returns how many tokens a text has in a vocabulary; see
 // [token.Counter.Count].
 func (m *Mechanisms) CountTokens(vocabulary, text string) (int, error) {
-	return m.counter.Count(vocabulary, text)
+	return m.core.counter.Count(vocabulary, text)
 }
 
 // A Vocabulary says how well counts in it are known.

@@ -16,43 +16,43 @@ import (
 
 // Models are the use cases of services.
 type Models struct {
-	*core
+	core    *core
 	probing sync.Map // artel.ServiceID: struct{}, those that are being tried out
 }
 
 // Services returns the services, in the order in which they are preferred.
-func (m *Models) Services(context.Context) []model.Service { return m.services.All() }
+func (m *Models) Services(context.Context) []model.Service { return m.core.services.All() }
 
 // Default returns the service that is used where none is named.
-func (m *Models) Default(context.Context) model.Service { return m.services.Default() }
+func (m *Models) Default(context.Context) model.Service { return m.core.services.Default() }
 
 // Preferred is what is used where no service is named: the id of Default, or
 // [AutoService] where one is chosen for each message.
 func (m *Models) Preferred(context.Context) artel.ServiceID {
-	if want := m.services.Wanted(); m.isAuto(want) {
+	if want := m.core.services.Wanted(); m.core.isAuto(want) {
 		return want
 	}
-	return m.services.Default().ID
+	return m.core.services.Default().ID
 }
 
 // Findings returns everywhere that models were looked for and what came of it,
 // in the order of preference: the entries of the configuration, the
 // environment, the servers of this machine, and what is built in.
-func (m *Models) Findings(context.Context) []model.Finding { return m.services.Findings() }
+func (m *Models) Findings(context.Context) []model.Finding { return m.core.services.Findings() }
 
 // Marks returns what was tried out with a service and learned from its
 // refusals, oldest first, as far as it still holds.
 func (m *Models) Marks(_ context.Context, id artel.ServiceID) []model.Mark {
-	return m.services.Marks(id)
+	return m.core.services.Marks(id)
 }
 
 // Reload reads the services anew from where they are configured. When that
 // fails, which is of kind Invalid, they stay as they are.
 func (m *Models) Reload(ctx context.Context) error {
-	if m.reload == nil {
+	if m.core.reload == nil {
 		return artel.Errorf(artel.Unsupported, "app.Models.Reload", "", "the services of this server cannot be read anew; start it again")
 	}
-	return m.reload(ctx)
+	return m.core.reload(ctx)
 }
 
 // probeTime is the longest that trying out a service may take.
@@ -64,7 +64,7 @@ const probeTime = 5 * time.Minute
 // is not there, cannot be called, or is the demo; Conflict while it is being
 // tried out.
 func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, error) {
-	s, err := m.service(id)
+	s, err := m.core.service(id)
 	if err != nil {
 		return probe.Report{}, err
 	}
@@ -77,13 +77,13 @@ func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, e
 	defer m.probing.Delete(id)
 	ctx, stop := context.WithTimeoutCause(ctx, probeTime, artel.Errorf(artel.Unavailable, "app.Models.Probe", string(id), "it took longer than %v", probeTime))
 	defer stop()
-	report, err := probe.Run(ctx, m.caller, m.blobs, s)
+	report, err := probe.Run(ctx, m.core.caller, m.core.blobs, s)
 	if err != nil {
 		return report, err
 	}
-	m.services.Learn(report.Marks(s)...)
+	m.core.services.Learn(report.Marks(s)...)
 	for _, r := range report.Results {
-		m.logger.Info("a model service was tried out", "service", id, "place", r.Place, "media_type", r.MediaType, "outcome", r.Outcome, "said", r.Evidence)
+		m.core.logger.Info("a model service was tried out", "service", id, "place", r.Place, "media_type", r.MediaType, "outcome", r.Outcome, "said", r.Evidence)
 	}
 	return report, nil
 }

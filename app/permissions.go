@@ -61,7 +61,7 @@ func (p permission) verdict() Verdict {
 // have asked, in the order in which they were asked, with their answers.
 func (rs *Runs) Questions(ctx context.Context, c artel.ConversationID) ([]Permission, error) {
 	var out []Permission
-	err := rs.view(ctx, func(tx store.Tx) error {
+	err := rs.core.view(ctx, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: notePermission})
 		for _, n := range list {
 			p, err := bodyOf[permission](n)
@@ -137,7 +137,7 @@ func (x *execution) Permit(ctx context.Context, calls []artel.ToolCall) ([]Verdi
 	if err := x.await(ctx, open); err != nil {
 		return nil, err
 	}
-	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err = x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		asked, err := x.asked(tx)
 		if err != nil {
 			return err
@@ -251,8 +251,8 @@ func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 
 // question asks people about a call.
 func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err error) {
-	now := x.now()
-	arguments := x.shownInEvents(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
+	now := x.runs.core.now()
+	arguments := x.runs.core.shownInEvents(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
 	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.Patience())}
 	n := store.Note{
 		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
@@ -273,14 +273,14 @@ const glance = 5 * time.Second
 // await returns when all the questions are answered. Those that nobody has
 // answered in time are denied.
 func (x *execution) await(ctx context.Context, open []string) error {
-	ear := x.log.Notifier().Listen(x.run.Conversation)
+	ear := x.runs.core.log.Notifier().Listen(x.run.Conversation)
 	defer ear.Close()
 	for {
 		waiting, until, err := x.look(ctx, open)
 		if err != nil || !waiting {
 			return err
 		}
-		limited, stop := context.WithTimeout(ctx, min(glance, until.Sub(x.now())))
+		limited, stop := context.WithTimeout(ctx, min(glance, until.Sub(x.runs.core.now())))
 		_, err = ear.Wait(limited)
 		stop()
 		if err != nil && ctx.Err() != nil {
@@ -314,21 +314,21 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 		}
 		return nil
 	}
-	err = x.store.View(ctx, x.owner, func(tx store.Tx) error {
+	err = x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) error {
 		return read(tx, func(_ store.Note, p permission) error {
 			if !waiting || p.ExpiresAt.Before(until) {
 				until = p.ExpiresAt
 			}
-			waiting, late = true, late || !p.ExpiresAt.After(x.now())
+			waiting, late = true, late || !p.ExpiresAt.After(x.runs.core.now())
 			return nil
 		})
 	})
 	if err != nil || !late {
 		return waiting, until, err
 	}
-	err = x.store.Update(ctx, x.owner, func(tx store.Tx) error {
+	err = x.runs.core.store.Update(ctx, x.owner, func(tx store.Tx) error {
 		err := read(tx, func(n store.Note, p permission) error {
-			if p.ExpiresAt.After(x.now()) {
+			if p.ExpiresAt.After(x.runs.core.now()) {
 				return nil
 			}
 			return x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByTimeout})
@@ -341,7 +341,7 @@ func (x *execution) look(ctx context.Context, open []string) (waiting bool, unti
 	if err != nil {
 		return false, until, err
 	}
-	x.log.Notifier().Notify(x.run.Conversation)
+	x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	return x.look(ctx, open)
 }
 
@@ -363,7 +363,7 @@ func (x *execution) decide(tx store.Tx, n store.Note, v Verdict) error {
 		}
 	}
 	from := artel.Event{Run: x.run.ID, Agent: cmp.Or(p.Agent, x.run.Agent), Within: p.Within}
-	return appendWithin(x.core, tx, x.run.Conversation, from, artel.PermissionResolved{
+	return appendWithin(x.runs.core, tx, x.run.Conversation, from, artel.PermissionResolved{
 		Permission: artel.PermissionID(n.ID), Call: p.Call, Name: p.Name, Decision: v.Decision, Reason: v.Reason, Comment: v.Comment,
 	})
 }
@@ -391,7 +391,7 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 	default:
 		return Permission{}, artel.Errorf(artel.Invalid, op, "decision", "is %q: want allow, deny or always", artel.Shorten(string(d), 40))
 	}
-	in, media, err := rs.scrubbed(ctx, Input{Text: comment})
+	in, media, err := rs.core.scrubbed(ctx, Input{Text: comment})
 	if err == nil && len(media.staged) > 0 {
 		err = artel.Errorf(artel.Invalid, op, "comment", "holds a file as text; say it in words")
 	}
@@ -399,7 +399,7 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 		return Permission{}, err
 	}
 	var n store.Note
-	err = rs.update(ctx, func(tx store.Tx) error {
+	err = rs.core.update(ctx, func(tx store.Tx) error {
 		r, err := tx.Runs.Get(id)
 		if err != nil {
 			return err
@@ -413,7 +413,7 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 		if !n.Open {
 			return &artel.Error{Op: op, Subject: string(question), Kind: artel.Conflict, Code: CodePermissionResolved, Err: errors.New("it is answered already")}
 		}
-		x := execution{Runs: rs, owner: ownerOf(ctx), run: r}
+		x := execution{runs: rs, owner: ownerOf(ctx), run: r}
 		if err := x.decide(tx, n, Verdict{Decision: d, Reason: artel.ResolvedByPerson, Comment: in.Text}); err != nil {
 			return err
 		}
@@ -428,7 +428,7 @@ func (rs *Runs) Decide(ctx context.Context, id artel.RunID, question artel.Permi
 	if err != nil {
 		return Permission{}, err
 	}
-	rs.log.Notifier().Notify(n.Conversation)
+	rs.core.log.Notifier().Notify(n.Conversation)
 	p, err := bodyOf[permission](n)
 	return p.of(n), err
 }

@@ -66,7 +66,7 @@ func (rs *Runs) Glance(ctx context.Context, c artel.ConversationID, in Input, fi
 // preview makes a preview of the last limit messages; 0: of all. oldest is the
 // first of them where there may be others before it.
 func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out Preview, oldest artel.MessageID, err error) {
-	if err := in.check(rs.now()); err != nil && !in.empty() {
+	if err := in.check(rs.core.now()); err != nil && !in.empty() {
 		return out, "", err
 	}
 	if len(files)+len(in.Attachments) > maxAttachments {
@@ -85,7 +85,7 @@ func (rs *Runs) preview(ctx context.Context, c artel.ConversationID, in Input, l
 	if err != nil {
 		return out, "", err
 	}
-	built, failed := rs.engine.Preview(ctx, p)
+	built, failed := rs.core.engine.Preview(ctx, p)
 	if failed != nil && ctx.Err() != nil {
 		return out, "", failed
 	}
@@ -122,11 +122,11 @@ const PreviewID artel.MessageID = "msg_preview"
 
 // previewing is the input of the run that a message would start.
 func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input, limit int, files []Candidate) (out agent.Input, chosen *chosenFiles, err error) {
-	x := execution{Runs: rs, owner: ownerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
+	x := execution{runs: rs, owner: ownerOf(ctx), clock: in.clock(), run: artel.Run{Conversation: c}}
 	if x.clock.Now.IsZero() {
-		x.clock.Now = rs.now()
+		x.clock.Now = rs.core.now()
 	}
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		var conversation artel.Conversation
 		var history []artel.Message
 		if c != "" {
@@ -143,7 +143,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 				return err
 			}
 		}
-		if chosen, err = rs.choosing(ctx, tx, c, files); err != nil {
+		if chosen, err = rs.core.choosing(ctx, tx, c, files); err != nil {
 			return err
 		}
 		m.Parts = append(m.Parts, chosen.parts...)
@@ -154,7 +154,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 				return err
 			}
 		}
-		if x.built, err = x.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
+		if x.built, err = x.runs.core.building(tx, x.owner, c, &x.agent, x.service, x.clock); err != nil {
 			return err
 		}
 		if c != "" {
@@ -162,7 +162,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 				return err
 			}
 		}
-		x.built.At, x.built.Renditions = parent, rs.renditions.Kept()
+		x.built.At, x.built.Renditions = parent, rs.core.renditions.Kept()
 		if len(files) > 0 || c == "" {
 			chosen.Sources, x.built.Sources = x.built.Sources, chosen
 		}
@@ -170,8 +170,8 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 			history = append(history, m)
 		}
 		out = agent.Input{
-			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.box(), History: history,
-			Context: x.built, Subagents: x.team(tx), Permissions: x.permissions,
+			Run: x.run, Agent: x.agent, Service: x.service, Tools: x.runs.core.box(), History: history,
+			Context: x.built, Subagents: x.team(tx), Permissions: x.runs.core.permissions,
 		}
 		return nil
 	})
@@ -205,11 +205,11 @@ func (x *execution) choose(tx store.Tx, c artel.Conversation, in Input) error {
 		name = c.Agent
 	}
 	var err error
-	if x.agent, err = x.core.agent(tx, name); err != nil {
+	if x.agent, err = x.runs.core.agent(tx, name); err != nil {
 		return err
 	}
 	x.selection = nil
-	service, auto, err := x.resolve(in.Service, c.Service, x.agent.Service)
+	service, auto, err := x.runs.core.resolve(in.Service, c.Service, x.agent.Service)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // Profiles are the use cases of what people say about themselves. It is in
 // every context that is built for them.
-type Profiles struct{ *core }
+type Profiles struct{ core *core }
 
 // A Profile is what a person has said, and which revision of it this is.
 type Profile struct {
@@ -32,7 +32,7 @@ const (
 // Find returns the profile of the one who asks; one that says nothing where
 // nothing was said.
 func (ps *Profiles) Find(ctx context.Context) (p Profile, err error) {
-	err = ps.view(ctx, func(tx store.Tx) error {
+	err = ps.core.view(ctx, func(tx store.Tx) error {
 		p.Profile, p.Revision, err = stored[pipeline.Profile](tx, profileSettings)
 		return err
 	})
@@ -43,13 +43,13 @@ func (ps *Profiles) Find(ctx context.Context) (p Profile, err error) {
 // another one is of kind Conflict, code CodeStale. Rules that the
 // regex-processor does not take are of kind Invalid.
 func (ps *Profiles) Set(ctx context.Context, p pipeline.Profile, revision int) (Profile, error) {
-	if err := ps.checkProfile(p); err != nil {
+	if err := ps.core.checkProfile(p); err != nil {
 		return Profile{}, err
 	}
 	if string(p.Rules) == "null" {
 		p.Rules = nil
 	}
-	if _, err := ps.put(ctx, profileSettings, p, revision); err != nil {
+	if _, err := ps.core.put(ctx, profileSettings, p, revision); err != nil {
 		return Profile{}, err
 	}
 	return ps.Find(ctx)

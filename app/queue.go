@@ -60,7 +60,7 @@ type queued struct {
 // Waiting returns what waits in a conversation.
 func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, error) {
 	w := Waiting{Queued: []QueuedMessage{}, Injections: []Injection{}, Permissions: []Permission{}}
-	err := rs.view(ctx, func(tx store.Tx) error {
+	err := rs.core.view(ctx, func(tx store.Tx) error {
 		list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Open: true})
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.artifacts.KeepTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.runs.core.artifacts.KeepTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	brought, err := x.artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.runs.core.artifacts.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err := keep(tx, n, q); err != nil {
 		return err
 	}
-	return appendEvents(x.core, tx, c.ID, x.run.ID, x.run.Agent, artel.MessageQueued{Message: message, Service: x.service.ID, Text: q.Text, Attachments: q.Refs})
+	return appendEvents(x.runs.core, tx, c.ID, x.run.ID, x.run.Agent, artel.MessageQueued{Message: message, Service: x.service.ID, Text: q.Text, Attachments: q.Refs})
 }
 
 // next begins with the message that has waited longest in a conversation, where
@@ -180,8 +180,8 @@ func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.Conversatio
 	defer rs.turn.Unlock()
 	for {
 		var first store.Note
-		job := execution{Runs: rs, owner: owner}
-		err := rs.store.View(ctx, owner, func(tx store.Tx) error {
+		job := execution{runs: rs, owner: owner}
+		err := rs.core.store.View(ctx, owner, func(tx store.Tx) error {
 			list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteQueued, Open: true})
 			if err != nil || len(list) == 0 {
 				return err
@@ -199,13 +199,13 @@ func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		}
 		if err != nil {
 			if artel.KindOf(err) != artel.Unavailable { // else the server stops, and its next start goes on
-				rs.logger.Error("a message that waits could not be begun with; the next start tries again", "conversation", c, "err", err)
+				rs.core.logger.Error("a message that waits could not be begun with; the next start tries again", "conversation", c, "err", err)
 			}
 			return
 		}
-		err = rs.store.Update(ctx, owner, func(tx store.Tx) error { return job.beginQueued(tx, first.ID) })
+		err = rs.core.store.Update(ctx, owner, func(tx store.Tx) error { return job.beginQueued(tx, first.ID) })
 		if err == nil {
-			rs.log.Notifier().Notify(c)
+			rs.core.log.Notifier().Notify(c)
 			go func() {
 				defer rs.dismiss(job.run.ID)
 				job.execute(runCtx)
@@ -218,7 +218,7 @@ func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.Conversatio
 		}
 		job.run.Error = job.explain(artel.RunFailed, err)
 		if err := rs.drop(ctx, owner, job.run, artel.RunFailed); err != nil {
-			rs.logger.Error("a message that waits could not be given up", "run", job.run.ID, "err", err)
+			rs.core.logger.Error("a message that waits could not be given up", "run", job.run.ID, "err", err)
 			return
 		}
 	}
@@ -250,12 +250,12 @@ func (x *execution) beginQueued(tx store.Tx, note string) error {
 		return err
 	}
 	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, again: q.Again}
-	return x.open(tx, c, n.Message, in, &found{core: x.core})
+	return x.open(tx, c, n.Message, in, &found{core: x.runs.core})
 }
 
 // drop ends a run that has not begun.
 func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state artel.RunState) error {
-	err := rs.store.Update(ctx, owner, func(tx store.Tx) error {
+	err := rs.core.store.Update(ctx, owner, func(tx store.Tx) error {
 		n, err := tx.Notes.Get(string(r.ID))
 		if err != nil {
 			return err
@@ -267,7 +267,7 @@ func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state 
 		if err := tx.Notes.Put(n); err != nil {
 			return err
 		}
-		now := rs.now()
+		now := rs.core.now()
 		r.State, r.FinishedAt = state, &now
 		if err := tx.Runs.Update(r); err != nil {
 			return err
@@ -275,7 +275,7 @@ func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state 
 		return appendEvents(rs.core, tx, r.Conversation, r.ID, r.Agent, artel.RunFinished{State: state, Error: r.Error})
 	})
 	if err == nil {
-		rs.log.Notifier().Notify(r.Conversation)
+		rs.core.log.Notifier().Notify(r.Conversation)
 	}
 	return err
 }

@@ -171,7 +171,7 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 		}
 		c.key.Run = x.run.ID
 		c.key.Number, err = tx.Contexts.Add(store.Context{
-			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.now(),
+			Conversation: x.run.Conversation, Run: x.run.ID, Summary: summary, Record: record, CreatedAt: x.runs.core.now(),
 		}, c.segments(b.Segments))
 		if err != nil {
 			return err
@@ -193,10 +193,10 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 	}
 	x.carry(ctx, c, b)
 	x.call = c
-	x.latest.keep(c)
+	x.runs.latest.keep(c)
 	if len(x.begun) > 0 {
 		x.begun = nil
-		x.log.Notifier().Notify(x.run.Conversation)
+		x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	}
 	return nil
 }
@@ -252,12 +252,12 @@ func (x *execution) compare(tx store.Tx, c *call) (before *call, err error) {
 			return nil, err
 		}
 		key := ContextKey{list[0].Run, list[0].Number}
-		if before = x.latest.find(key); before == nil {
+		if before = x.runs.latest.find(key); before == nil {
 			before, err = loadCall(tx, key)
 		}
 		switch {
 		case errors.Is(err, errDamaged): // the run has nothing to do with that
-			x.logger.Warn("the record of an earlier model call cannot be read", "run", key.Run, "number", key.Number, "err", err)
+			x.runs.core.logger.Warn("the record of an earlier model call cannot be read", "run", key.Run, "number", key.Number, "err", err)
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -267,7 +267,7 @@ func (x *execution) compare(tx store.Tx, c *call) (before *call, err error) {
 	if c.facts.Error != nil || before.facts.Error != nil {
 		return before, nil
 	}
-	p, err := x.prefix(tx, before, c)
+	p, err := x.runs.core.prefix(tx, before, c)
 	c.facts.Prefix = &ContextPrefix{p, p.Ratio()}
 	return before, err
 }

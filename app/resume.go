@@ -29,11 +29,11 @@ const forever = 100 * 365 * 24 * time.Hour
 // recover goes on with the runs that nobody works on, and returns how many
 // those were. With exclusive set, nobody else can be working on them.
 func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
-	now := rs.now()
+	now := rs.core.now()
 	if exclusive {
 		now = now.Add(forever)
 	}
-	leases, err := rs.store.Overdue(ctx, now)
+	leases, err := rs.core.store.Overdue(ctx, now)
 	if err != nil {
 		return 0, err
 	}
@@ -62,13 +62,13 @@ func (rs *Runs) recover(ctx context.Context, exclusive bool) (int, error) {
 
 // resume takes one run over, if its lease has ended at now.
 func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error {
-	job := execution{Runs: rs, owner: l.Owner, worked: l.Worked}
+	job := execution{runs: rs, owner: l.Owner, worked: l.Worked}
 	runCtx, err := rs.admit(ctx, l.Run)
 	if err != nil {
 		return err
 	}
 	var unfit error
-	err = rs.update(ctx, func(tx store.Tx) (err error) {
+	err = rs.core.update(ctx, func(tx store.Tx) (err error) {
 		unfit = nil
 		if job.run, err = tx.Runs.Get(l.Run); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		if job.run.State == artel.RunQueued {
 			return errQueued
 		}
-		l.Holder, l.Until = rs.holder, rs.now().Add(leaseTime)
+		l.Holder, l.Until = rs.holder, rs.core.now().Add(leaseTime)
 		if err := tx.Runs.Renew(l, now); err != nil {
 			return leaseLost(err)
 		}
@@ -110,8 +110,8 @@ func (rs *Runs) resume(ctx context.Context, l store.Lease, now time.Time) error 
 		defer rs.dismiss(l.Run)
 		return job.finish(runCtx, artel.RunInterrupted, unfit)
 	}
-	rs.log.Notifier().Discard(l.Conversation)
-	rs.log.Notifier().Notify(l.Conversation)
+	rs.core.log.Notifier().Discard(l.Conversation)
+	rs.core.log.Notifier().Notify(l.Conversation)
 	go func() {
 		defer rs.dismiss(l.Run)
 		job.execute(runCtx)
@@ -125,7 +125,7 @@ func (x *execution) fit(tx store.Tx, t trail) error {
 	if t.resumed >= maxResumes {
 		return errStuck
 	}
-	if _, ok := x.services.Lookup(x.run.Service); !ok {
+	if _, ok := x.runs.core.services.Lookup(x.run.Service); !ok {
 		return artel.Errorf(artel.NotFound, "app.Runs.resume", string(x.run.Service), "the service is not configured any more; send a message to go on with another")
 	}
 	c, err := tx.Conversations.Get(x.run.Conversation)
@@ -148,7 +148,7 @@ func leaseLost(err error) error {
 
 // lease is that of this process on the run.
 func (x *execution) lease(until time.Time) store.Lease {
-	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.holder, Until: until, Worked: x.atWork()}
+	return store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: x.run.Conversation, Holder: x.runs.holder, Until: until, Worked: x.atWork()}
 }
 
 // hold makes sure, inside a transaction, that the run is still this process's.
@@ -165,12 +165,12 @@ func (x *execution) leave(ctx context.Context) {
 				return err
 			}
 		}
-		return leaseLost(tx.Runs.Renew(x.lease(x.now()), time.Time{}))
+		return leaseLost(tx.Runs.Renew(x.lease(x.runs.core.now()), time.Time{}))
 	})
 	if err != nil && !errors.Is(err, errLeaseLost) {
-		x.logger.Warn("a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
+		x.runs.core.logger.Warn("a run's lease could not be given back; it ends by itself", "run", x.run.ID, "err", err)
 	}
-	x.log.Notifier().Discard(x.run.Conversation)
+	x.runs.core.log.Notifier().Discard(x.run.Conversation)
 }
 
 // A trail is what the end of the log tells of a run that was left.

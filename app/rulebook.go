@@ -21,7 +21,7 @@ import (
 
 // Rules are the use cases of the rules that find and replace: where they
 // stand, and what they make of a text.
-type Rules struct{ *core }
+type Rules struct{ core *core }
 
 // A RuleLevel is one of the places where rules stand.
 type RuleLevel string
@@ -68,7 +68,7 @@ type Rulebook struct {
 // Find returns the rules that hold for an agent on a service; "" is the lead,
 // and the service that the agent has. Who is not there is of kind NotFound.
 func (rs *Rules) Find(ctx context.Context, name artel.AgentName, id artel.ServiceID) (b Rulebook, err error) {
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		b, _, _, err = rs.book(tx, name, id)
 		return err
 	})
@@ -76,19 +76,19 @@ func (rs *Rules) Find(ctx context.Context, name artel.AgentName, id artel.Servic
 }
 
 func (rs *Rules) book(tx store.Tx, name artel.AgentName, id artel.ServiceID) (b Rulebook, d agent.Definition, s model.Service, err error) {
-	if d, err = rs.agent(tx, name); err != nil {
+	if d, err = rs.core.agent(tx, name); err != nil {
 		return b, d, s, err
 	}
-	s = rs.services.Default()
+	s = rs.core.services.Default()
 	if id = cmp.Or(id, d.Service); id != "" {
-		found, ok := rs.services.Lookup(id)
+		found, ok := rs.core.services.Lookup(id)
 		if !ok {
-			return b, d, s, rs.noService(id)
+			return b, d, s, rs.core.noService(id)
 		}
 		s = found
 	}
 	b = Rulebook{Agent: d.Name, Service: s.ID}
-	settings, err := rs.settings(tx, d, s)
+	settings, err := rs.core.settings(tx, d, s)
 	if err != nil {
 		return b, d, s, err
 	}
@@ -107,7 +107,7 @@ func (rs *Rules) book(tx store.Tx, name artel.AgentName, id artel.ServiceID) (b 
 }
 
 func (rs *Rules) regexProcessor() pipeline.Processor {
-	if p, ok := rs.contexts.Find(pipeline.RegexProcessor); ok {
+	if p, ok := rs.core.contexts.Find(pipeline.RegexProcessor); ok {
 		return p
 	}
 	return pipeline.Processor{ID: pipeline.RegexProcessor}
@@ -124,7 +124,7 @@ func (rs *Rules) Places(ctx context.Context) ([]RulePlace, error) {
 	for _, name := range names {
 		out = append(out, RulePlace{RulesOfAgent, string(name)})
 	}
-	for _, s := range rs.services.All() {
+	for _, s := range rs.core.services.All() {
 		out = append(out, RulePlace{RulesOfService, string(s.ID)})
 	}
 	return out, nil
@@ -133,7 +133,7 @@ func (rs *Rules) Places(ctx context.Context) ([]RulePlace, error) {
 // Layer returns the rules of one place; one that is not there is of kind
 // NotFound.
 func (rs *Rules) Layer(ctx context.Context, place RulePlace) (l RuleLayer, err error) {
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		l, err = rs.layer(tx, place)
 		return err
 	})
@@ -191,10 +191,10 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 	p := &Pipeline{rs.core}
 	switch place.Level {
 	case RulesOfDeployment:
-		return "", rs.context.Settings.Deployment, nil
+		return "", rs.core.context.Settings.Deployment, nil
 	case RulesOfService:
 		s, err := p.known(artel.ServiceID(place.ID))
-		return serviceSettings + place.ID, rs.ofFile(s), err
+		return serviceSettings + place.ID, rs.core.ofFile(s), err
 	case RulesOfAgent:
 		d, err := p.knownAgent(tx, artel.AgentName(place.ID))
 		return agentSettings + string(d.Name), d.Processors, err
@@ -222,7 +222,7 @@ func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revisi
 	if len(raw) > maxRules {
 		return l, artel.Errorf(artel.TooLarge, op, "rules", "the rules of one place have at most %d bytes together", maxRules)
 	}
-	err = rs.update(ctx, func(tx store.Tx) error {
+	err = rs.core.update(ctx, func(tx store.Tx) error {
 		if place.Level == RulesOfUser {
 			p, _, err := stored[pipeline.Profile](tx, profileSettings)
 			if err != nil {
@@ -231,7 +231,7 @@ func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revisi
 			if p.Rules = raw; string(raw) == "{}" {
 				p.Rules = nil
 			}
-			_, err = rs.putTx(tx, profileSettings, p, revision)
+			_, err = rs.core.putTx(tx, profileSettings, p, revision)
 			return err
 		}
 		name, _, err := rs.kept(tx, place)
@@ -243,10 +243,10 @@ func (rs *Rules) Set(ctx context.Context, place RulePlace, c rule.Config, revisi
 			list, err = withRules(list, rs.regexProcessor(), c)
 		}
 		if err == nil {
-			err = rs.check(list)
+			err = rs.core.check(list)
 		}
 		if err == nil {
-			_, err = rs.putTx(tx, name, list, revision)
+			_, err = rs.core.putTx(tx, name, list, revision)
 		}
 		return err
 	})
@@ -298,7 +298,7 @@ func withRules(list []pipeline.Setting, p pipeline.Processor, c rule.Config) ([]
 }
 
 // Explain says how a rule will be read; see [rule.Engine.Explain].
-func (rs *Rules) Explain(r rule.Rule) (rule.Explanation, error) { return rs.rules.Explain(r) }
+func (rs *Rules) Explain(r rule.Rule) (rule.Explanation, error) { return rs.core.rules.Explain(r) }
 
 // A Trial is a text on which the rules of an agent on a service are tried out.
 type Trial struct {
@@ -332,14 +332,14 @@ func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 		return out, artel.Errorf(artel.TooLarge, "app.Rules.Try", "text", "rules are tried out on at most %d bytes", maxTrial)
 	}
 	var values map[string]string
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		var d agent.Definition
 		var s model.Service
 		if out.Rulebook, d, s, err = rs.book(tx, in.Agent, in.Service); err != nil {
 			return err
 		}
 		user, _, err := stored[pipeline.Profile](tx, profileSettings)
-		values = rs.macroValues(user, d, s)
+		values = rs.core.macroValues(user, d, s)
 		return err
 	})
 	if err != nil {
@@ -370,8 +370,8 @@ func (rs *Rules) Try(ctx context.Context, in Trial) (out Tried, err error) {
 	if in.Depth != nil {
 		text.Depth = max(0, *in.Depth)
 	}
-	x := macro.New(macro.Context{Values: values, Now: rs.now()})
-	out.Steps, err = rs.rules.Compile(configs...).Trace(ctx, cmp.Or(in.Stage, rule.Request), text, func(text string, escape func(string) string) (string, error) {
+	x := macro.New(macro.Context{Values: values, Now: rs.core.now()})
+	out.Steps, err = rs.core.rules.Compile(configs...).Trace(ctx, cmp.Or(in.Stage, rule.Request), text, func(text string, escape func(string) string) (string, error) {
 		r, err := x.ExpandInto(text, escape)
 		return r.Text, err
 	})
@@ -396,13 +396,13 @@ func (k *core) macroValues(user pipeline.Profile, d agent.Definition, s model.Se
 // MacroValues returns what macros that stand for a value expand to for an
 // agent on a service, as far as it is known outside of a conversation.
 func (rs *Rules) MacroValues(ctx context.Context, name artel.AgentName, id artel.ServiceID) (values map[string]string, err error) {
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		_, d, s, err := rs.book(tx, name, id)
 		if err != nil {
 			return err
 		}
 		user, _, err := stored[pipeline.Profile](tx, profileSettings)
-		values = rs.macroValues(user, d, s)
+		values = rs.core.macroValues(user, d, s)
 		return err
 	})
 	return values, err

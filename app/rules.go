@@ -37,7 +37,7 @@ type Replaced struct {
 // Replace tries out rules on a text, with the same engine that requests and
 // pages go through.
 func (m *Mechanisms) Replace(ctx context.Context, r Replacing) (Replaced, error) {
-	return one(ctx, m, func() (Replaced, error) { return r.apply(ctx, m.rules) })
+	return one(ctx, m, func() (Replaced, error) { return r.apply(ctx, m.core.rules) })
 }
 
 func (r Replacing) apply(ctx context.Context, engine *rule.Engine) (Replaced, error) {

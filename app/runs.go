@@ -25,7 +25,7 @@ import (
 // lease, which shows signs of life by renewing it: the one that started it, or
 // another that has taken it over.
 type Runs struct {
-	*core
+	core   *core
 	holder string // names this process in leases
 
 	latest latestCalls
@@ -112,16 +112,16 @@ const (
 // Conflict, code "run_active"; with in.Queue the message waits for its turn,
 // and the run that is returned is queued.
 func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (artel.Run, error) {
-	if err := in.check(rs.now()); err != nil {
+	if err := in.check(rs.core.now()); err != nil {
 		return artel.Run{}, err
 	}
-	in, media, err := rs.scrubbed(ctx, in)
+	in, media, err := rs.core.scrubbed(ctx, in)
 	if err != nil {
 		return artel.Run{}, err
 	}
-	now := rs.now()
+	now := rs.core.now()
 	job := execution{
-		Runs: rs, owner: ownerOf(ctx),
+		runs: rs, owner: ownerOf(ctx),
 		run:   artel.Run{ID: artel.NewRunID(now), Conversation: c, State: artel.RunRunning, StartedAt: now},
 		clock: in.clock(),
 	}
@@ -147,7 +147,7 @@ func (rs *Runs) Send(ctx context.Context, c artel.ConversationID, in Input) (art
 	}
 	if job.run.State == artel.RunQueued {
 		rs.dismiss(job.run.ID)
-		rs.log.Notifier().Notify(c)
+		rs.core.log.Notifier().Notify(c)
 		return job.run, nil
 	}
 	return rs.begin(runCtx, &job), nil
@@ -190,7 +190,7 @@ func (in Input) clock() Clock {
 
 // Find returns one run.
 func (rs *Runs) Find(ctx context.Context, id artel.RunID) (r artel.Run, err error) {
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		r, err = tx.Runs.Get(id)
 		return err
 	})
@@ -199,7 +199,7 @@ func (rs *Runs) Find(ctx context.Context, id artel.RunID) (r artel.Run, err erro
 
 // Active returns the run that works on c; kind NotFound if none does.
 func (rs *Runs) Active(ctx context.Context, c artel.ConversationID) (r artel.Run, err error) {
-	err = rs.view(ctx, func(tx store.Tx) error {
+	err = rs.core.view(ctx, func(tx store.Tx) error {
 		r, err = tx.Runs.Active(c)
 		return err
 	})
@@ -300,12 +300,12 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.artifacts.KeepTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.runs.core.artifacts.KeepTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
 	in.Text = media.led(kept).Replace(in.Text)
-	now := x.now()
+	now := x.runs.core.now()
 	m := artel.Message{
 		ID: message, Conversation: c.ID, Parent: parent, Role: artel.RoleUser, Run: x.run.ID, CreatedAt: now,
 	}
@@ -316,7 +316,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	brought, err := x.artifacts.AddTx(tx, c.ID, in.Uploads)
+	brought, err := x.runs.core.artifacts.AddTx(tx, c.ID, in.Uploads)
 	if err != nil {
 		return err
 	}
@@ -448,7 +448,7 @@ func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
 
 // execution is one run at work.
 type execution struct {
-	*Runs
+	runs    *Runs
 	owner   artel.Owner
 	run     artel.Run
 	agent   agent.Definition
@@ -467,7 +467,7 @@ type execution struct {
 	worked time.Duration   // how long processes before this one were at work on it
 	since  time.Time       // when this one began to be, by its own clock
 
-	attempts
+	attempts  attempts
 	selection *selection // what its service is chosen of; nil: it is chosen
 	titled    string     // that it has given the conversation, out of words; "": none
 	retrying  bool       // its model call was told to be made again, and nothing else since

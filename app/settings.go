@@ -38,7 +38,7 @@ func (f SettingsFile) Tag() string {
 
 // Export returns all that the one who asks has set.
 func (ps *Profiles) Export(ctx context.Context) (f SettingsFile, err error) {
-	err = ps.view(ctx, func(tx store.Tx) error {
+	err = ps.core.view(ctx, func(tx store.Tx) error {
 		f, err = exported(tx)
 		return err
 	})
@@ -102,7 +102,7 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 	if err != nil {
 		return f, err
 	}
-	err = ps.update(ctx, func(tx store.Tx) error {
+	err = ps.core.update(ctx, func(tx store.Tx) error {
 		if now, err := exported(tx); err != nil {
 			return err
 		} else if tag != "" && now.Tag() != tag {
@@ -120,7 +120,7 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 			if !stays {
 				v = nil
 			}
-			if _, err := ps.putTx(tx, s.Name, v, s.Revision); err != nil {
+			if _, err := ps.core.putTx(tx, s.Name, v, s.Revision); err != nil {
 				return err
 			}
 		}
@@ -128,7 +128,7 @@ func (ps *Profiles) Import(ctx context.Context, f SettingsFile, tag string) (Set
 			if known(all, name) {
 				continue
 			}
-			if _, err := ps.putTx(tx, name, v, 0); err != nil {
+			if _, err := ps.core.putTx(tx, name, v, 0); err != nil {
 				return err
 			}
 		}
@@ -153,13 +153,13 @@ func known(all []store.Setting, name string) bool {
 func (ps *Profiles) values(f SettingsFile) (map[string]any, error) {
 	out := map[string]any{}
 	if f.Profile != nil {
-		if err := ps.checkProfile(*f.Profile); err != nil {
+		if err := ps.core.checkProfile(*f.Profile); err != nil {
 			return nil, err
 		}
 		out[profileSettings] = *f.Profile
 	}
 	if f.Order != nil {
-		if _, err := ps.contexts.CheckOrder(f.Order); err != nil {
+		if _, err := ps.core.contexts.CheckOrder(f.Order); err != nil {
 			return nil, err
 		}
 		out[orderSettings] = f.Order
@@ -168,7 +168,7 @@ func (ps *Profiles) values(f SettingsFile) (map[string]any, error) {
 		if name == "" || len(name) > artel.MaxIDLength {
 			return artel.Errorf(artel.Invalid, "app.Profiles.Import", strings.TrimSuffix(under, "/"), "a name has 1 to %d bytes", artel.MaxIDLength)
 		}
-		if err := ps.check(list); err != nil {
+		if err := ps.core.check(list); err != nil {
 			return &artel.Error{Op: "app.Profiles.Import", Subject: under + artel.Shorten(name, 80), Kind: artel.KindOf(err), Err: err}
 		}
 		if list == nil {

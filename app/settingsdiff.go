@@ -67,7 +67,7 @@ func (ps *Profiles) Compare(ctx context.Context, f SettingsFile) (SettingsReport
 func (ps *Profiles) unknown(c SettingsChange, agents []artel.AgentName) bool {
 	switch c.Area {
 	case AreaService:
-		if _, ok := ps.services.Lookup(artel.ServiceID(c.Name)); !ok {
+		if _, ok := ps.core.services.Lookup(artel.ServiceID(c.Name)); !ok {
 			return true
 		}
 	case AreaAgent:
@@ -75,7 +75,7 @@ func (ps *Profiles) unknown(c SettingsChange, agents []artel.AgentName) bool {
 			return true
 		}
 	}
-	return c.Processor != "" && !slices.ContainsFunc(ps.contexts.Processors(), func(p pipeline.Processor) bool {
+	return c.Processor != "" && !slices.ContainsFunc(ps.core.contexts.Processors(), func(p pipeline.Processor) bool {
 		return p.ID == c.Processor || p.Group == c.Processor
 	})
 }

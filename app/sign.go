@@ -94,12 +94,12 @@ func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed,
 		pinned.Version = file.Content.Version.Number
 	}
 	// Whole seconds, and never longer than was asked for.
-	s := Signed{Ref: pinned, Expires: fs.now().Add(d).Truncate(time.Second)}
+	s := Signed{Ref: pinned, Expires: fs.core.now().Add(d).Truncate(time.Second)}
 	if fs.publicBase != "" {
 		s.URL = fs.public(ownerOf(ctx), file, s.Expires)
 		return s, nil
 	}
-	s.URL = tool.FileURL(pinned) + "?sig=" + fs.sign(ownerOf(ctx), pinned, s.Expires)
+	s.URL = tool.FileURL(pinned) + "?sig=" + fs.signer.sign(ownerOf(ctx), pinned, s.Expires)
 	return s, nil
 }
 
@@ -111,12 +111,12 @@ func (fs *Files) Elsewhere(ctx context.Context, file File) string {
 	if fs.publicBase == "" || !file.Immutable || file.Signed > 0 {
 		return ""
 	}
-	return fs.public(ownerOf(ctx), file, fs.now().Truncate(publicGrid).Add(2*publicGrid))
+	return fs.public(ownerOf(ctx), file, fs.core.now().Truncate(publicGrid).Add(2*publicGrid))
 }
 
 // public is the address of a file on the CDN.
 func (fs *Files) public(o artel.Owner, file File, expires time.Time) string {
-	return fs.publicBase + "/" + tool.FileName(file.Digest, file.Info.MediaType) + "?sig=" + fs.sign(o, artel.BlobRef(file.Digest), expires)
+	return fs.publicBase + "/" + tool.FileName(file.Digest, file.Info.MediaType) + "?sig=" + fs.signer.sign(o, artel.BlobRef(file.Digest), expires)
 }
 
 // OpenSigned is Open for whoever has a signature of ref. Who asks does not
@@ -127,8 +127,8 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 	if err != nil {
 		return File{}, err
 	}
-	now := fs.now()
-	owner, expires, err := fs.verify(r, sig, now)
+	now := fs.core.now()
+	owner, expires, err := fs.signer.verify(r, sig, now)
 	if err != nil {
 		return File{}, err
 	}
@@ -143,7 +143,7 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 
 // sent opens bytes that a model service was told the address of.
 func (fs *Files) sent(ctx context.Context, r artel.Ref) (File, error) {
-	b, err := fs.blobs.Open(ctx, r.Digest)
+	b, err := fs.core.blobs.Open(ctx, r.Digest)
 	if err != nil {
 		return File{}, err
 	}

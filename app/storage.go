@@ -13,7 +13,7 @@ import (
 
 // Storage are the use cases of all that is kept, whoever it belongs to.
 type Storage struct {
-	*core
+	core      *core
 	alone     func() error
 	retention time.Duration // negative: for ever
 
@@ -79,8 +79,8 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 		return report, err
 	}
 	defer func() { st.end(report, err) }()
-	now := st.now()
-	report.Report, err = sweep.Run(ctx, st.store, st.blobs, now.Add(-o.Grace), sweep.Options{
+	now := st.core.now()
+	report.Report, err = sweep.Run(ctx, st.core.store, st.core.blobs, now.Add(-o.Grace), sweep.Options{
 		DryRun: o.DryRun, Pace: o.Pace, Digests: named, Tell: st.tell,
 	})
 	if err == nil && !o.DryRun {
@@ -94,10 +94,10 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 
 // release has services delete the bytes that are not here any more.
 func (st *Storage) release(ctx context.Context) error {
-	for _, d := range st.held.Digests() {
-		switch _, err := st.blobs.Stat(ctx, d); {
+	for _, d := range st.core.held.Digests() {
+		switch _, err := st.core.blobs.Stat(ctx, d); {
 		case artel.KindOf(err) == artel.NotFound:
-			st.held.Drop(d)
+			st.core.held.Drop(d)
 		case err != nil:
 			return err
 		}
@@ -110,7 +110,7 @@ func (st *Storage) release(ctx context.Context) error {
 // before the next.
 func (st *Storage) expire(ctx context.Context, before time.Time, r *Collected) error {
 	for {
-		list, err := st.store.Leftovers(ctx, before, !r.DryRun)
+		list, err := st.core.store.Leftovers(ctx, before, !r.DryRun)
 		if err != nil {
 			return err
 		}
@@ -135,14 +135,14 @@ func (st *Storage) begin() error {
 			Err: artel.Errorf(artel.Conflict, "", "", "garbage is being collected already; GET …/gc says how far it is"),
 		}
 	}
-	st.state = CollectionState{Running: true, StartedAt: st.now()}
+	st.state = CollectionState{Running: true, StartedAt: st.core.now()}
 	return nil
 }
 
 func (st *Storage) end(r Collected, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.state.Running, st.state.FinishedAt, st.state.Report = false, st.now(), r
+	st.state.Running, st.state.FinishedAt, st.state.Report = false, st.core.now(), r
 	if err != nil {
 		st.state.Error = err.Error()
 	}

@@ -46,9 +46,9 @@ func (t *threads) get(p artel.CallPath) *execution {
 func (x *execution) team(tx store.Tx) (members []agent.Member) {
 	x.origin = x.run
 	for _, name := range x.agent.Subagents {
-		d, err := x.core.agent(tx, name)
+		d, err := x.runs.core.agent(tx, name)
 		if err != nil {
-			x.logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
+			x.runs.core.logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
 			continue
 		}
 		members = append(members, agent.Member{Name: d.Name, Description: d.Description})
@@ -58,17 +58,17 @@ func (x *execution) team(tx store.Tx) (members []agent.Member) {
 
 // Delegate implements [agent.Host].
 func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
-	y := &execution{Runs: x.Runs, owner: x.owner, run: x.origin, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
+	y := &execution{runs: x.runs, owner: x.owner, run: x.origin, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
 	var history []artel.Message
-	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
-		if y.agent, err = x.core.agent(tx, d.Agent); err != nil {
+	err := x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		if y.agent, err = x.runs.core.agent(tx, d.Agent); err != nil {
 			return err
 		}
 		own := y.agent.Service
-		if x.isAuto(own) { // what its caller works with suits the message
+		if x.runs.core.isAuto(own) { // what its caller works with suits the message
 			own = ""
 		}
-		service, _, err := x.resolve(own, x.service.ID)
+		service, _, err := x.runs.core.resolve(own, x.service.ID)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Inp
 		if history, err = y.thread(tx, d); err != nil {
 			return err
 		}
-		y.built, err = y.building(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
+		y.built, err = y.runs.core.building(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
 		return err
 	})
 	if err != nil {
@@ -187,7 +187,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 	}
 	switch p := n.Payload.(type) {
 	case artel.MessageDelta:
-		x.log.Notifier().Stream(x.run.Conversation, event.Delta{
+		x.runs.core.log.Notifier().Stream(x.run.Conversation, event.Delta{
 			Run: x.run.ID, Agent: n.Agent, Within: n.Within, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
 		})
 		return nil
@@ -222,7 +222,7 @@ func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
 		return tx.Runs.Update(x.run)
 	})
 	if err == nil {
-		x.log.Notifier().Notify(x.run.Conversation)
+		x.runs.core.log.Notifier().Notify(x.run.Conversation)
 	}
 	return err
 }

@@ -14,11 +14,11 @@ import (
 // head of a branch with the edits of an active run, any other a visible
 // version. Nothing of it is kept with the artifact.
 func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (Derived, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return Derived{}, err
 	}
-	d, err := as.artifacts.Derived(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	d, err := as.core.artifacts.Derived(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err == nil && number > 0 && !d.Visible {
 		err = &artel.Error{
 			Op: "app.Artifacts.Text", Subject: string(id), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,

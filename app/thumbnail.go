@@ -51,14 +51,14 @@ func (fs *Files) Thumbnail(ctx context.Context, file File, width int) (File, err
 		return File{}, artel.Errorf(artel.Unsupported, "app.Files.Thumbnail", file.Filename,
 			"no small picture can be made of %s; ask without width for the file, and for the words of a document at …/artifacts/{id}/text", m.MediaType)
 	}
-	r, err := fs.renditions.Picture(ctx, file.owner, rendition.Source{Digest: file.Digest, MediaInfo: m}, picture.Form{Side: side})
+	r, err := fs.core.renditions.Picture(ctx, file.owner, rendition.Source{Digest: file.Digest, MediaInfo: m}, picture.Form{Side: side})
 	if artel.KindOf(err) == artel.Invalid { // the file is damaged, not the request
 		err = artel.Errorf(artel.Unsupported, "app.Files.Thumbnail", file.Filename, "%w", err)
 	}
 	if err != nil {
 		return File{}, err
 	}
-	b, err := fs.renditions.Open(ctx, r.Digest)
+	b, err := fs.core.renditions.Open(ctx, r.Digest)
 	if err != nil {
 		return File{}, err
 	}

@@ -27,23 +27,23 @@ const (
 // where its title is the first words of the message. A title that a person gave
 // meanwhile stays. What the call took is a run of its own, so that it counts.
 func (x *execution) entitle(ctx context.Context) {
-	if x.titled == "" || x.errands.Titles == "" || x.run.State != artel.RunDone || x.run.Purpose != artel.RunAnswers {
+	if x.titled == "" || x.runs.core.errands.Titles == "" || x.run.State != artel.RunDone || x.run.Purpose != artel.RunAnswers {
 		return
 	}
 	s := x.service
-	if x.errands.Titles != OwnService {
-		named, err := x.core.service(x.errands.Titles)
+	if x.runs.core.errands.Titles != OwnService {
+		named, err := x.runs.core.service(x.runs.core.errands.Titles)
 		if err != nil {
-			x.logger.Warn("a conversation got no title", "conversation", x.run.Conversation, "err", err)
+			x.runs.core.logger.Warn("a conversation got no title", "conversation", x.run.Conversation, "err", err)
 			return
 		}
 		s = named.OnWire()
 	} else if s.Demo() {
 		return // its answers are scripted
 	}
-	began := x.now()
+	began := x.runs.core.now()
 	var asked, answered artel.Message
-	err := x.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+	err := x.runs.core.store.View(ctx, x.owner, func(tx store.Tx) (err error) {
 		if asked, err = tx.Messages.Get(x.run.Message); err == nil {
 			answered, err = tx.Messages.Get(x.run.Reply)
 		}
@@ -53,7 +53,7 @@ func (x *execution) entitle(ctx context.Context) {
 	var usage artel.Usage
 	if err == nil {
 		text := artel.Beginning(artel.TextOf(asked.Parts), titledFrom) + "\n\n---\n\n" + artel.Beginning(artel.TextOf(answered.Parts), titledFrom)
-		title, usage, err = x.errand(ctx, s, x.locale.Say(phrase.TitleAsk, nil), text)
+		title, usage, err = x.runs.core.errand(ctx, s, x.runs.core.locale.Say(phrase.TitleAsk, nil), text)
 	}
 	if err == nil {
 		err = x.keepTitle(context.WithoutCancel(ctx), s, titleIn(title), usage, artel.Run{
@@ -62,12 +62,12 @@ func (x *execution) entitle(ctx context.Context) {
 		})
 	}
 	if err != nil {
-		x.logger.Info("a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
+		x.runs.core.logger.Info("a model gave a conversation no title; the first words stay", "conversation", x.run.Conversation, "service", s.ID, "err", err)
 	}
 }
 
 func (x *execution) keepTitle(ctx context.Context, s model.Service, title string, usage artel.Usage, run artel.Run) error {
-	now := x.now()
+	now := x.runs.core.now()
 	run.FinishedAt = &now
 	err := x.retry(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(run.Conversation)
@@ -84,10 +84,10 @@ func (x *execution) keepTitle(ctx context.Context, s model.Service, title string
 				return err
 			}
 		}
-		return appendEvents(x.core, tx, c.ID, "", "", told)
+		return appendEvents(x.runs.core, tx, c.ID, "", "", told)
 	})
 	if err == nil {
-		x.log.Notifier().Notify(run.Conversation)
+		x.runs.core.log.Notifier().Notify(run.Conversation)
 	}
 	return err
 }

@@ -13,21 +13,21 @@ import (
 )
 
 // Tools are the use cases of single tool calls, outside any run.
-type Tools struct{ *core }
+type Tools struct{ core *core }
 
 // List returns what the tools say of themselves.
-func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.box().Specs() }
+func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.box().Specs() }
 
 // Prefixes are what the names of tools begin with that may come later. An agent
 // that names a prefix with a * behind it has all of them.
-func (ts *Tools) Prefixes(context.Context) []string { return ts.prefixes() }
+func (ts *Tools) Prefixes(context.Context) []string { return ts.core.prefixes() }
 
 // Servers says how the servers of tools are doing.
 func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
-	if ts.servers == nil {
+	if ts.core.servers == nil {
 		return []tool.ServerHealth{}
 	}
-	return ts.servers.Health()
+	return ts.core.servers.Health()
 }
 
 // box has the tools that there are now.
@@ -50,23 +50,23 @@ func (k *core) prefixes() []string {
 // active branch. A failure that the caller can mend is a result; an unknown
 // tool is of kind NotFound.
 func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
-	box := ts.box()
+	box := ts.core.box()
 	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",
 			Err: errors.New("there is no such tool; GET /tools lists them"),
 		}
 	}
-	at, err := ts.desk(ctx, c, "")
+	at, err := ts.core.desk(ctx, c, "")
 	if err != nil {
 		return tool.Result{}, err
 	}
-	env := ts.env(ownerOf(ctx), c, at, ts.workspace(ctx, c, at), ts.target(t))
+	env := ts.core.env(ownerOf(ctx), c, at, ts.core.workspace(ctx, c, at), ts.core.target(t))
 	_, given, err := box.Arguments(ctx, &env, name, args)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	result, err := box.Call(ctx, &env, name, given)
-	ts.log.Notifier().Notify(c)
+	ts.core.log.Notifier().Notify(c)
 	return result, err
 }

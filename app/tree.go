@@ -31,7 +31,7 @@ type Edit struct {
 // answer. Errors are those of [Runs.Send].
 func (rs *Runs) Edit(ctx context.Context, c artel.ConversationID, id artel.MessageID, e Edit) (artel.Run, error) {
 	var m artel.Message
-	err := rs.view(ctx, func(tx store.Tx) (err error) {
+	err := rs.core.view(ctx, func(tx store.Tx) (err error) {
 		m, err = answered(tx, c, id)
 		return err
 	})
@@ -101,7 +101,7 @@ func (x *execution) again(tx store.Tx, c artel.ConversationID, ref artel.Ref, fr
 	if err != nil || !make {
 		return a, err
 	}
-	return x.artifacts.AgainTx(tx, c, a.ID, a.Version)
+	return x.runs.core.artifacts.AgainTx(tx, c, a.ID, a.Version)
 }
 
 // A BranchMessage is one message of a branch, with what stands beside it.
@@ -117,7 +117,7 @@ type BranchMessage struct {
 // limit is 0.
 func (cs *Conversations) Turns(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) ([]BranchMessage, error) {
 	turns := []BranchMessage{}
-	err := cs.view(ctx, func(tx store.Tx) error {
+	err := cs.core.view(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func childrenOf(tx store.Tx, c artel.ConversationID) (children map[artel.Message
 // where that branches again, to the newest message. A run at work goes on where
 // it is.
 func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, through artel.MessageID) (c artel.Conversation, err error) {
-	err = cs.update(ctx, func(tx store.Tx) error {
+	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if c, err = tx.Conversations.Get(id); err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 		return appendEvents(cs.core, tx, id, "", "", artel.BranchSwitched{Leaf: leaf})
 	})
 	if err == nil {
-		cs.log.Notifier().Notify(id)
+		cs.core.log.Notifier().Notify(id)
 	}
 	return c, err
 }
@@ -206,7 +206,7 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 // Mute leaves a message out of what models are sent, or takes it in again. Of a
 // summary, what it stands for comes back. The message itself stays.
 func (cs *Conversations) Mute(ctx context.Context, id artel.ConversationID, message artel.MessageID, muted bool) (m artel.Message, err error) {
-	err = cs.update(ctx, func(tx store.Tx) error {
+	err = cs.core.update(ctx, func(tx store.Tx) error {
 		if m, err = messageOf(tx, id, message); err != nil || m.Muted == muted {
 			return err
 		}
@@ -217,7 +217,7 @@ func (cs *Conversations) Mute(ctx context.Context, id artel.ConversationID, mess
 		return appendEvents(cs.core, tx, id, m.Run, m.Agent, artel.MessageMuted{Message: message, Muted: muted})
 	})
 	if err == nil {
-		cs.log.Notifier().Notify(id)
+		cs.core.log.Notifier().Notify(id)
 	}
 	return m, err
 }

@@ -53,7 +53,7 @@ func (x *execution) keepVariables(tx store.Tx, v macro.Variables) error {
 		return err
 	}
 	if len(raw) > maxVariables {
-		x.logger.Warn("the variables of macros are too large to be kept", "run", x.run.ID, "bytes", len(raw), "limit", maxVariables)
+		x.runs.core.logger.Warn("the variables of macros are too large to be kept", "run", x.run.ID, "bytes", len(raw), "limit", maxVariables)
 		return nil
 	}
 	return tx.Variables.Put(x.run.Conversation, x.run.Message, raw)

@@ -83,13 +83,13 @@ const CodeStale = artifact.CodeStale
 
 // write lets a person do one thing to an artifact.
 func (as *Artifacts) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
-	at, err := as.desk(ctx, p.Conversation, p.At)
+	at, err := as.core.desk(ctx, p.Conversation, p.At)
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	a, err := do(as.workspace(ctx, p.Conversation, at))
+	a, err := do(as.core.workspace(ctx, p.Conversation, at))
 	if err == nil {
-		as.log.Notifier().Notify(p.Conversation)
+		as.core.log.Notifier().Notify(p.Conversation)
 	}
 	return a, err
 }
@@ -107,15 +107,15 @@ func (as *Artifacts) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Art
 // StageNext takes the bytes of a whole new content in, as a stream. What
 // nobody says about them is taken from the artifact.
 func (as *Artifacts) StageNext(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
-	at, err := as.branch(ctx, p.Conversation, p.At)
+	at, err := as.core.branch(ctx, p.Conversation, p.At)
 	if err != nil {
 		return Staged{}, err
 	}
-	a, err := as.artifacts.Get(ctx, ownerOf(ctx), p.Conversation, p.ID, at)
+	a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), p.Conversation, p.ID, at)
 	if err != nil {
 		return Staged{}, err
 	}
-	return as.artifacts.Stage(ctx, u.Body, media.Hint{
+	return as.core.artifacts.Stage(ctx, u.Body, media.Hint{
 		DeclaredType: cmp.Or(u.DeclaredType, a.MediaType), Filename: cmp.Or(u.Filename, a.Filename, string(a.ID)),
 	})
 }
@@ -138,14 +138,14 @@ func (as *Artifacts) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, 
 	}
 	versions, err := as.History(ctx, p.Conversation, p.ID, artifact.Visible)
 	if err != nil { // it is deleted; what services hold ends there by itself
-		as.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
+		as.core.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
 		return a, nil
 	}
 	digests := make([]artel.Digest, len(versions))
 	for i, v := range versions {
 		digests[i] = v.Digest
 	}
-	as.held.Drop(digests...)
+	as.core.held.Drop(digests...)
 	return a, nil
 }
 
@@ -159,31 +159,31 @@ func (as *Artifacts) Restore(ctx context.Context, p ArtifactAt, version int) (ar
 
 // Deleted returns the artifacts of a branch that are deleted there, by id.
 func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
-	at, err := as.branch(ctx, c, at)
+	at, err := as.core.branch(ctx, c, at)
 	if err != nil {
 		return nil, err
 	}
-	return as.artifacts.Deleted(ctx, ownerOf(ctx), c, at)
+	return as.core.artifacts.Deleted(ctx, ownerOf(ctx), c, at)
 }
 
 // History returns the versions of an artifact, also of a deleted one, and with
 // a wider scope the edits between them.
 func (as *Artifacts) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
-	return as.artifacts.History(ctx, ownerOf(ctx), c, id, scope)
+	return as.core.artifacts.History(ctx, ownerOf(ctx), c, id, scope)
 }
 
 // State returns one version, with a wider scope than Visible also one that
 // only the journal has, and its text where it is text.
 func (as *Artifacts) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
-	return as.artifacts.State(ctx, ownerOf(ctx), c, id, number, scope)
+	return as.core.artifacts.State(ctx, ownerOf(ctx), c, id, number, scope)
 }
 
 // Diff compares two versions of a text; see [artifact.DiffQuery].
 func (as *Artifacts) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
-	at, err := as.branch(ctx, c, q.At)
+	at, err := as.core.branch(ctx, c, q.At)
 	if err != nil {
 		return Diff{}, err
 	}
 	q.At = at
-	return as.artifacts.Diff(ctx, ownerOf(ctx), c, id, q)
+	return as.core.artifacts.Diff(ctx, ownerOf(ctx), c, id, q)
 }

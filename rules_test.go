@@ -21,7 +21,7 @@ var pipelineRules = []tested{
 	{"the newest summary is where the history begins", "pipeline TestLoading/newest summary"},
 	{"a muted summary is none", "pipeline TestLoading/muted summary"},
 	{"half of a tool exchange is not loaded", "pipeline TestLoading/muted result"},
-	{"of a long history what comes out is what would come out of all of it", "pipeline TestHorizonChangesNothing"},
+	{"of a long history what comes out is what would come out of all of it", "pipeline TestLookbackChangesNothing"},
 
 	// Rules that find and replace
 	{"a pattern may stand between slashes, with flags behind them", "pipeline/rule TestApply/flags of the slashes"},

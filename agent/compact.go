@@ -66,7 +66,7 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 	if budget == 0 {
 		budget = tokens
 	}
-	standing := pipeline.Standing(r.history, r.in.Agent.Name)
+	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	part := standing[:r.sparable(standing, budget)]
 	if !worth(part) {
 		r.settled = true
@@ -85,7 +85,7 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 
 // compactNow sums up the whole history.
 func (r *run) compactNow(ctx context.Context) error {
-	standing := pipeline.Standing(r.history, r.in.Agent.Name)
+	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	if !worth(standing) {
 		return artel.Errorf(artel.Conflict, "agent.Compact", "", "there is nothing to sum up: the newest summary has everything but the last %d messages at most", leastReplaced-1)
 	}
@@ -101,7 +101,7 @@ func (r *run) compactNow(ctx context.Context) error {
 // the run goes on all the same. The error is that of the consumer, or of a run
 // that has ended.
 func (r *run) compactAsked(ctx context.Context) error {
-	part := pipeline.Standing(r.history, r.in.Agent.Name)
+	part := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	if !r.rests() {
 		part = part[:r.sparable(part, int(r.taken))]
 	}

@@ -128,7 +128,7 @@ func TestCompactionByThreshold(t *testing.T) {
 	// With the boundary muted, the originals stand again.
 	muted := *end.Message
 	muted.Muted = true
-	if got := pipeline.Standing(append(slices.Clone(b.in.History), muted), "tester"); len(got) != len(b.in.History) {
+	if got := pipeline.ActiveMessages(append(slices.Clone(b.in.History), muted), "tester"); len(got) != len(b.in.History) {
 		t.Errorf("%d messages stand with the summary muted, want %d", len(got), len(b.in.History))
 	}
 }
@@ -258,7 +258,7 @@ func TestStanding(t *testing.T) {
 				branch[i].Covers = branch[rapid.IntRange(0, i-1).Draw(t, "covered")].ID
 			}
 		}
-		got := pipeline.Standing(branch, "tester")
+		got := pipeline.ActiveMessages(branch, "tester")
 		at := map[artel.MessageID]int{}
 		for i, m := range branch {
 			at[m.ID] = i

@@ -25,7 +25,7 @@ type MessagePass struct {
 // passes returns what each processor that changed a message made of it, in their
 // order. What is not kept any more is of kind NotFound.
 func (c *call) passes(tx store.Tx, id string) ([]MessagePass, error) {
-	passes, err := c.made.Recipe.Passes(c.made.Processors, id, c.pantry(tx))
+	passes, err := c.made.Recipe.Changes(c.made.Processors, id, c.pantry(tx))
 	out := make([]MessagePass, len(passes))
 	for i, t := range passes {
 		s := c.made.Processors[t.Step]
@@ -63,7 +63,7 @@ func (cs *Contexts) Passes(ctx context.Context, key ContextKey, ids ...string) (
 // the last at which the first difference came to be. Where several messages
 // were joined, it is the author of the first of them that differed before. ok
 // is false where nobody can tell: the states are not kept any more.
-func authorOf(tx store.Tx, before, after *call, x pipeline.Ingredient) (processor string, ok bool) {
+func authorOf(tx store.Tx, before, after *call, x pipeline.ManifestMessage) (processor string, ok bool) {
 	processor, ok = authorUpTo(tx, before, after, x.ID, "")
 	if !ok {
 		return "", false
@@ -121,7 +121,7 @@ func (s *course) through(processor string) {
 }
 
 func courseOf(tx store.Tx, c *call, id string) (course, error) {
-	passes, err := c.made.Recipe.Passes(c.made.Processors, id, c.pantry(tx))
+	passes, err := c.made.Recipe.Changes(c.made.Processors, id, c.pantry(tx))
 	if err != nil {
 		return course{}, err
 	}
@@ -133,7 +133,7 @@ func courseOf(tx store.Tx, c *call, id string) (course, error) {
 		s.behind[c.made.Processors[t.Step].ID] = t.After.Lines
 	}
 	if len(passes) == 0 {
-		i := slices.IndexFunc(c.made.Recipe.Messages, func(x pipeline.Ingredient) bool { return x.ID == id })
+		i := slices.IndexFunc(c.made.Recipe.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == id })
 		if i < 0 {
 			return s, artel.NotFound
 		}

@@ -118,13 +118,13 @@ func (k *core) diff(tx store.Tx, before, after *call) (ContextDiff, error) {
 }
 
 // changesOf lines up two lists of messages by their ids.
-func changesOf(before, after []pipeline.Ingredient) []MessageChange {
+func changesOf(before, after []pipeline.ManifestMessage) []MessageChange {
 	out := make([]MessageChange, 0, len(after))
-	note := func(x pipeline.Ingredient, c Change) {
+	note := func(x pipeline.ManifestMessage, c Change) {
 		out = append(out, MessageChange{x.ID, x.Origin, x.Role, c, x.Tokens})
 	}
-	place := func(list []pipeline.Ingredient, id string) int {
-		return slices.IndexFunc(list, func(x pipeline.Ingredient) bool { return x.ID == id })
+	place := func(list []pipeline.ManifestMessage, id string) int {
+		return slices.IndexFunc(list, func(x pipeline.ManifestMessage) bool { return x.ID == id })
 	}
 	for _, x := range after {
 		i := place(before, x.ID)
@@ -154,9 +154,9 @@ func changesOf(before, after []pipeline.Ingredient) []MessageChange {
 }
 
 // still returns those of list that are in others.
-func still(list, others []pipeline.Ingredient) (out []pipeline.Ingredient) {
+func still(list, others []pipeline.ManifestMessage) (out []pipeline.ManifestMessage) {
 	for _, x := range list {
-		if slices.ContainsFunc(others, func(o pipeline.Ingredient) bool { return o.ID == x.ID }) {
+		if slices.ContainsFunc(others, func(o pipeline.ManifestMessage) bool { return o.ID == x.ID }) {
 			out = append(out, x)
 		}
 	}
@@ -178,7 +178,7 @@ func firstDiff(tx store.Tx, before, after *call, p pipeline.Prefix) *FirstDiff {
 		return f
 	}
 	begin := p.Bytes - bytesBefore(b, p.Messages)
-	read := func(c *call, list []pipeline.Ingredient) string {
+	read := func(c *call, list []pipeline.ManifestMessage) string {
 		if p.Messages >= len(list) {
 			return ""
 		}
@@ -189,7 +189,7 @@ func firstDiff(tx store.Tx, before, after *call, p pipeline.Prefix) *FirstDiff {
 		return excerptOf(lines[begin:])
 	}
 	f.Was, f.Is = read(before, a.Messages), read(after, b.Messages)
-	var was, is pipeline.Ingredient
+	var was, is pipeline.ManifestMessage
 	if p.Messages < len(a.Messages) {
 		was = a.Messages[p.Messages]
 	}
@@ -197,7 +197,7 @@ func firstDiff(tx store.Tx, before, after *call, p pipeline.Prefix) *FirstDiff {
 		f.Cause, is = CauseEnd, was
 	} else if is = b.Messages[p.Messages]; was.ID == is.ID {
 		f.Cause = CauseText
-	} else if place := slices.IndexFunc(b.Messages, func(x pipeline.Ingredient) bool { return x.ID == was.ID }); place >= 0 {
+	} else if place := slices.IndexFunc(b.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == was.ID }); place >= 0 {
 		f.Cause = CauseInserted
 	} else {
 		f.Cause, is = CauseRemoved, was
@@ -213,7 +213,7 @@ func firstDiff(tx store.Tx, before, after *call, p pipeline.Prefix) *FirstDiff {
 	return f
 }
 
-func bytesBefore(r pipeline.Recipe, n int) int {
+func bytesBefore(r pipeline.Manifest, n int) int {
 	r.Messages = r.Messages[:n]
 	return r.Bytes()
 }

@@ -22,12 +22,12 @@ type Contexts struct{ core *core }
 type BuiltContext struct {
 	ContextSummary
 	Record pipeline.Record
-	Recipe pipeline.Recipe
+	Recipe pipeline.Manifest
 }
 
 // A Block is one message of a request, with where it comes from.
 type Block struct {
-	pipeline.Ingredient
+	pipeline.ManifestMessage
 	Parts      artel.Parts `json:"parts"`
 	Processor  string      `json:"processor"`         // that added it
 	Changed    []string    `json:"changed,omitempty"` // the processors that changed it, in their order
@@ -117,7 +117,7 @@ func (cs *Contexts) Blocks(ctx context.Context, key ContextKey) (out []Block, er
 	return out, err
 }
 
-func blocks(c *call, p pipeline.Pantry) ([]Block, error) {
+func blocks(c *call, p pipeline.Contents) ([]Block, error) {
 	out := make([]Block, len(c.made.Recipe.Messages))
 	for i, x := range c.made.Recipe.Messages {
 		m, _, err := x.Message(c.facts.Service, p)
@@ -126,7 +126,7 @@ func blocks(c *call, p pipeline.Pantry) ([]Block, error) {
 			return nil, err
 		}
 		added, changed := authors(c.made.Record, x.ID)
-		out[i] = Block{Ingredient: x, Parts: m.Parts, Processor: added, Changed: changed, Incomplete: missing}
+		out[i] = Block{ManifestMessage: x, Parts: m.Parts, Processor: added, Changed: changed, Incomplete: missing}
 		if out[i].Parts == nil {
 			out[i].Parts = artel.Parts{}
 		}

@@ -76,7 +76,7 @@ type (
 	// A Stated is a yes or no about a service, and who said it.
 	Stated = model.Fact[bool]
 	// Settled is what takes the place of a piece of media in a request.
-	Settled = pipeline.Settled
+	Settled = pipeline.PreparedMedia
 	// A ProcessorSetting configures one processor at one level.
 	ProcessorSetting = pipeline.Setting
 	// A ProcessorField describes one value of a configuration.
@@ -92,7 +92,7 @@ type (
 	// Resolved is how a processor is configured where the levels come together.
 	Resolved = pipeline.Resolved
 	// A Recipe says what a request was made of.
-	Recipe = pipeline.Recipe
+	Recipe = pipeline.Manifest
 	// A PresetMessage is a message that an agent's author has written.
 	PresetMessage = pipeline.Preset
 	// InlineAgent is what a build knows about an agent.

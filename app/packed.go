@@ -25,11 +25,11 @@ type packed struct {
 }
 
 type packedRecipe struct {
-	Head      pipeline.Head         `json:"head"`
-	Tools     artel.Digest          `json:"tools,omitempty"`
-	ToolBytes int                   `json:"tool_bytes,omitempty"`
-	Messages  []pipeline.Ingredient `json:"messages"` // that are in no piece
-	Pieces    []piece               `json:"pieces,omitempty"`
+	Head      pipeline.Head              `json:"head"`
+	Tools     artel.Digest               `json:"tools,omitempty"`
+	ToolBytes int                        `json:"tool_bytes,omitempty"`
+	Messages  []pipeline.ManifestMessage `json:"messages"` // that are in no piece
+	Pieces    []piece                    `json:"pieces,omitempty"`
 }
 
 // A piece is a run of the messages that were loaded.
@@ -54,7 +54,7 @@ type columns struct {
 
 // begin reports whether the messages that were loaded begin with those of the
 // block, and stand in the request as it says.
-func (b *columns) begin(ids []string, at []int, all []pipeline.Ingredient) bool {
+func (b *columns) begin(ids []string, at []int, all []pipeline.ManifestMessage) bool {
 	n := len(b.IDs)
 	if n > len(ids) || !slices.Equal(b.IDs, ids[:n]) || (b.Roles == "") != (at[0] == notInColumns) {
 		return false
@@ -110,7 +110,7 @@ func loader(steps []pipeline.Step) *pipeline.Step {
 	return nil
 }
 
-func inColumns(x *pipeline.Ingredient) bool {
+func inColumns(x *pipeline.ManifestMessage) bool {
 	return x.Stored && x.Origin == pipeline.OriginHistory && x.Stability == pipeline.Session &&
 		len(x.MergedFrom) == 0 && x.Digest == "" && slices.Contains(packedRoles[:], x.Role)
 }
@@ -186,8 +186,8 @@ func follows(at []int, k int) bool {
 
 // inPieces returns the messages of a request that are not in columns, and the
 // places of the others by the places of their ids; notInColumns of the rest.
-func inPieces(all []pipeline.Ingredient, ids []string) (single []pipeline.Ingredient, at []int) {
-	single, at = []pipeline.Ingredient{}, make([]int, len(ids))
+func inPieces(all []pipeline.ManifestMessage, ids []string) (single []pipeline.ManifestMessage, at []int) {
+	single, at = []pipeline.ManifestMessage{}, make([]int, len(ids))
 	for k := range at {
 		at[k] = notInColumns
 	}
@@ -215,7 +215,7 @@ func inPieces(all []pipeline.Ingredient, ids []string) (single []pipeline.Ingred
 }
 
 // columnsOf returns the columns of messages that stand at a place of the request.
-func columnsOf(ids []string, at int, all []pipeline.Ingredient) columns {
+func columnsOf(ids []string, at int, all []pipeline.ManifestMessage) columns {
 	b := columns{IDs: ids}
 	if at == notInColumns {
 		return b
@@ -237,7 +237,7 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 	if err := json.Unmarshal(row, &p); err != nil {
 		return made{}, err
 	}
-	m := made{p.Record, pipeline.Recipe{Head: p.Recipe.Head, Tools: p.Recipe.Tools, ToolBytes: p.Recipe.ToolBytes}}
+	m := made{p.Record, pipeline.Manifest{Head: p.Recipe.Head, Tools: p.Recipe.Tools, ToolBytes: p.Recipe.ToolBytes}}
 	var want []artel.Digest
 	for _, x := range p.Recipe.Pieces {
 		if x.Digest != "" {
@@ -249,7 +249,7 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 		return m, err
 	}
 	var ids []string
-	all, single := []pipeline.Ingredient{}, p.Recipe.Messages
+	all, single := []pipeline.ManifestMessage{}, p.Recipe.Messages
 	for i := range p.Recipe.Pieces {
 		x := &p.Recipe.Pieces[i]
 		if x.Block == nil {
@@ -280,7 +280,7 @@ func unpack(row []byte, segments func([]artel.Digest) (map[artel.Digest][]byte, 
 }
 
 // appendTo adds the messages of a block to those of a request.
-func (b *columns) appendTo(all []pipeline.Ingredient) ([]pipeline.Ingredient, error) {
+func (b *columns) appendTo(all []pipeline.ManifestMessage) ([]pipeline.ManifestMessage, error) {
 	n := len(b.IDs)
 	if len(b.Roles) != n || len(b.Bytes) != n || len(b.Tokens) != n {
 		return nil, fmt.Errorf("a block of %d messages has columns of another length", n)
@@ -290,7 +290,7 @@ func (b *columns) appendTo(all []pipeline.Ingredient) ([]pipeline.Ingredient, er
 		if role < 0 {
 			return nil, fmt.Errorf("a block has the role %q", b.Roles[k])
 		}
-		all = append(all, pipeline.Ingredient{
+		all = append(all, pipeline.ManifestMessage{
 			ID: id, Role: packedRoles[role], Origin: pipeline.OriginHistory, Stability: pipeline.Session,
 			Stored: true, Bytes: b.Bytes[k], Tokens: b.Tokens[k],
 		})

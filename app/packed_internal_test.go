@@ -20,11 +20,11 @@ func sampleMade(t *rapid.T, n, k int) made {
 	loads := pipeline.Step{ID: pipeline.SessionLoader}
 	m := made{Record: pipeline.Record{Processors: []pipeline.Step{{ID: "first"}}}}
 	m.Recipe.Head = pipeline.Head{Service: "s", Model: "m"}
-	m.Recipe.Messages = []pipeline.Ingredient{}
+	m.Recipe.Messages = []pipeline.ManifestMessage{}
 	odd := rapid.SampledFrom([]int{8, 30, 1000}).Draw(t, "one of so many is odd")
 	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	for i := range n {
-		x := pipeline.Ingredient{
+		x := pipeline.ManifestMessage{
 			ID: fmt.Sprintf("m%d", i), Role: packedRoles[i%len(packedRoles)], Origin: pipeline.OriginHistory,
 			Stability: pipeline.Session, Stored: true, Bytes: i % 7, Tokens: i,
 		}
@@ -94,7 +94,7 @@ func TestPackedShares(t *testing.T) {
 	longest := func(n, dropped int, known map[string]*keptBlock) (int, int, map[string]*keptBlock) {
 		m := made{Record: pipeline.Record{Processors: []pipeline.Step{{ID: pipeline.SessionLoader}}}}
 		for i := dropped; i < n; i++ {
-			x := pipeline.Ingredient{ID: fmt.Sprintf("msg_%020d", i*i), Role: artel.RoleUser, Origin: pipeline.OriginHistory, Stability: pipeline.Session, Stored: true, Bytes: 400}
+			x := pipeline.ManifestMessage{ID: fmt.Sprintf("msg_%020d", i*i), Role: artel.RoleUser, Origin: pipeline.OriginHistory, Stability: pipeline.Session, Stored: true, Bytes: 400}
 			m.Processors[0].Added, m.Recipe.Messages = append(m.Processors[0].Added, x.ID), append(m.Recipe.Messages, x)
 		}
 		row, blocks, err := pack(m, known)

@@ -109,7 +109,7 @@ func previewBlocks(b agent.Built) []Block {
 	out := make([]Block, len(b.Messages))
 	for i, m := range b.Messages {
 		added, changed := authors(b.Record, m.ID)
-		out[i] = Block{Ingredient: b.Recipe.Messages[i], Parts: m.Parts, Processor: added, Changed: changed}
+		out[i] = Block{ManifestMessage: b.Manifest.Messages[i], Parts: m.Parts, Processor: added, Changed: changed}
 		if out[i].Parts == nil {
 			out[i].Parts = artel.Parts{}
 		}

@@ -81,7 +81,7 @@ func contextError(err error) *ContextError {
 // made is what is kept of a context beside its facts.
 type made struct {
 	pipeline.Record
-	Recipe pipeline.Recipe
+	Recipe pipeline.Manifest
 }
 
 // A call is the context of a model call while its run is at work.
@@ -96,7 +96,7 @@ type call struct {
 }
 
 // linesOf returns those of one of its messages; nil where they are gone.
-func (c *call) linesOf(tx store.Tx, x pipeline.Ingredient) ([]byte, error) {
+func (c *call) linesOf(tx store.Tx, x pipeline.ManifestMessage) ([]byte, error) {
 	for i := range c.sent {
 		if m := &c.sent[i]; x.Stored && c.made.Recipe.Messages[i].ID == x.ID { // else they are among the segments
 			return pipeline.Lines(model.Message{Role: m.Role, Parts: m.Parts})
@@ -117,13 +117,13 @@ func newCall(a artel.AgentName, b agent.Built, failed error) *call {
 	c := &call{
 		facts: ContextFacts{
 			Agent: a, Service: b.Service.ID, Model: b.Service.Model, Clock: b.Now, Seed: b.Seed,
-			RequestHash: b.Record.RequestHash, Messages: len(b.Recipe.Messages), Tokens: b.Record.Tokens, Error: contextError(failed),
+			RequestHash: b.Record.RequestHash, Messages: len(b.Manifest.Messages), Tokens: b.Record.Tokens, Error: contextError(failed),
 		},
-		made:  made{b.Record, b.Recipe},
+		made:  made{b.Record, b.Manifest},
 		lines: make(map[artel.Digest][]byte, len(b.Segments)),
 	}
 	if failed == nil {
-		c.facts.Bytes, c.sent = b.Recipe.Bytes(), b.Messages
+		c.facts.Bytes, c.sent = b.Manifest.Bytes(), b.Messages
 		c.facts.Media = carriedIn(b.Request)
 	}
 	for _, s := range b.Segments {
@@ -136,8 +136,8 @@ func newCall(a artel.AgentName, b agent.Built, failed error) *call {
 const namedDropped = 200
 
 func shorter(t pipeline.Tokens) pipeline.Tokens {
-	if t.Beyond = max(0, len(t.Dropped)-namedDropped); t.Beyond > 0 {
-		t.Dropped = slices.Clone(t.Dropped[t.Beyond:])
+	if t.Older = max(0, len(t.Dropped)-namedDropped); t.Older > 0 {
+		t.Dropped = slices.Clone(t.Dropped[t.Older:])
 	}
 	return t
 }
@@ -274,7 +274,7 @@ func (x *execution) compare(tx store.Tx, c *call) (before *call, err error) {
 
 // prefix compares two calls of one conversation.
 func (k *core) prefix(tx store.Tx, before, after *call) (pipeline.Prefix, error) {
-	return after.made.Recipe.Prefix(before.made.Recipe, func(earlier bool, x pipeline.Ingredient) ([]byte, error) {
+	return after.made.Recipe.Prefix(before.made.Recipe, func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
 		c := after
 		if earlier {
 			c = before
@@ -284,8 +284,8 @@ func (k *core) prefix(tx store.Tx, before, after *call) (pipeline.Prefix, error)
 }
 
 // pantry has what the call was made of.
-func (c *call) pantry(tx store.Tx) pipeline.Pantry {
-	return pipeline.Pantry{
+func (c *call) pantry(tx store.Tx) pipeline.Contents {
+	return pipeline.Contents{
 		Stored: tx.Messages.Get,
 		Segment: func(d artel.Digest) ([]byte, error) {
 			if b, ok := c.lines[d]; ok {

@@ -77,7 +77,7 @@ func (cs *Contexts) Why(ctx context.Context, key ContextKey, about string, l phr
 		} else if err != nil && !errors.Is(err, artel.NotFound) {
 			return err
 		}
-		if slices.ContainsFunc(s.Recipe.Messages, func(x pipeline.Ingredient) bool { return x.ID == about }) {
+		if slices.ContainsFunc(s.Recipe.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == about }) {
 			w.sent(about)
 			return nil
 		}
@@ -205,7 +205,7 @@ func (w *inquiry) unloaded(m artel.Message) error {
 		f.Code, f.Others = WhySummarized, []string{string(path[newest].ID)}
 	case m.Agent != "" && m.Agent != w.context.Agent:
 		f.Code, f.Others = WhyAgent, []string{string(m.Agent)}
-	case w.context.Tokens.Beyond > 0 && (artel.TextOf(m.Parts) != "" || len(artel.MediaOf(m.Parts)) > 0):
+	case w.context.Tokens.Older > 0 && (artel.TextOf(m.Parts) != "" || len(artel.MediaOf(m.Parts)) > 0):
 		f.Code, f.Processor = WhyDropped, pipeline.TokenLimiter
 	default:
 		f.Code = WhyBlank

@@ -48,10 +48,10 @@ func transcribe(ctx context.Context, d *Draft) error {
 	}
 	Set(d, conf)
 	a := attacher{d: d, conf: conf}
-	if err := a.settleAll(ctx); err != nil {
+	if err := a.prepareAll(ctx); err != nil {
 		return err
 	}
-	if d.rested = len(a.settled) == 0; d.rested {
+	if d.unchanged = len(a.prepared) == 0; d.unchanged {
 		return nil
 	}
 	for i := range d.Messages {
@@ -88,40 +88,40 @@ func checkKinds(v json.RawMessage) error {
 
 // attacher settles the media parts of a draft.
 type attacher struct {
-	d       *Draft
-	conf    attaching
-	stale   map[string]bool // ids of messages whose pictures are old
-	again   bool            // most parts are settled
-	from    []string        // the messages that the parts at hand come from
-	late    int             // with again: parts that were not
-	settled map[slot]settlement
+	d         *Draft
+	conf      attaching
+	stale     map[string]bool // ids of messages whose pictures are old
+	resolving bool            // most parts are settled
+	from      []string        // the messages that the parts at hand come from
+	late      int             // with again: parts that were not
+	prepared  map[mediaKey]preparedPart
 }
 
 // A slot is a media part of a message, by its place among them.
-type slot struct {
+type mediaKey struct {
 	message string
 	n       int
 }
 
 // A settlement is what is sent in the place of a media part: a label and a
 // media part, or one text.
-type settlement struct {
+type preparedPart struct {
 	parts    artel.Parts
 	decision Decision
 }
 
-// settleAll decides all media parts, the newest first: where a request takes
+// prepareAll decides all media parts, the newest first: where a request takes
 // no more of them, the oldest are described.
-func (a *attacher) settleAll(ctx context.Context) error {
+func (a *attacher) prepareAll(ctx context.Context) error {
 	type place struct {
-		slot
+		mediaKey
 		media artel.Media
 	}
 	var all []place
 	for i := range a.d.Messages {
 		m := &a.d.Messages[i]
 		for n, part := range artel.MediaOf(m.Parts) {
-			all = append(all, place{slot{m.ID, n}, part})
+			all = append(all, place{mediaKey{m.ID, n}, part})
 		}
 	}
 	if len(all) == 0 {
@@ -133,18 +133,18 @@ func (a *attacher) settleAll(ctx context.Context) error {
 	}
 	a.stale = stale(a.d.Messages, a.conf.StaleImages)
 	old := func(i int) bool { return a.stale[all[i].message] }
-	if err := a.d.writeDown(ctx, parts, a.conf, old); err != nil {
+	if err := a.d.transcribeAll(ctx, parts, a.conf, old); err != nil {
 		return err
 	}
-	a.d.crowd(parts, old)
-	room := newRoom(a.d)
-	a.settled = make(map[slot]settlement, len(all))
+	a.d.limitForImageCount(parts, old)
+	room := newMediaBudget(a.d)
+	a.prepared = make(map[mediaKey]preparedPart, len(all))
 	for _, x := range slices.Backward(all) {
-		s, err := a.d.settle(ctx, x.message, x.media, a.wish(x.message), room)
+		s, err := a.d.prepare(ctx, x.message, x.media, a.preference(x.message), room)
 		if err != nil {
 			return err
 		}
-		a.settled[x.slot] = s
+		a.prepared[x.mediaKey] = s
 	}
 	return nil
 }
@@ -169,27 +169,27 @@ func stale(ms []Message, n int) map[string]bool {
 }
 
 // wish is what is wanted of the media of a message.
-func (a *attacher) wish(message string) wish { return wish{a.conf, a.stale[message]} }
+func (a *attacher) preference(message string) preference { return preference{a.conf, a.stale[message]} }
 
 // message returns the parts to send; m.Parts itself where no media is in it.
 func (a *attacher) message(ctx context.Context, m *Message) (artel.Parts, error) {
 	if !slices.ContainsFunc(m.Parts, carriesMedia) {
 		return m.Parts, nil
 	}
-	next := slot{message: m.ID}
+	next := mediaKey{message: m.ID}
 	if a.from = m.MergedFrom; len(a.from) == 0 {
 		a.from = []string{m.ID}
 	}
-	var names []weft
+	var names []attachment
 	out := make(artel.Parts, 0, len(m.Parts)+1)
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case artel.Media:
-			ps, err := a.take(ctx, &next, p)
+			ps, err := a.partsFor(ctx, &next, p)
 			if err != nil {
 				return nil, err
 			}
-			names = append(names, weft{media: p, parts: ps, at: len(out)})
+			names = append(names, attachment{media: p, parts: ps, at: len(out)})
 			out = append(out, ps...)
 		case artel.ToolResult:
 			r, err := a.result(ctx, &next, p)
@@ -201,10 +201,10 @@ func (a *attacher) message(ctx context.Context, m *Message) (artel.Parts, error)
 			out = append(out, p)
 		}
 	}
-	if a.again {
+	if a.resolving {
 		return out, nil
 	}
-	return woven(out, names), nil
+	return insertAttachments(out, names), nil
 }
 
 func carriesMedia(p artel.Part) bool {
@@ -220,7 +220,7 @@ func carriesMedia(p artel.Part) bool {
 // result settles the media of a tool result. What stays media has no label
 // here: the codec, which places it, says where it comes from. Where no media
 // is left, all text moves into the content, for which every API has a place.
-func (a *attacher) result(ctx context.Context, next *slot, r artel.ToolResult) (artel.ToolResult, error) {
+func (a *attacher) result(ctx context.Context, next *mediaKey, r artel.ToolResult) (artel.ToolResult, error) {
 	out := make(artel.Parts, 0, len(r.Parts))
 	for _, p := range r.Parts {
 		m, ok := p.(artel.Media)
@@ -228,7 +228,7 @@ func (a *attacher) result(ctx context.Context, next *slot, r artel.ToolResult) (
 			out = append(out, p)
 			continue
 		}
-		ps, err := a.take(ctx, next, m)
+		ps, err := a.partsFor(ctx, next, m)
 		if err != nil {
 			return r, err
 		}
@@ -247,18 +247,18 @@ func (a *attacher) result(ctx context.Context, next *slot, r artel.ToolResult) (
 
 // take returns what is sent in the place of m, the next media part of its
 // message. Only the end of ctx is an error.
-func (a *attacher) take(ctx context.Context, next *slot, m artel.Media) (artel.Parts, error) {
-	s, ok := a.settled[*next]
+func (a *attacher) partsFor(ctx context.Context, next *mediaKey, m artel.Media) (artel.Parts, error) {
+	s, ok := a.prepared[*next]
 	next.n++
 	if !ok {
-		if a.again {
-			if a.d.settledAs(a.from, m.Ref) {
+		if a.resolving {
+			if a.d.hasDecision(a.from, m.Ref) {
 				return artel.Parts{m}, nil
 			}
 			a.late++
 		}
 		var err error
-		if s, err = a.d.settle(ctx, next.message, m, a.wish(next.message), nil); err != nil {
+		if s, err = a.d.prepare(ctx, next.message, m, a.preference(next.message), nil); err != nil {
 			return nil, err
 		}
 	}

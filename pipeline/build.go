@@ -38,7 +38,7 @@ type Result struct {
 	Request  *model.Request
 	Messages []Message // as the last processor left them; one for each of Request
 	Record   Record
-	Recipe   Recipe    // of Request
+	Manifest Manifest  // of Request
 	Segments []Segment // that the recipe names
 
 	// Variables are those of the input with what the prompts have set.
@@ -63,43 +63,43 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 
 // build builds once, from the whole history or from what surely fills the
 // window. again says that this was not enough.
-func (r *Registry) build(ctx context.Context, in Input, list []planned, last int, whole bool) (out Result, again bool, err error) {
+func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last int, whole bool) (out Result, again bool, err error) {
 	d := &Draft{
-		Input:  in,
-		target: route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
-		meter:  newMeter(r.counter, in.Service, vocabulary(list)),
-		steps:  list,
-		found:  make(map[artel.Ref]source),
-		sent:   make(map[artel.Ref]artel.Digest),
+		Input:       in,
+		target:      route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
+		counter:     newMessageCounter(r.counter, in.Service, vocabulary(list)),
+		steps:       list,
+		sources:     make(map[artel.Ref]source),
+		sentDigests: make(map[artel.Ref]artel.Digest),
 	}
-	d.horizon.whole = whole
-	if spare, ok := r.spare.Get().(*[]Message); ok {
+	d.lookback.full = whole
+	if spare, ok := r.buffers.Get().(*[]Message); ok {
 		d.before = *spare
 	}
 	defer func() {
 		spare := d.before[:0]
 		clear(spare[:cap(spare)]) // it holds on to no texts
-		r.spare.Put(&spare)
+		r.buffers.Put(&spare)
 	}()
-	d.meter.known = r.oven.tallies(d.meter.yardstick(), in.History)
-	d.tooled = d.meter.tools(in.Tools)
+	d.counter.cached = r.cache.counts(d.counter.key(), in.History)
+	d.toolTokens = d.counter.tools(in.Tools)
 	var rec Record
 	d.warnUnknown(r.Processors())
 	for _, p := range list[:last] {
 		var step Step
 		step, err = d.run(ctx, p)
-		d.follow(len(rec.Processors), step)
+		d.noteChanges(len(rec.Processors), step)
 		rec.Processors = append(rec.Processors, step)
 		if err != nil {
-			err = failed(p.ID, err)
+			err = processorError(p.ID, err)
 			break
 		}
-		if p.ID == TokenLimiter && d.shortSighted() {
+		if p.ID == TokenLimiter && d.lookbackTooShort() {
 			return out, true, nil
 		}
 	}
 	rec.Tokens = d.tokens()
-	rec.Decisions = d.decided()
+	rec.Decisions = d.finalDecisions()
 	if err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, err
 	}
@@ -108,10 +108,10 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 	if set, ok := Value[*macro.Variables](d); ok {
 		out.Variables = *set
 	}
-	if out.Recipe, out.Segments, out.Record.RequestHash, err = d.cook(req, &r.oven); err != nil {
+	if out.Manifest, out.Segments, out.Record.RequestHash, err = d.encode(req, &r.cache); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "hash the request: %w", err)
 	}
-	if out.Segments, err = d.retrace(rec.Processors, out.Segments); err != nil {
+	if out.Segments, err = d.recordChanges(rec.Processors, out.Segments); err != nil {
 		return Result{Messages: d.Messages, Record: rec}, false, artel.Errorf(artel.Invalid, "pipeline.Build", "", "keep the changes: %w", err)
 	}
 	return out, false, nil
@@ -119,7 +119,7 @@ func (r *Registry) build(ctx context.Context, in Input, list []planned, last int
 
 // plan is what a build does: the processors in the order in which they run, how
 // each is configured, and how many of them run before it ends.
-func (r *Registry) plan(in Input) (out []planned, last int, err error) {
+func (r *Registry) plan(in Input) (out []plannedStep, last int, err error) {
 	list := ordered(r.Processors(), in.Settings.Order)
 	if in.Until != "" && !slices.ContainsFunc(list, func(p Processor) bool { return p.ID == in.Until }) {
 		return nil, 0, artel.Errorf(artel.Invalid, "pipeline.Build", "until", "there is no processor %q", artel.Shorten(in.Until, maxProcessorID))
@@ -127,10 +127,10 @@ func (r *Registry) plan(in Input) (out []planned, last int, err error) {
 	for _, p := range list {
 		s := in.Settings.Resolve(p)
 		if p.Always && !s.Enabled {
-			return nil, 0, failed(p.ID, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled"))
+			return nil, 0, processorError(p.ID, artel.Errorf(artel.Invalid, "pipeline.Build", "", "the processor cannot be disabled"))
 		}
 		if s.Enabled || p.ID == in.Until {
-			out = append(out, planned{p, s, unknownKeys(s.said, append(groupFields(list, p), p.Fields...))})
+			out = append(out, plannedStep{p, s, unknownKeys(s.configs, append(groupFields(list, p), p.Fields...))})
 		}
 		if p.ID == in.Until {
 			last = len(out)
@@ -143,7 +143,7 @@ func (r *Registry) plan(in Input) (out []planned, last int, err error) {
 }
 
 // vocabulary is what the token limiter is told to count in; "": nothing.
-func vocabulary(list []planned) string {
+func vocabulary(list []plannedStep) string {
 	for _, p := range list {
 		if p.ID == TokenLimiter {
 			return vocabularyOf(p.setting.Config)
@@ -152,7 +152,7 @@ func vocabulary(list []planned) string {
 	return ""
 }
 
-type planned struct {
+type plannedStep struct {
 	Processor
 	setting Resolved
 	unknown []string // keys that its configuration has and none of the fields
@@ -201,7 +201,7 @@ func (d *Draft) ConfigAt(l SettingLevel, dst any) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	return true, readConfig(overlaid([]json.RawMessage{s.Config}, d.running.Fields), dst)
+	return true, readConfig(mergedConfig([]json.RawMessage{s.Config}, d.running.Fields), dst)
 }
 
 func readConfig(config json.RawMessage, dst any) error {
@@ -218,13 +218,13 @@ func readConfig(config json.RawMessage, dst any) error {
 
 // run runs one processor and says what it did. Only an error that ends the
 // build is returned.
-func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
-	if !d.steady {
+func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
+	if !d.beforeCurrent {
 		d.before = append(d.before[:0], d.Messages...)
 	}
 	before := d.before
 	step := Step{ID: p.ID, Settings: p.setting.Winner, TokensBefore: d.total}
-	d.config, d.running, d.rested = p.setting.Config, p.Processor, false
+	d.config, d.running, d.unchanged = p.setting.Config, p.Processor, false
 	start := time.Now()
 	if len(p.unknown) > 0 {
 		d.Log(Warn, "the configuration has fields that the processor does not know; they do nothing", map[string]any{"fields": p.unknown})
@@ -233,9 +233,9 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 	if err == nil {
 		err = d.process(ctx, p.Processor)
 	}
-	d.steady = err == nil && (d.rested || untouched(before, d.Messages))
-	if err == nil && !d.steady {
-		err = declared(p.Processor, before, d.Messages)
+	d.beforeCurrent = err == nil && (d.unchanged || sameDraft(before, d.Messages))
+	if err == nil && !d.beforeCurrent {
+		err = checkStability(p.Processor, before, d.Messages)
 	}
 	if err == nil && !p.Core {
 		err = d.withinBudget()
@@ -246,17 +246,17 @@ func (d *Draft) run(ctx context.Context, p planned) (Step, error) {
 		d.Log(Error, "the processor failed and was passed over", map[string]any{"error": err.Error()})
 		err = nil
 	}
-	if !d.steady {
+	if !d.beforeCurrent {
 		step.Added, step.Removed, step.Changed = diff(before, d.Messages)
-		d.total = d.meter.all(d.Messages)
+		d.total = d.counter.all(d.Messages)
 	}
 	if err == nil && len(step.Added)+len(step.Changed) > 0 {
-		err = unique(d.Messages)
+		err = checkUniqueIDs(d.Messages)
 	}
 	step.TokensAfter = d.total
 	step.Logs, d.logs = d.logs, nil
-	if d.meter.err != nil && err == nil {
-		err = d.meter.err
+	if d.counter.err != nil && err == nil {
+		err = d.counter.err
 	}
 	return step, err
 }
@@ -285,7 +285,7 @@ func (d *Draft) process(ctx context.Context, p Processor) (err error) {
 }
 
 // untouched reports whether a processor has left all messages as they were.
-func untouched(before, after []Message) bool {
+func sameDraft(before, after []Message) bool {
 	if len(before) != len(after) {
 		return false
 	}
@@ -300,7 +300,7 @@ func untouched(before, after []Message) bool {
 
 // unique refuses two stored messages of one id. What comes from elsewhere keeps
 // the name of what made it, which may stand in several places.
-func unique(ms []Message) error {
+func checkUniqueIDs(ms []Message) error {
 	stored := func(i int) bool { return ms[i].Origin == OriginHistory || ms[i].Origin == OriginSummary }
 	at := func(i int) string { return ms[i].ID }
 	first, last := 0, ""
@@ -325,10 +325,10 @@ func unique(ms []Message) error {
 // declared refuses what is less stable than the processor has said that it
 // would be, and a reminder before the history: the provider's cache of what
 // was sent before would end there.
-func declared(p Processor, before, after []Message) error {
+func checkStability(p Processor, before, after []Message) error {
 	limit := p.Adds.rank()
 	if p.Adds == Turn || p.Adds == "" {
-		return reminded(after)
+		return checkReminders(after)
 	}
 	var old map[string]Message // made when it is needed, which is rarely
 	for i := range after {
@@ -346,10 +346,10 @@ func declared(p Processor, before, after []Message) error {
 			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the message %q is for this call only, and the processor says that what it adds stays: %s", artel.Shorten(m.ID, 80), p.Adds)
 		}
 	}
-	return reminded(after)
+	return checkReminders(after)
 }
 
-func reminded(ms []Message) error {
+func checkReminders(ms []Message) error {
 	last := len(ms) - 1
 	for last >= 0 && ms[last].Origin != OriginHistory {
 		last--
@@ -364,17 +364,17 @@ func reminded(ms []Message) error {
 
 // tokens sums up the draft as it is.
 func (d *Draft) tokens() Tokens {
-	t := Tokens{Total: d.tooled}
+	t := Tokens{Total: d.toolTokens}
 	for i := range d.Messages {
-		t.Total += d.meter.count(&d.Messages[i])
+		t.Total += d.counter.count(&d.Messages[i])
 		t.History += d.historyTokens(&d.Messages[i])
 	}
 	if cut, ok := Value[limited](d); ok {
 		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut
-		if len(d.horizon.beyond) > 0 {
-			t.Dropped = append(d.horizon.beyond, cut.dropped...) // nobody else has it
+		if len(d.lookback.older) > 0 {
+			t.Dropped = append(d.lookback.older, cut.dropped...) // nobody else has it
 		}
-		t.Total = max(t.Total, cut.needs)
+		t.Total = max(t.Total, cut.minimum)
 	}
 	t.Fixed = t.Total - t.History
 	return t
@@ -382,7 +382,7 @@ func (d *Draft) tokens() Tokens {
 
 // decided returns the decisions, in the order of the parts, and marks those of
 // messages that are not sent. Of what is beyond the horizon there are none.
-func (d *Draft) decided() []Decision {
+func (d *Draft) finalDecisions() []Decision {
 	cut, _ := Value[limited](d)
 	gone := make(map[artel.MessageID]bool, len(cut.dropped))
 	for _, id := range cut.dropped {
@@ -395,6 +395,6 @@ func (d *Draft) decided() []Decision {
 }
 
 // stage wraps a failure of the store or the blobs with what was being done.
-func stage(what string, err error) error {
+func storeError(what string, err error) error {
 	return &artel.Error{Op: "pipeline.Build", Kind: artel.KindOf(err), Err: fmt.Errorf("%s: %w", what, err)}
 }

@@ -42,18 +42,18 @@ func diff(before, after []Message) (added, removed, changed []string) {
 			compare(i, j)
 			i, j = i+1, j+1
 		} else if k := ahead(after[j+1:], before[i].ID); k >= 0 {
-			come = span{j, j + 1 + k}.places(come)
+			come = span{j, j + 1 + k}.appendIndexes(come)
 			j += k + 1
 		} else if k := ahead(before[i+1:], after[j].ID); k >= 0 {
-			gone = span{i, i + 1 + k}.places(gone)
+			gone = span{i, i + 1 + k}.appendIndexes(gone)
 			i += k + 1
 		} else {
 			come, gone = append(come, j), append(gone, i)
 			i, j = i+1, j+1
 		}
 	}
-	gone = span{i, len(before)}.places(gone)
-	come = span{j, len(after)}.places(come)
+	gone = span{i, len(before)}.appendIndexes(gone)
+	come = span{j, len(after)}.appendIndexes(come)
 
 	if len(come) > 0 && len(gone) > 0 { // some of them may have moved
 		old := make(map[string][]int, len(gone))
@@ -98,7 +98,7 @@ func ahead(ms []Message, id string) int {
 }
 
 // places adds what is in s to list.
-func (s span) places(list []int) []int {
+func (s span) appendIndexes(list []int) []int {
 	list = slices.Grow(list, s.end-s.start)
 	for i := s.start; i < s.end; i++ {
 		list = append(list, i)
@@ -139,7 +139,7 @@ func (x *index) add(id string, i int, at func(int) string) bool {
 }
 
 // place returns where id stands, or -1.
-func (x *index) place(id string, at func(int) string) int { return int(*x.slot(id, at)) - 1 }
+func (x *index) find(id string, at func(int) string) int { return int(*x.slot(id, at)) - 1 }
 
 func (x *index) slot(id string, at func(int) string) *int32 {
 	for h := maphash.String(x.seed, id); ; h++ {

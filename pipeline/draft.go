@@ -195,24 +195,24 @@ type Draft struct {
 	// the record.
 	Messages []Message
 
-	target    route.Target
-	board     map[reflect.Type]any
-	meter     *meter
-	found     map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
-	sent      map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
-	decisions []Decision
-	horizon   horizon
-	steps     []planned // all that this build runs, and what it would run behind Until
-	running   Processor
-	config    json.RawMessage // of the running processor
-	logs      []Log           // of the running processor
-	before    []Message       // what the running processor was given
-	rested    bool            // the running processor says that it has touched no message
-	steady    bool            // the last one has left that as it was
-	total     int             // tokens of the messages behind the last one
-	tooled    int             // tokens of the tools
-	ruled     []turned        // by rules of the running processor, where several worked on one message
-	trail     []turned        // what processors have changed or taken out
+	target        route.Target
+	board         map[reflect.Type]any
+	counter       *messageCounter
+	sources       map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
+	sentDigests   map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
+	decisions     []Decision
+	lookback      lookback
+	steps         []plannedStep // all that this build runs, and what it would run behind Until
+	running       Processor
+	config        json.RawMessage // of the running processor
+	logs          []Log           // of the running processor
+	before        []Message       // what the running processor was given
+	unchanged     bool            // the running processor says that it has touched no message
+	beforeCurrent bool            // the last one has left that as it was
+	total         int             // tokens of the messages behind the last one
+	toolTokens    int             // tokens of the tools
+	ruleStates    []priorState    // by rules of the running processor, where several worked on one message
+	changes       []priorState    // what processors have changed or taken out
 }
 
 // A Message is one entry of a draft. Its media are refs, never bytes.
@@ -225,8 +225,8 @@ type Message struct {
 	MergedFrom []string // ids of the messages that were joined in it; replaced, never written into
 	Stability  Stability
 
-	history int   // of a merged message: the tokens of the history in it
-	tally   tally // of Parts
+	history int        // of a merged message: the tokens of the history in it
+	count   tokenCount // of Parts
 }
 
 // Origin says where a message of a draft comes from.

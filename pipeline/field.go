@@ -99,12 +99,12 @@ func keyList(fields []Field) string {
 
 // A keyed value of an object. Their order is kept, so that the first mistake
 // is the one that is told.
-type keyed struct {
+type keyValue struct {
 	key   string
 	value json.RawMessage
 }
 
-func keysOf(config json.RawMessage) ([]keyed, error) {
+func keysOf(config json.RawMessage) ([]keyValue, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func keysOf(config json.RawMessage) ([]keyed, error) {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, errObject
 	}
-	var out []keyed
+	var out []keyValue
 	for dec.More() {
 		t, err := dec.Token()
 		if err != nil {
@@ -127,10 +127,10 @@ func keysOf(config json.RawMessage) ([]keyed, error) {
 		if err := dec.Decode(&value); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(out, func(k keyed) bool { return k.key == key }) {
+		if slices.ContainsFunc(out, func(k keyValue) bool { return k.key == key }) {
 			return nil, fmt.Errorf("the key %q stands there twice", artel.Shorten(key, 60))
 		}
-		out = append(out, keyed{key, value})
+		out = append(out, keyValue{key, value})
 	}
 	if _, err := dec.Token(); err != nil {
 		return nil, err

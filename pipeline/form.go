@@ -30,19 +30,19 @@ func forms(in Input) route.Forms {
 }
 
 // A wish is what is wanted of a media part beside what the service takes.
-type wish struct {
+type preference struct {
 	attaching
 	stale bool // it is old
 }
 
 // route decides how s is sent.
-func (d *Draft) route(s source, w wish) artel.Route {
+func (d *Draft) route(s source, w preference) artel.Route {
 	target := d.target
 	kind := s.info.Kind
 	if slices.Contains(w.Never, kind) {
 		target.Forms.Transcribed = false
 	}
-	r := d.spared(s, route.Decide(s.info, target))
+	r := d.avoidRefused(s, route.Decide(s.info, target))
 	if r.Routing == artel.RoutingText {
 		return r
 	}
@@ -63,24 +63,24 @@ func (d *Draft) route(s source, w wish) artel.Route {
 
 // settle decides how m is sent, and makes the form of it that is. room is what
 // the request still takes; nil: all. Only the end of ctx is an error.
-func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, room *room) (settlement, error) {
+func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w preference, room *mediaBudget) (preparedPart, error) {
 	s, err := d.find(ctx, m)
 	if err != nil {
-		return settlement{}, err
+		return preparedPart{}, err
 	}
 	m = s.media
-	form, pending := made{route: d.route(s, w)}, false
+	form, pending := rendered{route: d.route(s, w)}, false
 	switch {
 	case s.err != nil:
 		d.Log(Warn, "the bytes of an attachment cannot be read", map[string]any{"message_id": id, "ref": m.Ref.String(), "error": s.err.Error()})
 		form.route = artel.Route{ContentType: "binary", Routing: artel.RoutingText, Step: artel.StepDescribed, Reason: artel.ReasonUnreadable}
 		form.text = route.Unreadable(m, d.Locale)
-	case form.route.Routing != artel.RoutingText && !room.holds(s.info.Kind, s.digest, 0):
+	case form.route.Routing != artel.RoutingText && !room.fits(s.info.Kind, s.digest, 0):
 		form.route = route.Crowded(form.route)
 	default:
-		form, err = d.make(ctx, s, form.route, w.InlineLimit)
+		form, err = d.render(ctx, s, form.route, w.InlineLimit)
 		if err != nil && ctx.Err() != nil {
-			return settlement{}, context.Cause(ctx)
+			return preparedPart{}, context.Cause(ctx)
 		}
 		switch {
 		case err == nil:
@@ -91,39 +91,39 @@ func (d *Draft) settle(ctx context.Context, id string, m artel.Media, w wish, ro
 				"message_id": id, "ref": m.Ref.String(), "form": string(form.route.Step), "error": err.Error(),
 			})
 			if form.route.Reason == artel.ReasonStale {
-				form = made{route: describedAs(form.route, artel.ReasonStale)}
+				form = rendered{route: describedAs(form.route, artel.ReasonStale)}
 			} else {
-				form = made{route: route.Fallback(form.route)}
+				form = rendered{route: route.Fallback(form.route)}
 			}
 		}
 	}
 	if form.media != nil && d.refused(form.digest) {
-		form = made{route: describedAs(form.route, artel.ReasonRefused)}
+		form = rendered{route: describedAs(form.route, artel.ReasonRefused)}
 	}
-	if form.media != nil && !room.take(s.info.Kind, s.digest, form.media.Size) {
-		form = made{route: route.Crowded(form.route)}
+	if form.media != nil && !room.reserve(s.info.Kind, s.digest, form.media.Size) {
+		form = rendered{route: route.Crowded(form.route)}
 	}
 	var parts artel.Parts
 	switch {
 	case form.media != nil:
 		parts = artel.Parts{artel.Text{Text: label(m, form.sent)}, *form.media}
-		d.sent[m.Ref] = form.digest
+		d.sentDigests[m.Ref] = form.digest
 	default:
 		if form.text == "" {
 			form.text = route.Describe(m, form.route, d.Locale)
 		}
 		parts = artel.Parts{artel.Text{Text: form.text}}
-		room.write(form.text)
+		room.spend(form.text)
 	}
-	return settlement{parts, Decision{Digest: s.digest, AttachmentRoute: artel.AttachmentRoute{
+	return preparedPart{parts, Decision{Digest: s.digest, AttachmentRoute: artel.AttachmentRoute{
 		Message: artel.MessageID(id), Ref: m.Ref, Filename: m.Filename, Kind: s.info.Kind, MediaType: s.info.MediaType, Size: s.info.Size,
-		Route: form.route, Sent: form.sent, Tokens: d.meter.parts(parts), Pending: pending,
+		Route: form.route, Sent: form.sent, Tokens: d.counter.parts(parts), Pending: pending,
 	}}}, nil
 }
 
 // spared is the route of bytes that the service refused before: their text
 // where they have some, else their description.
-func (d *Draft) spared(s source, r artel.Route) artel.Route {
+func (d *Draft) avoidRefused(s source, r artel.Route) artel.Route {
 	if r.Routing == artel.RoutingText || !d.refused(s.digest) {
 		return r
 	}
@@ -143,7 +143,7 @@ func describedAs(r artel.Route, why artel.Reason) artel.Route {
 
 // made is a form of a media part: media, or a text, or nothing where it is to
 // be described.
-type made struct {
+type rendered struct {
 	route  artel.Route
 	media  *artel.Media
 	digest artel.Digest // of media's bytes
@@ -152,12 +152,12 @@ type made struct {
 }
 
 // make makes the form that r says. Where it fails, the route is still r.
-func (d *Draft) make(ctx context.Context, s source, r artel.Route, inline int) (made, error) {
-	out := made{route: r}
+func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int) (rendered, error) {
+	out := rendered{route: r}
 	m := s.media
 	written := func(origin, text string) {
 		form := artel.SentForm{}
-		out.text, form = inlined(m, origin, text, inline)
+		out.text, form = inlineText(m, origin, text, inline)
 		out.sent = &form
 	}
 	switch {
@@ -175,7 +175,7 @@ func (d *Draft) make(ctx context.Context, s source, r artel.Route, inline int) (
 		out.media, out.digest = &small, p.Digest
 		out.sent = &artel.SentForm{MediaType: p.MediaType, Size: p.Size, Width: p.Width, Height: p.Height}
 	case r.Step == artel.StepExtracted:
-		ref, at := d.where(m.Ref)
+		ref, at := d.resolveRef(m.Ref)
 		x, err := d.Sources.Derived(ctx, d.Owner, ref, at)
 		if err != nil {
 			return out, err
@@ -193,7 +193,7 @@ func (d *Draft) make(ctx context.Context, s source, r artel.Route, inline int) (
 		}
 		written(fmt.Sprintf(", %s by %s", how, w.Service), w.Text)
 		out.sent.Service = w.Service
-		if r.Reason == artel.ReasonStale && !m.Ref.IsBlob() && d.has("get_artifact") {
+		if r.Reason == artel.ReasonStale && !m.Ref.IsBlob() && d.hasTool("get_artifact") {
 			out.text += "\n" + d.Locale.Say(phrase.RouteSeeAgain, map[string]any{"ID": string(m.Ref.Artifact)})
 		}
 	}
@@ -213,10 +213,10 @@ func (d *Draft) transcript(ctx context.Context, s source) (rendition.Text, error
 	return w, err
 }
 
-// writeDown has all media among parts put into words side by side that are to
+// transcribeAll has all media among parts put into words side by side that are to
 // be, which is remembered. What fails shows when each is settled. stale says
 // which of them are old; nil: none.
-func (d *Draft) writeDown(ctx context.Context, parts []artel.Media, conf attaching, stale func(int) bool) error {
+func (d *Draft) transcribeAll(ctx context.Context, parts []artel.Media, conf attaching, stale func(int) bool) error {
 	if !d.target.Forms.Transcribed {
 		return nil
 	}
@@ -226,7 +226,7 @@ func (d *Draft) writeDown(ctx context.Context, parts []artel.Media, conf attachi
 		if err != nil {
 			return err
 		}
-		if s.err == nil && d.route(s, wish{conf, stale != nil && stale(i)}).Step == artel.StepTranscribed {
+		if s.err == nil && d.route(s, preference{conf, stale != nil && stale(i)}).Step == artel.StepTranscribed {
 			all = append(all, s)
 		}
 	}
@@ -247,7 +247,7 @@ func (d *Draft) writeDown(ctx context.Context, parts []artel.Media, conf attachi
 // crowd lets the limits hold that a service has where a request holds many
 // images. all is what stands in the request; old, which may be nil, says what
 // of it goes in words. Each image counts once, for it is sent once.
-func (d *Draft) crowd(all []artel.Media, old func(int) bool) {
+func (d *Draft) limitForImageCount(all []artel.Media, old func(int) bool) {
 	images := map[artel.Ref]bool{}
 	for i, m := range all {
 		if m.Kind == artel.KindImage && (old == nil || !old(i)) {
@@ -258,17 +258,17 @@ func (d *Draft) crowd(all []artel.Media, old func(int) bool) {
 }
 
 // A room is what a request still takes of media. A nil room takes all.
-type room struct {
-	images  int   // that it takes; < 0: any number
-	bytes   int64 // of its body that are free
-	limited bool  // there is a limit on bytes
-	in      map[artel.Digest]bool
+type mediaBudget struct {
+	images   int   // that it takes; < 0: any number
+	bytes    int64 // of its body that are free
+	limited  bool  // there is a limit on bytes
+	reserved map[artel.Digest]bool
 }
 
-// newRoom is the room beside the text of a draft.
-func newRoom(d *Draft) *room {
+// newMediaBudget is the room beside the text of a draft.
+func newMediaBudget(d *Draft) *mediaBudget {
 	c := d.Service.Capabilities
-	r := &room{images: -1, in: map[artel.Digest]bool{}}
+	r := &mediaBudget{images: -1, reserved: map[artel.Digest]bool{}}
 	if n := c.MaxImages.Value; n > 0 {
 		r.images = n
 	}
@@ -280,7 +280,7 @@ func newRoom(d *Draft) *room {
 			}
 		}
 		for _, t := range d.Tools {
-			r.bytes -= written(len(t.Name) + len(t.Description) + len(t.Schema))
+			r.bytes -= encodedSize(len(t.Name) + len(t.Description) + len(t.Schema))
 		}
 	}
 	return r
@@ -290,39 +290,39 @@ func newRoom(d *Draft) *room {
 func partBytes(p artel.Part) int64 {
 	switch p := p.(type) {
 	case artel.Text:
-		return written(len(p.Text))
+		return encodedSize(len(p.Text))
 	case artel.ToolCall:
-		return written(len(p.Name) + len(p.Arguments) + len(p.Opaque))
+		return encodedSize(len(p.Name) + len(p.Arguments) + len(p.Opaque))
 	case artel.ToolResult:
-		return written(len(p.Content))
+		return encodedSize(len(p.Content))
 	case artel.Reasoning:
-		return written(len(p.Text) + len(p.Opaque))
+		return encodedSize(len(p.Text) + len(p.Opaque))
 	}
 	return 0
 }
 
 // written is about what n bytes of text take in JSON, with what stands around
 // them.
-func written(n int) int64 { return int64(n) + int64(n)/10 + 200 }
+func encodedSize(n int) int64 { return int64(n) + int64(n)/10 + 200 }
 
 // holds reports whether media of a kind fit. What is sent already is sent once.
-func (r *room) holds(kind artel.MediaKind, d artel.Digest, size int64) bool {
-	if r == nil || r.in[d] {
+func (r *mediaBudget) fits(kind artel.MediaKind, d artel.Digest, size int64) bool {
+	if r == nil || r.reserved[d] {
 		return true
 	}
-	return (kind != artel.KindImage || r.images != 0) && (!r.limited || written(0)+(size+2)/3*4 <= r.bytes)
+	return (kind != artel.KindImage || r.images != 0) && (!r.limited || encodedSize(0)+(size+2)/3*4 <= r.bytes)
 }
 
 // take makes room for media, and reports whether there is.
-func (r *room) take(kind artel.MediaKind, d artel.Digest, size int64) bool {
-	if !r.holds(kind, d, size) {
+func (r *mediaBudget) reserve(kind artel.MediaKind, d artel.Digest, size int64) bool {
+	if !r.fits(kind, d, size) {
 		return false
 	}
-	if r == nil || r.in[d] {
+	if r == nil || r.reserved[d] {
 		return true
 	}
-	r.in[d] = true
-	r.bytes -= written(0) + (size+2)/3*4
+	r.reserved[d] = true
+	r.bytes -= encodedSize(0) + (size+2)/3*4
 	if kind == artel.KindImage && r.images > 0 {
 		r.images--
 	}
@@ -330,8 +330,8 @@ func (r *room) take(kind artel.MediaKind, d artel.Digest, size int64) bool {
 }
 
 // write makes room for a text.
-func (r *room) write(text string) {
+func (r *mediaBudget) spend(text string) {
 	if r != nil {
-		r.bytes -= written(len(text))
+		r.bytes -= encodedSize(len(text))
 	}
 }

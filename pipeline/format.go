@@ -117,7 +117,7 @@ func format(f formatter) func(context.Context, *Draft) error {
 		}
 		before := d.Messages
 		d.Messages = f(d, conf, before)
-		d.rested = sameMessages(before, d.Messages)
+		d.unchanged = sameMessages(before, d.Messages)
 		return nil
 	}
 }
@@ -244,7 +244,7 @@ func mergeable(a, b *Message) bool {
 func (d *Draft) joined(ms []Message, separator string) Message {
 	out := ms[0]
 	out.Origin, out.Parts, out.MergedFrom, out.history = OriginMerged, nil, nil, 0
-	seam := seam{separator: separator}
+	seam := textJoiner{separator: separator}
 	for i := range ms {
 		m := &ms[i]
 		if out.Agent != m.Agent {
@@ -259,20 +259,20 @@ func (d *Draft) joined(ms []Message, separator string) Message {
 			out.MergedFrom = append(out.MergedFrom, m.ID)
 		}
 	}
-	out.Parts = seam.close()
+	out.Parts = seam.finish()
 	return out
 }
 
 // A seam joins parts. Texts that meet wait until all of them are there, so that
 // joining many takes time in proportion.
-type seam struct {
+type textJoiner struct {
 	separator string
 	parts     artel.Parts
-	open      []string // texts that become the next part
+	pending   []string // texts that become the next part
 }
 
 // add takes the parts of a message. What has no text adds no separator.
-func (s *seam) add(ps artel.Parts) {
+func (s *textJoiner) add(ps artel.Parts) {
 	first := true
 	for _, p := range ps {
 		t, ok := p.(artel.Text)
@@ -283,21 +283,21 @@ func (s *seam) add(ps artel.Parts) {
 			s.flush()
 		}
 		if first = false; ok {
-			s.open = append(s.open, t.Text)
+			s.pending = append(s.pending, t.Text)
 		} else {
 			s.parts = append(s.parts, p)
 		}
 	}
 }
 
-func (s *seam) flush() {
-	if len(s.open) > 0 {
-		s.parts = append(s.parts, artel.Text{Text: strings.Join(s.open, s.separator)})
-		s.open = s.open[:0]
+func (s *textJoiner) flush() {
+	if len(s.pending) > 0 {
+		s.parts = append(s.parts, artel.Text{Text: strings.Join(s.pending, s.separator)})
+		s.pending = s.pending[:0]
 	}
 }
 
-func (s *seam) close() artel.Parts {
+func (s *textJoiner) finish() artel.Parts {
 	s.flush()
 	return s.parts
 }
@@ -320,7 +320,7 @@ func opaque(ps artel.Parts) bool {
 func (d *Draft) historyTokens(m *Message) int {
 	switch m.Origin {
 	case OriginHistory:
-		return d.meter.count(m)
+		return d.counter.count(m)
 	case OriginMerged:
 		return m.history
 	}

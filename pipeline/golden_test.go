@@ -47,9 +47,9 @@ func TestGoldenRecord(t *testing.T) {
 		r.Record.Processors[i].Millis = 0
 	}
 	got, err := json.MarshalIndent(struct {
-		Record pipeline.Record `json:"record"`
-		Recipe pipeline.Recipe `json:"recipe"`
-	}{r.Record, r.Recipe}, "", "\t")
+		Record pipeline.Record   `json:"record"`
+		Recipe pipeline.Manifest `json:"recipe"`
+	}{r.Record, r.Manifest}, "", "\t")
 	if err != nil {
 		t.Fatal(err)
 	}

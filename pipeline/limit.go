@@ -85,7 +85,7 @@ type limited struct {
 	budget  int
 	dropped []string
 	cut     []string
-	needs   int // tokens of the least that could be sent, where that is too much
+	minimum int // tokens of the least that could be sent, where that is too much
 }
 
 // limit drops the oldest history that does not fit. What fits is found by the
@@ -105,8 +105,8 @@ func limit(_ context.Context, d *Draft) error {
 	if limits.ReplyReserve != nil {
 		reserve = min(max(*limits.ReplyReserve, 0), window)
 	}
-	us := units(d.Messages)
-	l := limiter{d: d, budget: window - reserve, units: us, history: droppable(d.Messages, us)}
+	us := exchanges(d.Messages)
+	l := limiter{d: d, budget: window - reserve, exchanges: us, history: droppable(d.Messages, us)}
 	kept, out := l.walk(limits.KeepChars)
 	gone := len(d.Messages)
 	for i := range kept {
@@ -114,15 +114,15 @@ func limit(_ context.Context, d *Draft) error {
 			out.dropped = append(out.dropped, id)
 		}
 	}
-	d.rested = sameMessages(d.Messages, l.messages)
+	d.unchanged = sameMessages(d.Messages, l.messages)
 	d.Messages = l.messages
 	gone -= len(d.Messages)
 	total := 0
-	if !l.sure {
+	if !l.verified {
 		total = l.tokens(d.Messages)
 	}
 	if total > l.budget {
-		out.needs = total
+		out.minimum = total
 	}
 	Set(d, out)
 	if total > l.budget {
@@ -157,12 +157,12 @@ func reserve(window, maxOutput int) int {
 
 // A limiter finds what fits.
 type limiter struct {
-	d        *Draft
-	budget   int
-	units    []span
-	history  []bool    // by message: it may be dropped
-	messages []Message // that are kept
-	sure     bool      // they fit
+	d         *Draft
+	budget    int
+	exchanges []span
+	history   []bool    // by message: it may be dropped
+	messages  []Message // that are kept
+	verified  bool      // they fit
 }
 
 // droppable says of each message whether it is history, and all of its unit is.
@@ -186,13 +186,13 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	ms := l.d.Messages
 	out.budget = l.budget
 	first := protected(ms)
-	room := l.budget - l.d.tooled
+	room := l.budget - l.d.toolTokens
 	for i := range ms {
 		if !l.history[i] || i >= first {
-			room -= l.d.meter.count(&ms[i])
+			room -= l.d.counter.count(&ms[i])
 		}
 	}
-	us := l.units
+	us := l.exchanges
 	for len(us) > 0 && us[len(us)-1].start >= first {
 		us = us[:len(us)-1]
 	}
@@ -200,7 +200,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	for k < len(us) {
 		u, n := us[len(us)-1-k], 0
 		for i := u.start; i < u.end && l.history[i]; i++ {
-			n += l.d.meter.count(&ms[i])
+			n += l.d.counter.count(&ms[i])
 		}
 		if n > room {
 			break
@@ -213,7 +213,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	if k > 0 && !enough(k) {
 		k = sort.Search(k, func(n int) bool { return !enough(n + 1) })
 	}
-	kept, l.sure = first, k > 0
+	kept, l.verified = first, k > 0
 	if k > 0 {
 		kept = us[len(us)-k].start
 	}
@@ -226,7 +226,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 		return kept, out
 	}
 	if short, ok := l.d.shorten(ms[u.start], keepChars); ok && l.fits(kept, &short) {
-		l.messages, l.sure = l.keep(kept, &short), true
+		l.messages, l.verified = l.keep(kept, &short), true
 		out.cut = []string{short.ID}
 		if opaque(ms[u.start].Parts) {
 			l.d.Log(Warn, "a message is cut, and the state that its service keeps with it is not sent", map[string]any{"message_id": short.ID})
@@ -267,7 +267,7 @@ func (l *limiter) fits(kept int, short *Message) bool {
 // tokens are those of the request with these messages, as the formatters will
 // leave them.
 func (l *limiter) tokens(ms []Message) int {
-	return l.d.tooled + l.d.meter.all(l.d.formatted(ms))
+	return l.d.toolTokens + l.d.counter.all(l.d.formatted(ms))
 }
 
 // formatted is what the formatters of this build will make of ms.
@@ -292,7 +292,7 @@ func (d *Draft) withinBudget() error {
 	if !ok {
 		return nil
 	}
-	if n := d.tooled + d.meter.all(d.formatted(d.Messages)); n > cut.budget {
+	if n := d.toolTokens + d.counter.all(d.formatted(d.Messages)); n > cut.budget {
 		return artel.Errorf(artel.TooLarge, "pipeline.Build", "", "the request has %d tokens with what was added after the token limiter had counted, and %d fit", n, cut.budget)
 	}
 	return nil
@@ -340,7 +340,7 @@ func protected(ms []Message) int {
 		}
 	}
 	last := len(ms)
-	for _, u := range units(ms) {
+	for _, u := range exchanges(ms) {
 		if ms[u.start].Origin == OriginHistory {
 			last = u.start
 		}
@@ -351,7 +351,7 @@ func protected(ms []Message) int {
 type span struct{ start, end int }
 
 // units cuts ms into what is kept or dropped together.
-func units(ms []Message) []span {
+func exchanges(ms []Message) []span {
 	us := make([]span, 0, len(ms))
 	for i := 0; i < len(ms); {
 		end := exchange(ms, i)

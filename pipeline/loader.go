@@ -30,20 +30,20 @@ func load(_ context.Context, d *Draft) error {
 		return err
 	}
 	d.At = d.branchAt(path)
-	places := standing(path, d.Agent.Name)
-	if done, err := d.lookBack(path, places); done || err != nil {
+	places := activeIndexes(path, d.Agent.Name)
+	if done, err := d.loadRecent(path, places); done || err != nil {
 		return err
 	}
-	d.Messages, err = d.loaded(path, places)
+	d.Messages, err = d.loadMessages(path, places)
 	return err
 }
 
-// spareMessages is how many messages a draft has room for beside its history.
-const spareMessages = 16
+// extraMessages is how many messages a draft has room for beside its history.
+const extraMessages = 16
 
 // loaded makes messages of these places on the branch.
-func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
-	out := make([]Message, 0, len(places)+spareMessages)
+func (d *Draft) loadMessages(path []artel.Message, places []int) ([]Message, error) {
+	out := make([]Message, 0, len(places)+extraMessages)
 	for _, i := range places {
 		m := &path[i] // histories are long, and messages large
 		switch m.Role {
@@ -64,7 +64,7 @@ func (d *Draft) loaded(path []artel.Message, places []int) ([]Message, error) {
 			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,
 		})
 	}
-	return d.paired(out), nil
+	return d.dropUnpaired(out), nil
 }
 
 // forModel returns the parts without what is not for this service: what
@@ -127,11 +127,11 @@ func branch(d *Draft) ([]artel.Message, error) {
 	if !linked {
 		i := slices.IndexFunc(d.History, func(m artel.Message) bool { return m.ID == head })
 		if i < 0 {
-			return nil, noHead(head)
+			return nil, unknownHead(head)
 		}
 		return d.History[:i+1], nil
 	}
-	if straight(d.History, head) {
+	if isBranch(d.History, head) {
 		return d.History, nil
 	}
 	byID := newIndex(len(d.History))
@@ -139,13 +139,13 @@ func branch(d *Draft) ([]artel.Message, error) {
 	for i, m := range slices.Backward(d.History) { // the last of one id counts
 		byID.add(string(m.ID), i, at)
 	}
-	if byID.place(string(head), at) < 0 {
-		return nil, noHead(head)
+	if byID.find(string(head), at) < 0 {
+		return nil, unknownHead(head)
 	}
 	path := make([]artel.Message, 0, len(d.History))
 	on := make([]bool, len(d.History))
 	for id := head; id != ""; {
-		i := byID.place(string(id), at)
+		i := byID.find(string(id), at)
 		if i < 0 || on[i] { // a loop ends where it would begin again
 			d.Log(Warn, "a parent is missing; the branch begins after it", map[string]any{"message_id": string(id)})
 			break
@@ -160,7 +160,7 @@ func branch(d *Draft) ([]artel.Message, error) {
 
 // straight reports whether a history is a branch as it stands, which is what
 // stores give. Ids that ascend are all different.
-func straight(history []artel.Message, head artel.MessageID) bool {
+func isBranch(history []artel.Message, head artel.MessageID) bool {
 	for i := range history {
 		m := &history[i]
 		if i == 0 && m.Parent != "" || i > 0 && (m.Parent != history[i-1].ID || m.ID <= history[i-1].ID) {
@@ -170,7 +170,7 @@ func straight(history []artel.Message, head artel.MessageID) bool {
 	return len(history) > 0 && history[len(history)-1].ID == head
 }
 
-func noHead(id artel.MessageID) error {
+func unknownHead(id artel.MessageID) error {
 	return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the head %q is not among the messages", artel.Shorten(string(id), 60))
 }
 
@@ -204,12 +204,12 @@ func exchange(ms []Message, i int) int {
 // paired takes out halves of tool exchanges, which every model API refuses: a
 // muted message, a filter or the begin of the history may have left them. It
 // writes into ms.
-func (d *Draft) paired(ms []Message) []Message {
+func (d *Draft) dropUnpaired(ms []Message) []Message {
 	out := ms[:0]
 	for i := 0; i < len(ms); {
 		end := exchange(ms, i)
 		unit := ms[i:end]
-		if whole(unit) { // as nearly all
+		if complete(unit) { // as nearly all
 			if len(out) == i {
 				out = ms[:end]
 			} else {
@@ -248,7 +248,7 @@ func (d *Draft) paired(ms []Message) []Message {
 
 // whole reports whether all calls of an exchange have their results, and all
 // results their calls.
-func whole(unit []Message) bool {
+func complete(unit []Message) bool {
 	if unit[0].Role == artel.RoleTool {
 		return false
 	}

@@ -42,7 +42,7 @@ func TestManyPictures(t *testing.T) {
 		for _, f := range files[:n] {
 			media = append(media, f.MediaPart())
 		}
-		settled, err := registry.Settle(t.Context(), in, media, 0)
+		settled, err := registry.PrepareMedia(t.Context(), in, media, 0)
 		if err != nil || settled[0].Media == nil || settled[0].Media.Width != want {
 			t.Errorf("%d pictures of somebody else's request: got %+v, %v", n, settled[0], err)
 		}

@@ -88,15 +88,15 @@ func assemble(d *Draft, first []Message, prompts []prompt, history []Message) []
 		}
 		a.slots[p.Slot] = p.position
 	}
-	a.place(prompts, history)
+	a.distribute(prompts, history)
 	for _, p := range prompts {
-		a.list(p)
+		a.addToSkeleton(p)
 	}
 	return a.join(history)
 }
 
 // place sorts out what stands at an anchor or a depth.
-func (a *assembly) place(prompts []prompt, history []Message) {
+func (a *assembly) distribute(prompts []prompt, history []Message) {
 	var whole map[int]int
 	for _, p := range prompts {
 		if p.Slot != "" || strings.TrimSpace(p.Text) == "" {
@@ -105,11 +105,11 @@ func (a *assembly) place(prompts []prompt, history []Message) {
 		switch p.Place.kind() {
 		case AtDepth:
 			if whole == nil {
-				whole = insideOf(history)
+				whole = exchangeStarts(history)
 			}
-			a.deep(p, len(history), whole)
+			a.addAtDepth(p, len(history), whole)
 		case AtAnchor:
-			a.anchor(p)
+			a.addAtAnchor(p)
 		}
 	}
 	for _, s := range a.beside {
@@ -129,7 +129,7 @@ func byOrder(x, y prompt) int {
 
 // deep places a prompt among n messages of history. A point inside a tool
 // exchange, which must stay whole, moves before it.
-func (a *assembly) deep(p prompt, n int, whole map[int]int) {
+func (a *assembly) addAtDepth(p prompt, n int, whole map[int]int) {
 	depths := parseDepths(p.Place.Depth, n)
 	if len(depths) == 0 {
 		a.d.Log(Warn, "a preset has no depth to stand at and is not sent", map[string]any{"preset": p.ID, "depth": artel.Shorten(p.Place.Depth, 80)})
@@ -148,10 +148,10 @@ func (a *assembly) deep(p prompt, n int, whole map[int]int) {
 	}
 }
 
-// insideOf maps the places inside of tool exchanges to where these begin.
-func insideOf(ms []Message) map[int]int {
+// exchangeStarts maps the places inside of tool exchanges to where these begin.
+func exchangeStarts(ms []Message) map[int]int {
 	inside := map[int]int{}
-	for _, u := range units(ms) {
+	for _, u := range exchanges(ms) {
 		for i := u.start + 1; i < u.end; i++ {
 			inside[i] = u.start
 		}
@@ -159,7 +159,7 @@ func insideOf(ms []Message) map[int]int {
 	return inside
 }
 
-func (a *assembly) anchor(p prompt) {
+func (a *assembly) addAtAnchor(p prompt) {
 	slot, side := Slot(p.Place.Anchor), p.Place.Side
 	if _, ok := a.slots[slot]; !ok && slot != SlotHistory {
 		a.d.Log(Warn, "a preset names an anchor that no preset is the slot of; it goes before the history",
@@ -179,7 +179,7 @@ func (a *assembly) anchor(p prompt) {
 }
 
 // list adds a prompt of the skeleton.
-func (a *assembly) list(p prompt) {
+func (a *assembly) addToSkeleton(p prompt) {
 	switch {
 	case p.Slot == SlotHistory:
 		a.reached = a.reached || a.slots[p.Slot] == p.position
@@ -189,7 +189,7 @@ func (a *assembly) list(p prompt) {
 			s = &sides{}
 		}
 		a.add(OriginAnchor, s.before...)
-		a.add(OriginPreset, a.shown(p))
+		a.add(OriginPreset, a.slotText(p))
 		a.add(OriginAnchor, s.after...)
 	case p.Slot == "" && p.Place.kind() == InList:
 		a.add(OriginPreset, p)
@@ -197,7 +197,7 @@ func (a *assembly) list(p prompt) {
 }
 
 // shown gives a slot its text where it has none of its own.
-func (a *assembly) shown(p prompt) prompt {
+func (a *assembly) slotText(p prompt) prompt {
 	if strings.TrimSpace(p.Text) != "" {
 		return p
 	}
@@ -222,8 +222,8 @@ func (a *assembly) add(o Origin, ps ...prompt) {
 }
 
 // among returns the history with what stands at depths in it.
-func (a *assembly) among(history []Message) []Message {
-	out := make([]Message, 0, len(history)+len(a.at)+spareMessages)
+func (a *assembly) insertAtDepths(history []Message) []Message {
+	out := make([]Message, 0, len(history)+len(a.at)+extraMessages)
 	from := 0
 	for _, i := range slices.Sorted(maps.Keys(a.at)) {
 		out = append(out, history[from:i]...)
@@ -244,7 +244,7 @@ func (a *assembly) join(history []Message) []Message {
 		a.before = append(a.before, p.message(OriginAnchor))
 	}
 	if len(a.at) > 0 {
-		history = a.among(history)
+		history = a.insertAtDepths(history)
 	}
 	out := slices.Insert(history, 0, a.before...)
 	for _, p := range s.after {

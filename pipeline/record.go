@@ -8,7 +8,7 @@ import "github.com/artelhq/artel"
 // holds no copy of what they say.
 //
 // RequestHash is the SHA-256, in hexadecimal digits, of the canonical form that
-// [Recipe] describes. It is empty where the build failed.
+// [Manifest] describes. It is empty where the build failed.
 type Record struct {
 	Processors  []Step     `json:"processors"` // in the order in which they ran
 	Decisions   []Decision `json:"decisions,omitempty"`
@@ -76,6 +76,6 @@ type Tokens struct {
 	Total   int      `json:"total"`
 	Budget  int      `json:"budget"`            // 0: the service's window is not known, nothing is cut
 	Dropped []string `json:"dropped,omitempty"` // ids of history messages, oldest first
-	Beyond  int      `json:"beyond,omitempty"`  // of a kept record: still older messages that were dropped, and that it does not name
+	Older   int      `json:"beyond,omitempty"`  // of a kept record: still older messages that were dropped, and that it does not name
 	Cut     []string `json:"cut,omitempty"`     // ids of messages of which a part is sent
 }

@@ -53,7 +53,7 @@ func checkRules(key string) func(json.RawMessage) error {
 }
 
 // ruled is a text that rules work on, by the places of its message and part.
-type ruled struct{ message, part int }
+type textLocation struct{ message, part int }
 
 func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 	layers, err := d.Settings.Rules(d.User)
@@ -64,16 +64,16 @@ func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 		d.Log(Error, "the user's rules are left out", map[string]any{"because": err.Error()})
 	}
 	set := engine.Compile(layers...)
-	if d.rested = set.Empty(rule.Request); d.rested {
+	if d.unchanged = set.Empty(rule.Request); d.unchanged {
 		return nil
 	}
 	var texts []rule.Text
-	var at []ruled
+	var at []textLocation
 	for i, m := range d.Messages {
 		for j, p := range m.Parts {
-			if text, ok := ruledText(p); ok {
+			if text, ok := textOf(p); ok {
 				texts = append(texts, rule.Text{Text: text, Role: m.Role, Depth: len(d.Messages) - 1 - i})
-				at = append(at, ruled{i, j})
+				at = append(at, textLocation{i, j})
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 	for _, p := range out.Problems {
 		d.Log(Error, "a rule is left out", map[string]any{"rule": artel.Shorten(p.Rule, 80), "because": p.Message})
 	}
-	d.replaced(set, at, texts, out)
+	d.applyOutcome(set, at, texts, out)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (s Settings) Rules(u Profile) ([]rule.Config, error) {
 		}
 		if e, ok := Find(s.at(l), p); ok { // the agent's, where there is one, takes the place of the model's
 			layers[layer] = rule.Config{}
-			if err := readConfig(overlaid([]json.RawMessage{e.Config}, p.Fields), &layers[layer]); err != nil {
+			if err := readConfig(mergedConfig([]json.RawMessage{e.Config}, p.Fields), &layers[layer]); err != nil {
 				return nil, err
 			}
 		}
@@ -119,8 +119,8 @@ func (s Settings) Rules(u Profile) ([]rule.Config, error) {
 	return layers, err
 }
 
-// ruledText is the text of a part that rules see.
-func ruledText(p artel.Part) (string, bool) {
+// textOf is the text of a part that rules see.
+func textOf(p artel.Part) (string, bool) {
 	switch p := p.(type) {
 	case artel.Text:
 		return p.Text, true
@@ -151,7 +151,7 @@ const maxRuleMessages = 100
 
 // replaced puts the new texts into the draft, and tells which rule has worked
 // on which messages.
-func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.Outcome) {
+func (d *Draft) applyOutcome(set *rule.Set, at []textLocation, texts []rule.Text, out rule.Outcome) {
 	stability := make(map[string]Stability)
 	for _, r := range set.Rules() {
 		stability[r.Name] = ruleStability(r.Rule)
@@ -162,7 +162,7 @@ func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.
 	}
 	done := make(map[string]*work)
 	var names []string
-	d.ruled = d.statesBetween(set, at, texts, out)
+	d.ruleStates = d.statesBetween(set, at, texts, out)
 	for k, applied := range out.Applied {
 		if len(applied) == 0 {
 			continue
@@ -196,7 +196,7 @@ func (d *Draft) replaced(set *rule.Set, at []ruled, texts []rule.Text, out rule.
 
 // statesBetween returns what messages were behind each rule, of those that
 // several rules have worked on.
-func (d *Draft) statesBetween(set *rule.Set, at []ruled, texts []rule.Text, out rule.Outcome) (states []turned) {
+func (d *Draft) statesBetween(set *rule.Set, at []textLocation, texts []rule.Text, out rule.Outcome) (states []priorState) {
 	place := make(map[string]int)
 	for i, r := range set.Rules() {
 		place[r.Name] = i
@@ -230,7 +230,7 @@ func (d *Draft) statesBetween(set *rule.Set, at []ruled, texts []rule.Text, out 
 				}
 				m.Parts[at[k].part] = withText(m.Parts[at[k].part], text)
 			}
-			states = append(states, turned{before: m, rule: artel.Shorten(name, 80)})
+			states = append(states, priorState{before: m, rule: artel.Shorten(name, 80)})
 		}
 		from = to
 	}

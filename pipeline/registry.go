@@ -95,8 +95,8 @@ func BuiltIn() []Processor {
 // concurrent use; a build that has begun keeps the list that it began with.
 type Registry struct {
 	counter *token.Counter
-	oven    oven
-	spare   sync.Pool // of *[]Message, empty: what builds remember states in
+	cache   requestCache
+	buffers sync.Pool // of *[]Message, empty: what builds remember states in
 
 	mu   sync.Mutex
 	list []Processor // by priority; replaced, never written into
@@ -188,6 +188,6 @@ func (r *Registry) Processors() []Processor {
 }
 
 // failed names the processor in the error that ends a build.
-func failed(id string, err error) error {
+func processorError(id string, err error) error {
 	return &artel.Error{Op: "pipeline.Build", Subject: id, Kind: artel.KindOf(err), Err: err}
 }

@@ -36,7 +36,7 @@ func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 	if d.Sources != nil {
 		o, err := d.Sources.Overview(ctx, d.Owner, d.Conversation, d.At, conf.Preview)
 		if err != nil {
-			return "", stage("read the artifacts", err)
+			return "", storeError("read the artifacts", err)
 		}
 		sections = append(sections, d.plan(o, conf.PlanLimit), d.inventory(o.Others, conf.Preview))
 	}
@@ -49,7 +49,7 @@ func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 
 func (d *Draft) plan(o artifact.Overview, limit int) string {
 	if o.Plan.ID == "" {
-		if !d.has("create_artifact") {
+		if !d.hasTool("create_artifact") {
 			return ""
 		}
 		return d.Locale.Say(phrase.ReminderNoPlan, nil)
@@ -73,7 +73,7 @@ func (d *Draft) middleCut(text string, limit int) string {
 
 func (d *Draft) inventory(items []artel.Artifact, preview int) string {
 	if len(items) == 0 {
-		if !d.has("list_artifacts") {
+		if !d.hasTool("list_artifacts") {
 			return ""
 		}
 		return d.Locale.Say(phrase.ReminderNoArtifacts, nil)
@@ -120,7 +120,7 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 func attribute(s string) string { return escaper.Replace(s) }
 
 // has reports whether the agent may call the tool.
-func (d *Draft) has(tool string) bool {
+func (d *Draft) hasTool(tool string) bool {
 	for _, t := range d.Tools {
 		if t.Name == tool {
 			return true

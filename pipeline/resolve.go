@@ -29,13 +29,13 @@ func resolve(ctx context.Context, d *Draft) error {
 	if !ok {
 		conf.InlineLimit = defaultInline
 	}
-	late := attacher{d: d, conf: conf, again: true}
-	d.rested = true
+	late := attacher{d: d, conf: conf, resolving: true}
+	d.unchanged = true
 	for i := range d.Messages {
 		if !slices.ContainsFunc(d.Messages[i].Parts, carriesMedia) {
 			continue
 		}
-		d.rested = false
+		d.unchanged = false
 		parts, err := late.message(ctx, &d.Messages[i])
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func resolve(ctx context.Context, d *Draft) error {
 	if late.late > 0 {
 		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
 	}
-	if err := d.withinBudget(); err != nil || d.rested {
+	if err := d.withinBudget(); err != nil || d.unchanged {
 		return err
 	}
 	for i := range d.Messages {
@@ -55,13 +55,13 @@ func resolve(ctx context.Context, d *Draft) error {
 		if !slices.ContainsFunc(m.Parts, carriesMedia) {
 			continue
 		}
-		before := d.meter.count(m)
+		before := d.counter.count(m)
 		parts, err := d.pin(m.Parts)
 		if err != nil {
 			return err
 		}
 		m.Parts = parts
-		if after := d.meter.count(m); after != before {
+		if after := d.counter.count(m); after != before {
 			return artel.Errorf(artel.Internal, "pipeline.Build", m.ID, "%d tokens became %d by resolving refs", before, after)
 		}
 	}
@@ -73,7 +73,7 @@ func (d *Draft) pin(ps artel.Parts) (artel.Parts, error) {
 	for i, p := range out {
 		switch p := p.(type) {
 		case artel.Media:
-			digest := d.sent[p.Ref]
+			digest := d.sentDigests[p.Ref]
 			if digest == "" {
 				return nil, artel.Errorf(artel.Internal, "pipeline.Build", p.Ref.String(), "the part has no decision")
 			}

@@ -110,7 +110,7 @@ type Resolved struct {
 	Winner    SettingLevel    `json:"winner"`           // the level whose entry holds
 	Config    json.RawMessage `json:"config,omitempty"` // that counts, with the deployment's where the entry says nothing
 
-	said []json.RawMessage // what Config was made of
+	configs []json.RawMessage // what Config was made of
 }
 
 // Resolve says how p is configured by s. It takes a configuration as it is;
@@ -123,7 +123,7 @@ func (s Settings) Resolve(p Processor) Resolved {
 			return
 		}
 		out.Winner = l
-		out.said = append(out.said, e.Config)
+		out.configs = append(out.configs, e.Config)
 		if e.Enabled != nil {
 			out.Enabled, out.EnabledBy = *e.Enabled, l
 		}
@@ -134,7 +134,7 @@ func (s Settings) Resolve(p Processor) Resolved {
 	} else {
 		take(ByModel)
 	}
-	out.Config = overlaid(out.said, p.Fields)
+	out.Config = mergedConfig(out.configs, p.Fields)
 	if s.disables(p) {
 		out.Disabled, out.Enabled, out.EnabledBy = true, false, ByDeployment
 	}
@@ -147,15 +147,15 @@ func (s Settings) disables(p Processor) bool {
 
 // overlaid puts objects over each other, key by key, and leaves out what none
 // of the fields has: keys for others of a group, and of another release.
-func overlaid(configs []json.RawMessage, fields []Field) json.RawMessage {
-	var all []keyed
+func mergedConfig(configs []json.RawMessage, fields []Field) json.RawMessage {
+	var all []keyValue
 	for _, c := range configs {
 		keys, err := keysOf(c)
 		if err != nil {
 			return c // the processor says what is wrong with it
 		}
 		for _, k := range keys {
-			all = slices.DeleteFunc(all, func(o keyed) bool { return o.key == k.key })
+			all = slices.DeleteFunc(all, func(o keyValue) bool { return o.key == k.key })
 			if slices.ContainsFunc(fields, func(f Field) bool { return f.Key == k.key }) && !isNull(k.value) {
 				all = append(all, k)
 			}

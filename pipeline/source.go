@@ -23,8 +23,8 @@ type source struct {
 	err    error  // the bytes are missing or damaged
 }
 
-// settledAs reports whether a part of one of these messages has its decision.
-func (d *Draft) settledAs(messages []string, ref artel.Ref) bool {
+// hasDecision reports whether a part of one of these messages has its decision.
+func (d *Draft) hasDecision(messages []string, ref artel.Ref) bool {
 	return slices.ContainsFunc(d.decisions, func(x Decision) bool {
 		return x.Ref == ref && x.Routing != artel.RoutingText && slices.Contains(messages, string(x.Message))
 	})
@@ -33,7 +33,7 @@ func (d *Draft) settledAs(messages []string, ref artel.Ref) bool {
 // find looks m up, once for each ref in a build. Only the end of ctx is an
 // error; what cannot be read is a source that says so.
 func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
-	if s, ok := d.found[m.Ref]; ok {
+	if s, ok := d.sources[m.Ref]; ok {
 		return s, nil
 	}
 	s := source{media: m, info: m.Info()}
@@ -43,8 +43,8 @@ func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
 		}
 		s.err = err
 	}
-	d.found[m.Ref] = s
-	d.found[s.media.Ref] = s
+	d.sources[m.Ref] = s
+	d.sources[s.media.Ref] = s
 	return s, nil
 }
 
@@ -54,7 +54,7 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 	if d.Sources == nil {
 		return errNoSources
 	}
-	ref, at := d.where(s.media.Ref)
+	ref, at := d.resolveRef(s.media.Ref)
 	c, err := d.Sources.Open(ctx, d.Owner, ref, at)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 	s.digest = v.Digest
 	if v.MediaType != "" {
 		s.info = v.MediaInfo
-		s.media = restate(s.media, v)
+		s.media = withVersion(s.media, v)
 	}
 	if !s.media.Ref.IsBlob() {
 		s.media.Ref.Version = v.Number
@@ -79,7 +79,7 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 }
 
 // where returns ref as Sources knows it, and the branch to read it on.
-func (d *Draft) where(ref artel.Ref) (artel.Ref, artel.MessageID) {
+func (d *Draft) resolveRef(ref artel.Ref) (artel.Ref, artel.MessageID) {
 	switch ref.Conversation {
 	case "":
 		if !ref.IsBlob() {
@@ -93,7 +93,7 @@ func (d *Draft) where(ref artel.Ref) (artel.Ref, artel.MessageID) {
 }
 
 // restate gives m the facts of the version that it leads to.
-func restate(m artel.Media, v artel.Version) artel.Media {
+func withVersion(m artel.Media, v artel.Version) artel.Media {
 	m.MediaType, m.Kind, m.Size = v.MediaType, v.Kind, v.Size
 	m.Width, m.Height, m.Pages, m.Duration = v.Width, v.Height, v.Pages, v.Duration
 	if m.Filename == "" {
@@ -114,7 +114,7 @@ func label(m artel.Media, sent *artel.SentForm) string {
 // inlined writes a text attachment, or the text of one: a line that names it,
 // and says how the text came about where it is not its own, then the text in a
 // fence that it cannot break out of. A cut says how to read on.
-func inlined(m artel.Media, origin, text string, limit int) (string, artel.SentForm) {
+func inlineText(m artel.Media, origin, text string, limit int) (string, artel.SentForm) {
 	shown, rest := cut(text, limit)
 	sent := artel.SentForm{Characters: utf8.RuneCountInString(shown), Cut: rest != ""}
 	fence := strings.Repeat("`", max(3, longestRun(shown, '`')+1))
@@ -126,7 +126,7 @@ func inlined(m artel.Media, origin, text string, limit int) (string, artel.SentF
 	b.WriteString(fence)
 	if rest != "" {
 		b.WriteString("\n" + rest)
-		b.WriteString(readOn(m, shown))
+		b.WriteString(continueHint(m, shown))
 	}
 	return b.String(), sent
 }
@@ -148,8 +148,8 @@ func cut(text string, limit int) (shown, rest string) {
 	return text[:end], fmt.Sprintf("[%d of %d characters are shown", utf8.RuneCountInString(text[:end]), utf8.RuneCountInString(text))
 }
 
-// readOn says how to read what follows the shown text.
-func readOn(m artel.Media, shown string) string {
+// continueHint says how to read what follows the shown text.
+func continueHint(m artel.Media, shown string) string {
 	if m.Ref.IsBlob() {
 		return "]"
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Standing returns what of a branch, root first, is for an agent: what is not
+// ActiveMessages returns what of a branch, root first, is for an agent: what is not
 // muted and not another agent's, with its newest summary first, in the place of
 // what that covers. Of a summary that covers a message which is not on the
 // branch, and of one that names none, only what comes after it stands. The
 // result shares the messages' parts with the branch.
-func Standing(branch []artel.Message, agent artel.AgentName) []artel.Message {
+func ActiveMessages(branch []artel.Message, agent artel.AgentName) []artel.Message {
 	out := make([]artel.Message, 0, len(branch)+2)
-	for _, i := range standing(branch, agent) {
+	for _, i := range activeIndexes(branch, agent) {
 		out = append(out, branch[i])
 	}
 	return out
 }
 
-// standing is [Standing] in places on the branch.
-func standing(branch []artel.Message, agent artel.AgentName) []int {
+// standing is [ActiveMessages] in places on the branch.
+func activeIndexes(branch []artel.Message, agent artel.AgentName) []int {
 	counts := func(m *artel.Message) bool { return !m.Muted && (m.Agent == "" || m.Agent == agent) }
 	newest := -1
 	for i := range slices.Backward(branch) {

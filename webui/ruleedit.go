@@ -330,7 +330,7 @@ const (
 
 func (t *RuleTrial) fill(r *http.Request, tried app.Tried) error {
 	for _, s := range tried.Steps {
-		if s.Passed != "" {
+		if s.Skipped != "" {
 			t.Others++
 			continue
 		}

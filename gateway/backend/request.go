@@ -129,7 +129,7 @@ func (r *Request) Upload(ctx context.Context, id string, key Key) (artel.Media, 
 // Settle decides in which form media reach a service; see
 // [pipeline.Registry.Settle]. Media for which refused returns true are described;
 // refused may be nil. text is the size of the request's text in bytes.
-func (r *Request) Settle(ctx context.Context, s model.Service, all []artel.Media, text int64, refused func(artel.Digest) bool) ([]pipeline.Settled, error) {
+func (r *Request) Settle(ctx context.Context, s model.Service, all []artel.Media, text int64, refused func(artel.Digest) bool) ([]pipeline.PreparedMedia, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -141,7 +141,7 @@ func (r *Request) Settle(ctx context.Context, s model.Service, all []artel.Media
 	}
 	s = s.Holding(pictures)
 	p := r.b.parts
-	return p.Contexts.Settle(ctx, pipeline.Input{
+	return p.Contexts.PrepareMedia(ctx, pipeline.Input{
 		Owner: r.owner, Service: s, Locale: p.Locale, Sources: sources{r}, Renditions: p.Renditions, Suggest: p.Services.Suggest,
 		Refused: func(d artel.Digest) bool { return refused != nil && refused(d) || p.Services.Refuses(s.ID, d) },
 	}, all, text)

@@ -91,15 +91,15 @@ var clockForms = map[string]func(time.Time) (string, error){
 	"date_ko":     func(t time.Time) (string, error) { return dateKO(t), nil },
 
 	"date_cn_ancient": lunarDate,
-	"time_cn_ancient": func(t time.Time) (string, error) { return watch(t) + quarter(t), nil },
+	"time_cn_ancient": func(t time.Time) (string, error) { return doubleHour(t) + quarter(t), nil },
 	"datetime_cn_ancient": func(t time.Time) (string, error) {
 		date, err := lunarDate(t)
-		return date + " " + watch(t) + quarter(t), err
+		return date + " " + doubleHour(t) + quarter(t), err
 	},
-	"shichen": func(t time.Time) (string, error) { return watch(t), nil },
+	"shichen": func(t time.Time) (string, error) { return doubleHour(t), nil },
 
-	"date_en_ancient":     func(t time.Time) (string, error) { return dateOld(t), nil },
-	"datetime_en_ancient": func(t time.Time) (string, error) { return timeOld(t) + ", on " + dateOld(t), nil },
+	"date_en_ancient":     func(t time.Time) (string, error) { return dateOldEnglish(t), nil },
+	"datetime_en_ancient": func(t time.Time) (string, error) { return timeOldEnglish(t) + ", on " + dateOldEnglish(t), nil },
 
 	"date_cn_uppercase":     func(t time.Time) (string, error) { return dateUpper(t), nil },
 	"time_cn_uppercase":     func(t time.Time) (string, error) { return timeUpper(t), nil },
@@ -131,8 +131,8 @@ func dateKO(t time.Time) string {
 	return t.Format("2006년 1월 2일") + " (" + nth("일월화수목금토", int(t.Weekday())) + ")"
 }
 
-// dateOld tells the date as old English documents do.
-func dateOld(t time.Time) string {
+// dateOldEnglish tells the date as old English documents do.
+func dateOldEnglish(t time.Time) string {
 	return fmt.Sprintf("the %d%s day of %s, in the year of our Lord %d", t.Day(), ordinal(t.Day()), t.Month(), t.Year())
 }
 
@@ -150,7 +150,7 @@ func ordinal(n int) string {
 	return "th"
 }
 
-func timeOld(t time.Time) string {
+func timeOldEnglish(t time.Time) string {
 	hour, minute := t.Hour(), t.Minute()
 	told := partOfDay(hour)
 	switch minute {
@@ -252,7 +252,7 @@ next:
 		}
 		for _, f := range formTokens {
 			if rest, ok := strings.CutPrefix(form, f.token); ok {
-				b.WriteString(formed(e.c.Now, f.token, f.layout))
+				b.WriteString(formatToken(e.c.Now, f.token, f.layout))
 				form = rest
 				continue next
 			}
@@ -263,7 +263,7 @@ next:
 	return b.String(), nil
 }
 
-func formed(t time.Time, token, layout string) string {
+func formatToken(t time.Time, token, layout string) string {
 	switch token {
 	case "H": // package time has no hour of 24 without a zero
 		return strconv.Itoa(t.Hour())
@@ -277,9 +277,9 @@ func formed(t time.Time, token, layout string) string {
 func datetimeLocale(e *Expander, c call) (string, error) {
 	tag, err := language.Parse(c.args[0])
 	if err == nil {
-		_, i, confidence := spoken().matcher.Match(tag)
+		_, i, confidence := formatLocales().matcher.Match(tag)
 		if confidence >= language.Low {
-			l := spoken().locales[i]
+			l := formatLocales().locales[i]
 			return l.FmtDateFull(e.c.Now) + " " + l.FmtTimeShort(e.c.Now), nil
 		}
 	}
@@ -292,7 +292,7 @@ type languages struct {
 	matcher language.Matcher
 }
 
-var spoken = sync.OnceValue(func() languages {
+var formatLocales = sync.OnceValue(func() languages {
 	all := []locales.Translator{
 		en.New(), en_GB.New(), ar.New(), de.New(), es.New(), fr.New(), it.New(), ja.New(), ko.New(), pt.New(), ru.New(), th.New(),
 		vi.New(), zh.New(), zh_Hant.New(),

@@ -98,7 +98,7 @@ func lunarDay(day int) string {
 }
 
 // watch tells the double hour, the first of which begins at 23:00.
-func watch(t time.Time) string {
+func doubleHour(t time.Time) string {
 	return nth("子丑寅卯辰巳午未申酉戌亥", (t.Hour()+1)%24/2) + "时"
 }
 

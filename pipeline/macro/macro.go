@@ -228,11 +228,11 @@ func (x *expansion) expand(from, to, depth int) (string, error) {
 	var out output
 	at := from
 	for at < to {
-		s := x.following(to)
+		s := x.nextMacro(to)
 		if s == nil {
 			break
 		}
-		name, args := x.parts(s)
+		name, args := x.nameAndArgs(s)
 		if s.close < 0 || name == "" {
 			x.next++ // its braces are text
 			continue
@@ -266,7 +266,7 @@ func (x *expansion) expand(from, to, depth int) (string, error) {
 }
 
 // following is the next macro that begins before end.
-func (x *expansion) following(end int) *span {
+func (x *expansion) nextMacro(end int) *span {
 	if x.next == len(x.found) || x.found[x.next].open >= end {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (x *expansion) following(end int) *span {
 
 // parts returns the name of a macro and where its arguments stand, white
 // space left out. The name is empty where there is none: then it is no macro.
-func (x *expansion) parts(s *span) (name string, args [][2]int) {
+func (x *expansion) nameAndArgs(s *span) (name string, args [][2]int) {
 	if s.close < 0 {
 		return "", nil
 	}

@@ -117,7 +117,7 @@ func (a Answer) apply(ms []pipeline.Message) ([]pipeline.Message, error) {
 		}
 		out = append(out, m)
 	}
-	return out, whole(ms, out)
+	return out, checkExchanges(ms, out)
 }
 
 func (r Replaced) message(known map[string][]pipeline.Message, fresh map[string]bool) (pipeline.Message, error) {
@@ -163,7 +163,7 @@ func (r Replaced) added(parts artel.Parts, fresh map[string]bool) (pipeline.Mess
 
 // changed returns a message of the draft with what is new in it.
 func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Message, error) {
-	shown, opaque := open(m.Parts)
+	shown, opaque := withoutOpaque(m.Parts)
 	if r.Role != "" && r.Role != m.Role {
 		fixed := opaque || m.Role == artel.RoleTool || r.Role == artel.RoleTool || artel.HasCalls(m.Parts)
 		if fixed || !slices.Contains([]artel.Role{artel.RoleSystem, artel.RoleUser, artel.RoleAssistant}, r.Role) {
@@ -223,7 +223,7 @@ func unchanged(a, b pipeline.Message) bool {
 
 // whole refuses what no API takes: calls without results, results without
 // calls, and a request in which the user has said nothing any more.
-func whole(before, after []pipeline.Message) error {
+func checkExchanges(before, after []pipeline.Message) error {
 	var open []artel.CallID
 	for _, m := range after {
 		if m.Role != artel.RoleTool && len(open) > 0 {

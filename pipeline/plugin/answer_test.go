@@ -145,7 +145,7 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := whole(before, after); err != nil {
+		if err := checkExchanges(before, after); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range after {

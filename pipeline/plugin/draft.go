@@ -80,7 +80,7 @@ func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
 		out.Service.Capabilities = []artel.Capability{artel.CanText}
 	}
 	for i, m := range d.Messages {
-		parts, opaque := open(m.Parts)
+		parts, opaque := withoutOpaque(m.Parts)
 		out.Messages[i] = Message{ID: m.ID, Role: m.Role, Parts: parts, Agent: m.Agent, Origin: m.Origin, Stability: m.Stability, Opaque: opaque}
 	}
 	return out
@@ -88,7 +88,7 @@ func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
 
 // open returns the parts without what only their service understands, and
 // whether there was some.
-func open(ps artel.Parts) (out artel.Parts, opaque bool) {
+func withoutOpaque(ps artel.Parts) (out artel.Parts, opaque bool) {
 	out = make(artel.Parts, len(ps))
 	for i, p := range ps {
 		switch p := p.(type) {
@@ -101,7 +101,7 @@ func open(ps artel.Parts) (out artel.Parts, opaque bool) {
 			p.Opaque = nil
 			out[i] = p
 		case artel.ToolResult:
-			p.Parts, _ = open(p.Parts)
+			p.Parts, _ = withoutOpaque(p.Parts)
 			out[i] = p
 		default:
 			out[i] = p

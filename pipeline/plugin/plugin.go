@@ -65,11 +65,11 @@ type Options struct {
 
 // asking sends a draft to a program and returns at most limit bytes of what it
 // answers. notes are what it had to say beside.
-type asking func(ctx context.Context, draft []byte, limit int64) (answer []byte, notes string, err error)
+type askFunc func(ctx context.Context, draft []byte, limit int64) (answer []byte, notes string, err error)
 
 // processor makes a processor of a program; origin says to people which one that
 // is.
-func processor(id, origin string, o Options, ask asking) (pipeline.Processor, error) {
+func processor(id, origin string, o Options, ask askFunc) (pipeline.Processor, error) {
 	const op = "plugin.New"
 	o.Timeout, o.MaxAnswer = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
 	switch {
@@ -80,7 +80,7 @@ func processor(id, origin string, o Options, ask asking) (pipeline.Processor, er
 	case o.Options != nil && !json.Valid(o.Options):
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "the options are no JSON")
 	}
-	priority, err := after(o.After)
+	priority, err := priorityAfter(o.After)
 	if err != nil {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, op, id, "%w", err)
 	}
@@ -96,7 +96,7 @@ func processor(id, origin string, o Options, ask asking) (pipeline.Processor, er
 }
 
 // after is the priority of what comes right after a built-in processor.
-func after(id string) (int, error) {
+func priorityAfter(id string) (int, error) {
 	if id == "" {
 		return pipeline.PriorityPlugin, nil
 	}
@@ -117,7 +117,7 @@ func after(id string) (int, error) {
 type program struct {
 	id      string
 	options Options
-	ask     asking
+	ask     askFunc
 	calls   *semaphore.Weighted
 }
 

@@ -30,8 +30,8 @@ type Engine struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	patterns generations[patternKey, compiled]
-	results  generations[resultKey, result]
+	patterns twoPartCache[patternKey, compiled]
+	results  twoPartCache[resultKey, result]
 }
 
 type patternKey struct{ source, flags, groups string }
@@ -90,10 +90,10 @@ func (e *Engine) compile(source, flags string, wanted map[int]bool, named bool) 
 // once.
 type Set struct {
 	engine   *Engine
-	rules    []placed
+	rules    []locatedRule
 	problems []Problem
-	refused  map[Where]string // what is wrong with those that are not in rules
-	all      []placed         // those that are refused among them
+	refused  map[Location]string // what is wrong with those that are not in rules
+	all      []locatedRule       // those that are refused among them
 }
 
 // Compile reads the rules of layers, which are in the order deployment, agent,
@@ -114,7 +114,7 @@ func (e *Engine) Compile(layers ...Config) *Set {
 				break
 			}
 			if s.refused == nil {
-				s.refused = make(map[Where]string)
+				s.refused = make(map[Location]string)
 			}
 			s.refused[r.where] = err.Error()
 			s.all = append(s.all, r)
@@ -136,20 +136,20 @@ func (e *Engine) valid(r Rule) error {
 // Empty reports whether there is nothing to do at a stage, and nothing to
 // tell.
 func (s *Set) Empty(stage Stage) bool {
-	return len(s.problems) == 0 && !slices.ContainsFunc(s.rules, func(r placed) bool { return r.at(stage) })
+	return len(s.problems) == 0 && !slices.ContainsFunc(s.rules, func(r locatedRule) bool { return r.at(stage) })
 }
 
-// A Named is a rule with the name that outcomes and problems call it by.
-type Named struct {
+// A NamedRule is a rule with the name that outcomes and problems call it by.
+type NamedRule struct {
 	Name string
 	Rule Rule
 }
 
 // Rules returns the rules that can be used, of both stages, in their order.
-func (s *Set) Rules() []Named {
-	out := make([]Named, len(s.rules))
+func (s *Set) Rules() []NamedRule {
+	out := make([]NamedRule, len(s.rules))
 	for i, r := range s.rules {
-		out[i] = Named{r.name, r.Rule}
+		out[i] = NamedRule{r.name, r.Rule}
 	}
 	return out
 }
@@ -181,7 +181,7 @@ type Outcome struct {
 // Apply runs the rules of a stage over texts. A nil expand leaves macros as
 // they are. The error is that of ctx.
 func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expander) (Outcome, error) {
-	p := &pass{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
 	p.problems = slices.Clone(s.problems)
 	p.bind()
 	for {
@@ -197,11 +197,11 @@ func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expan
 }
 
 // A pass is one call of Apply.
-type pass struct {
+type application struct {
 	*Set
 	stage    Stage
 	expand   Expander
-	bound    []bound
+	bound    []boundRule
 	plans    map[planKey]*plan
 	problems []Problem
 	spent    map[int]time.Duration // of the backtracking engine, by place in bound
@@ -209,14 +209,14 @@ type pass struct {
 }
 
 // A bound rule has its macros expanded. A dead one is left out from then on.
-type bound struct {
+type boundRule struct {
 	replacement
-	placed
-	digest [sha256.Size]byte
-	dead   bool
+	locatedRule
+	digest  [sha256.Size]byte
+	dropped bool
 }
 
-func (p *pass) bind() {
+func (p *application) bind() {
 	for _, r := range p.rules {
 		if !r.at(p.stage) {
 			continue
@@ -230,10 +230,10 @@ func (p *pass) bind() {
 	}
 }
 
-func (p *pass) bindOne(r placed) (bound, error) {
+func (p *application) bindOne(r locatedRule) (boundRule, error) {
 	find, err := p.expanded(r)
 	if err != nil {
-		return bound{}, err
+		return boundRule{}, err
 	}
 	var values []string
 	replace, err := p.macros(r.Replace, func(v string) string {
@@ -241,12 +241,12 @@ func (p *pass) bindOne(r placed) (bound, error) {
 		return valueBegin + strconv.Itoa(len(values)-1) + valueEnd
 	})
 	if err != nil {
-		return bound{}, err
+		return boundRule{}, err
 	}
 	var trim []string
 	for _, t := range r.Trim {
 		if t, err = p.macros(t, nil); err != nil {
-			return bound{}, err
+			return boundRule{}, err
 		}
 		trim = append(trim, t)
 	}
@@ -254,20 +254,20 @@ func (p *pass) bindOne(r placed) (bound, error) {
 	wanted, named := groupsIn(replace)
 	compiled, err := p.engine.compile(source, flags, wanted, named)
 	if err != nil {
-		return bound{}, err
+		return boundRule{}, err
 	}
 	key, err := json.Marshal([]any{source, flags, replace, values, trim})
-	return bound{
+	return boundRule{
 		replacement: replacement{
 			pattern: compiled, trim: trim,
 			template: parseTemplate(replace, values, compiled.groups, len(compiled.names) > 0),
 		},
-		placed: r, digest: sha256.Sum256(key),
+		locatedRule: r, digest: sha256.Sum256(key),
 	}, err
 }
 
 // expanded is the pattern with its macros.
-func (p *pass) expanded(r placed) (string, error) {
+func (p *application) expanded(r locatedRule) (string, error) {
 	var escape func(string) string
 	switch r.Expand {
 	case ExpandEscaped:
@@ -291,7 +291,7 @@ var quoter = strings.NewReplacer(
 	`[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `|`, `\|`, `/`, `\/`,
 )
 
-func (p *pass) macros(text string, escape func(string) string) (string, error) {
+func (p *application) macros(text string, escape func(string) string) (string, error) {
 	if p.expand == nil || !strings.Contains(text, "{{") {
 		return text, nil
 	}
@@ -313,7 +313,7 @@ type planKey struct {
 // run goes over all texts. again says that a rule had to be stopped: then it
 // is left out, and the texts begin anew, so that no text shows what the others
 // do not.
-func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, err error) {
+func (p *application) run(ctx context.Context, texts []Text) (out Outcome, again bool, err error) {
 	out = Outcome{Texts: make([]string, len(texts)), Applied: make([][]string, len(texts)), Between: make([][]string, len(texts))}
 	bounds := p.bounds()
 	p.plans = make(map[planKey]*plan)
@@ -327,15 +327,15 @@ func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, 
 			pl = p.plan(t)
 			p.plans[key] = pl
 		}
-		r := p.one(ctx, pl, t.Text)
+		r := p.process(ctx, pl, t.Text)
 		if ctx.Err() != nil {
 			return Outcome{}, false, ctx.Err()
 		}
 		if r.stopped > 0 {
 			b := &p.bound[pl.rules[r.stopped-1]]
-			b.dead = true
+			b.dropped = true
 			p.problems = append(p.problems, Problem{b.name, r.why})
-			p.giveUp()
+			p.dropSlow()
 			return Outcome{}, true, nil
 		}
 		out.Texts[i], out.Between[i] = r.text, r.between
@@ -346,22 +346,22 @@ func (p *pass) run(ctx context.Context, texts []Text) (out Outcome, again bool, 
 	return out, false, nil
 }
 
-// giveUp leaves out all rules that would need time where there is none left, so
+// dropSlow leaves out all rules that would need time where there is none left, so
 // that many slow ones take no longer than a few.
-func (p *pass) giveUp() {
+func (p *application) dropSlow() {
 	if p.total <= buildTime {
 		return
 	}
 	for i := range p.bound {
-		if b := &p.bound[i]; !b.dead && b.linear == nil {
-			b.dead = true
+		if b := &p.bound[i]; !b.dropped && b.linear == nil {
+			b.dropped = true
 			p.problems = append(p.problems, Problem{b.name, whyBuild})
 		}
 	}
 }
 
 // bounds are the depths at which another rule begins or ends to work.
-func (p *pass) bounds() []int {
+func (p *application) bounds() []int {
 	var all []int
 	for _, b := range p.bound {
 		if b.Depth == nil {
@@ -378,11 +378,11 @@ func (p *pass) bounds() []int {
 	return slices.Compact(all)
 }
 
-func (p *pass) plan(t Text) *plan {
+func (p *application) plan(t Text) *plan {
 	pl := new(plan)
 	h := sha256.New()
 	for i, b := range p.bound {
-		if !b.dead && (len(b.Roles) == 0 || slices.Contains(b.Roles, t.Role)) && (t.Depth < 0 || b.Depth.holds(t.Depth)) {
+		if !b.dropped && (len(b.Roles) == 0 || slices.Contains(b.Roles, t.Role)) && (t.Depth < 0 || b.Depth.holds(t.Depth)) {
 			pl.rules = append(pl.rules, i)
 			h.Write(b.digest[:])
 		}
@@ -396,7 +396,7 @@ func (d *Depth) holds(depth int) bool {
 }
 
 // one runs the rules of a plan over a text, or remembers what came of it.
-func (p *pass) one(ctx context.Context, pl *plan, text string) result {
+func (p *application) process(ctx context.Context, pl *plan, text string) result {
 	if len(pl.rules) == 0 {
 		return result{text: text}
 	}
@@ -411,8 +411,8 @@ func (p *pass) one(ctx context.Context, pl *plan, text string) result {
 	// What the first rule that could do something needs stands in the text as
 	// it is, so most texts are done with here.
 	r = result{text: text}
-	if slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.met(text) }) {
-		r = p.work(ctx, pl, text)
+	if slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.canMatch(text) }) {
+		r = p.applyAll(ctx, pl, text)
 	}
 	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // those depend on the other texts
 		e.mu.Lock()
@@ -439,7 +439,7 @@ const (
 )
 
 // work runs the rules of a plan over a text.
-func (p *pass) work(ctx context.Context, pl *plan, text string) result {
+func (p *application) applyAll(ctx context.Context, pl *plan, text string) result {
 	r := result{text: text}
 	for k, i := range pl.rules {
 		next, n, err := p.apply(ctx, i, r.text)
@@ -459,9 +459,9 @@ func (p *pass) work(ctx context.Context, pl *plan, text string) result {
 
 // apply runs one rule, and keeps count of the time that it takes where its
 // pattern could take any.
-func (p *pass) apply(ctx context.Context, i int, text string) (string, int, error) {
+func (p *application) apply(ctx context.Context, i int, text string) (string, int, error) {
 	b := &p.bound[i]
-	if b.linear != nil && b.linear.takes(text) || !b.need.met(text) {
+	if b.linear != nil && b.linear.takes(text) || !b.need.canMatch(text) {
 		return b.replacement.apply(text, nil)
 	}
 	if p.total > buildTime {
@@ -489,7 +489,7 @@ func (p *pass) apply(ctx context.Context, i int, text string) (string, int, erro
 
 // generations is a cache in two halves: what is asked for moves into the young
 // one, and when that is full, the old one is forgotten.
-type generations[K comparable, V any] struct {
+type twoPartCache[K comparable, V any] struct {
 	limit      int // of the sizes in both halves
 	young, old map[K]sized[V]
 	size       int // of young
@@ -500,7 +500,7 @@ type sized[V any] struct {
 	size int
 }
 
-func (g *generations[K, V]) get(k K) (V, bool) {
+func (g *twoPartCache[K, V]) get(k K) (V, bool) {
 	if x, ok := g.young[k]; ok {
 		return x.v, true
 	}
@@ -511,7 +511,7 @@ func (g *generations[K, V]) get(k K) (V, bool) {
 	return x.v, ok
 }
 
-func (g *generations[K, V]) put(k K, v V, size int) {
+func (g *twoPartCache[K, V]) put(k K, v V, size int) {
 	if size > g.limit/4 {
 		return
 	}

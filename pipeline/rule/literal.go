@@ -9,7 +9,7 @@ import (
 )
 
 // A need is what a text has to hold so that a pattern can match in it: one of
-// the strings, and at the edges of a match one of some bytes. Where nothing is
+// the strings, and at the edges of a match one of some bytes. Location nothing is
 // known, every text is searched.
 type need struct {
 	any         []string
@@ -35,7 +35,7 @@ func needOf(t *syntaxTree, flags flagSet) need {
 }
 
 // met reports whether text can have a match.
-func (n need) met(text string) bool {
+func (n need) canMatch(text string) bool {
 	return n.contained(text) && (len(n.any) > 0 && !n.first.anchored || n.first.begins(text, n.lines)) &&
 		(!n.last.anchored || n.last.ends(text, n.lines))
 }
@@ -89,12 +89,12 @@ func hasPrefixFold(text, s string) bool {
 // found is what is known of a node: all strings that it can match, where they
 // are few, and strings one of which is in all that it matches. nil is not
 // known.
-type found struct{ exact, some []string }
+type literals struct{ exact, some []string }
 
 type needs struct{ flags flagSet }
 
 // best returns the strings that a text should be searched for.
-func (f needs) best(x found) []string {
+func (f needs) best(x literals) []string {
 	if better(x.exact, x.some) {
 		return x.exact
 	}
@@ -124,16 +124,16 @@ func size(list []string) int {
 	return n
 }
 
-func (f needs) node(n *node) found {
+func (f needs) node(n *node) literals {
 	switch n.op {
 	case opChar:
-		return found{exact: f.char(n.char)}
+		return literals{exact: f.char(n.char)}
 	case opSet:
-		return found{exact: f.set(n.set)}
+		return literals{exact: f.set(n.set)}
 	case opBegin, opEnd, opWord, opNotWord, opNone:
-		return found{exact: []string{""}}
+		return literals{exact: []string{""}}
 	case opAhead, opBehind:
-		return found{exact: []string{""}, some: f.best(f.node(n.sub[0]))}
+		return literals{exact: []string{""}, some: f.best(f.node(n.sub[0]))}
 	case opCat:
 		return f.cat(n.sub)
 	case opCapture:
@@ -142,15 +142,15 @@ func (f needs) node(n *node) found {
 		return f.alt(n.sub)
 	case opRepeat:
 		if n.min == 0 {
-			return found{}
+			return literals{}
 		}
 		x := f.node(n.sub[0])
 		if n.min == 1 && n.max == 1 {
 			return x
 		}
-		return found{some: f.best(x)}
+		return literals{some: f.best(x)}
 	}
-	return found{}
+	return literals{}
 }
 
 // char returns the one string, in lower case where cases are ignored.
@@ -191,8 +191,8 @@ func (f needs) set(s runes) []string {
 	return out
 }
 
-func (f needs) alt(sub []*node) found {
-	out := found{exact: []string{}, some: []string{}}
+func (f needs) alt(sub []*node) literals {
+	out := literals{exact: []string{}, some: []string{}}
 	for _, s := range sub {
 		x := f.node(s)
 		out.exact = union(out.exact, x.exact)
@@ -221,7 +221,7 @@ func union(a, b []string) []string {
 	return a
 }
 
-func (f needs) cat(sub []*node) found {
+func (f needs) cat(sub []*node) literals {
 	run := []string{""} // what the nodes since the last unknown one can match
 	whole := true
 	var some []string
@@ -245,9 +245,9 @@ func (f needs) cat(sub []*node) found {
 	}
 	keep(run)
 	if !whole {
-		return found{some: some}
+		return literals{some: some}
 	}
-	return found{exact: run, some: some}
+	return literals{exact: run, some: some}
 }
 
 // join returns each of a with each of b behind it; nil where b is not known or

@@ -20,22 +20,22 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// matchTime is how long one search of the backtracking engine may take; its
+// searchTime is how long one search of the backtracking engine may take; its
 // clock adds up to 200 ms.
-const matchTime = 50 * time.Millisecond
+const searchTime = 50 * time.Millisecond
 
 // maxBacktrack is how many numbers the backtracking engine may keep.
 const maxBacktrack = 4 << 20
 
 // A pattern is a compiled regular expression. It is safe for concurrent use.
 type pattern struct {
-	flags  flagSet
-	groups int
-	names  map[string]int
-	linear *linear // nil: only the backtracking engine takes it
-	need   need
-	moved  bool // halves of characters are moved by apart, for the backtracking engine
-	back   func() (*regexp2.Regexp, error)
+	flags       flagSet
+	groups      int
+	names       map[string]int
+	linear      *linear // nil: only the backtracking engine takes it
+	need        need
+	halvesMoved bool // halves of characters are moved by apart, for the backtracking engine
+	back        func() (*regexp2.Regexp, error)
 }
 
 // compile reads a pattern. Groups that wanted does not have need not capture.
@@ -45,8 +45,8 @@ func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, e
 		return nil, err
 	}
 	tree, err := parse(source, f)
-	p := &pattern{flags: f, moved: !f.unicode && namesHalves(source) && (tree == nil || !tree.crossed)}
-	p.back = sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f, p.moved) })
+	p := &pattern{flags: f, halvesMoved: !f.unicode && namesHalves(source) && (tree == nil || !tree.crossed)}
+	p.back = sync.OnceValues(func() (*regexp2.Regexp, error) { return backtracking(source, f, p.halvesMoved) })
 	switch {
 	case err == nil:
 		p.groups, p.names, p.need = tree.groups, tree.names, needOf(tree, f)
@@ -70,7 +70,7 @@ func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, e
 		return nil, err
 	}
 	if tree == nil {
-		p.learn(re)
+		p.readGroups(re)
 	}
 	return p, nil
 }
@@ -105,7 +105,7 @@ func (n *node) wide() int {
 }
 
 // learn asks the engine for what the parser does not know.
-func (p *pattern) learn(re *regexp2.Regexp) {
+func (p *pattern) readGroups(re *regexp2.Regexp) {
 	numbers := re.GetGroupNumbers()
 	p.groups = len(numbers) - 1
 	for _, n := range numbers {
@@ -146,14 +146,14 @@ func backtracking(source string, f flagSet, moved bool) (_ *regexp2.Regexp, err 
 	if err != nil {
 		return nil, fmt.Errorf("the pattern is not valid: %s", artel.Shorten(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 200))
 	}
-	re.MatchTimeout = matchTime
+	re.MatchTimeout = searchTime
 	return re, nil
 }
 
 // apart is how far a half of a character beyond U+FFFF is moved in patterns
 // that name halves, and in their texts: to where nothing else is, since the
 // engine searches with strings, in which there are no halves.
-const apart = 0x100000
+const halfOffset = 0x100000
 
 var halfEscape = regexp.MustCompile(`^\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
@@ -168,7 +168,7 @@ func moveHalves(s string) string {
 	for i := 0; i < len(s); {
 		if m := halfEscape.FindString(s[i:]); m != "" {
 			half, _ := strconv.ParseInt(m[2:], 16, 32) // it is four hexadecimal digits
-			b.WriteRune(rune(half) + apart)
+			b.WriteRune(rune(half) + halfOffset)
 			i += len(m)
 			continue
 		}
@@ -176,8 +176,8 @@ func moveHalves(s string) string {
 		switch {
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
-			b.WriteRune(high + apart)
-			b.WriteRune(low + apart)
+			b.WriteRune(high + halfOffset)
+			b.WriteRune(low + halfOffset)
 		case r == '\\' && i+1 < len(s) && s[i+1] < utf8.RuneSelf:
 			b.WriteString(s[i : i+2])
 			size = 2
@@ -206,7 +206,7 @@ func errTooLong() error {
 // error says why the rule has to be left out. spent is called now and then,
 // and ends the search with an error of its own.
 func (r *replacement) apply(text string, spent func() error) (string, int, error) {
-	if !r.need.met(text) {
+	if !r.need.canMatch(text) {
 		return text, 0, nil
 	}
 	if r.linear != nil && r.linear.takes(text) {
@@ -300,7 +300,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 	var out []rune
 	var places []int
 	if r.note != nil {
-		places = r.places(in)
+		places = r.byteOffsets(in)
 	}
 	n, at, next := 0, 0, 0
 	var failed error
@@ -330,7 +330,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
 		return "", 0, errors.New("the pattern needs too much memory on a text; make its repetitions less open")
 	case err != nil:
-		return "", 0, fmt.Errorf("the pattern took longer than %v on a text and was stopped; make its repetitions less open", matchTime)
+		return "", 0, fmt.Errorf("the pattern took longer than %v on a text and was stopped; make its repetitions less open", searchTime)
 	case n == 0:
 		return text, 0, nil
 	}
@@ -373,8 +373,8 @@ func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) 
 func (p *pattern) units(text string) []rune {
 	s := units(text)
 	for i, c := range s {
-		if p.moved && utf16.IsSurrogate(c) {
-			s[i] = c + apart
+		if p.halvesMoved && utf16.IsSurrogate(c) {
+			s[i] = c + halfOffset
 		}
 	}
 	return s
@@ -382,13 +382,13 @@ func (p *pattern) units(text string) []rune {
 
 // places are where in a text its units begin, in bytes, and where the last one
 // ends. The second half of a character begins where the character ends.
-func (p *pattern) places(in []rune) []int {
+func (p *pattern) byteOffsets(in []rune) []int {
 	out := make([]int, len(in)+1)
 	at := 0
 	for i, c := range in {
 		out[i] = at
-		if p.moved && c > apart {
-			c -= apart
+		if p.halvesMoved && c > halfOffset {
+			c -= halfOffset
 		}
 		switch {
 		case !utf16.IsSurrogate(c):
@@ -403,11 +403,11 @@ func (p *pattern) places(in []rune) []int {
 
 // joined is the text of code points, or of UTF-16 units.
 func (p *pattern) joined(s []rune) string {
-	if p.moved {
+	if p.halvesMoved {
 		s = slices.Clone(s)
 		for i, c := range s {
-			if c > apart {
-				s[i] = c - apart
+			if c > halfOffset {
+				s[i] = c - halfOffset
 			}
 		}
 	}

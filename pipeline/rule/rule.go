@@ -136,50 +136,50 @@ func ParseConfig(raw []byte) (Config, error) {
 	return c, nil
 }
 
-// Where is the place of a rule in its layers.
-type Where struct {
+// Location is the place of a rule in its layers.
+type Location struct {
 	Layer  int // of those that are compiled, from 0
 	Preset int // of the layer's presets; -1: its rules beside them
 	Rule   int // of the preset
 }
 
 // placed is a rule with what its order depends on.
-type placed struct {
+type locatedRule struct {
 	Rule
 	name  string
-	where Where
+	where Location
 }
 
 // arrange returns the enabled rules of the layers in the order in which they
 // run: presets by priority, order, layer and place; in a preset by order and
 // place.
-func arrange(layers []Config) []placed {
+func arrange(layers []Config) []locatedRule {
 	type preset struct {
 		Preset
 		name  string
-		where Where
+		where Location
 	}
 	var presets []preset
 	for n, c := range layers {
-		presets = append(presets, preset{Preset{Rules: c.Rules}, "rules", Where{n, -1, 0}})
+		presets = append(presets, preset{Preset{Rules: c.Rules}, "rules", Location{n, -1, 0}})
 		for i, p := range c.Presets {
-			presets = append(presets, preset{p, fmt.Sprintf("presets[%d].rules", i), Where{n, i, 0}})
+			presets = append(presets, preset{p, fmt.Sprintf("presets[%d].rules", i), Location{n, i, 0}})
 		}
 	}
 	presets = slices.DeleteFunc(presets, func(p preset) bool { return p.Enabled != nil && !*p.Enabled })
 	slices.SortStableFunc(presets, func(a, b preset) int {
 		return cmp.Or(cmp.Compare(a.priority(), b.priority()), cmp.Compare(a.Order, b.Order))
 	})
-	var all []placed
+	var all []locatedRule
 	for _, p := range presets {
-		var rules []placed
+		var rules []locatedRule
 		for i, r := range p.Rules {
 			if r.Enabled == nil || *r.Enabled {
-				where := Where{p.where.Layer, p.where.Preset, i}
-				rules = append(rules, placed{r, cmp.Or(r.ID, fmt.Sprintf("%s[%d]", p.name, i)), where})
+				where := Location{p.where.Layer, p.where.Preset, i}
+				rules = append(rules, locatedRule{r, cmp.Or(r.ID, fmt.Sprintf("%s[%d]", p.name, i)), where})
 			}
 		}
-		slices.SortStableFunc(rules, func(a, b placed) int { return cmp.Compare(a.Order, b.Order) })
+		slices.SortStableFunc(rules, func(a, b locatedRule) int { return cmp.Compare(a.Order, b.Order) })
 		all = append(all, rules...)
 	}
 	return all

@@ -112,7 +112,7 @@ type script struct {
 	losses []Loss
 }
 
-func (s *script) lose(field, format string, args ...any) {
+func (s *script) lost(field, format string, args ...any) {
 	s.losses = append(s.losses, Loss{s.rule.ID, field, fmt.Sprintf(format, args...)})
 }
 
@@ -124,7 +124,7 @@ func (s *script) read(field string, dst any) bool {
 		return false
 	}
 	if err := json.Unmarshal(raw, dst); err != nil {
-		s.lose(field, "%s is not of the right type and does nothing", artel.Shorten(string(raw), 60))
+		s.lost(field, "%s is not of the right type and does nothing", artel.Shorten(string(raw), 60))
 		return false
 	}
 	return true
@@ -144,7 +144,7 @@ func (s *script) flag(field string) (v bool) {
 func (s *script) convert() bool {
 	find := s.text("findRegex")
 	if find == "" {
-		s.lose("findRegex", "it is empty: the script does nothing, and no rule is made of it")
+		s.lost("findRegex", "it is empty: the script does nothing, and no rule is made of it")
 		return false
 	}
 	if s.flag("disabled") {
@@ -166,11 +166,11 @@ func (s *script) convert() bool {
 		s.macros(find)
 	}
 	if err := s.rule.check(); err != nil {
-		s.lose("", "the rule is left out of builds: %v", err)
+		s.lost("", "the rule is left out of builds: %v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
 		if !slices.Contains(scriptFields(), name) {
-			s.lose(name, "the field is not known here and does nothing")
+			s.lost(name, "the field is not known here and does nothing")
 		}
 	}
 	return true
@@ -194,7 +194,7 @@ func (s *script) substitute() {
 	case "2":
 		s.rule.Expand = ExpandEscaped
 	default:
-		s.lose("substituteRegex", "%s is not known; macros in the pattern are not expanded", artel.Shorten(string(raw), 60))
+		s.lost("substituteRegex", "%s is not known; macros in the pattern are not expanded", artel.Shorten(string(raw), 60))
 	}
 }
 
@@ -207,9 +207,9 @@ func (s *script) stages() (stored bool) {
 	case prompt && !display:
 		s.rule.Stages = []Stage{Request}
 	case !display:
-		s.lose("promptOnly", "without markdownOnly and promptOnly it changes stored messages; here it works on what is shown and on what is sent, and what is stored stays")
+		s.lost("promptOnly", "without markdownOnly and promptOnly it changes stored messages; here it works on what is shown and on what is sent, and what is stored stays")
 		if !s.flag("runOnEdit") {
-			s.lose("runOnEdit", "messages that were edited are changed too")
+			s.lost("runOnEdit", "messages that were edited are changed too")
 		}
 		return true
 	}
@@ -228,13 +228,13 @@ func (s *script) placement() {
 		case p == 2:
 			s.rule.Roles = append(s.rule.Roles, artel.RoleAssistant)
 		case ok:
-			s.lose("placement", "%s has no rules here", what)
+			s.lost("placement", "%s has no rules here", what)
 		default:
-			s.lose("placement", "%d is not known", p)
+			s.lost("placement", "%d is not known", p)
 		}
 	}
 	if len(s.rule.Roles) == 0 {
-		s.lose("placement", "none of its places is known here, so the rule is disabled; give it roles to use it")
+		s.lost("placement", "none of its places is known here, so the rule is disabled; give it roles to use it")
 		s.rule.Enabled = new(bool)
 	}
 }
@@ -248,7 +248,7 @@ func (s *script) depth(stored bool) {
 	}
 	if s.read("maxDepth", &high) {
 		if high < 0 {
-			s.lose("maxDepth", "a negative bound is none")
+			s.lost("maxDepth", "a negative bound is none")
 		} else {
 			n := int(min(high, 1e9))
 			d.Max = &n
@@ -259,7 +259,7 @@ func (s *script) depth(stored bool) {
 	}
 	s.rule.Depth = &d
 	if stored {
-		s.lose("minDepth", "depths do not bound there what is changed when it is stored; here they do")
+		s.lost("minDepth", "depths do not bound there what is changed when it is stored; here they do")
 	}
 }
 
@@ -267,13 +267,13 @@ func (s *script) depth(stored bool) {
 func (s *script) pattern(find string) {
 	source, flags := scriptPattern(find)
 	if strings.Contains(find, "\n") {
-		s.lose("findRegex", "of a pattern of several lines one line counts there; here all of it does")
+		s.lost("findRegex", "of a pattern of several lines one line counts there; here all of it does")
 	}
 	groups, names := 0, false
 	if s.rule.Expand == "" || s.rule.Expand == ExpandNone {
 		p, err := compile(source, flags, nil, false)
 		if err != nil {
-			s.lose("findRegex", "%v", err)
+			s.lost("findRegex", "%v", err)
 		} else {
 			groups, names = p.groups, len(p.names) > 0
 		}
@@ -284,7 +284,7 @@ func (s *script) pattern(find string) {
 	shift := 0
 	if len(s.rule.Trim) > 0 && wholeGroup.MatchString(replace) {
 		if backReference.MatchString(source) {
-			s.lose("trimStrings", "they are not removed from the whole match, $0 or {{match}}")
+			s.lost("trimStrings", "they are not removed from the whole match, $0 or {{match}}")
 		} else { // a group around it all is trimmed like the others
 			source, shift = "("+source+")", 1
 		}
@@ -336,14 +336,14 @@ func (s *script) template(replace string, groups int, names bool, shift int) str
 			case n == 0 && shift == 0:
 				b.WriteString("$&")
 			case err != nil || n > groups:
-				s.lose("replaceString", "$%s names no group, so nothing stands there", artel.Shorten(digits, 10))
+				s.lost("replaceString", "$%s names no group, so nothing stands there", artel.Shorten(digits, 10))
 			case n+shift > 99:
-				s.lose("replaceString", "$%d is past 99, and left out", n)
+				s.lost("replaceString", "$%d is past 99, and left out", n)
 			default:
 				fmt.Fprintf(&b, "$%02d", n+shift)
 			}
 		case names && strings.HasPrefix(rest, "$<") && strings.Contains(rest, ">"):
-			s.lose("replaceString", "$<name> is a group here; older versions write it as it stands")
+			s.lost("replaceString", "$<name> is a group here; older versions write it as it stands")
 			b.WriteByte('$')
 		default:
 			b.WriteString("$$")
@@ -358,7 +358,7 @@ var macroName = regexp.MustCompile(`\{\{\s*([^\s:{}]+)[^{}]*\}\}`)
 func (s *script) macros(text string) {
 	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
 		if s.known != nil && !s.known(m[1]) {
-			s.lose("replaceString", "the macro %s is not known here and stays as it is", artel.Shorten(m[0], 60))
+			s.lost("replaceString", "the macro %s is not known here and stays as it is", artel.Shorten(m[0], 60))
 		}
 	}
 }

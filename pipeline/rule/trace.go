@@ -15,11 +15,11 @@ const MaxMatches = 1_000
 
 // A Traced rule is what one rule has made of a text.
 type Traced struct {
-	Named
-	Where Where
+	NamedRule
+	Where Location
 
-	Passed       Passed // why the rule was not for the text; "": it was
-	Backtracking bool   // the pattern ran on the engine that can be too slow
+	Skipped      SkipReason // why the rule was not for the text; "": it was
+	Backtracking bool       // the pattern ran on the engine that can be too slow
 	Took         time.Duration
 	Count        int      // matches
 	Matches      [][2]int // their places in Before, in bytes; at most [MaxMatches]
@@ -28,14 +28,14 @@ type Traced struct {
 	Problem      string // why the rule is left out; "": it is not
 }
 
-// Passed is why a rule is not for a text.
-type Passed string
+// Skipped is why a rule is not for a text.
+type SkipReason string
 
 // The reasons.
 const (
-	PassedStage Passed = "stage"
-	PassedRole  Passed = "role"
-	PassedDepth Passed = "depth"
+	SkippedStage SkipReason = "stage"
+	SkippedRole  SkipReason = "role"
+	SkippedDepth SkipReason = "depth"
 )
 
 // Trace runs the rules of a stage over one text as [Set.Apply] does, with the
@@ -43,14 +43,14 @@ const (
 // the order in which they run. Rules that are disabled are not among them. The
 // error is that of ctx.
 func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) ([]Traced, error) {
-	p := &pass{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
+	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
 	out := make([]Traced, len(s.all))
 	places := make([]int, len(s.all)) // in bound
 	for i, r := range s.all {         // macros are expanded before any rule runs
-		out[i] = Traced{Named: Named{r.name, r.Rule}, Where: r.where, Problem: s.refused[r.where]}
+		out[i] = Traced{NamedRule: NamedRule{r.name, r.Rule}, Where: r.where, Problem: s.refused[r.where]}
 		places[i] = -1
 		if !r.at(stage) {
-			out[i].Passed = PassedStage
+			out[i].Skipped = SkippedStage
 		} else if out[i].Problem == "" {
 			b, err := p.bindOne(r)
 			if err != nil {
@@ -66,13 +66,13 @@ func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) (
 		x := &out[i]
 		x.Before, x.After = text, text
 		switch {
-		case x.Passed != "" || places[i] < 0:
+		case x.Skipped != "" || places[i] < 0:
 			continue
 		case len(x.Rule.Roles) > 0 && !slices.Contains(x.Rule.Roles, t.Role):
-			x.Passed = PassedRole
+			x.Skipped = SkippedRole
 			continue
 		case t.Depth >= 0 && !x.Rule.Depth.holds(t.Depth):
-			x.Passed = PassedDepth
+			x.Skipped = SkippedDepth
 			continue
 		}
 		b := &p.bound[places[i]]
@@ -105,7 +105,7 @@ type Explanation struct {
 	Pattern, Flags string
 	Backtracking   bool // it runs on the engine that can be too slow
 	Groups         int
-	Later          bool // its macros are expanded first, so that nothing can be said before
+	MacrosPending  bool // its macros are expanded first, so that nothing can be said before
 }
 
 // Explain says how a rule will be read, or as an error of kind Invalid why it
@@ -115,7 +115,7 @@ func (e *Engine) Explain(r Rule) (Explanation, error) {
 	err := r.check()
 	if err == nil {
 		x.Pattern, x.Flags = r.source(r.Find)
-		if x.Later = r.Expand == ExpandRaw || r.Expand == ExpandEscaped; x.Later {
+		if x.MacrosPending = r.Expand == ExpandRaw || r.Expand == ExpandEscaped; x.MacrosPending {
 			_, err = parseFlags(x.Flags)
 		} else {
 			wanted, named := groupsIn(r.Replace)

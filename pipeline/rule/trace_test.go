@@ -102,23 +102,23 @@ func TestTrace(t *testing.T) {
 	got := trace(t, rule.Text{Text: "é secret word " + strings.Repeat("a", 40) + "!", Role: artel.RoleUser, Depth: 0}, rule.Request, deployment, user)
 	type told struct {
 		Name    string
-		Where   rule.Where
-		Passed  rule.Passed
+		Where   rule.Location
+		Passed  rule.SkipReason
 		Problem bool
 		Count   int
 	}
 	var all []told
 	for _, s := range got {
-		all = append(all, told{s.Name, s.Where, s.Passed, s.Problem != "", s.Count})
+		all = append(all, told{s.Name, s.Where, s.Skipped, s.Problem != "", s.Count})
 	}
 	want := []told{
-		{"first", rule.Where{0, -1, 0}, "", false, 1},
-		{"shown", rule.Where{1, 0, 1}, rule.PassedStage, false, 0},
-		{"models", rule.Where{1, 0, 2}, rule.PassedRole, false, 0},
-		{"old", rule.Where{1, 0, 3}, rule.PassedDepth, false, 0},
-		{"slow", rule.Where{1, 0, 4}, "", false, 0},
-		{"bad", rule.Where{1, 0, 5}, "", true, 0},
-		{"late", rule.Where{1, 0, 0}, "", false, 0},
+		{"first", rule.Location{0, -1, 0}, "", false, 1},
+		{"shown", rule.Location{1, 0, 1}, rule.SkippedStage, false, 0},
+		{"models", rule.Location{1, 0, 2}, rule.SkippedRole, false, 0},
+		{"old", rule.Location{1, 0, 3}, rule.SkippedDepth, false, 0},
+		{"slow", rule.Location{1, 0, 4}, "", false, 0},
+		{"bad", rule.Location{1, 0, 5}, "", true, 0},
+		{"late", rule.Location{1, 0, 0}, "", false, 0},
 	}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Error("(-want +got):", diff)
@@ -153,7 +153,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{rule: rule.Rule{Find: "a(b)"}, want: rule.Explanation{Pattern: "a(b)", Flags: "gm", Groups: 1}},
 		{rule: rule.Rule{Find: "/a(?=b)/i"}, want: rule.Explanation{Pattern: "a(?=b)", Flags: "i", Backtracking: true}},
-		{rule: rule.Rule{Find: "{{user}}(", Expand: rule.ExpandRaw}, want: rule.Explanation{Pattern: "{{user}}(", Flags: "gm", Later: true}},
+		{rule: rule.Rule{Find: "{{user}}(", Expand: rule.ExpandRaw}, want: rule.Explanation{Pattern: "{{user}}(", Flags: "gm", MacrosPending: true}},
 		{rule: rule.Rule{Find: "{{user}}", Expand: rule.ExpandRaw, Flags: "gg"}, says: "flags"},
 		{rule: rule.Rule{Find: "("}, says: "not valid"},
 		{rule: rule.Rule{}, says: "empty"},

@@ -17,7 +17,7 @@ func (v *table) merged(s string) int {
 	m := mergers.Get().(*merger)
 	defer mergers.Put(m)
 	if len(s) <= 3*scanLimit {
-		if n, ok := m.wide(v, s); ok {
+		if n, ok := m.mergeCharacters(v, s); ok {
 			return n
 		}
 	}

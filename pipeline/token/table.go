@@ -23,16 +23,16 @@ type table struct {
 	split   splitter
 	classes *classes
 
-	slots   []slot   // a power of two of them, at most half of them taken
-	shift   int      // of a hash, to an index of slots
-	text    string   // all tokens
-	pairs   []uint32 // rank by two bytes
-	chars   []uint32 // rank by the code point of three bytes
-	parts   []uint8  // tokens of a character by its code point of three bytes
-	seams   seams    // where characters are not merged apart
-	filter  []uint64 // a bit for the hash of every token; most of what is asked for is none
-	tokens  int
-	longest int
+	slots      []slot     // a power of two of them, at most half of them taken
+	shift      int        // of a hash, to an index of slots
+	text       string     // all tokens
+	pairs      []uint32   // rank by two bytes
+	chars      []uint32   // rank by the code point of three bytes
+	parts      []uint8    // tokens of a character by its code point of three bytes
+	boundaries boundaries // where characters are not merged apart
+	filter     []uint64   // a bit for the hash of every token; most of what is asked for is none
+	tokens     int
+	longest    int
 
 	pieces pieceCache
 }
@@ -110,7 +110,7 @@ func newTable(name string, split splitter) (*table, error) {
 		v.add(uint32(rank), from, to)
 		from = to
 	}
-	v.widen(ends)
+	v.learnCharacters(ends)
 	return v, nil
 }
 

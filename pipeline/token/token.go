@@ -68,7 +68,7 @@ const cacheMin = 64
 // shared, because it remembers what it has counted.
 type Counter struct {
 	estimates map[string]estimate
-	seen      *textCache
+	counts    *textCache
 }
 
 // The loaded vocabularies, of some ten megabytes each.
@@ -79,7 +79,7 @@ var (
 
 // NewCounter returns a counter that has loaded nothing yet.
 func NewCounter() *Counter {
-	c := &Counter{estimates: make(map[string]estimate), seen: newTextCache()}
+	c := &Counter{estimates: make(map[string]estimate), counts: newTextCache()}
 	for _, e := range estimates() {
 		c.estimates[e.name] = e
 	}
@@ -111,8 +111,8 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 	}
 	var key textKey
 	if len(text) >= cacheMin {
-		key = c.seen.key(vocabulary, text)
-		if n, ok := c.seen.get(key); ok {
+		key = c.counts.key(vocabulary, text)
+		if n, ok := c.counts.get(key); ok {
 			return n, nil
 		}
 	}
@@ -122,12 +122,12 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 	}
 	n := 0
 	if estimated {
-		n = by.of(v.byScript(valid(text)))
+		n = by.of(v.byScript(validUTF8(text)))
 	} else {
-		n = v.count(valid(text))
+		n = v.count(validUTF8(text))
 	}
 	if len(text) >= cacheMin {
-		c.seen.put(key, n)
+		c.counts.put(key, n)
 	}
 	return n, nil
 }
@@ -163,7 +163,7 @@ func (v *table) piece(s string, i, end int) int {
 
 // valid returns s with a replacement character for every longest beginning of
 // a character that is not whole, and for every other byte that is in none.
-func valid(s string) string {
+func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
@@ -171,7 +171,7 @@ func valid(s string) string {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
 		if r == utf8.RuneError && n == 1 {
-			n = cut(s)
+			n = prefixLength(s)
 		}
 		b.WriteRune(r)
 		s = s[n:]
@@ -181,7 +181,7 @@ func valid(s string) string {
 
 // cut returns the length of the longest beginning of s that could be the
 // beginning of a character, at least 1.
-func cut(s string) int {
+func prefixLength(s string) int {
 	n := 1
 	for n < len(s) && !utf8.FullRuneInString(s[:n]) && !utf8.FullRuneInString(s[:n+1]) {
 		n++

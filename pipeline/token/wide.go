@@ -16,21 +16,21 @@ import (
 // speaks against this is noted by the bytes at the seam when it is loaded;
 // there are few, and a piece with such a seam is merged from its bytes.
 
-const seamBits = 16
+const boundaryBits = 16
 
 // seams notes pairs of neighboring characters by the bytes at their seam.
-type seams struct {
-	near [1 << 10]uint64             // by the last byte and the first
-	far  [1 << (seamBits - 6)]uint64 // by the hash of up to two bytes on either side
+type boundaries struct {
+	near [1 << 10]uint64                 // by the last byte and the first
+	far  [1 << (boundaryBits - 6)]uint64 // by the hash of up to two bytes on either side
 }
 
 // The shapes of what is known of a seam: bytes before it, bytes after it.
-func seamHash(before, after uint32, shape uint32) uint32 {
-	return (before*0x9E3779B1 ^ bits.RotateLeft32(after*0x85EBCA6B, 15) ^ shape*0xC2B2AE35) * 0x27D4EB2F >> (32 - seamBits)
+func boundaryHash(before, after uint32, shape uint32) uint32 {
+	return (before*0x9E3779B1 ^ bits.RotateLeft32(after*0x85EBCA6B, 15) ^ shape*0xC2B2AE35) * 0x27D4EB2F >> (32 - boundaryBits)
 }
 
 // note notes the seam before s[i] by what s has of it.
-func (x *seams) note(s string, i int) {
+func (x *boundaries) add(s string, i int) {
 	near := uint32(s[i-1])<<8 | uint32(s[i])
 	x.near[near/64] |= 1 << (near % 64)
 	before, after, shape := uint32(s[i-1]), uint32(s[i]), uint32(0)
@@ -40,12 +40,12 @@ func (x *seams) note(s string, i int) {
 	if i+1 < len(s) {
 		after, shape = after|uint32(s[i+1])<<8, shape|2
 	}
-	h := seamHash(before, after, shape)
+	h := boundaryHash(before, after, shape)
 	x.far[h/64] |= 1 << (h % 64)
 }
 
 // has reports whether the seam before s[i] may have been noted.
-func (x *seams) has(s string, i int) bool {
+func (x *boundaries) has(s string, i int) bool {
 	near := uint32(s[i-1])<<8 | uint32(s[i])
 	if x.near[near/64]>>(near%64)&1 == 0 {
 		return false
@@ -64,7 +64,7 @@ func (x *seams) has(s string, i int) bool {
 			}
 			after |= uint32(s[i+1]) << 8
 		}
-		if h := seamHash(before, after, shape); x.far[h/64]>>(h%64)&1 != 0 {
+		if h := boundaryHash(before, after, shape); x.far[h/64]>>(h%64)&1 != 0 {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (v *table) character(code uint16) (parts uint8, needs uint32) {
 }
 
 // widen learns how characters of three bytes are merged, from all tokens.
-func (v *table) widen(ends []int) {
+func (v *table) learnCharacters(ends []int) {
 	v.parts = make([]uint8, 1<<16)
 	needs := make([]uint32, 1<<16)
 	for code := range v.parts {
@@ -117,7 +117,7 @@ func (v *table) widen(ends []int) {
 		}
 		for i := 1; i < len(t); i++ {
 			if t[i]&0xC0 != 0x80 { // a character begins
-				v.seams.note(t, i)
+				v.boundaries.add(t, i)
 			}
 		}
 	}
@@ -125,12 +125,12 @@ func (v *table) widen(ends []int) {
 
 // wide merges a short piece from its characters, of one byte or three, and
 // returns how many tokens it is; false where it has to be merged from its bytes.
-func (m *merger) wide(v *table, s string) (n int, ok bool) {
+func (m *merger) mergeCharacters(v *table, s string) (n int, ok bool) {
 	ends := m.ends[:0]
 	defer func() { m.ends = ends[:0] }()
 	more := 0 // tokens beside one for each character
 	for i := 0; i < len(s); {
-		if i > 0 && v.seams.has(s, i) {
+		if i > 0 && v.boundaries.has(s, i) {
 			return 0, false
 		}
 		switch c := s[i]; {

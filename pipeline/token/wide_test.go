@@ -36,7 +36,7 @@ func TestWide(t *testing.T) {
 		m := new(merger)
 		tried, apart := 0, 0
 		rapid.Check(t, func(t *rapid.T) {
-			s := valid(strings.Join(pieces.Draw(t, "pieces"), ""))
+			s := validUTF8(strings.Join(pieces.Draw(t, "pieces"), ""))
 			if len(s) > scanLimit {
 				end := scanLimit
 				for !utf8.RuneStart(s[end]) {
@@ -45,7 +45,7 @@ func TestWide(t *testing.T) {
 				s = s[:end]
 			}
 			tried++
-			n, ok := m.wide(v, s)
+			n, ok := m.mergeCharacters(v, s)
 			if !ok {
 				return
 			}
@@ -55,7 +55,7 @@ func TestWide(t *testing.T) {
 			}
 		})
 		text := strings.Repeat("工件系统保存智能体一切内容并把每个版本交给合适的模型", 2)
-		if n, ok := m.wide(v, text); !ok || n == 0 {
+		if n, ok := m.mergeCharacters(v, text); !ok || n == 0 {
 			t.Errorf("%s: common characters are merged from bytes: %d tokens, %v", name, n, ok)
 		}
 		if apart == 0 || apart == tried {
@@ -78,16 +78,16 @@ func TestSeams(t *testing.T) {
 	if s[2] != partial[0] {
 		t.Fatalf("%q has no such seam", s)
 	}
-	if !v.seams.has(s, 3) || v.seams.has(s, 6) {
-		t.Errorf("%q: noted %v, and %v of the other seam", s, v.seams.has(s, 3), v.seams.has(s, 6))
+	if !v.boundaries.has(s, 3) || v.boundaries.has(s, 6) {
+		t.Errorf("%q: noted %v, and %v of the other seam", s, v.boundaries.has(s, 3), v.boundaries.has(s, 6))
 	}
 	noted := 0
-	for _, word := range v.seams.far {
+	for _, word := range v.boundaries.far {
 		for ; word != 0; word &= word - 1 {
 			noted++
 		}
 	}
 	if noted < 100 || noted > 5000 {
-		t.Errorf("%d of %d seams are noted", noted, 1<<seamBits)
+		t.Errorf("%d of %d seams are noted", noted, 1<<boundaryBits)
 	}
 }

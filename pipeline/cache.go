@@ -19,30 +19,30 @@ import (
 // neither written nor hashed again.
 
 const (
-	batches   = 8 // requests that are remembered
-	markEvery = 4 // messages between two marks
+	maxCachedRequests = 8 // requests that are remembered
+	markEvery         = 4 // messages between two marks
 )
 
 // An oven is safe for concurrent use.
-type oven struct {
-	belt toolbelt
+type requestCache struct {
+	tools toolCache
 
 	mu   sync.Mutex
-	last []*batch // newest last
+	last []*cachedRequest // newest last
 }
 
 // A batch is a request that was cooked. It is not written into once it is
 // remembered, and its texts are shared with the history.
-type batch struct {
-	head   Head
-	by     yardstick // of the loaves' tokens
-	tools  Segment
-	loaves []loaf
-	marks  [][]byte // the hash's state behind each markEvery messages
+type cachedRequest struct {
+	head     Head
+	key      countKey // of the loaves' tokens
+	tools    Segment
+	messages []encodedMessage
+	marks    [][]byte // the hash's state behind each markEvery messages
 }
 
 // A loaf is one message of it.
-type loaf struct {
+type encodedMessage struct {
 	role    artel.Role
 	parts   artel.Parts
 	bytes   int
@@ -51,21 +51,21 @@ type loaf struct {
 }
 
 // baker writes one request.
-type baker struct {
-	next   batch
-	known  *batch // that begins alike; nil: none
-	shared int    // messages that it has in common
+type requestEncoder struct {
+	next   cachedRequest
+	base   *cachedRequest // that begins alike; nil: none
+	shared int            // messages that it has in common
 	hash   hash.Hash
 	buf    bytes.Buffer
 	filled bool // buf has the lines of the message in hand
 }
 
 // begin returns what writes the request of these messages.
-func (o *oven) begin(head Head, tools Segment, ms []Message) (*baker, error) {
-	b := &baker{next: batch{head: head, tools: tools, loaves: make([]loaf, 0, len(ms))}, hash: sha256.New()}
-	b.known, b.shared = o.closest(&b.next, ms)
+func (o *requestCache) encoder(head Head, tools Segment, ms []Message) (*requestEncoder, error) {
+	b := &requestEncoder{next: cachedRequest{head: head, tools: tools, messages: make([]encodedMessage, 0, len(ms))}, hash: sha256.New()}
+	b.base, b.shared = o.closest(&b.next, ms)
 	if n := b.shared / markEvery; n > 0 {
-		b.next.marks = slices.Clone(b.known.marks[:n])
+		b.next.marks = slices.Clone(b.base.marks[:n])
 		return b, b.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(b.next.marks[n-1])
 	}
 	_, _ = b.hash.Write(head.line())
@@ -75,26 +75,26 @@ func (o *oven) begin(head Head, tools Segment, ms []Message) (*baker, error) {
 
 // tallies returns the counts of a request that is remembered, counted by the same
 // yardstick, and has one of the newest messages of the history.
-func (o *oven) tallies(by yardstick, history []artel.Message) tallies {
+func (o *requestCache) counts(by countKey, history []artel.Message) cachedCounts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, b := range slices.Backward(o.last) {
-		if b.by != by {
+		if b.key != by {
 			continue
 		}
-		for _, m := range slices.Backward(history[max(0, len(history)-mostMisses):]) {
-			k := tallies{loaves: b.loaves}
+		for _, m := range slices.Backward(history[max(0, len(history)-maxMisses):]) {
+			k := cachedCounts{messages: b.messages}
 			if _, ok := k.find(m.Parts); ok {
-				return tallies{loaves: b.loaves}
+				return cachedCounts{messages: b.messages}
 			}
 		}
 	}
-	return tallies{}
+	return cachedCounts{}
 }
 
 // closest returns the batch that has the most messages in common with the
 // request from its beginning on, and how many these are.
-func (o *oven) closest(next *batch, ms []Message) (best *batch, shared int) {
+func (o *requestCache) closest(next *cachedRequest, ms []Message) (best *cachedRequest, shared int) {
 	o.mu.Lock()
 	last := slices.Clone(o.last)
 	o.mu.Unlock()
@@ -103,7 +103,7 @@ func (o *oven) closest(next *batch, ms []Message) (best *batch, shared int) {
 			continue
 		}
 		n := 0
-		for n < len(ms) && n < len(b.loaves) && b.loaves[n].is(&ms[n]) {
+		for n < len(ms) && n < len(b.messages) && b.messages[n].matches(&ms[n]) {
 			n++
 		}
 		if n > shared {
@@ -116,15 +116,17 @@ func (o *oven) closest(next *batch, ms []Message) (best *batch, shared int) {
 	return best, shared
 }
 
-func (l *loaf) is(m *Message) bool { return l.role == m.Role && equalParts(l.parts, m.Parts) }
+func (l *encodedMessage) matches(m *Message) bool {
+	return l.role == m.Role && equalParts(l.parts, m.Parts)
+}
 
 // add takes the next message, which was counted, and returns how many bytes its lines have.
-func (b *baker) add(m *Message) (int, error) {
-	i := len(b.next.loaves)
-	x := loaf{role: m.Role, parts: m.Parts}
+func (b *requestEncoder) add(m *Message) (int, error) {
+	i := len(b.next.messages)
+	x := encodedMessage{role: m.Role, parts: m.Parts}
 	b.filled = false
 	if i < b.shared {
-		x = b.known.loaves[i]
+		x = b.base.messages[i]
 		x.parts = m.Parts
 	}
 	if i >= b.shared/markEvery*markEvery {
@@ -142,14 +144,14 @@ func (b *baker) add(m *Message) (int, error) {
 			b.next.marks = append(b.next.marks, mark)
 		}
 	}
-	x.tokens = m.tally.tokens
-	b.next.loaves = append(b.next.loaves, x)
+	x.tokens = m.count.tokens
+	b.next.messages = append(b.next.messages, x)
 	return x.bytes, nil
 }
 
 // segment returns the lines of the message that was added last.
-func (b *baker) segment(m *Message) (Segment, error) {
-	x := &b.next.loaves[len(b.next.loaves)-1]
+func (b *requestEncoder) segment(m *Message) (Segment, error) {
+	x := &b.next.messages[len(b.next.messages)-1]
 	if x.segment == nil {
 		lines, err := b.lines(m)
 		if err != nil {
@@ -160,7 +162,7 @@ func (b *baker) segment(m *Message) (Segment, error) {
 	return *x.segment, nil
 }
 
-func (b *baker) lines(m *Message) ([]byte, error) {
+func (b *requestEncoder) lines(m *Message) ([]byte, error) {
 	if b.filled {
 		return b.buf.Bytes(), nil
 	}
@@ -171,12 +173,12 @@ func (b *baker) lines(m *Message) ([]byte, error) {
 }
 
 // keep remembers what b has written, in the place of what it began with.
-func (o *oven) keep(b *baker) {
+func (o *requestCache) store(b *requestEncoder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if b.known != nil && 2*b.shared > len(b.known.loaves) {
-		o.last = slices.DeleteFunc(o.last, func(x *batch) bool { return x == b.known })
-	} else if len(o.last) >= batches {
+	if b.base != nil && 2*b.shared > len(b.base.messages) {
+		o.last = slices.DeleteFunc(o.last, func(x *cachedRequest) bool { return x == b.base })
+	} else if len(o.last) >= maxCachedRequests {
 		o.last = slices.Delete(o.last, 0, 1)
 	}
 	done := b.next // without what it was written with
@@ -225,7 +227,7 @@ func equalPart(a, b artel.Part) bool {
 
 // A toolbelt remembers the segments of tools that were sent last, which are
 // nearly always those of the next request.
-type toolbelt struct {
+type toolCache struct {
 	mu   sync.Mutex
 	last [4]struct {
 		tools   []model.ToolSpec
@@ -234,7 +236,7 @@ type toolbelt struct {
 	next int
 }
 
-func (t *toolbelt) lines(tools []model.ToolSpec) (Segment, error) {
+func (t *toolCache) lines(tools []model.ToolSpec) (Segment, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.last {

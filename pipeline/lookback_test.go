@@ -22,7 +22,7 @@ func lookedAt(r pipeline.Result) int { return len(r.Record.Processors[0].Added) 
 
 // What a build sends of a long history is what it would send if it had looked
 // at all of it: a plugin that does nothing makes it look.
-func TestHorizonChangesNothing(t *testing.T) {
+func TestLookbackChangesNothing(t *testing.T) {
 	narrow, wide := builtIn(t), builtIn(t, noop("looks", 350, nil))
 	shortened := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -58,22 +58,22 @@ func TestHorizonChangesNothing(t *testing.T) {
 			rt.Fatalf("%v, %v", errA, errB)
 		}
 		if diff := cmp.Diff(b.Record.Tokens, a.Record.Tokens); diff != "" {
-			rt.Fatalf("tokens (-all +horizon):\n%s", diff)
+			rt.Fatalf("tokens (-all +lookback):\n%s", diff)
 		}
 		if diff := cmp.Diff(ids(b), ids(a)); diff != "" || a.Record.RequestHash != b.Record.RequestHash {
-			rt.Fatalf("sent (-all +horizon):\n%s", diff)
+			rt.Fatalf("sent (-all +lookback):\n%s", diff)
 		}
 		if errA == nil && lookedAt(a) < lookedAt(b) {
 			shortened++
 		}
 	})
 	if shortened == 0 {
-		t.Error("no build had a horizon")
+		t.Error("no build used the lookback")
 	}
 }
 
 // Where rules take so much away that more fits, the build looks again.
-func TestHorizonIsLeft(t *testing.T) {
+func TestLookbackIsExtended(t *testing.T) {
 	history := talk(2000, strings.Repeat("gone ", 80))
 	s := service(4000)
 	in := input(s, history...)

@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Recipe says what a request was made of, so that it can be made again byte
+// A Manifest says what a request was made of, so that it can be made again byte
 // for byte. It holds no text: a message that was sent as it is stored is named,
 // all else is in segments of their own, under their digests.
 //
@@ -29,11 +29,11 @@ import (
 // an object, any other part in a list of its own, with digests in the place of
 // bytes. What a provider's cache has of a
 // request begins at its beginning, so what changes least stands first.
-type Recipe struct {
-	Head      Head         `json:"head"`
-	Tools     artel.Digest `json:"tools,omitempty"` // of the segment that holds all tools; empty: there are none
-	ToolBytes int          `json:"tool_bytes,omitempty"`
-	Messages  []Ingredient `json:"messages"`
+type Manifest struct {
+	Head      Head              `json:"head"`
+	Tools     artel.Digest      `json:"tools,omitempty"` // of the segment that holds all tools; empty: there are none
+	ToolBytes int               `json:"tool_bytes,omitempty"`
+	Messages  []ManifestMessage `json:"messages"`
 }
 
 // A Head says where a request goes.
@@ -44,8 +44,8 @@ type Head struct {
 	MaxOutput int             `json:"max_output,omitempty"`
 }
 
-// An Ingredient is one message of a request.
-type Ingredient struct {
+// An ManifestMessage is one message of a request.
+type ManifestMessage struct {
 	ID         string       `json:"id"`
 	Role       artel.Role   `json:"role"`
 	Origin     Origin       `json:"origin"`
@@ -64,9 +64,9 @@ type Segment struct {
 }
 
 // Bytes is the length of the canonical form.
-func (r Recipe) Bytes() int { return len(r.Head.line()) + r.ToolBytes + bytesOf(r.Messages) }
+func (r Manifest) Bytes() int { return len(r.Head.line()) + r.ToolBytes + bytesOf(r.Messages) }
 
-func bytesOf(ms []Ingredient) int {
+func bytesOf(ms []ManifestMessage) int {
 	n := 0
 	for i := range ms {
 		n += ms[i].Bytes
@@ -81,27 +81,27 @@ func (h Head) line() []byte {
 
 // cook writes the canonical form of req, and says what it is made of. The
 // messages of d are those of req.
-func (d *Draft) cook(req *model.Request, o *oven) (r Recipe, segments []Segment, hash string, err error) {
+func (d *Draft) encode(req *model.Request, o *requestCache) (r Manifest, segments []Segment, hash string, err error) {
 	r.Head = headOf(req)
 	var tools Segment
 	if len(req.Tools) > 0 {
-		if tools, err = o.belt.lines(req.Tools); err != nil {
+		if tools, err = o.tools.lines(req.Tools); err != nil {
 			return r, nil, "", err
 		}
 		r.Tools, r.ToolBytes = tools.Digest, len(tools.Body)
 		segments = append(segments, tools)
 	}
-	r.Messages = make([]Ingredient, len(d.Messages))
+	r.Messages = make([]ManifestMessage, len(d.Messages))
 	stored := newFinder(d.History, len(d.Messages))
-	b, err := o.begin(r.Head, tools, d.Messages)
+	b, err := o.encoder(r.Head, tools, d.Messages)
 	if err != nil {
 		return r, nil, "", err
 	}
-	b.next.by = d.meter.yardstick()
+	b.next.key = d.counter.key()
 	for i := range d.Messages {
 		m, x := &d.Messages[i], &r.Messages[i]
 		x.ID, x.Role, x.Origin, x.MergedFrom, x.Stability = m.ID, m.Role, m.Origin, m.MergedFrom, m.Stability
-		x.Tokens = d.meter.count(m)
+		x.Tokens = d.counter.count(m)
 		if x.Bytes, err = b.add(m); err != nil {
 			return r, nil, "", err
 		}
@@ -114,7 +114,7 @@ func (d *Draft) cook(req *model.Request, o *oven) (r Recipe, segments []Segment,
 			segments = append(segments, s)
 		}
 	}
-	o.keep(b)
+	o.store(b)
 	return r, segments, hex.EncodeToString(b.hash.Sum(nil)), nil
 }
 
@@ -205,7 +205,7 @@ func firstLineOf(m model.Message) firstLine {
 }
 
 // restore gives the media of parts the artifacts that they belong to.
-func restore(ps artel.Parts, refs []artel.Ref) []artel.Ref {
+func restoreRefs(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 	for i, p := range ps {
 		switch p := p.(type) {
 		case artel.Media:
@@ -216,7 +216,7 @@ func restore(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 				ps[i] = p
 			}
 		case artel.ToolResult:
-			refs = restore(p.Parts, refs)
+			refs = restoreRefs(p.Parts, refs)
 		}
 	}
 	return refs
@@ -316,7 +316,7 @@ func decodeMessage(lines []byte) (m model.Message, err error) {
 	for {
 		var line json.RawMessage
 		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
-			restore(m.Parts, head.Artifacts)
+			restoreRefs(m.Parts, head.Artifacts)
 			return m, nil
 		} else if err != nil {
 			return m, err
@@ -332,8 +332,8 @@ func decodeMessage(lines []byte) (m model.Message, err error) {
 	}
 }
 
-// A Pantry has what a recipe names. Its errors end a rebuild as they are.
-type Pantry struct {
+// A Contents has what a recipe names. Its errors end a rebuild as they are.
+type Contents struct {
 	Stored  func(artel.MessageID) (artel.Message, error)
 	Segment func(artel.Digest) ([]byte, error)
 }
@@ -341,7 +341,7 @@ type Pantry struct {
 // Rebuild makes the request again, for a service that is the Head's, and
 // compares it with the hash that it had. Of kind Conflict where it has come
 // out as another one, because something it is made of is no longer the same.
-func (r Recipe) Rebuild(s model.Service, p Pantry, hash string) (*model.Request, error) {
+func (r Manifest) Rebuild(s model.Service, p Contents, hash string) (*model.Request, error) {
 	const op = "pipeline.Rebuild"
 	s.ID, s.Dialect, s.Model = r.Head.Service, r.Head.Dialect, r.Head.Model
 	req := &model.Request{Service: s, MaxOutput: r.Head.MaxOutput, Messages: make([]model.Message, len(r.Messages))}
@@ -377,7 +377,7 @@ func (r Recipe) Rebuild(s model.Service, p Pantry, hash string) (*model.Request,
 }
 
 // Message makes one message of a request again, and its lines.
-func (x Ingredient) Message(s artel.ServiceID, p Pantry) (m model.Message, lines []byte, err error) {
+func (x ManifestMessage) Message(s artel.ServiceID, p Contents) (m model.Message, lines []byte, err error) {
 	if !x.Stored {
 		if lines, err = p.Segment(x.Digest); err != nil {
 			return m, nil, err
@@ -399,7 +399,7 @@ func (x Ingredient) Message(s artel.ServiceID, p Pantry) (m model.Message, lines
 
 // Same reports whether two ingredients of requests to one service have the
 // same lines.
-func (x *Ingredient) Same(o *Ingredient) bool {
+func (x *ManifestMessage) Same(o *ManifestMessage) bool {
 	return x.Role == o.Role && x.Stored == o.Stored && x.Digest == o.Digest && (!x.Stored || x.ID == o.ID)
 }
 
@@ -423,7 +423,7 @@ func (p Prefix) Ratio() float64 {
 // Prefix compares r with the request before it. lines returns those of a
 // message of either; what it cannot give counts as different from its
 // beginning. Requests to different models have nothing in common.
-func (r Recipe) Prefix(before Recipe, lines func(earlier bool, x Ingredient) ([]byte, error)) (Prefix, error) {
+func (r Manifest) Prefix(before Manifest, lines func(earlier bool, x ManifestMessage) ([]byte, error)) (Prefix, error) {
 	if r.Head != before.Head || r.Tools != before.Tools {
 		out := Prefix{Of: r.Bytes(), Before: before.Bytes()}
 		if r.Head == before.Head {

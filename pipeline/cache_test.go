@@ -67,7 +67,7 @@ func TestRememberedRequests(t *testing.T) {
 			if got.Record.RequestHash != want.Record.RequestHash {
 				rt.Fatalf("the hash is %s, and %s of a registry that remembers nothing", got.Record.RequestHash, want.Record.RequestHash)
 			}
-			if diff := cmp.Diff(want.Recipe, got.Recipe); diff != "" {
+			if diff := cmp.Diff(want.Manifest, got.Manifest); diff != "" {
 				rt.Fatalf("recipe:\n%s", diff)
 			}
 			if diff := cmp.Diff(want.Segments, got.Segments); diff != "" {

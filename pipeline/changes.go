@@ -12,7 +12,7 @@ import (
 
 // A turned message is one that a processor has changed or taken out, as it was
 // before.
-type turned struct {
+type priorState struct {
 	step   int // place in the record
 	before Message
 	rule   string // of the step, behind which the message is this; "": before the step
@@ -20,9 +20,9 @@ type turned struct {
 
 // follow notes what the messages were that a step has changed or taken out.
 // Parts are shared with the draft, never written into.
-func (d *Draft) follow(step int, s Step) {
-	ruled := d.ruled
-	d.ruled = nil
+func (d *Draft) noteChanges(step int, s Step) {
+	ruled := d.ruleStates
+	d.ruleStates = nil
 	if s.ID == SessionLoader || len(s.Changed)+len(s.Removed) == 0 {
 		return
 	}
@@ -37,22 +37,22 @@ func (d *Draft) follow(step int, s Step) {
 	}
 	for _, m := range d.before {
 		if ids[m.ID] {
-			d.trail = append(d.trail, turned{step: step, before: m})
+			d.changes = append(d.changes, priorState{step: step, before: m})
 			delete(ids, m.ID) // of messages that share an id, the first
 		}
 	}
 	for _, t := range ruled {
 		if slices.Contains(s.Changed, t.before.ID) {
 			t.step = step
-			d.trail = append(d.trail, t)
+			d.changes = append(d.changes, t)
 		}
 	}
 }
 
 // retrace writes the trail of what is sent into the steps, and adds the
 // segments that they name.
-func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
-	if len(d.trail) == 0 {
+func (d *Draft) recordChanges(steps []Step, segments []Segment) ([]Segment, error) {
+	if len(d.changes) == 0 {
 		return segments, nil
 	}
 	sent := make(map[string]bool, len(d.Messages))
@@ -67,8 +67,8 @@ func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
 	for _, s := range segments {
 		known[s.Digest] = true
 	}
-	for i := range d.trail {
-		t := &d.trail[i]
+	for i := range d.changes {
+		t := &d.changes[i]
 		m := &t.before
 		if !sent[m.ID] {
 			continue
@@ -101,49 +101,49 @@ func (d *Draft) retrace(steps []Step, segments []Segment) ([]Segment, error) {
 	return segments, nil
 }
 
-// A State is what a message was at one point of a build, with its canonical
+// A MessageState is what a message was at one point of a build, with its canonical
 // lines; nil of them is a message that was not there.
-type State struct {
+type MessageState struct {
 	Parts artel.Parts
 	Lines []byte
 }
 
-// A Pass is what one processor did to a message.
-type Pass struct {
+// A Change is what one processor did to a message.
+type Change struct {
 	Step   int    // place in the record
 	Rule   string // of the step, where several have worked on the message; "": the step as a whole
-	Before State
-	After  State // nothing where the processor joined it to another message, and then that is looked at
+	Before MessageState
+	After  MessageState // nothing where the processor joined it to another message, and then that is looked at
 }
 
-// Passes returns what each processor that changed a message, or joined it to
+// Changes returns what each processor that changed a message, or joined it to
 // another, made of it, in their order. A message that is not stored begins as
 // the processor that added it has left it. Errors are those of the pantry: of
 // kind NotFound where a piece is not kept any more.
-func (r Recipe) Passes(steps []Step, id string, p Pantry) ([]Pass, error) {
-	var out []Pass
+func (r Manifest) Changes(steps []Step, id string, p Contents) ([]Change, error) {
+	var out []Change
 	for i, s := range steps {
 		changed, removed := slices.Contains(s.Changed, id), slices.Contains(s.Removed, id)
 		if s.ID == SessionLoader || !changed && !removed {
 			continue
 		}
-		before, err := r.before(s, id, p)
+		before, err := r.stateBefore(s, id, p)
 		if err != nil {
 			return nil, err
 		}
 		if n := len(out); n > 0 {
 			out[n-1].After = before
 		}
-		out = append(out, Pass{Step: i, Before: before})
+		out = append(out, Change{Step: i, Before: before})
 		for k, x := range s.Rules[id] {
-			m, lines, err := Ingredient{ID: id, Digest: x.After}.Message(r.Head.Service, p)
+			m, lines, err := ManifestMessage{ID: id, Digest: x.After}.Message(r.Head.Service, p)
 			if err != nil {
 				return nil, err
 			}
 			if k > 0 {
-				out = append(out, Pass{Step: i, Before: out[len(out)-1].After})
+				out = append(out, Change{Step: i, Before: out[len(out)-1].After})
 			}
-			out[len(out)-1].Rule, out[len(out)-1].After = x.Rule, State{m.Parts, lines}
+			out[len(out)-1].Rule, out[len(out)-1].After = x.Rule, MessageState{m.Parts, lines}
 		}
 	}
 	if len(out) == 0 || slices.Contains(steps[out[len(out)-1].Step].Removed, id) {
@@ -152,7 +152,7 @@ func (r Recipe) Passes(steps []Step, id string, p Pantry) ([]Pass, error) {
 	for _, x := range r.Messages {
 		if x.ID == id {
 			m, lines, err := x.Message(r.Head.Service, p)
-			out[len(out)-1].After = State{m.Parts, lines}
+			out[len(out)-1].After = MessageState{m.Parts, lines}
 			return out, err
 		}
 	}
@@ -160,17 +160,17 @@ func (r Recipe) Passes(steps []Step, id string, p Pantry) ([]Pass, error) {
 }
 
 // before is what a message was that step s was given.
-func (r Recipe) before(s Step, id string, p Pantry) (State, error) {
-	x := Ingredient{ID: id, Stored: true}
+func (r Manifest) stateBefore(s Step, id string, p Contents) (MessageState, error) {
+	x := ManifestMessage{ID: id, Stored: true}
 	if d, ok := s.Before[id]; ok {
-		x = Ingredient{ID: id, Digest: d}
+		x = ManifestMessage{ID: id, Digest: d}
 	} else {
 		was, err := p.Stored(artel.MessageID(id))
 		if err != nil {
-			return State{}, err
+			return MessageState{}, err
 		}
 		x.Role = was.Role
 	}
 	m, lines, err := x.Message(r.Head.Service, p)
-	return State{m.Parts, lines}, err
+	return MessageState{m.Parts, lines}, err
 }

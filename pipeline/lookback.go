@@ -17,68 +17,68 @@ import (
 // the build begins again with the whole history.
 
 const (
-	// fullTokens is how many bytes of text make a token at most, in text that
+	// maxTokenBytes is how many bytes of text make a token at most, in text that
 	// people write. Where there are more, the build begins again.
-	fullTokens = 6
-	// leastBeyond is how many messages have to be left out at least, for that
+	maxTokenBytes = 6
+	// minOlder is how many messages have to be left out at least, for that
 	// to be worth a note.
-	leastBeyond = 100
+	minOlder = 100
 )
 
 // A horizon is how far a build looks back.
-type horizon struct {
-	whole  bool     // it looks at everything
-	beyond []string // ids of history messages that it has not looked at, oldest first
+type lookback struct {
+	full  bool     // it looks at everything
+	older []string // ids of history messages that it has not looked at, oldest first
 }
 
-// lookBack loads the end of the history, from what surely fills the window on,
+// loadRecent loads the end of the history, from what surely fills the window on,
 // where that makes no difference to what is sent. False: all has to be loaded.
-func (d *Draft) lookBack(path []artel.Message, places []int) (bool, error) {
-	if d.horizon.whole || !d.narrow() {
+func (d *Draft) loadRecent(path []artel.Message, places []int) (bool, error) {
+	if d.lookback.full || !d.lookbackAllowed() {
 		return false, nil
 	}
 	limits := d.windowLimits()
 	window := smaller(limits.MaxTokens, d.Service.Capabilities.ContextWindow.Value)
-	if window <= 0 || len(places) < leastBeyond {
+	if window <= 0 || len(places) < minOlder {
 		return false, nil
 	}
 	summary := 0
 	if path[places[0]].Summary { // it stays
-		if summary = 1; !plain(&path[places[0]]) {
+		if summary = 1; !independent(&path[places[0]]) {
 			return false, nil
 		}
 	}
 	deepest := d.deepest(len(path))
-	for n := d.filling(path, places, window*fullTokens); n-summary >= leastBeyond; n -= len(places) - n {
-		for n > summary && !plain(&path[places[n]]) { // an exchange goes as one
+	for n := d.windowStart(path, places, window*maxTokenBytes); n-summary >= minOlder; n -= len(places) - n {
+		for n > summary && !independent(&path[places[n]]) { // an exchange goes as one
 			n--
 		}
-		if n-summary < leastBeyond {
+		if n-summary < minOlder {
 			break
 		}
 		logs := len(d.logs)
-		beyond, err := d.beyond(path, places[summary:n])
+		beyond, err := d.olderIDs(path, places[summary:n])
 		if err != nil {
 			return false, err
 		}
-		near, err := d.loaded(path, places[n:])
+		near, err := d.loadMessages(path, places[n:])
 		if err != nil {
 			return false, err
 		}
-		first := min(filled(near, window*fullTokens), protected(near))
+		first := min(lastBytes(near, window*maxTokenBytes), protected(near))
 		for first > 0 && near[first].Role == artel.RoleTool {
 			first--
 		}
-		if first > 0 && len(near)-first > deepest && spoken(near[first:]) {
+		if first > 0 && len(near)-first > deepest && bothSpeak(near[first:]) {
 			if summary > 0 {
-				if d.Messages, err = d.loaded(path, places[:1]); err != nil {
+				if d.Messages, err = d.loadMessages(path, places[:1]); err != nil {
 					return false, err
 				}
 			}
 			for i := range near[:first] {
 				beyond = append(beyond, near[i].ID)
 			}
-			d.horizon.beyond, d.Messages = beyond, append(d.Messages, near[first:]...)
+			d.lookback.older, d.Messages = beyond, append(d.Messages, near[first:]...)
 			d.Log(Info, "the oldest messages are far beyond the window and were not looked at", map[string]any{"count": len(beyond)})
 			return true, nil
 		}
@@ -89,7 +89,7 @@ func (d *Draft) lookBack(path []artel.Message, places []int) (bool, error) {
 
 // filling returns from which of the places on there is more text than that: a
 // message more than fills the window, so that the horizon can be where it is filled.
-func (d *Draft) filling(path []artel.Message, places []int, bytes int) int {
+func (d *Draft) windowStart(path []artel.Message, places []int, bytes int) int {
 	for k := len(places) - 1; k > 0; k-- {
 		for _, p := range path[places[k]].Parts {
 			if r, ok := p.(artel.Reasoning); !ok || r.Service == d.Service.ID {
@@ -105,7 +105,7 @@ func (d *Draft) filling(path []artel.Message, places []int, bytes int) int {
 
 // plain reports whether a stored message is sent as it is whatever stands
 // beside it.
-func plain(m *artel.Message) bool {
+func independent(m *artel.Message) bool {
 	if m.Role != artel.RoleUser && m.Role != artel.RoleAssistant && m.Role != artel.RoleSystem {
 		return false
 	}
@@ -121,19 +121,19 @@ func plain(m *artel.Message) bool {
 
 // beyond returns the ids of what would be loaded of these places, of which only
 // what is not plain is looked at closely.
-func (d *Draft) beyond(path []artel.Message, places []int) ([]string, error) {
+func (d *Draft) olderIDs(path []artel.Message, places []int) ([]string, error) {
 	ids := make([]string, 0, len(places))
 	for i := 0; i < len(places); {
-		if m := &path[places[i]]; plain(m) {
+		if m := &path[places[i]]; independent(m) {
 			ids = append(ids, string(m.ID))
 			i++
 			continue
 		}
 		end := i + 1
-		for end < len(places) && !plain(&path[places[end]]) {
+		for end < len(places) && !independent(&path[places[end]]) {
 			end++
 		}
-		ms, err := d.loaded(path, places[i:end])
+		ms, err := d.loadMessages(path, places[i:end])
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (d *Draft) beyond(path []artel.Message, places []int) ([]string, error) {
 
 // narrow reports whether all processors up to the limiter, which has to run,
 // treat a message in the same way whatever stands far before it.
-func (d *Draft) narrow() bool {
+func (d *Draft) lookbackAllowed() bool {
 	runs := false
 	for _, p := range d.steps {
 		if !p.Core {
@@ -171,7 +171,7 @@ func (d *Draft) windowLimits() Limits {
 
 // filled returns the index of the message from which on there are so many bytes
 // of text; 0 where there are not.
-func filled(ms []Message, bytes int) int {
+func lastBytes(ms []Message, bytes int) int {
 	for i := len(ms) - 1; i >= 0; i-- {
 		for _, p := range ms[i].Parts {
 			bytes -= textBytes(p)
@@ -218,7 +218,7 @@ func (d *Draft) deepest(all int) int {
 
 // spoken reports whether a user and an assistant say something in ms: macros
 // may ask for the last of it.
-func spoken(ms []Message) bool {
+func bothSpeak(ms []Message) bool {
 	said := func(r artel.Role) bool {
 		return slices.ContainsFunc(ms, func(m Message) bool {
 			return m.Role == r && m.Origin == OriginHistory && artel.TextOf(m.Parts) != ""
@@ -227,10 +227,10 @@ func spoken(ms []Message) bool {
 	return said(artel.RoleUser) && said(artel.RoleAssistant)
 }
 
-// shortSighted reports whether the limiter has not met the end of what fits
+// lookbackTooShort reports whether the limiter has not met the end of what fits
 // before the horizon.
-func (d *Draft) shortSighted() bool {
-	if len(d.horizon.beyond) == 0 {
+func (d *Draft) lookbackTooShort() bool {
+	if len(d.lookback.older) == 0 {
 		return false
 	}
 	out, ok := Value[limited](d)

@@ -15,14 +15,14 @@ import (
 var placeholder = regexp.MustCompile(`【file::([^】]*)】`)
 
 // A weft is an attachment of a message with what is sent in its place.
-type weft struct {
-	media artel.Media
-	parts artel.Parts
-	at    int // where they stand among the parts of the message
-	woven bool
+type attachment struct {
+	media    artel.Media
+	parts    artel.Parts
+	at       int // where they stand among the parts of the message
+	inserted bool
 }
 
-func (w *weft) answers(name string) bool {
+func (w *attachment) named(name string) bool {
 	name = strings.TrimSpace(name)
 	r := w.media.Ref
 	return name != "" && (name == string(r.Artifact) || name == r.String() || name == w.media.Filename || r.IsBlob() && name == string(r.Digest))
@@ -31,7 +31,7 @@ func (w *weft) answers(name string) bool {
 // woven puts attachments where the texts of their message ask for them. A name
 // that comes again is only named, one that no attachment has stays as it is,
 // and attachments that no text asks for stay where they are.
-func woven(ps artel.Parts, attached []weft) artel.Parts {
+func insertAttachments(ps artel.Parts, attached []attachment) artel.Parts {
 	asks := func(p artel.Part) bool { t, ok := p.(artel.Text); return ok && placeholder.MatchString(t.Text) }
 	if len(attached) == 0 || !slices.ContainsFunc(ps, asks) {
 		return ps
@@ -45,13 +45,13 @@ func woven(ps artel.Parts, attached []weft) artel.Parts {
 	texts := make(map[int]artel.Parts)
 	for i, p := range ps {
 		if !own[i] && asks(p) {
-			texts[i] = weave(p.(artel.Text).Text, attached)
+			texts[i] = insertInText(p.(artel.Text).Text, attached)
 		}
 	}
 	gone := make([]bool, len(ps))
 	for _, w := range attached {
 		for i := range w.parts {
-			gone[w.at+i] = w.woven
+			gone[w.at+i] = w.inserted
 		}
 	}
 	out := make(artel.Parts, 0, len(ps))
@@ -68,7 +68,7 @@ func woven(ps artel.Parts, attached []weft) artel.Parts {
 }
 
 // weave replaces the placeholders of one text.
-func weave(text string, attached []weft) artel.Parts {
+func insertInText(text string, attached []attachment) artel.Parts {
 	var out artel.Parts
 	var b strings.Builder
 	flush := func() {
@@ -89,21 +89,21 @@ func weave(text string, attached []weft) artel.Parts {
 	for _, at := range placeholder.FindAllStringSubmatchIndex(text, -1) {
 		write(text[end:at[0]])
 		end = at[1]
-		i := slices.IndexFunc(attached, func(w weft) bool { return w.answers(text[at[2]:at[3]]) })
+		i := slices.IndexFunc(attached, func(w attachment) bool { return w.named(text[at[2]:at[3]]) })
 		switch {
 		case i < 0:
 			write(text[at[0]:at[1]])
-		case attached[i].woven:
+		case attached[i].inserted:
 			write(label(attached[i].media, nil))
 		case len(attached[i].parts) == 1:
-			attached[i].woven = true
+			attached[i].inserted = true
 			if s := b.String(); s != "" && !strings.HasSuffix(s, "\n") {
 				b.WriteByte('\n')
 			}
 			write(artel.TextOf(attached[i].parts))
 			block = true
 		default:
-			attached[i].woven = true
+			attached[i].inserted = true
 			write(artel.TextOf(attached[i].parts))
 			flush()
 			out = append(out, without(attached[i].parts, isText)...)

@@ -13,30 +13,30 @@ import (
 
 // meter counts the tokens of a draft in the service's vocabulary, each
 // message once as long as it is not changed: the message remembers.
-type meter struct {
+type messageCounter struct {
 	counter    *token.Counter
 	vocabulary string
 	ratio      float64 // of what the service reports to what is counted; 0: not known
 	model      string
 	dialect    string
 	err        error // the first failure of the counter
-	known      tallies
+	cached     cachedCounts
 }
 
 // bytesPerToken is of opaque state, which is base64 of something like text.
 const bytesPerToken = 4
 
 // A tally is what a meter has counted in the parts of a message.
-type tally struct {
-	by     *meter
+type tokenCount struct {
+	by     *messageCounter
 	first  *artel.Part // of as many as parts says; nil: there are none
 	parts  int32
 	tokens int32
 }
 
-// newMeter counts in a vocabulary; "": the service's, corrected by what the
+// newMessageCounter counts in a vocabulary; "": the service's, corrected by what the
 // service has reported.
-func newMeter(c *token.Counter, s model.Service, v string) *meter {
+func newMessageCounter(c *token.Counter, s model.Service, v string) *messageCounter {
 	ratio := 0.0
 	if v == "" {
 		v, ratio = s.Capabilities.Tokenizer.Value, s.Capabilities.TokenRatio.Value
@@ -44,10 +44,10 @@ func newMeter(c *token.Counter, s model.Service, v string) *meter {
 	if !slices.Contains(token.Vocabularies(), v) {
 		v = token.O200k // an estimate for models whose vocabulary is not public
 	}
-	return &meter{counter: c, vocabulary: v, ratio: ratio, model: s.Model, dialect: string(s.Dialect)}
+	return &messageCounter{counter: c, vocabulary: v, ratio: ratio, model: s.Model, dialect: string(s.Dialect)}
 }
 
-func (m *meter) all(ms []Message) int {
+func (m *messageCounter) all(ms []Message) int {
 	n := 0
 	for i := range ms {
 		n += m.count(&ms[i])
@@ -56,57 +56,57 @@ func (m *meter) all(ms []Message) int {
 }
 
 // count leaves the tally in x, so that its copies have it.
-func (m *meter) count(x *Message) int {
+func (m *messageCounter) count(x *Message) int {
 	var first *artel.Part
 	if len(x.Parts) > 0 {
 		first = &x.Parts[0]
 	}
-	if t := &x.tally; t.by != m || t.first != first || int(t.parts) != len(x.Parts) {
-		n, ok := m.known.find(x.Parts)
+	if t := &x.count; t.by != m || t.first != first || int(t.parts) != len(x.Parts) {
+		n, ok := m.cached.find(x.Parts)
 		if !ok {
 			n = int32(min(m.parts(x.Parts), math.MaxInt32))
 		}
-		*t = tally{m, first, int32(len(x.Parts)), n}
+		*t = tokenCount{m, first, int32(len(x.Parts)), n}
 	}
-	return int(x.tally.tokens)
+	return int(x.count.tokens)
 }
 
 // A yardstick is what counts depend on.
-type yardstick struct {
+type countKey struct {
 	vocabulary, model, dialect string
 	ratio                      float64
 }
 
-func (m *meter) yardstick() yardstick {
-	return yardstick{m.vocabulary, m.model, m.dialect, m.ratio}
+func (m *messageCounter) key() countKey {
+	return countKey{m.vocabulary, m.model, m.dialect, m.ratio}
 }
 
 // Tallies are the counts of a request that was cooked before. The messages of
 // the next one stand in the same order, so each is looked for behind the last.
-type tallies struct {
-	loaves []loaf
-	next   int
-	misses int
+type cachedCounts struct {
+	messages []encodedMessage
+	next     int
+	misses   int
 }
 
-// mostMisses is how many messages are looked for in vain.
-const mostMisses = 8
+// maxMisses is how many messages are looked for in vain.
+const maxMisses = 8
 
-func (k *tallies) find(ps artel.Parts) (int32, bool) {
-	if len(ps) == 0 || k.misses >= mostMisses {
+func (k *cachedCounts) find(ps artel.Parts) (int32, bool) {
+	if len(ps) == 0 || k.misses >= maxMisses {
 		return 0, false
 	}
-	for i := k.next; i < len(k.loaves); i++ {
-		if sameParts(k.loaves[i].parts, ps) {
+	for i := k.next; i < len(k.messages); i++ {
+		if sameParts(k.messages[i].parts, ps) {
 			k.next = i + 1
-			return k.loaves[i].tokens, true
+			return k.messages[i].tokens, true
 		}
 	}
 	k.misses++
 	return 0, false
 }
 
-func (m *meter) parts(ps artel.Parts) int {
+func (m *messageCounter) parts(ps artel.Parts) int {
 	n := 0
 	for _, p := range ps {
 		switch p := p.(type) {
@@ -125,7 +125,7 @@ func (m *meter) parts(ps artel.Parts) int {
 	return n
 }
 
-func (m *meter) tools(ts []model.ToolSpec) int {
+func (m *messageCounter) tools(ts []model.ToolSpec) int {
 	n := 0
 	for _, t := range ts {
 		n += m.text(t.Name) + m.text(t.Description) + m.text(string(t.Schema))
@@ -133,7 +133,7 @@ func (m *meter) tools(ts []model.ToolSpec) int {
 	return n
 }
 
-func (m *meter) text(s string) int {
+func (m *messageCounter) text(s string) int {
 	n, err := m.counter.Count(m.vocabulary, s)
 	if err != nil && m.err == nil {
 		m.err = err

@@ -19,8 +19,8 @@ import (
 
 // pantry has what a build left: the history as a store gives it back, and the
 // segments.
-func pantry(history []artel.Message, segments []pipeline.Segment) pipeline.Pantry {
-	return pipeline.Pantry{
+func pantry(history []artel.Message, segments []pipeline.Segment) pipeline.Contents {
+	return pipeline.Contents{
 		Stored: func(id artel.MessageID) (artel.Message, error) {
 			for _, m := range history {
 				if m.ID != id {
@@ -62,23 +62,23 @@ func TestRebuildIsWhatWasSent(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		again, err := r.Recipe.Rebuild(in.Service, pantry(in.History, r.Segments), r.Record.RequestHash)
+		again, err := r.Manifest.Rebuild(in.Service, pantry(in.History, r.Segments), r.Record.RequestHash)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		if diff := cmp.Diff(r.Request, again); diff != "" {
 			rt.Fatalf("(-sent +rebuilt):\n%s", diff)
 		}
-		for i, x := range r.Recipe.Messages {
+		for i, x := range r.Manifest.Messages {
 			m := in.History
 			for _, s := range m {
-				if string(s.ID) == x.ID && !x.Stored && x.Origin == pipeline.OriginHistory && i < len(r.Recipe.Messages)-1 && len(artel.MediaOf(s.Parts)) == 0 && s.Role != artel.RoleAssistant && s.Role != artel.RoleTool {
+				if string(s.ID) == x.ID && !x.Stored && x.Origin == pipeline.OriginHistory && i < len(r.Manifest.Messages)-1 && len(artel.MediaOf(s.Parts)) == 0 && s.Role != artel.RoleAssistant && s.Role != artel.RoleTool {
 					rt.Fatalf("%s was copied, and is sent as it is stored", x.ID)
 				}
 			}
 		}
-		p, err := r.Recipe.Prefix(r.Recipe, nil)
-		if err != nil || p.Bytes != p.Of || p.Of != r.Recipe.Bytes() || p.Ratio() != 1 {
+		p, err := r.Manifest.Prefix(r.Manifest, nil)
+		if err != nil || p.Bytes != p.Of || p.Of != r.Manifest.Bytes() || p.Ratio() != 1 {
 			rt.Fatalf("a request and itself: %+v %v", p, err)
 		}
 	})
@@ -88,21 +88,21 @@ func TestRebuildSaysWhatIsMissing(t *testing.T) {
 	in := input(service(0), say("1", "user", "a"))
 	in.Agent.Prompt = "You lead."
 	r := build(t, in)
-	if _, err := r.Recipe.Rebuild(in.Service, pantry(in.History, nil), r.Record.RequestHash); !errors.Is(err, artel.NotFound) {
+	if _, err := r.Manifest.Rebuild(in.Service, pantry(in.History, nil), r.Record.RequestHash); !errors.Is(err, artel.NotFound) {
 		t.Errorf("without its segment: %v", err)
 	}
-	if _, err := r.Recipe.Rebuild(in.Service, pantry(nil, r.Segments), r.Record.RequestHash); !errors.Is(err, artel.NotFound) {
+	if _, err := r.Manifest.Rebuild(in.Service, pantry(nil, r.Segments), r.Record.RequestHash); !errors.Is(err, artel.NotFound) {
 		t.Errorf("without its message: %v", err)
 	}
 	other := []artel.Message{say("1", "user", "b")}
-	if _, err := r.Recipe.Rebuild(in.Service, pantry(other, r.Segments), r.Record.RequestHash); !errors.Is(err, artel.Conflict) {
+	if _, err := r.Manifest.Rebuild(in.Service, pantry(other, r.Segments), r.Record.RequestHash); !errors.Is(err, artel.Conflict) {
 		t.Errorf("with another message: %v", err)
 	}
 }
 
 func TestPrefix(t *testing.T) {
-	lines := func(a, b pipeline.Result, ha, hb []artel.Message) func(bool, pipeline.Ingredient) ([]byte, error) {
-		return func(earlier bool, x pipeline.Ingredient) ([]byte, error) {
+	lines := func(a, b pipeline.Result, ha, hb []artel.Message) func(bool, pipeline.ManifestMessage) ([]byte, error) {
+		return func(earlier bool, x pipeline.ManifestMessage) ([]byte, error) {
 			p := pantry(hb, b.Segments)
 			if earlier {
 				p = pantry(ha, a.Segments)
@@ -120,22 +120,22 @@ func TestPrefix(t *testing.T) {
 		return build(t, in)
 	}
 	a, b := built("You lead.", first), built("You lead.", next)
-	p, err := b.Recipe.Prefix(a.Recipe, lines(a, b, first, next))
+	p, err := b.Manifest.Prefix(a.Manifest, lines(a, b, first, next))
 	if err != nil || p.Messages != 1 || p.Of-p.Bytes < 100 || p.Before-p.Bytes < 50 || p.Before-p.Bytes > 300 {
 		t.Errorf("all but the reminder is there again: %+v, %v", p, err)
 	}
 	c := built("You lead.", edited)
-	q, err := c.Recipe.Prefix(b.Recipe, lines(b, c, next, edited))
-	head, tail := b.Recipe.Bytes()-b.Recipe.Messages[3].Bytes-b.Recipe.Messages[2].Bytes-b.Recipe.Messages[1].Bytes, len(`{"role":"user"}`+"\n"+`{"type":"text","text":"hel`)
+	q, err := c.Manifest.Prefix(b.Manifest, lines(b, c, next, edited))
+	head, tail := b.Manifest.Bytes()-b.Manifest.Messages[3].Bytes-b.Manifest.Messages[2].Bytes-b.Manifest.Messages[1].Bytes, len(`{"role":"user"}`+"\n"+`{"type":"text","text":"hel`)
 	if err != nil || q.Bytes != head+tail || q.Messages != 1 {
 		t.Errorf("up to the letter that differs: %+v, want %d, %v", q, head+tail, err)
 	}
 	d := built("You follow.", next)
-	if r, err := d.Recipe.Prefix(b.Recipe, lines(b, d, next, next)); err != nil || r.Messages != 0 || r.Ratio() > 0.5 {
+	if r, err := d.Manifest.Prefix(b.Manifest, lines(b, d, next, next)); err != nil || r.Messages != 0 || r.Ratio() > 0.5 {
 		t.Errorf("another prompt: %+v, %v", r, err)
 	}
-	d.Recipe.Head.Model = "other"
-	if r, _ := d.Recipe.Prefix(b.Recipe, nil); r.Bytes != 0 {
+	d.Manifest.Head.Model = "other"
+	if r, _ := d.Manifest.Prefix(b.Manifest, nil); r.Bytes != 0 {
 		t.Errorf("another model: %+v", r)
 	}
 }

@@ -154,7 +154,7 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	}
 	b.handler = gateway.New(b.app, gateway.Options{
 		Forwarders: forwarders, Log: log, Backend: s.options,
-		Tell: func(ctx context.Context, e gateway.Entry) {
+		OnRequest: func(ctx context.Context, e gateway.Entry) {
 			b.app.GatewayLog.Add(ctx, e)
 			b.mu.Lock()
 			b.entries = append(b.entries, e)

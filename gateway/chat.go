@@ -5,13 +5,9 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -29,7 +25,7 @@ type chat struct{}
 
 func (chat) name() model.Dialect { return model.OpenAI }
 
-func (chat) address(*http.Request) (head, bool) { return head{}, false }
+func (chat) target(*http.Request) (head, bool) { return head{}, false }
 
 func (chat) payloads(path []string) provider.Encoding { return openai.Payloads(path) }
 
@@ -74,8 +70,8 @@ func (chat) scan(text string) layout {
 				if x, ok := chatMedium(part); ok {
 					x.result, x.element = inResult, n
 					l.media = append(l.media, x)
-				} else if isOdd(part) {
-					l.odd = append(l.odd, odd{at(part), artel.CallID(id.String()), e.result})
+				} else if isLibraryPart(part) {
+					l.libraryParts = append(l.libraryParts, libraryPart{at(part), artel.CallID(id.String()), e.result})
 				}
 				return true
 			})
@@ -97,7 +93,7 @@ func chatMedium(part gjson.Result) (medium, bool) {
 	var slot gjson.Result
 	switch part.Get("type").String() {
 	case "image_url":
-		slot, m.holds = part.Get("image_url.url"), artel.KindImage
+		slot, m.accepts = part.Get("image_url.url"), artel.KindImage
 	case "input_audio":
 		slot = part.Get("input_audio.data")
 		m.declared = "audio/wav"
@@ -114,11 +110,11 @@ func chatMedium(part gjson.Result) (medium, bool) {
 	return m, slot.Type == gjson.String
 }
 
-func (chat) own(text string) string { return text }
+func (chat) stripForeign(text string) string { return text }
 
-func (chat) text(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
+func (chat) textPart(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 
-func (chat) media(m artel.Media, _ bool, add func(string) string) string {
+func (chat) mediaPart(m artel.Media, _ bool, add func(string) string) string {
 	format := ""
 	switch m.MediaType {
 	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
@@ -128,7 +124,7 @@ func (chat) media(m artel.Media, _ bool, add func(string) string) string {
 	}
 	switch {
 	case m.Kind == artel.KindImage:
-		return `{"type":"image_url","image_url":{"url":"` + add(dataHead(m)) + `"}}`
+		return `{"type":"image_url","image_url":{"url":"` + add(dataURLPrefix(m)) + `"}}`
 	case format != "":
 		return `{"type":"input_audio","input_audio":{"data":"` + add("") + `","format":"` + format + `"}}`
 	}
@@ -136,85 +132,29 @@ func (chat) media(m artel.Media, _ bool, add func(string) string) string {
 	if filename == "" {
 		filename = "document.pdf"
 	}
-	return `{"type":"file","file":{"filename":` + quote(filename) + `,"file_data":"` + add(dataHead(m)) + `"}}`
+	return `{"type":"file","file":{"filename":` + quote(filename) + `,"file_data":"` + add(dataURLPrefix(m)) + `"}}`
 }
 
-// dataHead is what comes before the base64 in a data URL.
-func dataHead(m artel.Media) string {
-	if t, _, err := mime.ParseMediaType(m.MediaType); err == nil {
-		return "data:" + t + ";base64,"
-	}
-	return "data:application/octet-stream;base64,"
-}
-
-func (c chat) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
-	if at.id || at.declared != "" || at.holds != "" && at.holds != m.Kind || at.holds == "" && m.MediaType != "application/pdf" {
+func (c chat) replaceMedia(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.id || at.declared != "" || at.accepts != "" && at.accepts != m.Kind || at.accepts == "" && m.MediaType != "application/pdf" {
 		return edit{}, false
 	}
-	return edit{at.slot, `"` + add(dataHead(m)) + `"`}, true
+	return edit{at.slot, `"` + add(dataURLPrefix(m)) + `"`}, true
 }
 
-func (c chat) fill(text string, r result, with *string, parts []string) []edit {
-	return fillContent(text, r, with, parts, c.text)
+func (c chat) fillResult(text string, r result, with *string, parts []string) []edit {
+	return fillContent(text, r, with, parts, c.textPart)
 }
 
-// fillContent is [places.fill] for dialects whose results are a string or a list of
-// parts.
-func fillContent(text string, r result, with *string, parts []string, textPart func(string) string) []edit {
-	switch {
-	case len(parts) == 0 && with != nil:
-		return []edit{{r.content, quote(*with)}}
-	case len(parts) == 0:
-		return nil
-	case with != nil:
-		if *with != "" {
-			parts = append([]string{textPart(*with)}, parts...)
-		}
-		return []edit{{r.content, "[" + strings.Join(parts, ",") + "]"}}
-	case !r.list:
-		if said := textOf(text, r.content); said != "" {
-			parts = append([]string{textPart(said)}, parts...)
-		}
-		return []edit{{r.content, "[" + strings.Join(parts, ",") + "]"}}
-	}
-	return []edit{{span{r.content.to - 1, r.content.to - 1}, joined(r.content.of(text), parts, false)}}
-}
-
-// joined is the text of parts that come into a list, before or after what is in
-// it.
-func joined(list string, parts []string, before bool) string {
-	s := strings.Join(parts, ",")
-	switch empty := strings.TrimSpace(list[1:len(list)-1]) == ""; {
-	case empty:
-		return s
-	case before:
-		return s + ","
-	}
-	return "," + s
-}
-
-func (chat) carrier(parts []string) string {
+func (chat) userMessage(parts []string) string {
 	return `{"role":"user","content":[` + strings.Join(parts, ",") + `]}`
 }
 
-func (c chat) join(text string, e element, parts []string) []edit {
-	return joinContent(text, e, parts, c.text)
+func (c chat) prependParts(text string, e element, parts []string) []edit {
+	return joinContent(text, e, parts, c.textPart)
 }
 
-// joinContent is [places.join] for dialects whose contents are a string or a list
-// of parts.
-func joinContent(text string, e element, parts []string, textPart func(string) string) []edit {
-	content := e.content.of(text)
-	switch {
-	case strings.HasPrefix(content, "["):
-		return []edit{{span{e.content.from + 1, e.content.from + 1}, joined(content, parts, true)}}
-	case strings.HasPrefix(content, `"`):
-		return []edit{{e.content, "[" + strings.Join(append(parts, textPart(textOf(text, e.content))), ",") + "]"}}
-	}
-	return nil
-}
-
-func (chat) bridge() string {
+func (chat) filler() string {
 	return `{"role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
@@ -245,7 +185,7 @@ func chatFault(err error) error {
 	return err
 }
 
-func (chat) refuse(f *fault) []byte {
+func (chat) errorBody(f *fault) []byte {
 	e := openai.APIError{Status: f.status, Message: f.message, Type: f.kind}
 	if e.Type == "" {
 		e.Type = "invalid_request_error"
@@ -265,16 +205,16 @@ func (chat) refuse(f *fault) []byte {
 	return e.MarshalBody()
 }
 
-func (c chat) broken(f *fault, _, _ []byte) []byte {
-	return append(append([]byte("data: "), c.refuse(f)...), "\n\n"...)
+func (c chat) errorEvent(f *fault, _, _ []byte) []byte {
+	return append(append([]byte("data: "), c.errorBody(f)...), "\n\n"...)
 }
 
-func (chat) sees(event []byte) verdict {
+func (chat) inspect(event []byte) eventInfo {
 	data := dataOf(event)
 	if bytes.Equal(data, []byte("[DONE]")) {
-		return verdict{ended: true}
+		return eventInfo{end: true}
 	}
-	v := verdict{}
+	v := eventInfo{}
 	if bytes.Contains(data, []byte(`"error"`)) {
 		if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(data, "choices.0").Exists() {
 			v.failed = true
@@ -284,11 +224,11 @@ func (chat) sees(event []byte) verdict {
 	return v
 }
 
-func (chat) plain(run []byte) bool {
-	return lacks(run, `[DONE]`, `"error"`, `"usage"`)
+func (chat) skippable(run []byte) bool {
+	return containsNone(run, `[DONE]`, `"error"`, `"usage"`)
 }
 
-func (chat) whole(body []byte) (artel.Usage, bool) {
+func (chat) checkBody(body []byte) (artel.Usage, bool) {
 	if e := gjson.GetBytes(body, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(body, "choices").Exists() {
 		return artel.Usage{}, false
 	}
@@ -326,7 +266,7 @@ func (c chatCall) answer(name string) openai.Answer {
 	}
 }
 
-func (c chatCall) whole(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+func (c chatCall) body(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
 	resp, err := c.answer(name).Whole(deltas)
 	if err != nil {
 		return nil, err
@@ -336,19 +276,4 @@ func (c chatCall) whole(name string, _ artel.ServiceID, deltas iter.Seq2[model.D
 
 func (c chatCall) stream(name string, _ artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return c.answer(name).Stream(w, flush, deltas)
-}
-
-// marshal writes JSON without escaping HTML.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-func randomID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

@@ -17,25 +17,25 @@ import (
 // A dialect is what the gateway knows of an API that clients speak. It has no
 // state.
 type dialect interface {
-	reading
-	speaking
-	parts
-	places
+	requestReader
+	answerWriter
+	partWriter
+	requestEditor
 }
 
 // reading is how requests of a dialect are understood.
-type reading interface {
+type requestReader interface {
 	name() model.Dialect
 	// address reads what the address of a request says of it; false: its body
 	// says it.
-	address(r *http.Request) (head, bool)
+	target(r *http.Request) (head, bool)
 	// payloads is the dialect's [provider.Rule].
 	payloads(path []string) provider.Encoding
 	// scan finds what the rules are about, in JSON that is valid.
 	scan(text string) layout
 	// own returns the JSON of a request without what services of other dialects
 	// have left in it for themselves, and this one would refuse.
-	own(text string) string
+	stripForeign(text string) string
 	// decode reads a request that was lifted, whose payloads are no longer looked
 	// at. The error is a *fault for what the client did wrong.
 	decode(ctx context.Context, r io.Reader) (call, error)
@@ -47,44 +47,44 @@ type call interface {
 	neutral() *model.Request
 	// whole is the answer that is not streamed, of a model by the name that the
 	// client used. by is the service whose reasoning it is.
-	whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
+	body(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
 	// stream writes the answer as events; an error among the deltas is told as
 	// the dialect does, and returned.
 	stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }
 
 // speaking is how answers of a dialect are told and understood.
-type speaking interface {
+type answerWriter interface {
 	// refuse is the body of an error.
-	refuse(f *fault) []byte
+	errorBody(f *fault) []byte
 	// broken is what ends a stream that cannot go on; first and last are the
 	// first and the last event of it.
-	broken(f *fault, first, last []byte) []byte
+	errorEvent(f *fault, first, last []byte) []byte
 	// sees looks at one event of a stream.
-	sees(event []byte) verdict
+	inspect(event []byte) eventInfo
 	// plain reports whether each event of a run says, for certain, what the zero
 	// verdict does: most are pieces of text. It is much faster than to ask one by
 	// one, and may be false where all do.
-	plain(run []byte) bool
+	skippable(run []byte) bool
 	// whole looks at an answer that is not streamed. It is false where that is
 	// an error.
-	whole(body []byte) (artel.Usage, bool)
+	checkBody(body []byte) (artel.Usage, bool)
 	// usage reads the data of an event for which verdict said so; before is what
 	// is known from events before it.
 	usage(data []byte, before artel.Usage) artel.Usage
 }
 
 // A verdict is what an event of a stream means.
-type verdict struct {
-	ended  bool // it is the last of a stream that is whole
-	final  bool // it may be the last: the stream may end after it
-	erred  bool // it tells an error, and more of that may follow
-	failed bool // it tells an error, and nothing follows
-	usage  bool // it says how many tokens there were
+type eventInfo struct {
+	end         bool // it is the last of a stream that is whole
+	mayEnd      bool // it may be the last: the stream may end after it
+	errorBegins bool // it tells an error, and more of that may follow
+	failed      bool // it tells an error, and nothing follows
+	usage       bool // it says how many tokens there were
 }
 
 // lacks reports whether none of the words is in a run of events.
-func lacks(run []byte, words ...string) bool {
+func containsNone(run []byte, words ...string) bool {
 	for _, w := range words {
 		if bytes.Contains(run, []byte(w)) {
 			return false
@@ -122,6 +122,6 @@ func nameOf(event []byte) string {
 }
 
 // pieces streams an answer where a client wants no events.
-type pieces interface {
-	pieces(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
+type listStreamer interface {
+	streamList(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }

@@ -18,10 +18,10 @@ const maxEvent = 96 << 20
 const bufferSize = 16 << 10
 
 // A shelf keeps buffers for the next stream, or the next request.
-type shelf struct{ pool sync.Pool }
+type bufferPool struct{ pool sync.Pool }
 
 // take returns a buffer of [bufferSize] bytes, which hold anything.
-func (s *shelf) take() *[bufferSize]byte {
+func (s *bufferPool) get() *[bufferSize]byte {
 	if b, ok := s.pool.Get().(*[bufferSize]byte); ok {
 		return b
 	}
@@ -29,37 +29,39 @@ func (s *shelf) take() *[bufferSize]byte {
 }
 
 // put takes a buffer back, of which nobody looks at any part from now on.
-func (s *shelf) put(b *[bufferSize]byte) { s.pool.Put(b) }
+func (s *bufferPool) put(b *[bufferSize]byte) { s.pool.Put(b) }
 
 var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
 
 // events cuts a stream of server-sent events into runs of whole ones, whose bytes
 // stay as they are.
-type events struct {
+type eventReader struct {
 	r        io.Reader
 	buf      []byte
 	from, to int // what is read and not handed out
 	tail     int // where the last event begins that was handed out
-	seen     int // of it, up to which no end of an event is
+	scanned  int // of it, up to which no end of an event is
 	err      error
 }
 
-// newEvents reads r into a buffer, which it leaves where an event is larger.
-func newEvents(r io.Reader, b *[bufferSize]byte) *events { return &events{r: r, buf: b[:]} }
+// newEventReader reads r into a buffer, which it leaves where an event is larger.
+func newEventReader(r io.Reader, b *[bufferSize]byte) *eventReader {
+	return &eventReader{r: r, buf: b[:]}
+}
 
 // last is the last event of the run that next returned, and as long good.
-func (e *events) last() []byte { return e.buf[e.tail:e.from] }
+func (e *eventReader) last() []byte { return e.buf[e.tail:e.from] }
 
 // next returns all events that have come whole, at least one, each with the
 // blank line that ends it. They are good until next is called again. At the end
 // of r, what is no whole event is dropped, and the error is
 // [io.ErrUnexpectedEOF].
-func (e *events) next() ([]byte, error) {
+func (e *eventReader) next() ([]byte, error) {
 	for {
-		if n := e.whole(); n > 0 {
+		if n := e.complete(); n > 0 {
 			run := e.buf[e.from : e.from+n]
 			e.from += n
-			e.seen = 0
+			e.scanned = 0
 			return run, nil
 		}
 		switch {
@@ -68,27 +70,27 @@ func (e *events) next() ([]byte, error) {
 		case e.err != nil:
 			return nil, e.err
 		}
-		if err := e.more(); err != nil {
+		if err := e.fill(); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // whole is the length of the events that are there.
-func (e *events) whole() int {
+func (e *eventReader) complete() int {
 	b := e.buf[e.from:e.to]
 	n := 0
 	for {
-		k := eventEnd(b[n:], e.seen)
+		k := eventEnd(b[n:], e.scanned)
 		if k <= 0 {
-			if e.seen = -k; n > 0 {
-				e.seen = 0
+			if e.scanned = -k; n > 0 {
+				e.scanned = 0
 			}
 			return n
 		}
 		e.tail = e.from + n
 		n += k
-		e.seen = 0
+		e.scanned = 0
 	}
 }
 
@@ -113,7 +115,7 @@ func eventEnd(b []byte, seen int) int {
 	if i > 0 || bytes.IndexByte(b, '\r') < 0 {
 		return -i
 	}
-	return bareEnd(b)
+	return crEnd(b)
 }
 
 // firstOf returns the first of a run of whole events.
@@ -124,8 +126,8 @@ func firstOf(run []byte) []byte {
 	return run // lines end in CR alone, and what follows the last one is not here
 }
 
-// bareEnd is eventEnd for streams whose lines end in CR alone.
-func bareEnd(b []byte) int {
+// crEnd is eventEnd for streams whose lines end in CR alone.
+func crEnd(b []byte) int {
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == '\r' && b[i+1] == '\r' && b[i+2] != '\n' {
 			return i + 2
@@ -150,7 +152,7 @@ func lineEnd(b []byte) int {
 	return 1
 }
 
-func (e *events) more() error {
+func (e *eventReader) fill() error {
 	if e.to == len(e.buf) {
 		switch {
 		case e.from > 0:

@@ -34,24 +34,24 @@ type exchange struct {
 	began time.Time
 	entry Entry
 
-	key     backend.Key
-	request *backend.Request
-	lifting *provider.Extraction
-	text    string // the request's JSON, mended
-	head    head
-	headed  string  // what head was read of
-	layout  *layout // of laid; nil: of none
-	laid    string
-	call    call // the request, where it was decoded
-	fetched bool // addresses in it were replaced by what they lead to
-	told    bool // the answer has begun
-	cut     bool // and cannot be brought to its end
+	key        backend.Key
+	request    *backend.Request
+	extraction *provider.Extraction
+	text       string // the request's JSON, mended
+	head       head
+	headText   string  // what head was read of
+	layout     *layout // of laid; nil: of none
+	layoutText string
+	call       call // the request, where it was decoded
+	fetched    bool // addresses in it were replaced by what they lead to
+	started    bool // the answer has begun
+	aborted    bool // and cannot be brought to its end
 
-	heldMu sync.Mutex
-	held   []Change // media that went by a service's name for them, of the last call
+	namedMu sync.Mutex
+	named   []Change // media that went by a service's name for them, of the last call
 }
 
-func (s *server) begin(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
+func (s *server) newExchange(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
 	now := time.Now()
 	return &exchange{server: s, w: w, r: r, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.name(), Endpoint: r.URL.Path, Status: http.StatusOK}}
 }
@@ -61,36 +61,36 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, d dialect) *excha
 func (x *exchange) finish(err error) {
 	if err != nil {
 		f := faultOf(err)
-		if gone(x.r.Context()) {
+		if clientLeft(x.r.Context()) {
 			f.status = statusClientGone
 		}
 		x.entry.Status, x.entry.Error = f.status, artel.Shorten(f.message, 500)
 		if artel.KindOf(err) == artel.Internal && f.status == http.StatusInternalServerError {
 			x.o.Log.Error("a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
 		}
-		if !x.told && f.status != statusClientGone {
+		if !x.started && f.status != statusClientGone {
 			x.fail(f)
 		}
 	}
-	x.heldMu.Lock()
-	x.entry.Changes = append(x.entry.Changes, x.held...)
-	x.heldMu.Unlock()
+	x.namedMu.Lock()
+	x.entry.Changes = append(x.entry.Changes, x.named...)
+	x.namedMu.Unlock()
 	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
-	x.o.Tell(x.r.Context(), x.entry)
-	if x.cut {
+	x.o.OnRequest(x.r.Context(), x.entry)
+	if x.aborted {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
 }
 
 // fail answers with an error.
 func (x *exchange) fail(f *fault) {
-	x.told = true
-	body := x.d.refuse(f)
+	x.started = true
+	body := x.d.errorBody(f)
 	h := x.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	if f.after > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((f.after+time.Second-1)/time.Second)))
+	if f.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((f.retryAfter+time.Second-1)/time.Second)))
 	}
 	x.entry.BytesOut = int64(len(body))
 	x.w.WriteHeader(f.status)
@@ -125,23 +125,23 @@ func (x *exchange) run() error {
 	}
 	defer leave()
 	ctx := x.r.Context()
-	if err := x.read(ctx); err != nil {
+	if err := x.readRequest(ctx); err != nil {
 		return err
 	}
 	s, err := x.backend.Service(ctx, x.head.model, x.key)
 	if err != nil {
-		return noModel(x.head.model)
+		return modelNotFound(x.head.model)
 	}
-	if err := x.mend(ctx); err != nil {
+	if err := x.rewrite(ctx); err != nil {
 		return err
 	}
-	err = x.ask(ctx, s)
+	err = x.askService(ctx, s)
 	for _, other := range x.fallbacks(ctx, s) {
-		if err == nil || x.told || gone(ctx) || artel.KindOf(err) != artel.Unavailable {
+		if err == nil || x.started || clientLeft(ctx) || artel.KindOf(err) != artel.Unavailable {
 			break
 		}
 		x.o.Log.Warn("a service is not available, its fallback is asked", "service", s.ID, "fallback", other.ID, "err", err)
-		err = x.ask(ctx, other)
+		err = x.askService(ctx, other)
 	}
 	return err
 }
@@ -154,14 +154,14 @@ func (x *exchange) fallbacks(ctx context.Context, s model.Service) []model.Servi
 }
 
 // read reads the request, and lifts its media out.
-func (x *exchange) read(ctx context.Context) error {
+func (x *exchange) readRequest(ctx context.Context) error {
 	x.request = x.backend.NewRequest(ctx)
 	var body io.Reader = x.r.Body
 	if n := x.r.ContentLength; n > 0 && n <= smallBody {
 		var b []byte
 		if n <= bufferSize {
-			lent := x.shelf.take()
-			defer x.shelf.put(lent) // what is lifted is a copy
+			lent := x.buffers.get()
+			defer x.buffers.put(lent) // what is lifted is a copy
 			b = lent[:n]
 		} else {
 			b = make([]byte, n)
@@ -178,14 +178,14 @@ func (x *exchange) read(ctx context.Context) error {
 		}
 		return err
 	}
-	x.lifting = l
+	x.extraction = l
 	x.text = string(l.JSON())
 	x.entry.BytesIn = int64(len(x.text))
 	h, ok := head{}, gjson.Valid(x.text)
 	if ok {
 		h, ok = readHead(x.text)
 	}
-	if from, said := x.d.address(x.r); said {
+	if from, said := x.d.target(x.r); said {
 		h = from
 	}
 	if !ok {
@@ -206,21 +206,21 @@ func (x *exchange) read(ctx context.Context) error {
 		f.param = "model"
 		return f
 	}
-	x.head, x.headed = h, x.text
+	x.head, x.headText = h, x.text
 	x.entry.Model, x.entry.Stream = artel.Shorten(h.model, 200), h.stream
 	return nil
 }
 
 // ask asks one service. A request that is refused for what it carries is made
 // once more with less.
-func (x *exchange) ask(ctx context.Context, s model.Service) error {
+func (x *exchange) askService(ctx context.Context, s model.Service) error {
 	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
 	var again model.Relenting
 	refused := map[artel.Digest]bool{}
-	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.listed {
-		return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepare(ctx, f, s, refused) })
+	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.asList {
+		return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
 	}
-	return x.relenting(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.translate(ctx, s, refused) })
+	return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused) })
 }
 
 // A prepared request is ready to be sent.
@@ -230,7 +230,7 @@ type prepared struct {
 	send    func() error
 }
 
-func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.Relenting, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
+func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *model.Relenting, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
 	before := -1
 	for {
 		p, err := prepare(s)
@@ -249,16 +249,16 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 			}
 		}
 		x.entry.Changes = append(x.entry.Changes[:before:before], p.changes...)
-		x.forgetHeld()
+		x.clearNamed()
 		err = p.send()
 		if err == nil {
 			if marks := again.Learned(s); len(marks) > 0 {
 				x.backend.Learn(marks)
 			}
-			x.compare(ctx, s)
+			x.compareCount(ctx, s)
 			return nil
 		}
-		if x.told || gone(ctx) {
+		if x.started || clientLeft(ctx) {
 			return err
 		}
 		lower, describe, ok := again.Relent(p.request, err)
@@ -277,20 +277,20 @@ func (x *exchange) relenting(ctx context.Context, s model.Service, again *model.
 // scan finds what the rules are about. What was asked last is remembered: most
 // requests are looked at again as they were.
 func (x *exchange) scan(text string) layout {
-	if x.layout == nil || x.laid != text {
+	if x.layout == nil || x.layoutText != text {
 		l := x.d.scan(text)
-		x.layout, x.laid = &l, text
+		x.layout, x.layoutText = &l, text
 	}
 	return *x.layout
 }
 
 // change notes what was done to a request before any service was asked.
-func (x *exchange) change(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
+func (x *exchange) logChange(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
 
 // known is the media that a string of the request stands for, where it holds a
 // payload.
-func (x *exchange) known(ctx context.Context, m medium) (artel.Media, bool) {
-	p, ok := x.lifting.Find(m.value)
+func (x *exchange) mediaAt(ctx context.Context, m medium) (artel.Media, bool) {
+	p, ok := x.extraction.Find(m.value)
 	if !ok {
 		return artel.Media{}, false
 	}
@@ -302,15 +302,15 @@ func (x *exchange) known(ctx context.Context, m medium) (artel.Media, bool) {
 }
 
 // add puts media among the payloads of the request.
-func (x *exchange) add(m artel.Media) func(head string) string {
-	return func(head string) string { return x.lifting.Add(head, m.Ref.Digest, m.Size) }
+func (x *exchange) addPayload(m artel.Media) func(head string) string {
+	return func(head string) string { return x.extraction.Add(head, m.Ref.Digest, m.Size) }
 }
 
 // mend makes a request one that any dialect has words for: refs are replaced by
 // what they mean, and the results of tools hold text that models can read.
-func (x *exchange) mend(ctx context.Context) error {
+func (x *exchange) rewrite(ctx context.Context) error {
 	l := x.scan(x.text)
-	edits, err := x.mendParts(ctx, l.odd)
+	edits, err := x.rewriteParts(ctx, l.libraryParts)
 	if err != nil {
 		return err
 	}
@@ -319,7 +319,7 @@ func (x *exchange) mend(ctx context.Context) error {
 		l, edits = x.scan(x.text), nil
 	}
 	for _, m := range l.media {
-		found, did, err := x.lookUp(ctx, m)
+		found, did, err := x.resolve(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -327,9 +327,9 @@ func (x *exchange) mend(ctx context.Context) error {
 			continue
 		}
 		edits = append(edits, x.replace(m, found))
-		x.change(Change{Did: did, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
+		x.logChange(Change{Did: did, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
 	}
-	more, err := x.mendResults(ctx, &l)
+	more, err := x.rewriteResults(ctx, &l)
 	if err != nil {
 		return err
 	}
@@ -339,10 +339,10 @@ func (x *exchange) mend(ctx context.Context) error {
 
 // replace is the edit that puts media into the place of others.
 func (x *exchange) replace(m medium, with artel.Media) edit {
-	if e, ok := x.d.swap(m, with, x.add(with)); ok {
+	if e, ok := x.d.replaceMedia(m, with, x.addPayload(with)); ok {
 		return e
 	}
-	return edit{m.part, x.d.media(with, m.result >= 0, x.add(with))}
+	return edit{m.part, x.d.mediaPart(with, m.result >= 0, x.addPayload(with))}
 }
 
 func callOf(l layout, m medium) artel.CallID {
@@ -352,8 +352,8 @@ func callOf(l layout, m medium) artel.CallID {
 	return l.results[m.result].call
 }
 
-// lookUp finds what a ref means. did is empty where m is none.
-func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did string, err error) {
+// resolve finds what a ref means. did is empty where m is none.
+func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, did string, err error) {
 	if !backend.IsRef(m.value) {
 		if !m.id || !backend.IsUploadID(m.value) {
 			return found, "", nil
@@ -378,8 +378,8 @@ func (x *exchange) lookUp(ctx context.Context, m medium) (found artel.Media, did
 	return found, DidResolve, nil
 }
 
-// mendParts puts parts of the dialect in the place of odd ones.
-func (x *exchange) mendParts(ctx context.Context, all []odd) ([]edit, error) {
+// rewriteParts puts parts of the dialect in the place of odd ones.
+func (x *exchange) rewriteParts(ctx context.Context, all []libraryPart) ([]edit, error) {
 	var edits []edit
 	for _, o := range all {
 		found, ok, err := x.request.RewritePart(ctx, o.of(x.text))
@@ -389,34 +389,34 @@ func (x *exchange) mendParts(ctx context.Context, all []odd) ([]edit, error) {
 		if !ok {
 			continue
 		}
-		part, ok := x.stands(found, o.result)
+		part, ok := x.partFor(found, o.result)
 		if !ok {
 			continue
 		}
 		edits = append(edits, edit{o.span, part})
-		x.change(Change{Did: string(backend.Repaired), Ref: found.Media.Ref, MediaType: found.Media.MediaType, Call: o.call})
+		x.logChange(Change{Did: string(backend.Repaired), Ref: found.Media.Ref, MediaType: found.Media.MediaType, Call: o.call})
 	}
 	return edits, nil
 }
 
 // stands is the part of the dialect that holds media; false: it has no place for
 // their name.
-func (x *exchange) stands(m backend.FoundMedia, inResult bool) (string, bool) {
+func (x *exchange) partFor(m backend.FoundMedia, inResult bool) (string, bool) {
 	if m.Name.Text == "" {
-		return x.d.media(m.Media, inResult, x.add(m.Media)), true
+		return x.d.mediaPart(m.Media, inResult, x.addPayload(m.Media)), true
 	}
 	if x.d.name() == model.OpenAI && m.Name.By == model.ByFileID {
 		m.Media.Kind = artel.KindDocument // the one part of Chat Completions that holds an id
 	}
-	empty := x.d.media(m.Media, inResult, func(string) string { return "" })
-	return x.d.named(empty, m.Media, m.Name)
+	empty := x.d.mediaPart(m.Media, inResult, func(string) string { return "" })
+	return x.d.nameMedia(empty, m.Media, m.Name)
 }
 
 // mended is the part of a tool's result that holds media which stood in a text.
 // It is false where an address has no place there.
-func (x *exchange) mended(ctx context.Context, m backend.FoundMedia) (string, bool) {
+func (x *exchange) resultPart(ctx context.Context, m backend.FoundMedia) (string, bool) {
 	if m.Name.Text == "" || x.d.name() != model.Gemini {
-		return x.stands(m, true)
+		return x.partFor(m, true)
 	}
 	limited, stop := context.WithTimeout(ctx, fetchTime) // results of its functions hold bytes alone
 	defer stop()
@@ -424,12 +424,12 @@ func (x *exchange) mended(ctx context.Context, m backend.FoundMedia) (string, bo
 	if err != nil {
 		return "", false
 	}
-	x.change(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType})
-	return x.stands(backend.FoundMedia{Media: found}, true)
+	x.logChange(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType})
+	return x.partFor(backend.FoundMedia{Media: found}, true)
 }
 
-// mendResults takes media and what is too long out of the texts of results.
-func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
+// rewriteResults takes media and what is too long out of the texts of results.
+func (x *exchange) rewriteResults(ctx context.Context, l *layout) ([]edit, error) {
 	var edits []edit
 	for _, r := range l.results {
 		var parts []string
@@ -444,10 +444,10 @@ func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
 				continue
 			}
 			for _, step := range m.Steps {
-				x.change(Change{Did: string(step.Did), Ref: step.Ref, Call: r.call})
+				x.logChange(Change{Did: string(step.Did), Ref: step.Ref, Call: r.call})
 			}
 			for _, found := range m.Media {
-				if part, ok := x.mended(ctx, found); ok {
+				if part, ok := x.resultPart(ctx, found); ok {
 					parts = append(parts, part)
 				} else {
 					m.Text = joinTexts([]string{m.Text, found.Name.Text})
@@ -460,7 +460,7 @@ func (x *exchange) mendResults(ctx context.Context, l *layout) ([]edit, error) {
 			}
 		}
 		if whole != nil || len(parts) > 0 {
-			edits = append(edits, x.d.fill(x.text, r, whole, parts)...)
+			edits = append(edits, x.d.fillResult(x.text, r, whole, parts)...)
 		}
 		edits = append(edits, texts...)
 	}

@@ -17,12 +17,12 @@ import (
 
 // A fault is an error as a client is told it, in whatever dialect.
 type fault struct {
-	status  int
-	message string
-	code    string        // the service's own, or ours; may be empty
-	kind    string        // the dialect's type of error; empty: what it says for the status
-	param   string        // the field that is wrong; may be empty
-	after   time.Duration // when to come back; 0: nobody knows
+	status     int
+	message    string
+	code       string        // the service's own, or ours; may be empty
+	kind       string        // the dialect's type of error; empty: what it says for the status
+	param      string        // the field that is wrong; may be empty
+	retryAfter time.Duration // when to come back; 0: nobody knows
 }
 
 // Error returns the message.
@@ -60,11 +60,11 @@ func faultOf(err error) *fault {
 		return f
 	}
 	if l, ok := errors.AsType[*backend.KeyLimit](err); ok {
-		return &fault{status: http.StatusTooManyRequests, message: l.Error(), code: "rate_limit_exceeded", after: l.After}
+		return &fault{status: http.StatusTooManyRequests, message: l.Error(), code: "rate_limit_exceeded", retryAfter: l.After}
 	}
 	kind := artel.KindOf(err)
 	if c, ok := errors.AsType[*model.CallError](err); ok {
-		f := &fault{status: c.Status, message: c.Error(), code: c.Code, after: c.RetryAfter}
+		f := &fault{status: c.Status, message: c.Error(), code: c.Code, retryAfter: c.RetryAfter}
 		if f.status < 400 || f.status > 599 {
 			f.status, f.code = http.StatusBadGateway, ""
 		}
@@ -73,7 +73,7 @@ func faultOf(err error) *fault {
 	if m, ok := errors.AsType[*provider.MediaError](err); ok {
 		return &fault{status: http.StatusInternalServerError, message: m.Error()}
 	}
-	f := &fault{status: statusOf(kind), message: plainly(err)}
+	f := &fault{status: statusOf(kind), message: messageOf(err)}
 	switch artel.CodeOf(err) {
 	case provider.CodeTextTooLarge:
 		f.status = http.StatusRequestEntityTooLarge
@@ -85,7 +85,7 @@ func faultOf(err error) *fault {
 
 // plainly says an error without where it came from, and an internal one not at
 // all: the log has it.
-func plainly(err error) string {
+func messageOf(err error) string {
 	if artel.KindOf(err) == artel.Internal {
 		return "internal error; the log of the gateway says more"
 	}
@@ -99,9 +99,9 @@ func plainly(err error) string {
 }
 
 // gone reports whether the client has left.
-func gone(ctx context.Context) bool { return ctx.Err() != nil }
+func clientLeft(ctx context.Context) bool { return ctx.Err() != nil }
 
-func noModel(name string) *fault {
+func modelNotFound(name string) *fault {
 	return &fault{
 		status: http.StatusNotFound, code: "model_not_found", param: "model",
 		message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", artel.Shorten(name, 200)),

@@ -19,12 +19,12 @@ import (
 
 // files serves what lies under /v1/files, in the shapes of OpenAI or Anthropic.
 // rest is what follows that in the path.
-func (s *server) files(w http.ResponseWriter, r *http.Request, d dialect, rest string) {
-	x := s.begin(w, r, d)
-	x.finish(x.filing(rest))
+func (s *server) serveFiles(w http.ResponseWriter, r *http.Request, d dialect, rest string) {
+	x := s.newExchange(w, r, d)
+	x.finish(x.dispatchFiles(rest))
 }
 
-func (x *exchange) filing(rest string) error {
+func (x *exchange) dispatchFiles(rest string) error {
 	leave, err := x.admit()
 	if err != nil {
 		return err
@@ -41,12 +41,12 @@ func (x *exchange) filing(rest string) error {
 		return x.describeFile(id)
 	case id != "" && verb == "" && x.r.Method == http.MethodDelete:
 		if err := x.backend.Uploads.Delete(x.r.Context(), id, x.key); err != nil {
-			return noFile(id, err)
+			return fileNotFound(id, err)
 		}
 		if x.d.name() == model.Anthropic {
-			return x.reply(map[string]any{"id": id, "type": "file_deleted"})
+			return x.writeJSON(map[string]any{"id": id, "type": "file_deleted"})
 		}
-		return x.reply(map[string]any{"id": id, "object": "file", "deleted": true})
+		return x.writeJSON(map[string]any{"id": id, "object": "file", "deleted": true})
 	case id != "" && verb == "content" && reads:
 		return x.fileContent(id)
 	case verb != "" && verb != "content":
@@ -55,7 +55,7 @@ func (x *exchange) filing(rest string) error {
 	return notAllowed(x.r)
 }
 
-func noFile(id string, err error) error {
+func fileNotFound(id string, err error) error {
 	if artel.KindOf(err) != artel.NotFound {
 		return err
 	}
@@ -65,9 +65,9 @@ func noFile(id string, err error) error {
 // The bounds of expires_after, which the API of OpenAI has too, and of a field
 // of the form.
 const (
-	shortestLife = time.Hour
-	longestLife  = 30 * 24 * time.Hour
-	maxField     = 1000 // bytes
+	minExpiry     = time.Hour
+	maxExpiry     = 30 * 24 * time.Hour
+	maxFieldBytes = 1000 // bytes
 )
 
 // upload keeps the one file of a form, whose fields may come in any order.
@@ -90,12 +90,12 @@ func (x *exchange) upload() error {
 			file = &f
 			continue
 		}
-		value, err := io.ReadAll(io.LimitReader(part, maxField+1))
+		value, err := io.ReadAll(io.LimitReader(part, maxFieldBytes+1))
 		if err != nil {
 			return err
 		}
-		if len(value) > maxField {
-			return invalid("The field %s has more than %d bytes.", artel.Shorten(part.Name, 80), maxField)
+		if len(value) > maxFieldBytes {
+			return invalid("The field %s has more than %d bytes.", artel.Shorten(part.Name, 80), maxFieldBytes)
 		}
 		fields[part.Name] = string(value)
 	}
@@ -107,7 +107,7 @@ func (x *exchange) upload() error {
 	case fields["purpose"] == "" && x.d.name() != model.Anthropic:
 		return &fault{status: http.StatusBadRequest, param: "purpose", message: "'purpose' is a required property"}
 	}
-	life, err := lifeOf(fields)
+	life, err := expiryOf(fields)
 	if err != nil {
 		return err
 	}
@@ -117,18 +117,18 @@ func (x *exchange) upload() error {
 		return err
 	}
 	x.entry.Changes = append(x.entry.Changes, Change{Did: DidKeep, Ref: artel.BlobRef(kept.Digest), MediaType: kept.Info.MediaType})
-	return x.reply(x.fileObject(kept))
+	return x.writeJSON(x.fileObject(kept))
 }
 
-// lifeOf reads expires_after, whose fields are named as in a query.
-func lifeOf(fields map[string]string) (time.Duration, error) {
+// expiryOf reads expires_after, whose fields are named as in a query.
+func expiryOf(fields map[string]string) (time.Duration, error) {
 	seconds, there := fields["expires_after[seconds]"]
 	if !there {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(seconds, 10, 32)
 	life := time.Duration(n) * time.Second
-	if err != nil || fields["expires_after[anchor]"] != "created_at" || life < shortestLife || life > longestLife {
+	if err != nil || fields["expires_after[anchor]"] != "created_at" || life < minExpiry || life > maxExpiry {
 		return 0, &fault{
 			status: http.StatusBadRequest, param: "expires_after",
 			message: "'expires_after' wants the anchor created_at and between 3600 and 2592000 seconds.",
@@ -193,15 +193,15 @@ func (x *exchange) listFiles() error {
 	if !anthropic {
 		out["object"] = "list"
 	}
-	return x.reply(out)
+	return x.writeJSON(out)
 }
 
 func (x *exchange) describeFile(id string) error {
 	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
-		return noFile(id, err)
+		return fileNotFound(id, err)
 	}
-	return x.reply(x.fileObject(f))
+	return x.writeJSON(x.fileObject(f))
 }
 
 // fileContent sends the bytes of a file, or a range of them, as something that
@@ -209,7 +209,7 @@ func (x *exchange) describeFile(id string) error {
 func (x *exchange) fileContent(id string) error {
 	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
-		return noFile(id, err)
+		return fileNotFound(id, err)
 	}
 	r, err := x.backend.Uploads.Open(x.r.Context(), f)
 	if err != nil {
@@ -225,29 +225,9 @@ func (x *exchange) fileContent(id string) error {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Filename}))
 	h.Set("ETag", `"`+string(f.Digest)+`"`)
-	x.told = true
-	w := &counting{ResponseWriter: x.w, status: http.StatusOK}
+	x.started = true
+	w := &statusWriter{ResponseWriter: x.w, status: http.StatusOK}
 	http.ServeContent(w, x.r, "", f.CreatedAt, r)
 	x.entry.Status, x.entry.BytesOut = w.status, w.n
 	return nil
-}
-
-// counting notes what of an answer the log wants to know.
-type counting struct {
-	http.ResponseWriter
-	status int
-	n      int64
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (c *counting) WriteHeader(status int) {
-	c.status = status
-	c.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (c *counting) Write(p []byte) (int, error) {
-	n, err := c.ResponseWriter.Write(p)
-	c.n += int64(n)
-	return n, err
 }

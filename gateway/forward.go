@@ -23,13 +23,13 @@ import (
 )
 
 // prepare makes a request ready to be sent on in the client's own words.
-func (x *exchange) prepare(ctx context.Context, f provider.Forwarder, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
-	text, p, err := x.place(ctx, s, refused)
+func (x *exchange) prepareForward(ctx context.Context, f provider.Forwarder, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+	text, p, err := x.conform(ctx, s, refused)
 	if err != nil {
 		return prepared{}, err
 	}
 	if len(x.head.models) > 0 {
-		text = x.named(text, s)
+		text = x.withModel(text, s)
 	}
 	out := outgoing{forwarder: f, request: p.request, text: text}
 	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, s, out) }}, nil
@@ -45,24 +45,24 @@ type outgoing struct {
 // send makes one call. Media that the service holds go by their names there.
 func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http.Response, error) {
 	send := func(r *model.Request) (*http.Response, error) {
-		body := x.lifting.Body([]byte(x.withNames(o.text, r)), x.backend.Blobs())
-		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.onward())
+		body := x.extraction.Body([]byte(x.withUploads(o.text, r)), x.backend.Blobs())
+		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.forwardedHeaders())
 	}
 	h, ok := o.forwarder.(provider.Uploader)
 	if !ok || len(o.request.Messages) == 0 { // there are no media
 		return send(o.request)
 	}
 	r := *o.request
-	r.OnHeld = x.noteHeld(&r)
+	r.OnHeld = x.noteNames(&r)
 	return h.SendWithUploads(ctx, &r, send)
 }
 
 // forward sends a request on and passes the answer back.
 func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) error {
 	caller := x.backend.Caller()
-	var a *answer
+	var a *response
 	leave, tries, err := caller.Try(ctx, s, func() (err error) {
-		a, err = x.open(ctx, s, o, newSilence(caller, s))
+		a, err = x.start(ctx, s, o, silenceLimitsOf(caller, s))
 		return err
 	})
 	x.entry.Tries += tries
@@ -72,51 +72,51 @@ func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) err
 	defer leave()
 	defer a.close()
 	if x.head.stream {
-		return x.relay(a)
+		return x.relayStream(a)
 	}
-	return x.pass(a)
+	return x.passBody(a)
 }
 
 // An answer is that of a service, up to where it shows whether it is one.
-type answer struct {
+type response struct {
 	resp     *http.Response
 	failures provider.Failures
-	quiet    *quiet
-	events   *events
-	shelf    *shelf
+	silence  *silenceTimer
+	events   *eventReader
+	buffers  *bufferPool
 	buf      *[bufferSize]byte // of events; nil: there are none
 	first    []byte            // the first events, or the beginning of the body
-	all      bool              // first is all of it
+	complete bool              // first is all of it
 }
 
-func (a *answer) close() {
+func (a *response) close() {
 	_ = a.resp.Body.Close() // it was read as far as it is wanted
-	a.quiet.stop()
+	a.silence.stop()
 	if a.buf != nil {
-		a.shelf.put(a.buf)
+		a.buffers.put(a.buf)
 		a.buf = nil
 	}
 }
 
-// wholeLimit is how much of an answer is looked at before any of it is passed
+// maxInspected is how much of an answer is looked at before any of it is passed
 // on: most answers are shorter.
-const wholeLimit = 1 << 20
+const maxInspected = 1 << 20
 
 // open makes one call, and reads as much of the answer as shows that it is one.
-func (x *exchange) open(ctx context.Context, s model.Service, o outgoing, silence silence) (*answer, error) {
+func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silence silenceLimits) (*response, error) {
 	call, cancel := context.WithCancelCause(ctx)
-	a := &answer{failures: provider.Failures{Op: "gateway.Forward", Service: s}, quiet: newQuiet(silence, cancel)}
+	a := &response{failures: provider.Failures{Op: "gateway.Forward", Service: s}, silence: newSilenceTimer(silence, cancel)}
 	resp, err := x.send(call, s, o)
 	if err != nil {
-		err = a.quiet.blame(ctx, a.failures, err)
-		a.quiet.stop()
+		err = a.silence.cause(ctx, a.failures, err)
+		a.silence.stop()
 		return nil, err
 	}
 	a.resp = resp
 	if x.head.stream {
-		err = x.openStream(ctx, a)
+		err = x.startStream(ctx, a)
 	} else {
-		err = x.openWhole(ctx, a)
+		err = x.startBody(ctx, a)
 	}
 	if err != nil {
 		a.close()
@@ -126,10 +126,10 @@ func (x *exchange) open(ctx context.Context, s model.Service, o outgoing, silenc
 }
 
 // onward are the headers of the client that go on to the service.
-func (x *exchange) onward() http.Header {
+func (x *exchange) forwardedHeaders() http.Header {
 	header := http.Header{}
 	for name, values := range x.r.Header {
-		if forwarded(name) {
+		if isForwarded(name) {
 			header[name] = values
 		}
 	}
@@ -137,7 +137,7 @@ func (x *exchange) onward() http.Header {
 }
 
 // forwarded reports whether a header of a client is the service's business.
-func forwarded(name string) bool {
+func isForwarded(name string) bool {
 	switch name {
 	case "Anthropic-Beta", "Anthropic-Version", "Openai-Beta", "Idempotency-Key":
 		return true
@@ -145,26 +145,26 @@ func forwarded(name string) bool {
 	return false
 }
 
-func (x *exchange) openStream(ctx context.Context, a *answer) error {
+func (x *exchange) startStream(ctx context.Context, a *response) error {
 	kind, _, _ := mime.ParseMediaType(a.resp.Header.Get("Content-Type"))
 	if kind == "text/html" {
 		return a.failures.Wrong("the answer is a web page, not the API's; check the base URL")
 	}
 	if kind == "application/json" {
-		data, err := io.ReadAll(io.LimitReader(a.quiet.reader(a.resp.Body), wholeLimit))
+		data, err := io.ReadAll(io.LimitReader(a.silence.reader(a.resp.Body), maxInspected))
 		if err == nil && gjson.GetBytes(data, "error").Exists() {
 			return a.failures.Reported(data)
 		}
 		return a.failures.Wrong("the service answered a request for a stream without one")
 	}
-	a.shelf, a.buf = &x.shelf, x.shelf.take()
-	a.events = newEvents(a.quiet.reader(a.resp.Body), a.buf)
+	a.buffers, a.buf = &x.buffers, x.buffers.get()
+	a.events = newEventReader(a.silence.reader(a.resp.Body), a.buf)
 	run, err := a.events.next()
 	if err != nil {
-		return x.torn(ctx, a, err)
+		return x.readError(ctx, a, err)
 	}
 	event := firstOf(run)
-	if v := x.d.sees(event); v.failed || v.erred {
+	if v := x.d.inspect(event); v.failed || v.errorBegins {
 		return a.failures.Reported(dataOf(event))
 	}
 	if data := dataOf(event); len(data) > 0 && data[0] == '{' && !gjson.ValidBytes(data) {
@@ -175,25 +175,25 @@ func (x *exchange) openStream(ctx context.Context, a *answer) error {
 }
 
 // torn says why a stream or a body ended before its end.
-func (x *exchange) torn(ctx context.Context, a *answer, err error) error {
+func (x *exchange) readError(ctx context.Context, a *response, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return a.failures.Broken("the stream broke off")
 	}
-	return a.quiet.blame(ctx, a.failures, a.failures.Transport(ctx, err))
+	return a.silence.cause(ctx, a.failures, a.failures.Transport(ctx, err))
 }
 
-func (x *exchange) openWhole(ctx context.Context, a *answer) error {
-	body := a.quiet.reader(a.resp.Body)
-	size := int64(wholeLimit)
+func (x *exchange) startBody(ctx context.Context, a *response) error {
+	body := a.silence.reader(a.resp.Body)
+	size := int64(maxInspected)
 	if n := a.resp.ContentLength; n >= 0 && n < size {
 		size = n
 	}
 	first, err := io.ReadAll(io.LimitReader(body, size))
-	if err == nil && int64(len(first)) == size && size < wholeLimit {
-		a.all = true
-	} else if err == nil && len(first) < wholeLimit {
-		a.all = a.resp.ContentLength < 0
-		if !a.all {
+	if err == nil && int64(len(first)) == size && size < maxInspected {
+		a.complete = true
+	} else if err == nil && len(first) < maxInspected {
+		a.complete = a.resp.ContentLength < 0
+		if !a.complete {
 			err = io.ErrUnexpectedEOF
 		}
 	}
@@ -201,10 +201,10 @@ func (x *exchange) openWhole(ctx context.Context, a *answer) error {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return a.failures.Broken("the answer broke off")
 		}
-		return x.torn(ctx, a, err)
+		return x.readError(ctx, a, err)
 	}
 	a.first = first
-	if !a.all {
+	if !a.complete {
 		return nil
 	}
 	if strings.HasPrefix(strings.TrimSpace(string(first[:min(len(first), 64)])), "<") {
@@ -213,7 +213,7 @@ func (x *exchange) openWhole(ctx context.Context, a *answer) error {
 	if !gjson.ValidBytes(first) {
 		return a.failures.Broken("the answer is not valid JSON")
 	}
-	usage, ok := x.d.whole(first)
+	usage, ok := x.d.checkBody(first)
 	if !ok {
 		return a.failures.Reported(first)
 	}
@@ -222,30 +222,30 @@ func (x *exchange) openWhole(ctx context.Context, a *answer) error {
 }
 
 // pass passes an answer on that is not streamed.
-func (x *exchange) pass(a *answer) error {
-	x.head200(a, "application/json")
+func (x *exchange) passBody(a *response) error {
+	x.copyHeader(a, "application/json")
 	if n := a.resp.ContentLength; n >= 0 {
 		x.w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
-	} else if a.all {
+	} else if a.complete {
 		x.w.Header().Set("Content-Length", strconv.Itoa(len(a.first)))
 	}
 	x.w.WriteHeader(http.StatusOK)
-	x.told = true
+	x.started = true
 	n, err := x.w.Write(a.first)
 	x.entry.BytesOut += int64(n)
-	if err != nil || a.all {
-		return clientGone(err)
+	if err != nil || a.complete {
+		return writeError(err)
 	}
-	rest, err := io.Copy(x.w, a.quiet.reader(a.resp.Body))
+	rest, err := io.Copy(x.w, a.silence.reader(a.resp.Body))
 	x.entry.BytesOut += rest
 	if err != nil {
-		x.cut = true
-		return x.torn(x.r.Context(), a, err)
+		x.aborted = true
+		return x.readError(x.r.Context(), a, err)
 	}
 	return nil
 }
 
-func clientGone(err error) error {
+func writeError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -253,10 +253,10 @@ func clientGone(err error) error {
 }
 
 // head200 begins the header of a good answer.
-func (x *exchange) head200(a *answer, kind string) {
+func (x *exchange) copyHeader(a *response, kind string) {
 	h := x.w.Header()
 	for name, values := range a.resp.Header {
-		if returned(name) {
+		if isReturned(name) {
 			h[name] = values
 		}
 	}
@@ -267,7 +267,7 @@ func (x *exchange) head200(a *answer, kind string) {
 }
 
 // returned reports whether a header of a service is the client's business.
-func returned(name string) bool {
+func isReturned(name string) bool {
 	switch name {
 	case "X-Request-Id", "Request-Id":
 		return true
@@ -277,13 +277,13 @@ func returned(name string) bool {
 
 // relay passes a stream on: whole events, each as soon as it has come. A stream
 // that does not come to its end gets the dialect's error in its place.
-func (x *exchange) relay(a *answer) error {
-	x.head200(a, "text/event-stream")
+func (x *exchange) relayStream(a *response) error {
+	x.copyHeader(a, "text/event-stream")
 	h := x.w.Header()
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
-	x.told = true
+	x.started = true
 	rc := http.NewResponseController(x.w)
 	first := bytes.Clone(firstOf(a.first))
 	var last []byte
@@ -292,24 +292,24 @@ func (x *exchange) relay(a *answer) error {
 	var limited time.Time // when the time of a write was limited last
 	run := a.first
 	for {
-		var v verdict
+		var v eventInfo
 		rest := run
-		if x.d.plain(run) {
+		if x.d.skippable(run) {
 			rest = nil
 		}
 		last = append(last[:0], a.events.last()...)
-		for len(rest) > 0 && !v.ended && !v.failed {
+		for len(rest) > 0 && !v.end && !v.failed {
 			event := firstOf(rest)
 			rest = rest[len(event):]
-			v = x.d.sees(event)
+			v = x.d.inspect(event)
 			if v.usage {
 				x.entry.Usage = x.d.usage(dataOf(event), x.entry.Usage)
 			}
-			if v.erred || v.failed {
+			if v.errorBegins || v.failed {
 				reported = a.failures.Reported(dataOf(event))
 			}
-			final = final || v.final
-			if v.ended || v.failed {
+			final = final || v.mayEnd
+			if v.end || v.failed {
 				run = run[:len(run)-len(rest)]
 			}
 		}
@@ -322,18 +322,18 @@ func (x *exchange) relay(a *answer) error {
 		}
 		n, err := x.w.Write(run)
 		x.entry.BytesOut += int64(n)
-		if err == nil && (!v.ended || a.events.err == nil) { // else it goes with the end of the answer
+		if err == nil && (!v.end || a.events.err == nil) { // else it goes with the end of the answer
 			err = rc.Flush()
 		}
 		switch {
 		case err != nil:
-			return clientGone(err)
+			return writeError(err)
 		case v.failed:
 			return reported
-		case v.ended && a.events.err != nil:
+		case v.end && a.events.err != nil:
 			return nil
-		case v.ended:
-			a.quiet.limit(restTime)
+		case v.end:
+			a.silence.reset(drainTime)
 			_, _ = io.Copy(io.Discard, io.LimitReader(a.resp.Body, 64<<10)) // so that the connection can be used again
 			return nil
 		}
@@ -345,79 +345,79 @@ func (x *exchange) relay(a *answer) error {
 		case final && errors.Is(err, io.EOF):
 			return nil
 		default:
-			return x.breakOff(x.torn(x.r.Context(), a, err), rc, first, last)
+			return x.endWithError(x.readError(x.r.Context(), a, err), rc, first, last)
 		}
 	}
 }
 
-// restTime is how long an answer may take to end after its last event.
-const restTime = 250 * time.Millisecond
+// drainTime is how long an answer may take to end after its last event.
+const drainTime = 250 * time.Millisecond
 
-// breakOff ends a stream with an error.
-func (x *exchange) breakOff(err error, rc *http.ResponseController, first, last []byte) error {
-	if gone(x.r.Context()) {
+// endWithError ends a stream with an error.
+func (x *exchange) endWithError(err error, rc *http.ResponseController, first, last []byte) error {
+	if clientLeft(x.r.Context()) {
 		return err
 	}
-	n, _ := x.w.Write(x.d.broken(faultOf(err), first, last)) // a client that has gone is no concern
+	n, _ := x.w.Write(x.d.errorEvent(faultOf(err), first, last)) // a client that has gone is no concern
 	x.entry.BytesOut += int64(n)
 	_ = rc.Flush()
 	return err
 }
 
 // silence is how long a service may say nothing.
-type silence struct{ first, between time.Duration }
+type silenceLimits struct{ first, between time.Duration }
 
-func newSilence(c *model.Caller, s model.Service) silence {
-	return silence{c.First(s), c.Silence(s)}
+func silenceLimitsOf(c *model.Caller, s model.Service) silenceLimits {
+	return silenceLimits{c.First(s), c.Silence(s)}
 }
 
 // quiet ends a call that says nothing for too long.
-type quiet struct {
-	after  time.Duration // from now on
-	then   time.Duration // once something was heard
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
+type silenceTimer struct {
+	limit   time.Duration // from now on
+	between time.Duration // once something was heard
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
 }
 
-var errQuiet = errors.New("silence")
+var errSilence = errors.New("silence")
 
-func newQuiet(s silence, cancel context.CancelCauseFunc) *quiet {
-	q := &quiet{after: s.first, then: s.between, cancel: cancel}
-	q.timer = time.AfterFunc(q.after, func() { cancel(errQuiet) })
+func newSilenceTimer(s silenceLimits, cancel context.CancelCauseFunc) *silenceTimer {
+	q := &silenceTimer{limit: s.first, between: s.between, cancel: cancel}
+	q.timer = time.AfterFunc(q.limit, func() { cancel(errSilence) })
 	return q
 }
 
-func (q *quiet) stop() {
+func (q *silenceTimer) stop() {
 	q.timer.Stop()
 	q.cancel(nil)
 }
 
 // limit lets the call go on for so long at most.
-func (q *quiet) limit(d time.Duration) { q.timer.Reset(d) }
+func (q *silenceTimer) reset(d time.Duration) { q.timer.Reset(d) }
 
 // blame says whether silence was the reason of err.
-func (q *quiet) blame(ctx context.Context, f provider.Failures, err error) error {
+func (q *silenceTimer) cause(ctx context.Context, f provider.Failures, err error) error {
 	if ctx.Err() == nil && artel.KindOf(err) == artel.Canceled {
-		return f.Broken(fmt.Sprintf("the service said nothing for %v", q.after))
+		return f.Broken(fmt.Sprintf("the service said nothing for %v", q.limit))
 	}
 	return err
 }
 
 // reader reads r, and each time the silence begins anew.
-func (q *quiet) reader(r io.Reader) io.Reader { return heard{q, r} }
+func (q *silenceTimer) reader(r io.Reader) io.Reader { return timedReader{q, r} }
 
-type heard struct {
-	q *quiet
+type timedReader struct {
+	q *silenceTimer
 	r io.Reader
 }
 
 // Read implements [io.Reader].
-func (h heard) Read(b []byte) (int, error) {
-	h.q.timer.Reset(h.q.after)
+func (h timedReader) Read(b []byte) (int, error) {
+	h.q.timer.Reset(h.q.limit)
 	n, err := h.r.Read(b)
 	h.q.timer.Stop() // the client may take its time
 	if n > 0 {
-		h.q.after = h.q.then
+		h.q.limit = h.q.between
 	}
 	return n, err
 }

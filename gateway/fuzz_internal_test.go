@@ -40,7 +40,7 @@ func TestEventsStayAsTheyAre(t *testing.T) {
 			in = iotest.HalfReader(in)
 		}
 		var got bytes.Buffer
-		e := newEvents(in, new([bufferSize]byte))
+		e := newEventReader(in, new([bufferSize]byte))
 		n := 0
 		for {
 			run, err := e.next()
@@ -83,7 +83,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("data: a\n\nevent: b\r\ndata: c\r\n\r\n"), 3)
 	f.Add([]byte(":x\r\r\ndata\n\n\n\r\r\r"), 1)
 	f.Fuzz(func(t *testing.T, stream []byte, size int) {
-		e := newEvents(&inPieces{stream, max(1, min(size, 100))}, new([bufferSize]byte))
+		e := newEventReader(&inPieces{stream, max(1, min(size, 100))}, new([bufferSize]byte))
 		var out []byte
 		for {
 			run, err := e.next()
@@ -97,8 +97,8 @@ func FuzzEvents(f *testing.F) {
 			last := run
 			for rest := run; len(rest) > 0; rest = rest[len(last):] {
 				last = firstOf(rest)
-				for _, d := range []dialect{chat{}, items{}, messages{}, generateContent{}} {
-					if v := d.sees(last); v != (verdict{}) && d.plain(run) {
+				for _, d := range []dialect{chat{}, responsesAPI{}, messages{}, generateContent{}} {
+					if v := d.inspect(last); v != (eventInfo{}) && d.skippable(run) {
 						t.Fatalf("%s: %q is called plain, and means %+v", d.name(), last, v)
 					}
 				}
@@ -159,8 +159,8 @@ func FuzzSpans(f *testing.F) {
 				t.Fatalf("the model is %q", m.of(text))
 			}
 		}
-		for _, d := range []dialect{chat{}, messages{}, items{}, generateContent{}} {
-			own := d.own(text)
+		for _, d := range []dialect{chat{}, messages{}, responsesAPI{}, generateContent{}} {
+			own := d.stripForeign(text)
 			if !json.Valid([]byte(own)) {
 				t.Fatalf("%s: %s", d.name(), own)
 			}
@@ -170,7 +170,7 @@ func FuzzSpans(f *testing.F) {
 				if !json.Valid([]byte(m.part.of(own))) || m.slot.from < m.part.from || m.slot.to > m.part.to {
 					t.Fatalf("%s: a part is %q with %v", d.name(), m.part.of(own), m.slot)
 				}
-				edits = append(edits, edit{m.part, d.text("x")})
+				edits = append(edits, edit{m.part, d.textPart("x")})
 			}
 			if !json.Valid([]byte(apply(own, edits))) {
 				t.Fatalf("%s: %s", d.name(), apply(own, edits))
@@ -185,22 +185,22 @@ func FuzzSpans(f *testing.F) {
 				if r.content.to == 0 {
 					continue
 				}
-				for _, edits := range [][]edit{d.fill(own, r, &said, nil), d.fill(own, r, nil, []string{d.text("z")}), {{r.member, ""}}} {
+				for _, edits := range [][]edit{d.fillResult(own, r, &said, nil), d.fillResult(own, r, nil, []string{d.textPart("z")}), {{r.mediaMember, ""}}} {
 					if got := apply(own, edits); !json.Valid([]byte(got)) {
 						t.Fatalf("%s: result %d: %s", d.name(), i, got)
 					}
 				}
 			}
 			for i, e := range l.elements {
-				if got := apply(own, d.join(own, e, []string{d.text("w")})); !json.Valid([]byte(got)) {
+				if got := apply(own, d.prependParts(own, e, []string{d.textPart("w")})); !json.Valid([]byte(got)) {
 					t.Fatalf("%s: joined %s", d.name(), got)
 				}
-				if e.inside > 0 {
-					if got := apply(own, []edit{{span{e.inside, e.inside}, "," + d.text("v")}}); !json.Valid([]byte(got)) {
+				if e.insertAt > 0 {
+					if got := apply(own, []edit{{span{e.insertAt, e.insertAt}, "," + d.textPart("v")}}); !json.Valid([]byte(got)) {
 						t.Fatalf("%s: inside %s", d.name(), got)
 					}
 				}
-				got := arrange(own, list{elements: spansOf(l.elements), after: map[int]string{i: d.carrier([]string{d.text("u")}) + "," + d.bridge()}}, nil)
+				got := arrange(own, array{elements: spansOf(l.elements), after: map[int]string{i: d.userMessage([]string{d.textPart("u")}) + "," + d.filler()}}, nil)
 				if !json.Valid([]byte(got)) {
 					t.Fatalf("%s: after %d: %s", d.name(), i, got)
 				}

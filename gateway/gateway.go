@@ -46,10 +46,10 @@ type Options struct {
 	// Forwarders send requests on as clients wrote them; a dialect that has none
 	// is always decoded.
 	Forwarders map[model.Dialect]provider.Forwarder
-	// Tell is told of every request when it is over; nil: nobody. It is called
+	// OnRequest is told of every request when it is over; nil: nobody. It is called
 	// by many goroutines at once, with the context of the request, and returns soon.
-	Tell func(context.Context, Entry)
-	Log  *slog.Logger // nil: slog.Default
+	OnRequest func(context.Context, Entry)
+	Log       *slog.Logger // nil: slog.Default
 
 	Backend backend.Options
 }
@@ -77,8 +77,8 @@ const (
 type server struct {
 	backend *backend.Backend
 	o       Options
-	counted *schoolbook
-	shelf   shelf
+	counts  *countLimiter
+	buffers bufferPool
 }
 
 // New returns the handler of the endpoints of all dialects, which lie under /v1/
@@ -87,10 +87,10 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Tell == nil {
-		o.Tell = func(context.Context, Entry) {}
+	if o.OnRequest == nil {
+		o.OnRequest = func(context.Context, Entry) {}
 	}
-	return &server{backend: backend.New(a, o.Backend), o: o, counted: &schoolbook{last: map[artel.ServiceID]time.Time{}}}
+	return &server{backend: backend.New(a, o.Backend), o: o, counts: &countLimiter{last: map[artel.ServiceID]time.Time{}}}
 }
 
 // Serves reports whether a path belongs to the gateway.
@@ -102,32 +102,32 @@ func Serves(path string) bool {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/v1beta/"); ok {
-		s.gemini(w, r, rest)
+		s.serveGemini(w, r, rest)
 		return
 	}
-	d := spoken(r)
+	d := dialectOf(r)
 	switch {
 	case path == "/v1/chat/completions":
 		s.generate(w, r, chat{})
 	case path == "/v1/responses":
-		s.generate(w, r, items{})
+		s.generate(w, r, responsesAPI{})
 	case path == "/v1/responses/input_tokens":
-		s.countTokens(w, r, items{}, func(n int) any { return map[string]any{"object": "response.input_tokens", "input_tokens": n} })
+		s.countTokens(w, r, responsesAPI{}, func(n int) any { return map[string]any{"object": "response.input_tokens", "input_tokens": n} })
 	case path == "/v1/messages":
 		s.generate(w, r, messages{})
 	case path == "/v1/messages/count_tokens":
 		s.countTokens(w, r, messages{}, func(n int) any { return map[string]int{"input_tokens": n} })
 	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
-		s.models(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
+		s.serveModels(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "/v1/models"), "/"))
 	case path == "/v1/files" || strings.HasPrefix(path, "/v1/files/"):
-		s.files(w, r, d, strings.TrimPrefix(path, "/v1/files"))
+		s.serveFiles(w, r, d, strings.TrimPrefix(path, "/v1/files"))
 	default:
-		s.nothing(w, r, d)
+		s.notFound(w, r, d)
 	}
 }
 
 // gemini serves what lies under /v1beta.
-func (s *server) gemini(w http.ResponseWriter, r *http.Request, path string) {
+func (s *server) serveGemini(w http.ResponseWriter, r *http.Request, path string) {
 	d := generateContent{}
 	_, method, ok := gemini.Target(r.URL.Path)
 	switch {
@@ -136,18 +136,18 @@ func (s *server) gemini(w http.ResponseWriter, r *http.Request, path string) {
 	case ok && method == "countTokens":
 		s.countTokens(w, r, d, func(n int) any { return map[string]int{"totalTokens": n} })
 	case !ok && (path == "models" || strings.HasPrefix(path, "models/")):
-		s.models(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "models"), "/"))
+		s.serveModels(w, r, d, strings.TrimPrefix(strings.TrimPrefix(path, "models"), "/"))
 	default:
-		s.nothing(w, r, d)
+		s.notFound(w, r, d)
 	}
 }
 
-func (s *server) nothing(w http.ResponseWriter, r *http.Request, d dialect) {
-	s.begin(w, r, d).finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"})
+func (s *server) notFound(w http.ResponseWriter, r *http.Request, d dialect) {
+	s.newExchange(w, r, d).finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"})
 }
 
 // spoken is the dialect of a request under /v1 whose path says nothing.
-func spoken(r *http.Request) dialect {
+func dialectOf(r *http.Request) dialect {
 	if r.Header.Get(anthropic.VersionHeader) != "" {
 		return messages{}
 	}
@@ -156,7 +156,7 @@ func spoken(r *http.Request) dialect {
 
 // generate answers a request for an answer of a model.
 func (s *server) generate(w http.ResponseWriter, r *http.Request, d dialect) {
-	x := s.begin(w, r, d)
+	x := s.newExchange(w, r, d)
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		x.finish(notAllowed(r))

@@ -24,18 +24,18 @@ type generateContent struct{}
 
 func (generateContent) name() model.Dialect { return model.Gemini }
 
-func (generateContent) address(r *http.Request) (head, bool) {
+func (generateContent) target(r *http.Request) (head, bool) {
 	name, method, _ := gemini.Target(r.URL.Path)
 	stream := method == "streamGenerateContent"
-	return head{model: name, stream: stream, listed: stream && r.URL.Query().Get("alt") != "sse"}, true
+	return head{model: name, stream: stream, asList: stream && r.URL.Query().Get("alt") != "sse"}, true
 }
 
 // wrapped is the field that a request stands in when its tokens are to be
 // counted.
-const wrapped = "generateContentRequest"
+const countWrapper = "generateContentRequest"
 
 func (generateContent) payloads(path []string) provider.Encoding {
-	if len(path) > 0 && path[0] == wrapped {
+	if len(path) > 0 && path[0] == countWrapper {
 		path = path[1:]
 	}
 	return gemini.Payloads(path)
@@ -50,7 +50,7 @@ func field(v gjson.Result, camel, snake string) gjson.Result {
 }
 
 func (generateContent) scan(text string) layout {
-	l := layout{apart: true}
+	l := layout{split: true}
 	each(gjson.Get(text, "contents"), func(_, c gjson.Result) bool {
 		if !c.IsObject() {
 			return true
@@ -98,7 +98,7 @@ func geminiResult(l *layout, text string, f gjson.Result, n int) result {
 			if !value.IsArray() {
 				return true
 			}
-			r.extra, r.member = at(value), memberAt(text, key, value)
+			r.mediaList, r.mediaMember = at(value), memberAt(text, key, value)
 			value.ForEach(func(_, p gjson.Result) bool {
 				if x, ok := geminiMedium(text, p); ok {
 					x.result, x.element = len(l.results), n
@@ -153,7 +153,7 @@ func geminiMedium(text string, p gjson.Result) (medium, bool) {
 	found := false
 	p.ForEach(func(key, value gjson.Result) bool {
 		if k := key.String(); (k == "fileData" || k == "file_data") && value.IsObject() {
-			m.slot, m.keyed, found = span{key.Index, at(value).to}, true, true
+			m.slot, m.slotHasKey, found = span{key.Index, at(value).to}, true, true
 			m.value, m.declared = field(value, "fileUri", "file_uri").String(), field(value, "mimeType", "mime_type").String()
 		}
 		return true
@@ -161,11 +161,11 @@ func geminiMedium(text string, p gjson.Result) (medium, bool) {
 	return m, found
 }
 
-func (generateContent) own(text string) string { return text }
+func (generateContent) stripForeign(text string) string { return text }
 
-func (generateContent) text(s string) string { return `{"text":` + quote(s) + `}` }
+func (generateContent) textPart(s string) string { return `{"text":` + quote(s) + `}` }
 
-func (generateContent) media(m artel.Media, _ bool, add func(string) string) string {
+func (generateContent) mediaPart(m artel.Media, _ bool, add func(string) string) string {
 	return `{"inlineData":` + inlineData(m, add) + `}`
 }
 
@@ -173,37 +173,37 @@ func inlineData(m artel.Media, add func(string) string) string {
 	return `{"mimeType":` + quote(m.MediaType) + `,"data":"` + add("") + `"}`
 }
 
-func (generateContent) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
-	if at.keyed {
+func (generateContent) replaceMedia(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.slotHasKey {
 		return edit{at.slot, `"inlineData":` + inlineData(m, add)}, true
 	}
 	return edit{at.slot, inlineData(m, add)}, true
 }
 
 // fill gives a result more media; its text is changed where it stands.
-func (generateContent) fill(text string, r result, _ *string, parts []string) []edit {
+func (generateContent) fillResult(text string, r result, _ *string, parts []string) []edit {
 	switch {
 	case len(parts) == 0:
 		return nil
-	case r.extra.to > 0:
-		return []edit{{span{r.extra.to - 1, r.extra.to - 1}, joined(r.extra.of(text), parts, false)}}
+	case r.mediaList.to > 0:
+		return []edit{{span{r.mediaList.to - 1, r.mediaList.to - 1}, joinParts(r.mediaList.of(text), parts, false)}}
 	}
 	return []edit{{span{r.content.to, r.content.to}, `,"parts":[` + strings.Join(parts, ",") + `]`}}
 }
 
-func (generateContent) carrier(parts []string) string {
+func (generateContent) userMessage(parts []string) string {
 	return `{"role":"user","parts":[` + strings.Join(parts, ",") + `]}`
 }
 
-func (generateContent) join(text string, e element, parts []string) []edit {
+func (generateContent) prependParts(text string, e element, parts []string) []edit {
 	if e.content.to == 0 {
 		return nil
 	}
-	return []edit{{span{e.content.from + 1, e.content.from + 1}, joined(e.content.of(text), parts, true)}}
+	return []edit{{span{e.content.from + 1, e.content.from + 1}, joinParts(e.content.of(text), parts, true)}}
 }
 
-func (d generateContent) bridge() string {
-	return `{"role":"model","parts":[` + d.text(provider.FillerMessage) + `]}`
+func (d generateContent) filler() string {
+	return `{"role":"model","parts":[` + d.textPart(provider.FillerMessage) + `]}`
 }
 
 func (generateContent) decode(ctx context.Context, r io.Reader) (call, error) {
@@ -220,31 +220,31 @@ func (generateContent) decode(ctx context.Context, r io.Reader) (call, error) {
 	return geminiCall{req}, nil
 }
 
-func (generateContent) refuse(f *fault) []byte {
+func (generateContent) errorBody(f *fault) []byte {
 	return gemini.Fail(f.status, "%s", f.message).MarshalBody()
 }
 
-func (d generateContent) broken(f *fault, _, _ []byte) []byte {
-	return append(append([]byte("data: "), d.refuse(f)...), "\r\n\r\n"...)
+func (d generateContent) errorEvent(f *fault, _, _ []byte) []byte {
+	return append(append([]byte("data: "), d.errorBody(f)...), "\r\n\r\n"...)
 }
 
-func (generateContent) sees(event []byte) verdict {
+func (generateContent) inspect(event []byte) eventInfo {
 	data := dataOf(event)
-	v := verdict{usage: bytes.Contains(data, []byte(`"usageMetadata"`))}
+	v := eventInfo{usage: bytes.Contains(data, []byte(`"usageMetadata"`))}
 	if bytes.Contains(data, []byte(`"error"`)) && gjson.GetBytes(data, "error.code").Exists() {
 		v.failed = true
 	}
 	if bytes.Contains(data, []byte(`"finishReason"`)) || bytes.Contains(data, []byte(`"blockReason"`)) {
-		v.final = gjson.GetBytes(data, "candidates.0.finishReason").String() != "" || gjson.GetBytes(data, "promptFeedback.blockReason").Exists()
+		v.mayEnd = gjson.GetBytes(data, "candidates.0.finishReason").String() != "" || gjson.GetBytes(data, "promptFeedback.blockReason").Exists()
 	}
 	return v
 }
 
-func (generateContent) plain(run []byte) bool {
-	return lacks(run, `"usageMetadata"`, `"error"`, `"finishReason"`, `"blockReason"`)
+func (generateContent) skippable(run []byte) bool {
+	return containsNone(run, `"usageMetadata"`, `"error"`, `"finishReason"`, `"blockReason"`)
 }
 
-func (d generateContent) whole(body []byte) (artel.Usage, bool) {
+func (d generateContent) checkBody(body []byte) (artel.Usage, bool) {
 	if gjson.GetBytes(body, "error").Exists() {
 		return artel.Usage{}, false
 	}
@@ -269,7 +269,7 @@ type geminiCall struct{ req *gemini.Request }
 
 func (c geminiCall) neutral() *model.Request { return c.req.Neutral() }
 
-func (c geminiCall) whole(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+func (c geminiCall) body(name string, _ artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
 	resp, err := gemini.Answer{ID: randomID(), Model: name}.Whole(deltas)
 	if err != nil {
 		return nil, err
@@ -282,6 +282,6 @@ func (c geminiCall) stream(name string, _ artel.ServiceID, w io.Writer, flush fu
 }
 
 // pieces is an answer that is streamed as a JSON list.
-func (c geminiCall) pieces(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+func (c geminiCall) streamList(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return gemini.Answer{ID: randomID(), Model: name}.StreamList(w, flush, deltas)
 }

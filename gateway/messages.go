@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,7 +23,7 @@ type messages struct{}
 
 func (messages) name() model.Dialect { return model.Anthropic }
 
-func (messages) address(*http.Request) (head, bool) { return head{}, false }
+func (messages) target(*http.Request) (head, bool) { return head{}, false }
 
 func (messages) payloads(path []string) provider.Encoding { return anthropic.Payloads(path) }
 
@@ -43,14 +42,14 @@ func (messages) scan(text string) layout {
 				case "tool_use":
 					e.calls = e.role == artel.RoleAssistant
 				case "tool_result":
-					e.result, e.inside = true, at(block).to
+					e.result, e.insertAt = true, at(block).to
 					l.results = append(l.results, messagesResult(&l, block, n))
 				default:
 					if x, ok := messagesMedium(block); ok {
 						x.result, x.element = -1, n
 						l.media = append(l.media, x)
-					} else if isOdd(block) {
-						l.odd = append(l.odd, odd{span: at(block)})
+					} else if isLibraryPart(block) {
+						l.libraryParts = append(l.libraryParts, libraryPart{span: at(block)})
 					}
 				}
 				return true
@@ -76,8 +75,8 @@ func messagesResult(l *layout, block gjson.Result, n int) result {
 			if x, ok := messagesMedium(part); ok {
 				x.result, x.element = len(l.results), n
 				l.media = append(l.media, x)
-			} else if isOdd(part) {
-				l.odd = append(l.odd, odd{at(part), r.call, true})
+			} else if isLibraryPart(part) {
+				l.libraryParts = append(l.libraryParts, libraryPart{at(part), r.call, true})
 			}
 			return true
 		})
@@ -89,9 +88,9 @@ func messagesMedium(block gjson.Result) (medium, bool) {
 	m := medium{part: at(block), filename: block.Get("title").String()}
 	switch block.Get("type").String() {
 	case "image":
-		m.holds = artel.KindImage
+		m.accepts = artel.KindImage
 	case "document":
-		m.holds = artel.KindDocument
+		m.accepts = artel.KindDocument
 	default:
 		return m, false
 	}
@@ -112,7 +111,7 @@ func messagesMedium(block gjson.Result) (medium, bool) {
 
 // own leaves out thinking that no service of this dialect has signed. Where it
 // is all of a message, it stays as text, since none may be empty.
-func (messages) own(text string) string {
+func (messages) stripForeign(text string) string {
 	if !strings.Contains(text, anthropic.SignaturePrefix) {
 		return text
 	}
@@ -120,7 +119,7 @@ func (messages) own(text string) string {
 	each(gjson.Get(text, "messages"), func(_, m gjson.Result) bool {
 		content := m.Get("content")
 		said := ""
-		edits = append(edits, without(content, func(block gjson.Result) bool {
+		edits = append(edits, removeElements(content, func(block gjson.Result) bool {
 			foreign := block.Get("type").String() == "thinking" && strings.HasPrefix(block.Get("signature").String(), anthropic.SignaturePrefix)
 			if foreign && said == "" {
 				said = strings.TrimSpace(block.Get("thinking").String())
@@ -130,16 +129,16 @@ func (messages) own(text string) string {
 			if said == "" {
 				said = "(thinking)"
 			}
-			return messages{}.text(said)
+			return messages{}.textPart(said)
 		})...)
 		return true
 	})
 	return apply(text, edits)
 }
 
-func (messages) text(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
+func (messages) textPart(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 
-func (messages) media(m artel.Media, _ bool, add func(string) string) string {
+func (messages) mediaPart(m artel.Media, _ bool, add func(string) string) string {
 	if m.Kind == artel.KindImage {
 		return `{"type":"image","source":` + base64Source(m, add) + `}`
 	}
@@ -154,26 +153,26 @@ func base64Source(m artel.Media, add func(string) string) string {
 	return `{"type":"base64","media_type":` + quote(m.MediaType) + `,"data":"` + add("") + `"}`
 }
 
-func (messages) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
-	if (at.holds == artel.KindImage) != (m.Kind == artel.KindImage) {
+func (messages) replaceMedia(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if (at.accepts == artel.KindImage) != (m.Kind == artel.KindImage) {
 		return edit{}, false
 	}
 	return edit{at.slot, base64Source(m, add)}, true
 }
 
-func (d messages) fill(text string, r result, with *string, parts []string) []edit {
-	return fillContent(text, r, with, parts, d.text)
+func (d messages) fillResult(text string, r result, with *string, parts []string) []edit {
+	return fillContent(text, r, with, parts, d.textPart)
 }
 
-func (messages) carrier(parts []string) string {
+func (messages) userMessage(parts []string) string {
 	return `{"role":"user","content":[` + strings.Join(parts, ",") + `]}`
 }
 
-func (d messages) join(text string, e element, parts []string) []edit {
-	return joinContent(text, e, parts, d.text)
+func (d messages) prependParts(text string, e element, parts []string) []edit {
+	return joinContent(text, e, parts, d.textPart)
 }
 
-func (messages) bridge() string {
+func (messages) filler() string {
 	return `{"role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
@@ -191,7 +190,7 @@ func (messages) decode(ctx context.Context, r io.Reader) (call, error) {
 	return messagesCall{req}, nil
 }
 
-func (messages) refuse(f *fault) []byte {
+func (messages) errorBody(f *fault) []byte {
 	e := anthropic.Refused(f.status, "%s", f.message)
 	if f.kind != "" && strings.HasSuffix(f.kind, "_error") {
 		e.Type = f.kind
@@ -199,31 +198,31 @@ func (messages) refuse(f *fault) []byte {
 	return e.MarshalBody("")
 }
 
-func (d messages) broken(f *fault, _, _ []byte) []byte {
-	return append(append([]byte("event: error\ndata: "), d.refuse(f)...), "\n\n"...)
+func (d messages) errorEvent(f *fault, _, _ []byte) []byte {
+	return append(append([]byte("event: error\ndata: "), d.errorBody(f)...), "\n\n"...)
 }
 
-func (messages) sees(event []byte) verdict {
+func (messages) inspect(event []byte) eventInfo {
 	name := nameOf(event)
 	if name == "" { // as some servers of this dialect have it
 		name = gjson.GetBytes(dataOf(event), "type").String()
 	}
 	switch name {
 	case "message_stop":
-		return verdict{ended: true}
+		return eventInfo{end: true}
 	case "error":
-		return verdict{failed: true}
+		return eventInfo{failed: true}
 	case "message_start", "message_delta":
-		return verdict{usage: true}
+		return eventInfo{usage: true}
 	}
-	return verdict{}
+	return eventInfo{}
 }
 
-func (messages) plain(run []byte) bool {
-	return lacks(run, "message_", "error", `\u`) // letters of a name may be escaped
+func (messages) skippable(run []byte) bool {
+	return containsNone(run, "message_", "error", `\u`) // letters of a name may be escaped
 }
 
-func (messages) whole(body []byte) (artel.Usage, bool) {
+func (messages) checkBody(body []byte) (artel.Usage, bool) {
 	if gjson.GetBytes(body, "type").String() == "error" {
 		return artel.Usage{}, false
 	}
@@ -265,7 +264,7 @@ func (c messagesCall) answer(name string, by artel.ServiceID) anthropic.Answer {
 	return anthropic.Answer{ID: "msg_" + randomID(), Model: name, Service: by}
 }
 
-func (c messagesCall) whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+func (c messagesCall) body(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
 	resp, err := c.answer(name, by).Whole(deltas)
 	if err != nil {
 		return nil, err
@@ -275,77 +274,4 @@ func (c messagesCall) whole(name string, by artel.ServiceID, deltas iter.Seq2[mo
 
 func (c messagesCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return c.answer(name, by).Stream(w, flush, deltas)
-}
-
-// countTokens answers a request that asks how many tokens it has. The service
-// itself is asked where it can say it; else they are estimated, and media count
-// as what models reckon for them.
-func (s *server) countTokens(w http.ResponseWriter, r *http.Request, d dialect, say func(int) any) {
-	x := s.begin(w, r, d)
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		x.finish(notAllowed(r))
-		return
-	}
-	x.finish(x.count(say))
-}
-
-func (x *exchange) count(say func(int) any) error {
-	leave, err := x.admit()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	ctx := x.r.Context()
-	if err := x.read(ctx); err != nil {
-		return err
-	}
-	x.head.stream, x.entry.Stream = false, false
-	if inner := gjson.Get(x.text, wrapped); inner.IsObject() && x.d.name() == model.Gemini {
-		x.text = inner.Raw
-	}
-	s, err := x.backend.Service(ctx, x.head.model, x.key)
-	if err != nil {
-		return noModel(x.head.model)
-	}
-	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
-	if err := x.mend(ctx); err != nil {
-		return err
-	}
-	if f, ok := x.o.Forwarders[s.Dialect].(*anthropic.Provider); ok && s.Dialect == x.d.name() {
-		done, err := x.askCount(ctx, f, s)
-		if done {
-			return err
-		}
-	}
-	p, err := x.translate(ctx, s, nil)
-	if err != nil {
-		return err
-	}
-	n, err := x.backend.Count(ctx, p.request)
-	if err != nil {
-		return err
-	}
-	return x.reply(say(n))
-}
-
-// askCount asks the service. done is false where it does not know.
-func (x *exchange) askCount(ctx context.Context, f *anthropic.Provider, s model.Service) (done bool, err error) {
-	text, _, err := x.place(ctx, s, nil)
-	if err != nil {
-		return true, err
-	}
-	body := x.lifting.Body([]byte(x.named(text, s)), x.backend.Blobs())
-	x.entry.Tries++
-	resp, err := f.ForwardCount(ctx, s, body, x.onward())
-	if err != nil {
-		e := faultOf(err)
-		return e.status != http.StatusNotFound && e.status < 500, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, wholeLimit))
-	if err != nil || !bytes.Contains(answer, []byte(`"input_tokens"`)) || !gjson.ValidBytes(answer) {
-		return false, nil
-	}
-	return true, x.write(answer)
 }

@@ -3,21 +3,19 @@
 package gateway
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 )
 
 // models lists the services that the key may use, or describes one.
-func (s *server) models(w http.ResponseWriter, r *http.Request, d dialect, id string) {
-	x := s.begin(w, r, d)
-	x.finish(x.list(id))
+func (s *server) serveModels(w http.ResponseWriter, r *http.Request, d dialect, id string) {
+	x := s.newExchange(w, r, d)
+	x.finish(x.listModels(id))
 }
 
-func (x *exchange) list(id string) error {
+func (x *exchange) listModels(id string) error {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
 		x.w.Header().Set("Allow", "GET, HEAD")
 		return notAllowed(x.r)
@@ -31,34 +29,16 @@ func (x *exchange) list(id string) error {
 	if id != "" {
 		for _, s := range all {
 			if string(s.ID) == id {
-				return x.reply(entryOf(x.d, s))
+				return x.writeJSON(describeModel(x.d, s))
 			}
 		}
-		return noModel(id)
+		return modelNotFound(id)
 	}
 	entries := make([]any, 0, len(all))
 	for _, s := range all {
-		entries = append(entries, entryOf(x.d, s))
+		entries = append(entries, describeModel(x.d, s))
 	}
-	return x.reply(listOf(x.d, all, entries))
-}
-
-func (x *exchange) reply(v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return artel.Errorf(artel.Internal, "gateway", x.entry.Endpoint, "%w", err)
-	}
-	return x.write(body)
-}
-
-// write answers with JSON.
-func (x *exchange) write(body []byte) error {
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	x.told = true
-	n, err := x.w.Write(body)
-	x.entry.BytesOut = int64(n)
-	return clientGone(err)
+	return x.writeJSON(modelList(x.d, all, entries))
 }
 
 // A modelEntry is an element of GET /v1/models of OpenAI, which says nothing of
@@ -94,8 +74,8 @@ func chatModel(s model.Service) modelEntry {
 	return e
 }
 
-// entryOf describes a service as a dialect describes models.
-func entryOf(d dialect, s model.Service) any {
+// describeModel describes a service as a dialect describes models.
+func describeModel(d dialect, s model.Service) any {
 	switch d.name() {
 	case model.Anthropic:
 		return anthropicModel(s)
@@ -105,8 +85,8 @@ func entryOf(d dialect, s model.Service) any {
 	return chatModel(s)
 }
 
-// listOf is the list of entries.
-func listOf(d dialect, all []model.Service, entries []any) any {
+// modelList is the list of entries.
+func modelList(d dialect, all []model.Service, entries []any) any {
 	switch d.name() {
 	case model.Anthropic:
 		out := map[string]any{"data": entries, "has_more": false, "first_id": nil, "last_id": nil}

@@ -19,13 +19,13 @@ import (
 )
 
 // items is OpenAI's Responses dialect.
-type items struct{ chat }
+type responsesAPI struct{ chat }
 
-func (items) name() model.Dialect { return model.OpenAIResponses }
+func (responsesAPI) name() model.Dialect { return model.OpenAIResponses }
 
-func (items) payloads(path []string) provider.Encoding { return responses.Payloads(path) }
+func (responsesAPI) payloads(path []string) provider.Encoding { return responses.Payloads(path) }
 
-func (items) scan(text string) layout {
+func (responsesAPI) scan(text string) layout {
 	l := layout{flat: true}
 	input := gjson.Get(text, "input")
 	if !input.IsArray() {
@@ -42,7 +42,7 @@ func (items) scan(text string) layout {
 			if content.Exists() {
 				e.content = at(content)
 			}
-			itemParts(&l, content, -1, n)
+			responsesParts(&l, content, -1, n)
 		case kind == "function_call_output", kind == "custom_tool_call_output":
 			e.role, e.result = artel.RoleTool, true
 			output := item.Get("output")
@@ -51,7 +51,7 @@ func (items) scan(text string) layout {
 				r.texts = []span{at(output)}
 			}
 			l.results = append(l.results, r)
-			itemParts(&l, output, len(l.results)-1, n)
+			responsesParts(&l, output, len(l.results)-1, n)
 		}
 		l.elements = append(l.elements, e)
 		return true
@@ -59,8 +59,8 @@ func (items) scan(text string) layout {
 	return l
 }
 
-// itemParts finds what is in a list of parts.
-func itemParts(l *layout, list gjson.Result, inResult, n int) {
+// responsesParts finds what is in a list of parts.
+func responsesParts(l *layout, list gjson.Result, inResult, n int) {
 	if !list.IsArray() {
 		return
 	}
@@ -68,26 +68,26 @@ func itemParts(l *layout, list gjson.Result, inResult, n int) {
 		if t := part.Get("text"); inResult >= 0 && t.Type == gjson.String && part.Get("type").String() == "input_text" {
 			l.results[inResult].texts = append(l.results[inResult].texts, at(t))
 		}
-		if m, ok := itemMedium(part); ok {
+		if m, ok := responsesMedium(part); ok {
 			m.result, m.element = inResult, n
 			l.media = append(l.media, m)
-		} else if isOdd(part) {
-			o := odd{span: at(part), result: inResult >= 0}
+		} else if isLibraryPart(part) {
+			o := libraryPart{span: at(part), result: inResult >= 0}
 			if o.result {
 				o.call = l.results[inResult].call
 			}
-			l.odd = append(l.odd, o)
+			l.libraryParts = append(l.libraryParts, o)
 		}
 		return true
 	})
 }
 
-func itemMedium(part gjson.Result) (medium, bool) {
+func responsesMedium(part gjson.Result) (medium, bool) {
 	m := medium{part: at(part)}
 	var slots []string
 	switch part.Get("type").String() {
 	case "input_image":
-		m.holds, slots = artel.KindImage, []string{"image_url"}
+		m.accepts, slots = artel.KindImage, []string{"image_url"}
 	case "input_file":
 		m.filename, slots = part.Get("filename").String(), []string{"file_data", "file_url"}
 	case "input_audio":
@@ -98,7 +98,7 @@ func itemMedium(part gjson.Result) (medium, bool) {
 	}
 	for _, name := range slots {
 		if slot := part.Get(name); slot.Type == gjson.String {
-			m.slot, m.value, m.keyed = at(slot), slot.String(), name == "file_url"
+			m.slot, m.value, m.slotHasKey = at(slot), slot.String(), name == "file_url"
 			return m, true
 		}
 	}
@@ -110,52 +110,52 @@ func itemMedium(part gjson.Result) (medium, bool) {
 }
 
 // own leaves out reasoning whose state is none of this dialect.
-func (items) own(text string) string {
+func (responsesAPI) stripForeign(text string) string {
 	if !strings.Contains(text, responses.StatePrefix) {
 		return text
 	}
-	return apply(text, without(gjson.Get(text, "input"), func(item gjson.Result) bool {
+	return apply(text, removeElements(gjson.Get(text, "input"), func(item gjson.Result) bool {
 		return item.Get("type").String() == "reasoning" && strings.HasPrefix(item.Get("encrypted_content").String(), responses.StatePrefix)
 	}, func() string { return "" }))
 }
 
-func (items) text(s string) string { return `{"type":"input_text","text":` + quote(s) + `}` }
+func (responsesAPI) textPart(s string) string { return `{"type":"input_text","text":` + quote(s) + `}` }
 
-func (items) media(m artel.Media, _ bool, add func(string) string) string {
+func (responsesAPI) mediaPart(m artel.Media, _ bool, add func(string) string) string {
 	if m.Kind == artel.KindImage {
-		return `{"type":"input_image","image_url":"` + add(dataHead(m)) + `"}`
+		return `{"type":"input_image","image_url":"` + add(dataURLPrefix(m)) + `"}`
 	}
 	filename := m.Filename
 	if filename == "" {
 		filename = "document.pdf"
 	}
-	return `{"type":"input_file","filename":` + quote(filename) + `,"file_data":"` + add(dataHead(m)) + `"}`
+	return `{"type":"input_file","filename":` + quote(filename) + `,"file_data":"` + add(dataURLPrefix(m)) + `"}`
 }
 
-func (items) swap(at medium, m artel.Media, add func(string) string) (edit, bool) {
-	if at.id || at.keyed || at.declared != "" || (at.holds == artel.KindImage) != (m.Kind == artel.KindImage) {
+func (responsesAPI) replaceMedia(at medium, m artel.Media, add func(string) string) (edit, bool) {
+	if at.id || at.slotHasKey || at.declared != "" || (at.accepts == artel.KindImage) != (m.Kind == artel.KindImage) {
 		return edit{}, false
 	}
-	return edit{at.slot, `"` + add(dataHead(m)) + `"`}, true
+	return edit{at.slot, `"` + add(dataURLPrefix(m)) + `"`}, true
 }
 
-func (d items) fill(text string, r result, with *string, parts []string) []edit {
-	return fillContent(text, r, with, parts, d.text)
+func (d responsesAPI) fillResult(text string, r result, with *string, parts []string) []edit {
+	return fillContent(text, r, with, parts, d.textPart)
 }
 
-func (items) carrier(parts []string) string {
+func (responsesAPI) userMessage(parts []string) string {
 	return `{"type":"message","role":"user","content":[` + strings.Join(parts, ",") + `]}`
 }
 
-func (d items) join(text string, e element, parts []string) []edit {
-	return joinContent(text, e, parts, d.text)
+func (d responsesAPI) prependParts(text string, e element, parts []string) []edit {
+	return joinContent(text, e, parts, d.textPart)
 }
 
-func (items) bridge() string {
+func (responsesAPI) filler() string {
 	return `{"type":"message","role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
-func (items) decode(ctx context.Context, r io.Reader) (call, error) {
+func (responsesAPI) decode(ctx context.Context, r io.Reader) (call, error) {
 	req, err := responses.Decode(ctx, r, provider.DecodeOptions{})
 	if err != nil {
 		return nil, chatFault(err)
@@ -175,10 +175,10 @@ func (items) decode(ctx context.Context, r io.Reader) (call, error) {
 		f.code, f.param = "missing_required_parameter", "input"
 		return nil, f
 	}
-	return itemsCall{req}, nil
+	return responsesCall{req}, nil
 }
 
-func (items) broken(f *fault, first, last []byte) []byte {
+func (responsesAPI) errorEvent(f *fault, first, last []byte) []byte {
 	before := -1
 	if n := gjson.GetBytes(dataOf(last), "sequence_number"); n.Exists() {
 		before = int(n.Int())
@@ -188,38 +188,38 @@ func (items) broken(f *fault, first, last []byte) []byte {
 	return a.Fail(before, f.message)
 }
 
-func (items) sees(event []byte) verdict {
+func (responsesAPI) inspect(event []byte) eventInfo {
 	name := nameOf(event)
 	if name == "" {
 		name = gjson.GetBytes(dataOf(event), "type").String()
 	}
 	switch name {
 	case "response.completed", "response.incomplete":
-		return verdict{ended: true, usage: true}
+		return eventInfo{end: true, usage: true}
 	case "response.failed":
-		return verdict{failed: true}
+		return eventInfo{failed: true}
 	case "error":
-		return verdict{erred: true}
+		return eventInfo{errorBegins: true}
 	}
-	return verdict{}
+	return eventInfo{}
 }
 
-func (items) plain(run []byte) bool {
-	return lacks(run, "response.completed", "response.incomplete", "response.failed", "error", `\u`) // letters of a name may be escaped
+func (responsesAPI) skippable(run []byte) bool {
+	return containsNone(run, "response.completed", "response.incomplete", "response.failed", "error", `\u`) // letters of a name may be escaped
 }
 
-func (d items) whole(body []byte) (artel.Usage, bool) {
+func (d responsesAPI) checkBody(body []byte) (artel.Usage, bool) {
 	if e := gjson.GetBytes(body, "error"); e.Exists() && e.Type != gjson.Null && !gjson.GetBytes(body, "output").Exists() {
 		return artel.Usage{}, false
 	}
-	return itemsUsage(gjson.GetBytes(body, "usage"), artel.Usage{}), true
+	return responsesUsage(gjson.GetBytes(body, "usage"), artel.Usage{}), true
 }
 
-func (items) usage(data []byte, before artel.Usage) artel.Usage {
-	return itemsUsage(gjson.GetBytes(data, "response.usage"), before)
+func (responsesAPI) usage(data []byte, before artel.Usage) artel.Usage {
+	return responsesUsage(gjson.GetBytes(data, "response.usage"), before)
 }
 
-func itemsUsage(u gjson.Result, before artel.Usage) artel.Usage {
+func responsesUsage(u gjson.Result, before artel.Usage) artel.Usage {
 	if !u.IsObject() {
 		return before
 	}
@@ -230,21 +230,21 @@ func itemsUsage(u gjson.Result, before artel.Usage) artel.Usage {
 	}
 }
 
-// itemsCall is a request that was decoded.
-type itemsCall struct{ req *responses.Request }
+// responsesCall is a request that was decoded.
+type responsesCall struct{ req *responses.Request }
 
-func (c itemsCall) neutral() *model.Request { return c.req.Neutral() }
+func (c responsesCall) neutral() *model.Request { return c.req.Neutral() }
 
-func (c itemsCall) answer(name string, by artel.ServiceID) responses.Answer {
+func (c responsesCall) answer(name string, by artel.ServiceID) responses.Answer {
 	return responses.Answer{ID: "resp_" + randomID(), Model: name, Created: time.Now(), Request: c.req, Service: by}
 }
 
-func (c itemsCall) whole(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
+func (c responsesCall) body(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error) {
 	return c.answer(name, by).Whole(deltas)
 }
 
-func (c itemsCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+func (c responsesCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return c.answer(name, by).Stream(w, flush, deltas)
 }
 
-func (items) address(*http.Request) (head, bool) { return head{}, false }
+func (responsesAPI) target(*http.Request) (head, bool) { return head{}, false }

@@ -50,7 +50,7 @@ func inOrder(edits []edit) []edit {
 
 // without returns the edits that take elements out of a list, with the commas
 // between them. What all returns stands in the list where none would be left.
-func without(l gjson.Result, out func(gjson.Result) bool, all func() string) []edit {
+func removeElements(l gjson.Result, out func(gjson.Result) bool, all func() string) []edit {
 	var elements []span
 	var kept []bool
 	each(l, func(_, v gjson.Result) bool {
@@ -78,7 +78,7 @@ func without(l gjson.Result, out func(gjson.Result) bool, all func() string) []e
 
 // A list is what becomes of the elements of a JSON array: their order, and what
 // is put after them.
-type list struct {
+type array struct {
 	elements []span
 	order    []int          // of elements; nil: as they stand
 	after    map[int]string // elements that follow one, by its index, with commas between them
@@ -87,7 +87,7 @@ type list struct {
 // arrange returns text with the elements of l in their order, edits made in
 // them, and what comes after them. What stands between elements stays where it
 // is. Edits outside of the elements are made too.
-func arrange(text string, l list, edits []edit) string {
+func arrange(text string, l array, edits []edit) string {
 	if l.order == nil && len(l.after) == 0 {
 		return apply(text, edits)
 	}

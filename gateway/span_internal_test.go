@@ -34,7 +34,7 @@ func TestWithout(t *testing.T) {
 		if len(want) == 0 && len(kept) > 0 {
 			want = append(want, "all")
 		}
-		got := apply(text, without(gjson.Get(text, "l"), func(v gjson.Result) bool { return v.String() == "out" }, func() string { return `"all"` }))
+		got := apply(text, removeElements(gjson.Get(text, "l"), func(v gjson.Result) bool { return v.String() == "out" }, func() string { return `"all"` }))
 		var list struct{ L []any }
 		if err := json.Unmarshal([]byte(got), &list); err != nil {
 			t.Fatalf("%s became %s: %v", text, got, err)
@@ -57,11 +57,11 @@ func TestForeignReasoningIsLinear(t *testing.T) {
 		text, want string
 	}{
 		{
-			messages{}.own, `{"messages":[{"role":"assistant","content":[` + strings.Repeat(thought+",", n) + `{"type":"text","text":"hi"}]},` +
+			messages{}.stripForeign, `{"messages":[{"role":"assistant","content":[` + strings.Repeat(thought+",", n) + `{"type":"text","text":"hi"}]},` +
 				`{"role":"assistant","content":[` + thought + `]}]}`,
 			`{"messages":[{"role":"assistant","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[{"type":"text","text":"so"}]}]}`,
 		},
-		{items{}.own, `{"input":[` + strings.Repeat(item+",", n) + item + `]}`, `{"input":[]}`},
+		{responsesAPI{}.stripForeign, `{"input":[` + strings.Repeat(item+",", n) + item + `]}`, `{"input":[]}`},
 	} {
 		if got := tt.own(tt.text); got != tt.want {
 			t.Errorf("got %.200s, want %s", got, tt.want)

@@ -16,25 +16,25 @@ import (
 )
 
 // translate makes a request ready for a service of another dialect.
-func (x *exchange) translate(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
-	if err := x.fetch(ctx); err != nil {
+func (x *exchange) prepareTranslation(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
+	if err := x.fetchMedia(ctx); err != nil {
 		return prepared{}, err
 	}
 	if x.call == nil {
 		var err error
-		if x.call, err = x.d.decode(ctx, x.lifting.Reader([]byte(x.text))); err != nil {
+		if x.call, err = x.d.decode(ctx, x.extraction.Reader([]byte(x.text))); err != nil {
 			return prepared{}, err
 		}
 	}
 	r := x.call.neutral()
 	r.Service = s
-	r.OnHeld = x.noteHeld(r)
+	r.OnHeld = x.noteNames(r)
 	x.request.RestoreCalls(ctx, r)
-	changes, err := x.settle(ctx, r, refused)
+	changes, err := x.settleMedia(ctx, r, refused)
 	if err != nil {
 		return prepared{}, err
 	}
-	return prepared{request: r, changes: changes, send: func() error { return x.converse(ctx, r) }}, nil
+	return prepared{request: r, changes: changes, send: func() error { return x.callModel(ctx, r) }}, nil
 }
 
 // fetchTime is how long all addresses of a request may take.
@@ -43,7 +43,7 @@ const fetchTime = time.Minute
 // fetch puts the bytes behind addresses into the place of those: what a service
 // of another dialect makes of an address nobody knows. One that leads nowhere
 // stays, and is told the model as a text.
-func (x *exchange) fetch(ctx context.Context) error {
+func (x *exchange) fetchMedia(ctx context.Context) error {
 	if x.fetched {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (x *exchange) fetch(ctx context.Context) error {
 			continue
 		}
 		found, err := x.request.Fetch(limited, m.value)
-		if gone(ctx) {
+		if clientLeft(ctx) {
 			return artel.Errorf(artel.Canceled, "gateway", "", "%w", context.Cause(ctx))
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func (x *exchange) fetch(ctx context.Context) error {
 			continue
 		}
 		edits = append(edits, x.replace(m, found))
-		x.change(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
+		x.logChange(Change{Did: DidFetch, Ref: found.Ref, MediaType: found.MediaType, Call: callOf(l, m)})
 	}
 	if len(edits) > 0 {
 		x.text, x.call = apply(x.text, edits), nil
@@ -74,11 +74,11 @@ func (x *exchange) fetch(ctx context.Context) error {
 }
 
 // settle gives the media of a neutral request the forms that the service takes.
-func (x *exchange) settle(ctx context.Context, r *model.Request, refused map[artel.Digest]bool) ([]Change, error) {
+func (x *exchange) settleMedia(ctx context.Context, r *model.Request, refused map[artel.Digest]bool) ([]Change, error) {
 	var all []artel.Media
 	text := int64(0)
 	for _, m := range r.Messages {
-		all = x.restated(ctx, m.Parts, all)
+		all = x.describeMedia(ctx, m.Parts, all)
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -88,15 +88,15 @@ func (x *exchange) settle(ctx context.Context, r *model.Request, refused map[art
 	if err != nil {
 		return nil, err
 	}
-	p := &placing{s: r.Service}
+	p := &conformer{s: r.Service}
 	for i, m := range r.Messages {
-		r.Messages[i].Parts, settled = p.settled(m.Parts, settled, "")
+		r.Messages[i].Parts, settled = p.replaceMedia(m.Parts, settled, "")
 	}
 	return p.changes, nil
 }
 
 // restated puts what is known of media into parts, and returns them behind all.
-func (x *exchange) restated(ctx context.Context, parts artel.Parts, all []artel.Media) []artel.Media {
+func (x *exchange) describeMedia(ctx context.Context, parts artel.Parts, all []artel.Media) []artel.Media {
 	for i, part := range parts {
 		switch v := part.(type) {
 		case artel.Media:
@@ -104,14 +104,14 @@ func (x *exchange) restated(ctx context.Context, parts artel.Parts, all []artel.
 			parts[i] = known
 			all = append(all, known)
 		case artel.ToolResult:
-			all = x.restated(ctx, v.Parts, all)
+			all = x.describeMedia(ctx, v.Parts, all)
 		}
 	}
 	return all
 }
 
 // settled puts forms in the place of media, and returns those that are left.
-func (p *placing) settled(parts artel.Parts, forms []app.Settled, call artel.CallID) (artel.Parts, []app.Settled) {
+func (p *conformer) replaceMedia(parts artel.Parts, forms []app.Settled, call artel.CallID) (artel.Parts, []app.Settled) {
 	out := make(artel.Parts, 0, len(parts))
 	for _, part := range parts {
 		switch v := part.(type) {
@@ -127,15 +127,15 @@ func (p *placing) settled(parts artel.Parts, forms []app.Settled, call artel.Cal
 					p.changes = append(p.changes, Change{Did: DidCarry, Ref: f.Media.Ref, MediaType: f.Media.MediaType, Place: place, Call: call, Service: p.s.ID})
 				}
 			}
-			p.note(f, v, place, call)
+			p.noteChange(f, v, place, call)
 			if f.Media != nil {
 				out = append(out, *f.Media)
 			} else {
 				out = append(out, artel.Text{Text: f.Text})
 			}
 		case artel.ToolResult:
-			v.Parts, forms = p.settled(v.Parts, forms, v.CallID)
-			out = append(out, flattened(v))
+			v.Parts, forms = p.replaceMedia(v.Parts, forms, v.CallID)
+			out = append(out, flatten(v))
 		default:
 			out = append(out, part)
 		}
@@ -145,7 +145,7 @@ func (p *placing) settled(parts artel.Parts, forms []app.Settled, call artel.Cal
 
 // flattened moves the text of a result's parts into its content where no media
 // is left, since every API has a place for that.
-func flattened(r artel.ToolResult) artel.ToolResult {
+func flatten(r artel.ToolResult) artel.ToolResult {
 	for _, p := range r.Parts {
 		if _, ok := p.(artel.Media); ok {
 			return r
@@ -162,7 +162,7 @@ func flattened(r artel.ToolResult) artel.ToolResult {
 }
 
 // converse makes the call and tells the answer in the client's dialect.
-func (x *exchange) converse(ctx context.Context, r *model.Request) error {
+func (x *exchange) callModel(ctx context.Context, r *model.Request) error {
 	r.OnTry = func() { x.entry.Tries++ }
 	next, stop := iter.Pull2(x.backend.Caller().Call(ctx, r))
 	defer stop()
@@ -195,34 +195,34 @@ func (x *exchange) converse(ctx context.Context, r *model.Request) error {
 		}
 	}
 	if x.head.stream {
-		return x.tell(deltas, &failed)
+		return x.streamAnswer(deltas, &failed)
 	}
-	body, err := x.call.whole(x.head.model, r.Service.ID, deltas)
+	body, err := x.call.body(x.head.model, r.Service.ID, deltas)
 	if failed != nil {
 		return failed
 	}
 	if err != nil {
 		return artel.Errorf(artel.Unavailable, "gateway", string(r.Service.ID), "%w", err)
 	}
-	return x.write(body)
+	return x.writeBody(body)
 }
 
 // tell streams an answer.
-func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) error {
+func (x *exchange) streamAnswer(deltas iter.Seq2[model.Delta, error], failed *error) error {
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	if x.head.listed {
+	if x.head.asList {
 		h.Set("Content-Type", "application/json")
 	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
-	x.told = true
+	x.started = true
 	rc := http.NewResponseController(x.w)
-	out := &counted{w: x.w, rc: rc, n: &x.entry.BytesOut}
+	out := &deadlineWriter{w: x.w, rc: rc, n: &x.entry.BytesOut}
 	var err error
-	if p, ok := x.call.(pieces); ok && x.head.listed {
-		err = p.pieces(x.head.model, out, rc.Flush, deltas)
+	if p, ok := x.call.(listStreamer); ok && x.head.asList {
+		err = p.streamList(x.head.model, out, rc.Flush, deltas)
 	} else {
 		err = x.call.stream(x.head.model, x.entry.Service, out, rc.Flush, deltas)
 	}
@@ -230,10 +230,10 @@ func (x *exchange) tell(deltas iter.Seq2[model.Delta, error], failed *error) err
 	case *failed != nil:
 		return *failed
 	case err != nil && out.err != nil:
-		return clientGone(out.err)
+		return writeError(out.err)
 	case err != nil:
 		// The answer ended without saying so; that is an error, and no end.
-		return x.breakOff(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc, nil, nil)
+		return x.endWithError(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc, nil, nil)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
 	s.handler = httpapi.Guard(faces(
-		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), Tell: s.app.GatewayLog.Add, Log: s.log, Backend: door}),
+		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.app.GatewayLog.Add, Log: s.log, Backend: door}),
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
 		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))

@@ -11,24 +11,24 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// withNames returns the text of a request with the names of r.Held in the place
+// withUploads returns the text of a request with the names of r.Held in the place
 // of the bytes that they stand for.
-func (x *exchange) withNames(text string, r *model.Request) string {
+func (x *exchange) withUploads(text string, r *model.Request) string {
 	if len(r.Held) == 0 {
 		return text
 	}
 	types := map[artel.Digest]artel.Media{}
-	for _, m := range sent(r) {
+	for _, m := range mediaOf(r) {
 		types[m.Ref.Digest] = m
 	}
 	var edits []edit
 	for _, m := range x.scan(text).media {
-		found, ok := x.lifting.Find(m.value)
+		found, ok := x.extraction.Find(m.value)
 		name := r.Held[found.Digest]
 		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {
 			continue // results of Gemini's functions hold bytes alone
 		}
-		if part, ok := x.d.named(m.part.of(text), types[found.Digest], name); ok {
+		if part, ok := x.d.nameMedia(m.part.of(text), types[found.Digest], name); ok {
 			edits = append(edits, edit{m.part, part})
 		}
 	}
@@ -36,7 +36,7 @@ func (x *exchange) withNames(text string, r *model.Request) string {
 }
 
 // sent are the media of a request, in their order.
-func sent(r *model.Request) []artel.Media {
+func mediaOf(r *model.Request) []artel.Media {
 	var out []artel.Media
 	for _, message := range r.Messages {
 		for _, part := range message.Parts {
@@ -55,12 +55,12 @@ func sent(r *model.Request) []artel.Media {
 	return out
 }
 
-// noteHeld returns what notes which media of r go by their names.
-func (x *exchange) noteHeld(r *model.Request) func(map[artel.Digest]model.Name) {
+// noteNames returns what notes which media of r go by their names.
+func (x *exchange) noteNames(r *model.Request) func(map[artel.Digest]model.Name) {
 	return func(held map[artel.Digest]model.Name) {
 		var all []Change
 		seen := map[artel.Digest]bool{}
-		for _, m := range sent(r) {
+		for _, m := range mediaOf(r) {
 			name, ok := held[m.Ref.Digest]
 			if !ok || seen[m.Ref.Digest] {
 				continue
@@ -75,40 +75,23 @@ func (x *exchange) noteHeld(r *model.Request) func(map[artel.Digest]model.Name) 
 			}
 			all = append(all, Change{Did: did, Ref: m.Ref, MediaType: m.MediaType, Service: r.Service.ID})
 		}
-		x.heldMu.Lock()
-		x.held = all
-		x.heldMu.Unlock()
+		x.namedMu.Lock()
+		x.named = all
+		x.namedMu.Unlock()
 	}
 }
 
-func (x *exchange) forgetHeld() {
-	x.heldMu.Lock()
-	x.held = nil
-	x.heldMu.Unlock()
-}
-
-// remade returns a JSON object with other members: with returns what stands in
-// the place of one, key and value, "" for none; false leaves it as it is.
-func remade(object string, with func(key string, value gjson.Result) (string, bool)) string {
-	var out []string
-	gjson.Parse(object).ForEach(func(key, value gjson.Result) bool {
-		member, ok := with(key.String(), value)
-		if !ok {
-			member = key.Raw + ":" + value.Raw
-		}
-		if member != "" {
-			out = append(out, member)
-		}
-		return true
-	})
-	return "{" + strings.Join(out, ",") + "}"
+func (x *exchange) clearNamed() {
+	x.namedMu.Lock()
+	x.named = nil
+	x.namedMu.Unlock()
 }
 
 // named implements [parts]. Chat Completions has names for PDF alone, and
 // addresses for pictures.
-func (chat) named(part string, _ artel.Media, name model.Name) (string, bool) {
+func (chat) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
-	out := remade(part, func(key string, value gjson.Result) (string, bool) {
+	out := editMembers(part, func(key string, value gjson.Result) (string, bool) {
 		switch {
 		case key == "file" && name.By == model.ByFileID:
 			done = true
@@ -118,7 +101,7 @@ func (chat) named(part string, _ artel.Media, name model.Name) (string, bool) {
 			if !value.IsObject() {
 				return `"image_url":` + quote(name.Text), true
 			}
-			return `"image_url":` + remade(value.Raw, func(key string, _ gjson.Result) (string, bool) {
+			return `"image_url":` + editMembers(value.Raw, func(key string, _ gjson.Result) (string, bool) {
 				return `"url":` + quote(name.Text), key == "url"
 			}), true
 		}
@@ -128,9 +111,9 @@ func (chat) named(part string, _ artel.Media, name model.Name) (string, bool) {
 }
 
 // named implements [parts].
-func (items) named(part string, _ artel.Media, name model.Name) (string, bool) {
+func (responsesAPI) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
-	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
 		switch key {
 		case "image_url", "file_data":
 			done = true
@@ -148,9 +131,9 @@ func (items) named(part string, _ artel.Media, name model.Name) (string, bool) {
 }
 
 // named implements [parts].
-func (messages) named(part string, _ artel.Media, name model.Name) (string, bool) {
+func (messages) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
-	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
 		if key != "source" {
 			return "", false
 		}
@@ -164,9 +147,9 @@ func (messages) named(part string, _ artel.Media, name model.Name) (string, bool
 }
 
 // named implements [parts].
-func (generateContent) named(part string, m artel.Media, name model.Name) (string, bool) {
+func (generateContent) nameMedia(part string, m artel.Media, name model.Name) (string, bool) {
 	done := false
-	out := remade(part, func(key string, _ gjson.Result) (string, bool) {
+	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
 		if key != "inlineData" && key != "inline_data" {
 			return "", false
 		}

@@ -15,7 +15,7 @@ import (
 
 // A placing is how the media of a request reach a service that speaks the
 // client's dialect.
-type placing struct {
+type conformer struct {
 	x       *exchange
 	s       model.Service
 	text    string
@@ -30,18 +30,18 @@ type placing struct {
 // place returns the request's JSON for s: media take the form that it takes and
 // stand where it takes them. Where there is nothing to do it is what the client
 // wrote.
-func (x *exchange) place(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *placing, error) {
-	text := x.d.own(x.text)
-	p := &placing{
+func (x *exchange) conform(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *conformer, error) {
+	text := x.d.stripForeign(x.text)
+	p := &conformer{
 		x: x, s: s, text: text, l: x.scan(text), carried: map[int][]string{}, seen: map[string]string{},
 		request: &model.Request{Service: s},
 	}
 	order, moved := p.order()
-	if err := p.media(ctx, refused); err != nil {
+	if err := p.settleMedia(ctx, refused); err != nil {
 		return "", nil, err
 	}
-	after := p.carry(order)
-	l := list{elements: spansOf(p.l.elements), after: after}
+	after := p.appendCarried(order)
+	l := array{elements: spansOf(p.l.elements), after: after}
 	if moved {
 		l.order = order
 	}
@@ -58,7 +58,7 @@ func spansOf(es []element) []span {
 
 // order returns the elements in an order in which the results of a group follow
 // the calls, with nothing between them. moved says that it is another.
-func (p *placing) order() (order []int, moved bool) {
+func (p *conformer) order() (order []int, moved bool) {
 	es := p.l.elements
 	for i := 0; i < len(es); i++ {
 		order = append(order, i)
@@ -92,14 +92,14 @@ func (p *placing) order() (order []int, moved bool) {
 }
 
 // media settles all media.
-func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) error {
+func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bool) error {
 	x := p.x
 	var all, held []artel.Media
 	var places []medium
 	for _, m := range p.l.media {
-		if known, ok := x.known(ctx, m); ok {
+		if known, ok := x.mediaAt(ctx, m); ok {
 			all, held, places = append(all, known), append(held, known), append(places, m)
-		} else if p.elsewhere(m) {
+		} else if p.hasOnlyName(m) {
 			all, places = append(all, artel.Media{Kind: m.kind(), Filename: m.filename}), append(places, m)
 		}
 	}
@@ -113,7 +113,7 @@ func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) erro
 	settled := make([]app.Settled, len(all))
 	for i, m := range all {
 		if m.Ref.Digest == "" {
-			settled[i] = p.settle(places[i], m)
+			settled[i] = p.decideByName(places[i], m)
 		} else {
 			settled[i], made = made[0], made[1:]
 		}
@@ -124,9 +124,9 @@ func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) erro
 			end++
 		}
 		if places[i].result >= 0 {
-			p.result(p.l.results[places[i].result], places[i:end], all[i:end], settled[i:end])
+			p.inResult(p.l.results[places[i].result], places[i:end], all[i:end], settled[i:end])
 		} else {
-			p.message(places[i], all[i], settled[i])
+			p.inMessage(places[i], all[i], settled[i])
 		}
 		i = end
 	}
@@ -136,21 +136,21 @@ func (p *placing) media(ctx context.Context, refused map[artel.Digest]bool) erro
 // elsewhere reports whether a result names media whose bytes are not in the
 // request, and that have to leave it where the service takes none there. Results
 // of Gemini's functions name none.
-func (p *placing) elsewhere(m medium) bool {
-	return m.result >= 0 && !p.l.apart && (m.id || strings.HasPrefix(m.value, "https://") || strings.HasPrefix(m.value, "http://"))
+func (p *conformer) hasOnlyName(m medium) bool {
+	return m.result >= 0 && !p.l.split && (m.id || strings.HasPrefix(m.value, "https://") || strings.HasPrefix(m.value, "http://"))
 }
 
 // kind is what the part holds.
 func (m medium) kind() artel.MediaKind {
-	if m.holds == "" {
+	if m.accepts == "" {
 		return artel.KindDocument
 	}
-	return m.holds
+	return m.accepts
 }
 
 // settle decides about media of which nothing is known but where they are. The
 // name that they have is all that a model which takes none can be told.
-func (p *placing) settle(m medium, known artel.Media) app.Settled {
+func (p *conformer) decideByName(m medium, known artel.Media) app.Settled {
 	need, mediaType := artel.CanFile, "application/octet-stream"
 	if known.Kind == artel.KindImage {
 		need, mediaType = artel.CanVision, "image/*"
@@ -165,11 +165,11 @@ func (p *placing) settle(m medium, known artel.Media) app.Settled {
 }
 
 // message settles one piece of media in a message.
-func (p *placing) message(m medium, was artel.Media, s app.Settled) {
-	p.note(s, was, model.InUser, "")
+func (p *conformer) inMessage(m medium, was artel.Media, s app.Settled) {
+	p.noteChange(s, was, model.InUser, "")
 	switch {
 	case s.Media == nil:
-		p.edits = append(p.edits, edit{m.part, p.x.d.text(s.Text)})
+		p.edits = append(p.edits, edit{m.part, p.x.d.textPart(s.Text)})
 	case s.Media.Ref.Digest != was.Ref.Digest:
 		p.edits = append(p.edits, p.x.replace(m, *s.Media))
 	}
@@ -180,7 +180,7 @@ func (p *placing) message(m medium, was artel.Media, s app.Settled) {
 
 // result settles the media of one result of a tool. Where it may not keep them,
 // they are carried, and what is left is a text.
-func (p *placing) result(r result, places []medium, all []artel.Media, settled []app.Settled) {
+func (p *conformer) inResult(r result, places []medium, all []artel.Media, settled []app.Settled) {
 	from := ", from tool call " + string(r.call)
 	inside := artel.ToolResult{CallID: r.call}
 	var texts []string
@@ -192,17 +192,17 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 	for i, s := range settled {
 		switch {
 		case s.Media == nil:
-			p.note(s, all[i], "", r.call)
+			p.noteChange(s, all[i], "", r.call)
 			texts = append(texts, s.Text)
-			edits = append(edits, edit{places[i].part, p.x.d.text(s.Text)})
+			edits = append(edits, edit{places[i].part, p.x.d.textPart(s.Text)})
 			continue
 		case p.s.Capabilities.ToolTakes(s.Media.MediaType):
-			p.note(s, all[i], model.InTool, r.call)
+			p.noteChange(s, all[i], model.InTool, r.call)
 			if s.Media.Ref.Digest != all[i].Ref.Digest {
 				edits = append(edits, p.x.replace(places[i], *s.Media))
 			}
 		default:
-			p.note(s, all[i], model.AfterTool, r.call)
+			p.noteChange(s, all[i], model.AfterTool, r.call)
 			label := provider.Label(*s.Media) + from
 			part, key, carried := "", string(s.Media.Ref.Digest), s.Media.MediaType
 			if key == "" { // it stands there as it did here
@@ -210,15 +210,15 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 			}
 			p.changes = append(p.changes, Change{Did: DidCarry, Ref: s.Media.Ref, MediaType: carried, Place: model.AfterTool, Call: r.call, Service: p.s.ID})
 			if before, ok := p.seen[key]; ok {
-				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label+": the same as "+before+", already shown"))
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.textPart(label+": the same as "+before+", already shown"))
 			} else {
 				p.seen[key] = provider.Label(*s.Media)
 				if part == "" {
-					part = p.x.d.media(*s.Media, false, p.x.add(*s.Media))
+					part = p.x.d.mediaPart(*s.Media, false, p.x.addPayload(*s.Media))
 				}
-				p.carried[r.element] = append(p.carried[r.element], p.x.d.text(label), part)
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.textPart(label), part)
 			}
-			edits = append(edits, edit{places[i].part, p.x.d.text(label)})
+			edits = append(edits, edit{places[i].part, p.x.d.textPart(label)})
 		}
 		shown = true
 		if s.Media.Ref.Digest != "" {
@@ -229,8 +229,8 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 		p.request.Messages = append(p.request.Messages, model.Message{Role: artel.RoleTool, Parts: artel.Parts{inside}})
 	}
 	switch {
-	case p.l.apart:
-		p.apart(r, places, settled, texts)
+	case p.l.split:
+		p.inSplitResult(r, places, settled, texts)
 		return
 	case !flat:
 		p.edits = append(p.edits, edits...)
@@ -248,12 +248,12 @@ func (p *placing) result(r result, places []medium, all []artel.Media, settled [
 		said = append(said, resultFollows)
 	}
 	text := joinTexts(said)
-	p.edits = append(p.edits, p.x.d.fill(p.text, r, &text, nil)...)
+	p.edits = append(p.edits, p.x.d.fillResult(p.text, r, &text, nil)...)
 }
 
 // apart settles the media of a result that stand in a list of their own: what
 // does not stay there goes, and texts in the place of media follow the results.
-func (p *placing) apart(r result, places []medium, settled []app.Settled, texts []string) {
+func (p *conformer) inSplitResult(r result, places []medium, settled []app.Settled, texts []string) {
 	var kept []string
 	changed := false
 	for i, s := range settled {
@@ -262,20 +262,20 @@ func (p *placing) apart(r result, places []medium, settled []app.Settled, texts 
 			continue
 		}
 		part := places[i].part.of(p.text)
-		if known, _ := p.x.lifting.Find(places[i].value); known.Digest != s.Media.Ref.Digest {
-			part, changed = p.x.d.media(*s.Media, true, p.x.add(*s.Media)), true
+		if known, _ := p.x.extraction.Find(places[i].value); known.Digest != s.Media.Ref.Digest {
+			part, changed = p.x.d.mediaPart(*s.Media, true, p.x.addPayload(*s.Media)), true
 		}
 		kept = append(kept, part)
 	}
 	switch {
 	case !changed:
 	case len(kept) == 0:
-		p.edits = append(p.edits, edit{r.member, ""})
+		p.edits = append(p.edits, edit{r.mediaMember, ""})
 	default:
-		p.edits = append(p.edits, edit{r.extra, "[" + strings.Join(kept, ",") + "]"})
+		p.edits = append(p.edits, edit{r.mediaList, "[" + strings.Join(kept, ",") + "]"})
 	}
 	for _, t := range texts {
-		p.carried[r.element] = append(p.carried[r.element], p.x.d.text("from tool call "+string(r.call)+": "+t))
+		p.carried[r.element] = append(p.carried[r.element], p.x.d.textPart("from tool call "+string(r.call)+": "+t))
 	}
 }
 
@@ -288,7 +288,7 @@ func joinTexts(ss []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(ss), func(s string) bool { return s == "" }), "\n\n")
 }
 
-func (p *placing) note(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
+func (p *conformer) noteChange(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
 	d := s.Decision
 	if s.Media != nil && (d.Step == artel.StepNative || d.Step == "") {
 		return
@@ -300,7 +300,7 @@ func (p *placing) note(s app.Settled, was artel.Media, place model.Place, call a
 
 // carry puts what is carried after its group, and a bridge where no user may
 // follow a tool. It returns what comes after which element.
-func (p *placing) carry(order []int) map[int]string {
+func (p *conformer) appendCarried(order []int) map[int]string {
 	es := p.l.elements
 	bridge := p.s.Capabilities.Bridge()
 	if len(p.carried) == 0 && !bridge {
@@ -314,8 +314,8 @@ func (p *placing) carry(order []int) map[int]string {
 			continue
 		}
 		// The group of results ends here.
-		if es[i].inside > 0 && len(waiting) > 0 {
-			p.edits = append(p.edits, edit{span{es[i].inside, es[i].inside}, "," + strings.Join(waiting, ",")})
+		if es[i].insertAt > 0 && len(waiting) > 0 {
+			p.edits = append(p.edits, edit{span{es[i].insertAt, es[i].insertAt}, "," + strings.Join(waiting, ",")})
 			waiting = nil
 		}
 		next := element{}
@@ -324,13 +324,13 @@ func (p *placing) carry(order []int) map[int]string {
 		}
 		user := next.role == artel.RoleUser
 		if bridge && (user || len(waiting) > 0) {
-			after[i] = p.x.d.bridge()
+			after[i] = p.x.d.filler()
 		}
 		if len(waiting) == 0 {
 			continue
 		}
 		if joined := []edit(nil); user {
-			if joined = p.x.d.join(p.text, next, slices.Clone(waiting)); joined != nil {
+			if joined = p.x.d.prependParts(p.text, next, slices.Clone(waiting)); joined != nil {
 				p.edits = append(p.edits, joined...)
 				waiting = nil
 				continue
@@ -339,7 +339,7 @@ func (p *placing) carry(order []int) map[int]string {
 		if after[i] != "" {
 			after[i] += ","
 		}
-		after[i] += p.x.d.carrier(waiting)
+		after[i] += p.x.d.userMessage(waiting)
 		waiting = nil
 	}
 	return after

@@ -50,9 +50,9 @@ func measureArtifacts(ctx context.Context, l *lab) ([]result, error) {
 	return results, nil
 }
 
-// A shelf is a conversation in a database file, with a message that artifacts
-// belong to.
-type shelf struct {
+// A conversationDB is a database file with one conversation, and a message to which
+// artifacts are attached.
+type conversationDB struct {
 	path         string
 	store        *sqlite.Store
 	artifacts    *artifact.Collection
@@ -60,12 +60,12 @@ type shelf struct {
 	message      artel.MessageID
 }
 
-func newShelf(ctx context.Context, l *lab) (*shelf, error) {
+func newConversationDB(ctx context.Context, l *lab) (*conversationDB, error) {
 	dir, err := l.folder()
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{path: filepath.Join(dir, "artel.db")}
+	s := &conversationDB{path: filepath.Join(dir, "artel.db")}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
@@ -81,25 +81,25 @@ func newShelf(ctx context.Context, l *lab) (*shelf, error) {
 	})
 }
 
-func (s *shelf) open(ctx context.Context) (err error) {
+func (s *conversationDB) open(ctx context.Context) (err error) {
 	if s.store, err = sqlite.Open(ctx, s.path, sqlite.Options{Synchronous: sqlite.Normal}); err == nil {
 		s.artifacts = artifact.New(s.store, blob.NewMemory(), artifact.Options{})
 	}
 	return err
 }
 
-// reopen returns a shelf of what is on disk.
-func (s *shelf) reopen(ctx context.Context) (*shelf, error) {
+// reopen opens the same database file again.
+func (s *conversationDB) reopen(ctx context.Context) (*conversationDB, error) {
 	again := *s
 	return &again, again.open(ctx)
 }
 
-func (s *shelf) workspace(run artel.RunID) *artifact.Workspace {
+func (s *conversationDB) workspace(run artel.RunID) *artifact.Workspace {
 	return s.artifacts.Workspace(artifact.WorkspaceConfig{Owner: artel.Local, Conversation: s.conversation, Run: run, Message: s.message, Author: "agent"})
 }
 
-// inventory lists the artifacts, of which there have to be n.
-func (s *shelf) inventory(ctx context.Context, n int) error {
+// inventory lists the artifacts and fails unless there are n.
+func (s *conversationDB) inventory(ctx context.Context, n int) error {
 	all, err := s.artifacts.Overview(ctx, artel.Local, s.conversation, s.message, artel.PreviewChars)
 	if err == nil && len(all.Others) != n {
 		err = fmt.Errorf("the inventory has %d artifacts, want %d", len(all.Others), n)
@@ -108,7 +108,7 @@ func (s *shelf) inventory(ctx context.Context, n int) error {
 }
 
 func measureInventory(ctx context.Context, l *lab, n int) (_ []result, err error) {
-	s, err := newShelf(ctx, l)
+	s, err := newConversationDB(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func measureOpening(ctx context.Context, l *lab) (_ []result, err error) {
 	var works []sample
 	sizes := []int{1, 10, 100, 1000}
 	for _, versions := range sizes {
-		s, err := newShelf(ctx, l)
+		s, err := newConversationDB(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -200,9 +200,9 @@ func measureOpening(ctx context.Context, l *lab) (_ []result, err error) {
 	return results, nil
 }
 
-// write creates a text and edits it that often, in a run or each edit a version
-// of its own.
-func (s *shelf) write(ctx context.Context, run artel.RunID, text string, edits int) error {
+// write creates a text and edits it edits times: in one run, or without a run
+// as one version per edit.
+func (s *conversationDB) write(ctx context.Context, run artel.RunID, text string, edits int) error {
 	w := s.workspace(run)
 	if _, err := w.Create(ctx, "doc", "", text+"<0>", ""); err != nil {
 		return err
@@ -223,7 +223,7 @@ func measureStorage(ctx context.Context, l *lab, edits int) ([]result, error) {
 		name string
 		run  artel.RunID
 	}{{"in one run", "run_1"}, {"each a version", ""}} {
-		s, err := newShelf(ctx, l)
+		s, err := newConversationDB(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -247,8 +247,8 @@ func measureStorage(ctx context.Context, l *lab, edits int) ([]result, error) {
 	return results, nil
 }
 
-// plainList is the anchor of the inventory: an id and as many characters of as
-// many rows.
+// plainList is the anchor of the inventory: it reads ids and equally long previews
+// of equally many rows.
 func plainList(ctx context.Context, l *lab, n int) (func() error, io.Closer, error) {
 	dir, err := l.folder()
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// blockSize is how much made content there is; more is the same again, with
-// another number at the beginning of each block.
+// blockSize is the size of the generated block. Longer content repeats it with a
+// different number at the beginning of each copy.
 const blockSize = 1 << 20
 
-// randomBytes returns size bytes that are no known format. Equal seeds give
-// equal bytes.
+// randomBytes returns size bytes of no known format, the same for equal seeds.
 func randomBytes(size int64, seed uint64) io.Reader {
 	r := rand.New(rand.NewPCG(seed, 1))
 	block := make([]byte, blockSize)
@@ -26,7 +25,7 @@ func randomBytes(size int64, seed uint64) io.Reader {
 	return io.LimitReader(&repeated{block: block, number: func(b []byte, n uint64) { binary.LittleEndian.PutUint64(b[8:], seed<<32+n) }}, size)
 }
 
-// jpeg returns size bytes that begin as a JPEG does.
+// jpeg returns size bytes with the header of a JPEG.
 func jpeg(size int64) io.Reader {
 	head := "\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 	return io.MultiReader(strings.NewReader(head), randomBytes(size-int64(len(head)), 1))
@@ -52,7 +51,7 @@ func prose(size int64, seed uint64) io.Reader {
 	return io.LimitReader(&repeated{block: []byte(b.String()), number: number}, size)
 }
 
-// repeated reads one block again and again, numbered.
+// repeated reads one block repeatedly, numbered.
 type repeated struct {
 	block  []byte
 	number func(block []byte, n uint64)

@@ -104,7 +104,7 @@ func buildContexts(ctx context.Context, l *lab, codec tokenizer.Codec, history [
 		func() (float64, error) { return busySeconds(func() error { return countNewest(codec, history) }) })
 }
 
-// busySeconds is the processor time of one call.
+// busySeconds returns the CPU time of one call.
 func busySeconds(work func() error) (float64, error) {
 	began, err := busy()
 	if err != nil {
@@ -117,7 +117,7 @@ func busySeconds(work func() error) (float64, error) {
 	return (now - began).Seconds(), err
 }
 
-// inChinese gives messages other texts, of as many characters.
+// inChinese replaces the texts of messages by Chinese ones of the same length.
 func inChinese(history []artel.Message, words []rune) {
 	for i := range history {
 		from := i * 397 % (len(words) - 400)

@@ -61,7 +61,7 @@ func measureEdit(ctx context.Context, l *lab) ([]result, error) {
 	return results, nil
 }
 
-// goComments returns that much English in which little comes twice.
+// goComments returns size bytes of English with little repetition.
 func goComments(ctx context.Context, size int) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -89,7 +89,7 @@ func goComments(ctx context.Context, size int) (string, error) {
 	return "", fmt.Errorf("the comments of Go's library have %d bytes only", words.Len())
 }
 
-// buildEdlib returns the anchor's program, or "".
+// buildEdlib compiles the anchor and returns its path, or "" if it cannot.
 func buildEdlib(ctx context.Context, l *lab) string {
 	program := filepath.Join(l.dir, "edlib")
 	out, err := exec.CommandContext(ctx, "c++", "-O3", "-o", program, filepath.Join(l.root, "bench", "edlib", "edlib.cc"), "-ledlib").CombinedOutput()
@@ -108,7 +108,7 @@ func measureApproximate(ctx context.Context, l *lab, anchor, name, text string, 
 	all := []rune(text)
 	for tries := 0; len(hits) < patterns; tries++ {
 		if tries > 100*patterns {
-			return nil, fmt.Errorf("%s of %d bytes has no passages that can be told apart", name, size)
+			return nil, fmt.Errorf("%s of %d bytes has too few distinct passages", name, size)
 		}
 		from := r.IntN(len(all) - length)
 		old := string(misquoted(r, all[from:from+length], length/20))
@@ -177,7 +177,7 @@ func cmpErr(err error) error {
 	return err
 }
 
-// approximate looks for old, which stands in text approximately or not at all.
+// approximate searches text for old, which has an approximate match or none.
 func approximate(ctx context.Context, text, old string, limits *edit.Limits) (edit.Hit, error) {
 	r, err := edit.Apply(ctx, text, []edit.Edit{{Old: old}}, edit.Options{Limits: limits})
 	if err != nil {
@@ -186,7 +186,7 @@ func approximate(ctx context.Context, text, old string, limits *edit.Limits) (ed
 	return r.Hits[0], nil
 }
 
-// misquoted edits a passage at random.
+// misquoted applies random edits to an excerpt.
 func misquoted(r *rand.Rand, passage []rune, edits int) []rune {
 	old := slices.Clone(passage)
 	for range edits {

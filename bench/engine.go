@@ -67,16 +67,16 @@ func measureEngine(ctx context.Context, l *lab) ([]result, error) {
 	return append(results, memory...), nil
 }
 
-// A stopwatch is a model that answers at once: with a call of a tool, as often
-// as it is to, then with a word. It notes how long it was not asked.
-type stopwatch struct {
+// An instantModel answers immediately: with a tool call the given number of times,
+// then with a word. It records the time between its calls.
+type instantModel struct {
 	mu    sync.Mutex
 	asked int
 	left  time.Time
 	gaps  []float64 // seconds
 }
 
-func (s *stopwatch) Generate(_ context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
+func (s *instantModel) Generate(_ context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func turnTime(ctx context.Context, l *lab, messages int) (_ float64, err error) 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	watch := &stopwatch{}
+	watch := &instantModel{}
 	capabilities := model.TextOnly()
 	capabilities.ContextWindow = model.Fact[int]{Value: engineWindow + 400*messages, Source: model.FromOperator}
 	service := model.Service{ID: "bench", Dialect: model.Demo, Model: aModel, Capabilities: capabilities}
@@ -149,7 +149,7 @@ func turnTime(ctx context.Context, l *lab, messages int) (_ float64, err error) 
 	return median(watch.gaps[1:]), nil // the first build of a run counts its tokens
 }
 
-// fill gives a conversation its branch.
+// fill stores n messages as a branch of the conversation.
 func fill(ctx context.Context, rows store.Store, c artel.Conversation, n int) error {
 	history := messages(n)
 	begin := time.Now().Add(-time.Hour)
@@ -166,8 +166,8 @@ func fill(ctx context.Context, rows store.Store, c artel.Conversation, n int) er
 	})
 }
 
-// threeCommits is the anchor: what a turn has to wait for, the answer with the
-// tool's beginning, the tool's end, and the record of the request.
+// threeCommits is the anchor: the three commits that a turn waits for (the answer with
+// the start of the tool call, the tool result, and the record of the request).
 func threeCommits(ctx context.Context, l *lab) (_ float64, err error) {
 	dir, err := l.folder()
 	if err != nil {
@@ -196,8 +196,8 @@ func threeCommits(ctx context.Context, l *lab) (_ float64, err error) {
 	return median(took), nil
 }
 
-// together starts n runs at once, and returns how long they took all together,
-// and how far the server's memory rose.
+// together starts n runs at once and returns their total time and the growth of the
+// server's memory.
 func together(ctx context.Context, l *lab, n int) (took time.Duration, above int64, err error) {
 	var running processes
 	defer func() { running.stop(&err) }()
@@ -243,7 +243,7 @@ func together(ctx context.Context, l *lab, n int) (took time.Duration, above int
 	return took, above, err
 }
 
-// wholeRun sends one message and follows its run to the end.
+// wholeRun sends one message and follows its run to its end.
 func wholeRun(ctx context.Context, client *httpapi.Client, id artel.ConversationID) error {
 	sent, err := client.Send(ctx, id, httpapi.NewMessage{Text: "Go."})
 	if err != nil {

@@ -62,15 +62,15 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 	}
 	running = append(running, artel)
 
-	through := []via{{name: "artel", url: artel.url}, {name: "proxy", url: proxy.url}}
+	through := []endpoint{{name: "artel", url: artel.url}, {name: "proxy", url: proxy.url}}
 	portkey, problem := startPortkey(ctx, l)
 	if portkey != nil {
 		defer func() { err = errors.Join(err, portkey.stop()) }()
-		through = append(through, via{name: "portkey", url: portkey.url, header: "x-portkey-provider: openai\r\nx-portkey-custom-host: " + up.url + "/v1\r\n"})
+		through = append(through, endpoint{name: "portkey", url: portkey.url, header: "x-portkey-provider: openai\r\nx-portkey-custom-host: " + up.url + "/v1\r\n"})
 	} else {
 		fmt.Fprintln(os.Stderr, "Portkey is NOT MEASURED:", problem)
 	}
-	direct := via{name: "direct", url: up.url}
+	direct := endpoint{name: "direct", url: up.url}
 
 	for _, w := range []struct {
 		work   string
@@ -86,7 +86,7 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 		for i, t := range through {
 			samples = append(samples, func() (float64, error) {
 				if i >= len(spent) {
-					_, perSecond, err := flood(ctx, t, 64, w.stream, w.while)
+					_, perSecond, err := requestLoad(ctx, t, 64, w.stream, w.while)
 					return perSecond, err
 				}
 				p := []*process{artel, proxy}[i]
@@ -94,7 +94,7 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 				if err != nil {
 					return 0, err
 				}
-				n, perSecond, err := flood(ctx, t, 64, w.stream, w.while)
+				n, perSecond, err := requestLoad(ctx, t, 64, w.stream, w.while)
 				if err != nil {
 					return 0, err
 				}
@@ -115,8 +115,8 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 	}
 
 	var samples []sample
-	for _, t := range append([]via{direct}, through[:2]...) {
-		samples = append(samples, func() (float64, error) { return oneByOne(ctx, t, 2000) })
+	for _, t := range append([]endpoint{direct}, through[:2]...) {
+		samples = append(samples, func() (float64, error) { return medianLatency(ctx, t, 2000) })
 	}
 	m, err := interleave(l.rounds(5), samples...)
 	if err != nil {
@@ -129,7 +129,7 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 		if err := p.resetPeak(); err != nil {
 			return nil, err
 		}
-		if err := crowdOfStreams(ctx, p.url, 1000); err != nil {
+		if err := concurrentStreams(ctx, p.url, 1000); err != nil {
 			return nil, fmt.Errorf("1,000 streams at once: %w", err)
 		}
 		peak, err := p.peak()
@@ -141,11 +141,11 @@ func measureGateway(ctx context.Context, l *lab) (results []result, err error) {
 	return append(results, result{work: "resident memory", size: "1,000 streams at once", unit: megabytes(), artel: memory[0], anchor: memory[1], target: target{limit: 400e6}}), nil
 }
 
-// A via is where requests go.
-type via struct{ name, url, header string }
+// An endpoint is the target of requests.
+type endpoint struct{ name, url, header string }
 
 // chatRequest is a request of 2 KB.
-func chatRequest(t via, stream bool) []byte {
+func chatRequest(t endpoint, stream bool) []byte {
 	body := `{"model":"bench","messages":[{"role":"system","content":"Answer shortly."},{"role":"user","content":"` + strings.Repeat("What is said here does not matter. ", 52) + `"}],"temperature":0.5`
 	path := "/v1/chat/completions"
 	if stream {
@@ -158,8 +158,8 @@ func chatRequest(t via, stream bool) []byte {
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
-// asker is one connection that asks again and again.
-type asker struct {
+// connection sends requests one after the other.
+type connection struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	request []byte
@@ -167,16 +167,16 @@ type asker struct {
 	buf     []byte
 }
 
-func dialAsker(ctx context.Context, t via, stream bool) (*asker, error) {
+func dialConnection(ctx context.Context, t endpoint, stream bool) (*connection, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(t.url, "http://"))
 	if err != nil {
 		return nil, err
 	}
-	return &asker{conn: conn, in: bufio.NewReaderSize(conn, 32<<10), request: chatRequest(t, stream), stream: stream, buf: make([]byte, 64<<10)}, nil
+	return &connection{conn: conn, in: bufio.NewReaderSize(conn, 32<<10), request: chatRequest(t, stream), stream: stream, buf: make([]byte, 64<<10)}, nil
 }
 
-// ask makes one request, and looks at the end of the answer.
-func (a *asker) ask() error {
+// ask makes one request and checks the end of the answer.
+func (a *connection) ask() error {
 	if _, err := a.conn.Write(a.request); err != nil {
 		return err
 	}
@@ -213,16 +213,16 @@ func (a *asker) ask() error {
 	return nil
 }
 
-// flood asks over many connections for a while, and returns how often, and how
-// often in a second.
-func flood(ctx context.Context, t via, connections int, stream bool, while time.Duration) (n int, perSecond float64, err error) {
+// requestLoad sends requests over many connections for a while and returns their
+// number and rate.
+func requestLoad(ctx context.Context, t endpoint, connections int, stream bool, while time.Duration) (n int, perSecond float64, err error) {
 	var wg sync.WaitGroup
 	counts := make([]int, connections)
 	errs := make([]error, connections)
 	began := time.Now()
 	for i := range connections {
 		wg.Go(func() {
-			a, err := dialAsker(ctx, t, stream)
+			a, err := dialConnection(ctx, t, stream)
 			if err != nil {
 				errs[i] = err
 				return
@@ -247,9 +247,9 @@ func flood(ctx context.Context, t via, connections int, stream bool, while time.
 	return n, float64(n) / took, nil
 }
 
-// oneByOne is the median time of a request, in seconds.
-func oneByOne(ctx context.Context, t via, n int) (float64, error) {
-	a, err := dialAsker(ctx, t, false)
+// medianLatency returns the median duration of a request in seconds.
+func medianLatency(ctx context.Context, t endpoint, n int) (float64, error) {
+	a, err := dialConnection(ctx, t, false)
 	if err != nil {
 		return 0, err
 	}
@@ -265,13 +265,13 @@ func oneByOne(ctx context.Context, t via, n int) (float64, error) {
 	return median(times), nil
 }
 
-// crowdOfStreams has many streams open at once, each of which takes a second.
-func crowdOfStreams(ctx context.Context, url string, n int) error {
+// concurrentStreams opens n streams at once, each of which takes two seconds.
+func concurrentStreams(ctx context.Context, url string, n int) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
 		wg.Go(func() {
-			a, err := dialAsker(ctx, via{url: url, header: "OpenAI-Beta: slow\r\n"}, true)
+			a, err := dialConnection(ctx, endpoint{url: url, header: "OpenAI-Beta: slow\r\n"}, true)
 			if err != nil {
 				errs[i] = err
 				return
@@ -284,8 +284,8 @@ func crowdOfStreams(ctx context.Context, url string, n int) error {
 	return errors.Join(errs...)
 }
 
-// serveInstant is a model that answers at once; where a header says so, it takes
-// two seconds for a stream.
+// serveInstant is a model that answers immediately; a request header makes a stream
+// take two seconds.
 func serveInstant(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
 	answer := []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"bench-model","choices":[{"index":0,"message":{"role":"assistant","content":"` +
 		strings.Repeat("A short answer. ", 12) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":400,"completion_tokens":40,"total_tokens":440}}`)
@@ -345,8 +345,8 @@ func serveProxy(_ context.Context, mux *http.ServeMux, to string) (io.Closer, er
 	return closers{}, nil
 }
 
-// startPortkey installs Portkey's gateway as bench/portkey pins it, and starts
-// it. It returns why it cannot.
+// startPortkey installs the version of Portkey's gateway pinned in bench/portkey and
+// starts it.
 func startPortkey(ctx context.Context, l *lab) (*process, error) {
 	for _, program := range []string{"npm", "node"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -35,7 +35,7 @@ const imageAbout = "A JPEG of the folder of blobs goes through the provider of e
 	"Memory is that of the calling process above idle, in its first call. " +
 	"The anchor reads the file, encodes it as base64 into a request of the dialect, marshals that with encoding/json and posts it."
 
-// What services and naive requests ask.
+// The question in all requests.
 const (
 	aModel   = "fake-1"
 	question = "What is in the file?"
@@ -53,7 +53,7 @@ func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 		running = append(running, p)
 		models[name] = p
 	}
-	for _, d := range spoken() {
+	for _, d := range dialectCases() {
 		var memory, times []result
 		for _, size := range []int64{5e6, 20e6, 50e6} {
 			for _, to := range []string{"sink", "fake"} {
@@ -83,8 +83,8 @@ func measureImage(ctx context.Context, l *lab) (results []result, err error) {
 	return results, nil
 }
 
-// sendFile measures calls of a process of their own for each way.
-func sendFile(ctx context.Context, l *lab, d spoke, size int64, to string) (memory, took result, err error) {
+// sendFile measures each way of sending a file in a process of its own.
+func sendFile(ctx context.Context, l *lab, d dialectCase, size int64, to string) (memory, took result, err error) {
 	dir, err := l.folder()
 	if err != nil {
 		return memory, took, err
@@ -100,18 +100,18 @@ func sendFile(ctx context.Context, l *lab, d spoke, size int64, to string) (memo
 			return memory, took, err
 		}
 		running = append(running, p)
-		if _, err := p.tell(ctx, fmt.Sprintf("/file?dialect=%s&size=%d", d.dialect, size)); err != nil {
+		if _, err := p.post(ctx, fmt.Sprintf("/file?dialect=%s&size=%d", d.dialect, size)); err != nil {
 			return memory, took, err
 		}
 		call := fmt.Sprintf("/call?how=%s&dialect=%s&to=%s", how, d.dialect, url.QueryEscape(to))
 		time.Sleep(100 * time.Millisecond)
-		rise, err := p.aboveIdle(func() error { _, err := p.tell(ctx, call); return err })
+		rise, err := p.aboveIdle(func() error { _, err := p.post(ctx, call); return err })
 		if err != nil {
 			return memory, took, err
 		}
 		above = append(above, rise)
 		samples = append(samples, func() (float64, error) {
-			text, err := p.tell(ctx, call)
+			text, err := p.post(ctx, call)
 			if err != nil {
 				return 0, err
 			}
@@ -128,8 +128,8 @@ func sendFile(ctx context.Context, l *lab, d spoke, size int64, to string) (memo
 	return memory, took, nil
 }
 
-// callModels is the calling process: POST /file makes the file, POST /call
-// sends it and answers with the seconds that took.
+// callModels is the calling process: POST /file creates the file, POST /call sends it
+// and answers with the duration in seconds.
 func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
 	blobs, err := blob.OpenDir(dir)
 	if err != nil {
@@ -141,7 +141,7 @@ func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, e
 	}, model.CallerOptions{})
 	var file blob.Info // set once, before the calls
 	handle(mux, "POST /file", func(r *http.Request) (string, error) {
-		d, err := spokeOf(r)
+		d, err := dialectCaseOf(r)
 		if err != nil {
 			return "", err
 		}
@@ -152,7 +152,7 @@ func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, e
 		return "", err
 	})
 	handle(mux, "POST /call", func(r *http.Request) (string, error) {
-		d, err := spokeOf(r)
+		d, err := dialectCaseOf(r)
 		if err != nil {
 			return "", err
 		}
@@ -168,7 +168,7 @@ func callModels(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, e
 	return blobs, nil
 }
 
-func call(ctx context.Context, d spoke, caller *model.Caller, file blob.Info, to string) error {
+func call(ctx context.Context, d dialectCase, caller *model.Caller, file blob.Info, to string) error {
 	media := artel.Media{Ref: artel.Ref{Digest: file.Digest}, MediaType: d.mediaType, Kind: d.kind, Filename: d.filename, Size: file.Size}
 	request := &model.Request{
 		Service:  model.Service{ID: "bench", Dialect: d.dialect, BaseURL: to, Model: aModel, APIKey: "any", Capabilities: seeing()},
@@ -187,7 +187,7 @@ func call(ctx context.Context, d spoke, caller *model.Caller, file blob.Info, to
 	return nil
 }
 
-// seeing are the capabilities of a model that takes images and documents.
+// seeing are the capabilities of a model that accepts images and documents.
 func seeing() model.Capabilities {
 	c := model.TextOnly()
 	c.Input = model.Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile}, Source: model.FromOperator}
@@ -195,7 +195,7 @@ func seeing() model.Capabilities {
 }
 
 // callNaively is the anchor.
-func callNaively(ctx context.Context, d spoke, blobs blob.Store, digest artel.Digest, to string) error {
+func callNaively(ctx context.Context, d dialectCase, blobs blob.Store, digest artel.Digest, to string) error {
 	f, err := blobs.Open(ctx, digest)
 	if err != nil {
 		return err
@@ -232,9 +232,9 @@ func serveFake(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, erro
 	return closers{}, nil
 }
 
-// serveSink is a model of every dialect that looks at nothing.
+// serveSink is a model of every dialect that discards its input.
 func serveSink(_ context.Context, mux *http.ServeMux, _ string) (io.Closer, error) {
-	for _, d := range spoken() {
+	for _, d := range dialectCases() {
 		path, _, _ := strings.Cut(d.base+d.path, "?")
 		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 256<<10)); err != nil {

@@ -56,7 +56,7 @@ func measureJournal(ctx context.Context, l *lab) ([]result, error) {
 	return append(results, result{work: "append and sync, p50", size: "4 KB", unit: millis(), artel: floor}), nil
 }
 
-// journal measures one setting: rows in a second, and the median wait.
+// journal measures one setting: rows per second and the median latency.
 func journal(ctx context.Context, l *lab, synchronous sqlite.Synchronous, writers int) (rate, wait result, err error) {
 	dir, err := l.folder()
 	if err != nil {
@@ -93,8 +93,8 @@ func journal(ctx context.Context, l *lab, synchronous sqlite.Synchronous, writer
 	return rate, wait, nil
 }
 
-// writeFor lets the writers write for a while, and returns the rows in a second
-// and how long each took.
+// writeFor runs the writers for a while and returns the rows per second and the
+// latency of each.
 func writeFor(while time.Duration, writers int, write func(writer int) error) (float64, []float64, error) {
 	waits := make([][]float64, writers)
 	errs := make([]error, writers)
@@ -168,7 +168,7 @@ func plainJournal(ctx context.Context, path string, synchronous sqlite.Synchrono
 	}, closers{db, insert}, nil
 }
 
-// syncTime is what the disk takes to have 4 KB more.
+// syncTime returns the time to append and sync 4 KB.
 func syncTime(l *lab) (float64, error) {
 	f, err := os.Create(filepath.Join(l.dir, "sync"))
 	if err != nil {

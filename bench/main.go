@@ -10,7 +10,7 @@
 // a small plain program that does the same with less around it, or the usual
 // naive way. Both take turns in one run, medians are compared, and their
 // quotient is what to look at. Servers run in processes of their own, so that
-// memory can be told apart; it is read from /proc, hence Linux.
+// memory can be measured; it is read from /proc, hence Linux.
 //
 // The program is a module of its own: the product does not depend on what only
 // a measurement needs. Begin reading with [benchmarks].
@@ -61,7 +61,7 @@ func benchmarks() []benchmark {
 	}
 }
 
-// A lab is where benchmarks work.
+// A lab is the environment of the benchmarks: folders, programs, options.
 type lab struct {
 	dir     string // gone afterwards
 	root    string // of the product's module
@@ -73,7 +73,7 @@ type lab struct {
 // rounds scales the usual number of rounds.
 func (l *lab) rounds(usual int) int { return usual * l.times }
 
-// folder makes a new folder.
+// folder creates a new folder.
 func (l *lab) folder() (string, error) { return os.MkdirTemp(l.dir, "data-") }
 
 // open builds what the benchmarks run.

@@ -12,8 +12,8 @@ import (
 // A sample is one measurement of one work.
 type sample func() (float64, error)
 
-// interleave lets the works take turns and returns the median of each, so that
-// what else the machine does falls on all of them alike.
+// interleave runs the works in turn and returns the median of each, so that other
+// load on the machine affects all of them alike.
 func interleave(rounds int, works ...sample) ([]float64, error) {
 	all := make([][]float64, len(works))
 	for range rounds {
@@ -49,9 +49,8 @@ func seconds(work func() error) sample {
 	}
 }
 
-// perBusySecond measures how much of amount is done in a second of processor
-// time of this process, by repeating work for at least a while: what else the
-// machine does falls out.
+// perBusySecond returns how much of amount is done per second of CPU time of this
+// process. It repeats work for a minimum time; other load does not count.
 func perBusySecond(amount float64, while time.Duration, work func() error) sample {
 	return func() (float64, error) {
 		began, err := busy()
@@ -73,15 +72,15 @@ func perBusySecond(amount float64, while time.Duration, work func() error) sampl
 	}
 }
 
-// busy returns how long this process has been at work, on all processors.
+// busy returns the CPU time of this process on all processors.
 func busy() (time.Duration, error) {
 	var u syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
-// perSecond measures how much of amount is done in a second by repeating work
-// for at least a while.
+// perSecond returns how much of amount is done per second. It repeats work for a
+// minimum time.
 func perSecond(amount float64, while time.Duration, work func() error) sample {
 	return func() (float64, error) {
 		began := time.Now()

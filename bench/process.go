@@ -39,9 +39,11 @@ type process struct {
 	started time.Duration // from before the process until its first 200
 }
 
-// start runs a server that takes --addr, and waits for the first 200 of path.
+// start runs a server that accepts --addr and waits for the first 200 from path.
 // The environment is empty but for what every program needs, so that nothing
-// of this machine's configuration takes part.
+// The environment is empty but for what every program needs, so that nothing
+// Its environment holds only what every program needs, so the machine's
+// configuration has no influence.
 func start(ctx context.Context, path, program string, args ...string) (*process, error) {
 	addr, err := freeAddr(ctx)
 	if err != nil {
@@ -69,7 +71,7 @@ func start(ctx context.Context, path, program string, args ...string) (*process,
 	}
 }
 
-// startRole runs this program again in one of its roles.
+// startRole runs this program in one of its roles.
 func startRole(ctx context.Context, role string, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -78,7 +80,7 @@ func startRole(ctx context.Context, role string, args ...string) (*process, erro
 	return start(ctx, "/healthz", self, append([]string{"role", role}, args...)...)
 }
 
-// ok asks once, without what an http.Client would put between.
+// ok sends one request over a plain connection, without http.Client.
 func ok(ctx context.Context, addr, path string) bool {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -117,10 +119,10 @@ func (p *process) stop() error {
 	return nil
 }
 
-// processes are what a benchmark has started.
+// processes are the processes that a benchmark has started.
 type processes []*process
 
-// stop stops them, last first, and adds what goes wrong to err.
+// stop stops them, last first, and joins errors to err.
 func (ps processes) stop(err *error) {
 	for i := len(ps) - 1; i >= 0; i-- {
 		*err = errors.Join(*err, ps[i].stop())
@@ -130,10 +132,10 @@ func (ps processes) stop(err *error) {
 // rss returns the resident memory in bytes.
 func (p *process) rss() (int64, error) { return p.memory("VmRSS:") }
 
-// peak returns the most that was resident since resetPeak.
+// peak returns the maximum resident memory since resetPeak.
 func (p *process) peak() (int64, error) { return p.memory("VmHWM:") }
 
-// resetPeak makes the present memory the peak (proc(5), clear_refs).
+// resetPeak resets the peak to the current memory (proc(5), clear_refs).
 func (p *process) resetPeak() error {
 	return os.WriteFile(p.proc("clear_refs"), []byte("5"), 0)
 }
@@ -142,7 +144,7 @@ func (p *process) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), name)
 }
 
-// busy returns how long the process has been at work, on all processors.
+// busy returns the CPU time of the process on all processors.
 func (p *process) busy() (time.Duration, error) {
 	text, err := os.ReadFile(p.proc("stat"))
 	if err != nil {
@@ -164,7 +166,7 @@ func (p *process) busy() (time.Duration, error) {
 	return time.Duration(ticks) * tick, nil
 }
 
-// tick is what proc(5) counts processor time in, on every Linux that Go runs on.
+// tick is the unit of CPU time in proc(5) on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
 func (p *process) memory(field string) (int64, error) {
@@ -181,8 +183,7 @@ func (p *process) memory(field string) (int64, error) {
 	return 0, fmt.Errorf("/proc says nothing about %s", field)
 }
 
-// aboveIdle runs work and returns how far the memory of p rose above what it
-// was before.
+// aboveIdle runs work and returns the growth of p's memory.
 func (p *process) aboveIdle(work func() error) (int64, error) {
 	idle, err := p.rss()
 	if err == nil {
@@ -198,7 +199,7 @@ func (p *process) aboveIdle(work func() error) (int64, error) {
 	return peak - idle, err
 }
 
-// discard reads an answer to its end and wants the status.
+// discard reads an answer to its end and checks the status.
 func discard(resp *http.Response, status int) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != status {

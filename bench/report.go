@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A unit says how a figure is written, and which way is better.
+// A unit formats a figure and says whether more or less is better.
 type unit struct {
 	name   string
 	scale  float64
@@ -44,7 +44,7 @@ func (u unit) format(v float64) string {
 	return count(int(math.Round(v)), u.name)
 }
 
-// count writes a number of things with commas.
+// count formats a number with thousands separators.
 func count(n int, things string) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -53,7 +53,7 @@ func count(n int, things string) string {
 	return s + " " + things
 }
 
-// bytesOf writes a size that was chosen, and so is round.
+// bytesOf formats a round size.
 func bytesOf(n int64) string {
 	if n < 1e6 {
 		return count(int(n/1e3), "KB")
@@ -70,12 +70,12 @@ type result struct {
 	target     target
 }
 
-// A target is what a row is held to; the zero target is none.
+// A target is the limit of a row; the zero target is no limit.
 type target struct {
 	limit float64 // of Artel's figure, in the unit's base
 	ratio float64 // of Artel's figure to the anchor's: at least, or for time and memory at most
-	// reference is the anchor's figure on the machine that limit was set for.
-	// A limit that is missed counts in proportion to the anchor's figure here.
+	// reference is the anchor's figure on the machine for which limit was set.
+	// A missed limit is scaled by the anchor's figure on this machine.
 	reference float64
 }
 
@@ -120,7 +120,7 @@ const (
 	none   = "–"
 )
 
-// verdict says whether the target is met.
+// verdict reports whether the target is met.
 func (r result) verdict() string {
 	within := func(limit float64) bool { return r.artel >= limit == r.unit.higher || r.artel == limit }
 	switch t := r.target; {
@@ -139,14 +139,14 @@ type section struct {
 	results []result
 }
 
-// A report is what docs/performance.md says.
+// A report is the content of docs/performance.md.
 type report struct {
 	machine  machine
 	began    time.Time
 	sections []section
 }
 
-// A machine is where the figures come from.
+// A machine describes the machine that was measured.
 type machine struct {
 	cpu, system, memory, version string
 	load                         float64 // of the last minute, before
@@ -172,7 +172,7 @@ func thisMachine(root string) machine {
 	return m
 }
 
-// field returns what a "key: value" file says about key, for the first time.
+// field returns the first value of key in a "key: value" file.
 func field(path, key string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -186,7 +186,7 @@ func field(path, key string) string {
 	return ""
 }
 
-// load returns the load average of the last minute; 0 where nobody knows it.
+// load returns the load average of the last minute, or 0 if it is unknown.
 func load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

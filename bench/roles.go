@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A role is a server that this program is when it is started as
+// A role is a server that this program runs when started as
 //
 //	bench role NAME --addr ADDRESS [--data FOLDER]
 //
-// It adds its endpoints to mux and returns what is to be closed.
+// It adds its endpoints to mux and returns what the caller must close.
 type role func(ctx context.Context, mux *http.ServeMux, data string) (io.Closer, error)
 
 func roles() map[string]role {
@@ -36,7 +36,7 @@ func roles() map[string]role {
 	}
 }
 
-// play is the whole program in a role.
+// play runs this program in a role.
 func play(ctx context.Context, args []string) error {
 	if len(args) < 2 || roles()[args[1]] == nil {
 		return fmt.Errorf("there is no such role: %q", args[1:])
@@ -81,7 +81,7 @@ func (cs closers) Close() error {
 	return err
 }
 
-// handle answers with what work returns as text, or with 500.
+// handle answers with the result of work as text, or with 500.
 func handle(mux *http.ServeMux, pattern string, work func(r *http.Request) (string, error)) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		text, err := work(r)
@@ -93,13 +93,13 @@ func handle(mux *http.ServeMux, pattern string, work func(r *http.Request) (stri
 	})
 }
 
-// number reads a query value that the driver always sends.
+// number reads a required query value.
 func number(r *http.Request, key string) (int64, error) {
 	return strconv.ParseInt(r.URL.Query().Get(key), 10, 64)
 }
 
-// tell posts to a role and returns its answer.
-func (p *process) tell(ctx context.Context, path string) (string, error) {
+// post sends a request to a role and returns its answer.
+func (p *process) post(ctx context.Context, path string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+path, nil)
 	if err != nil {
 		return "", err

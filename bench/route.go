@@ -90,7 +90,7 @@ func routeInProcess(ctx context.Context, l *lab, blobs blob.Store, info blob.Inf
 		result{work: "text-only answer, in process", size: size, unit: times("answers"), artel: m[2], anchor: m[3], target: target{limit: 20e3}}, nil
 }
 
-// finished is an answer of the form that a [route.Result] has.
+// finished is an answer in the shape of a [route.Result].
 func finished() any {
 	return struct {
 		ContentType string           `json:"contentType"`
@@ -164,8 +164,8 @@ func uploadImage(ctx context.Context, uploads string, size int64, n int) (artel.
 	return httpapi.NewClient(base, nil).Upload(ctx, artel.ConversationID(id), fmt.Sprintf("picture-%d.jpg", n), "image/jpeg", jpeg(size), size)
 }
 
-// requestsPerSecond asks a server over kept connections, with as little client
-// around it as possible, since both share the processors.
+// requestsPerSecond sends requests over persistent connections with a minimal client,
+// because client and server share the processors.
 func requestsPerSecond(ctx context.Context, p *process, path string) sample {
 	return func() (float64, error) {
 		addr := strings.TrimPrefix(p.url, "http://")

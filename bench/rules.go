@@ -14,8 +14,8 @@ const rulesAbout = "Ten find-and-replace rules over messages of 400 characters o
 	"warm is the next time, after one new message. The anchor is Go's package regexp with the eight patterns that it takes, on the same messages. " +
 	"No budget of their own: they are a part of the context build's."
 
-// someRules are rules as people write them; the second and the third are not
-// for a linear engine, and have no line in plain.
+// someRules are typical rules; the second and third cannot run in a linear engine and
+// have no row in plain.
 func someRules() (rules []rule.Rule, plain []*regexp.Regexp) {
 	rules = []rule.Rule{
 		{Find: `/<think>[\s\S]*?<\/think>\s*/g`},

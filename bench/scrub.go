@@ -18,8 +18,8 @@ import (
 const scrubAbout = "Media are taken out of a tool's result, as a stream, into a sink that hashes them. Nested is JSON of objects, arrays and JSON in strings, without any media, with a picture of 96 bytes in every tenth object, and with one of 1 MB in each. " +
 	"The anchor is json.Valid of the standard library, which goes over the same bytes once, in memory, and takes nothing out."
 
-// What a stream of nested JSON has to reach, in bytes per second, and what the
-// anchor does where that is.
+// The target for a stream of nested JSON in bytes per second, and the anchor's figure
+// on the machine of that target.
 const scrubLimit, scrubReference = 300e6, 200e6
 
 var errNotJSON = errors.New("the made text is no JSON")
@@ -67,8 +67,8 @@ func scrubbed(ctx context.Context, text []byte) error {
 	})
 }
 
-// nestedJSON is about size bytes of JSON, with a picture in one object out of
-// every; 0: in none.
+// nestedJSON is about size bytes of JSON with a picture in one of every objects; 0
+// for none.
 func nestedJSON(size, every int, media []byte) []byte {
 	encoded := base64.StdEncoding.EncodeToString(media)
 	var b bytes.Buffer

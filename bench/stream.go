@@ -47,12 +47,12 @@ func measureStream(ctx context.Context, l *lab) (results []result, err error) {
 	return append(speed, memory...), nil
 }
 
-func fanOut(ctx context.Context, l *lab, subscribers int) (speed, memory result, err error) {
+func fanOut(ctx context.Context, l *lab, n int) (speed, memory result, err error) {
 	var running processes
 	defer func() { running.stop(&err) }()
-	var crowds []*crowd
+	var groups []*subscribers
 	defer func() {
-		for _, c := range crowds {
+		for _, c := range groups {
 			c.close() // before the processes end
 		}
 	}()
@@ -68,7 +68,7 @@ func fanOut(ctx context.Context, l *lab, subscribers int) (speed, memory result,
 			return speed, memory, err
 		}
 		running = append(running, p)
-		path, err := p.tell(ctx, "/path")
+		path, err := p.post(ctx, "/path")
 		if err != nil {
 			return speed, memory, err
 		}
@@ -81,46 +81,46 @@ func fanOut(ctx context.Context, l *lab, subscribers int) (speed, memory result,
 		if err != nil {
 			return speed, memory, err
 		}
-		crowd, err := subscribe(ctx, p, path, subscribers)
+		group, err := subscribe(ctx, p, path, n)
 		if err != nil {
 			return speed, memory, err
 		}
-		crowds = append(crowds, crowd)
+		groups = append(groups, group)
 		now, err := p.rss()
 		if err != nil {
 			return speed, memory, err
 		}
-		above = append(above, float64(now-idle)/float64(subscribers))
-		events := max(50, 30_000/subscribers)
+		above = append(above, float64(now-idle)/float64(n))
+		events := max(50, 30_000/n)
 		samples = append(samples, func() (float64, error) {
-			d, err := crowd.await(events, func() error {
-				_, err := p.tell(ctx, fmt.Sprintf("/publish?n=%d", events))
+			d, err := group.await(events, func() error {
+				_, err := p.post(ctx, fmt.Sprintf("/publish?n=%d", events))
 				return err
 			})
-			return float64(events*subscribers) / d.Seconds(), err
+			return float64(events*n) / d.Seconds(), err
 		})
 	}
 	m, err := interleave(l.rounds(3), samples...)
 	if err != nil {
 		return speed, memory, err
 	}
-	size := count(subscribers, "subscribers")
+	size := count(n, "subscribers")
 	speed = result{work: "burst", size: size, unit: times("deliveries"), artel: m[0], anchor: m[1]}
 	memory = result{work: "memory of a connection", size: size, unit: kilobytes(), artel: above[0], anchor: above[1]}
 	return speed, memory, nil
 }
 
-// A crowd is many subscribers in this process.
-type crowd struct {
+// n are many n in this process.
+type subscribers struct {
 	conns []net.Conn
 	heard chan int // a subscriber's index, each time it has what it waits for
 	wants []chan int
 	wg    sync.WaitGroup
 }
 
-// subscribe connects n subscribers and waits until each is answered.
-func subscribe(ctx context.Context, p *process, path string, n int) (*crowd, error) {
-	c := &crowd{heard: make(chan int, n)}
+// subscribe connects n subscribers and waits until each has a response.
+func subscribe(ctx context.Context, p *process, path string, n int) (*subscribers, error) {
+	c := &subscribers{heard: make(chan int, n)}
 	addr := strings.TrimPrefix(p.url, "http://")
 	for range n {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
@@ -144,9 +144,9 @@ func subscribe(ctx context.Context, p *process, path string, n int) (*crowd, err
 	return c, nil
 }
 
-// listen counts events until the connection ends, which is how it is told to
-// stop, and reports each time as many have come as were wanted.
-func (c *crowd) listen(in *bufio.Reader, want <-chan int) {
+// listen counts events until close ends the connection, and reports every time the
+// wanted number has arrived.
+func (c *subscribers) listen(in *bufio.Reader, want <-chan int) {
 	for n := range want {
 		for n > 0 {
 			line, err := in.ReadSlice('\n')
@@ -161,8 +161,8 @@ func (c *crowd) listen(in *bufio.Reader, want <-chan int) {
 	}
 }
 
-// await measures from before publish until everybody has n more events.
-func (c *crowd) await(n int, publish func() error) (time.Duration, error) {
+// await measures the time from publish until every subscriber has n more events.
+func (c *subscribers) await(n int, publish func() error) (time.Duration, error) {
 	for _, want := range c.wants {
 		want <- n
 	}
@@ -181,7 +181,7 @@ func (c *crowd) await(n int, publish func() error) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-func (c *crowd) close() {
+func (c *subscribers) close() {
 	for _, conn := range c.conns {
 		_ = conn.Close()
 	}

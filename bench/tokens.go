@@ -91,7 +91,7 @@ type counters struct {
 	gpt  string // the folder of the anchor in Node; "": it could not be installed
 }
 
-// measure lets the programs take turns on pieces of a file.
+// measure runs the programs in turn on pieces of a file.
 func (c counters) measure(ctx context.Context, file string, size int) ([]result, error) {
 	programs := [][]string{{c.ours, "artel"}, {c.ours, "tiktoken"}}
 	if c.gpt != "" {
@@ -136,7 +136,7 @@ func (c counters) measure(ctx context.Context, file string, size int) ([]result,
 	return rows, nil
 }
 
-// seenBefore counts a text again and again.
+// seenBefore counts the same text repeatedly.
 func seenBefore(l *lab, text string) (result, error) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -235,10 +235,10 @@ func chineseText(root string) (string, error) {
 	return b.String(), nil
 }
 
-// chineseWords returns sentences of words of the product's catalogue: passages
-// of two to four characters, in random order.
+// chineseWords returns sentences made of random excerpts of two to four characters
+// from the product's catalogue.
 func chineseWords(root string) (string, error) {
-	passages, err := chinesePassages(root)
+	excerpts, err := chinesePassages(root)
 	if err != nil {
 		return "", err
 	}
@@ -246,9 +246,9 @@ func chineseWords(root string) (string, error) {
 	var b strings.Builder
 	for b.Len() < tokensSize {
 		for range 2 + r.IntN(4) {
-			passage := []rune(passages[r.IntN(len(passages))])
-			from := r.IntN(len(passage) - 2)
-			b.WriteString(string(passage[from:min(len(passage), from+2+r.IntN(3))]))
+			excerpt := []rune(excerpts[r.IntN(len(excerpts))])
+			from := r.IntN(len(excerpt) - 2)
+			b.WriteString(string(excerpt[from:min(len(excerpt), from+2+r.IntN(3))]))
 		}
 		b.WriteString([]string{"，", "。", "；", "。\n"}[r.IntN(4)])
 	}
@@ -265,9 +265,9 @@ func chinesePassages(root string) ([]string, error) {
 	if err := json.Unmarshal(src, &catalogue); err != nil {
 		return nil, err
 	}
-	passages := chinese(catalogue)
-	slices.Sort(passages)
-	return passages, nil
+	excerpts := chinese(catalogue)
+	slices.Sort(excerpts)
+	return excerpts, nil
 }
 
 // chinese collects runs of Chinese characters.

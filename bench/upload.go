@@ -18,12 +18,12 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-const uploadAbout = "`POST /conversations/{id}/artifacts` to a server in a process of its own: bytes nobody knows, as a raw body and as a form, and English text. " +
+const uploadAbout = "`POST /conversations/{id}/artifacts` to a server in a process of its own: bytes of no known format, as a raw body and as a form, and English text. " +
 	"Memory is the highest the server's resident memory rose above idle in its first upload; that of binary files must not grow with the file. " +
 	"Text is decoded, kept whole and journalled, so it takes memory in proportion, and is limited to 20 MB. " +
 	"The anchor streams the same bodies to a file, hashes them with SHA-256 and syncs."
 
-// An upload is a way to send a file.
+// An upload is one way to upload a file.
 type upload struct {
 	name    string
 	size    int64
@@ -99,8 +99,8 @@ func (u upload) measure(ctx context.Context, l *lab) (memory, speed result, err 
 	return memory, speed, nil
 }
 
-// startArtel starts the product over a new data directory, with one
-// conversation, and returns where that one's artifacts are uploaded.
+// startArtel starts the product on a new data directory with one conversation and
+// returns the upload URL of that conversation.
 func startArtel(ctx context.Context, l *lab) (*process, string, error) {
 	dir, err := l.folder()
 	if err != nil {
@@ -140,14 +140,14 @@ func (u upload) send(ctx context.Context, url string, seed uint64) error {
 	return discard(resp, http.StatusCreated)
 }
 
-// form returns what stands around one file in a form, and the form's type.
+// form returns the bytes before and after one file in a form, and the form's media type.
 func form() (head, tail, contentType string) {
 	const boundary = "artel-bench-boundary"
 	head = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"file\"\r\nContent-Type: application/octet-stream\r\n\r\n"
 	return head, "\r\n--" + boundary + "--\r\n", "multipart/form-data; boundary=" + boundary
 }
 
-// receive is the anchor: what every server must do that keeps an upload.
+// receive is the anchor: the minimum that a server does to store an upload.
 func receive(_ context.Context, mux *http.ServeMux, dir string) (io.Closer, error) {
 	mux.HandleFunc("POST /artifacts", func(w http.ResponseWriter, r *http.Request) {
 		var body io.Reader = r.Body

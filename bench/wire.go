@@ -88,8 +88,8 @@ func wireOverHTTP(ctx context.Context, l *lab) (results []result, err error) {
 	}
 	const size = 10e6
 	m, err := interleave(l.rounds(3),
-		perSecond(size, 300*time.Millisecond, func() error { return swallow(ctx, server, paths[size], 1) }),
-		perSecond(size, 300*time.Millisecond, func() error { return swallow(ctx, naive, fmt.Sprintf("/route?size=%d", int64(size)), 1) }))
+		perSecond(size, 300*time.Millisecond, func() error { return discardMany(ctx, server, paths[size], 1) }),
+		perSecond(size, 300*time.Millisecond, func() error { return discardMany(ctx, naive, fmt.Sprintf("/route?size=%d", int64(size)), 1) }))
 	if err != nil {
 		return nil, err
 	}
@@ -100,11 +100,11 @@ func wireOverHTTP(ctx context.Context, l *lab) (results []result, err error) {
 		many  int
 		limit float64
 	}{{"image over loopback, rise of the server's memory", 100e6, 1, 10e6}, {"100 images at once, rise of the server's memory", 10e6, 100, 200e6}} {
-		above, err := server.aboveIdle(func() error { return swallow(ctx, server, paths[c.size], c.many) })
+		above, err := server.aboveIdle(func() error { return discardMany(ctx, server, paths[c.size], c.many) })
 		if err != nil {
 			return nil, err
 		}
-		plain, err := naive.aboveIdle(func() error { return swallow(ctx, naive, fmt.Sprintf("/route?size=%d", c.size), c.many) })
+		plain, err := naive.aboveIdle(func() error { return discardMany(ctx, naive, fmt.Sprintf("/route?size=%d", c.size), c.many) })
 		if err != nil {
 			return nil, err
 		}
@@ -113,19 +113,19 @@ func wireOverHTTP(ctx context.Context, l *lab) (results []result, err error) {
 	return results, nil
 }
 
-// swallow asks many times at once and drops the answers, with as little client
-// around it as possible.
-func swallow(ctx context.Context, p *process, path string, many int) error {
+// discardMany sends many requests at once with a minimal client and discards the
+// answers.
+func discardMany(ctx context.Context, p *process, path string, many int) error {
 	errs := make([]error, many)
 	var wg sync.WaitGroup
 	for i := range many {
-		wg.Go(func() { errs[i] = swallowOne(ctx, strings.TrimPrefix(p.url, "http://"), path) })
+		wg.Go(func() { errs[i] = discardOne(ctx, strings.TrimPrefix(p.url, "http://"), path) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func swallowOne(ctx context.Context, addr, path string) error {
+func discardOne(ctx context.Context, addr, path string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return err
@@ -143,8 +143,8 @@ func swallowOne(ctx context.Context, addr, path string) error {
 	return err
 }
 
-// serveInline answers as Go code does that thinks of nothing: the file, its
-// base64 and its JSON are all in memory.
+// serveInline answers as naive Go code does: the file, its base64 and its JSON are all
+// in memory.
 func serveInline(_ context.Context, mux *http.ServeMux, data string) (io.Closer, error) {
 	mux.HandleFunc("GET /route", func(w http.ResponseWriter, r *http.Request) {
 		var size int64
@@ -152,7 +152,7 @@ func serveInline(_ context.Context, mux *http.ServeMux, data string) (io.Closer,
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		file, err := kept(filepath.Join(data, r.FormValue("size")), size)
+		file, err := readOrMake(filepath.Join(data, r.FormValue("size")), size)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -166,8 +166,8 @@ func serveInline(_ context.Context, mux *http.ServeMux, data string) (io.Closer,
 	return closers{}, nil
 }
 
-// kept reads a file of size bytes, which it makes the first time.
-func kept(path string, size int64) ([]byte, error) {
+// readOrMake reads a file of size bytes and creates it the first time.
+func readOrMake(path string, size int64) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return data, err

@@ -12,8 +12,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A spoke is a dialect as one file goes to a model in it.
-type spoke struct {
+// A dialectCase is the request that sends one file to a model in a dialect.
+type dialectCase struct {
 	dialect model.Dialect
 	title   string
 
@@ -31,8 +31,8 @@ type spoke struct {
 // object is one of JSON.
 type object = map[string]any
 
-func spoken() []spoke {
-	picture := spoke{file: jpeg, mediaType: "image/jpeg", filename: "picture.jpg", kind: artel.KindImage}
+func dialectCases() []dialectCase {
+	picture := dialectCase{file: jpeg, mediaType: "image/jpeg", filename: "picture.jpg", kind: artel.KindImage}
 	bearer := map[string]string{"Authorization": "Bearer any"}
 	chat, responses, messages, gemini := picture, picture, picture, picture
 
@@ -118,21 +118,21 @@ data: {"type":"message_stop"}
 	gemini.stream = `data: {"candidates":[{"index":0,"content":{"role":"model","parts":[{"text":"A cat."}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2},"modelVersion":"fake-1"}
 
 `
-	return []spoke{chat, responses, messages, gemini}
+	return []dialectCase{chat, responses, messages, gemini}
 }
 
-// spokeOf is the dialect that the driver names.
-func spokeOf(r *http.Request) (spoke, error) {
+// dialectCaseOf returns the dialect that the driver requests.
+func dialectCaseOf(r *http.Request) (dialectCase, error) {
 	name := r.URL.Query().Get("dialect")
-	for _, d := range spoken() {
+	for _, d := range dialectCases() {
 		if string(d.dialect) == name {
 			return d, nil
 		}
 	}
-	return spoke{}, fmt.Errorf("there is no dialect %q", name)
+	return dialectCase{}, fmt.Errorf("there is no dialect %q", name)
 }
 
-// pdf returns size bytes that begin as a PDF does.
+// pdf returns size bytes with the header of a PDF.
 func pdf(size int64) io.Reader {
 	head := "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n"
 	return io.MultiReader(strings.NewReader(head), randomBytes(size-int64(len(head)), 1))

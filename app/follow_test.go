@@ -222,7 +222,7 @@ type follower struct {
 }
 
 func (b *bench) follow(c artel.ConversationID, after artel.Seq, losses []int) *follower {
-	ctx, stop := context.WithTimeout(background, 30*time.Second)
+	ctx, stop := context.WithTimeout(background, 5*time.Minute)
 	f := &follower{stop: stop, newest: after}
 	f.wg.Go(func() {
 		for ctx.Err() == nil {

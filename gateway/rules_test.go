@@ -203,7 +203,7 @@ func TestStreamIsNotHeldBack(t *testing.T) {
 // and in the middle of an answer, both ways.
 func TestClientLeaves(t *testing.T) {
 	b := newBench(t)
-	gone := make(chan time.Time, 1)
+	gone := make(chan struct{}, 1)
 	for _, begun := range []bool{false, true} {
 		came := make(chan struct{}, 1)
 		b.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,7 @@ func TestClientLeaves(t *testing.T) {
 			}
 			came <- struct{}{}
 			<-r.Context().Done()
-			gone <- time.Now()
+			gone <- struct{}{}
 		})
 		b.answer = func(ctx context.Context, _ *model.Request) iter.Seq2[model.Delta, error] {
 			return func(yield func(model.Delta, error) bool) {
@@ -222,7 +222,7 @@ func TestClientLeaves(t *testing.T) {
 					came <- struct{}{}
 					<-ctx.Done()
 				}
-				gone <- time.Now()
+				gone <- struct{}{}
 				yield(nil, artel.Errorf(artel.Canceled, "test", "", "left"))
 			}
 		}
@@ -241,11 +241,8 @@ func TestClientLeaves(t *testing.T) {
 				}
 			}()
 			<-came
-			left := time.Now()
 			leave()
-			if after := (<-gone).Sub(left); after > 30*time.Second {
-				t.Errorf("%s: the call went on for %v", service, after)
-			}
+			<-gone
 			<-answered
 			<-b.finished
 			if e := b.entry(); e.Status != 499 {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
@@ -46,12 +45,11 @@ func TestWithout(t *testing.T) {
 }
 
 // TestForeignReasoningIsLinear: a history of many thoughts is looked at once,
-// and not once for each. The bound is a hundred times what it takes.
+// and not once for each. One look for each takes minutes.
 func TestForeignReasoningIsLinear(t *testing.T) {
 	const n = 50_000
 	thought := `{"type":"thinking","thinking":"so","signature":"` + anthropic.SignaturePrefix + `x"}`
 	item := `{"type":"reasoning","encrypted_content":"` + responses.StatePrefix + `x"}`
-	began := time.Now()
 	for _, tt := range []struct {
 		own        func(string) string
 		text, want string
@@ -66,8 +64,5 @@ func TestForeignReasoningIsLinear(t *testing.T) {
 		if got := tt.own(tt.text); got != tt.want {
 			t.Errorf("got %.200s, want %s", got, tt.want)
 		}
-	}
-	if d := time.Since(began); d > 20*time.Second {
-		t.Errorf("%d thoughts took %v", n, d)
 	}
 }

@@ -446,15 +446,16 @@ func TestFailingProcessors(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(context.Context, *pipeline.Draft) error
+		time time.Duration
 		kind artel.Kind
 		says string
 	}{
-		{"error", fails, artel.Internal, "no luck"},
-		{"panic", panics, artel.Internal, "at the disco"},
-		{"too slow", hangs, artel.Unavailable, "longer than its limit of 1ms"},
+		{"error", fails, time.Hour, artel.Internal, "no luck"},
+		{"panic", panics, time.Hour, artel.Internal, "at the disco"},
+		{"too slow", hangs, time.Millisecond, artel.Unavailable, "longer than its limit of 1ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := pipeline.Processor{ID: "plugin", Priority: pipeline.PriorityPlugin, Process: c.do, Timeout: time.Millisecond}
+			p := pipeline.Processor{ID: "plugin", Priority: pipeline.PriorityPlugin, Process: c.do, Timeout: c.time}
 			in := input(service(0), say("1", "user", "a"))
 			r, err := builtIn(t, p).Build(t.Context(), in)
 			if err != nil || len(r.Request.Messages) != 1 {

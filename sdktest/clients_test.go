@@ -76,7 +76,7 @@ func do(f func(context.Context, string) (outcome, error), mark string) outcome {
 	if f == nil {
 		return outcome{Absent: true}
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer stop()
 	o, err := f(ctx, mark)
 	if err != nil {

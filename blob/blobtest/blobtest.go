@@ -231,7 +231,8 @@ func refresh(ctx context.Context, s blob.Store) error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(2500 * time.Millisecond); ; {
+	for deadline := first.Time.Add(2500 * time.Millisecond); ; {
+		late := time.Now().After(deadline)
 		if _, err := put(ctx, s, []byte("again")); err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func refresh(ctx context.Context, s blob.Store) error {
 		if err != nil || stat.Time.After(first.Time) {
 			return err
 		}
-		if time.Now().After(deadline) {
+		if late {
 			return fmt.Errorf("the time is still %v", first.Time)
 		}
 	}

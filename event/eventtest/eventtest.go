@@ -24,7 +24,7 @@ import (
 // Patience is how long a clause waits for an expected notification, and Quiet
 // how long it waits for an unexpected one.
 const (
-	Patience = 10 * time.Second
+	Patience = 5 * time.Minute
 	Quiet    = 50 * time.Millisecond
 )
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -97,11 +96,7 @@ func TestHostileCode(t *testing.T) {
 		"stars": strings.Repeat(" *a", 3000), "spaces": strings.Repeat(strings.Repeat(" ", 4000)+"\n", 8), "brackets": strings.Repeat("[(", 4000), "lines": strings.Repeat("a\n", 4000),
 	} {
 		for _, language := range []string{"go", "python", "markdown"} {
-			begun := time.Now()
 			page := render.Markdown("```"+language+"\n"+source+"\n```\n", linked)
-			if took := time.Since(begun); took > 30*time.Second {
-				t.Errorf("%s in %s took %v", name, language, took)
-			}
 			if !strings.Contains(plainText(t, page), source) {
 				t.Errorf("%s in %s: the text changed", name, language)
 			}

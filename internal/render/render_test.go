@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
@@ -108,9 +107,9 @@ func TestLongTextIsPlain(t *testing.T) {
 	}
 }
 
-// TestHostile feeds what makes Markdown parsers slow or their output huge. The
-// time limit is far above what any of them takes and far below what they took
-// without bounds (minutes).
+// TestHostile feeds what makes Markdown parsers slow or their output huge.
+// Without the bounds of the package each input takes minutes, so that the test
+// runs into the time limit of go test.
 func TestHostile(t *testing.T) {
 	const n = 1 << 17
 	list := func(depth int) string {
@@ -155,11 +154,7 @@ func TestHostile(t *testing.T) {
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
 			out := render.Markdown(in, linked)
-			if took := time.Since(start); took > 30*time.Second {
-				t.Errorf("%d bytes took %v", len(in), took)
-			}
 			if len(out) > 32*len(in)+1<<16 && len(out) > 64*100_000 {
 				t.Errorf("%d bytes became %d", len(in), len(out))
 			}

@@ -143,7 +143,7 @@ func clauses() []clause {
 }
 
 // patience is how long a call may take that must not wait.
-const patience = 10 * time.Second
+const patience = 5 * time.Minute
 
 // hold runs cl on s. A panic, which a broken store may cause, is an error.
 func hold(ctx context.Context, cl clause, s store.Store, patience time.Duration) (err error) {

@@ -314,9 +314,9 @@ func breaks(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// stall plays the first half of an answer and waits for the client to go. The
-// channel tells whether it did.
-func stall(d Dialect) (http.HandlerFunc, <-chan bool) {
+// stall plays the first half of an answer and waits for the client to leave or
+// for the end of ctx. It sends whether the client left.
+func stall(ctx context.Context, d Dialect) (http.HandlerFunc, <-chan bool) {
 	whole := d.Stream(model.TextDelta("one"), model.TextDelta("two"), model.TextDelta("three"), end(model.StopEnd))
 	gone := make(chan bool, 1)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -325,14 +325,14 @@ func stall(d Dialect) (http.HandlerFunc, <-chan bool) {
 		select {
 		case <-r.Context().Done():
 			gone <- true
-		case <-time.After(patience):
+		case <-ctx.Done():
 			gone <- false
 		}
 	}, gone
 }
 
 func cancel(ctx context.Context, d Dialect) error {
-	script, gone := stall(d)
+	script, gone := stall(ctx, d)
 	s := open(d, script)
 	defer s.close()
 	ctx, stop := context.WithCancel(ctx)
@@ -352,7 +352,7 @@ func cancel(ctx context.Context, d Dialect) error {
 }
 
 func leave(ctx context.Context, d Dialect) error {
-	script, gone := stall(d)
+	script, gone := stall(ctx, d)
 	s := open(d, script)
 	defer s.close()
 	for _, err := range s.provider.Generate(ctx, s.request(hello())) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
-	"github.com/artelhq/artel/model"
 )
 
 // CallID fits ids that other services chose to at most limit bytes, always in
@@ -20,36 +19,47 @@ func CallID(id artel.CallID, limit int) string {
 	if n := len(id); n > 0 && n <= limit {
 		return string(id)
 	}
-	sum := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(sum[:12])
+	return HashID("call_", id)
 }
 
-// NewCallID names a call for servers that do not.
-func NewCallID() string {
+// HashID returns an id made of a hash of id, always the same one.
+func HashID(prefix string, id artel.CallID) string {
+	sum := sha256.Sum256([]byte(id))
+	return prefix + hex.EncodeToString(sum[:12])
+}
+
+// NewCallID returns a random id for a call that its server gave none.
+func NewCallID(prefix string) artel.CallID {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return "call_" + hex.EncodeToString(b[:])
+	return artel.CallID(prefix + hex.EncodeToString(b[:]))
 }
 
-// SentArguments returns a call's arguments as a JSON object. What a model wrote
-// where it should have written one is kept inside, for servers parse it.
+// SentArguments returns the arguments of a call as a JSON object. Arguments that are
+// none are wrapped in one as "invalid_arguments", because servers parse them.
 func SentArguments(raw json.RawMessage) string {
+	return string(ArgumentsObject(raw, json.Marshal))
+}
+
+// ArgumentsObject is [SentArguments] with a choice of how invalid arguments are
+// written.
+func ArgumentsObject(raw json.RawMessage, marshal func(any) ([]byte, error)) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	switch {
 	case len(raw) == 0:
-		return "{}"
+		return json.RawMessage("{}")
 	case raw[0] == '{' && json.Valid(raw):
-		return string(raw)
+		return raw
 	}
 	var text any = string(raw)
 	if s := ""; json.Unmarshal(raw, &s) == nil {
 		text = s
 	}
-	wrapped, err := json.Marshal(map[string]any{"invalid_arguments": text})
+	wrapped, err := marshal(map[string]any{"invalid_arguments": text})
 	if err != nil { // of a string
-		return "{}"
+		return json.RawMessage("{}")
 	}
-	return string(wrapped)
+	return wrapped
 }
 
 // ReceivedArguments returns s if it is JSON, else s as a JSON string.
@@ -65,25 +75,4 @@ func ReceivedArguments(s string) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return quoted
-}
-
-// AskForJSON returns messages in which the word JSON occurs: OpenAI's APIs
-// refuse to promise any JSON object to those who do not speak of it.
-func AskForJSON(messages []model.Message) []model.Message {
-	for _, m := range messages {
-		for _, p := range m.Parts {
-			text := ""
-			switch p := p.(type) {
-			case artel.Text:
-				text = p.Text
-			case artel.ToolResult:
-				text = p.Content
-			}
-			if strings.Contains(strings.ToLower(text), "json") {
-				return messages
-			}
-		}
-	}
-	ask := model.Message{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: "Answer with a JSON object."}}}
-	return append([]model.Message{ask}, messages...)
 }

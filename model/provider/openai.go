@@ -3,12 +3,21 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model"
 )
 
 // An OpenAIError is a refusal in the form that all APIs of OpenAI have. As an
@@ -82,4 +91,88 @@ func OpenAIUpload(purpose string) [][2]string {
 		{"expires_after[anchor]", "created_at"},
 		{"expires_after[seconds]", strconv.Itoa(int(UploadLifetime.Seconds()))},
 	}
+}
+
+// DecodeOpenAI reads the JSON of a request into req, and its payloads by rule. The
+// error is an [*OpenAIError] if the request is wrong, or that of r or of the sink.
+func DecodeOpenAI(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions, req any) (*Extraction, error) {
+	unparsed := func(err error) error {
+		return BadRequest("", "", "We could not parse the JSON body of your request. (%v)", err)
+	}
+	extraction, err := Extract(ctx, r, rule, o)
+	switch {
+	case artel.CodeOf(err) == CodeTextTooLarge:
+		return nil, RequestTooLarge("", "The request is too large: "+err.Error()+".")
+	case artel.CodeOf(err) == CodeTooDeep:
+		return nil, unparsed(err)
+	case err != nil:
+		return nil, err
+	}
+	if err := json.Unmarshal(extraction.JSON(), req); err != nil {
+		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, BadRequest(e.Field, "invalid_type", "Invalid type for '%s': got %s instead.", e.Field, e.Value)
+		}
+		return nil, unparsed(err)
+	}
+	return extraction, nil
+}
+
+// RequestTooLarge makes the error of status 413.
+func RequestTooLarge(at, message string) *OpenAIError {
+	e := BadRequest(at, "request_too_large", "%s", message)
+	e.Status = http.StatusRequestEntityTooLarge
+	return e
+}
+
+var notInNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-zA-Z0-9_-]+`) })
+
+// SchemaName returns name in the form that OpenAI's APIs require of the name of a
+// schema.
+func SchemaName(name string) string {
+	name = notInNames().ReplaceAllString(name, "_")
+	if name == "" {
+		return "answer"
+	}
+	return name[:min(len(name), 64)]
+}
+
+// URLPart returns the media in the data URL s, or a text that names the address s
+// of what.
+func (x *Extraction) URLPart(what string, kind artel.MediaKind, s string) artel.Part {
+	m, mediaType, ok := x.DataURL(s)
+	if !ok {
+		return artel.Text{Text: "[" + what + " at " + artel.Shorten(s, 500) + "]"}
+	}
+	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kind, Size: m.Size}
+}
+
+// AudioPart returns the recording in the base64 s; its format is "wav" or "mp3".
+func (x *Extraction) AudioPart(s, format string) artel.Part {
+	m := x.Base64(s)
+	mediaType := "audio/wav"
+	if format == "mp3" {
+		mediaType = "audio/mpeg"
+	}
+	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size}
+}
+
+// AskForJSON returns messages in which the word JSON occurs: OpenAI's APIs
+// refuse to promise any JSON object to those who do not speak of it.
+func AskForJSON(messages []model.Message) []model.Message {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			text := ""
+			switch p := p.(type) {
+			case artel.Text:
+				text = p.Text
+			case artel.ToolResult:
+				text = p.Content
+			}
+			if strings.Contains(strings.ToLower(text), "json") {
+				return messages
+			}
+		}
+	}
+	ask := model.Message{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: "Answer with a JSON object."}}}
+	return append([]model.Message{ask}, messages...)
 }

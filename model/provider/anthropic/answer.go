@@ -9,10 +9,10 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // An Answer writes what a model says in the dialect's form.
@@ -44,7 +44,7 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 // may be nil, after each. The events end with message_stop if the deltas end
 // well; an error among them is written as an error event, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-	s := &stream{w: w, flush: flush}
+	s := &stream{out: provider.EventWriter{W: w, Flush: flush}}
 	start := a.frame()
 	start.Usage.InputTokens = a.InputTokens
 	s.event("message_start", map[string]any{"type": "message_start", "message": start})
@@ -63,8 +63,6 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 	s.event("message_stop", map[string]any{"type": "message_stop"})
 	return s.err
 }
-
-var errNoFinish = errors.New("the model ended without a finish")
 
 func (a Answer) frame() *Response {
 	return &Response{ID: a.ID, Type: "message", Role: "assistant", Model: a.Model, Content: []Block{}}
@@ -147,10 +145,10 @@ func (a Answer) write(deltas iter.Seq2[model.Delta, error], to blocks) (model.Fi
 			return d, nil
 		}
 		if to.failed() {
-			return model.Finish{}, errNoFinish
+			return model.Finish{}, provider.ErrNoFinish
 		}
 	}
-	return model.Finish{}, errNoFinish
+	return model.Finish{}, provider.ErrNoFinish
 }
 
 // collected are the blocks of an answer in one piece.
@@ -188,8 +186,7 @@ func (w *collected) failed() bool { return false }
 
 // stream writes events.
 type stream struct {
-	w     io.Writer
-	flush func() error
+	out   provider.EventWriter
 	index int
 	kind  string // of the block that was begun
 	err   error  // of the first write that failed
@@ -214,13 +211,8 @@ func (s *stream) text(piece string) {
 	case "thinking":
 		s.delta(map[string]any{"type": "thinking_delta", "thinking": piece})
 	case "tool_use":
-		// Fragments, as the API sends them: a client that does not join them is
-		// found out.
-		cut := len(piece) / 2
-		for cut > 0 && !utf8.RuneStart(piece[cut]) {
-			cut--
-		}
-		for _, part := range []string{"", piece[:cut], piece[cut:]} {
+		halves := provider.Halves(piece)
+		for _, part := range []string{"", halves[0], halves[1]} {
 			s.delta(map[string]any{"type": "input_json_delta", "partial_json": part})
 		}
 	default:
@@ -247,7 +239,7 @@ func (s *stream) delta(delta map[string]any) {
 }
 
 func (s *stream) event(name string, data any) {
-	b, err := marshal(data)
+	b, err := provider.Marshal(data)
 	if err != nil {
 		s.fail(err)
 		return
@@ -259,11 +251,7 @@ func (s *stream) raw(name string, data []byte) {
 	if s.err != nil {
 		return
 	}
-	_, err := s.w.Write(append(append([]byte("event: "+name+"\ndata: "), data...), "\n\n"...))
-	if err == nil && s.flush != nil {
-		err = s.flush()
-	}
-	s.fail(err)
+	s.fail(s.out.Event(name, data))
 }
 
 func (s *stream) fail(err error) {

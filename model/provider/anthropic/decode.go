@@ -5,8 +5,6 @@ package anthropic
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"io"
 	"strings"
@@ -296,7 +294,7 @@ func (b *building) call(service artel.ServiceID) model.CallDelta {
 		c.Arguments = json.RawMessage("{}")
 	}
 	if c.ID == "" {
-		c.ID = newCallID()
+		c.ID = provider.NewCallID("toolu_")
 	}
 	if c.Opaque = b.block.caller(); c.Opaque != nil {
 		c.Service = service
@@ -321,7 +319,7 @@ func (b *building) raw() json.RawMessage {
 		if len(b.citations) == 0 {
 			break
 		}
-		return with(mustJSON(made), "citations", mustJSON(b.citations))
+		return with(provider.MustMarshal(made), "citations", provider.MustMarshal(b.citations))
 	case "redacted_thinking":
 	default:
 		if b.text.Len() > 0 {
@@ -329,7 +327,7 @@ func (b *building) raw() json.RawMessage {
 		}
 		return b.start
 	}
-	return mustJSON(made)
+	return provider.MustMarshal(made)
 }
 
 // with returns an object with a field set.
@@ -339,7 +337,7 @@ func with(object json.RawMessage, field string, value json.RawMessage) json.RawM
 		return object
 	}
 	fields[field] = value
-	return mustJSON(fields)
+	return provider.MustMarshal(fields)
 }
 
 // finish tells the end, or that the answer is to be gone on with.
@@ -372,7 +370,7 @@ func (r *reader) finish() error {
 		if stop == model.StopLength {
 			continue // cut off in the middle: not a call
 		}
-		call.Arguments = mustJSON(string(call.Arguments))
+		call.Arguments = provider.MustMarshal(string(call.Arguments))
 		r.called = true
 		if !r.yield(call, nil) {
 			return provider.ErrStopped
@@ -400,11 +398,4 @@ func stopReason(word string) model.StopReason {
 		return model.StopRefusal
 	}
 	return model.StopEnd
-}
-
-// newCallID names a call for servers that do not.
-func newCallID() artel.CallID {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return artel.CallID("toolu_" + hex.EncodeToString(b[:]))
 }

@@ -3,11 +3,8 @@
 package anthropic
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"mime"
 	"slices"
 	"strings"
 
@@ -49,10 +46,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 // encode is Encode for a call that goes on after a pause, or is made without
 // reasoning.
 func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
-	e := encoder{
-		body: provider.NewBody(blobs), failures: provider.Failures{Op: "anthropic.Encode", Service: r.Service},
-		toolsets: map[artel.CallID]string{}, held: r.Held,
-	}
+	e := encoder{Encoder: provider.NewEncoder("anthropic.Encode", r, blobs), toolsets: map[artel.CallID]string{}}
 	form := provider.MessageRules{
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
 		ToolTypes: append(slices.Clone(imageTypes()), "application/pdf"),
@@ -62,32 +56,31 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
 		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: ContinueMessage}}})
 	}
-	e.body.WriteString(`{"model":`)
-	e.json(r.Service.Model)
-	e.body.WriteString(`,"max_tokens":`)
-	e.json(outputLimit(r))
+	e.Body.WriteString(`{"model":`)
+	e.JSON(r.Service.Model)
+	e.Field("max_tokens", outputLimit(r))
 	if len(system) > 0 {
-		e.body.WriteString(`,"system":[`)
+		e.Body.WriteString(`,"system":[`)
 		e.blocks(system, true)
-		e.body.WriteString("]")
+		e.Body.WriteString("]")
 	}
 	e.tools(r, messages)
 	e.settings(r)
-	e.body.WriteString(`,"messages":[`)
+	e.Body.WriteString(`,"messages":[`)
 	marked := lastUsers(messages)
 	for i, m := range messages {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		e.message(m, slices.Contains(marked, i))
 	}
 	if len(said) > 0 {
-		e.body.WriteString(`,{"role":"assistant","content":`)
-		e.json(said)
-		e.body.WriteString("}")
+		e.Body.WriteString(`,{"role":"assistant","content":`)
+		e.JSON(said)
+		e.Body.WriteString("}")
 	}
-	e.body.WriteString(`],"stream":true}`)
-	return e.body, e.err
+	e.Body.WriteString(`],"stream":true}`)
+	return e.Body, e.Err
 }
 
 // legal returns messages without what the API refuses wherever it stands: texts
@@ -194,40 +187,23 @@ func lastUsers(messages []model.Message) (at []int) {
 }
 
 type encoder struct {
-	body     *provider.Body
-	failures provider.Failures
+	provider.Encoder
+
 	toolsets map[artel.CallID]string // of calls that belong to one
-	held     map[artel.Digest]model.Name
-	err      error // the first
-}
-
-func (e *encoder) fail(err error) {
-	if e.err == nil {
-		e.err = err
-	}
-}
-
-func (e *encoder) json(v any) {
-	b, err := marshal(v)
-	if err != nil {
-		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
-		return
-	}
-	_, _ = e.body.Write(b)
 }
 
 // close ends a block, which may be marked for the cache.
 func (e *encoder) close(mark bool) {
 	if mark {
-		e.body.WriteString(`,"cache_control":{"type":"ephemeral"}`)
+		e.Body.WriteString(`,"cache_control":{"type":"ephemeral"}`)
 	}
-	e.body.WriteString("}")
+	e.Body.WriteString("}")
 }
 
 func (e *encoder) message(m model.Message, mark bool) {
-	e.body.WriteString(`{"role":"` + string(m.Role) + `","content":[`)
+	e.Body.WriteString(`{"role":"` + string(m.Role) + `","content":[`)
 	e.blocks(m.Parts, mark)
-	e.body.WriteString("]}")
+	e.Body.WriteString("]}")
 }
 
 // blocks writes parts, of which one may be marked for the cache.
@@ -238,12 +214,12 @@ func (e *encoder) blocks(parts artel.Parts, mark bool) {
 	}
 	for i, p := range parts {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		switch p := p.(type) {
 		case artel.Text:
-			e.body.WriteString(`{"type":"text","text":`)
-			e.json(p.Text)
+			e.Body.WriteString(`{"type":"text","text":`)
+			e.JSON(p.Text)
 			e.close(i == marked)
 		case artel.Media:
 			e.media(p)
@@ -255,7 +231,7 @@ func (e *encoder) blocks(parts artel.Parts, mark bool) {
 			b := Block{Type: "tool_use", ID: callID(p.ID), Name: toolName(p.Name), Input: arguments(p.Arguments)}
 			b.called(p.Opaque)
 			e.toolsets[p.ID] = b.ToolsetName
-			e.json(b)
+			e.JSON(b)
 		case artel.Reasoning:
 			e.reasoning(p)
 		}
@@ -276,19 +252,18 @@ func markable(parts artel.Parts) int {
 // own.
 func (e *encoder) reasoning(r artel.Reasoning) {
 	if s, _ := readState(r.Opaque); s.Type == "thinking" {
-		e.json(Block{Type: "thinking", Thinking: r.Text, Signature: *s.Signature})
+		e.JSON(Block{Type: "thinking", Thinking: r.Text, Signature: *s.Signature})
 		return
 	}
-	e.json(r.Opaque)
+	e.JSON(r.Opaque)
 }
 
 // result writes the block of a result, but for its end.
 func (e *encoder) result(r artel.ToolResult) {
-	e.body.WriteString(`{"type":"tool_result","tool_use_id":`)
-	e.json(callID(r.CallID))
+	e.Body.WriteString(`{"type":"tool_result","tool_use_id":`)
+	e.JSON(callID(r.CallID))
 	if set := e.toolsets[r.CallID]; set != "" {
-		e.body.WriteString(`,"toolset_name":`)
-		e.json(set)
+		e.Field("toolset_name", set)
 	}
 	switch {
 	case len(r.Parts) > 0:
@@ -296,15 +271,14 @@ func (e *encoder) result(r artel.ToolResult) {
 			t, ok := p.(artel.Text)
 			return ok && blank(t.Text)
 		})
-		e.body.WriteString(`,"content":[`)
+		e.Body.WriteString(`,"content":[`)
 		e.blocks(parts, false)
-		e.body.WriteString("]")
+		e.Body.WriteString("]")
 	case r.Content != "":
-		e.body.WriteString(`,"content":`)
-		e.json(r.Content)
+		e.Field("content", r.Content)
 	}
 	if r.IsError {
-		e.body.WriteString(`,"is_error":true`)
+		e.Body.WriteString(`,"is_error":true`)
 	}
 }
 
@@ -312,14 +286,8 @@ func imageTypes() []string { return []string{"image/jpeg", "image/png", "image/g
 
 // media writes an image or a document, but for its end.
 func (e *encoder) media(m artel.Media) {
-	name := provider.Label(m)
-	if m.Ref.Digest == "" || m.Size < 0 {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
-		return
-	}
-	mediaType, _, err := mime.ParseMediaType(m.MediaType)
-	if err != nil {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+	mediaType, name, ok := e.Media(m)
+	if !ok {
 		return
 	}
 	block := "image"
@@ -329,25 +297,24 @@ func (e *encoder) media(m artel.Media) {
 	case mediaType == "application/pdf":
 		block = "document"
 	case !slices.Contains(imageTypes(), mediaType):
-		e.fail(e.failures.Refuse(artel.Unsupported, "%s is %s: Messages takes JPEG, PNG, GIF and WebP images and PDF only", name, mediaType))
+		e.Fail(artel.Unsupported, "%s is %s: Messages takes JPEG, PNG, GIF and WebP images and PDF only", name, mediaType)
 		return
 	}
-	e.body.WriteString(`{"type":"` + block + `"`)
+	e.Body.WriteString(`{"type":"` + block + `"`)
 	if block == "document" && !blank(m.Filename) {
-		e.body.WriteString(`,"title":`)
-		e.json(artel.Shorten(m.Filename, 200))
+		e.Field("title", artel.Shorten(m.Filename, 200))
 	}
-	switch name := e.held[m.Ref.Digest]; name.By {
+	switch name := e.Names[m.Ref.Digest]; name.By {
 	case model.ByFileID:
-		e.body.WriteString(`,"source":{"type":"file","file_id":"` + name.Text + `"}`)
+		e.Body.WriteString(`,"source":{"type":"file","file_id":"` + name.Text + `"}`)
 		return
 	case model.ByURL:
-		e.body.WriteString(`,"source":{"type":"url","url":"` + name.Text + `"}`)
+		e.Body.WriteString(`,"source":{"type":"url","url":"` + name.Text + `"}`)
 		return
 	}
-	e.body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)
-	e.body.WriteBlob(m.Ref.Digest, m.Size)
-	e.body.WriteString(`"}`)
+	e.Body.WriteString(`,"source":{"type":"base64","media_type":"` + mediaType + `","data":"`)
+	e.Body.WriteBlob(m.Ref.Digest, m.Size)
+	e.Body.WriteString(`"}`)
 }
 
 // tools writes the tools. Where there are none but calls in the history, their
@@ -372,11 +339,9 @@ func (e *encoder) tools(r *model.Request, messages []model.Message) {
 	if len(tools) == 0 {
 		return
 	}
-	e.body.WriteString(`,"tools":`)
-	e.json(tools)
+	e.Field("tools", tools)
 	if choice != nil {
-		e.body.WriteString(`,"tool_choice":`)
-		e.json(choice)
+		e.Field("tool_choice", choice)
 	}
 }
 
@@ -417,19 +382,15 @@ func (e *encoder) settings(r *model.Request) {
 	s := r.Sampling
 	switch {
 	case s.Temperature != nil:
-		e.body.WriteString(`,"temperature":`)
-		e.json(min(max(*s.Temperature, 0), 1))
+		e.Field("temperature", min(max(*s.Temperature, 0), 1))
 	case s.TopP != nil:
-		e.body.WriteString(`,"top_p":`)
-		e.json(min(max(*s.TopP, 0), 1))
+		e.Field("top_p", min(max(*s.TopP, 0), 1))
 	}
 	if stop := slices.DeleteFunc(slices.Clone(s.Stop), blank); len(stop) > 0 {
-		e.body.WriteString(`,"stop_sequences":`)
-		e.json(stop)
+		e.Field("stop_sequences", stop)
 	}
 	if schema := r.Format.Schema; len(schema) > 0 && promises(r.Service.Model) && enforceable(schema) {
-		e.body.WriteString(`,"output_config":`)
-		e.json(OutputConfig{Format: &OutputFormat{Type: "json_schema", Schema: schema}})
+		e.Field("output_config", OutputConfig{Format: &OutputFormat{Type: "json_schema", Schema: schema}})
 	}
 }
 
@@ -448,8 +409,7 @@ func callID(id artel.CallID) string {
 	if len(id) <= maxID && allPlain(string(id)) {
 		return string(id)
 	}
-	sum := sha256.Sum256([]byte(id))
-	return "toolu_" + hex.EncodeToString(sum[:12])
+	return provider.HashID("toolu_", id)
 }
 
 // toolName fits the name of a call in the history to what the API takes.

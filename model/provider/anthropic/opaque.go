@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/model/provider"
 )
 
 // SignaturePrefix begins the signature of a thinking block that an [Answer]
@@ -38,7 +39,7 @@ func signed(signature string) json.RawMessage {
 	if signature == "" {
 		return nil
 	}
-	return mustJSON(state{Type: "thinking", Signature: &signature})
+	return provider.MustMarshal(state{Type: "thinking", Signature: &signature})
 }
 
 // readState returns the state that opaque is, if it is one of this dialect.
@@ -63,13 +64,13 @@ type foreign struct {
 
 // wrap makes a signature that brings the state of another dialect back.
 func wrap(service artel.ServiceID, opaque json.RawMessage) string {
-	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(mustJSON(foreign{service, opaque}))
+	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(provider.MustMarshal(foreign{service, opaque}))
 }
 
 // thought reads a thinking block.
 func thought(b Block) artel.Reasoning {
 	if b.Type == "redacted_thinking" {
-		return artel.Reasoning{Opaque: mustJSON(state{Type: b.Type, Data: &b.Data})}
+		return artel.Reasoning{Opaque: provider.MustMarshal(state{Type: b.Type, Data: &b.Data})}
 	}
 	rest, ok := strings.CutPrefix(b.Signature, SignaturePrefix)
 	if !ok {
@@ -102,7 +103,7 @@ func (b Block) caller() json.RawMessage {
 	if b.Caller == nil && b.ToolsetName == "" {
 		return nil
 	}
-	return mustJSON(caller{b.Caller, b.ToolsetName})
+	return provider.MustMarshal(caller{b.Caller, b.ToolsetName})
 }
 
 // called gives b the state of a call back.
@@ -111,13 +112,4 @@ func (b *Block) called(opaque json.RawMessage) {
 	if len(opaque) > 0 && json.Unmarshal(opaque, &c) == nil {
 		b.Caller, b.ToolsetName = c.Caller, c.ToolsetName
 	}
-}
-
-// mustJSON writes what cannot fail: strings, and JSON that was read as such.
-func mustJSON(v any) json.RawMessage {
-	b, err := marshal(v)
-	if err != nil {
-		return nil
-	}
-	return b
 }

@@ -435,7 +435,7 @@ func (v *validator) thinking(top map[string]json.RawMessage) *APIError {
 		return nil
 	}
 	if !slices.Contains([]string{"enabled", "disabled", "adaptive", "between_tools"}, t.Type) {
-		_, err := tag("thinking", map[string]json.RawMessage{"type": mustJSON(t.Type)}, []string{"adaptive", "between_tools", "disabled", "enabled"})
+		_, err := tag("thinking", map[string]json.RawMessage{"type": provider.MustMarshal(t.Type)}, []string{"adaptive", "between_tools", "disabled", "enabled"})
 		return err
 	}
 	if t.Type == "disabled" {

@@ -66,9 +66,9 @@ func (c Content) All() []Block {
 // MarshalJSON writes the form that c has.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Text != nil {
-		return marshal(*c.Text)
+		return provider.Marshal(*c.Text)
 	}
-	return marshal(c.Blocks)
+	return provider.Marshal(c.Blocks)
 }
 
 // UnmarshalJSON accepts a string, a list of objects, or null.
@@ -149,7 +149,7 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	case "text":
 		w.Text = &b.Text
 	case "image", "document":
-		w.Source, err = marshal(b.Source)
+		w.Source, err = provider.Marshal(b.Source)
 		w.Title, w.Context = some(b.Title), some(b.Context)
 	case "thinking":
 		w.Thinking, w.Signature = &b.Thinking, &b.Signature
@@ -164,7 +164,7 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	case "tool_result":
 		w.ToolUseID, w.ToolsetName = &b.ToolUseID, some(b.ToolsetName)
 		if !b.Content.IsZero() {
-			w.Content, err = marshal(b.Content)
+			w.Content, err = provider.Marshal(b.Content)
 		}
 		if b.IsError {
 			w.IsError = &b.IsError
@@ -175,7 +175,7 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marshal(w)
+	return provider.Marshal(w)
 }
 
 // UnmarshalJSON reads what the type has; of other types it keeps Raw.
@@ -294,7 +294,7 @@ type Response struct {
 
 // MarshalBody returns the body of the HTTP answer, in which arguments of tools
 // are written as the model wrote them.
-func (r *Response) MarshalBody() ([]byte, error) { return marshal(r) }
+func (r *Response) MarshalBody() ([]byte, error) { return provider.Marshal(r) }
 
 // StopDetails say why an answer was refused.
 type StopDetails struct {

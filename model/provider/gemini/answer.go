@@ -5,7 +5,6 @@ package gemini
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -23,8 +22,6 @@ type Answer struct {
 	// answer's calls; nil, or "": it gets none.
 	Sign func(c artel.ToolCall, place int) string
 }
-
-var errNoFinish = errors.New("the model ended without a finish")
 
 // Whole returns the answer that is not streamed. The error is that of the
 // deltas, or says that they end without a [model.Finish].
@@ -51,39 +48,30 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 			c.Parts = append(c.Parts, p)
 		}
 	}
-	return nil, errNoFinish
+	return nil, provider.ErrNoFinish
 }
 
 // Stream writes the answer to w as server-sent events, and calls flush after
 // each. The last one has the finish reason; nothing marks the end beside that.
 // An error among the deltas is written as an error object, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-	return a.stream(deltas, func(piece []byte) error { return send(w, flush, "data: %s\r\n\r\n", piece) })
+	out := provider.EventWriter{W: w, Flush: flush}
+	return a.stream(deltas, func(piece []byte) error { return out.Raw([]byte("data: "), piece, []byte("\r\n\r\n")) })
 }
 
 // StreamList writes the answer as a JSON list of pieces, as the API streams
 // where no events are asked for.
 func (a Answer) StreamList(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
+	out := provider.EventWriter{W: w, Flush: flush}
 	before := "["
 	err := a.stream(deltas, func(piece []byte) error {
-		format := before + "%s"
-		before = ",\r\n"
-		return send(w, flush, format, piece)
+		defer func() { before = ",\r\n" }()
+		return out.Raw([]byte(before), piece)
 	})
-	if errors.Is(err, errNoFinish) || before == "[" {
+	if errors.Is(err, provider.ErrNoFinish) || before == "[" {
 		return err
 	}
-	return errors.Join(err, send(w, flush, "%s", []byte("]")))
-}
-
-func send(w io.Writer, flush func() error, format string, piece []byte) error {
-	if _, err := fmt.Fprintf(w, format, piece); err != nil {
-		return err
-	}
-	if flush == nil {
-		return nil
-	}
-	return flush()
+	return errors.Join(err, out.Raw([]byte("]")))
 }
 
 func (a Answer) stream(deltas iter.Seq2[model.Delta, error], emit func([]byte) error) error {
@@ -115,7 +103,7 @@ func (a Answer) stream(deltas iter.Seq2[model.Delta, error], emit func([]byte) e
 			return err
 		}
 	}
-	return errNoFinish
+	return provider.ErrNoFinish
 }
 
 // failure returns err in the API's form.

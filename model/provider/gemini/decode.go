@@ -162,7 +162,7 @@ func (r *reader) text(text, signature string) error {
 		if err := r.think(nil); err != nil {
 			return err
 		}
-		r.signed = marshal(state{ThoughtSignature: signature})
+		r.signed = provider.MustMarshal(state{ThoughtSignature: signature})
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r *reader) thought(p Part) error {
 	}
 	if p.ThoughtSignature != "" {
 		r.thinking = true
-		return r.think(marshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true}))
+		return r.think(provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true}))
 	}
 	return nil
 }
@@ -230,13 +230,13 @@ func (r *reader) call(p Part) error {
 		d.Name = name
 	}
 	if d.ID == "" {
-		d.ID = artel.CallID(provider.NewCallID())
+		d.ID = provider.NewCallID("call_")
 	}
 	if len(d.Arguments) == 0 || string(d.Arguments) == "null" {
 		d.Arguments = json.RawMessage("{}")
 	}
 	if p.ThoughtSignature != "" {
-		d.Opaque, d.Service = marshal(state{ThoughtSignature: p.ThoughtSignature}), r.failures.Service.ID
+		d.Opaque, d.Service = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature}), r.failures.Service.ID
 	}
 	r.calls++
 	if !r.say(d) {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"mime"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,35 +45,34 @@ func toolTypes() []string {
 // type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{
-		body: provider.NewBody(blobs), failures: provider.Failures{Op: "gemini.Encode", Service: r.Service},
-		signs: Signs(r.Service.Model), names: map[artel.CallID]string{}, held: r.Held,
+		Encoder: provider.NewEncoder("gemini.Encode", r, blobs), signs: Signs(r.Service.Model), names: map[artel.CallID]string{},
 	}
 	messages := form(r.Service).Conform(r.Messages, r.Service.Capabilities)
 	// What changes least comes first, for caches that go by the beginning.
-	e.body.WriteString("{")
+	e.Body.WriteString("{")
 	if len(messages) > 0 && messages[0].Role == artel.RoleSystem {
-		e.body.WriteString(`"systemInstruction":{"parts":[`)
+		e.Body.WriteString(`"systemInstruction":{"parts":[`)
 		e.list(messages[0].Parts, e.user)
-		e.body.WriteString("]},")
+		e.Body.WriteString("]},")
 		messages = messages[1:]
 	}
 	e.settings(r)
-	e.body.WriteString(`"contents":[`)
+	e.Body.WriteString(`"contents":[`)
 	for i, m := range messages {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		if m.Role == artel.RoleAssistant {
-			e.body.WriteString(`{"role":"model","parts":[`)
+			e.Body.WriteString(`{"role":"model","parts":[`)
 			e.model(m.Parts)
 		} else {
-			e.body.WriteString(`{"role":"user","parts":[`)
+			e.Body.WriteString(`{"role":"user","parts":[`)
 			e.list(m.Parts, e.user)
 		}
-		e.body.WriteString("]}")
+		e.Body.WriteString("]}")
 	}
-	e.body.WriteString("]}")
-	return e.body, e.err
+	e.Body.WriteString("]}")
+	return e.Body, e.Err
 }
 
 // settings writes all but the conversation, each with a comma behind it.
@@ -103,7 +101,7 @@ func (e *encoder) settings(r *model.Request) {
 	if thinks(r.Service.Model) {
 		g.ThinkingConfig = &ThinkingConfig{IncludeThoughts: true}
 	}
-	if b := marshal(g); string(b) != "{}" {
+	if b := provider.MustMarshal(g); string(b) != "{}" {
 		e.field("generationConfig", b)
 	}
 }
@@ -121,34 +119,24 @@ func callingConfig(c model.ToolChoice) *FunctionCallingConfig {
 }
 
 type encoder struct {
-	body       *provider.Body
-	failures   provider.Failures
-	signs      bool                        // the model wants signatures
-	names      map[artel.CallID]string     // of the functions that were called
-	held       map[artel.Digest]model.Name // addresses of files
-	inResponse bool                        // a function response is written, which holds bytes alone
-	err        error                       // the first
-}
+	provider.Encoder
 
-func (e *encoder) fail(err error) {
-	if e.err == nil {
-		e.err = err
-	}
+	signs      bool                    // the model wants signatures
+	names      map[artel.CallID]string // of the functions that were called
+	inResponse bool                    // a function response is written, which holds bytes alone
 }
-
-func (e *encoder) json(v any) { _, _ = e.body.Write(marshal(v)) }
 
 func (e *encoder) field(name string, v any) {
-	e.body.WriteString(`"` + name + `":`)
-	e.json(v)
-	e.body.WriteString(",")
+	e.Body.WriteString(`"` + name + `":`)
+	e.JSON(v)
+	e.Body.WriteString(",")
 }
 
 // list writes parts with commas between them.
 func (e *encoder) list(parts artel.Parts, write func(artel.Part)) {
 	for i, p := range parts {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		write(p)
 	}
@@ -158,7 +146,7 @@ func (e *encoder) list(parts artel.Parts, write func(artel.Part)) {
 func (e *encoder) user(p artel.Part) {
 	switch p := p.(type) {
 	case artel.Text:
-		e.json(Part{Text: &p.Text})
+		e.JSON(Part{Text: &p.Text})
 	case artel.Media:
 		e.media(p)
 	case artel.ToolResult:
@@ -214,9 +202,9 @@ func (e *encoder) model(parts artel.Parts) {
 	}
 	for i, p := range out {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
-		e.json(p)
+		e.JSON(p)
 	}
 }
 
@@ -237,46 +225,40 @@ func (e *encoder) result(r artel.ToolResult) {
 	if r.IsError {
 		key = "error"
 	}
-	e.body.WriteString(`{"functionResponse":{"id":`)
-	e.json(string(r.CallID))
-	e.body.WriteString(`,"name":`)
-	e.json(e.names[r.CallID])
-	e.body.WriteString(`,"response":`)
-	e.json(map[string]string{key: strings.Join(texts, "\n\n")})
+	e.Body.WriteString(`{"functionResponse":{"id":`)
+	e.JSON(string(r.CallID))
+	e.Body.WriteString(`,"name":`)
+	e.JSON(e.names[r.CallID])
+	e.Body.WriteString(`,"response":`)
+	e.JSON(map[string]string{key: strings.Join(texts, "\n\n")})
 	if len(media) > 0 {
-		e.body.WriteString(`,"parts":[`)
+		e.Body.WriteString(`,"parts":[`)
 		e.inResponse = true
 		e.list(media, e.user)
 		e.inResponse = false
-		e.body.WriteString("]")
+		e.Body.WriteString("]")
 	}
-	e.body.WriteString("}}")
+	e.Body.WriteString("}}")
 }
 
 func (e *encoder) media(m artel.Media) {
-	name := provider.Label(m)
-	if m.Ref.Digest == "" || m.Size < 0 {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
-		return
-	}
-	mediaType, _, err := mime.ParseMediaType(m.MediaType)
-	if err != nil || !strings.Contains(mediaType, "/") {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
+	mediaType, name, ok := e.Media(m)
+	if !ok {
 		return
 	}
 	word := mimeWord(mediaType)
 	if word == "" {
-		e.fail(e.failures.Refuse(artel.Unsupported,
-			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType))
+		e.Fail(artel.Unsupported,
+			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType)
 		return
 	}
-	if uri := e.held[m.Ref.Digest].Text; uri != "" && !e.inResponse {
-		e.body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
+	if uri := e.Names[m.Ref.Digest].Text; uri != "" && !e.inResponse {
+		e.Body.WriteString(`{"fileData":{"mimeType":"` + word + `","fileUri":"` + uri + `"}}`)
 		return
 	}
-	e.body.WriteString(`{"inlineData":{"mimeType":"` + word + `","data":"`)
-	e.body.WriteBlob(m.Ref.Digest, m.Size)
-	e.body.WriteString(`"}}`)
+	e.Body.WriteString(`{"inlineData":{"mimeType":"` + word + `","data":"`)
+	e.Body.WriteBlob(m.Ref.Digest, m.Size)
+	e.Body.WriteString(`"}}`)
 }
 
 // mimeWord returns the API's own word for a media type that it takes, or "".

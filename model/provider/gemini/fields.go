@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/artelhq/artel/model/provider"
 )
 
 // The messages of the API that requests are made of, one on a line: its fields
@@ -256,16 +258,4 @@ func join(open byte, items []json.RawMessage, end byte) json.RawMessage {
 }
 
 // quote writes a JSON string without escaping HTML.
-func quote(s string) json.RawMessage { return marshal(s) }
-
-// marshal writes v without escaping HTML, so that the text stays short and the
-// same for every cache. v holds nothing that has no JSON.
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return json.RawMessage("null")
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
+func quote(s string) json.RawMessage { return provider.MustMarshal(s) }

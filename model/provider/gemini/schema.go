@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/artelhq/artel/model/provider"
 )
 
 // A schema is what the API can say about a value.
@@ -35,7 +37,7 @@ type property struct {
 func (s *schema) json() json.RawMessage {
 	var out []json.RawMessage
 	add := func(name string, v any) {
-		out = append(out, slices.Concat(quote(name), []byte{':'}, marshal(v)))
+		out = append(out, slices.Concat(quote(name), []byte{':'}, provider.MustMarshal(v)))
 	}
 	if s.kind != "" {
 		add("type", s.kind)

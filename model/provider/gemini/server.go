@@ -132,7 +132,7 @@ func (n *neutral) parts(parts []Part) artel.Parts {
 				r.Text = *p.Text
 			}
 			if p.ThoughtSignature != "" {
-				r.Opaque = marshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true})
+				r.Opaque = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true})
 			}
 			out = append(out, r)
 		default:
@@ -140,7 +140,7 @@ func (n *neutral) parts(parts []Part) artel.Parts {
 				out = append(out, one)
 			}
 			if p.ThoughtSignature != "" {
-				out = append(out, artel.Reasoning{Opaque: marshal(state{ThoughtSignature: p.ThoughtSignature})})
+				out = append(out, artel.Reasoning{Opaque: provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature})})
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (n *neutral) call(p Part) artel.ToolCall {
 		call.Arguments = json.RawMessage("{}")
 	}
 	if p.ThoughtSignature != "" {
-		call.Opaque = marshal(state{ThoughtSignature: p.ThoughtSignature})
+		call.Opaque = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature})
 	}
 	return call
 }

@@ -196,7 +196,7 @@ func (r *reader) finish() error {
 			return r.failures.Broken("the service sent a tool call without a name")
 		}
 		if c.ID == "" {
-			c.ID = provider.NewCallID()
+			c.ID = string(provider.NewCallID("call_"))
 		}
 		call := model.CallDelta{ID: artel.CallID(c.ID), Name: c.Function.Name, Arguments: provider.ReceivedArguments(string(c.Function.Arguments))}
 		if provider.Given(c.ExtraContent) {

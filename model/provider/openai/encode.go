@@ -3,10 +3,7 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"mime"
-	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
@@ -21,11 +18,10 @@ const maxCallID = 40
 // is an [*artel.Error] of kind Unsupported for media that the dialect has no
 // place for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
-	f := provider.Failures{Op: "openai.Encode", Service: r.Service}
-	e := encoder{body: provider.NewBody(blobs), failures: f, held: r.Held}
-	e.body.WriteString(`{"model":`)
-	e.json(r.Service.Model)
-	e.body.WriteString(`,"messages":[`)
+	e := encoder{Encoder: provider.NewEncoder("openai.Encode", r, blobs)}
+	e.Body.WriteString(`{"model":`)
+	e.JSON(r.Service.Model)
+	e.Body.WriteString(`,"messages":[`)
 	e.quirks = r.Service.Quirks()
 	form := provider.MessageRules{UniqueIDs: true}
 	if e.quirks.Reasoning != model.ReplayNothing {
@@ -37,80 +33,56 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	}
 	for i, m := range messages {
 		if i > 0 {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		e.message(m)
 	}
-	e.body.WriteString("]")
+	e.Body.WriteString("]")
 	if len(r.Tools) > 0 {
 		tools := make([]Tool, len(r.Tools))
 		for i, t := range r.Tools {
 			tools[i] = Tool{Type: "function", Function: Function{Name: t.Name, Description: t.Description, Parameters: t.Schema}}
 		}
-		e.body.WriteString(`,"tools":`)
-		e.json(tools)
+		e.Field("tools", tools)
 	}
 	e.settings(r)
 	if r.MaxOutput > 0 {
-		e.field(e.quirks.OutputLimit, r.MaxOutput)
+		e.Field(e.quirks.OutputLimit, r.MaxOutput)
 	}
-	e.body.WriteString(`,"stream":true`)
+	e.Body.WriteString(`,"stream":true`)
 	if !e.quirks.NoUsage {
-		e.body.WriteString(`,"stream_options":{"include_usage":true}`)
+		e.Body.WriteString(`,"stream_options":{"include_usage":true}`)
 	}
-	e.body.WriteString("}")
-	return e.body, e.err
+	e.Body.WriteString("}")
+	return e.Body, e.Err
 }
 
 type encoder struct {
-	body     *provider.Body
-	failures provider.Failures
-	quirks   model.Quirks
-	held     map[artel.Digest]model.Name
-	err      error // the first
-}
+	provider.Encoder
 
-func (e *encoder) fail(err error) {
-	if e.err == nil {
-		e.err = err
-	}
-}
-
-// json writes v without escaping HTML, so that the text stays short and the
-// same for every cache.
-func (e *encoder) json(v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
-		return
-	}
-	_, _ = e.body.Write(bytes.TrimRight(b.Bytes(), "\n"))
+	quirks model.Quirks
 }
 
 func (e *encoder) message(m model.Message) {
-	e.body.WriteString(`{"role":`)
-	e.json(string(m.Role))
+	e.Body.WriteString(`{"role":`)
+	e.JSON(string(m.Role))
 	switch m.Role {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
-		e.body.WriteString(`,"tool_call_id":`)
-		e.json(e.callID(r.CallID))
+		e.Field("tool_call_id", e.callID(r.CallID))
 		parts := r.Parts
 		if len(parts) > 0 {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
 			e.content(parts)
 		} else {
-			e.body.WriteString(`,"content":`)
-			e.json(r.Content)
+			e.Field("content", r.Content)
 		}
 	case artel.RoleAssistant:
 		e.assistant(m.Parts)
 	default:
 		e.content(m.Parts)
 	}
-	e.body.WriteString("}")
+	e.Body.WriteString("}")
 }
 
 func (e *encoder) assistant(parts artel.Parts) {
@@ -120,20 +92,20 @@ func (e *encoder) assistant(parts artel.Parts) {
 			ID: e.callID(c.ID), Type: "function",
 			Function: CalledByName{Name: c.Name, Arguments: Arguments(provider.SentArguments(c.Arguments))},
 		}
-		if c.Service == e.failures.Service.ID && json.Valid(c.Opaque) {
+		if c.Service == e.Failures.Service.ID && json.Valid(c.Opaque) {
 			call.ExtraContent = c.Opaque
 		}
 		calls = append(calls, call)
 	}
 	text := artel.TextOf(parts)
-	e.body.WriteString(`,"content":`)
+	e.Body.WriteString(`,"content":`)
 	if text == "" && len(calls) > 0 {
-		e.body.WriteString("null")
+		e.Body.WriteString("null")
 	} else {
-		e.json(text)
+		e.JSON(text)
 	}
 	if len(calls) > 0 {
-		e.field("tool_calls", calls)
+		e.Field("tool_calls", calls)
 	}
 	e.reasoning(parts, len(calls) > 0)
 }
@@ -141,12 +113,12 @@ func (e *encoder) assistant(parts artel.Parts) {
 // content writes text alone as a string, which every server takes, and media
 // as a list of parts.
 func (e *encoder) content(parts artel.Parts) {
-	e.body.WriteString(`,"content":`)
+	e.Body.WriteString(`,"content":`)
 	if !provider.HasMedia(parts) {
-		e.json(artel.TextOf(parts))
+		e.JSON(artel.TextOf(parts))
 		return
 	}
-	e.body.WriteString("[")
+	e.Body.WriteString("[")
 	first := true
 	for _, p := range parts {
 		t, isText := p.(artel.Text)
@@ -154,71 +126,64 @@ func (e *encoder) content(parts artel.Parts) {
 			continue
 		}
 		if !first {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		first = false
 		if isText {
-			e.json(Part{Type: "text", Text: t.Text})
+			e.JSON(Part{Type: "text", Text: t.Text})
 		} else if m, ok := p.(artel.Media); ok {
 			e.media(m)
 		}
 	}
-	e.body.WriteString("]")
+	e.Body.WriteString("]")
 }
 
 func (e *encoder) media(m artel.Media) {
-	name := provider.Label(m)
-	if m.Ref.Digest == "" || m.Size < 0 {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+	mediaType, name, ok := e.Media(m)
+	if !ok {
 		return
 	}
-	mediaType, _, err := mime.ParseMediaType(m.MediaType)
-	major, minor, ok := strings.Cut(mediaType, "/")
-	if err != nil || !ok || major == "" || minor == "" {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
-		return
-	}
-	held := e.held[m.Ref.Digest]
+	held := e.Names[m.Ref.Digest]
 	switch form := e.formOf(mediaType); {
 	case form == "image" && held.By == model.ByMediaID: // which stands beside it
-		e.body.WriteString(`{"type":"image_url","image_url":null`)
+		e.Body.WriteString(`{"type":"image_url","image_url":null`)
 	case form == "image" && held.By == model.ByURL:
-		e.body.WriteString(`{"type":"image_url","image_url":{"url":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + held.Text + `"}`)
 	case form == "image":
-		e.body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}`)
+		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"data:` + mediaType + `;base64,`)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`"}`)
 	case form == "video":
-		e.body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}`)
+		e.Body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`"}`)
 	case form == "file" && held.By == model.ByFileID: // no name beside it
-		e.body.WriteString(`{"type":"file","file":{"file_id":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"file","file":{"file_id":"` + held.Text + `"}`)
 	case form == "file":
 		filename := m.Filename
 		if filename == "" {
 			filename = "document.pdf"
 		}
-		e.body.WriteString(`{"type":"file","file":{"filename":`)
-		e.json(filename)
-		e.body.WriteString(`,"file_data":"data:application/pdf;base64,`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}`)
+		e.Body.WriteString(`{"type":"file","file":{"filename":`)
+		e.JSON(filename)
+		e.Body.WriteString(`,"file_data":"data:application/pdf;base64,`)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`"}`)
 	case form == "":
-		e.fail(e.failures.Refuse(artel.Unsupported,
-			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType))
+		e.Fail(artel.Unsupported,
+			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType)
 		return
 	default: // a format of sound
 		head := ""
 		if e.quirks.AudioAsURL {
 			head = "data:;base64,"
 		}
-		e.body.WriteString(`{"type":"input_audio","input_audio":{"data":"` + head)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`","format":"` + form + `"}`)
+		e.Body.WriteString(`{"type":"input_audio","input_audio":{"data":"` + head)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`","format":"` + form + `"}`)
 	}
 	if e.quirks.MediaIDs {
-		e.field("uuid", string(m.Ref.Digest))
+		e.Field("uuid", string(m.Ref.Digest))
 	}
-	e.body.WriteString("}")
+	e.Body.WriteString("}")
 }

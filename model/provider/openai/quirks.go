@@ -103,15 +103,15 @@ func (e *encoder) reasoning(parts artel.Parts, calls bool) {
 	switch e.quirks.Reasoning {
 	case model.ReplayDetails:
 		if len(details) > 0 {
-			e.field("reasoning_details", details)
+			e.Field("reasoning_details", details)
 		}
 	case model.ReplayAlways:
 		if calls {
-			e.field("reasoning_content", text)
+			e.Field("reasoning_content", text)
 		}
 	case model.ReplayCalls:
 		if calls && (field == "reasoning" || field == "reasoning_content") {
-			e.field(field, text)
+			e.Field(field, text)
 		}
 	}
 }

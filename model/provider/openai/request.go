@@ -4,13 +4,9 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
 	"strings"
 
-	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model/provider"
 )
 
@@ -20,28 +16,13 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Extract(ctx, r, Payloads, o)
-	switch {
-	case artel.CodeOf(err) == provider.CodeTextTooLarge:
-		return nil, large("", "The request is too large: "+err.Error()+".")
-	case artel.CodeOf(err) == provider.CodeTooDeep:
-		return nil, unparsed(err)
-	case err != nil:
+	req := &Request{}
+	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
+	if err != nil {
 		return nil, err
 	}
-	req := &Request{}
-	if err := json.Unmarshal(lifting.JSON(), req); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return nil, Bad(e.Field, "invalid_type", "Invalid type for '%s': got %s instead.", e.Field, e.Value)
-		}
-		return nil, unparsed(err)
-	}
-	req.extraction = lifting
+	req.extraction = extraction
 	return req, nil
-}
-
-func unparsed(err error) *APIError {
-	return Bad("", "", "We could not parse the JSON body of your request. (%v)", err)
 }
 
 // Payloads is the dialect's [provider.Rule].
@@ -65,10 +46,4 @@ func (r *Request) Extraction() *provider.Extraction {
 		return &provider.Extraction{}
 	}
 	return r.extraction
-}
-
-func large(at, message string) *APIError {
-	e := Bad(at, "request_too_large", "%s", message)
-	e.Status = http.StatusRequestEntityTooLarge
-	return e
 }

@@ -5,12 +5,10 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -71,26 +69,11 @@ func (r *Request) parts(c Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != nil:
-			m, mediaType, ok := r.Extraction().DataURL(p.ImageURL.URL)
-			if !ok {
-				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL.URL, 500) + "]"})
-				continue
-			}
-			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
+			out = append(out, r.Extraction().URLPart("image", artel.KindImage, p.ImageURL.URL))
 		case p.VideoURL != nil:
-			m, mediaType, ok := r.Extraction().DataURL(p.VideoURL.URL)
-			if !ok {
-				out = append(out, artel.Text{Text: "[video at " + artel.Shorten(p.VideoURL.URL, 500) + "]"})
-				continue
-			}
-			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindVideo, Size: m.Size})
+			out = append(out, r.Extraction().URLPart("video", artel.KindVideo, p.VideoURL.URL))
 		case p.InputAudio != nil:
-			m := r.Extraction().Base64(p.InputAudio.Data)
-			mediaType := "audio/wav"
-			if p.InputAudio.Format == "mp3" {
-				mediaType = "audio/mpeg"
-			}
-			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
+			out = append(out, r.Extraction().AudioPart(p.InputAudio.Data, p.InputAudio.Format))
 		case p.File != nil:
 			m, mediaType, ok := r.Extraction().DataURL(p.File.FileData)
 			if !ok {
@@ -148,16 +131,14 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 			return r, nil
 		}
 	}
-	return nil, errNoFinish
+	return nil, provider.ErrNoFinish
 }
-
-var errNoFinish = errors.New("the model ended without a finish")
 
 // Stream writes the answer to w as server-sent events, and calls flush after
 // each. The events end with "[DONE]" if the deltas end well; an error among
 // them is written as an error object, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-	s := streamer{answer: a, w: w, flush: flush}
+	s := streamer{answer: a, out: provider.EventWriter{W: w, Flush: flush}}
 	for d, err := range deltas {
 		if err != nil {
 			return errors.Join(err, s.event(map[string]any{"error": map[string]any{
@@ -169,15 +150,14 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 		}
 	}
 	if !s.finished {
-		return errNoFinish
+		return provider.ErrNoFinish
 	}
-	return s.raw("[DONE]")
+	return s.out.Event("", []byte("[DONE]"))
 }
 
 type streamer struct {
 	answer   Answer
-	w        io.Writer
-	flush    func() error
+	out      provider.EventWriter
 	begun    bool
 	finished bool
 	calls    int
@@ -200,14 +180,8 @@ func (s *streamer) delta(d model.Delta) error {
 		if err := s.chunk(Delta{ToolCalls: []ToolCall{c}}, nil); err != nil {
 			return err
 		}
-		// Fragments, as the API sends them: a client that does not join them
-		// is found out.
-		cut := len(args) / 2
-		for cut > 0 && !utf8.RuneStart(args[cut]) {
-			cut--
-		}
-		for _, piece := range []Arguments{args[:cut], args[cut:]} {
-			if err := s.chunk(Delta{ToolCalls: []ToolCall{{Index: &n, Function: CalledByName{Arguments: piece}}}}, nil); err != nil {
+		for _, piece := range provider.Halves(string(args)) {
+			if err := s.chunk(Delta{ToolCalls: []ToolCall{{Index: &n, Function: CalledByName{Arguments: Arguments(piece)}}}}, nil); err != nil {
 				return err
 			}
 		}
@@ -241,17 +215,7 @@ func (s *streamer) event(v any) error {
 	if err != nil {
 		return err
 	}
-	return s.raw(string(b))
-}
-
-func (s *streamer) raw(data string) error {
-	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
-		return err
-	}
-	if s.flush == nil {
-		return nil
-	}
-	return s.flush()
+	return s.out.Event("", b)
 }
 
 func (a Answer) frame(object string) *Response {

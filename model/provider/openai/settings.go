@@ -5,7 +5,6 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -108,29 +107,24 @@ const maxStops = 4
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		if c := wireChoice(r.Choice); c != nil {
-			e.field("tool_choice", c)
+			e.Field("tool_choice", c)
 		}
 		if r.Choice.OneByOne {
-			e.field("parallel_tool_calls", false)
+			e.Field("parallel_tool_calls", false)
 		}
 	}
 	if f := wireFormat(r.Format); f != nil {
-		e.field("response_format", f)
+		e.Field("response_format", f)
 	}
 	if r.Sampling.Temperature != nil {
-		e.field("temperature", *r.Sampling.Temperature)
+		e.Field("temperature", *r.Sampling.Temperature)
 	}
 	if r.Sampling.TopP != nil {
-		e.field("top_p", *r.Sampling.TopP)
+		e.Field("top_p", *r.Sampling.TopP)
 	}
 	if stop := r.Sampling.Stop; len(stop) > 0 {
-		e.field("stop", stop[:min(len(stop), maxStops)])
+		e.Field("stop", stop[:min(len(stop), maxStops)])
 	}
-}
-
-func (e *encoder) field(name string, v any) {
-	e.body.WriteString(`,"` + name + `":`)
-	e.json(v)
 }
 
 // wireChoice returns nil where the model decides.
@@ -150,22 +144,11 @@ func wireChoice(c model.ToolChoice) *ToolChoice {
 func wireFormat(f model.Format) *ResponseFormat {
 	switch {
 	case len(f.Schema) > 0:
-		return &ResponseFormat{Type: "json_schema", Schema: &JSONSchema{Name: schemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}}
+		return &ResponseFormat{Type: "json_schema", Schema: &JSONSchema{Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}}
 	case f.JSON:
 		return &ResponseFormat{Type: "json_object"}
 	}
 	return nil
-}
-
-var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-
-// schemaName fits a name to the API, which wants one.
-func schemaName(name string) string {
-	name = notInNames.ReplaceAllString(name, "_")
-	if name == "" {
-		return "answer"
-	}
-	return name[:min(len(name), maxToolName)]
 }
 
 // choice returns what r says about tools, and the tools that are left of those

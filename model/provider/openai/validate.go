@@ -373,7 +373,7 @@ func (v *validator) image(at string, p *ImageURL) *APIError {
 		return Bad(at+".url", "invalid_base64", "Invalid base64 image_url.")
 	}
 	if v.imageBytes += m.Size; v.imageBytes > maxImageBytes {
-		return large(at, "The images of the request are larger than the limit of 512 MB.")
+		return provider.RequestTooLarge(at, "The images of the request are larger than the limit of 512 MB.")
 	}
 	return nil
 }
@@ -418,7 +418,7 @@ func (v *validator) file(at string, p *File) *APIError {
 		return Bad(at+".file_data", "invalid_base64", "Invalid '%s.file_data': expected valid base64.", at)
 	}
 	if v.fileBytes += m.Size; v.fileBytes > maxFileBytes {
-		return large(at, "The files of the request are larger than the limit of 50 MB.")
+		return provider.RequestTooLarge(at, "The files of the request are larger than the limit of 50 MB.")
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -33,8 +32,6 @@ type Answer struct {
 	Service artel.ServiceID
 }
 
-var errNoFinish = errors.New("the model ended without a finish")
-
 // Whole returns the answer that is not streamed, as JSON. The error is that of
 // the deltas, or says that they end without a [model.Finish].
 func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (json.RawMessage, error) {
@@ -48,7 +45,7 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (json.RawMessage, er
 		}
 	}
 	if s.final == nil {
-		return nil, errNoFinish
+		return nil, provider.ErrNoFinish
 	}
 	return json.Marshal(s.final)
 }
@@ -58,7 +55,7 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (json.RawMessage, er
 // end well. An error among them is written as an error event and a
 // response.failed, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-	s := streamer{answer: a, w: w, flush: flush}
+	s := streamer{answer: a, out: provider.EventWriter{W: w, Flush: flush}}
 	for d, err := range deltas {
 		if err != nil {
 			return errors.Join(err, s.fail(err.Error()))
@@ -68,7 +65,7 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 		}
 	}
 	if s.final == nil {
-		return errNoFinish
+		return provider.ErrNoFinish
 	}
 	return nil
 }
@@ -77,7 +74,7 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 // number before, -1 for none: an error event and a response.failed.
 func (a Answer) Fail(before int, message string) []byte {
 	var b bytes.Buffer
-	s := streamer{answer: a, w: &b, sequence: before + 1, begun: true}
+	s := streamer{answer: a, out: provider.EventWriter{W: &b}, sequence: before + 1, begun: true}
 	_ = s.fail(message) // a buffer takes all
 	return b.Bytes()
 }
@@ -86,8 +83,7 @@ func (a Answer) Fail(before int, message string) []byte {
 // writer.
 type streamer struct {
 	answer   Answer
-	w        io.Writer // nil: nothing is written
-	flush    func() error
+	out      provider.EventWriter // without a writer, no event is written
 	sequence int
 	begun    bool
 	output   []any // items that are done
@@ -137,7 +133,7 @@ func (s *streamer) begin() error {
 		return nil
 	}
 	s.begun = true
-	if s.w == nil {
+	if s.out.W == nil {
 		return nil
 	}
 	for _, name := range []string{"response.created", "response.in_progress"} {
@@ -319,13 +315,7 @@ func (s *streamer) called(i object, field, event, text string) error {
 	if err := s.event("response.output_item.added", object{"output_index": at, "item": begun}); err != nil {
 		return err
 	}
-	// Pieces, as the API sends them: a client that does not join them is found
-	// out.
-	cut := len(text) / 2
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	for _, piece := range []string{text[:cut], text[cut:]} {
+	for _, piece := range provider.Halves(text) {
 		if err := s.event(event+".delta", object{"item_id": i["id"], "output_index": at, "delta": piece}); err != nil {
 			return err
 		}
@@ -401,7 +391,7 @@ func (s *streamer) fail(message string) error {
 
 // event writes one event.
 func (s *streamer) event(name string, fields object) error {
-	if s.w == nil {
+	if s.out.W == nil {
 		return nil
 	}
 	fields["type"], fields["sequence_number"] = name, s.sequence
@@ -410,13 +400,7 @@ func (s *streamer) event(name string, fields object) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, b); err != nil {
-		return err
-	}
-	if s.flush == nil {
-		return nil
-	}
-	return s.flush()
+	return s.out.Event(name, b)
 }
 
 // response returns the object as it stands.

@@ -321,7 +321,7 @@ func (r *reader) call(p *progress, i *Item) error {
 		return r.failures.Broken("the service sent a tool call without a name")
 	}
 	if c.ID == "" {
-		c.ID = artel.CallID(provider.NewCallID())
+		c.ID = provider.NewCallID("call_")
 	}
 	r.calls++
 	return r.say(c)

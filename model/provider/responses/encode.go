@@ -3,11 +3,8 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
-	"mime"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,27 +29,27 @@ const encryptedReasoning = "reasoning.encrypted_content"
 // is an [*artel.Error] of kind Unsupported for media that the dialect has no
 // place for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
-	e := encoder{body: provider.NewBody(blobs), failures: provider.Failures{Op: "responses.Encode", Service: r.Service}, held: r.Held}
+	e := encoder{Encoder: provider.NewEncoder("responses.Encode", r, blobs)}
 	form := provider.MessageRules{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
 	messages := form.Conform(r.Messages, r.Service.Capabilities)
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}
-	e.body.WriteString(`{"model":`)
-	e.json(r.Service.Model)
+	e.Body.WriteString(`{"model":`)
+	e.JSON(r.Service.Model)
 	messages = e.instructions(messages)
-	e.body.WriteString(`,"input":[`)
+	e.Body.WriteString(`,"input":[`)
 	for _, m := range messages {
 		e.message(m)
 	}
-	e.body.WriteString("]")
+	e.Body.WriteString("]")
 	e.settings(r)
-	e.body.WriteString(`,"store":false`)
+	e.Body.WriteString(`,"store":false`)
 	if reasons(r.Service.Model) {
-		e.field("include", []string{encryptedReasoning})
+		e.Field("include", []string{encryptedReasoning})
 	}
-	e.body.WriteString(`,"stream":true}`)
-	return e.body, e.err
+	e.Body.WriteString(`,"stream":true}`)
+	return e.Body, e.Err
 }
 
 // reasons reports whether a model may reason. Those of OpenAI that do not
@@ -68,35 +65,9 @@ func reasons(name string) bool {
 }
 
 type encoder struct {
-	body     *provider.Body
-	failures provider.Failures
-	items    int
-	held     map[artel.Digest]model.Name
-	err      error // the first
-}
+	provider.Encoder
 
-func (e *encoder) fail(err error) {
-	if e.err == nil {
-		e.err = err
-	}
-}
-
-// json writes v without escaping HTML, so that the text stays short and the
-// same for every cache.
-func (e *encoder) json(v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		e.fail(e.failures.Refuse(artel.Invalid, "the request cannot be written as JSON: %w", err))
-		return
-	}
-	_, _ = e.body.Write(bytes.TrimRight(b.Bytes(), "\n"))
-}
-
-func (e *encoder) field(name string, v any) {
-	e.body.WriteString(`,"` + name + `":`)
-	e.json(v)
+	items int // written so far
 }
 
 // instructions writes what the system says first, and returns the rest. Where
@@ -110,16 +81,16 @@ func (e *encoder) instructions(messages []model.Message) []model.Message {
 	for _, m := range messages[:n] {
 		texts = append(texts, artel.TextOf(m.Parts))
 	}
-	e.field("instructions", strings.Join(texts, "\n\n"))
+	e.Field("instructions", strings.Join(texts, "\n\n"))
 	return messages[n:]
 }
 
 // item begins an item.
 func (e *encoder) item(head string) {
 	if e.items++; e.items > 1 {
-		e.body.WriteString(",")
+		e.Body.WriteString(",")
 	}
-	e.body.WriteString(head)
+	e.Body.WriteString(head)
 }
 
 func (e *encoder) message(m model.Message) {
@@ -127,7 +98,7 @@ func (e *encoder) message(m model.Message) {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
 		e.item(`{"type":"function_call_output","call_id":`)
-		e.json(provider.CallID(r.CallID, maxCallID))
+		e.JSON(provider.CallID(r.CallID, maxCallID))
 		parts := r.Parts
 		if len(parts) > 0 && r.Content != "" {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
@@ -135,7 +106,7 @@ func (e *encoder) message(m model.Message) {
 		if len(parts) > 0 {
 			e.content(`,"output":`, parts)
 		} else {
-			e.field("output", r.Content)
+			e.Field("output", r.Content)
 		}
 	case artel.RoleAssistant:
 		e.assistant(m.Parts)
@@ -145,10 +116,10 @@ func (e *encoder) message(m model.Message) {
 		if provider.HasMedia(m.Parts) {
 			e.content(`,"content":`, m.Parts)
 		} else {
-			e.field("content", artel.TextOf(m.Parts))
+			e.Field("content", artel.TextOf(m.Parts))
 		}
 	}
-	e.body.WriteString("}")
+	e.Body.WriteString("}")
 }
 
 // assistant writes the items of one turn. Reasoning that nothing follows, as
@@ -170,23 +141,23 @@ func (e *encoder) assistant(parts artel.Parts) {
 				phase = said
 			case kind == "reasoning" && i < last, slices.Contains(serviceItems(), kind):
 				e.item("")
-				_, _ = e.body.Write(p.Opaque)
+				_, _ = e.Body.Write(p.Opaque)
 			}
 		case artel.Text:
 			e.item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`)
-			e.json(p.Text)
-			e.body.WriteString("}]")
+			e.JSON(p.Text)
+			e.Body.WriteString("}]")
 			if phase != "" {
-				e.field("phase", phase)
+				e.Field("phase", phase)
 				phase = ""
 			}
-			e.body.WriteString("}")
+			e.Body.WriteString("}")
 		case artel.ToolCall:
 			e.item(`{"type":"function_call","call_id":`)
-			e.json(provider.CallID(p.ID, maxCallID))
-			e.field("name", p.Name)
-			e.field("arguments", provider.SentArguments(p.Arguments))
-			e.body.WriteString("}")
+			e.JSON(provider.CallID(p.ID, maxCallID))
+			e.Field("name", p.Name)
+			e.Field("arguments", provider.SentArguments(p.Arguments))
+			e.Body.WriteString("}")
 		}
 	}
 }
@@ -207,7 +178,7 @@ func stateOf(opaque json.RawMessage) (kind, phase string) {
 
 // content writes parts as a list.
 func (e *encoder) content(head string, parts artel.Parts) {
-	e.body.WriteString(head + "[")
+	e.Body.WriteString(head + "[")
 	first := true
 	for _, p := range parts {
 		t, isText := p.(artel.Text)
@@ -215,51 +186,45 @@ func (e *encoder) content(head string, parts artel.Parts) {
 			continue
 		}
 		if !first {
-			e.body.WriteString(",")
+			e.Body.WriteString(",")
 		}
 		first = false
 		if isText {
-			e.json(Part{Type: "input_text", Text: t.Text})
+			e.JSON(Part{Type: "input_text", Text: t.Text})
 		} else if m, ok := p.(artel.Media); ok {
 			e.media(m)
 		}
 	}
-	e.body.WriteString("]")
+	e.Body.WriteString("]")
 }
 
 func (e *encoder) media(m artel.Media) {
-	name := provider.Label(m)
-	if m.Ref.Digest == "" || m.Size < 0 {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no blob behind it", name))
+	mediaType, name, ok := e.Media(m)
+	if !ok {
 		return
 	}
-	mediaType, _, err := mime.ParseMediaType(m.MediaType)
-	if err != nil || !strings.Contains(mediaType, "/") {
-		e.fail(e.failures.Refuse(artel.Invalid, "%s has no usable media type: %q", name, artel.Shorten(m.MediaType, 80)))
-		return
-	}
-	held := e.held[m.Ref.Digest]
+	held := e.Names[m.Ref.Digest]
 	switch major, _, _ := strings.Cut(mediaType, "/"); {
 	case major == "image" && held.By == model.ByFileID:
-		e.body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_image","detail":"auto","file_id":"` + held.Text + `"}`)
 	case major == "image" && held.By == model.ByURL:
-		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"` + held.Text + `"}`)
 	case major == "image":
-		e.body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}`)
+		e.Body.WriteString(`{"type":"input_image","detail":"auto","image_url":"data:` + mediaType + `;base64,`)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`"}`)
 	case fileType(mediaType) && held.By == model.ByFileID:
-		e.body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
 	case fileType(mediaType) && held.By == model.ByURL: // no name beside it
-		e.body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
+		e.Body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
 	case fileType(mediaType):
-		e.body.WriteString(`{"type":"input_file","filename":`)
-		e.json(filename(m.Filename, mediaType))
-		e.body.WriteString(`,"file_data":"data:` + mediaType + `;base64,`)
-		e.body.WriteBlob(m.Ref.Digest, m.Size)
-		e.body.WriteString(`"}`)
+		e.Body.WriteString(`{"type":"input_file","filename":`)
+		e.JSON(filename(m.Filename, mediaType))
+		e.Body.WriteString(`,"file_data":"data:` + mediaType + `;base64,`)
+		e.Body.WriteBlob(m.Ref.Digest, m.Size)
+		e.Body.WriteString(`"}`)
 	default:
-		e.fail(e.failures.Refuse(artel.Unsupported, "%s is %s: the Responses API takes images, PDF and office documents only", name, mediaType))
+		e.Fail(artel.Unsupported, "%s is %s: the Responses API takes images, PDF and office documents only", name, mediaType)
 	}
 }
 
@@ -306,53 +271,42 @@ func filename(name, mediaType string) string {
 // settings writes the tools, and what r asks of the answer.
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
-		e.body.WriteString(`,"tools":[`)
+		e.Body.WriteString(`,"tools":[`)
 		for i, t := range r.Tools {
 			if i > 0 {
-				e.body.WriteString(",")
+				e.Body.WriteString(",")
 			}
 			if len(t.Schema) == 0 {
 				t.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 			}
 			loose := false // absent would mean that the API changes the schema
-			e.json(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &loose})
+			e.JSON(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &loose})
 		}
-		e.body.WriteString("]")
+		e.Body.WriteString("]")
 		switch r.Choice.Mode {
 		case model.ChooseNone:
-			e.field("tool_choice", "none")
+			e.Field("tool_choice", "none")
 		case model.ChooseAny:
-			e.field("tool_choice", "required")
+			e.Field("tool_choice", "required")
 		case model.ChooseNamed:
-			e.field("tool_choice", ToolChoice{Type: "function", Name: r.Choice.Name})
+			e.Field("tool_choice", ToolChoice{Type: "function", Name: r.Choice.Name})
 		}
 		if r.Choice.OneByOne {
-			e.field("parallel_tool_calls", false)
+			e.Field("parallel_tool_calls", false)
 		}
 	}
 	if f := r.Format; len(f.Schema) > 0 {
-		e.field("text", TextConfig{&Format{Type: "json_schema", Name: schemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}})
+		e.Field("text", TextConfig{&Format{Type: "json_schema", Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}})
 	} else if f.JSON {
-		e.field("text", TextConfig{&Format{Type: "json_object"}})
+		e.Field("text", TextConfig{&Format{Type: "json_object"}})
 	}
 	if r.MaxOutput > 0 {
-		e.field("max_output_tokens", max(r.MaxOutput, minOutput))
+		e.Field("max_output_tokens", max(r.MaxOutput, minOutput))
 	}
 	if r.Sampling.Temperature != nil {
-		e.field("temperature", *r.Sampling.Temperature)
+		e.Field("temperature", *r.Sampling.Temperature)
 	}
 	if r.Sampling.TopP != nil {
-		e.field("top_p", *r.Sampling.TopP)
+		e.Field("top_p", *r.Sampling.TopP)
 	}
-}
-
-var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-
-// schemaName fits a name to the API, which wants one.
-func schemaName(name string) string {
-	name = notInNames.ReplaceAllString(name, "_")
-	if name == "" {
-		return "answer"
-	}
-	return name[:min(len(name), maxName)]
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/artelhq/artel/model/provider"
 )
 
 // serviceItems are the items that are taken as they are.
@@ -153,7 +155,7 @@ func (v *validator) image(at string, p Part) *APIError {
 		return Bad(at, "invalid_base64", "Invalid base64 image_url.")
 	}
 	if v.imageBytes += m.Size; v.imageBytes > maxImageBytes {
-		return large(at, "The images of the request are larger than the limit of 512 MB.")
+		return provider.RequestTooLarge(at, "The images of the request are larger than the limit of 512 MB.")
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func (v *validator) file(at string, p Part) *APIError {
 		return Bad(at, "invalid_base64", "Invalid '%s': expected valid base64.", at)
 	}
 	if v.fileBytes += m.Size; v.fileBytes > maxFileBytes {
-		return large(at, "The files of the request are larger than the limit of 50 MB.")
+		return provider.RequestTooLarge(at, "The files of the request are larger than the limit of 50 MB.")
 	}
 	return nil
 }

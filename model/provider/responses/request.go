@@ -5,9 +5,7 @@ package responses
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -23,34 +21,13 @@ import (
 // The error is an [*APIError] for what the client did wrong, else that of r or
 // of the sink. Decode does not validate; see [Request.Validate].
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Extract(ctx, r, Payloads, o)
-	switch {
-	case artel.CodeOf(err) == provider.CodeTextTooLarge:
-		return nil, large("", "The request is too large: "+err.Error()+".")
-	case artel.CodeOf(err) == provider.CodeTooDeep:
-		return nil, unparsed(err)
-	case err != nil:
+	req := &Request{}
+	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
+	if err != nil {
 		return nil, err
 	}
-	req := &Request{}
-	if err := json.Unmarshal(lifting.JSON(), req); err != nil {
-		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return nil, Bad(e.Field, "invalid_type", "Invalid type for '%s': got %s instead.", e.Field, e.Value)
-		}
-		return nil, unparsed(err)
-	}
-	req.extraction = lifting
+	req.extraction = extraction
 	return req, nil
-}
-
-func unparsed(err error) *APIError {
-	return Bad("", "", "We could not parse the JSON body of your request. (%v)", err)
-}
-
-func large(at, message string) *APIError {
-	e := Bad(at, "request_too_large", "%s", message)
-	e.Status = http.StatusRequestEntityTooLarge
-	return e
 }
 
 // Encrypted reports whether the state of the reasoning was asked for.
@@ -245,21 +222,11 @@ func (r *Request) parts(c *Content) artel.Parts {
 	for _, p := range c.Parts {
 		switch {
 		case p.ImageURL != "":
-			m, mediaType, ok := r.Extraction().DataURL(p.ImageURL)
-			if !ok {
-				out = append(out, artel.Text{Text: "[image at " + artel.Shorten(p.ImageURL, 500) + "]"})
-				continue
-			}
-			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindImage, Size: m.Size})
+			out = append(out, r.Extraction().URLPart("image", artel.KindImage, p.ImageURL))
 		case p.FileData != "":
 			out = append(out, r.file(p))
 		case p.InputAudio != nil:
-			m := r.Extraction().Base64(p.InputAudio.Data)
-			mediaType := "audio/wav"
-			if p.InputAudio.Format == "mp3" {
-				mediaType = "audio/mpeg"
-			}
-			out = append(out, artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size})
+			out = append(out, r.Extraction().AudioPart(p.InputAudio.Data, p.InputAudio.Format))
 		case p.FileID != "":
 			out = append(out, artel.Text{Text: "[file " + artel.Shorten(p.FileID, 100) + "]"})
 		case p.FileURL != "":

@@ -17,6 +17,10 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
+	anthropicrules "github.com/artelhq/artel/model/fake/rules/anthropic"
+	geminirules "github.com/artelhq/artel/model/fake/rules/gemini"
+	chatrules "github.com/artelhq/artel/model/fake/rules/openai"
+	responsesrules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 	"github.com/artelhq/artel/model/provider/gemini"
@@ -47,21 +51,21 @@ func read(r *http.Request) (answerer, error) {
 			return answerer{}, err
 		}
 		a := openai.Answer{ID: "c1", Model: req.Model, Created: time.Now(), IncludeUsage: true}
-		return answerer{req.Neutral(), req.Stream, req.Validate(), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
+		return answerer{req.Neutral(), req.Stream, chatrules.Validate(req, chatrules.Options{}), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
 	case strings.HasSuffix(path, "/v1/messages"):
 		req, err := anthropic.Decode(r.Context(), in, o)
 		if err != nil {
 			return answerer{}, err
 		}
 		a := anthropic.Answer{ID: "m1", Model: req.Model}
-		return answerer{req.Neutral(), req.Stream, req.Validate(), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
+		return answerer{req.Neutral(), req.Stream, anthropicrules.Validate(req, anthropicrules.Options{}), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
 	case strings.HasSuffix(path, "/responses"):
 		req, err := responses.Decode(r.Context(), in, o)
 		if err != nil {
 			return answerer{}, err
 		}
 		a := responses.Answer{ID: "resp_1", Model: req.Model, Created: time.Now(), Request: req}
-		return answerer{req.Neutral(), req.Stream, req.Validate(), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
+		return answerer{req.Neutral(), req.Stream, responsesrules.Validate(req, responsesrules.Options{}), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
 	}
 	name, method, ok := gemini.Target(r.URL.Path)
 	if !ok {
@@ -72,7 +76,7 @@ func read(r *http.Request) (answerer, error) {
 		return answerer{}, err
 	}
 	a := gemini.Answer{Model: name}
-	return answerer{req.Neutral(), method == "streamGenerateContent", gemini.Validate(name, body), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
+	return answerer{req.Neutral(), method == "streamGenerateContent", geminirules.ValidateJSON(name, body), func(d iter.Seq2[model.Delta, error]) (any, error) { return a.Whole(d) }, a.Stream}, nil
 }
 
 // apis speaks all dialects, strictly, and answers with what it was sent.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 )
@@ -89,7 +90,7 @@ func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.
 		for _, m := range req.Extraction().Payloads() {
 			rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 		}
-		err = req.ValidateBy(anthropic.Rules{Count: count, Betas: r.Header.Values("Anthropic-Beta"), Look: seen.look, Signed: signedHere})
+		err = rules.Validate(req, rules.Options{Count: count, Betas: r.Header.Values("Anthropic-Beta"), Look: seen.look, Signed: signedHere})
 	}
 	if err != nil {
 		if e, ok := errors.AsType[*anthropic.APIError](err); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/gemini"
 )
@@ -87,10 +88,10 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	rules := gemini.Rules{File: s.hasGeminiFile, ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
+	options := rules.Options{File: s.hasGeminiFile, ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
 		return signature == signature3(c.Name, c.Args)
 	}}
-	if err := req.ValidateBy(rules); err != nil {
+	if err := rules.Validate(req, options); err != nil {
 		return nil, ofGemini(err)
 	}
 	a := gemini.Answer{ID: s.nextID(""), Model: name}
@@ -139,7 +140,7 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 		if req, err = gemini.DecodeCount(r.Context(), r.Body, provider.DecodeOptions{}); err == nil {
 			rec.Body = req.Extraction().Elided()
 			req.Model = name
-			err = req.Validate()
+			err = rules.Validate(req, rules.Options{})
 		}
 		if p = s.hasModel(name); p == nil && err != nil {
 			p = ofGemini(err)

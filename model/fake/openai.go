@@ -11,6 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
 )
@@ -57,7 +58,7 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	if err := req.ValidateBy(openai.Rules{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible}); err != nil {
+	if err := rules.Validate(req, rules.Options{ToolMedia: b.ToolMedia != ToolMediaRefused, Compatible: b.Compatible}); err != nil {
 		return nil, refusedByOpenAI(err)
 	}
 	if p := s.hasModel(req.Model); p != nil {

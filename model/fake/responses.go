@@ -15,6 +15,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/responses"
 )
@@ -29,7 +30,7 @@ func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *p
 	for _, m := range req.Extraction().Payloads() {
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
-	if err := req.Validate(); err != nil {
+	if err := rules.Validate(req, rules.Options{}); err != nil {
 		return nil, refusedByOpenAI(err)
 	}
 	if err := unsealed(req); err != nil {

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,34 +51,6 @@ func BadRequest(param, code, format string, args ...any) *OpenAIError {
 		e.Code = &code
 	}
 	return e
-}
-
-// LooseSchema says what OpenAI's strict mode refuses of a JSON Schema, in its
-// words: objects that allow other properties, or that do not require all that
-// they have. "": nothing.
-func LooseSchema(schema map[string]any) string { return loose(schema, "") }
-
-func loose(schema map[string]any, at string) string {
-	if properties, ok := schema["properties"].(map[string]any); ok || schema["type"] == "object" {
-		if schema["additionalProperties"] != false {
-			return fmt.Sprintf("In context=(%s), 'additionalProperties' is required to be supplied and to be false.", at)
-		}
-		required, _ := schema["required"].([]any)
-		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			if !slices.Contains(required, any(name)) {
-				return fmt.Sprintf("In context=(%s), 'required' is required to be supplied and to be an array including every key in properties. Missing '%s'.", at, name)
-			}
-			if inner, ok := properties[name].(map[string]any); ok {
-				if where := loose(inner, at+"'properties', '"+name+"'"); where != "" {
-					return where
-				}
-			}
-		}
-	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		return loose(items, at+"'items'")
-	}
-	return ""
 }
 
 // OpenAIUpload returns the fields of an upload to OpenAI's Files API: its purpose

@@ -110,7 +110,7 @@ func (p *Provider) ForwardCount(ctx context.Context, service model.Service, body
 // files describes the Files API, which needs no beta header anymore.
 func files(c *provider.Client, s model.Service) provider.FileAPI {
 	takes := func(mediaType string, _ bool) bool {
-		return mediaType == "application/pdf" || slices.Contains(imageTypes(), mediaType)
+		return mediaType == "application/pdf" || slices.Contains(ImageTypes(), mediaType)
 	}
 	return provider.FileAPI{
 		Takes: takes, Fetches: takes,

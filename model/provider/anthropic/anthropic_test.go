@@ -20,6 +20,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 	"github.com/artelhq/artel/model/provider/providertest"
@@ -70,7 +71,7 @@ func dialect(t *testing.T) providertest.Dialect {
 		Failure: func(status int, message string) []byte {
 			return anthropic.Refused(status, "%s", message).MarshalBody("req_1")
 		},
-		Validate: anthropic.Validate,
+		Validate: rules.ValidateJSON,
 		Native: providertest.Native{
 			Decode: func(body []byte) (*model.Request, error) {
 				r, err := anthropic.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})

@@ -359,7 +359,7 @@ func (r *reader) finish() error {
 				b.text.Reset()
 				b.text.WriteString(strings.TrimRight(said, " \t\r\n"))
 			}
-			if b.block.Type != "text" || !blank(b.text.String()) {
+			if b.block.Type != "text" || !Blank(b.text.String()) {
 				r.paused = append(r.paused, b.raw())
 			}
 		}

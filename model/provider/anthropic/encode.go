@@ -16,7 +16,7 @@ import (
 
 // The limits of names and ids.
 const (
-	maxName = 128
+	MaxName = 128
 	maxID   = 64
 )
 
@@ -49,7 +49,7 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 	e := encoder{Encoder: provider.NewEncoder("anthropic.Encode", r, blobs), toolsets: map[artel.CallID]string{}}
 	form := provider.MessageRules{
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
-		ToolTypes: append(slices.Clone(imageTypes()), "application/pdf"),
+		ToolTypes: append(slices.Clone(ImageTypes()), "application/pdf"),
 	}
 	placed := form.Conform(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
 	system, messages := split(placed)
@@ -93,7 +93,7 @@ func legal(messages []model.Message, own artel.ServiceID, bare bool) []model.Mes
 		m.Parts = whole(slices.DeleteFunc(slices.Clone(m.Parts), func(p artel.Part) bool {
 			switch p := p.(type) {
 			case artel.Text:
-				return blank(p.Text)
+				return Blank(p.Text)
 			case artel.Reasoning:
 				_, ok := readState(p.Opaque)
 				return !ok || p.Service != own || bare
@@ -114,7 +114,8 @@ func legal(messages []model.Message, own artel.ServiceID, bare bool) []model.Mes
 	return out
 }
 
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
+// Blank reports whether s has no text: the API refuses such blocks.
+func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func thinks(r artel.Reasoning) bool {
 	s, _ := readState(r.Opaque)
@@ -269,7 +270,7 @@ func (e *encoder) result(r artel.ToolResult) {
 	case len(r.Parts) > 0:
 		parts := slices.DeleteFunc(append(artel.Parts{artel.Text{Text: r.Content}}, r.Parts...), func(p artel.Part) bool {
 			t, ok := p.(artel.Text)
-			return ok && blank(t.Text)
+			return ok && Blank(t.Text)
 		})
 		e.Body.WriteString(`,"content":[`)
 		e.blocks(parts, false)
@@ -282,7 +283,8 @@ func (e *encoder) result(r artel.ToolResult) {
 	}
 }
 
-func imageTypes() []string { return []string{"image/jpeg", "image/png", "image/gif", "image/webp"} }
+// ImageTypes are the formats of images that the API takes.
+func ImageTypes() []string { return []string{"image/jpeg", "image/png", "image/gif", "image/webp"} }
 
 // media writes an image or a document, but for its end.
 func (e *encoder) media(m artel.Media) {
@@ -296,12 +298,12 @@ func (e *encoder) media(m artel.Media) {
 		mediaType = "image/jpeg"
 	case mediaType == "application/pdf":
 		block = "document"
-	case !slices.Contains(imageTypes(), mediaType):
+	case !slices.Contains(ImageTypes(), mediaType):
 		e.Fail(artel.Unsupported, "%s is %s: Messages takes JPEG, PNG, GIF and WebP images and PDF only", name, mediaType)
 		return
 	}
 	e.Body.WriteString(`{"type":"` + block + `"`)
-	if block == "document" && !blank(m.Filename) {
+	if block == "document" && !Blank(m.Filename) {
 		e.Field("title", artel.Shorten(m.Filename, 200))
 	}
 	switch name := e.Names[m.Ref.Digest]; name.By {
@@ -386,10 +388,10 @@ func (e *encoder) settings(r *model.Request) {
 	case s.TopP != nil:
 		e.Field("top_p", min(max(*s.TopP, 0), 1))
 	}
-	if stop := slices.DeleteFunc(slices.Clone(s.Stop), blank); len(stop) > 0 {
+	if stop := slices.DeleteFunc(slices.Clone(s.Stop), Blank); len(stop) > 0 {
 		e.Field("stop_sequences", stop)
 	}
-	if schema := r.Format.Schema; len(schema) > 0 && promises(r.Service.Model) && enforceable(schema) {
+	if schema := r.Format.Schema; len(schema) > 0 && promises(r.Service.Model) && Enforceable(schema) {
 		e.Field("output_config", OutputConfig{Format: &OutputFormat{Type: "json_schema", Schema: schema}})
 	}
 }
@@ -399,14 +401,15 @@ func plain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-func allPlain(s string) bool {
+// LegalID reports whether s is an id of a call as the API takes it.
+func LegalID(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) })
 }
 
 // callID fits ids that other services chose to what the API takes, always in
 // the same way, so that call and result still agree.
 func callID(id artel.CallID) string {
-	if len(id) <= maxID && allPlain(string(id)) {
+	if len(id) <= maxID && LegalID(string(id)) {
 		return string(id)
 	}
 	return provider.HashID("toolu_", id)
@@ -423,5 +426,5 @@ func toolName(name string) string {
 	if fitted == "" {
 		return "unnamed"
 	}
-	return fitted[:min(len(fitted), maxName)]
+	return fitted[:min(len(fitted), MaxName)]
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider/anthropic"
 )
 
@@ -47,7 +48,7 @@ func encoded(ctx context.Context, t rapid.TB, r *model.Request, blobs blob.Store
 func sent(t *testing.T, r *model.Request, blobs blob.Store) (string, *model.Request) {
 	t.Helper()
 	b := encoded(t.Context(), t, r, blobs)
-	if err := anthropic.Validate(b); err != nil {
+	if err := rules.ValidateJSON(b); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
 	return string(b), decode(t, string(b)).Neutral()
@@ -274,7 +275,7 @@ func TestHistories(t *testing.T) {
 			r.Tools = []model.ToolSpec{{Name: "look"}}
 		}
 		body := encoded(t.Context(), rt, r, blobs)
-		if err := anthropic.Validate(body); err != nil {
+		if err := rules.ValidateJSON(body); err != nil {
 			rt.Fatalf("%v: %s", err, body)
 		}
 		if !bytes.Equal(body, encoded(t.Context(), rt, r, blobs)) {

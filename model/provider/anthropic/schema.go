@@ -23,10 +23,10 @@ func promises(model string) bool {
 	}, func(old string) bool { return strings.Contains(name, old) })
 }
 
-// enforceable reports whether the API takes a schema: its objects say that they
+// Enforceable reports whether the API takes a schema: its objects say that they
 // have no further properties, and it has none of the constraints that the API
 // does not know.
-func enforceable(schema json.RawMessage) bool {
+func Enforceable(schema json.RawMessage) bool {
 	var v any
 	return json.Unmarshal(schema, &v) == nil && enforced(v)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/anthropic"
 )
@@ -356,7 +357,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		invalid := r.Validate()
+		invalid := rules.Validate(r, rules.Options{})
 		n := r.Neutral()
 		if invalid != nil {
 			return
@@ -375,7 +376,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := anthropic.Validate(b); err != nil && !strings.Contains(err.Error(), "Tool '") && !strings.Contains(err.Error(), "Thinking") {
+		if err := rules.ValidateJSON(b); err != nil && !strings.Contains(err.Error(), "Tool '") && !strings.Contains(err.Error(), "Thinking") {
 			t.Fatalf("%v\nof %s\nfrom %s", err, b, body)
 		}
 	})

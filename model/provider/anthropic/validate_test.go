@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/artelhq/artel"
+	rules "github.com/artelhq/artel/model/fake/rules/anthropic"
 	"github.com/artelhq/artel/model/provider/anthropic"
 )
 
@@ -117,7 +118,7 @@ func TestValidate(t *testing.T) {
 		"format":              {request(`"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`, `user:"x"`), "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := anthropic.Validate([]byte(c.body))
+			err := rules.ValidateJSON([]byte(c.body))
 			switch {
 			case c.want == "" && err == nil:
 			case c.want == "", err == nil, !strings.HasPrefix(err.Error(), c.want):
@@ -135,10 +136,10 @@ func TestValidate(t *testing.T) {
 // What the API knows of pictures, and a request alone does not show.
 func TestValidateBy(t *testing.T) {
 	t.Parallel()
-	look := func(info artel.MediaInfo) anthropic.Rules {
-		return anthropic.Rules{Look: func(artel.Digest) (artel.MediaInfo, bool) { return info, true }}
+	look := func(info artel.MediaInfo) rules.Options {
+		return rules.Options{Look: func(artel.Digest) (artel.MediaInfo, bool) { return info, true }}
 	}
-	image := func(mediaType string, side int) anthropic.Rules {
+	image := func(mediaType string, side int) rules.Options {
 		return look(artel.MediaInfo{MediaType: mediaType, Kind: artel.KindImage, Width: 10, Height: side})
 	}
 	many := func(n int, block string) string {
@@ -148,7 +149,7 @@ func TestValidateBy(t *testing.T) {
 	byURL := `{"type":"image","source":{"type":"url","url":"https://x/y.png"}}`
 	for name, c := range map[string]struct {
 		body  string
-		rules anthropic.Rules
+		rules rules.Options
 		want  string
 	}{
 		"8,000 pixels":        {many(20, png), image("image/png", 8000), ""},
@@ -157,18 +158,18 @@ func TestValidateBy(t *testing.T) {
 		"with URLs":           {request("", "user:"+png+strings.Repeat(","+byURL, 20)), image("image/png", 2001), "messages.0.content.0.image.source.base64.data: At least one"},
 		"more than 20, small": {many(21, png), image("image/png", 2000), ""},
 		"in tool results":     {request("", `user:"x"`, "assistant:"+call, `user:{"type":"tool_result","tool_use_id":"a","content":[`+strings.Repeat(png+",", 20)+png+`]}`), image("image/png", 2001), "messages.2.content.0.tool_result.content.0.image.source.base64.data: At least one"},
-		"too many":            {many(101, png), anthropic.Rules{Images: 100}, "messages: too many images and documents: 101 + 0 > 100"},
+		"too many":            {many(101, png), rules.Options{Images: 100}, "messages: too many images and documents: 101 + 0 > 100"},
 		"another type":        {many(1, png), image("image/jpeg", 1), "messages.0.content.0.image.source.base64: The image was specified using the image/png media type, but the image appears to be a image/jpeg image"},
 		"no image":            {many(1, png), look(artel.MediaInfo{MediaType: "text/plain", Kind: artel.KindText}), "Could not process image"},
-		"pages":               {many(2, pdf), anthropic.Rules{Pages: 100, Look: look(artel.MediaInfo{MediaType: "application/pdf", Pages: 51}).Look}, "A maximum of 100 PDF pages may be provided."},
+		"pages":               {many(2, pdf), rules.Options{Pages: 100, Look: look(artel.MediaInfo{MediaType: "application/pdf", Pages: 51}).Look}, "A maximum of 100 PDF pages may be provided."},
 		"no PDF":              {many(1, pdf), image("image/png", 1), "messages.0.content.0.document.source.base64: The PDF specified was not valid."},
-		"betas":               {request(`"context_management":{"edits":[]}`, `user:{"type":"text","text":"x","cache_control":{"type":"ephemeral","scope":"global"}}`), anthropic.Rules{Betas: []string{"context-management-2025-06-27"}}, ""},
-		"counted":             {`{"model":"m","messages":[{"role":"user","content":"x"}]}`, anthropic.Rules{Count: true}, ""},
-		"counted with limit":  {request("", `user:"x"`), anthropic.Rules{Count: true}, "max_tokens: Extra inputs are not permitted"},
-		"forged":              {request("", `user:"x"`, `assistant:{"type":"thinking","thinking":"Hm.","signature":"s"},`+says("a"), `user:"y"`), anthropic.Rules{Signed: func(thinking, signature string) bool { return false }}, "messages.1.content.0: Invalid `signature` in `thinking` block"},
+		"betas":               {request(`"context_management":{"edits":[]}`, `user:{"type":"text","text":"x","cache_control":{"type":"ephemeral","scope":"global"}}`), rules.Options{Betas: []string{"context-management-2025-06-27"}}, ""},
+		"counted":             {`{"model":"m","messages":[{"role":"user","content":"x"}]}`, rules.Options{Count: true}, ""},
+		"counted with limit":  {request("", `user:"x"`), rules.Options{Count: true}, "max_tokens: Extra inputs are not permitted"},
+		"forged":              {request("", `user:"x"`, `assistant:{"type":"thinking","thinking":"Hm.","signature":"s"},`+says("a"), `user:"y"`), rules.Options{Signed: func(thinking, signature string) bool { return false }}, "messages.1.content.0: Invalid `signature` in `thinking` block"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := decode(t, c.body).ValidateBy(c.rules)
+			err := rules.Validate(decode(t, c.body), c.rules)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
@@ -180,11 +181,11 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	encoded := strings.Repeat("AAAA", 3<<20) // 12 MiB
 	block := strings.Replace(png, "AAAA", encoded, 1)
-	err := anthropic.Validate([]byte(request("", "user:"+block)))
+	err := rules.ValidateJSON([]byte(request("", "user:"+block)))
 	if want := "messages.0.content.0.image.source.base64: image exceeds 10 MB maximum: 12582912 bytes > 10485760 bytes"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	err = anthropic.Validate([]byte(request("", "user:"+block+","+says(strings.Repeat("x", 21<<20)))))
+	err = rules.ValidateJSON([]byte(request("", "user:"+block+","+says(strings.Repeat("x", 21<<20)))))
 	if e, ok := errors.AsType[*anthropic.APIError](err); !ok || e.Status != http.StatusRequestEntityTooLarge || e.Type != "request_too_large" {
 		t.Errorf("got %v", err)
 	}
@@ -199,8 +200,8 @@ func TestClaudeCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := decode(t, string(body))
-	rules := anthropic.Rules{Betas: []string{"claude-code-20250219", "interleaved-thinking-2025-05-14", "prompt-caching-scope-2026-01-05"}}
-	if err := r.ValidateBy(rules); err != nil {
+	options := rules.Options{Betas: []string{"claude-code-20250219", "interleaved-thinking-2025-05-14", "prompt-caching-scope-2026-01-05"}}
+	if err := rules.Validate(r, options); err != nil {
 		t.Fatal(err)
 	}
 	var compact bytes.Buffer

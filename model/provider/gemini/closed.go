@@ -12,7 +12,7 @@ import (
 // it says so. It reports whether each object has all of its properties, which
 // some of them ask for as well.
 func closed(schema json.RawMessage, depth int) (json.RawMessage, bool) {
-	all := members(schema)
+	all := Members(schema)
 	if all == nil || depth > 256 {
 		return schema, depth <= 256
 	}
@@ -26,31 +26,31 @@ func closed(schema json.RawMessage, depth int) (json.RawMessage, bool) {
 	limited := false
 	out := make([]json.RawMessage, 0, len(all)+1)
 	for _, m := range all {
-		switch m.key {
+		switch m.Key {
 		case "properties", "$defs", "definitions":
 			var each []json.RawMessage
-			for _, p := range members(m.value) {
-				if m.key == "properties" {
-					names = append(names, p.key)
+			for _, p := range Members(m.Value) {
+				if m.Key == "properties" {
+					names = append(names, p.Key)
 				}
-				each = append(each, slices.Concat(quote(p.key), []byte{':'}, inner(p.value)))
+				each = append(each, slices.Concat(quote(p.Key), []byte{':'}, inner(p.Value)))
 			}
-			m.value = join('{', each, '}')
+			m.Value = join('{', each, '}')
 		case "anyOf", "prefixItems":
-			each := listOf(m.value)
+			each := listOf(m.Value)
 			for i := range each {
 				each[i] = inner(each[i])
 			}
-			m.value = join('[', each, ']')
+			m.Value = join('[', each, ']')
 		case "items":
-			m.value = inner(m.value)
+			m.Value = inner(m.Value)
 		case "required":
-			required = stringsOf(m.value)
+			required = stringsOf(m.Value)
 		case "additionalProperties":
 			limited = true
-			whole = whole && string(m.value) == "false"
+			whole = whole && string(m.Value) == "false"
 		}
-		out = append(out, slices.Concat(quote(m.key), []byte{':'}, m.value))
+		out = append(out, slices.Concat(quote(m.Key), []byte{':'}, m.Value))
 	}
 	if len(names) > 0 && !limited {
 		out = append(out, json.RawMessage(`"additionalProperties":false`))

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	maxName = 64 // of a function
-	maxStop = 5  // stop sequences
+	MaxName  = 64 // of a function
+	MaxStops = 5  // stop sequences
 )
 
-// skipSignature stands where a model wants a signature and another one made
+// SkipSignature stands where a model wants a signature and another one made
 // the call: the API documents it for conversations that come from elsewhere.
-const skipSignature = "skip_thought_signature_validator"
+const SkipSignature = "skip_thought_signature_validator"
 
 // form is what the API asks of a conversation.
 func form(s model.Service) provider.MessageRules {
 	return provider.MessageRules{
 		Results: provider.Together, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: s.ID,
-		ToolTypes: toolTypes(),
+		ToolTypes: ToolTypes(),
 	}
 }
 
-// toolTypes are the media types that function responses hold.
-func toolTypes() []string {
+// ToolTypes are the media types that function responses hold.
+func ToolTypes() []string {
 	return []string{"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 }
 
@@ -88,17 +88,17 @@ func (e *encoder) settings(r *model.Request) {
 		}
 	}
 	var g GenerationConfig
-	g.StopSequences = r.Sampling.Stop[:min(len(r.Sampling.Stop), maxStop)]
+	g.StopSequences = r.Sampling.Stop[:min(len(r.Sampling.Stop), MaxStops)]
 	g.Temperature, g.TopP = r.Sampling.Temperature, r.Sampling.TopP
 	if r.MaxOutput > 0 {
 		g.MaxOutputTokens = &r.MaxOutput
 	}
 	// Before the third generation, an answer in JSON and tools exclude each other.
-	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !older(r.Service.Model)) {
+	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !BeforeThird(r.Service.Model)) {
 		g.ResponseMimeType = "application/json"
 		g.ResponseSchema = parameters(r.Format.Schema)
 	}
-	if thinks(r.Service.Model) {
+	if Thinks(r.Service.Model) {
 		g.ThinkingConfig = &ThinkingConfig{IncludeThoughts: true}
 	}
 	if b := provider.MustMarshal(g); string(b) != "{}" {
@@ -194,7 +194,7 @@ func (e *encoder) model(parts artel.Parts) {
 			call := Part{FunctionCall: &FunctionCall{ID: string(p.ID), Name: name, Args: json.RawMessage(provider.SentArguments(p.Arguments))}}
 			call.ThoughtSignature = stateOf(p.Opaque).ThoughtSignature
 			if call.ThoughtSignature == "" && !called && e.signs {
-				call.ThoughtSignature = skipSignature
+				call.ThoughtSignature = SkipSignature
 			}
 			called = true
 			out = append(out, call)
@@ -246,7 +246,7 @@ func (e *encoder) media(m artel.Media) {
 	if !ok {
 		return
 	}
-	word := mimeWord(mediaType)
+	word := MIMEType(mediaType)
 	if word == "" {
 		e.Fail(artel.Unsupported,
 			"%s is %s: Gemini takes PNG, JPEG, WebP, HEIC and HEIF pictures, sound, video, PDF and text", name, mediaType)
@@ -261,8 +261,8 @@ func (e *encoder) media(m artel.Media) {
 	e.Body.WriteString(`"}}`)
 }
 
-// mimeWord returns the API's own word for a media type that it takes, or "".
-func mimeWord(mediaType string) string {
+// MIMEType returns the API's own word for a media type that it takes, or "".
+func MIMEType(mediaType string) string {
 	switch mediaType {
 	case "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf",
 		"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac", "audio/m4a", "audio/mp4", "audio/opus", "audio/webm", "audio/pcm",
@@ -297,16 +297,17 @@ func mimeWord(mediaType string) string {
 	return ""
 }
 
-var legalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`) })
+// LegalName matches the names of functions that the API takes.
+var LegalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`) })
 
 // wireName fits the name of a tool to the API's rules, always in the same way.
 func wireName(name string) string {
-	if len(name) <= maxName && legalName().MatchString(name) {
+	if len(name) <= MaxName && LegalName().MatchString(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	plain := strings.Map(func(r rune) rune {
-		if r < 0x80 && legalName().MatchString("_"+string(r)) {
+		if r < 0x80 && LegalName().MatchString("_"+string(r)) {
 			return r
 		}
 		return '_'

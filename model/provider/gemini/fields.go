@@ -81,13 +81,13 @@ func snake(name string) string {
 }
 
 // A violation is a field that the API refuses.
-type violation struct {
+type Violation struct {
 	Field       string `json:"field,omitempty"`
 	Description string `json:"description"`
 }
 
-// violated makes the error of fields that the API refuses.
-func violated(vs []violation) *APIError {
+// Violated makes the error of fields that the API refuses.
+func Violated(vs []Violation) *APIError {
 	texts := make([]string, len(vs))
 	for i, v := range vs {
 		texts[i] = v.Description
@@ -101,8 +101,8 @@ func violated(vs []violation) *APIError {
 // them, lists where the API takes a single value for a list, numbers that were
 // written as strings; null is left out.
 type reading struct {
-	unknown []violation
-	wrong   []violation
+	unknown []Violation
+	wrong   []Violation
 }
 
 // message reads an object of a kind at a path.
@@ -120,7 +120,7 @@ func (r *reading) message(raw json.RawMessage, kind, path string) json.RawMessag
 			if path != "" {
 				at = " at '" + path + "'"
 			}
-			r.unknown = append(r.unknown, violation{path, fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", name, at)})
+			r.unknown = append(r.unknown, Violation{path, fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", name, at)})
 			continue
 		}
 		if v := in[name]; string(v) != "null" {
@@ -147,8 +147,8 @@ func (r *reading) field(raw json.RawMessage, f field, path string) json.RawMessa
 			return r.bad(raw, path, "Map")
 		}
 		out := make([]json.RawMessage, 0, len(in))
-		for i, m := range members(raw) {
-			out = append(out, slices.Concat(quote(m.key), []byte{':'}, r.value(m.value, f.kind, fmt.Sprintf("%s[%d].value", path, i))))
+		for i, m := range Members(raw) {
+			out = append(out, slices.Concat(quote(m.Key), []byte{':'}, r.value(m.Value, f.kind, fmt.Sprintf("%s[%d].value", path, i))))
 		}
 		return join('{', out, '}')
 	}
@@ -200,35 +200,35 @@ func (r *reading) bad(raw json.RawMessage, path, kind string) json.RawMessage {
 	if len(text) > 100 {
 		text = strings.ToValidUTF8(text[:100], "") + "…"
 	}
-	r.wrong = append(r.wrong, violation{path, fmt.Sprintf("Invalid value at '%s' (%s), %s", path, kind, text)})
+	r.wrong = append(r.wrong, Violation{path, fmt.Sprintf("Invalid value at '%s' (%s), %s", path, kind, text)})
 	return json.RawMessage("null")
 }
 
-// A member is one of an object, in its place.
-type member struct {
-	key   string
-	value json.RawMessage
+// A Member is a member of a JSON object.
+type Member struct {
+	Key   string
+	Value json.RawMessage
 }
 
-// members returns the members of a JSON object in their order; of a key that
+// Members returns the members of a JSON object in their order; of a key that
 // comes twice the last one. It is nil for what is no object.
-func members(raw json.RawMessage) []member {
+func Members(raw json.RawMessage) []Member {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
-	out := []member{}
+	out := []Member{}
 	for d.More() {
 		t, err := d.Token()
 		key, ok := t.(string)
 		if err != nil || !ok {
 			return nil
 		}
-		m := member{key: key}
-		if d.Decode(&m.value) != nil {
+		m := Member{Key: key}
+		if d.Decode(&m.Value) != nil {
 			return nil
 		}
-		if i := slices.IndexFunc(out, func(o member) bool { return o.key == key }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o Member) bool { return o.Key == key }); i >= 0 {
 			out[i] = m
 			continue
 		}

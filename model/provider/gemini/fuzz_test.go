@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/gemini"
 )
@@ -48,7 +49,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		req.Model = "gemini-3-pro"
 		r := req.Neutral()
-		if req.Validate() != nil {
+		if rules.Validate(req, rules.Options{}) != nil {
 			return
 		}
 		r.Service.ID = "s"
@@ -67,7 +68,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := gemini.Validate("gemini-3-pro", text); err != nil {
+		if err := rules.ValidateJSON("gemini-3-pro", text); err != nil {
 			t.Fatalf("%v\n%s\n%s", err, body, text)
 		}
 	})
@@ -171,7 +172,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d bytes were allocated for a request of %d", n, body.Len())
 	}
 	req.Model = "gemini-3-pro"
-	if err := req.Validate(); err != nil {
+	if err := rules.Validate(req, rules.Options{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -74,16 +74,16 @@ func third(name string) bool {
 	return m != nil && (len(m[1]) > 1 || m[1] >= "3") || newest().MatchString(name)
 }
 
-// older reports whether a model is known to be of a generation before the
+// BeforeThird reports whether a model is known to be of a generation before the
 // third.
-func older(name string) bool { return generation().MatchString(name) && !third(name) }
+func BeforeThird(name string) bool { return generation().MatchString(name) && !third(name) }
 
 var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`image|tts|live|audio|computer-use|robotics|embedding`)
 })
 
-// thinks reports whether a model is known to tell what it thinks.
-func thinks(name string) bool {
+// Thinks reports whether a model is known to tell what it thinks.
+func Thinks(name string) bool {
 	return (third(name) || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
 }
 

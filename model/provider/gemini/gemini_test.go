@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/gemini"
 	"github.com/artelhq/artel/model/provider/providertest"
@@ -53,7 +54,7 @@ func dialect(t *testing.T, name string) providertest.Dialect {
 			return b.Bytes()
 		},
 		Failure:  func(status int, message string) []byte { return gemini.Fail(status, "%s", message).MarshalBody() },
-		Validate: func(body []byte) error { return gemini.Validate(name, body) },
+		Validate: func(body []byte) error { return rules.ValidateJSON(name, body) },
 		Native: providertest.Native{
 			Service: func(s model.Service) model.Service {
 				s.Model = name

@@ -22,47 +22,47 @@ func (d FunctionDeclaration) jsonSchema() json.RawMessage {
 
 // fromSchema translates the API's subset of OpenAPI to JSON Schema.
 func fromSchema(raw json.RawMessage, depth int) json.RawMessage {
-	all := members(raw)
+	all := Members(raw)
 	if all == nil || depth > 256 {
 		return json.RawMessage("{}")
 	}
-	nullable := slices.ContainsFunc(all, func(m member) bool { return m.key == "nullable" && string(m.value) == "true" })
+	nullable := slices.ContainsFunc(all, func(m Member) bool { return m.Key == "nullable" && string(m.Value) == "true" })
 	var out []json.RawMessage
 	add := func(name string, v json.RawMessage) {
 		out = append(out, slices.Concat(quote(name), []byte{':'}, v))
 	}
 	for _, m := range all {
-		switch m.key {
+		switch m.Key {
 		case "type":
-			kind := quote(strings.ToLower(textOf(m.value)))
+			kind := quote(strings.ToLower(textOf(m.Value)))
 			if nullable {
 				kind = join('[', []json.RawMessage{kind, quote("null")}, ']')
 			}
 			add("type", kind)
 		case "nullable", "propertyOrdering":
 		case "format":
-			if textOf(m.value) != "enum" {
-				add("format", m.value)
+			if textOf(m.Value) != "enum" {
+				add("format", m.Value)
 			}
 		case "enum":
-			values := listOf(m.value)
+			values := listOf(m.Value)
 			if nullable {
 				values = append(values, json.RawMessage("null"))
 			}
 			add("enum", join('[', values, ']'))
 		case "example":
-			add("examples", join('[', []json.RawMessage{m.value}, ']'))
+			add("examples", join('[', []json.RawMessage{m.Value}, ']'))
 		case "properties":
-			props := members(m.value)
+			props := Members(m.Value)
 			inner := make([]json.RawMessage, len(props))
 			for i, p := range props {
-				inner[i] = slices.Concat(quote(p.key), []byte{':'}, fromSchema(p.value, depth+1))
+				inner[i] = slices.Concat(quote(p.Key), []byte{':'}, fromSchema(p.Value, depth+1))
 			}
 			add("properties", join('{', inner, '}'))
 		case "items":
-			add("items", fromSchema(m.value, depth+1))
+			add("items", fromSchema(m.Value, depth+1))
 		case "anyOf":
-			list := listOf(m.value)
+			list := listOf(m.Value)
 			for i, o := range list {
 				list[i] = fromSchema(o, depth+1)
 			}
@@ -71,7 +71,7 @@ func fromSchema(raw json.RawMessage, depth int) json.RawMessage {
 			}
 			add("anyOf", join('[', list, ']'))
 		default:
-			add(m.key, m.value)
+			add(m.Key, m.Value)
 		}
 	}
 	return join('{', out, '}')

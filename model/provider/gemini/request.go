@@ -73,7 +73,7 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	var read reading
 	normal := read.message(text, kind, "")
 	if len(read.wrong) > 0 {
-		return violated(read.wrong)
+		return Violated(read.wrong)
 	}
 	if err := json.Unmarshal(normal, out); err != nil {
 		return Bad("Invalid JSON payload received. %v", err)
@@ -134,4 +134,13 @@ func (r *Request) Unknown() []string {
 		out = append(out, v.Description)
 	}
 	return out
+}
+
+// UnknownFields returns the error with which the API refuses the fields of the
+// request that it does not know; nil: there are none.
+func (r *Request) UnknownFields() error {
+	if len(r.unknown) == 0 {
+		return nil
+	}
+	return Violated(r.unknown)
 }

@@ -25,7 +25,7 @@ type schema struct {
 	required    []string
 	items       *schema
 	options     []*schema // anyOf
-	limits      []member  // minimum, maxItems, pattern, …: those that are the same here and there
+	limits      []Member  // minimum, maxItems, pattern, …: those that are the same here and there
 }
 
 type property struct {
@@ -63,7 +63,7 @@ func (s *schema) json() json.RawMessage {
 		add("format", s.format)
 	}
 	for _, l := range s.limits {
-		add(l.key, l.value)
+		add(l.Key, l.Value)
 	}
 	if len(s.properties) > 0 {
 		all := make([]json.RawMessage, len(s.properties))
@@ -132,13 +132,13 @@ func anything() *schema { return &schema{kind: "STRING", notes: []string{"any JS
 
 // exclusive turns a limit that is not reached into one that is, where numbers
 // are whole; the numbers below another one have no last.
-func (s *schema) exclusive(m member, types []string) {
-	n, err := strconv.ParseFloat(string(m.value), 64)
+func (s *schema) exclusive(m Member, types []string) {
+	n, err := strconv.ParseFloat(string(m.Value), 64)
 	if err != nil {
 		return // of draft 4: a flag of the other keyword
 	}
 	key, step, sign := "minimum", 1.0, "more than "
-	if m.key == "exclusiveMaximum" {
+	if m.Key == "exclusiveMaximum" {
 		key, step, sign = "maximum", -1.0, "less than "
 	}
 	if slices.Contains(types, "integer") && math.Abs(n) < 1<<52 {
@@ -146,11 +146,11 @@ func (s *schema) exclusive(m member, types []string) {
 		if step < 0 {
 			limit = math.Ceil(n) - 1
 		}
-		s.limits = append(s.limits, member{key, json.RawMessage(strconv.FormatInt(int64(limit), 10))})
+		s.limits = append(s.limits, Member{key, json.RawMessage(strconv.FormatInt(int64(limit), 10))})
 		return
 	}
-	s.limits = append(s.limits, member{key, m.value})
-	s.notes = append(s.notes, sign+string(m.value))
+	s.limits = append(s.limits, Member{key, m.Value})
+	s.notes = append(s.notes, sign+string(m.Value))
 }
 
 // values takes the values that are allowed. The API knows strings alone.
@@ -234,7 +234,7 @@ func (s *schema) merge(o *schema) {
 		s.options = o.options
 	}
 	for _, l := range o.limits {
-		if !slices.ContainsFunc(s.limits, func(have member) bool { return have.key == l.key }) {
+		if !slices.ContainsFunc(s.limits, func(have Member) bool { return have.Key == l.Key }) {
 			s.limits = append(s.limits, l)
 		}
 	}
@@ -278,9 +278,9 @@ func (s *schema) settle() {
 	if fits[s.format] != s.kind {
 		s.format = ""
 	}
-	var limits []member
+	var limits []Member
 	for _, l := range s.limits {
-		if slices.Contains(limitsOf(s.kind), l.key) && !slices.ContainsFunc(limits, func(have member) bool { return have.key == l.key }) {
+		if slices.Contains(limitsOf(s.kind), l.Key) && !slices.ContainsFunc(limits, func(have Member) bool { return have.Key == l.Key }) {
 			limits = append(limits, l)
 		}
 	}
@@ -302,10 +302,10 @@ func limitsOf(kind string) []string {
 	return nil
 }
 
-func kindByLimits(limits []member) string {
+func kindByLimits(limits []Member) string {
 	for _, l := range limits {
 		for _, kind := range []string{"NUMBER", "STRING", "ARRAY", "OBJECT"} {
-			if slices.Contains(limitsOf(kind), l.key) {
+			if slices.Contains(limitsOf(kind), l.Key) {
 				return kind
 			}
 		}

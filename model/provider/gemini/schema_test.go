@@ -11,7 +11,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
-	"github.com/artelhq/artel/model/provider/gemini"
+	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 )
 
 // declared returns the parameters that a tool with a schema is declared with.
@@ -22,7 +22,7 @@ func declared(t interface{ Fatal(args ...any) }, schema string) string {
 		Tools:    []model.ToolSpec{{Name: "f", Schema: json.RawMessage(schema)}},
 	}
 	body := encoded(t, r)
-	if err := gemini.Validate("gemini-2.5-flash", body); err != nil {
+	if err := rules.ValidateJSON("gemini-2.5-flash", body); err != nil {
 		t.Fatal(err, string(body))
 	}
 	var in struct {

@@ -177,7 +177,7 @@ func (n *neutral) part(p Part) artel.Part {
 }
 
 func (n *neutral) media(b Blob) artel.Media {
-	m := decodeBase64(n.extraction, b.Data)
+	m := DecodeBase64(n.extraction, b.Data)
 	mediaType, _, err := mime.ParseMediaType(b.MimeType)
 	if err != nil {
 		mediaType = "application/octet-stream"
@@ -186,7 +186,7 @@ func (n *neutral) media(b Blob) artel.Media {
 }
 
 // lifted returns what base64 of either alphabet holds, lifted or not.
-func decodeBase64(l *provider.Extraction, s string) provider.Payload {
+func DecodeBase64(l *provider.Extraction, s string) provider.Payload {
 	if m, ok := l.Find(s); ok {
 		return m
 	}
@@ -264,18 +264,18 @@ func (n *neutral) result(f FunctionResponse) artel.ToolResult {
 // responseText returns what a function answered: its only field if that is
 // called output, result or error, text as it is and anything else as JSON.
 func responseText(raw json.RawMessage) (text string, isError bool) {
-	all := members(raw)
+	all := Members(raw)
 	if len(all) == 1 {
-		switch one := all[0]; one.key {
+		switch one := all[0]; one.Key {
 		case "output", "result", "error":
-			if len(one.value) > 0 && one.value[0] == '"' {
-				return textOf(one.value), one.key == "error"
+			if len(one.Value) > 0 && one.Value[0] == '"' {
+				return textOf(one.Value), one.Key == "error"
 			}
-			return compact(one.value), one.key == "error"
+			return compact(one.Value), one.Key == "error"
 		}
 	}
 	if len(all) == 0 {
 		return "", false
 	}
-	return compact(raw), slices.ContainsFunc(all, func(m member) bool { return m.key == "error" && string(m.value) != "null" })
+	return compact(raw), slices.ContainsFunc(all, func(m Member) bool { return m.Key == "error" && string(m.Value) != "null" })
 }

@@ -60,10 +60,10 @@ func (t *translator) read(raw json.RawMessage, depth int) *schema {
 	s := &schema{}
 	var types []string
 	var keys words
-	all := members(raw)
+	all := Members(raw)
 	for _, m := range all {
-		if m.key == "type" {
-			types = stringsOf(m.value)
+		if m.Key == "type" {
+			types = stringsOf(m.Value)
 		}
 	}
 	for _, m := range all {
@@ -100,32 +100,32 @@ func (t *translator) follow(ref string, depth int) *schema {
 }
 
 // keyword takes one keyword into s, which is of some types.
-func (t *translator) keyword(s *schema, types []string, keys *words, m member, depth int) {
-	switch m.key {
+func (t *translator) keyword(s *schema, types []string, keys *words, m Member, depth int) {
+	switch m.Key {
 	case "description":
-		s.description = textOf(m.value)
+		s.description = textOf(m.Value)
 	case "title":
 		if s.description == "" {
-			s.notes = append(s.notes, textOf(m.value))
+			s.notes = append(s.notes, textOf(m.Value))
 		}
 	case "nullable":
-		s.nullable = s.nullable || string(m.value) == "true"
+		s.nullable = s.nullable || string(m.Value) == "true"
 	case "$ref":
-		keys.ref = textOf(m.value)
+		keys.ref = textOf(m.Value)
 	case "allOf":
-		keys.all = append(keys.all, listOf(m.value)...)
+		keys.all = append(keys.all, listOf(m.Value)...)
 	case "anyOf", "oneOf":
-		keys.any = append(keys.any, listOf(m.value)...)
+		keys.any = append(keys.any, listOf(m.Value)...)
 	case "const":
-		s.values([]json.RawMessage{m.value})
+		s.values([]json.RawMessage{m.Value})
 	case "enum":
-		s.values(listOf(m.value))
+		s.values(listOf(m.Value))
 	case "default":
-		if string(m.value) != "null" && len(m.value) <= 200 {
-			s.notes = append(s.notes, "default: "+compact(m.value))
+		if string(m.Value) != "null" && len(m.Value) <= 200 {
+			s.notes = append(s.notes, "default: "+compact(m.Value))
 		}
 	case "format":
-		switch f := textOf(m.value); f {
+		switch f := textOf(m.Value); f {
 		case "date-time", "float", "double", "int32", "int64":
 			s.format = f
 		case "", "enum":
@@ -133,39 +133,39 @@ func (t *translator) keyword(s *schema, types []string, keys *words, m member, d
 			s.notes = append(s.notes, "format: "+f)
 		}
 	case "properties":
-		for _, p := range members(m.value) {
-			if one := t.read(p.value, depth+1); one != nil {
-				s.properties = append(s.properties, property{p.key, *one})
+		for _, p := range Members(m.Value) {
+			if one := t.read(p.Value, depth+1); one != nil {
+				s.properties = append(s.properties, property{p.Key, *one})
 			}
 		}
 	case "required":
-		s.required = append(s.required, stringsOf(m.value)...)
+		s.required = append(s.required, stringsOf(m.Value)...)
 	case "items":
-		if list := listOf(m.value); list != nil {
+		if list := listOf(m.Value); list != nil {
 			s.items = t.oneOf(list, depth)
 		} else {
-			s.items = t.read(m.value, depth+1)
+			s.items = t.read(m.Value, depth+1)
 		}
 	case "prefixItems":
 		if s.items == nil {
-			s.items = t.oneOf(listOf(m.value), depth)
+			s.items = t.oneOf(listOf(m.Value), depth)
 		}
 	case "additionalProperties", "patternProperties":
-		if len(m.value) > 0 && m.value[0] == '{' && string(bytes.TrimSpace(m.value)) != "{}" || string(m.value) == "true" {
+		if len(m.Value) > 0 && m.Value[0] == '{' && string(bytes.TrimSpace(m.Value)) != "{}" || string(m.Value) == "true" {
 			s.notes = append(s.notes, "with keys of your choice")
 		}
 	case "exclusiveMinimum", "exclusiveMaximum":
 		s.exclusive(m, types)
 	case "minimum", "maximum":
-		if _, err := strconv.ParseFloat(string(m.value), 64); err == nil {
+		if _, err := strconv.ParseFloat(string(m.Value), 64); err == nil {
 			s.limits = append(s.limits, m)
 		}
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
-		if _, err := strconv.ParseUint(string(m.value), 10, 31); err == nil {
+		if _, err := strconv.ParseUint(string(m.Value), 10, 31); err == nil {
 			s.limits = append(s.limits, m)
 		}
 	case "pattern":
-		if textOf(m.value) != "" {
+		if textOf(m.Value) != "" {
 			s.limits = append(s.limits, m)
 		}
 	}
@@ -263,9 +263,9 @@ func (t *translator) find(ref string) json.RawMessage {
 		}
 		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
 		var next json.RawMessage
-		for _, m := range members(at) {
-			if m.key == key {
-				next = m.value
+		for _, m := range Members(at) {
+			if m.Key == key {
+				next = m.Value
 			}
 		}
 		if next == nil {

@@ -40,13 +40,13 @@ type uploadedFile struct {
 func files(c *provider.Client, s model.Service) provider.FileAPI {
 	return provider.FileAPI{
 		Takes: func(mediaType string, result bool) bool {
-			return mimeWord(mediaType) != "" && !(result && s.Capabilities.ToolImage.Value)
+			return MIMEType(mediaType) != "" && !(result && s.Capabilities.ToolImage.Value)
 		},
 		Fetches: func(mediaType string, result bool) bool {
 			// The first two generations fetch nothing; later ones fetch sound and
 			// video from few places.
 			old := strings.Contains(s.Model, "gemini-1") || strings.Contains(s.Model, "gemini-2.0")
-			word := mimeWord(mediaType)
+			word := MIMEType(mediaType)
 			return !old && !(result && s.Capabilities.ToolImage.Value) && (word == "application/pdf" || strings.HasPrefix(word, "image/"))
 		},
 		Upload: func(ctx context.Context, m artel.Media) (string, time.Time, error) {
@@ -71,7 +71,7 @@ func files(c *provider.Client, s model.Service) provider.FileAPI {
 //
 // Source: "Files API" of the Gemini API's documentation.
 func upload(ctx context.Context, c *provider.Client, f provider.Failures, m artel.Media) (uploadedFile, error) {
-	word := mimeWord(m.MediaType)
+	word := MIMEType(m.MediaType)
 	begin := provider.NewBody(nil)
 	begin.WriteString(`{"file":{"display_name":"` + provider.FileName(m) + `"}}`)
 	resp, err := c.Post(ctx, f, uploadAddress(f.Service.BaseURL), begin, "application/json", http.Header{

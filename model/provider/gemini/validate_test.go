@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	rules "github.com/artelhq/artel/model/fake/rules/gemini"
 	"github.com/artelhq/artel/model/provider/gemini"
 )
 
@@ -133,7 +134,7 @@ func TestValidate(t *testing.T) {
 		"thoughts of one":        {"gemini-2.5-pro", config(`"thinkingConfig":{"includeThoughts":true,"thinkingBudget":-1}`), ""},
 		"thoughts of no one":     {"gemini-2.0-flash", config(`"thinkingConfig":{"includeThoughts":true}`), "Thinking is not enabled for models/gemini-2.0-flash"},
 	} {
-		err := gemini.Validate(c.model, []byte("{"+c.body+"}"))
+		err := rules.ValidateJSON(c.model, []byte("{"+c.body+"}"))
 		switch e, ok := errors.AsType[*gemini.APIError](err); {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)

@@ -25,7 +25,7 @@ type Request struct {
 	GenerationConfig  GenerationConfig `json:"generationConfig,omitzero"`
 
 	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
-	unknown    []violation          // fields that the API does not know
+	unknown    []Violation          // fields that the API does not know
 }
 
 // A Content is one turn of a conversation, or a step of one.

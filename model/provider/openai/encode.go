@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// maxCallID is the longest id of a tool call that the API takes.
-const maxCallID = 40
+// MaxCallID is the longest id of a tool call that the API takes.
+const MaxCallID = 40
 
 // Encode writes r as the body of a streamed call. No blob is read. The error
 // is an [*artel.Error] of kind Unsupported for media that the dialect has no

@@ -21,6 +21,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/providertest"
@@ -71,7 +72,7 @@ func dialect(t *testing.T) providertest.Dialect {
 		Failure: func(status int, message string) []byte {
 			return (&openai.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
 		},
-		Validate: openai.Validate,
+		Validate: rules.ValidateJSON,
 	}
 }
 
@@ -224,7 +225,7 @@ func encoded(t *testing.T, r *model.Request, blobs blob.Store) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := openai.Validate(out); err != nil {
+	if err := rules.ValidateJSON(out); err != nil {
 		t.Errorf("the API refuses %s: %v", out, err)
 	}
 	return string(out)

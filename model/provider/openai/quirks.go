@@ -35,7 +35,7 @@ func (e *encoder) callID(id artel.CallID) string {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 	if n == 0 || plain && len(id) == n {
-		return provider.CallID(id, maxCallID)
+		return provider.CallID(id, MaxCallID)
 	}
 	sum := sha256.Sum256([]byte(id))
 	return base32.StdEncoding.EncodeToString(sum[:])[:n]

@@ -224,7 +224,7 @@ func (a Answer) frame(object string) *Response {
 
 func wireCall(d model.CallDelta) ToolCall {
 	return ToolCall{
-		ID: provider.CallID(d.ID, maxCallID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(provider.SentArguments(d.Arguments))},
+		ID: provider.CallID(d.ID, MaxCallID), Type: "function", Function: CalledByName{Name: d.Name, Arguments: Arguments(provider.SentArguments(d.Arguments))},
 		ExtraContent: d.Opaque,
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
 )
@@ -84,7 +85,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := openai.Validate([]byte(c.body))
+			err := rules.ValidateJSON([]byte(c.body))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -172,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
 			t.Fatal("the pieces it comes in change what is read")
 		}
-		_ = req.Validate()
+		_ = rules.Validate(req, rules.Options{})
 		_ = req.Neutral()
 	})
 }

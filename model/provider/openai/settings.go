@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/provider"
@@ -101,7 +100,8 @@ func (t *Texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(t))
 }
 
-const maxStops = 4
+// MaxStops is how many stop sequences the API takes.
+const MaxStops = 4
 
 // settings writes what r asks of the answer.
 func (e *encoder) settings(r *model.Request) {
@@ -123,7 +123,7 @@ func (e *encoder) settings(r *model.Request) {
 		e.Field("top_p", *r.Sampling.TopP)
 	}
 	if stop := r.Sampling.Stop; len(stop) > 0 {
-		e.Field("stop", stop[:min(len(stop), maxStops)])
+		e.Field("stop", stop[:min(len(stop), MaxStops)])
 	}
 }
 
@@ -188,85 +188,4 @@ func (r *Request) format() model.Format {
 		}
 	}
 	return model.Format{}
-}
-
-// settings holds what the request asks of the answer to the API's rules.
-func (v *validator) settings() *APIError {
-	r := v.request
-	if c := r.ToolChoice; c != nil {
-		if len(r.Tools) == 0 && c.Word != "none" {
-			return Bad("tool_choice", "", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
-		}
-		switch {
-		case c.Word != "" && !slices.Contains([]string{"none", "auto", "required"}, c.Word):
-			return Bad("tool_choice", "invalid_value", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", c.Word)
-		case c.Word == "" && c.Type == "function" && !slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Function.Name == c.Name }):
-			return Bad("tool_choice", "", "Invalid value for 'tool_choice': the function '%s' is not among 'tools'.", c.Name)
-		case c.Word == "" && !slices.Contains([]string{"function", "custom", "allowed_tools"}, c.Type):
-			return Bad("tool_choice.type", "invalid_value", "Invalid value: '%s'. Supported values are: 'allowed_tools', 'function', and 'custom'.", c.Type)
-		}
-	}
-	if r.ParallelToolCalls != nil && len(r.Tools) == 0 {
-		return Bad("parallel_tool_calls", "", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
-	}
-	if f := r.ResponseFormat; f != nil {
-		if err := v.format(f); err != nil {
-			return err
-		}
-	}
-	if err := within("temperature", r.Temperature, 2); err != nil {
-		return err
-	}
-	if err := within("top_p", r.TopP, 1); err != nil {
-		return err
-	}
-	if len(r.Stop) > maxStops {
-		return Bad("stop", "array_above_max_length", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxStops, len(r.Stop))
-	}
-	return nil
-}
-
-func within(name string, n *float64, most float64) *APIError {
-	if n == nil || *n >= 0 && *n <= most {
-		return nil
-	}
-	return Bad(name, "decimal_out_of_range", "Invalid '%s': expected a value from 0 to %v, but got %v instead.", name, most, *n)
-}
-
-func (v *validator) format(f *ResponseFormat) *APIError {
-	switch f.Type {
-	case "text":
-		return nil
-	case "json_object":
-		if !v.speaksOfJSON() {
-			return Bad("messages", "", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
-		}
-		return nil
-	case "json_schema":
-	default:
-		return Bad("response_format.type", "invalid_value", "Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
-	}
-	const at = "response_format.json_schema"
-	if f.Schema == nil {
-		return missing(at)
-	}
-	if err := checkToolName(at+".name", f.Schema.Name); err != nil {
-		return err
-	}
-	var schema map[string]any
-	if len(f.Schema.Schema) > 0 && json.Unmarshal(f.Schema.Schema, &schema) != nil {
-		return Bad(at+".schema", "invalid_type", "Invalid type for '%s.schema': expected an object.", at)
-	}
-	if strict := f.Schema.Strict; strict != nil && *strict {
-		if where := provider.LooseSchema(schema); where != "" {
-			return Bad("response_format", "invalid_json_schema", "Invalid schema for response_format '%s': %s", f.Schema.Name, where)
-		}
-	}
-	return nil
-}
-
-func (v *validator) speaksOfJSON() bool {
-	return slices.ContainsFunc(v.request.Messages, func(m Message) bool {
-		return strings.Contains(strings.ToLower(m.Content.String()), "json")
-	})
 }

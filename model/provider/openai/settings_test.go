@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
 )
@@ -64,7 +65,7 @@ func TestSettingsThereAndBack(t *testing.T) {
 			if !strings.Contains(body, c.want) {
 				t.Errorf("%s\nhas no %s", body, c.want)
 			}
-			if err := openai.Validate([]byte(body)); err != nil {
+			if err := rules.ValidateJSON([]byte(body)); err != nil {
 				t.Error(err)
 			}
 			req, err := openai.Decode(t.Context(), strings.NewReader(body), provider.DecodeOptions{})
@@ -132,7 +133,7 @@ func TestValidateSettings(t *testing.T) {
 		`"stop":7`:                       "Invalid type",
 		`"temperature":null,"stop":null`: "",
 	} {
-		err := openai.Validate([]byte(`{"model":"m",` + in + `,"messages":[{"role":"user","content":"x"}]}`))
+		err := rules.ValidateJSON([]byte(`{"model":"m",` + in + `,"messages":[{"role":"user","content":"x"}]}`))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", in, err, want)
 		}

@@ -113,14 +113,14 @@ type ImageURL struct {
 	URL    string `json:"url"`
 	Detail string `json:"detail,omitempty"` // auto, low, high
 
-	bare bool // it was written without an object
+	Bare bool `json:"-"` // it was written without an object
 }
 
 // UnmarshalJSON accepts an object, or the URL alone, as some servers have it.
 func (u *ImageURL) UnmarshalJSON(data []byte) error {
 	*u = ImageURL{}
 	if len(data) > 0 && data[0] == '"' {
-		u.bare = true
+		u.Bare = true
 		return json.Unmarshal(data, &u.URL)
 	}
 	type plain ImageURL

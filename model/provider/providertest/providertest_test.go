@@ -17,6 +17,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/openai"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/openai"
 	"github.com/artelhq/artel/model/provider/providertest"
@@ -47,7 +48,7 @@ func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
 			if err != nil {
 				return err
 			}
-			return r.ValidateBy(openai.Rules{ToolMedia: true})
+			return rules.Validate(r, rules.Options{ToolMedia: true})
 		},
 		Native: providertest.Native{
 			Decode: func(body []byte) (*model.Request, error) {

@@ -278,7 +278,7 @@ func (s *streamer) reasoned(opaque json.RawMessage) error {
 	case kind == "message":
 		s.phase = phase
 		return nil
-	case slices.Contains(serviceItems(), kind):
+	case slices.Contains(ServiceItems(), kind):
 		return s.whole(opaque)
 	}
 	return s.whole(s.reasoning(s.id("rs"), []any{}, opaque))
@@ -293,7 +293,7 @@ func (s *streamer) whole(i any) error {
 }
 
 func (s *streamer) call(d model.CallDelta) error {
-	id := provider.CallID(d.ID, maxCallID)
+	id := provider.CallID(d.ID, MaxCallID)
 	if r := s.answer.Request; r != nil && r.custom(d.Name) {
 		input := customInput(d.Arguments)
 		i := object{"type": "custom_tool_call", "id": s.id("ctc"), "status": "completed", "call_id": id, "name": d.Name, "input": input}

@@ -237,7 +237,7 @@ func (r *reader) done(p *progress, i *Item) error {
 	if err := r.grow(len(i.Raw)); err != nil {
 		return err
 	}
-	switch i.kind() {
+	switch i.Kind() {
 	case "message":
 		return r.message(p, i)
 	case "reasoning":

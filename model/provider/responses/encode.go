@@ -16,14 +16,14 @@ import (
 
 // The API's limits on names and numbers.
 const (
-	maxCallID = 64
+	MaxCallID = 64
 	maxName   = 64
-	minOutput = 16
+	MinOutput = 16
 )
 
-// encryptedReasoning asks for the state of reasoning, without which it cannot
+// EncryptedReasoning asks for the state of reasoning, without which it cannot
 // be passed back to a service that stores nothing.
-const encryptedReasoning = "reasoning.encrypted_content"
+const EncryptedReasoning = "reasoning.encrypted_content"
 
 // Encode writes r as the body of a streamed call. No blob is read. The error
 // is an [*artel.Error] of kind Unsupported for media that the dialect has no
@@ -45,16 +45,16 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e.Body.WriteString("]")
 	e.settings(r)
 	e.Body.WriteString(`,"store":false`)
-	if reasons(r.Service.Model) {
-		e.Field("include", []string{encryptedReasoning})
+	if MayReason(r.Service.Model) {
+		e.Field("include", []string{EncryptedReasoning})
 	}
 	e.Body.WriteString(`,"stream":true}`)
 	return e.Body, e.Err
 }
 
-// reasons reports whether a model may reason. Those of OpenAI that do not
+// MayReason reports whether a model may reason. Those of OpenAI that do not
 // refuse to be asked for the state of it.
-func reasons(name string) bool {
+func MayReason(name string) bool {
 	name = path.Base(name)
 	for _, family := range []string{"gpt-3.5", "gpt-4", "chatgpt-4o"} {
 		if strings.HasPrefix(name, family) {
@@ -98,7 +98,7 @@ func (e *encoder) message(m model.Message) {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
 		e.item(`{"type":"function_call_output","call_id":`)
-		e.JSON(provider.CallID(r.CallID, maxCallID))
+		e.JSON(provider.CallID(r.CallID, MaxCallID))
 		parts := r.Parts
 		if len(parts) > 0 && r.Content != "" {
 			parts = append(artel.Parts{artel.Text{Text: r.Content}}, parts...)
@@ -139,7 +139,7 @@ func (e *encoder) assistant(parts artel.Parts) {
 			switch kind, said := stateOf(p.Opaque); {
 			case kind == "message":
 				phase = said
-			case kind == "reasoning" && i < last, slices.Contains(serviceItems(), kind):
+			case kind == "reasoning" && i < last, slices.Contains(ServiceItems(), kind):
 				e.item("")
 				_, _ = e.Body.Write(p.Opaque)
 			}
@@ -154,7 +154,7 @@ func (e *encoder) assistant(parts artel.Parts) {
 			e.Body.WriteString("}")
 		case artel.ToolCall:
 			e.item(`{"type":"function_call","call_id":`)
-			e.JSON(provider.CallID(p.ID, maxCallID))
+			e.JSON(provider.CallID(p.ID, MaxCallID))
 			e.Field("name", p.Name)
 			e.Field("arguments", provider.SentArguments(p.Arguments))
 			e.Body.WriteString("}")
@@ -231,11 +231,11 @@ func (e *encoder) media(m artel.Media) {
 // fileType reports whether the API reads files of a media type.
 func fileType(mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")
-	return major != "audio" && major != "video" && major != "image" && extensions()[mediaType] != ""
+	return major != "audio" && major != "video" && major != "image" && Extensions()[mediaType] != ""
 }
 
-// extensions are those of the files that the API reads, by media type.
-func extensions() map[string]string {
+// Extensions are those of the files that the API reads, by media type.
+func Extensions() map[string]string {
 	const office = "application/vnd.openxmlformats-officedocument."
 	return map[string]string{
 		"application/pdf":    ".pdf",
@@ -258,7 +258,7 @@ func extensions() map[string]string {
 
 // filename fits a name to its type, by which the API reads the file.
 func filename(name, mediaType string) string {
-	extension := extensions()[mediaType]
+	extension := Extensions()[mediaType]
 	switch {
 	case name == "":
 		return "document" + extension
@@ -301,7 +301,7 @@ func (e *encoder) settings(r *model.Request) {
 		e.Field("text", TextConfig{&Format{Type: "json_object"}})
 	}
 	if r.MaxOutput > 0 {
-		e.Field("max_output_tokens", max(r.MaxOutput, minOutput))
+		e.Field("max_output_tokens", max(r.MaxOutput, MinOutput))
 	}
 	if r.Sampling.Temperature != nil {
 		e.Field("temperature", *r.Sampling.Temperature)

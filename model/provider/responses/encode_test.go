@@ -18,6 +18,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
@@ -137,7 +138,7 @@ func TestEncode(t *testing.T) {
 			if d := cmp.Diff(c.want, string(got)); d != "" {
 				t.Error(d)
 			}
-			if err := responses.Validate(got); err != nil {
+			if err := rules.ValidateJSON(got); err != nil {
 				t.Error(err)
 			}
 		})
@@ -217,7 +218,7 @@ func TestEveryHistoryIsLegal(t *testing.T) {
 			r.Service = model.Service{ID: "mine", Model: "m", Capabilities: model.TextOnly()}
 		}
 		body := encode(t, rt, r, blobs)
-		if err := responses.Validate(body); err != nil {
+		if err := rules.ValidateJSON(body); err != nil {
 			rt.Fatalf("%v\n%s", err, body)
 		}
 		if again := encode(t, rt, r, blobs); !bytes.Equal(body, again) {

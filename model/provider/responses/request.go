@@ -31,7 +31,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 }
 
 // Encrypted reports whether the state of the reasoning was asked for.
-func (r *Request) Encrypted() bool { return slices.Contains(r.Include, encryptedReasoning) }
+func (r *Request) Encrypted() bool { return slices.Contains(r.Include, EncryptedReasoning) }
 
 // Payloads is the dialect's [provider.Rule].
 func Payloads(path []string) provider.Encoding {
@@ -142,7 +142,7 @@ func (r *Request) item(i *Item) model.Message {
 	assistant := func(p artel.Part) model.Message {
 		return model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{p}}
 	}
-	kind := i.kind()
+	kind := i.Kind()
 	switch kind {
 	case "message":
 		m := model.Message{Role: artel.RoleUser, Parts: r.parts(i.Content)}
@@ -244,7 +244,7 @@ func (r *Request) parts(c *Content) artel.Parts {
 func (r *Request) file(p Part) artel.Media {
 	m, mediaType, ok := r.Extraction().DataURL(p.FileData)
 	if !ok {
-		m, mediaType = r.Extraction().Base64(p.FileData), typeOf(p.Filename)
+		m, mediaType = r.Extraction().Base64(p.FileData), TypeByName(p.Filename)
 	}
 	kind := artel.KindDocument
 	switch major, _, _ := strings.Cut(mediaType, "/"); major {
@@ -258,10 +258,10 @@ func (r *Request) file(p Part) artel.Media {
 	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kind, Filename: p.Filename, Size: m.Size}
 }
 
-// typeOf guesses the type of a file that came without one.
-func typeOf(filename string) string {
+// TypeByName guesses the type of a file that came without one.
+func TypeByName(filename string) string {
 	extension := strings.ToLower(path.Ext(filename))
-	for mediaType, e := range extensions() {
+	for mediaType, e := range Extensions() {
 		if e == extension && mediaType != "text/rtf" {
 			return mediaType
 		}

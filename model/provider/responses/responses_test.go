@@ -20,6 +20,7 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/providertest"
 	"github.com/artelhq/artel/model/provider/responses"
@@ -66,7 +67,7 @@ func dialect(t *testing.T) providertest.Dialect {
 		Failure: func(status int, message string) []byte {
 			return (&responses.APIError{Status: status, Message: message, Type: "some_error"}).MarshalBody()
 		},
-		Validate: responses.Validate,
+		Validate: rules.ValidateJSON,
 		Native: providertest.Native{
 			Decode: func(body []byte) (*model.Request, error) {
 				r, err := responses.Decode(t.Context(), bytes.NewReader(body), provider.DecodeOptions{})

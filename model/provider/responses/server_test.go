@@ -18,6 +18,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
+	rules "github.com/artelhq/artel/model/fake/rules/responses"
 	"github.com/artelhq/artel/model/provider"
 	"github.com/artelhq/artel/model/provider/responses"
 )
@@ -109,7 +110,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := responses.Validate([]byte(c.body))
+			err := rules.ValidateJSON([]byte(c.body))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -335,7 +336,7 @@ func TestForeignState(t *testing.T) {
 			t.Fatal(err)
 		}
 		body := request(hello + "," + string(resp.Output[0]) + "," + message)
-		if err := responses.Validate([]byte(body)); err != nil {
+		if err := rules.ValidateJSON([]byte(body)); err != nil {
 			t.Error(err)
 		}
 		r := decode(t, body).Neutral().Messages[1].Parts[0].(artel.Reasoning)
@@ -365,7 +366,7 @@ func FuzzDecode(f *testing.F) {
 		if string(req.Extraction().Elided()) != string(one.Extraction().Elided()) {
 			t.Fatal("the pieces it comes in change what is read")
 		}
-		_ = req.Validate()
+		_ = rules.Validate(req, rules.Options{})
 		neutral := req.Neutral()
 		neutral.Service.ID = "s"
 		_, _ = responses.Encode(neutral, nil)

@@ -108,8 +108,8 @@ func (i *Item) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// kind is the type of the item, also where it is left out.
-func (i *Item) kind() string {
+// Kind returns the type of the item, "message" if that is left out.
+func (i *Item) Kind() string {
 	if i.Type == "" && i.Role != "" {
 		return "message"
 	}
@@ -302,4 +302,12 @@ type APIError = provider.OpenAIError
 // code is null.
 func Bad(param, code, format string, args ...any) *APIError {
 	return provider.BadRequest(param, code, format, args...)
+}
+
+// ServiceItems are the types of items that only the service understands: they are
+// passed back unchanged.
+func ServiceItems() []string {
+	return strings.Fields(`additional_tools apply_patch_call apply_patch_call_output code_interpreter_call compaction compaction_trigger computer_call configuration_update
+		computer_call_output file_search_call image_generation_call local_shell_call local_shell_call_output mcp_approval_request
+		mcp_approval_response mcp_call mcp_list_tools program program_output shell_call shell_call_output tool_search_call tool_search_output web_search_call`)
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package anthropic holds the rules of the Messages API: [Validate] refuses a request
+// as Anthropic does.
 package anthropic
 
 import (
@@ -12,6 +14,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model/provider"
+	wire "github.com/artelhq/artel/model/provider/anthropic"
 )
 
 // The API's limits.
@@ -29,7 +32,7 @@ const (
 )
 
 // Rules say what of the API a request is held to.
-type Rules struct {
+type Options struct {
 	// Count is for the endpoint that counts tokens.
 	Count bool
 	// Betas are those of the request's headers. They open fields.
@@ -43,34 +46,30 @@ type Rules struct {
 	Images, Pages int
 }
 
-// Validate holds the JSON of a request to the rules of the real API. The
-// error is an [*APIError] as the API would answer.
-func Validate(body []byte) error {
-	r, err := Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{MaxText: len(body) + 1<<20})
+// ValidateJSON is [Validate] for the JSON of a request.
+func ValidateJSON(body []byte) error {
+	r, err := wire.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{MaxText: len(body) + 1<<20})
 	if err != nil {
 		return err
 	}
-	return r.Validate()
+	return Validate(r, Options{})
 }
 
-// Validate holds a decoded request to the rules of the real API; see
-// [Validate].
-func (r *Request) Validate() error { return r.ValidateBy(Rules{}) }
-
-// ValidateBy is [Request.Validate] with what else is known.
-func (r *Request) ValidateBy(rules Rules) error {
-	if rules.Images == 0 {
-		rules.Images = maxImages
+// Validate checks r against the rules of the real API. The error is an [*APIError]
+// as the API answers it.
+func Validate(r *wire.Request, o Options) error {
+	if o.Images == 0 {
+		o.Images = maxImages
 	}
-	if rules.Pages == 0 {
-		rules.Pages = maxPages
+	if o.Pages == 0 {
+		o.Pages = maxPages
 	}
-	v := validator{request: r, rules: rules}
+	v := validator{request: r, options: o}
 	top, err := object("", r.Extraction().JSON())
 	if err != nil {
-		return Bad("", "The request body is not valid JSON: expected an object")
+		return wire.Bad("", "The request body is not valid JSON: expected an object")
 	}
-	for _, check := range []func(map[string]json.RawMessage) *APIError{v.size, v.top, v.tools, v.system, v.messages, v.thinking, v.media} {
+	for _, check := range []func(map[string]json.RawMessage) *wire.APIError{v.size, v.top, v.tools, v.system, v.messages, v.thinking, v.media} {
 		if err := check(top); err != nil {
 			return err
 		}
@@ -79,8 +78,8 @@ func (r *Request) ValidateBy(rules Rules) error {
 }
 
 type validator struct {
-	request *Request
-	rules   Rules
+	request *wire.Request
+	options Options
 	names   []string // of tools
 	marks   int      // for the cache
 	images  []pictured
@@ -94,29 +93,29 @@ type pictured struct {
 	info artel.MediaInfo
 }
 
-func (v *validator) size(map[string]json.RawMessage) *APIError {
+func (v *validator) size(map[string]json.RawMessage) *wire.APIError {
 	n := int64(len(v.request.Extraction().JSON()))
 	for _, m := range v.request.Extraction().Payloads() {
 		n += (m.Size + 2) / 3 * 4
 	}
 	if n > maxRequest {
-		return Refused(http.StatusRequestEntityTooLarge, "Request exceeds the maximum size")
+		return wire.Refused(http.StatusRequestEntityTooLarge, "Request exceeds the maximum size")
 	}
 	return nil
 }
 
-func (v *validator) top(top map[string]json.RawMessage) *APIError {
+func (v *validator) top(top map[string]json.RawMessage) *wire.APIError {
 	more := []string(nil)
-	if len(v.rules.Betas) > 0 {
+	if len(v.options.Betas) > 0 {
 		more = betaFields()
 	}
-	if err := requestShape(v.rules.Count).check("", top, more...); err != nil {
+	if err := requestShape(v.options.Count).check("", top, more...); err != nil {
 		return err
 	}
 	if model, err := text("model", top["model"]); err != nil {
 		return err
 	} else if model == "" {
-		return Bad("model", "String should have at least 1 character")
+		return wire.Bad("model", "String should have at least 1 character")
 	}
 	if err := number("max_tokens", top["max_tokens"], 0, 1e9, true); err != nil {
 		return err
@@ -139,23 +138,23 @@ func (v *validator) top(top map[string]json.RawMessage) *APIError {
 			if err != nil {
 				return err
 			}
-			if blank(stop) {
-				return Bad("stop_sequences", "each stop sequence must contain non-whitespace")
+			if wire.Blank(stop) {
+				return wire.Bad("stop_sequences", "each stop sequence must contain non-whitespace")
 			}
 		}
 	}
 	if f := v.request.OutputConfig; f != nil && f.Format != nil {
 		if f.Format.Type != "json_schema" {
-			return Bad("output_config.format.type", "Input should be 'json_schema'")
+			return wire.Bad("output_config.format.type", "Input should be 'json_schema'")
 		}
-		if !enforceable(f.Format.Schema) {
-			return Bad("output_config.format.schema", "For 'object' type, 'additionalProperties' must be explicitly set to false")
+		if !wire.Enforceable(f.Format.Schema) {
+			return wire.Bad("output_config.format.schema", "For 'object' type, 'additionalProperties' must be explicitly set to false")
 		}
 	}
 	return v.ephemeral("cache_control", top["cache_control"])
 }
 
-func (v *validator) tools(top map[string]json.RawMessage) *APIError {
+func (v *validator) tools(top map[string]json.RawMessage) *wire.APIError {
 	raw, there := top["tools"]
 	if there && string(raw) != "null" {
 		all, err := list("tools", raw)
@@ -169,7 +168,7 @@ func (v *validator) tools(top map[string]json.RawMessage) *APIError {
 				return err
 			}
 			if name != "" && slices.Contains(v.names, name) {
-				return Bad("tools", "Tool names must be unique.")
+				return wire.Bad("tools", "Tool names must be unique.")
 			}
 			v.names = append(v.names, name)
 			fields, _ := object(at, raw) // it has been read before
@@ -184,7 +183,7 @@ func (v *validator) tools(top map[string]json.RawMessage) *APIError {
 	return nil
 }
 
-func (v *validator) system(top map[string]json.RawMessage) *APIError {
+func (v *validator) system(top map[string]json.RawMessage) *wire.APIError {
 	raw, there := top["system"]
 	if !there || string(raw) == "null" || raw[0] == '"' {
 		return nil
@@ -193,7 +192,7 @@ func (v *validator) system(top map[string]json.RawMessage) *APIError {
 }
 
 // content checks a list of blocks, or a string.
-func (v *validator) content(at, where string, raw json.RawMessage) *APIError {
+func (v *validator) content(at, where string, raw json.RawMessage) *wire.APIError {
 	if len(raw) > 0 && raw[0] == '"' {
 		return nil
 	}
@@ -209,7 +208,7 @@ func (v *validator) content(at, where string, raw json.RawMessage) *APIError {
 	return nil
 }
 
-func (v *validator) block(at, where string, raw json.RawMessage) *APIError {
+func (v *validator) block(at, where string, raw json.RawMessage) *wire.APIError {
 	fields, err := object(at, raw)
 	if err != nil {
 		return err
@@ -240,9 +239,9 @@ func (v *validator) block(at, where string, raw json.RawMessage) *APIError {
 	case "text":
 		switch said, _ := text(at, fields["text"]); {
 		case said == "":
-			return Bad(first(at), "text content blocks must be non-empty")
-		case blank(said):
-			return Bad(first(at), "text content blocks must contain non-whitespace text")
+			return wire.Bad(first(at), "text content blocks must be non-empty")
+		case wire.Blank(said):
+			return wire.Bad(first(at), "text content blocks must contain non-whitespace text")
 		}
 	case "image", "document":
 		return v.source(join(at, "source"), kind, fields["source"])
@@ -250,19 +249,19 @@ func (v *validator) block(at, where string, raw json.RawMessage) *APIError {
 		return v.content(join(at, "content"), "system", fields["content"])
 	case "tool_use":
 		id, _ := text(at, fields["id"])
-		if !allPlain(id) {
-			return Bad(join(at, "id"), "String should match pattern '^[a-zA-Z0-9_-]+$'")
+		if !wire.LegalID(id) {
+			return wire.Bad(join(at, "id"), "String should match pattern '^[a-zA-Z0-9_-]+$'")
 		}
 		name, _ := text(at, fields["name"])
-		if err := named(join(at, "name"), name, maxName); err != nil {
+		if err := named(join(at, "name"), name, wire.MaxName); err != nil {
 			return err
 		}
 		_, err := object(join(at, "input"), fields["input"])
 		return err
 	case "tool_result":
 		id, _ := text(at, fields["tool_use_id"])
-		if !allPlain(id) {
-			return Bad(join(at, "tool_use_id"), "String should match pattern '^[a-zA-Z0-9_-]+$'")
+		if !wire.LegalID(id) {
+			return wire.Bad(join(at, "tool_use_id"), "String should match pattern '^[a-zA-Z0-9_-]+$'")
 		}
 		if raw, there := fields["content"]; there && string(raw) != "null" {
 			return v.content(join(at, "content"), "tool_result", raw)
@@ -277,15 +276,15 @@ func first(at string) string {
 	return at
 }
 
-func (v *validator) messages(top map[string]json.RawMessage) *APIError {
+func (v *validator) messages(top map[string]json.RawMessage) *wire.APIError {
 	all, err := list("messages", top["messages"])
 	switch {
 	case err != nil:
 		return err
 	case len(all) == 0:
-		return Bad("messages", "at least one message is required")
+		return wire.Bad("messages", "at least one message is required")
 	case len(all) > maxMessages:
-		return Bad("messages", "List should have at most %d items after validation, not %d", maxMessages, len(all))
+		return wire.Bad("messages", "List should have at most %d items after validation, not %d", maxMessages, len(all))
 	}
 	for i, raw := range all {
 		at := item("messages", i)
@@ -294,37 +293,37 @@ func (v *validator) messages(top map[string]json.RawMessage) *APIError {
 			return err
 		}
 		more := []string(nil)
-		if len(v.rules.Betas) > 0 {
+		if len(v.options.Betas) > 0 {
 			more = []string{"clear_at", "output_config"}
 		}
 		if err := shapeOf("role* content*").check(at, fields, more...); err != nil {
 			return err
 		}
 		if role := v.request.Messages[i].Role; !slices.Contains([]string{"user", "assistant", "system"}, role) {
-			return Bad(join(at, "role"), "Input should be 'user', 'assistant' or 'system'")
+			return wire.Bad(join(at, "role"), "Input should be 'user', 'assistant' or 'system'")
 		}
 		if err := v.content(join(at, "content"), "message", fields["content"]); err != nil {
 			return err
 		}
 	}
 	if v.marks > maxMarks {
-		return Bad("", "A maximum of %d blocks with cache_control may be provided. Found %d.", maxMarks, v.marks)
+		return wire.Bad("", "A maximum of %d blocks with cache_control may be provided. Found %d.", maxMarks, v.marks)
 	}
 	return v.turns()
 }
 
 // turns checks who speaks, and that every call has its result. Messages of one
 // role that follow each other are one turn.
-func (v *validator) turns() *APIError {
+func (v *validator) turns() *wire.APIError {
 	messages := v.request.Messages
 	if messages[0].Role != "user" && messages[0].Role != "system" {
-		return Bad("messages", `first message must use the "user" role`)
+		return wire.Bad("messages", `first message must use the "user" role`)
 	}
 	var open []string // calls of the turn before, without a result
 	used := map[string]bool{}
 	for i := 0; i < len(messages); {
 		role := messages[i].Role
-		var blocks []Block
+		var blocks []wire.Block
 		var places []string
 		begin := i
 		for ; i < len(messages) && messages[i].Role == role; i++ {
@@ -333,7 +332,7 @@ func (v *validator) turns() *APIError {
 			last := i == len(messages)-1
 			if len(all) == 0 || messages[i].Content.Text != nil && *messages[i].Content.Text == "" {
 				if !last || role != "assistant" {
-					return Bad(at, "all messages must have non-empty content except for the optional final assistant message")
+					return wire.Bad(at, "all messages must have non-empty content except for the optional final assistant message")
 				}
 			}
 			for j, b := range all {
@@ -359,58 +358,58 @@ func (v *validator) turns() *APIError {
 	return nil
 }
 
-func (v *validator) assistant(blocks []Block, places []string, at int, used map[string]bool, last bool) (calls []string, err *APIError) {
+func (v *validator) assistant(blocks []wire.Block, places []string, at int, used map[string]bool, last bool) (calls []string, err *wire.APIError) {
 	served := map[string]bool{}
 	for j, b := range blocks {
 		switch b.Type {
 		case "tool_use":
 			if used[b.ID] {
-				return nil, Bad(places[j], "`tool_use` ids must be unique")
+				return nil, wire.Bad(places[j], "`tool_use` ids must be unique")
 			}
 			used[b.ID] = true
 			calls = append(calls, b.ID)
 		case "thinking":
-			if v.rules.Signed != nil && !v.rules.Signed(b.Thinking, b.Signature) || b.Signature == "" {
-				return nil, Bad(places[j], "Invalid `signature` in `thinking` block")
+			if v.options.Signed != nil && !v.options.Signed(b.Thinking, b.Signature) || b.Signature == "" {
+				return nil, wire.Bad(places[j], "Invalid `signature` in `thinking` block")
 			}
 		case "tool_result":
-			return nil, Bad(places[j], "`tool_result` blocks can only be in `user` messages")
+			return nil, wire.Bad(places[j], "`tool_result` blocks can only be in `user` messages")
 		case "server_tool_use", "mcp_tool_use":
 			served[b.ID] = true
 		case "image", "document":
-			return nil, Bad(places[j], "`%s` blocks are not permitted in `assistant` messages", b.Type)
+			return nil, wire.Bad(places[j], "`%s` blocks are not permitted in `assistant` messages", b.Type)
 		default:
 			if strings.HasSuffix(b.Type, "_tool_result") && !served[b.ToolUseID] {
-				return nil, Bad(places[j], "unexpected `tool_use_id` found in `%s` blocks: %s. Each `%s` block must have a corresponding `server_tool_use` block before it.", b.Type, b.ToolUseID, b.Type)
+				return nil, wire.Bad(places[j], "unexpected `tool_use_id` found in `%s` blocks: %s. Each `%s` block must have a corresponding `server_tool_use` block before it.", b.Type, b.ToolUseID, b.Type)
 			}
 		}
 	}
 	if n := len(blocks); n > 0 {
 		switch end := blocks[n-1]; {
 		case end.Type == "thinking" || end.Type == "redacted_thinking":
-			return nil, Bad(item("messages", at), "The final block in an assistant message cannot be `%s`.", end.Type)
+			return nil, wire.Bad(item("messages", at), "The final block in an assistant message cannot be `%s`.", end.Type)
 		case last && end.Type == "text" && strings.TrimRight(end.Text, " \t\r\n") != end.Text:
-			return nil, Bad("messages", "final assistant content cannot end with trailing whitespace")
+			return nil, wire.Bad("messages", "final assistant content cannot end with trailing whitespace")
 		}
 	}
 	return calls, nil
 }
 
-func (v *validator) user(blocks []Block, places []string, at int, open []string) *APIError {
+func (v *validator) user(blocks []wire.Block, places []string, at int, open []string) *wire.APIError {
 	left := slices.Clone(open)
 	for j, b := range blocks {
 		switch b.Type {
 		case "tool_result":
 			n := slices.Index(left, b.ToolUseID)
 			if n < 0 && slices.Contains(open, b.ToolUseID) {
-				return Bad(places[j], "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", b.ToolUseID)
+				return wire.Bad(places[j], "each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", b.ToolUseID)
 			}
 			if n < 0 {
-				return Bad(places[j], "unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", b.ToolUseID)
+				return wire.Bad(places[j], "unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", b.ToolUseID)
 			}
 			left = slices.Delete(left, n, n+1)
 		case "tool_use", "thinking", "redacted_thinking", "server_tool_use":
-			return Bad(places[j], "`%s` blocks can only be in `assistant` messages", b.Type)
+			return wire.Bad(places[j], "`%s` blocks can only be in `assistant` messages", b.Type)
 		default:
 			// Results come first, all of them.
 			if len(left) > 0 {
@@ -424,12 +423,12 @@ func (v *validator) user(blocks []Block, places []string, at int, open []string)
 	return nil
 }
 
-func unanswered(at int, ids []string) *APIError {
-	return Bad(item("messages", at), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(ids, ", "))
+func unanswered(at int, ids []string) *wire.APIError {
+	return wire.Bad(item("messages", at), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(ids, ", "))
 }
 
 // thinking checks what the model is to think.
-func (v *validator) thinking(top map[string]json.RawMessage) *APIError {
+func (v *validator) thinking(top map[string]json.RawMessage) *wire.APIError {
 	t := v.request.Thinking
 	if t == nil {
 		return nil
@@ -443,17 +442,17 @@ func (v *validator) thinking(top map[string]json.RawMessage) *APIError {
 	}
 	if t.Type == "enabled" {
 		if t.BudgetTokens < leastBudget {
-			return Bad("thinking.enabled.budget_tokens", "Input should be greater than or equal to %d", leastBudget)
+			return wire.Bad("thinking.enabled.budget_tokens", "Input should be greater than or equal to %d", leastBudget)
 		}
 		if limit := v.request.MaxTokens; limit != nil && *limit <= t.BudgetTokens {
-			return Bad("", "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size")
+			return wire.Bad("", "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size")
 		}
 		if temperature := v.request.Temperature; temperature != nil && *temperature != 1 {
-			return Bad("", "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
+			return wire.Bad("", "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking#important-considerations-when-using-extended-thinking")
 		}
 	}
 	if c := v.request.ToolChoice; c != nil && (c.Type == "any" || c.Type == "tool") {
-		return Bad("", "Thinking may not be enabled when tool_choice forces tool use.")
+		return wire.Bad("", "Thinking may not be enabled when tool_choice forces tool use.")
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package gemini holds the rules of generateContent: [Validate] refuses a request as
+// Google does.
 package gemini
 
 import (
@@ -14,6 +16,7 @@ import (
 	"github.com/segmentio/asm/base64"
 
 	"github.com/artelhq/artel/model/provider"
+	wire "github.com/artelhq/artel/model/provider/gemini"
 )
 
 // The API's limits.
@@ -23,26 +26,21 @@ const (
 	maxImages   = 3600
 )
 
-// Validate holds the JSON of a request for a model to the rules of the real
-// API. The error is an [*APIError] as the API would answer.
-func Validate(name string, body []byte) error {
-	r, err := Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{MaxText: len(body) + 1<<20})
+// ValidateJSON is [Validate] for the JSON of a request for a model.
+func ValidateJSON(name string, body []byte) error {
+	r, err := wire.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{MaxText: len(body) + 1<<20})
 	if err != nil {
 		return err
 	}
 	r.Model = name
-	return r.Validate()
+	return Validate(r, Options{})
 }
 
-// Validate holds a decoded request to the rules of the real API; see
-// [Validate].
-func (r *Request) Validate() error { return r.ValidateBy(Rules{}) }
-
 // Rules say what a server knows beside the rules of the API.
-type Rules struct {
+type Options struct {
 	// Signed reports whether a signature is one that the server gave to the
 	// call; nil: every signature is.
-	Signed func(call FunctionCall, signature string) bool
+	Signed func(call wire.FunctionCall, signature string) bool
 	// File reports whether there is a file of the API's with a name, such as
 	// "files/abc"; nil: there is none.
 	File func(name string) bool
@@ -50,13 +48,14 @@ type Rules struct {
 	ToolMedia bool
 }
 
-// ValidateBy is [Request.Validate] with the rules of a server.
-func (r *Request) ValidateBy(rules Rules) error {
-	if len(r.unknown) > 0 {
-		return violated(r.unknown)
+// Validate checks r against the rules of the real API. The error is an [*APIError]
+// as the API answers it.
+func Validate(r *wire.Request, o Options) error {
+	if err := r.UnknownFields(); err != nil {
+		return err
 	}
-	v := validator{request: r, rules: rules}
-	for _, check := range []func() *APIError{v.size, v.tools, v.calling, v.generation, v.contents, v.turns, v.signatures} {
+	v := validator{request: r, options: o}
+	for _, check := range []func() *wire.APIError{v.size, v.tools, v.calling, v.generation, v.contents, v.turns, v.signatures} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -65,37 +64,37 @@ func (r *Request) ValidateBy(rules Rules) error {
 }
 
 type validator struct {
-	request *Request
-	rules   Rules
+	request *wire.Request
+	options Options
 	images  int
 }
 
-func (v *validator) size() *APIError {
+func (v *validator) size() *wire.APIError {
 	n := int64(len(v.request.Extraction().JSON()))
 	for _, m := range v.request.Extraction().Payloads() {
 		n += (m.Size + 2) / 3 * 4
 	}
 	if n > maxRequest {
-		return Bad("Request payload size exceeds the limit: %d bytes. Please use the Files API (https://ai.google.dev/gemini-api/docs/files) for larger files.", maxRequest)
+		return wire.Bad("Request payload size exceeds the limit: %d bytes. Please use the Files API (https://ai.google.dev/gemini-api/docs/files) for larger files.", maxRequest)
 	}
 	return nil
 }
 
 // field makes the error of a field whose value breaks a rule.
-func fieldError(at, format string, args ...any) *APIError {
-	return Bad("* GenerateContentRequest.%s: %s\n", at, fmt.Sprintf(format, args...))
+func fieldError(at, format string, args ...any) *wire.APIError {
+	return wire.Bad("* GenerateContentRequest.%s: %s\n", at, fmt.Sprintf(format, args...))
 }
 
-func (v *validator) tools() *APIError {
+func (v *validator) tools() *wire.APIError {
 	seen := map[string]bool{}
 	for i, t := range v.request.Tools {
 		for j, f := range t.FunctionDeclarations {
 			at := fmt.Sprintf("tools[%d].function_declarations[%d]", i, j)
 			switch {
-			case len(f.Name) > maxName || !legalName().MatchString(f.Name):
-				return fieldError(at+".name", "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of %d.", maxName)
+			case len(f.Name) > wire.MaxName || !wire.LegalName().MatchString(f.Name):
+				return fieldError(at+".name", "Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of %d.", wire.MaxName)
 			case seen[f.Name]:
-				return Bad("Duplicate function declaration found: %s", f.Name)
+				return wire.Bad("Duplicate function declaration found: %s", f.Name)
 			case len(f.Parameters) > 0 && len(f.ParametersJSONSchema) > 0:
 				return fieldError(at+".parameters", "only one of parameters and parameters_json_schema may be set")
 			}
@@ -124,7 +123,7 @@ func (v *validator) declared() []string {
 	return names
 }
 
-func (v *validator) calling() *APIError {
+func (v *validator) calling() *wire.APIError {
 	if v.request.ToolConfig == nil || v.request.ToolConfig.FunctionCallingConfig == nil {
 		return nil
 	}
@@ -133,7 +132,7 @@ func (v *validator) calling() *APIError {
 	case !slices.Contains([]string{"", "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}, c.Mode):
 		return badEnum("tool_config.function_calling_config.mode", "FunctionCallingConfig.Mode", c.Mode)
 	case len(names) == 0:
-		return Bad("Function calling config is set without function_declarations.")
+		return wire.Bad("Function calling config is set without function_declarations.")
 	case len(c.AllowedFunctionNames) > 0 && c.Mode != "ANY" && c.Mode != "VALIDATED":
 		return fieldError("tool_config.function_calling_config.allowed_function_names", "should only be set when mode is ANY or VALIDATED")
 	}
@@ -145,11 +144,11 @@ func (v *validator) calling() *APIError {
 	return nil
 }
 
-func badEnum(at, kind, value string) *APIError {
-	return violated([]violation{{at, fmt.Sprintf("Invalid value at '%s' (type.googleapis.com/google.ai.generativelanguage.v1beta.%s), %q", at, kind, value)}})
+func badEnum(at, kind, value string) *wire.APIError {
+	return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (type.googleapis.com/google.ai.generativelanguage.v1beta.%s), %q", at, kind, value)}})
 }
 
-func (v *validator) generation() *APIError {
+func (v *validator) generation() *wire.APIError {
 	g, name := v.request.GenerationConfig, v.request.Model
 	const at = "generation_config."
 	isJSON := g.ResponseMimeType == "application/json"
@@ -161,19 +160,19 @@ func (v *validator) generation() *APIError {
 	case g.MaxOutputTokens != nil && *g.MaxOutputTokens < 1:
 		return fieldError(at+"max_output_tokens", "max_output_tokens must be positive.")
 	case g.CandidateCount != nil && *g.CandidateCount != 1:
-		return Bad("Multiple candidates is not enabled for models/%s", name)
-	case len(g.StopSequences) > maxStop:
-		return fieldError(at+"stop_sequences", "the number of stop_sequences must be at most %d.", maxStop)
+		return wire.Bad("Multiple candidates is not enabled for models/%s", name)
+	case len(g.StopSequences) > wire.MaxStops:
+		return fieldError(at+"stop_sequences", "the number of stop_sequences must be at most %d.", wire.MaxStops)
 	case !slices.Contains([]string{"", "text/plain", "application/json", "application/xml", "application/yaml", "text/x.enum"}, g.ResponseMimeType):
 		return fieldError(at+"response_mime_type", "allowed mimetypes are `text/plain`, `application/json`, `application/xml`, `application/yaml` and `text/x.enum`.")
 	case (len(g.ResponseSchema) > 0 || len(g.ResponseJSONSchema) > 0) && !isJSON && g.ResponseMimeType != "text/x.enum":
 		return fieldError(at+"response_schema", "is only supported with response_mime_type `application/json` or `text/x.enum`.")
 	case len(g.ResponseSchema) > 0 && len(g.ResponseJSONSchema) > 0:
 		return fieldError(at+"response_schema", "only one of response_schema and response_json_schema may be set")
-	case isJSON && len(v.declared()) > 0 && older(name):
-		return Bad("Function calling with a response mime type: 'application/json' is unsupported")
-	case g.ThinkingConfig != nil && g.ThinkingConfig.IncludeThoughts && older(name) && !thinks(name):
-		return Bad("Thinking is not enabled for models/%s", name)
+	case isJSON && len(v.declared()) > 0 && wire.BeforeThird(name):
+		return wire.Bad("Function calling with a response mime type: 'application/json' is unsupported")
+	case g.ThinkingConfig != nil && g.ThinkingConfig.IncludeThoughts && wire.BeforeThird(name) && !wire.Thinks(name):
+		return wire.Bad("Thinking is not enabled for models/%s", name)
 	}
 	for i, s := range g.StopSequences {
 		if s == "" {
@@ -186,7 +185,7 @@ func (v *validator) generation() *APIError {
 	return nil
 }
 
-func (v *validator) contents() *APIError {
+func (v *validator) contents() *wire.APIError {
 	r := v.request
 	if len(r.Contents) == 0 {
 		return fieldError("contents", "contents is not specified")
@@ -197,13 +196,13 @@ func (v *validator) contents() *APIError {
 		}
 		for i, p := range s.Parts {
 			if p.Text == nil {
-				return Bad("System instructions take text alone: system_instruction.parts[%d] has none.", i)
+				return wire.Bad("System instructions take text alone: system_instruction.parts[%d] has none.", i)
 			}
 		}
 	}
 	for i, c := range r.Contents {
 		if !slices.Contains([]string{"", "user", "model", "function"}, c.Role) {
-			return Bad("Please use a valid role: user, model.")
+			return wire.Bad("Please use a valid role: user, model.")
 		}
 		if len(c.Parts) == 0 {
 			return fieldError(fmt.Sprintf("contents[%d].parts", i), "contents.parts must not be empty.")
@@ -218,7 +217,7 @@ func (v *validator) contents() *APIError {
 }
 
 // part checks that one field of its kind is set, and that one.
-func (v *validator) part(at, role string, p Part) *APIError {
+func (v *validator) part(at, role string, p wire.Part) *wire.APIError {
 	set := 0
 	for _, is := range []bool{
 		p.Text != nil, p.InlineData != nil, p.FileData != nil, p.FunctionCall != nil, p.FunctionResponse != nil,
@@ -232,11 +231,11 @@ func (v *validator) part(at, role string, p Part) *APIError {
 	case set == 0:
 		return fieldError(at+".data", "required oneof field 'data' must have one initialized field")
 	case set > 1:
-		return violated([]violation{{at, fmt.Sprintf("Invalid value at '%s' (oneof), oneof field 'data' is already set. Cannot set more than one of its fields", at)}})
+		return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (oneof), oneof field 'data' is already set. Cannot set more than one of its fields", at)}})
 	case p.ThoughtSignature != "" && !isBase64(p.ThoughtSignature):
 		return badBase64(at+".thought_signature", p.ThoughtSignature)
 	case p.FunctionCall != nil && role != "model":
-		return Bad("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
+		return wire.Bad("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
 	case p.FunctionCall != nil && p.FunctionCall.Name == "":
 		return fieldError(at+".function_call.name", "Name cannot be empty.")
 	case p.FunctionResponse != nil:
@@ -245,7 +244,7 @@ func (v *validator) part(at, role string, p Part) *APIError {
 	return v.media(at, p)
 }
 
-func (v *validator) media(at string, p Part) *APIError {
+func (v *validator) media(at string, p wire.Part) *wire.APIError {
 	switch {
 	case p.InlineData != nil:
 		return v.inline(at+".inline_data", *p.InlineData)
@@ -255,63 +254,63 @@ func (v *validator) media(at string, p Part) *APIError {
 	return nil
 }
 
-func (v *validator) inline(at string, b Blob) *APIError {
-	m := decodeBase64(v.request.Extraction(), b.Data)
+func (v *validator) inline(at string, b wire.Blob) *wire.APIError {
+	m := wire.DecodeBase64(v.request.Extraction(), b.Data)
 	switch {
 	case b.MimeType == "":
 		return fieldError(at+".mime_type", "mime_type must not be empty.")
-	case mimeWord(b.MimeType) == "":
-		return Bad("Unsupported MIME type: %s", b.MimeType)
+	case wire.MIMEType(b.MimeType) == "":
+		return wire.Bad("Unsupported MIME type: %s", b.MimeType)
 	case m.Bad:
 		return badBase64(at+".data", "…")
 	case m.Size == 0:
 		return fieldError(at+".data", "data must not be empty.")
 	case b.MimeType == "application/pdf" && m.Size > maxDocument:
-		return Bad("The document is larger than the limit of 50 MB of inline documents.")
+		return wire.Bad("The document is larger than the limit of 50 MB of inline documents.")
 	}
 	if strings.HasPrefix(b.MimeType, "image/") {
 		if v.images++; v.images > maxImages {
-			return Bad("Too many images in request: the maximum is %d images.", maxImages)
+			return wire.Bad("Too many images in request: the maximum is %d images.", maxImages)
 		}
 	}
 	return nil
 }
 
-func (v *validator) file(at string, f FileData) *APIError {
+func (v *validator) file(at string, f wire.FileData) *wire.APIError {
 	u, err := url.Parse(f.FileURI)
 	switch {
 	case f.FileURI == "":
 		return fieldError(at+".file_uri", "file_uri must not be empty.")
 	case err != nil || u.Scheme != "https" && u.Scheme != "gs":
-		return Bad("Invalid or unsupported file uri: %s", f.FileURI)
+		return wire.Bad("Invalid or unsupported file uri: %s", f.FileURI)
 	}
 	// A file of the API's own, by its address at whichever host serves it.
 	if _, id, ok := strings.Cut(u.Path, "/v1beta/files/"); ok {
-		if v.rules.File == nil || !v.rules.File("files/"+id) {
-			return Fail(http.StatusForbidden, "You do not have permission to access the File %s or it may not exist.", id)
+		if v.options.File == nil || !v.options.File("files/"+id) {
+			return wire.Fail(http.StatusForbidden, "You do not have permission to access the File %s or it may not exist.", id)
 		}
 	}
 	return nil
 }
 
-func (v *validator) response(at, role string, f FunctionResponse) *APIError {
+func (v *validator) response(at, role string, f wire.FunctionResponse) *wire.APIError {
 	switch {
 	case role == "model":
-		return Bad("Please ensure that function response turn comes immediately after a function call turn.")
+		return wire.Bad("Please ensure that function response turn comes immediately after a function call turn.")
 	case f.Name == "":
 		return fieldError(at+".name", "Name cannot be empty.")
 	case len(f.Response) == 0:
 		return fieldError(at+".response", "response must be set.")
-	case len(f.Parts) > 0 && older(v.request.Model) && !v.rules.ToolMedia:
-		return Bad("`function_response.parts` is not supported for this model")
+	case len(f.Parts) > 0 && wire.BeforeThird(v.request.Model) && !v.options.ToolMedia:
+		return wire.Bad("`function_response.parts` is not supported for this model")
 	}
 	for i, p := range f.Parts {
 		at := fmt.Sprintf("%s.parts[%d]", at, i)
 		if (p.InlineData == nil) == (p.FileData == nil) {
 			return fieldError(at+".data", "required oneof field 'data' must have one initialized field")
 		}
-		if b := p.InlineData; b != nil && mimeWord(b.MimeType) != "" && !slices.Contains(toolTypes(), b.MimeType) {
-			return Bad("Unsupported MIME type: %s in function_response.parts", b.MimeType)
+		if b := p.InlineData; b != nil && wire.MIMEType(b.MimeType) != "" && !slices.Contains(wire.ToolTypes(), b.MimeType) {
+			return wire.Bad("Unsupported MIME type: %s in function_response.parts", b.MimeType)
 		}
 		if err := v.media(at, p); err != nil {
 			return err
@@ -326,6 +325,6 @@ func isBase64(s string) bool {
 	return err == nil
 }
 
-func badBase64(at, value string) *APIError {
-	return violated([]violation{{at, fmt.Sprintf("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, value)}})
+func badBase64(at, value string) *wire.APIError {
+	return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, value)}})
 }

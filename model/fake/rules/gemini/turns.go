@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	wire "github.com/artelhq/artel/model/provider/gemini"
 )
 
 // What the API says of turns that do not fit together.
@@ -16,7 +18,7 @@ const (
 	responsesMissing    = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
 )
 
-func callsIn(c Content) (calls []FunctionCall) {
+func callsIn(c wire.Content) (calls []wire.FunctionCall) {
 	for _, p := range c.Parts {
 		if p.FunctionCall != nil {
 			calls = append(calls, *p.FunctionCall)
@@ -25,7 +27,7 @@ func callsIn(c Content) (calls []FunctionCall) {
 	return calls
 }
 
-func responsesIn(c Content) (responses []FunctionResponse) {
+func responsesIn(c wire.Content) (responses []wire.FunctionResponse) {
 	for _, p := range c.Parts {
 		if p.FunctionResponse != nil {
 			responses = append(responses, *p.FunctionResponse)
@@ -35,11 +37,11 @@ func responsesIn(c Content) (responses []FunctionResponse) {
 }
 
 // turns checks that calls and responses follow each other.
-func (v *validator) turns() *APIError {
+func (v *validator) turns() *wire.APIError {
 	contents := v.request.Contents
 	for i, c := range contents {
 		calls, responses := callsIn(c), responsesIn(c)
-		var before, after Content
+		var before, after wire.Content
 		if i > 0 {
 			before = contents[i-1]
 		}
@@ -48,17 +50,17 @@ func (v *validator) turns() *APIError {
 		}
 		switch {
 		case len(calls) > 0 && (i == 0 || before.Role == "model"):
-			return Bad(callsOutOfPlace)
+			return wire.Bad(callsOutOfPlace)
 		case len(calls) > 0 && len(responsesIn(after)) != len(calls):
-			return Bad(responsesMissing)
+			return wire.Bad(responsesMissing)
 		case len(responses) > 0 && len(callsIn(before)) == 0:
-			return Bad(responsesOutOfPlace)
+			return wire.Bad(responsesOutOfPlace)
 		case len(responses) > 1 && len(c.Parts) != len(responses):
-			return Bad(responsesMissing) // what stands beside parallel responses is counted as one
+			return wire.Bad(responsesMissing) // what stands beside parallel responses is counted as one
 		}
 		for _, r := range responses {
-			if r.ID != "" && !slices.ContainsFunc(callsIn(before), func(c FunctionCall) bool { return c.ID == r.ID || c.ID == "" }) {
-				return Bad("Function response with id %q has no function call with that id.", r.ID)
+			if r.ID != "" && !slices.ContainsFunc(callsIn(before), func(c wire.FunctionCall) bool { return c.ID == r.ID || c.ID == "" }) {
+				return wire.Bad("Function response with id %q has no function call with that id.", r.ID)
 			}
 		}
 	}
@@ -68,7 +70,7 @@ func (v *validator) turns() *APIError {
 // signatures checks that the first call of each step of the current turn, which
 // begins with what the user said last, has its signature; and that no signature
 // is on another call than the one that it was given to.
-func (v *validator) signatures() *APIError {
+func (v *validator) signatures() *wire.APIError {
 	contents := v.request.Contents
 	begin := len(contents) - 1
 	for begin > 0 && (contents[begin].Role == "model" || len(responsesIn(contents[begin])) > 0) {
@@ -81,10 +83,10 @@ func (v *validator) signatures() *APIError {
 				continue
 			}
 			switch {
-			case p.ThoughtSignature == "" && first && i > begin && Signs(v.request.Model):
-				return Bad("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:%s` , position %d. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.", p.FunctionCall.Name, i+1)
-			case p.ThoughtSignature != "" && !skips(p.ThoughtSignature) && v.rules.Signed != nil && !v.rules.Signed(*p.FunctionCall, p.ThoughtSignature):
-				return Bad("Corrupted thought signature.")
+			case p.ThoughtSignature == "" && first && i > begin && wire.Signs(v.request.Model):
+				return wire.Bad("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:%s` , position %d. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details.", p.FunctionCall.Name, i+1)
+			case p.ThoughtSignature != "" && !skips(p.ThoughtSignature) && v.options.Signed != nil && !v.options.Signed(*p.FunctionCall, p.ThoughtSignature):
+				return wire.Bad("Corrupted thought signature.")
 			}
 			first = false
 		}
@@ -95,21 +97,20 @@ func (v *validator) signatures() *APIError {
 // skips reports whether a signature is one of the two values that the API
 // documents for calls that it did not make.
 func skips(signature string) bool {
-	return signature == skipSignature || signature == "context_engineering_is_the_way_to_go"
+	return signature == wire.SkipSignature || signature == "context_engineering_is_the_way_to_go"
 }
 
 // wireType returns the type that a schema states.
 func wireType(raw json.RawMessage) string {
-	for _, m := range members(raw) {
-		if m.key == "type" {
-			return textOf(m.value)
-		}
+	var s struct {
+		Type string `json:"type"`
 	}
-	return ""
+	_ = json.Unmarshal(raw, &s) // the caller refuses what is left empty
+	return s.Type
 }
 
 // checkSchema holds a schema to the API's rules beside the names of its fields.
-func checkSchema(at string, raw json.RawMessage, root bool) *APIError {
+func checkSchema(at string, raw json.RawMessage, root bool) *wire.APIError {
 	var s struct {
 		Type       string                     `json:"type"`
 		Format     string                     `json:"format"`
@@ -156,8 +157,8 @@ func checkSchema(at string, raw json.RawMessage, root bool) *APIError {
 			return fieldError(fmt.Sprintf("%s.required[%d]", at, i), "property is not defined")
 		}
 	}
-	for i, p := range members(propertiesOf(raw)) {
-		if err := checkSchema(fmt.Sprintf("%s.properties[%d].value", at, i), p.value, false); err != nil {
+	for i, p := range wire.Members(propertiesOf(raw)) {
+		if err := checkSchema(fmt.Sprintf("%s.properties[%d].value", at, i), p.Value, false); err != nil {
 			return err
 		}
 	}
@@ -173,10 +174,9 @@ func checkSchema(at string, raw json.RawMessage, root bool) *APIError {
 }
 
 func propertiesOf(raw json.RawMessage) json.RawMessage {
-	for _, m := range members(raw) {
-		if m.key == "properties" {
-			return m.value
-		}
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
 	}
-	return nil
+	_ = json.Unmarshal(raw, &s) // it was read before
+	return s.Properties
 }

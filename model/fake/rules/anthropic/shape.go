@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	wire "github.com/artelhq/artel/model/provider/anthropic"
 )
 
 // The shapes of what the API takes: which fields an object has and which it
@@ -21,16 +23,16 @@ type shape []string
 func shapeOf(fields string) shape { return strings.Fields(fields) }
 
 // check holds an object to the shape. Fields in more are let in too.
-func (s shape) check(at string, object map[string]json.RawMessage, more ...string) *APIError {
+func (s shape) check(at string, object map[string]json.RawMessage, more ...string) *wire.APIError {
 	for _, field := range s {
 		name, must := strings.CutSuffix(field, "*")
 		if _, there := object[name]; must && !there {
-			return Bad(join(at, name), "Field required")
+			return wire.Bad(join(at, name), "Field required")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(s, name) && !slices.Contains(s, name+"*") && !slices.Contains(more, name) {
-			return Bad(join(at, name), "Extra inputs are not permitted")
+			return wire.Bad(join(at, name), "Extra inputs are not permitted")
 		}
 	}
 	return nil
@@ -112,33 +114,33 @@ func allowed(where string) []string {
 func quoted(words []string) string { return "'" + strings.Join(words, "', '") + "'" }
 
 // object reads a JSON object.
-func object(at string, raw json.RawMessage) (map[string]json.RawMessage, *APIError) {
+func object(at string, raw json.RawMessage) (map[string]json.RawMessage, *wire.APIError) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return nil, Bad(at, "Input should be a valid dictionary")
+		return nil, wire.Bad(at, "Input should be a valid dictionary")
 	}
 	return fields, nil
 }
 
 // list reads a JSON list.
-func list(at string, raw json.RawMessage) ([]json.RawMessage, *APIError) {
+func list(at string, raw json.RawMessage) ([]json.RawMessage, *wire.APIError) {
 	var all []json.RawMessage
 	if json.Unmarshal(raw, &all) != nil || all == nil {
-		return nil, Bad(at, "Input should be a valid list")
+		return nil, wire.Bad(at, "Input should be a valid list")
 	}
 	return all, nil
 }
 
-func text(at string, raw json.RawMessage) (string, *APIError) {
+func text(at string, raw json.RawMessage) (string, *wire.APIError) {
 	var s *string
 	if json.Unmarshal(raw, &s) != nil || s == nil {
-		return "", Bad(at, "Input should be a valid string")
+		return "", wire.Bad(at, "Input should be a valid string")
 	}
 	return *s, nil
 }
 
 // number checks an optional number.
-func number(at string, raw json.RawMessage, least, most float64, whole bool) *APIError {
+func number(at string, raw json.RawMessage, least, most float64, whole bool) *wire.APIError {
 	if raw == nil || string(raw) == "null" {
 		return nil
 	}
@@ -148,33 +150,33 @@ func number(at string, raw json.RawMessage, least, most float64, whole bool) *AP
 		if whole {
 			kind = "integer"
 		}
-		return Bad(at, "Input should be a valid %s", kind)
+		return wire.Bad(at, "Input should be a valid %s", kind)
 	}
 	switch {
 	case *n < least:
-		return Bad(at, "Input should be greater than or equal to %v", least)
+		return wire.Bad(at, "Input should be greater than or equal to %v", least)
 	case *n > most:
-		return Bad(at, "Input should be less than or equal to %v", most)
+		return wire.Bad(at, "Input should be less than or equal to %v", most)
 	}
 	return nil
 }
 
 // tag reads the type of an object that is one of several.
-func tag(at string, fields map[string]json.RawMessage, of []string) (string, *APIError) {
+func tag(at string, fields map[string]json.RawMessage, of []string) (string, *wire.APIError) {
 	var kind string
 	if raw, there := fields["type"]; !there || json.Unmarshal(raw, &kind) != nil {
-		return "", Bad(at, "Unable to extract tag using discriminator 'type'")
+		return "", wire.Bad(at, "Unable to extract tag using discriminator 'type'")
 	}
 	if !slices.Contains(of, kind) {
-		return "", Bad(at, "Input tag '%s' found using 'type' does not match any of the expected tags: %s", kind, quoted(of))
+		return "", wire.Bad(at, "Input tag '%s' found using 'type' does not match any of the expected tags: %s", kind, quoted(of))
 	}
 	return kind, nil
 }
 
 // named is the word of an id or name, of which so many characters are allowed.
-func named(at, s string, most int) *APIError {
-	if !allPlain(s) || len(s) > most {
-		return Bad(at, "String should match pattern '^[a-zA-Z0-9_-]{1,%d}$'", most)
+func named(at, s string, most int) *wire.APIError {
+	if !wire.LegalID(s) || len(s) > most {
+		return wire.Bad(at, "String should match pattern '^[a-zA-Z0-9_-]{1,%d}$'", most)
 	}
 	return nil
 }
@@ -185,7 +187,7 @@ var dated = regexp.MustCompile(`^[a-z0-9_]+_20\d{6}$`)
 func ofServiceTool(kind string) bool { return dated.MatchString(kind) || kind == "mcp_toolset" }
 
 // tool checks one of tools, and returns its name.
-func tool(at string, raw json.RawMessage) (string, *APIError) {
+func tool(at string, raw json.RawMessage) (string, *wire.APIError) {
 	fields, err := object(at, raw)
 	if err != nil {
 		return "", err
@@ -199,7 +201,7 @@ func tool(at string, raw json.RawMessage) (string, *APIError) {
 	var name string
 	if kind != "custom" {
 		if !ofServiceTool(kind) {
-			return "", Bad(at, "Input tag '%s' found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'", kind)
+			return "", wire.Bad(at, "Input tag '%s' found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'", kind)
 		}
 		_ = json.Unmarshal(fields["name"], &name) // toolsets have none
 		return name, nil
@@ -213,7 +215,7 @@ func tool(at string, raw json.RawMessage) (string, *APIError) {
 	if name, err = text(join(at, "name"), fields["name"]); err != nil {
 		return "", err
 	}
-	if err := named(join(at, "name"), name, maxName); err != nil {
+	if err := named(join(at, "name"), name, wire.MaxName); err != nil {
 		return "", err
 	}
 	at = join(at, "input_schema")
@@ -222,21 +224,21 @@ func tool(at string, raw json.RawMessage) (string, *APIError) {
 		return "", err
 	}
 	if _, there := schema["type"]; !there {
-		return "", Bad(join(at, "type"), "Field required")
+		return "", wire.Bad(join(at, "type"), "Field required")
 	}
 	if string(schema["type"]) != `"object"` {
-		return "", Bad(join(at, "type"), "Input should be 'object'")
+		return "", wire.Bad(join(at, "type"), "Input should be 'object'")
 	}
 	for _, word := range []string{"oneOf", "allOf", "anyOf"} {
 		if _, there := schema[word]; there {
-			return "", Bad("", "%s: input_schema does not support oneOf, allOf, or anyOf at the top level", strings.TrimSuffix(at, ".input_schema"))
+			return "", wire.Bad("", "%s: input_schema does not support oneOf, allOf, or anyOf at the top level", strings.TrimSuffix(at, ".input_schema"))
 		}
 	}
 	return name, nil
 }
 
 // source checks where the bytes of a block are.
-func (v *validator) source(at, block string, raw json.RawMessage) *APIError {
+func (v *validator) source(at, block string, raw json.RawMessage) *wire.APIError {
 	fields, err := object(at, raw)
 	if err != nil {
 		return err
@@ -267,7 +269,7 @@ func (v *validator) source(at, block string, raw json.RawMessage) *APIError {
 		}
 		address, _ := text(at, fields["url"])
 		if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
-			return Bad(join(at, "url"), "Only HTTPS URLs are supported.")
+			return wire.Bad(join(at, "url"), "Only HTTPS URLs are supported.")
 		}
 	case "file":
 		return shapeOf("type* file_id*").check(at, fields)
@@ -276,7 +278,7 @@ func (v *validator) source(at, block string, raw json.RawMessage) *APIError {
 			return err
 		}
 		if mediaType, _ := text(at, fields["media_type"]); mediaType != "text/plain" {
-			return Bad(join(at, "media_type"), "Input should be 'text/plain'")
+			return wire.Bad(join(at, "media_type"), "Input should be 'text/plain'")
 		}
 		_, err := text(join(at, "data"), fields["data"])
 		return err
@@ -293,7 +295,7 @@ func (v *validator) source(at, block string, raw json.RawMessage) *APIError {
 }
 
 // ephemeral checks a mark for the cache, and counts it.
-func (v *validator) ephemeral(at string, raw json.RawMessage) *APIError {
+func (v *validator) ephemeral(at string, raw json.RawMessage) *wire.APIError {
 	if raw == nil || string(raw) == "null" {
 		return nil
 	}
@@ -306,7 +308,7 @@ func (v *validator) ephemeral(at string, raw json.RawMessage) *APIError {
 		return err
 	}
 	more := []string(nil)
-	if len(v.rules.Betas) > 0 {
+	if len(v.options.Betas) > 0 {
 		more = []string{"scope"}
 	}
 	at = join(at, kind)
@@ -314,14 +316,14 @@ func (v *validator) ephemeral(at string, raw json.RawMessage) *APIError {
 		return err
 	}
 	if ttl, there := fields["ttl"]; there && string(ttl) != `"5m"` && string(ttl) != `"1h"` {
-		return Bad(join(at, "ttl"), "Input should be '5m' or '1h'")
+		return wire.Bad(join(at, "ttl"), "Input should be '5m' or '1h'")
 	}
 	v.marks++
 	return nil
 }
 
 // choice checks tool_choice.
-func choice(raw json.RawMessage, tools []string) *APIError {
+func choice(raw json.RawMessage, tools []string) *wire.APIError {
 	at := "tool_choice"
 	fields, err := object(at, raw)
 	if err != nil {
@@ -332,7 +334,7 @@ func choice(raw json.RawMessage, tools []string) *APIError {
 		return err
 	}
 	if len(tools) == 0 && kind != "none" {
-		return Bad(at, "tool_choice may only be specified while providing tools.")
+		return wire.Bad(at, "tool_choice may only be specified while providing tools.")
 	}
 	at = join(at, kind)
 	switch kind {
@@ -343,7 +345,7 @@ func choice(raw json.RawMessage, tools []string) *APIError {
 			return err
 		}
 		if name, _ := text(at, fields["name"]); !slices.Contains(tools, name) {
-			return Bad("", "Tool '%s' not found in provided tools", name)
+			return wire.Bad("", "Tool '%s' not found in provided tools", name)
 		}
 		return nil
 	}

@@ -251,3 +251,92 @@ type APIError = provider.OpenAIError
 func Bad(param, code, format string, args ...any) *APIError {
 	return provider.BadRequest(param, code, format, args...)
 }
+
+// A ToolChoice is a word (auto, none, required), or an object with a type.
+type ToolChoice struct {
+	Word    string // "": an object
+	Type    string // function, custom, allowed_tools
+	Name    string // of function and custom
+	Mode    string // of allowed_tools: auto, required
+	Allowed []string
+}
+
+// The object that a tool choice is.
+type choiceObject struct {
+	Type     string       `json:"type"`
+	Function *choiceNamed `json:"function,omitempty"`
+	Custom   *choiceNamed `json:"custom,omitempty"`
+	Allowed  *struct {
+		Mode  string         `json:"mode"`
+		Tools []choiceObject `json:"tools"`
+	} `json:"allowed_tools,omitempty"`
+}
+
+type choiceNamed struct {
+	Name string `json:"name"`
+}
+
+// MarshalJSON writes a word, or the choice of a function.
+func (c ToolChoice) MarshalJSON() ([]byte, error) {
+	if c.Word != "" {
+		return json.Marshal(c.Word)
+	}
+	return json.Marshal(choiceObject{Type: "function", Function: &choiceNamed{c.Name}})
+}
+
+// UnmarshalJSON accepts a string or an object.
+func (c *ToolChoice) UnmarshalJSON(data []byte) error {
+	*c = ToolChoice{}
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &c.Word)
+	}
+	var o choiceObject
+	if err := json.Unmarshal(data, &o); err != nil {
+		return err
+	}
+	c.Type = o.Type
+	for _, n := range []*choiceNamed{o.Function, o.Custom} {
+		if n != nil {
+			c.Name = n.Name
+		}
+	}
+	if o.Allowed != nil {
+		c.Mode = o.Allowed.Mode
+		for _, t := range o.Allowed.Tools {
+			if t.Function != nil {
+				c.Allowed = append(c.Allowed, t.Function.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// A ResponseFormat is the form that an answer must have.
+type ResponseFormat struct {
+	Type   string      `json:"type"` // text, json_object, json_schema
+	Schema *JSONSchema `json:"json_schema,omitempty"`
+}
+
+// A JSONSchema is the schema of a ResponseFormat.
+type JSONSchema struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// Texts is a string, a list of strings, or nothing (null).
+type Texts []string
+
+// UnmarshalJSON accepts a string, a list of strings, or null.
+func (t *Texts) UnmarshalJSON(data []byte) error {
+	var one *string
+	if json.Unmarshal(data, &one) == nil {
+		*t = nil
+		if one != nil {
+			*t = Texts{*one}
+		}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(t))
+}

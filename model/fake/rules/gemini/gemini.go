@@ -145,7 +145,7 @@ func (v *validator) calling() *wire.APIError {
 }
 
 func badEnum(at, kind, value string) *wire.APIError {
-	return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (type.googleapis.com/google.ai.generativelanguage.v1beta.%s), %q", at, kind, value)}})
+	return wire.Violated([]wire.Violation{{Field: at, Description: fmt.Sprintf("Invalid value at '%s' (type.googleapis.com/google.ai.generativelanguage.v1beta.%s), %q", at, kind, value)}})
 }
 
 func (v *validator) generation() *wire.APIError {
@@ -231,7 +231,7 @@ func (v *validator) part(at, role string, p wire.Part) *wire.APIError {
 	case set == 0:
 		return fieldError(at+".data", "required oneof field 'data' must have one initialized field")
 	case set > 1:
-		return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (oneof), oneof field 'data' is already set. Cannot set more than one of its fields", at)}})
+		return wire.Violated([]wire.Violation{{Field: at, Description: fmt.Sprintf("Invalid value at '%s' (oneof), oneof field 'data' is already set. Cannot set more than one of its fields", at)}})
 	case p.ThoughtSignature != "" && !isBase64(p.ThoughtSignature):
 		return badBase64(at+".thought_signature", p.ThoughtSignature)
 	case p.FunctionCall != nil && role != "model":
@@ -326,5 +326,5 @@ func isBase64(s string) bool {
 }
 
 func badBase64(at, value string) *wire.APIError {
-	return wire.Violated([]wire.Violation{{at, fmt.Sprintf("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, value)}})
+	return wire.Violated([]wire.Violation{{Field: at, Description: fmt.Sprintf("Invalid value at '%s' (TYPE_BYTES), Base64 decoding failed for %q", at, value)}})
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"slices"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/model"
@@ -223,4 +224,94 @@ func stopReason(word string) model.StopReason {
 		return model.StopRefusal
 	}
 	return model.StopEnd
+}
+
+// A detail is one piece of a list of reasoning details, as OpenRouter gives
+// them: text, a summary, or encrypted data.
+type detail map[string]json.RawMessage
+
+// joins reports whether d goes on where before ended: pieces of one entry have
+// its type and its index.
+func (d detail) joins(before detail) bool {
+	return string(d["type"]) == string(before["type"]) && string(d["index"]) == string(before["index"])
+}
+
+// join appends the texts of d to those of before, and takes over what else it
+// says.
+func (d detail) join(before detail) {
+	for name, value := range d {
+		var more, text string
+		grows := slices.Contains([]string{"text", "summary", "data"}, name) && json.Unmarshal(value, &more) == nil
+		if grows && json.Unmarshal(before[name], &text) == nil {
+			if joined, err := json.Marshal(text + more); err == nil {
+				value = joined
+			}
+		}
+		if string(value) != "null" || before[name] == nil {
+			before[name] = value
+		}
+	}
+}
+
+// think tells the reasoning in a piece of an answer.
+func (r *reader) think(d *Delta) error {
+	for _, one := range d.Details {
+		if n := len(r.details); n > 0 && one.joins(r.details[n-1]) {
+			one.join(r.details[n-1])
+		} else if one != nil {
+			r.details = append(r.details, one)
+		}
+		for _, value := range one {
+			r.size += len(value)
+		}
+	}
+	if r.size > maxArguments {
+		return r.failures.Wrong("the details of the reasoning are larger than 16 MiB")
+	}
+	text, field := d.ReasoningContent, "reasoning_content"
+	if text == "" {
+		text, field = d.Reasoning, "reasoning" // the same under another name; some servers send both
+	}
+	if d.Content != nil {
+		for _, p := range d.Content.Parts {
+			for _, thinking := range p.Thinking {
+				text, field = text+thinking.Text, ""
+			}
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	r.said, r.thinking, r.field = true, true, field
+	if !r.yield(model.ReasoningDelta(text), nil) {
+		return provider.ErrStopped
+	}
+	return nil
+}
+
+// reasoned tells that a block of reasoning is over, with the state of it that
+// the server wants back.
+func (r *reader) reasoned() bool {
+	var state thought
+	switch r.failures.Service.Quirks().Reasoning {
+	case model.ReplayDetails:
+		if len(r.details) > 0 {
+			if list, err := json.Marshal(r.details); err == nil {
+				state.Details = list
+			}
+		}
+	case model.ReplayCalls, model.ReplayAlways:
+		if r.thinking {
+			state.Field = r.field
+		}
+	}
+	r.thinking, r.details = false, nil
+	if state.Field == "" && state.Details == nil {
+		return true
+	}
+	opaque, err := json.Marshal(state)
+	if err != nil { // of what was JSON
+		return true
+	}
+	return r.yield(model.ReasoningDone{Opaque: opaque}, nil)
 }

@@ -3,7 +3,11 @@
 package openai
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/blob"
@@ -186,4 +190,157 @@ func (e *encoder) media(m artel.Media) {
 		e.Field("uuid", string(m.Ref.Digest))
 	}
 	e.Body.WriteString("}")
+}
+
+// MaxStops is how many stop sequences the API takes.
+const MaxStops = 4
+
+// settings writes what r asks of the answer.
+func (e *encoder) settings(r *model.Request) {
+	if len(r.Tools) > 0 {
+		if c := wireChoice(r.Choice); c != nil {
+			e.Field("tool_choice", c)
+		}
+		if r.Choice.OneByOne {
+			e.Field("parallel_tool_calls", false)
+		}
+	}
+	if f := wireFormat(r.Format); f != nil {
+		e.Field("response_format", f)
+	}
+	if r.Sampling.Temperature != nil {
+		e.Field("temperature", *r.Sampling.Temperature)
+	}
+	if r.Sampling.TopP != nil {
+		e.Field("top_p", *r.Sampling.TopP)
+	}
+	if stop := r.Sampling.Stop; len(stop) > 0 {
+		e.Field("stop", stop[:min(len(stop), MaxStops)])
+	}
+}
+
+// wireChoice returns nil where the model decides.
+func wireChoice(c model.ToolChoice) *ToolChoice {
+	switch c.Mode {
+	case model.ChooseNone:
+		return &ToolChoice{Word: "none"}
+	case model.ChooseAny:
+		return &ToolChoice{Word: "required"}
+	case model.ChooseNamed:
+		return &ToolChoice{Type: "function", Name: c.Name}
+	}
+	return nil
+}
+
+// wireFormat returns nil for any text.
+func wireFormat(f model.Format) *ResponseFormat {
+	switch {
+	case len(f.Schema) > 0:
+		return &ResponseFormat{Type: "json_schema", Schema: &JSONSchema{Name: provider.SchemaName(f.Name), Schema: f.Schema, Strict: &f.Strict}}
+	case f.JSON:
+		return &ResponseFormat{Type: "json_object"}
+	}
+	return nil
+}
+
+// What servers of the dialect do in their own ways is said by [model.Quirks];
+// this is how it is written.
+
+// places returns where media may stand, for servers whose tool messages are
+// strings too.
+func places(q model.Quirks, c model.Capabilities) model.Capabilities {
+	for _, f := range []*model.Fact[bool]{&c.ToolImage, &c.ToolFile} {
+		if !q.ToolLists && f.Source != model.FromOperator {
+			*f = model.Fact[bool]{}
+		}
+	}
+	return c
+}
+
+// callID fits an id to what the server takes, always in the same way.
+func (e *encoder) callID(id artel.CallID) string {
+	n := e.quirks.CallIDs
+	plain := !strings.ContainsFunc(string(id), func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+	if n == 0 || plain && len(id) == n {
+		return provider.CallID(id, MaxCallID)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return base32.StdEncoding.EncodeToString(sum[:])[:n]
+}
+
+// formOf returns how media of a type are written: "image", "video", "file", or
+// the API's word for a format of sound; "" for what the server has no place
+// for.
+func (e *encoder) formOf(mediaType string) string {
+	major, _, _ := strings.Cut(mediaType, "/")
+	takes := slices.Contains(e.quirks.Takes, mediaType)
+	switch {
+	case major == "image":
+		return "image"
+	case mediaType == "application/pdf":
+		return "file"
+	case major == "video" && takes:
+		return "video"
+	case audioFormat(mediaType) != "":
+		return audioFormat(mediaType)
+	case mediaType == "audio/mp4" && takes:
+		return "m4a"
+	case major == "audio" && takes:
+		return strings.TrimPrefix(mediaType, "audio/")
+	}
+	return ""
+}
+
+// audioFormat returns the API's word for a media type of sound, or "".
+func audioFormat(mediaType string) string {
+	switch mediaType {
+	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3", "audio/mpeg3", "audio/x-mpeg-3":
+		return "mp3"
+	}
+	return ""
+}
+
+// A thought is what the client keeps as the opaque state of reasoning: in
+// which field the server told it, and the details that it gave.
+type thought struct {
+	Field   string          `json:"field,omitempty"`
+	Details json.RawMessage `json:"reasoning_details,omitempty"`
+}
+
+// reasoning writes what goes back of an assistant message's reasoning.
+func (e *encoder) reasoning(parts artel.Parts, calls bool) {
+	field, text := "", ""
+	var details []json.RawMessage
+	for _, p := range parts {
+		r, ok := p.(artel.Reasoning)
+		var state thought
+		if !ok || json.Unmarshal(r.Opaque, &state) != nil {
+			continue
+		}
+		if state.Field != "" {
+			field, text = state.Field, text+r.Text
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(state.Details, &list) == nil {
+			details = append(details, list...)
+		}
+	}
+	switch e.quirks.Reasoning {
+	case model.ReplayDetails:
+		if len(details) > 0 {
+			e.Field("reasoning_details", details)
+		}
+	case model.ReplayAlways:
+		if calls {
+			e.Field("reasoning_content", text)
+		}
+	case model.ReplayCalls:
+		if calls && (field == "reasoning" || field == "reasoning_content") {
+			e.Field(field, text)
+		}
+	}
 }

@@ -189,8 +189,8 @@ func TestRunStateFinal(t *testing.T) {
 		if s.Final() == slices.Contains(open, s) {
 			t.Errorf("%s: Final is %v", s, s.Final())
 		}
-		if want := !s.Final() && s != artel.RunQueued; s.AtWork() != want {
-			t.Errorf("%s: AtWork is %v", s, s.AtWork())
+		if want := !s.Final() && s != artel.RunQueued; s.Active() != want {
+			t.Errorf("%s: AtWork is %v", s, s.Active())
 		}
 	}
 }

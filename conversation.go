@@ -68,9 +68,9 @@ func (s RunState) Final() bool {
 	return true
 }
 
-// AtWork reports whether a run in state s works on its conversation, or waits
+// Active reports whether a run in state s works on its conversation, or waits
 // for a person in the middle of that. Of these, a conversation has one at most.
-func (s RunState) AtWork() bool { return s == RunRunning || s == RunWaiting }
+func (s RunState) Active() bool { return s == RunRunning || s == RunWaiting }
 
 // A RunPurpose is what a run is for.
 type RunPurpose string

@@ -90,7 +90,7 @@ type Built struct {
 // way, and calls nobody. Where in.Context has a clock, that is the time.
 func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
 	r := e.begin(in, "", nil, nil)
-	return r.build(ctx, &model.Relenting{})
+	return r.build(ctx, &model.RefusalPolicy{})
 }
 
 // Run runs an agent to its rest. It yields payloads in the order in which
@@ -272,7 +272,7 @@ func (r *run) unanswered() []artel.ToolCall {
 // ask makes one model call and tells its answer. A call that is refused for
 // what it carries is made again with less; see [run.relent].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
-	again := model.Relenting{Most: mostRelents}
+	again := model.RefusalPolicy{Most: mostRelents}
 	overflowed := false
 	for compactions := 0; ; {
 		built, err := r.build(ctx, &again)
@@ -315,7 +315,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 				return a.message, err
 			}
 			if fell {
-				again, overflowed = model.Relenting{Most: mostRelents}, false
+				again, overflowed = model.RefusalPolicy{Most: mostRelents}, false
 				continue
 			}
 		}
@@ -329,7 +329,7 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 }
 
 // build makes the request of a call.
-func (r *run) build(ctx context.Context, again *model.Relenting) (Built, error) {
+func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, error) {
 	for {
 		in := r.in.Context
 		in.Service = r.in.Service
@@ -346,7 +346,7 @@ func (r *run) build(ctx context.Context, again *model.Relenting) (Built, error) 
 		if err != nil || again.Changes(built.Request) {
 			return built, err
 		}
-		r.refuse(again.All(built.Request)...)
+		r.refuse(again.DescribeAll(built.Request)...)
 	}
 }
 

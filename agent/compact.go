@@ -248,7 +248,7 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 // say makes a call whose answer is a text, and returns it without media.
 func (r *run) say(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
 	request.OnRetry = r.retrying
-	text, finish, err := r.caller.Say(ctx, request)
+	text, finish, err := r.caller.CallText(ctx, request)
 	if err != nil {
 		return "", usage, err
 	}

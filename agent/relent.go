@@ -16,8 +16,8 @@ const mostRelents = 2
 
 // relent changes what the run sends after a refusal, and reports whether the
 // call is worth another attempt.
-func (r *run) relent(again *model.Relenting, request *model.Request, refusal error) bool {
-	lower, describe, ok := again.Relent(request, refusal)
+func (r *run) relent(again *model.RefusalPolicy, request *model.Request, refusal error) bool {
+	lower, describe, ok := again.Next(request, refusal)
 	if ok {
 		r.in.Service = r.in.Service.Lowered(lower)
 		r.refuse(describe...)
@@ -47,13 +47,13 @@ func (r *run) compare(built Built, reported artel.Usage) {
 	if slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
 		return
 	}
-	if m, ok := built.Service.Counted(built.Record.Tokens.Total, reported.InputTokens); ok {
+	if m, ok := built.Service.MeasureRatio(built.Record.Tokens.Total, reported.InputTokens); ok {
 		r.teach(m)
 	}
 }
 
 // learn tells what was shown by a call that went well after a refusal.
-func (r *run) learn(again model.Relenting) {
+func (r *run) learn(again model.RefusalPolicy) {
 	r.teach(again.Learned(r.in.Service)...)
 }
 

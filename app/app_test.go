@@ -90,7 +90,7 @@ func newBench(t testing.TB, p model.Provider, changes ...func(*app.Config)) *ben
 		Providers: map[model.Dialect]model.Provider{model.Demo: p},
 		Options: app.Options{
 			Log: slog.New(slog.NewTextHandler(b.log, nil)), SpoolDir: b.spool,
-			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond, Silence: time.Hour},
+			Caller: model.CallerOptions{Attempts: 2, Backoff: time.Nanosecond, IdleTimeout: time.Hour},
 		},
 	}
 	for _, change := range changes {

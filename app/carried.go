@@ -88,7 +88,7 @@ func (x *execution) carry(ctx context.Context, c *call, b agent.Built) {
 	if len(c.facts.Media) == 0 {
 		return
 	}
-	b.Request.OnHeld = func(names map[artel.Digest]model.Name) {
+	b.Request.OnNames = func(names map[artel.Digest]model.Name) {
 		media := renamed(c.facts.Media, names)
 		if slices.Equal(media, c.facts.Media) {
 			return

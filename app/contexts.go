@@ -193,7 +193,7 @@ func (cs *Contexts) Rebuild(ctx context.Context, key ContextKey) (req *model.Req
 			return artel.Errorf(artel.Conflict, "app.Contexts.Request", string(s.Service), "the service is not configured any more")
 		}
 		if req, err = c.made.Recipe.Rebuild(service.OnWire(), c.pantry(tx), s.RequestHash); err == nil {
-			req.Held = namesOf(s.Media)
+			req.Names = namesOf(s.Media)
 		}
 		if errors.Is(err, artel.NotFound) {
 			err = artel.Errorf(artel.Conflict, "app.Contexts.Request", string(key.Run), "a message of the request is gone: %w", err)

@@ -43,7 +43,7 @@ func (k *core) errand(ctx context.Context, s model.Service, instruction, text st
 		{Role: artel.RoleSystem, Parts: artel.Parts{artel.Text{Text: instruction}}},
 		{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: text}}},
 	}}
-	said, end, err := k.caller.Say(ctx, request)
+	said, end, err := k.caller.CallText(ctx, request)
 	if err != nil {
 		return "", usage, err
 	}

@@ -69,7 +69,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 		if err != nil {
 			return err
 		}
-		if !r.State.AtWork() || r.Purpose != artel.RunAnswers {
+		if !r.State.Active() || r.Purpose != artel.RunAnswers {
 			return notActive(op, r)
 		}
 		waiting, err := tx.Notes.List(store.NoteQuery{Conversation: r.Conversation, Kind: noteInjection, Run: id, Open: true})

@@ -29,7 +29,7 @@ func (m *Models) Default(context.Context) model.Service { return m.core.services
 // Preferred is what is used where no service is named: the id of Default, or
 // [AutoService] where one is chosen for each message.
 func (m *Models) Preferred(context.Context) artel.ServiceID {
-	if want := m.core.services.Wanted(); m.core.isAuto(want) {
+	if want := m.core.services.ConfiguredDefault(); m.core.isAuto(want) {
 		return want
 	}
 	return m.core.services.Default().ID
@@ -135,7 +135,7 @@ func (k *core) noService(id artel.ServiceID) error {
 // the agent, else the default. auto says that one is to be chosen for the
 // message; until then it is the first that can be called.
 func (k *core) resolve(candidates ...artel.ServiceID) (s model.Service, auto bool, err error) {
-	if want := k.services.Wanted(); k.isAuto(want) {
+	if want := k.services.ConfiguredDefault(); k.isAuto(want) {
 		candidates = append(candidates, want)
 	}
 	for _, id := range candidates {

@@ -162,7 +162,7 @@ func (rs *Runs) previewing(ctx context.Context, c artel.ConversationID, in Input
 				return err
 			}
 		}
-		x.built.At, x.built.Renditions = parent, rs.core.renditions.Kept()
+		x.built.At, x.built.Renditions = parent, rs.core.renditions.CachedOnly()
 		if len(files) > 0 || c == "" {
 			chosen.Sources, x.built.Sources = x.built.Sources, chosen
 		}

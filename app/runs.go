@@ -57,7 +57,7 @@ func (rs *Runs) retries(id artel.RunID, r *artel.Retrying) {
 func (rs *Runs) told(r artel.Run) artel.Run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if a := rs.active[r.ID]; a != nil && r.State.AtWork() {
+	if a := rs.active[r.ID]; a != nil && r.State.Active() {
 		r.Retrying = a.retrying
 	}
 	return r

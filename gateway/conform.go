@@ -302,7 +302,7 @@ func (p *conformer) noteChange(s app.Settled, was artel.Media, place model.Place
 // follow a tool. It returns what comes after which element.
 func (p *conformer) appendCarried(order []int) map[int]string {
 	es := p.l.elements
-	bridge := p.s.Capabilities.Bridge()
+	bridge := p.s.Capabilities.NeedsFiller()
 	if len(p.carried) == 0 && !bridge {
 		return nil
 	}

@@ -138,7 +138,7 @@ func (x *exchange) compareCount(ctx context.Context, s model.Service) {
 	if err != nil {
 		return
 	}
-	if m, ok := s.Counted(n, x.entry.Usage.InputTokens); ok {
+	if m, ok := s.MeasureRatio(n, x.entry.Usage.InputTokens); ok {
 		x.backend.Correct(m)
 	}
 }

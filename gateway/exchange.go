@@ -215,7 +215,7 @@ func (x *exchange) readRequest(ctx context.Context) error {
 // once more with less.
 func (x *exchange) askService(ctx context.Context, s model.Service) error {
 	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
-	var again model.Relenting
+	var again model.RefusalPolicy
 	refused := map[artel.Digest]bool{}
 	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.asList {
 		return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
@@ -230,7 +230,7 @@ type prepared struct {
 	send    func() error
 }
 
-func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *model.Relenting, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
+func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *model.RefusalPolicy, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
 	before := -1
 	for {
 		p, err := prepare(s)
@@ -241,7 +241,7 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 			before = len(x.entry.Changes)
 		}
 		if !again.Changes(p.request) {
-			for _, d := range again.All(p.request) {
+			for _, d := range again.DescribeAll(p.request) {
 				refused[d] = true
 			}
 			if p, err = prepare(s); err != nil {
@@ -261,7 +261,7 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 		if x.started || clientLeft(ctx) {
 			return err
 		}
-		lower, describe, ok := again.Relent(p.request, err)
+		lower, describe, ok := again.Next(p.request, err)
 		if !ok {
 			return err
 		}

@@ -53,7 +53,7 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 		return send(o.request)
 	}
 	r := *o.request
-	r.OnHeld = x.noteNames(&r)
+	r.OnNames = x.noteNames(&r)
 	return h.SendWithUploads(ctx, &r, send)
 }
 
@@ -368,7 +368,7 @@ func (x *exchange) endWithError(err error, rc *http.ResponseController, first, l
 type silenceLimits struct{ first, between time.Duration }
 
 func silenceLimitsOf(c *model.Caller, s model.Service) silenceLimits {
-	return silenceLimits{c.First(s), c.Silence(s)}
+	return silenceLimits{c.FirstTimeout(s), c.IdleTimeout(s)}
 }
 
 // quiet ends a call that says nothing for too long.

@@ -28,7 +28,7 @@ func (x *exchange) prepareTranslation(ctx context.Context, s model.Service, refu
 	}
 	r := x.call.neutral()
 	r.Service = s
-	r.OnHeld = x.noteNames(r)
+	r.OnNames = x.noteNames(r)
 	x.request.RestoreCalls(ctx, r)
 	changes, err := x.settleMedia(ctx, r, refused)
 	if err != nil {

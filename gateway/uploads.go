@@ -11,10 +11,10 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// withUploads returns the text of a request with the names of r.Held in the place
+// withUploads returns the text of a request with the names of r.Names in the place
 // of the bytes that they stand for.
 func (x *exchange) withUploads(text string, r *model.Request) string {
-	if len(r.Held) == 0 {
+	if len(r.Names) == 0 {
 		return text
 	}
 	types := map[artel.Digest]artel.Media{}
@@ -24,7 +24,7 @@ func (x *exchange) withUploads(text string, r *model.Request) string {
 	var edits []edit
 	for _, m := range x.scan(text).media {
 		found, ok := x.extraction.Find(m.value)
-		name := r.Held[found.Digest]
+		name := r.Names[found.Digest]
 		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {
 			continue // results of Gemini's functions hold bytes alone
 		}

@@ -154,16 +154,16 @@ func LocalServersIn(getenv func(string) string) LocalServers {
 }
 
 // A neighbor is a kind of server that may run on this machine.
-type neighbor struct {
+type localServer struct {
 	name, variable string
 	set            bool
 	base           string // without a slash at the end
-	quiet          bool   // nothing is said of it unless it is there, or was named
+	optional       bool   // nothing is said of it unless it is there, or was named
 	find           func(ctx context.Context, client *http.Client, base string) ([]Service, error)
 }
 
-func (at LocalServers) neighbors() []neighbor {
-	return []neighbor{
+func (at LocalServers) servers() []localServer {
+	return []localServer{
 		{"Ollama", "OLLAMA_BASE_URL", at.Ollama != "", strings.TrimRight(cmp.Or(at.Ollama, ollamaAt), "/"), false, findOllama},
 		{"llama.cpp", "LLAMACPP_BASE_URL", at.LlamaCPP != "", strings.TrimRight(cmp.Or(at.LlamaCPP, llamaCPPAt), "/"), false, findLlamaCPP},
 		{"LM Studio", "LMSTUDIO_BASE_URL", at.LMStudio != "", strings.TrimRight(cmp.Or(at.LMStudio, lmStudioAt), "/"), at.LMStudio == "", findLMStudio},
@@ -171,7 +171,7 @@ func (at LocalServers) neighbors() []neighbor {
 	}
 }
 
-func (n neighbor) finding() Finding {
+func (n localServer) finding() Finding {
 	place := n.base
 	if u, err := url.Parse(n.base); err == nil {
 		place = u.Redacted()
@@ -182,8 +182,8 @@ func (n neighbor) finding() Finding {
 // Findings returns what can be said of the servers before they are asked.
 func (at LocalServers) Findings() []Finding {
 	var out []Finding
-	for _, n := range at.neighbors() {
-		if !n.quiet {
+	for _, n := range at.servers() {
+		if !n.optional {
 			out = append(out, n.finding())
 		}
 	}
@@ -196,7 +196,7 @@ func (at LocalServers) Findings() []Finding {
 // server that answers badly is, and what others answered comes with it. The
 // client must allow loopback addresses; bound the search by ctx.
 func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, []Finding, error) {
-	neighbors := at.neighbors()
+	neighbors := at.servers()
 	answers := make([][]Service, len(neighbors))
 	errs := make([]error, len(neighbors))
 	var g errgroup.Group // without a context: one server's failure does not stop the other's search
@@ -210,18 +210,18 @@ func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([
 	var found []Service
 	var findings []Finding
 	for i, n := range neighbors {
-		if n.quiet && len(answers[i]) == 0 {
+		if n.optional && len(answers[i]) == 0 {
 			errs[i] = nil
 			continue
 		}
 		f := n.finding()
 		f.Found = FoundNothing
 		switch err := errs[i]; {
-		case errors.Is(err, errElse):
+		case errors.Is(err, errOtherServer):
 			f.Problem, errs[i] = OtherServer, nil
 		case err != nil:
-			f.Blame(err)
-			errs[i] = present(err)
+			f.SetProblem(err)
+			errs[i] = ignoreUnreachable(err)
 		case len(answers[i]) == 0:
 			f.Problem = NoModel
 		}
@@ -233,11 +233,11 @@ func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([
 	return found, findings, errors.Join(errs...)
 }
 
-// errElse says that the port belongs to another kind of server.
-var errElse = errors.New("another server is there")
+// errOtherServer says that the port belongs to another kind of server.
+var errOtherServer = errors.New("another server is there")
 
 // present drops the error of a server that is not there.
-func present(err error) error {
+func ignoreUnreachable(err error) error {
 	if fetch.Unreachable(err) {
 		return nil
 	}
@@ -322,7 +322,7 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	var props llamaProps
 	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
 	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
-		return nil, errElse // the port is popular
+		return nil, errOtherServer // the port is popular
 	case err != nil:
 		return nil, err
 	}

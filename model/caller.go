@@ -27,46 +27,46 @@ import (
 type Caller struct {
 	providers map[Dialect]Provider
 	opts      CallerOptions
-	gates     *gates
+	limiters  *limiters
 }
 
 // gates are the limits on calls at once.
-type gates struct {
-	mu sync.Mutex
-	of map[artel.ServiceID]gate
+type limiters struct {
+	mu        sync.Mutex
+	byService map[artel.ServiceID]limiter
 }
 
-type gate struct {
+type limiter struct {
 	limit int
 	sem   *semaphore.Weighted
 }
 
 // CallerOptions change how a [Caller] calls.
 type CallerOptions struct {
-	Attempts int           // most attempts of one call; 0: 3
-	Silence  time.Duration // longest wait for the first delta and between deltas, where the service names none; 0: 5 minutes
-	Backoff  time.Duration // wait before the second attempt, doubled for each further one, less up to half at random; 0: 500 ms
-	MaxWait  time.Duration // longest wait before an attempt; an API that asks for longer is not asked again; 0: 30 s
-	Log      *slog.Logger  // told about every failed attempt that is followed by another; nil: nobody
+	Attempts    int           // most attempts of one call; 0: 3
+	IdleTimeout time.Duration // longest wait for the first delta and between deltas, where the service names none; 0: 5 minutes
+	Backoff     time.Duration // wait before the second attempt, doubled for each further one, less up to half at random; 0: 500 ms
+	MaxWait     time.Duration // longest wait before an attempt; an API that asks for longer is not asked again; 0: 30 s
+	Log         *slog.Logger  // told about every failed attempt that is followed by another; nil: nobody
 }
 
 // NewCaller returns a caller that speaks the dialects of providers.
 func NewCaller(providers map[Dialect]Provider, o CallerOptions) *Caller {
-	return &Caller{providers: maps.Clone(providers), opts: o.orDefault(), gates: &gates{of: map[artel.ServiceID]gate{}}}
+	return &Caller{providers: maps.Clone(providers), opts: o.orDefault(), limiters: &limiters{byService: map[artel.ServiceID]limiter{}}}
 }
 
-// Sharing returns a caller with other options, which counts the calls at once
+// WithOptions returns a caller with other options, which counts the calls at once
 // of each service together with c.
-func (c *Caller) Sharing(o CallerOptions) *Caller {
-	return &Caller{providers: c.providers, opts: o.orDefault(), gates: c.gates}
+func (c *Caller) WithOptions(o CallerOptions) *Caller {
+	return &Caller{providers: c.providers, opts: o.orDefault(), limiters: c.limiters}
 }
 
 func (o CallerOptions) orDefault() CallerOptions {
 	if o.Attempts <= 0 {
 		o.Attempts = 3
 	}
-	if o.Silence <= 0 {
-		o.Silence = 5 * time.Minute
+	if o.IdleTimeout <= 0 {
+		o.IdleTimeout = 5 * time.Minute
 	}
 	if o.Backoff <= 0 {
 		o.Backoff = 500 * time.Millisecond
@@ -131,9 +131,9 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 	}
 }
 
-// Say makes one call as Call does, and returns the text of the answer and its
+// CallText makes one call as Call does, and returns the text of the answer and its
 // end. What else is in the answer is passed over.
-func (c *Caller) Say(ctx context.Context, r *Request) (text string, end Finish, err error) {
+func (c *Caller) CallText(ctx context.Context, r *Request) (text string, end Finish, err error) {
 	var b strings.Builder
 	for delta, err := range c.Call(ctx, r) {
 		if err != nil {
@@ -196,25 +196,25 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 	if r.OnTry != nil {
 		r.OnTry()
 	}
-	silence := c.Silence(r.Service)
+	silence := c.IdleTimeout(r.Service)
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	first := c.First(r.Service)
-	watch := time.AfterFunc(first, func() { cancel(errSilence) })
+	first := c.FirstTimeout(r.Service)
+	watch := time.AfterFunc(first, func() { cancel(errIdle) })
 	defer watch.Stop()
 
 	written := 0
 	for d, err := range p.Generate(call, r) {
 		watch.Stop() // the reader may take its time
 		if err != nil {
-			if context.Cause(call) == errSilence && ctx.Err() == nil {
-				return said, silent(r.Service.ID, first, silence, said)
+			if context.Cause(call) == errIdle && ctx.Err() == nil {
+				return said, idleError(r.Service.ID, first, silence, said)
 			}
 			return said, err
 		}
 		said = true
 		if f, ok := d.(Finish); ok {
-			f.Usage = believable(f.Usage)
+			f.Usage = plausible(f.Usage)
 			d = f
 		}
 		if written += length(d); written > MaxAnswer {
@@ -226,8 +226,8 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 		}
 		watch.Reset(silence)
 	}
-	if context.Cause(call) == errSilence && ctx.Err() == nil {
-		return said, silent(r.Service.ID, first, silence, said)
+	if context.Cause(call) == errIdle && ctx.Err() == nil {
+		return said, idleError(r.Service.ID, first, silence, said)
 	}
 	return said, unavailable(r.Service.ID, "the answer broke off before its end")
 }
@@ -256,13 +256,13 @@ func (c *Caller) enter(ctx context.Context, s Service) (leave func(), err error)
 	if s.MaxConcurrent <= 0 {
 		return func() {}, nil
 	}
-	c.gates.mu.Lock()
-	g, ok := c.gates.of[s.ID]
+	c.limiters.mu.Lock()
+	g, ok := c.limiters.byService[s.ID]
 	if !ok || g.limit != s.MaxConcurrent {
-		g = gate{s.MaxConcurrent, semaphore.NewWeighted(int64(s.MaxConcurrent))}
-		c.gates.of[s.ID] = g
+		g = limiter{s.MaxConcurrent, semaphore.NewWeighted(int64(s.MaxConcurrent))}
+		c.limiters.byService[s.ID] = g
 	}
-	c.gates.mu.Unlock()
+	c.limiters.mu.Unlock()
 	if err := g.sem.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -281,9 +281,9 @@ func (c *Caller) next(attempt int, err error) (wait time.Duration, again bool) {
 	return max(wait, ce.RetryAfter), true
 }
 
-var errSilence = errors.New("silence")
+var errIdle = errors.New("silence")
 
-func silent(id artel.ServiceID, first, between time.Duration, said bool) error {
+func idleError(id artel.ServiceID, first, between time.Duration, said bool) error {
 	if said {
 		return unavailable(id, fmt.Sprintf("the answer stalled for %v", between))
 	}

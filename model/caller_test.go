@@ -149,20 +149,20 @@ func TestCall(t *testing.T) {
 			kind: artel.Unavailable, message: "overloaded",
 		},
 		{
-			name: "silence at first", scripts: [][]step{{wait(time.Hour, hello)}}, opts: model.CallerOptions{Attempts: 1, Silence: time.Minute}, attempts: 1,
+			name: "silence at first", scripts: [][]step{{wait(time.Hour, hello)}}, opts: model.CallerOptions{Attempts: 1, IdleTimeout: time.Minute}, attempts: 1,
 			kind: artel.Unavailable, message: "no answer began within 1m0s",
 		},
 		{
-			name: "silence, then success", scripts: [][]step{{wait(time.Hour, hello)}, {hello, end}}, opts: model.CallerOptions{Silence: time.Minute}, attempts: 2,
+			name: "silence, then success", scripts: [][]step{{wait(time.Hour, hello)}, {hello, end}}, opts: model.CallerOptions{IdleTimeout: time.Minute}, attempts: 2,
 			said: []string{"hello", finished},
 		},
 		{
-			name: "stall", scripts: [][]step{{hello, wait(61*time.Second, hello)}}, opts: model.CallerOptions{Silence: time.Minute}, attempts: 1,
+			name: "stall", scripts: [][]step{{hello, wait(61*time.Second, hello)}}, opts: model.CallerOptions{IdleTimeout: time.Minute}, attempts: 1,
 			said: []string{"hello"}, kind: artel.Unavailable, message: "stalled for 1m0s",
 		},
 		{
 			name: "slow but never silent", scripts: [][]step{{wait(59*time.Second, hello), wait(59*time.Second, hello), wait(59*time.Second, end)}},
-			opts: model.CallerOptions{Silence: time.Minute}, attempts: 1, said: []string{"hello", "hello", finished},
+			opts: model.CallerOptions{IdleTimeout: time.Minute}, attempts: 1, said: []string{"hello", "hello", finished},
 		},
 		{
 			name: "no end", scripts: [][]step{{hello}}, attempts: 1, said: []string{"hello"},
@@ -277,7 +277,7 @@ func TestTwoTimeLimits(t *testing.T) {
 func TestSlowReaderIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{scripts: [][]step{{hello, hello, end}}}
-		for _, err := range caller(p, model.CallerOptions{Silence: time.Minute}).Call(t.Context(), request(model.OpenAI)) {
+		for _, err := range caller(p, model.CallerOptions{IdleTimeout: time.Minute}).Call(t.Context(), request(model.OpenAI)) {
 			if err != nil {
 				t.Fatal(err)
 			}

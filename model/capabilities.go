@@ -28,13 +28,13 @@ type Capabilities struct {
 	MaxOutput     Fact[int]    // tokens; 0: not known
 	Tokenizer     Fact[string] // a vocabulary of package token; "": not known
 	// TokenRatio is how many tokens the endpoint reports for each that is
-	// counted in Tokenizer; 0: not known. See [Service.Counted].
+	// counted in Tokenizer; 0: not known. See [Service.MeasureRatio].
 	TokenRatio Fact[float64]
 	Price      Fact[Price] // not known where nobody has stated it; 0 is free
 
 	ToolImage     Fact[bool]        // tool results may carry images
 	ToolFile      Fact[bool]        // tool results may carry other media
-	UserAfterTool Fact[bool]        // a user message may follow a tool result; see [Capabilities.Bridge]
+	UserAfterTool Fact[bool]        // a user message may follow a tool result; see [Capabilities.NeedsFiller]
 	Transport     Fact[[]Transport] // how media may travel; nil: as bytes, and nothing else is known
 }
 
@@ -124,10 +124,10 @@ func (c Capabilities) Takes(need artel.Capability, mediaType string) bool {
 	return can && (mediaType == "" || c.Admits(mediaType))
 }
 
-// Bridge reports whether an assistant message has to stand between the result
+// NeedsFiller reports whether an assistant message has to stand between the result
 // of a tool and a user message. Nearly every API does without, so nothing being
 // known means no.
-func (c Capabilities) Bridge() bool {
+func (c Capabilities) NeedsFiller() bool {
 	return c.UserAfterTool.Source != FromNothing && !c.UserAfterTool.Value
 }
 

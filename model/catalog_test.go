@@ -117,10 +117,10 @@ func TestCatalogLimits(t *testing.T) {
 			t.Errorf("the vocabulary of %s is %q, want %q", name, got, want)
 		}
 	}
-	if m := model.Catalog("mistral-small-latest"); !m.Bridge() {
+	if m := model.Catalog("mistral-small-latest"); !m.NeedsFiller() {
 		t.Errorf("%+v", m)
 	}
-	if g := model.Catalog("gemini-2.5-pro"); !g.Admits("image/heic") || !g.Admits("audio/ogg") || g.Bridge() {
+	if g := model.Catalog("gemini-2.5-pro"); !g.Admits("image/heic") || !g.Admits("audio/ogg") || g.NeedsFiller() {
 		t.Errorf("%+v", g)
 	}
 	if o := model.Catalog("o3-mini"); o.MaxImages.Value != 0 || o.MaxSide.Source != "" || o.Accepts.Value != nil {

@@ -199,7 +199,7 @@ func TestParseServicesWarns(t *testing.T) {
 			"placement of pictures and of files", `{"id":"a","placement":{"tool_image":true,"tool_file":false}}`, "",
 			func(s model.Service) bool {
 				c := s.Capabilities
-				return c.ToolTakes("image/png") && !c.ToolTakes("application/pdf") && c.ToolFile.Source == model.FromOperator && !c.Bridge()
+				return c.ToolTakes("image/png") && !c.ToolTakes("application/pdf") && c.ToolFile.Source == model.FromOperator && !c.NeedsFiller()
 			},
 		},
 		{
@@ -216,7 +216,7 @@ func TestParseServicesWarns(t *testing.T) {
 		},
 		{
 			"user_after_tool is a text", `{"id":"a","placement":{"user_after_tool":"no"}}`, "user_after_tool is not true or false",
-			func(s model.Service) bool { return !s.Capabilities.Bridge() },
+			func(s model.Service) bool { return !s.Capabilities.NeedsFiller() },
 		},
 		{
 			"unset variable", `{"id":"a","apiKey":"${NOPE}"}`, "NOPE is empty",

@@ -18,12 +18,12 @@ const (
 	ratioMatters = 0.02 // smaller changes are not worth a write
 )
 
-// Counted compares what the text of a request was counted to have, corrected
+// MeasureRatio compares what the text of a request was counted to have, corrected
 // by the ratio that s has, with the tokens that the API reported of it. It
 // returns a mark about the ratio, where that is not what s has already. What is
 // reported of a short text says nothing, nor does what is off by more than a
 // vocabulary can be: some servers report what they like.
-func (s Service) Counted(counted int, reported int64) (Mark, bool) {
+func (s Service) MeasureRatio(counted int, reported int64) (Mark, bool) {
 	known := s.Capabilities.TokenRatio
 	before := known.Value
 	if before <= 0 {
@@ -52,7 +52,7 @@ const mostTokens = 1_000_000_000
 // believable is what a call took as an API has reported it, without what cannot
 // be: counts below zero or beyond all windows, and parts that are more than the
 // whole. Limits on tokens and cost are held by it.
-func believable(u artel.Usage) artel.Usage {
+func plausible(u artel.Usage) artel.Usage {
 	count := func(n, most int64) int64 {
 		if n < 0 || n > mostTokens {
 			return 0

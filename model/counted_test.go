@@ -36,7 +36,7 @@ func TestCounted(t *testing.T) {
 		"reported at will":          {0, 10_000, 10, 0},
 		"reported at will, large":   {0, 10_000, 100_000, 0},
 	} {
-		m, ok := ofRatio(tt.ratio).Counted(tt.counted, tt.reported)
+		m, ok := ofRatio(tt.ratio).MeasureRatio(tt.counted, tt.reported)
 		if ok != (tt.want > 0) || m.Ratio != tt.want {
 			t.Errorf("%s: %v, %v; want %v", name, m.Ratio, ok, tt.want)
 		}
@@ -59,7 +59,7 @@ func TestCountedConverges(t *testing.T) {
 			if ratio == 0 {
 				ratio = 1
 			}
-			if m, ok := s.Counted(int(float64(plain)*ratio), int64(float64(plain)*truth)); ok {
+			if m, ok := s.MeasureRatio(int(float64(plain)*ratio), int64(float64(plain)*truth)); ok {
 				r.Learn(m)
 				s, _ = r.Lookup(s.ID)
 			}

@@ -11,41 +11,41 @@ import (
 )
 
 // A door is a hosted API that a key in the environment opens.
-type door struct {
+type hostedAPI struct {
 	id, name, key   string // key: the environment variable
 	baseVar, base   string
 	modelVar, model string
 	dialect         Dialect
-	compatible      *compatible // nil: the dialect is OpenAI's
+	compatible      *compatibleEndpoint // nil: the dialect is OpenAI's
 }
 
 // A compatible is the endpoint of a vendor that speaks Chat Completions beside
 // its own API.
-type compatible struct {
+type compatibleEndpoint struct {
 	path    func(base string) string
 	carries []string // media types that its documentation says it takes
 	says    string   // for people, where a service is found
 	asked   string   // a base URL that ends so is the endpoint's, and not that of the vendor's own API
 }
 
-func doors() []door {
+func hostedAPIs() []hostedAPI {
 	// Both vendors document pictures as parts of Chat Completions. Files and
 	// sound are left out: Anthropic's endpoint drops them without a word, and
 	// what is lost in silence is worse than what is described.
 	pictures := []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
-	return []door{
+	return []hostedAPI{
 		{id: "openai", name: "OpenAI", key: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", base: openAIBase, modelVar: "OPENAI_MODEL", model: "gpt-5-mini", dialect: OpenAI},
 		{
 			id: "anthropic", name: "Anthropic", key: "ANTHROPIC_API_KEY", baseVar: "ANTHROPIC_BASE_URL", base: anthropicBase,
 			modelVar: "ANTHROPIC_MODEL", model: "claude-sonnet-5", dialect: Anthropic,
 			// Source: "OpenAI SDK compatibility" of the Claude documentation.
-			compatible: &compatible{func(base string) string { return below(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only", ""},
+			compatible: &compatibleEndpoint{func(base string) string { return appendPath(base, "/v1") }, pictures, "through Anthropic's OpenAI-compatible endpoint, which takes text and pictures only", ""},
 		},
 		{
 			id: "gemini", name: "Google Gemini", key: "GEMINI_API_KEY", baseVar: "GEMINI_BASE_URL", base: "https://generativelanguage.googleapis.com/v1beta",
 			modelVar: "GEMINI_MODEL", model: "gemini-2.5-flash", dialect: Gemini,
 			// Source: "OpenAI compatibility" of the Gemini API documentation.
-			compatible: &compatible{geminiCompatible, pictures, "through Google's OpenAI-compatible endpoint, of which text and pictures are used", "/openai"},
+			compatible: &compatibleEndpoint{geminiCompatible, pictures, "through Google's OpenAI-compatible endpoint, of which text and pictures are used", "/openai"},
 		},
 		{id: "openrouter", name: "OpenRouter", key: "OPENROUTER_API_KEY", baseVar: "OPENROUTER_BASE_URL", base: "https://openrouter.ai/api/v1", modelVar: "OPENROUTER_MODEL", model: "openrouter/auto", dialect: OpenAI},
 	}
@@ -57,7 +57,7 @@ const (
 )
 
 // below appends path to base, unless it ends so already.
-func below(base, path string) string {
+func appendPath(base, path string) string {
 	return strings.TrimSuffix(base, path) + path
 }
 
@@ -66,7 +66,7 @@ func geminiCompatible(base string) string {
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		base += "/v1beta"
 	}
-	return below(base, "/openai")
+	return appendPath(base, "/openai")
 }
 
 // Discover returns the services that the environment opens, in order of
@@ -88,10 +88,10 @@ func geminiCompatible(base string) string {
 func Discover(getenv func(string) string, spoken ...Dialect) ([]Service, []Finding) {
 	var found []Service
 	var findings []Finding
-	for _, d := range doors() {
+	for _, d := range hostedAPIs() {
 		f := d.finding(getenv)
 		if s, by, ok := d.open(getenv); ok {
-			s, f = d.speak(s, spoken).limitTo(spoken, f)
+			s, f = d.selectEndpoint(s, spoken).limitTo(spoken, f)
 			found, f.Services, f.Place = append(found, s), []artel.ServiceID{s.ID}, by
 		} else {
 			f.Found, f.Problem = FoundNothing, NotSet
@@ -101,7 +101,7 @@ func Discover(getenv func(string) string, spoken ...Dialect) ([]Service, []Findi
 	return found, findings
 }
 
-func (d door) finding(getenv func(string) string) Finding {
+func (d hostedAPI) finding(getenv func(string) string) Finding {
 	f := Finding{Source: InEnvironment, Place: d.key, Name: d.name}
 	for _, name := range []string{d.key, d.baseVar, d.modelVar} {
 		f.Variables = append(f.Variables, Variable{name, strings.TrimSpace(getenv(name)) != ""})
@@ -110,7 +110,7 @@ func (d door) finding(getenv func(string) string) Finding {
 }
 
 // open returns the service behind d, and the variable that opened it.
-func (d door) open(getenv func(string) string) (s Service, by string, ok bool) {
+func (d hostedAPI) open(getenv func(string) string) (s Service, by string, ok bool) {
 	env := func(name string) string { return strings.TrimSpace(getenv(name)) }
 	key, base, name := env(d.key), env(d.baseVar), env(d.modelVar)
 	opened, by := key != "", d.key
@@ -137,7 +137,7 @@ func (d door) open(getenv func(string) string) (s Service, by string, ok bool) {
 
 // speak takes the vendor's compatible endpoint where its own API is not spoken,
 // or where the base URL is that endpoint's.
-func (d door) speak(s Service, spoken []Dialect) Service {
+func (d hostedAPI) selectEndpoint(s Service, spoken []Dialect) Service {
 	if d.compatible == nil || !slices.Contains(spoken, OpenAI) {
 		return s
 	}

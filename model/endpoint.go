@@ -240,7 +240,7 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 func findLMStudio(ctx context.Context, client *http.Client, base string) ([]Service, error) {
 	models, err := askLMStudio(ctx, client, "", base)
 	if errors.Is(err, errOther) {
-		return nil, errElse
+		return nil, errOtherServer
 	}
 	var found []Service
 	for _, m := range models[:min(len(models), maxOllama)] {
@@ -260,14 +260,14 @@ func findVLLM(ctx context.Context, client *http.Client, base string) ([]Service,
 		Data []listedModel `json:"data"`
 	}
 	if err := ask(ctx, client, "", base+"/v1/models", nil, &list); errors.Is(err, errOther) {
-		return nil, errElse
+		return nil, errOtherServer
 	} else if err != nil {
 		return nil, err
 	}
 	var found []Service
 	for _, m := range list.Data[:min(len(list.Data), maxOllama)] {
 		if m.server() != VLLMServer {
-			return nil, errElse
+			return nil, errOtherServer
 		}
 		found = append(found, Service{
 			ID: artel.ServiceID("vllm-" + slug(m.ID)), Name: m.ID + " (vLLM)", Dialect: OpenAI,

@@ -181,8 +181,8 @@ func (f Finding) Warnings() []string {
 	return out
 }
 
-// Blame notes in f why asking its service failed.
-func (f *Finding) Blame(err error) {
+// SetProblem notes in f why asking its service failed.
+func (f *Finding) SetProblem(err error) {
 	f.Detail = ""
 	status, answered := errors.AsType[*statusError](err)
 	switch {
@@ -217,21 +217,21 @@ func (f Finding) clone() Finding {
 
 // settle says of every finding what its services have come to. Each service
 // belongs to the first finding that names it.
-func (s *snapshot) settle(findings []Finding) []Finding {
+func (s *snapshot) resolveFindings(findings []Finding) []Finding {
 	out := make([]Finding, 0, len(findings)+1)
 	taken := map[artel.ServiceID]bool{}
 	builtIn := Finding{Source: BuiltIn, Services: []artel.ServiceID{DemoID}}
 	for _, f := range append(slices.Clip(findings), builtIn) {
 		f = f.clone()
 		if len(f.Services) > 0 {
-			s.judge(&f, taken)
+			s.resolveFinding(&f, taken)
 		}
 		out = append(out, f)
 	}
 	return out
 }
 
-func (s *snapshot) judge(f *Finding, taken map[artel.ServiceID]bool) {
+func (s *snapshot) resolveFinding(f *Finding, taken map[artel.ServiceID]bool) {
 	named := f.Services
 	f.Services = slices.DeleteFunc(slices.Clone(named), func(id artel.ServiceID) bool {
 		_, known := s.byID[id]

@@ -215,7 +215,7 @@ func TestBlame(t *testing.T) {
 		_, err := model.Complete(ctx, local(t), model.Service{ID: "s", Dialect: model.OpenAI, BaseURL: tt.base, APIKey: "sk-987"})
 		stop()
 		f := model.Finding{Detail: "older"}
-		f.Blame(err)
+		f.SetProblem(err)
 		if f.Problem != tt.problem || f.Detail != tt.detail {
 			t.Errorf("%s: %q %q, want %q %q", name, f.Problem, f.Detail, tt.problem, tt.detail)
 		}

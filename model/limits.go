@@ -10,10 +10,10 @@ const (
 	anthropicMany     = 20
 )
 
-// Holding returns s as a request with so many pictures sees it: where the API of
+// ForPictures returns s as a request with so many pictures sees it: where the API of
 // its dialect has a limit on their sides, that holds, unless the operator says
 // another or a lower one is known.
-func (s Service) Holding(pictures int) Service {
+func (s Service) ForPictures(pictures int) Service {
 	if s.Dialect != Anthropic || s.Capabilities.MaxSide.Source == FromOperator {
 		return s
 	}

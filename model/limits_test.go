@@ -9,7 +9,7 @@ import (
 )
 
 func TestHolding(t *testing.T) {
-	side := func(s model.Service, pictures int) int { return s.Holding(pictures).Capabilities.MaxSide.Value }
+	side := func(s model.Service, pictures int) int { return s.ForPictures(pictures).Capabilities.MaxSide.Value }
 	s := model.Service{Dialect: model.Anthropic}
 	if few, many := side(s, 20), side(s, 21); few != 8000 || many != 2000 {
 		t.Errorf("sides are %d and %d", few, many)

@@ -111,12 +111,12 @@ func NewLedger(o LedgerOptions) *Ledger {
 			file.Marks = nil
 		}
 	}
-	l.marks = slices.DeleteFunc(file.Marks, func(m Mark) bool { return !m.sound() })
+	l.marks = slices.DeleteFunc(file.Marks, func(m Mark) bool { return !m.valid() })
 	return l
 }
 
 // sound reports whether m could have been kept by a ledger.
-func (m Mark) sound() bool {
+func (m Mark) valid() bool {
 	probed, learned := m.Source == FromProbe, m.Source == FromLearned
 	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
 }
@@ -138,7 +138,7 @@ func (l *Ledger) Add(marks ...Mark) {
 			m.Until = m.At.Add(m.holds())
 		}
 		m.Evidence = artel.Shorten(m.Evidence, 200)
-		if m.sound() {
+		if m.valid() {
 			l.marks = append(slices.DeleteFunc(l.marks, m.replaces), m)
 		}
 	}
@@ -202,7 +202,7 @@ func (s Service) mark(m Mark) Mark {
 // under applies marks to c. What the operator stated stays, unless force is
 // set: a call that was refused is not made the same way again, whoever says
 // that it should work.
-func (c Capabilities) under(marks []Mark, force bool) Capabilities {
+func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	may := func(p Provenance) bool { return force || p != FromOperator }
 	for _, m := range marks {
 		if m.Digest != "" {
@@ -212,7 +212,7 @@ func (c Capabilities) under(marks []Mark, force bool) Capabilities {
 		case m.Ratio > 0:
 			c.TokenRatio = known(m.Source, m.Ratio)
 		case m.Limit != "":
-			c.bound(m, may)
+			c.lowerLimit(m, may)
 		case m.Place == AfterTool:
 			if may(c.UserAfterTool.Source) {
 				c.UserAfterTool = known(m.Source, m.OK)
@@ -235,7 +235,7 @@ func (c Capabilities) under(marks []Mark, force bool) Capabilities {
 }
 
 // bound lowers a limit; a number that is no lower tells nothing new.
-func (c *Capabilities) bound(m Mark, may func(Provenance) bool) {
+func (c *Capabilities) lowerLimit(m Mark, may func(Provenance) bool) {
 	switch m.Limit {
 	case RefusedCount:
 		lower(&c.MaxImages, m, may)
@@ -310,6 +310,6 @@ func needOf(mediaType string) artel.Capability {
 // Lowered returns s as a call sees it that was refused and is made again: what
 // marks say holds, even against the operator.
 func (s Service) Lowered(marks []Mark) Service {
-	s.Capabilities = s.clone().Capabilities.under(marks, true)
+	s.Capabilities = s.clone().Capabilities.withMarks(marks, true)
 	return s
 }

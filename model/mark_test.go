@@ -80,7 +80,7 @@ func TestMarksOverCapabilities(t *testing.T) {
 				{Place: model.InTool, MediaType: "image/*", OK: true, Source: probed}, {Place: model.InTool, MediaType: "application/pdf", Source: probed}, {Place: model.AfterTool, Source: probed},
 			},
 			func(c model.Capabilities) bool {
-				return c.ToolTakes("image/png") && !c.ToolTakes("application/pdf") && c.ToolFile.Source == probed && c.Bridge()
+				return c.ToolTakes("image/png") && !c.ToolTakes("application/pdf") && c.ToolFile.Source == probed && c.NeedsFiller()
 			},
 		},
 		"the newer counts": {
@@ -173,7 +173,7 @@ func TestLedgerIsKept(t *testing.T) {
 	var kept []byte
 	open := func(now time.Time) *model.Registry {
 		r := model.NewRegistry([]model.Service{seeing(model.FromEndpoint)}, "")
-		r.Keep(model.NewLedger(model.LedgerOptions{
+		r.SetLedger(model.NewLedger(model.LedgerOptions{
 			Data: kept, Save: func(b []byte) error { kept = b; return nil }, Now: func() time.Time { return now }, Log: quiet,
 		}))
 		return r
@@ -197,7 +197,7 @@ func TestLedgerIsKept(t *testing.T) {
 	}
 	// What cannot be saved holds as long as the process.
 	r := model.NewRegistry([]model.Service{s}, "")
-	r.Keep(model.NewLedger(model.LedgerOptions{Save: func([]byte) error { return errors.New("disk full") }, Log: quiet}))
+	r.SetLedger(model.NewLedger(model.LedgerOptions{Save: func([]byte) error { return errors.New("disk full") }, Log: quiet}))
 	r.Learn(model.Damaged(s, artel.NewDigest([32]byte{1}), "no"))
 	if len(r.Marks("a")) != 1 {
 		t.Error("it is lost")

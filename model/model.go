@@ -64,12 +64,12 @@ type Request struct {
 	Choice    ToolChoice
 	Format    Format
 	Sampling  Sampling
-	// Held are the media that a name stands for in the request, instead of their
+	// Names are the media that a name stands for in the request, instead of their
 	// bytes; nil: none. Providers fill it.
-	Held map[artel.Digest]Name
-	// OnHeld is told before each call, also of none, of the media that go by names
+	Names map[artel.Digest]Name
+	// OnNames is told before each call, also of none, of the media that go by names
 	// in it, where the provider knows names; nil: nobody is.
-	OnHeld func(map[artel.Digest]Name)
+	OnNames func(map[artel.Digest]Name)
 	// OnTry is told of each attempt of a [Caller], when it begins; nil: nobody is.
 	OnTry func()
 

@@ -24,8 +24,8 @@ func (c Capabilities) Fits(m artel.MediaInfo) bool {
 	return within(m.Size, c.ItemLimit()) && within(max(m.Width, m.Height), c.MaxSide.Value)
 }
 
-// Among returns c as it holds for each image of a request that has so many.
-func (c Capabilities) Among(images int) Capabilities {
+// ForImages returns c as it holds for each image of a request that has so many.
+func (c Capabilities) ForImages(images int) Capabilities {
 	many, side, now := c.Many.Value, c.MaxSideOfMany.Value, c.MaxSide.Value
 	if many > 0 && images > many && side > 0 && (now <= 0 || now > side) {
 		c.MaxSide = c.MaxSideOfMany

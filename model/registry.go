@@ -18,25 +18,25 @@ import (
 // What services take is seen through a [Ledger]: what was tried out or learned
 // from refusals stands over what endpoints and the catalog say, until it ends.
 type Registry struct {
-	seen atomic.Pointer[snapshot]
+	current atomic.Pointer[snapshot]
 
-	mu     sync.Mutex // for what snapshots are made of
-	ledger *Ledger
-	given  []Service
-	found  []Finding
-	chosen artel.ServiceID
+	mu        sync.Mutex // for what snapshots are made of
+	ledger    *Ledger
+	services  []Service
+	findings  []Finding
+	defaultID artel.ServiceID
 }
 
 type snapshot struct {
-	services []Service
-	wired    []Service // the same as calls see them
-	marks    [][]Mark  // of each service
-	findings []Finding
-	byID     map[artel.ServiceID]int
-	standard int // index of the default
-	wanted   artel.ServiceID
-	until    time.Time // a mark ends then; zero: none does
-	clock    func() time.Time
+	services          []Service
+	asCalled          []Service // the same as calls see them
+	marks             [][]Mark  // of each service
+	findings          []Finding
+	byID              map[artel.ServiceID]int
+	defaultIndex      int // index of the default
+	configuredDefault artel.ServiceID
+	until             time.Time // a mark ends then; zero: none does
+	clock             func() time.Time
 }
 
 // NewRegistry returns a registry of services in order of preference; of two
@@ -47,13 +47,13 @@ func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
 	return r
 }
 
-// Keep makes l the registry's ledger, in the place of one that ends with the
+// SetLedger makes l the registry's ledger, in the place of one that ends with the
 // process.
-func (r *Registry) Keep(l *Ledger) {
+func (r *Registry) SetLedger(l *Ledger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ledger = l
-	r.look()
+	r.rebuild()
 }
 
 // Learn adds marks to the ledger, and services are seen by them from now on.
@@ -64,12 +64,12 @@ func (r *Registry) Learn(marks ...Mark) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ledger.Add(marks...)
-	r.look()
+	r.rebuild()
 }
 
 // Marks returns what is known of a service by trial and refusal, oldest first.
 func (r *Registry) Marks(id artel.ServiceID) []Mark {
-	s := r.now()
+	s := r.load()
 	if i, ok := s.byID[id]; ok {
 		return slices.Clone(s.marks[i])
 	}
@@ -79,21 +79,21 @@ func (r *Registry) Marks(id artel.ServiceID) []Mark {
 // Refuses reports whether a service was seen to refuse a request for these
 // bytes.
 func (r *Registry) Refuses(id artel.ServiceID, d artel.Digest) bool {
-	s := r.now()
+	s := r.load()
 	i, ok := s.byID[id]
 	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && !m.OK })
 }
 
 // now returns the snapshot that holds.
-func (r *Registry) now() *snapshot {
-	s := r.seen.Load()
+func (r *Registry) load() *snapshot {
+	s := r.current.Load()
 	if s.until.IsZero() || s.clock().Before(s.until) {
 		return s
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.look()
-	return r.seen.Load()
+	r.rebuild()
+	return r.current.Load()
 }
 
 // Replace puts services in the place of all that were there, and findings
@@ -103,33 +103,33 @@ func (r *Registry) now() *snapshot {
 func (r *Registry) Replace(services []Service, findings []Finding, defaultID artel.ServiceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.given = make([]Service, len(services))
+	r.services = make([]Service, len(services))
 	for i, s := range services {
-		r.given[i] = s.clone()
+		r.services[i] = s.clone()
 	}
-	r.found = make([]Finding, len(findings))
+	r.findings = make([]Finding, len(findings))
 	for i, f := range findings {
-		r.found[i] = f.clone()
+		r.findings[i] = f.clone()
 	}
-	r.chosen = defaultID
-	r.look()
+	r.defaultID = defaultID
+	r.rebuild()
 }
 
-// Tell replaces the findings alone.
-func (r *Registry) Tell(findings []Finding) {
+// SetFindings replaces the findings alone.
+func (r *Registry) SetFindings(findings []Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.found = make([]Finding, len(findings))
+	r.findings = make([]Finding, len(findings))
 	for i, f := range findings {
-		r.found[i] = f.clone()
+		r.findings[i] = f.clone()
 	}
-	r.look()
+	r.rebuild()
 }
 
 // look makes a snapshot of what is there; r.mu is held.
-func (r *Registry) look() {
-	s := &snapshot{wanted: r.chosen, byID: make(map[artel.ServiceID]int, len(r.given)+1), clock: r.ledger.opts.Now}
-	for _, svc := range append(slices.Clip(r.given), DemoService()) {
+func (r *Registry) rebuild() {
+	s := &snapshot{configuredDefault: r.defaultID, byID: make(map[artel.ServiceID]int, len(r.services)+1), clock: r.ledger.opts.Now}
+	for _, svc := range append(slices.Clip(r.services), DemoService()) {
 		if _, taken := s.byID[svc.ID]; taken {
 			continue
 		}
@@ -139,13 +139,13 @@ func (r *Registry) look() {
 			s.until = next
 		}
 		svc = svc.clone()
-		svc.Capabilities = svc.Capabilities.under(marks, false)
+		svc.Capabilities = svc.Capabilities.withMarks(marks, false)
 		s.services, s.marks = append(s.services, svc), append(s.marks, marks)
-		s.wired = append(s.wired, svc.OnWire())
+		s.asCalled = append(s.asCalled, svc.OnWire())
 	}
-	s.standard = s.choose(r.chosen)
-	s.findings = s.settle(r.found)
-	r.seen.Store(s)
+	s.defaultIndex = s.choose(r.defaultID)
+	s.findings = s.resolveFindings(r.findings)
+	r.current.Store(s)
 }
 
 func (s *snapshot) choose(id artel.ServiceID) int {
@@ -163,7 +163,7 @@ func (s *snapshot) choose(id artel.ServiceID) int {
 
 // Lookup returns the service with this id.
 func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
-	s := r.now()
+	s := r.load()
 	i, ok := s.byID[id]
 	if !ok {
 		return Service{}, false
@@ -171,26 +171,26 @@ func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
 	return s.services[i].clone(), true
 }
 
-// Called finds the service that a call means by a name: by its id, else the
+// Resolve finds the service that a call means by a name: by its id, else the
 // first that calls a model by that name and is not the demo. It can be called,
 // may allows it, and it is as a call sees it; see [Service.OnWire].
-func (r *Registry) Called(name string, may func(artel.ServiceID) bool) (Service, bool) {
-	s := r.now()
+func (r *Registry) Resolve(name string, may func(artel.ServiceID) bool) (Service, bool) {
+	s := r.load()
 	if i, ok := s.byID[artel.ServiceID(name)]; ok && s.services[i].Callable() && may(s.services[i].ID) {
-		return s.wired[i].clone(), true
+		return s.asCalled[i].clone(), true
 	}
 	for i := range s.services {
 		if v := &s.services[i]; v.Model == name && v.Callable() && !v.Demo() && may(v.ID) {
-			return s.wired[i].clone(), true
+			return s.asCalled[i].clone(), true
 		}
 	}
 	return Service{}, false
 }
 
-// All returns every service in order of preference, the demo last unless it
+// DescribeAll returns every service in order of preference, the demo last unless it
 // was placed elsewhere.
 func (r *Registry) All() []Service {
-	s := r.now()
+	s := r.load()
 	out := make([]Service, len(s.services))
 	for i, v := range s.services {
 		out[i] = v.clone()
@@ -201,7 +201,7 @@ func (r *Registry) All() []Service {
 // Findings returns where services were looked for and what came of it, in
 // order of preference.
 func (r *Registry) Findings() []Finding {
-	s := r.now()
+	s := r.load()
 	out := make([]Finding, len(s.findings))
 	for i, f := range s.findings {
 		out[i] = f.clone()
@@ -212,13 +212,13 @@ func (r *Registry) Findings() []Finding {
 // Default returns the service for whoever names none: the configured default
 // if it can be called, else the first that can be called, else the demo.
 func (r *Registry) Default() Service {
-	s := r.now()
-	return s.services[s.standard].clone()
+	s := r.load()
+	return s.services[s.defaultIndex].clone()
 }
 
-// Wanted returns what was configured as the default, whether there is such a
+// ConfiguredDefault returns what was configured as the default, whether there is such a
 // service or not; "": nothing.
-func (r *Registry) Wanted() artel.ServiceID { return r.now().wanted }
+func (r *Registry) ConfiguredDefault() artel.ServiceID { return r.load().configuredDefault }
 
 // Suggest returns the services that take media of this type, in order of
 // preference: those that can be called as far as their wire carries it, and
@@ -226,7 +226,7 @@ func (r *Registry) Wanted() artel.ServiceID { return r.now().wanted }
 // stand-in and never suggested. mediaType may be empty.
 func (r *Registry) Suggest(need artel.Capability, mediaType string) []artel.ServiceID {
 	var ids []artel.ServiceID
-	for _, s := range r.now().services {
+	for _, s := range r.load().services {
 		if s.Callable() {
 			s = s.OnWire()
 		}

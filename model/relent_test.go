@@ -78,7 +78,7 @@ func TestRelent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := asked(tt.to)
-			marks, suspects := model.Relent(r, tt.err)
+			marks, suspects := model.Diagnose(r, tt.err)
 			if diff := cmp.Diff(tt.marks, marks, cmpopts.IgnoreFields(model.Mark{}, "Endpoint", "Model", "Source", "Evidence")); diff != "" {
 				t.Error(diff)
 			}
@@ -91,7 +91,7 @@ func TestRelent(t *testing.T) {
 				}
 			}
 			r.Messages = r.Messages[1:2]
-			if marks, suspects := model.Relent(r, tt.err); len(marks) > 0 && marks[0].Place != model.AfterTool || len(suspects) > 0 {
+			if marks, suspects := model.Diagnose(r, tt.err); len(marks) > 0 && marks[0].Place != model.AfterTool || len(suspects) > 0 {
 				t.Errorf("without media: %+v %v", marks, suspects)
 			}
 		})

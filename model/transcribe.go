@@ -95,17 +95,17 @@ func (c *Caller) transcribe(ctx context.Context, t Transcriber, r *Recording) (s
 		return "", err
 	}
 	defer leave()
-	limit := c.opts.Silence
+	limit := c.opts.IdleTimeout
 	if r.Service.Timeout > 0 {
 		limit = r.Service.Timeout
 	}
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(limit, func() { cancel(errSilence) })
+	watch := time.AfterFunc(limit, func() { cancel(errIdle) })
 	defer watch.Stop()
 	text, err := t.Transcribe(call, r)
-	if err != nil && context.Cause(call) == errSilence && ctx.Err() == nil {
-		return "", silent(r.Service.ID, limit, limit, false)
+	if err != nil && context.Cause(call) == errIdle && ctx.Err() == nil {
+		return "", idleError(r.Service.ID, limit, limit, false)
 	}
 	return text, err
 }

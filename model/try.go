@@ -9,20 +9,20 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// First is the longest wait for the beginning of an answer of s.
-func (c *Caller) First(s Service) time.Duration {
+// FirstTimeout is the longest wait for the beginning of an answer of s.
+func (c *Caller) FirstTimeout(s Service) time.Duration {
 	if s.FirstTimeout > 0 {
 		return s.FirstTimeout
 	}
-	return c.Silence(s)
+	return c.IdleTimeout(s)
 }
 
-// Silence is the longest that a service may say nothing.
-func (c *Caller) Silence(s Service) time.Duration {
+// IdleTimeout is the longest that a service may say nothing.
+func (c *Caller) IdleTimeout(s Service) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
 	}
-	return c.opts.Silence
+	return c.opts.IdleTimeout
 }
 
 // Try is for those who send a request and read its answer themselves: what

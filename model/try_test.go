@@ -20,7 +20,7 @@ import (
 func TestTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := model.NewCaller(nil, model.CallerOptions{})
-		c := slow.Sharing(model.CallerOptions{MaxWait: 5 * time.Second})
+		c := slow.WithOptions(model.CallerOptions{MaxWait: 5 * time.Second})
 		s := model.Service{ID: "s", MaxConcurrent: 1}
 		begun := time.Now()
 		errs := []error{overloaded(4 * time.Second), overloaded(0), nil}
@@ -71,8 +71,8 @@ func TestRelenting(t *testing.T) {
 	refusal := &model.CallError{Status: 400, Message: "Image URLs are only allowed for messages with role 'user'"}
 	refusal.Refusal = model.Classify(400, "", refusal.Message)
 
-	var l model.Relenting
-	marks, describe, ok := l.Relent(r, refusal)
+	var l model.RefusalPolicy
+	marks, describe, ok := l.Next(r, refusal)
 	if !ok || len(marks) != 1 || len(describe) != 0 {
 		t.Fatalf("%v, %v, %v", marks, describe, ok)
 	}
@@ -81,24 +81,24 @@ func TestRelenting(t *testing.T) {
 	if !l.Changes(&next) {
 		t.Error("the picture moves out of the result, and that is no change")
 	}
-	if _, _, ok := l.Relent(&next, refusal); ok {
+	if _, _, ok := l.Next(&next, refusal); ok {
 		t.Error("the zero value relents twice")
 	}
 	if learned := l.Learned(service); len(learned) != 1 || learned[0].Place != model.InTool {
 		t.Errorf("learned %v", learned)
 	}
 
-	twice := model.Relenting{Most: 2}
-	twice.Relent(r, refusal)
-	if _, describe, ok := twice.Relent(&next, refusal); !ok || len(describe) != 1 {
+	twice := model.RefusalPolicy{Most: 2}
+	twice.Next(r, refusal)
+	if _, describe, ok := twice.Next(&next, refusal); !ok || len(describe) != 1 {
 		t.Errorf("the last attempt describes %v, %v", describe, ok)
 	}
-	same := model.Relenting{}
-	same.Relent(r, refusal)
+	same := model.RefusalPolicy{}
+	same.Next(r, refusal)
 	if same.Changes(r) {
 		t.Error("the same request again is a change")
 	}
-	if all := same.All(r); len(all) != 1 {
+	if all := same.DescribeAll(r); len(all) != 1 {
 		t.Errorf("all media are %v", all)
 	}
 }

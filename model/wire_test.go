@@ -59,12 +59,12 @@ func TestAmong(t *testing.T) {
 	for _, c := range []struct{ side, many, ofMany, images, want int }{
 		{8000, 20, 2000, 20, 8000}, {8000, 20, 2000, 21, 2000}, {0, 20, 2000, 21, 2000}, {1000, 20, 2000, 21, 1000}, {8000, 0, 2000, 21, 8000}, {8000, 20, 0, 21, 8000},
 	} {
-		if got := of(c.side, c.many, c.ofMany).Among(c.images).MaxSide.Value; got != c.want {
+		if got := of(c.side, c.many, c.ofMany).ForImages(c.images).MaxSide.Value; got != c.want {
 			t.Errorf("%+v: got %d", c, got)
 		}
 	}
 	claude := model.Catalog("claude-sonnet-5")
-	if now := claude.Among(21); claude.MaxSide.Value != 8000 || now.MaxSide != (model.Fact[int]{Value: 2000, Source: claude.MaxSide.Source}) {
+	if now := claude.ForImages(21); claude.MaxSide.Value != 8000 || now.MaxSide != (model.Fact[int]{Value: 2000, Source: claude.MaxSide.Source}) {
 		t.Errorf("of Claude: %+v, among many %+v", claude.MaxSide, now.MaxSide)
 	}
 }

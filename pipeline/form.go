@@ -76,7 +76,7 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 		form.route = artel.Route{ContentType: "binary", Routing: artel.RoutingText, Step: artel.StepDescribed, Reason: artel.ReasonUnreadable}
 		form.text = route.Unreadable(m, d.Locale)
 	case form.route.Routing != artel.RoutingText && !room.fits(s.info.Kind, s.digest, 0):
-		form.route = route.Crowded(form.route)
+		form.route = route.RequestFull(form.route)
 	default:
 		form, err = d.render(ctx, s, form.route, w.InlineLimit)
 		if err != nil && ctx.Err() != nil {
@@ -101,7 +101,7 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 		form = rendered{route: describedAs(form.route, artel.ReasonRefused)}
 	}
 	if form.media != nil && !room.reserve(s.info.Kind, s.digest, form.media.Size) {
-		form = rendered{route: route.Crowded(form.route)}
+		form = rendered{route: route.RequestFull(form.route)}
 	}
 	var parts artel.Parts
 	switch {
@@ -254,7 +254,7 @@ func (d *Draft) limitForImageCount(all []artel.Media, old func(int) bool) {
 			images[m.Ref] = true
 		}
 	}
-	d.target.Capabilities = d.target.Capabilities.Among(len(images))
+	d.target.Capabilities = d.target.Capabilities.ForImages(len(images))
 }
 
 // A room is what a request still takes of media. A nil room takes all.

@@ -172,7 +172,7 @@ func TestInspectedWays(t *testing.T) {
 				held[m.Ref.Digest] = model.Name{By: way, Text: "https://files.example/name-" + m.Filename + "?sig=secret"}
 			}
 		}
-		r.OnHeld(held)
+		r.OnNames(held)
 		say(model.TextDelta("Four pictures."))
 	})})
 	files := map[string]string{}

@@ -34,7 +34,7 @@ A star marks the default (there is none where default_service is auto), brackets
 			if err := s.findServices(); err != nil {
 				return err
 			}
-			s.services.Keep(openMarks(data, false, s.log))
+			s.services.SetLedger(openMarks(data, false, s.log))
 			s.askServices(cmd.Context())
 			list := httpapi.List[httpapi.ServiceView]{}
 			for _, m := range s.services.All() {

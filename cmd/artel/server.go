@@ -103,7 +103,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	s.services.Keep(openMarks(o.data, true, s.log))
+	s.services.SetLedger(openMarks(o.data, true, s.log))
 	key, err := signingKey(filepath.Join(o.data, "signing.key"))
 	if err != nil {
 		return err

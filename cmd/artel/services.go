@@ -83,7 +83,7 @@ func (s *server) nameModels(ctx context.Context) {
 // blame notes where a service was found that it could not be asked.
 func blame(findings []model.Finding, id artel.ServiceID, err error) {
 	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
-		findings[i].Blame(err)
+		findings[i].SetProblem(err)
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *server) reload(ctx context.Context) error {
 		s.log.Error("configuration: it cannot be read again; the services stay as they were", "err", err)
 		broken := model.Finding{Source: model.InConfiguration, Place: s.config.file(), Found: model.FoundNothing, Problem: model.Unreadable, Detail: artel.Shorten(err.Error(), 300)}
 		old := slices.DeleteFunc(s.services.Findings(), func(f model.Finding) bool { return f.Problem == model.Unreadable || f.Source == model.BuiltIn })
-		s.services.Tell(append([]model.Finding{broken}, old...))
+		s.services.SetFindings(append([]model.Finding{broken}, old...))
 		return err
 	}
 	s.ask(ctx)

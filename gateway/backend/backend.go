@@ -46,7 +46,7 @@ func New(a *app.App, o Options) *Backend {
 	p := a.Parts()
 	p.CallerOptions.MaxWait = maxWait
 	return &Backend{
-		Uploads: &Uploads{p}, parts: p, files: a.Files, caller: p.Caller.Sharing(p.CallerOptions),
+		Uploads: &Uploads{p}, parts: p, files: a.Files, caller: p.Caller.WithOptions(p.CallerOptions),
 		keys: newKeyring(o.Keys, p.Now), calls: newCallStates(), repair: !o.NoRepair,
 	}
 }
@@ -61,7 +61,7 @@ func (b *Backend) Blobs() blob.Store { return b.parts.Blobs }
 // Service returns the service with an id, otherwise the first that calls a model
 // of that name. The error is of kind NotFound, also if the key may not use it.
 func (b *Backend) Service(_ context.Context, name string, key Key) (model.Service, error) {
-	s, ok := b.parts.Services.Called(name, key.allows)
+	s, ok := b.parts.Services.Resolve(name, key.allows)
 	if !ok {
 		return model.Service{}, artel.Errorf(artel.NotFound, "backend.Backend.Service", artel.Shorten(name, 200), "there is no such service, or this key may not use it")
 	}

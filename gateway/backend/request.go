@@ -139,7 +139,7 @@ func (r *Request) Settle(ctx context.Context, s model.Service, all []artel.Media
 			pictures++
 		}
 	}
-	s = s.Holding(pictures)
+	s = s.ForPictures(pictures)
 	p := r.b.parts
 	return p.Contexts.PrepareMedia(ctx, pipeline.Input{
 		Owner: r.owner, Service: s, Locale: p.Locale, Sources: sources{r}, Renditions: p.Renditions, Suggest: p.Services.Suggest,

@@ -50,37 +50,37 @@ func span(b []byte) (n int, kinds byte) {
 }
 
 // A sign is one sign of a text, after escapes.
-type sign byte
+type char byte
 
 // The signs that matter inside of base64. Letters stand for themselves.
 const (
-	signMore  sign = 0    // there is not enough text to tell
-	signEnd   sign = 1    // the end of the text
-	signOther sign = 2    // anything else
-	signBreak sign = '\n' // a line break
-	signSpace sign = ' '  // a space or tab
-	signPad   sign = '='  // padding
-	signQuote sign = '"'  // a double quote, of whatever depth
+	charMore  char = 0    // there is not enough text to tell
+	charEnd   char = 1    // the end of the text
+	charOther char = 2    // anything else
+	charBreak char = '\n' // a line break
+	charSpace char = ' '  // a space or tab
+	charPad   char = '='  // padding
+	charQuote char = '"'  // a double quote, of whatever depth
 )
 
 // look reads the sign at offset at, and how many bytes it takes. Escapes of
 // JSON to any depth are read, and, in URIs, percent signs and references of
 // HTML.
-func (w *window) look(at int, uri bool) (s sign, width int) {
+func (w *window) charAt(at int, uri bool) (s char, width int) {
 	if !w.need(at + 1) {
-		return signEnd, 0
+		return charEnd, 0
 	}
 	c := w.buf[w.pos+at]
 	if classes[c] != 0 {
-		return sign(c), 1
+		return char(c), 1
 	}
 	switch c {
 	case '=', ' ', '"':
-		return sign(c), 1
+		return char(c), 1
 	case '\t':
-		return signSpace, 1
+		return charSpace, 1
 	case '\n', '\r':
-		return signBreak, 1
+		return charBreak, 1
 	case '\\':
 		return w.escape(at)
 	case '%':
@@ -92,7 +92,7 @@ func (w *window) look(at int, uri bool) (s sign, width int) {
 			return w.reference(at)
 		}
 	}
-	return signOther, 1
+	return charOther, 1
 }
 
 // maxEscape is the most backslashes that one sign has, which is more than ten
@@ -108,50 +108,50 @@ func (w *window) backslashes(at int) int {
 	return n
 }
 
-func (w *window) escape(at int) (sign, int) {
+func (w *window) escape(at int) (char, int) {
 	n := w.backslashes(at)
 	if !w.need(at + n + 1) {
-		return signOther, 1
+		return charOther, 1
 	}
 	switch c := w.buf[w.pos+at+n]; c {
 	case '/':
 		return '/', n + 1
 	case '"':
-		return signQuote, n + 1
+		return charQuote, n + 1
 	case 'n', 'r':
-		return signBreak, n + 1
+		return charBreak, n + 1
 	case 't':
-		return signSpace, n + 1
+		return charSpace, n + 1
 	case 'u':
 		if w.need(at+n+5) && w.buf[w.pos+at+n+1] == '0' && w.buf[w.pos+at+n+2] == '0' {
 			return known(hexByte(w.buf[w.pos+at+n+3:]), n+5)
 		}
 	}
-	return signOther, 1
+	return charOther, 1
 }
 
 // known is the sign that an escape stands for, where it is one that matters.
-func known(c int, width int) (sign, int) {
+func known(c int, width int) (char, int) {
 	switch {
 	case c < 0:
 	case c == '\r', c == '\n':
-		return signBreak, width
+		return charBreak, width
 	case c == '\t':
-		return signSpace, width
+		return charSpace, width
 	case c == '=', c == ' ', classes[byte(c)] != 0:
-		return sign(c), width
+		return char(c), width
 	case c == '"':
-		return signQuote, width
+		return charQuote, width
 	}
-	return signOther, 1
+	return charOther, 1
 }
 
-func (w *window) reference(at int) (sign, int) {
+func (w *window) reference(at int) (char, int) {
 	w.need(at + 6)
 	b := w.buf[w.pos+at : min(w.end, w.pos+at+6)]
 	for _, r := range []struct {
 		text string
-		sign sign
+		sign char
 	}{
 		{"&#43;", '+'},
 		{"&#x2b;", '+'},
@@ -164,15 +164,15 @@ func (w *window) reference(at int) (sign, int) {
 		{"&#61;", '='},
 		{"&#x3d;", '='},
 		{"&#x3D;", '='},
-		{"&#34;", signQuote},
-		{"&quot;", signQuote},
-		{"&#10;", signBreak},
+		{"&#34;", charQuote},
+		{"&quot;", charQuote},
+		{"&#10;", charBreak},
 	} {
 		if len(b) >= len(r.text) && string(b[:len(r.text)]) == r.text {
 			return r.sign, len(r.text)
 		}
 	}
-	return signOther, 1
+	return charOther, 1
 }
 
 // hexByte reads two hex digits; -1 where they are none.

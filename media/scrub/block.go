@@ -161,7 +161,7 @@ func (s *scanner) block(n int) bool {
 	if quote != 1<<depth-1 || !closesAt(before, quote) {
 		return false
 	}
-	if s, _ := w.look(at, false); s != signQuote {
+	if s, _ := w.charAt(at, false); s != charQuote {
 		return false
 	}
 	m := member{key: wordOf(w.buf[w.pos : w.pos+n])}
@@ -169,7 +169,7 @@ func (s *scanner) block(n int) bool {
 	if !ok {
 		return false
 	}
-	if sign, width := w.look(at, false); sign != signQuote || width != quote+1 {
+	if sign, width := w.charAt(at, false); sign != charQuote || width != quote+1 {
 		return false
 	}
 	at += quote + 1
@@ -178,7 +178,7 @@ func (s *scanner) block(n int) bool {
 	}
 	// What was before is looked at anew: reading on may have moved it.
 	backward(w.before(pastSize), quote, &m)
-	p := payload{w: w, place: quoted, quote: quote, at: at}
+	p := base64Reader{w: w, place: inString, quote: quote, at: at}
 	v := m.verdict()
 	if v == unknown || v == likely && !s.clean(p) {
 		v = s.undecided(&m, p, false)
@@ -186,7 +186,7 @@ func (s *scanner) block(n int) bool {
 	if v == unknown || v == likely && !s.clean(p) {
 		return false
 	}
-	if head, _ := p.peek(leastBytes); v == likely && media.KindOf(m.mime) == artel.KindText && m.mime != "" && !isText(head) {
+	if head, _ := p.peek(minBytes); v == likely && media.KindOf(m.mime) == artel.KindText && m.mime != "" && !isText(head) {
 		return false // letters that happen to be base64
 	}
 	if m.mime == "" {
@@ -194,7 +194,7 @@ func (s *scanner) block(n int) bool {
 		if h.Signature == "" || contradicts(h) != "" {
 			s.undecided(&m, p, true) // its media type may say what that is
 		}
-		if v == likely && m.mime == "" && h.Signature == "" && size < leastBytes {
+		if v == likely && m.mime == "" && h.Signature == "" && size < minBytes {
 			return false // a word
 		}
 	}
@@ -232,11 +232,11 @@ func closesAt(b []byte, quote int) bool {
 func (w *window) colon(at int) (int, bool) {
 	seen := false
 	for range 256 {
-		s, n := w.look(at, false)
+		s, n := w.charAt(at, false)
 		switch {
-		case s == signSpace, s == signBreak:
+		case s == charSpace, s == charBreak:
 			at += n
-		case s == signOther && !seen && w.buf[w.pos+at] == ':':
+		case s == charOther && !seen && w.buf[w.pos+at] == ':':
 			seen = true
 			at++
 		default:
@@ -268,15 +268,15 @@ func (w *window) isAddress(at int) bool {
 }
 
 // undecided reads on behind a payload until the members there say what it is,
-// as far as [Hold] allows.
+// as far as [MaxBuffered] allows.
 //
 // With all set it reads on until a media type is known.
-func (s *scanner) undecided(m *member, p payload, all bool) verdict {
+func (s *scanner) undecided(m *member, p base64Reader, all bool) verdict {
 	w, quote := &s.w, p.quote
-	p.look = true
-	for !p.ended && p.at < Hold {
+	p.peeking = true
+	for !p.ended && p.at < MaxBuffered {
 		p.clean = w.letters[:0]
-		p.collect(clusters)
+		p.collect(chunkSize)
 		w.letters = p.clean
 		if p.why != "" && p.at > maxHeader {
 			return unknown // a long text
@@ -286,11 +286,11 @@ func (s *scanner) undecided(m *member, p payload, all bool) verdict {
 		return likely
 	}
 	at := p.at
-	if sign, n := w.look(at, false); sign != signQuote || n != quote+1 {
+	if sign, n := w.charAt(at, false); sign != charQuote || n != quote+1 {
 		return unknown
 	}
 	at += quote + 1
-	for at < Hold {
+	for at < MaxBuffered {
 		var ok bool
 		if at, ok = w.punctuation(at, ','); !ok {
 			return unknown
@@ -303,7 +303,7 @@ func (s *scanner) undecided(m *member, p payload, all bool) verdict {
 		if at, ok = w.colon(at); !ok {
 			return unknown
 		}
-		if sign, n := w.look(at, false); sign == signQuote && n == quote+1 {
+		if sign, n := w.charAt(at, false); sign == charQuote && n == quote+1 {
 			if text, at, ok = w.text(at, quote); !ok {
 				return unknown
 			}
@@ -321,11 +321,11 @@ func (s *scanner) undecided(m *member, p payload, all bool) verdict {
 }
 
 // clean reports whether p is base64 from end to end and not empty.
-func (s *scanner) clean(p payload) bool {
-	p.look = true
-	for !p.ended && p.at < Hold && p.why == "" {
+func (s *scanner) clean(p base64Reader) bool {
+	p.peeking = true
+	for !p.ended && p.at < MaxBuffered && p.why == "" {
 		p.clean = s.w.letters[:0]
-		p.collect(clusters)
+		p.collect(chunkSize)
 		s.w.letters = p.clean
 	}
 	if p.ended {
@@ -338,11 +338,11 @@ func (s *scanner) clean(p payload) bool {
 func (w *window) punctuation(at int, want byte) (int, bool) {
 	seen := false
 	for range 1024 {
-		s, n := w.look(at, false)
+		s, n := w.charAt(at, false)
 		switch {
-		case s == signSpace, s == signBreak:
+		case s == charSpace, s == charBreak:
 			at += n
-		case s == signOther && !seen && w.buf[w.pos+at] == want:
+		case s == charOther && !seen && w.buf[w.pos+at] == want:
 			seen = true
 			at++
 		default:
@@ -355,12 +355,12 @@ func (w *window) punctuation(at int, want byte) (int, bool) {
 // text reads a string at a depth, of which it returns no more than a little,
 // with its escapes, and until the window moves.
 func (w *window) text(at, quote int) (s []byte, end int, ok bool) {
-	if sign, n := w.look(at, false); sign != signQuote || n != quote+1 {
+	if sign, n := w.charAt(at, false); sign != charQuote || n != quote+1 {
 		return nil, at, false
 	}
 	at += quote + 1
 	start := at
-	for at < start+Hold {
+	for at < start+MaxBuffered {
 		if !w.need(at + 1) {
 			return nil, at, false
 		}
@@ -395,12 +395,12 @@ func (w *window) text(at, quote int) (s []byte, end int, ok bool) {
 // value reads over a value that is no string.
 func (w *window) value(at, quote int) (int, bool) {
 	open := 0
-	for start := at; at < start+Hold; {
-		s, n := w.look(at, false)
+	for start := at; at < start+MaxBuffered; {
+		s, n := w.charAt(at, false)
 		switch {
-		case s == signEnd:
+		case s == charEnd:
 			return at, false
-		case s == signQuote:
+		case s == charQuote:
 			if n < quote+1 {
 				return at, false
 			}
@@ -410,7 +410,7 @@ func (w *window) value(at, quote int) (int, bool) {
 			}
 			at = end
 			continue
-		case s == signOther:
+		case s == charOther:
 			switch w.buf[w.pos+at] {
 			case '{', '[':
 				open++

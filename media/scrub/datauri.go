@@ -23,12 +23,12 @@ func (s *scanner) dataURI() bool {
 	if !encoded {
 		return s.percent(h, at)
 	}
-	p := payload{w: &s.w, place: inURI, at: at}
-	head, all := p.peek(leastBytes * 2)
+	p := base64Reader{w: &s.w, place: inURI, at: at}
+	head, all := p.peek(minBytes * 2)
 	if all && len(head) == 0 && !s.valueEnds(at) {
 		return false // somebody writes about data URIs, or a program makes one
 	}
-	if all && len(head) < 2*leastBytes && s.elided(p) {
+	if all && len(head) < 2*minBytes && s.elided(p) {
 		return false
 	}
 	s.declared(p, h)
@@ -36,21 +36,21 @@ func (s *scanner) dataURI() bool {
 }
 
 // declared takes a payload that says what it is, after holding it to that.
-func (s *scanner) declared(p payload, h Hint) {
+func (s *scanner) declared(p base64Reader, h Hint) {
 	h, size := s.shown(p, h)
 	if size > 0 {
 		if why := contradicts(h); why != "" {
-			s.refuse(&p, why)
+			s.replaceInvalid(&p, why)
 			return
 		}
 	}
-	s.take(p, h)
+	s.replaceBase64(p, h)
 }
 
 // shown adds to h what the first bytes of p show, and returns how many of them
 // were looked at.
-func (s *scanner) shown(p payload, h Hint) (Hint, int) {
-	head, all := p.peek(leastBytes * 2)
+func (s *scanner) shown(p base64Reader, h Hint) (Hint, int) {
+	head, all := p.peek(minBytes * 2)
 	if h.Signature = s.t.signature(head); h.Signature == "" && !all && len(head) > 1 && s.t.wantsMore(head) {
 		head, _ = p.peek(headSize)
 		h.Signature = s.t.signature(head)
@@ -74,7 +74,7 @@ func contradicts(h Hint) string {
 		return ""
 	case h.Signature != "":
 		return fmt.Sprintf("it says %s and is %s", claim, h.Signature)
-	case signed(claim):
+	case hasSignature(claim):
 		return fmt.Sprintf("it says %s and is not", claim)
 	}
 	return ""
@@ -94,7 +94,7 @@ func related(shown, said artel.MediaKind) bool {
 }
 
 // signed reports media types whose bytes always show a signature.
-func signed(mediaType string) bool {
+func hasSignature(mediaType string) bool {
 	switch mediaType {
 	case "image/*", "image/png", "image/x-png", "image/jpeg", "image/jpg", "image/gif", "image/webp", "image/bmp", "image/tiff", "image/heic", "image/heif", "image/avif",
 		"audio/wav", "audio/x-wav", "audio/wave", "audio/flac", "audio/ogg", "video/mp4", "video/webm", "application/pdf", "application/zip", "application/gzip":
@@ -124,10 +124,10 @@ func (w *window) header() (header string, at int, ok bool) {
 		case c == ' ' && strings.HasSuffix(b.String(), ";"): // "; base64", as people write
 			at++
 		case c == '%', c == '\\', c == '"', c == '&':
-			sign, n := w.look(at, true)
-			if sign == signQuote && (inside || strings.HasSuffix(b.String(), "=")) {
+			sign, n := w.charAt(at, true)
+			if sign == charQuote && (inside || strings.HasSuffix(b.String(), "=")) {
 				inside = !inside
-			} else if sign > signOther && classes[byte(sign)] != 0 || sign == signPad || inside && sign == signSpace {
+			} else if sign > charOther && classes[byte(sign)] != 0 || sign == charPad || inside && sign == charSpace {
 				b.WriteByte(byte(sign))
 			} else {
 				return "", 0, false
@@ -165,9 +165,9 @@ func readHeader(header string) (h Hint, encoded bool) {
 
 // elided reports a payload that goes on with dots: an example in a text about
 // data URIs.
-func (s *scanner) elided(p payload) bool {
-	p.look = true
-	p.collect(4 * leastBytes)
+func (s *scanner) elided(p base64Reader) bool {
+	p.peeking = true
+	p.collect(4 * minBytes)
 	w := &s.w
 	if !p.ended || p.why != "" || !w.need(p.at+3) {
 		return false
@@ -187,7 +187,7 @@ func (s *scanner) valueEnds(at int) bool {
 		return true
 	}
 	last := before[len(before)-1]
-	first, n := w.look(at, true)
+	first, n := w.charAt(at, true)
 	switch last {
 	case '(':
 		return w.need(at+1) && w.buf[w.pos+at] == ')'
@@ -211,17 +211,17 @@ func (s *scanner) valueEnds(at int) bool {
 			return false
 		}
 		n = 1
-	} else if first != signQuote {
+	} else if first != charQuote {
 		// What is no base64 at all, in a string of its own: only JSON says so.
 		return len(value) > 0 && value[len(value)-1] == ':' && s.junkValue(at)
 	}
 	for at += n; ; at += n {
-		first, n = w.look(at, false)
-		if first != signSpace && first != signBreak {
+		first, n = w.charAt(at, false)
+		if first != charSpace && first != charBreak {
 			break
 		}
 	}
-	if first == signEnd {
+	if first == charEnd {
 		return true
 	}
 	closing := ",}]"
@@ -234,11 +234,11 @@ func (s *scanner) valueEnds(at int) bool {
 // junkValue reports whether a string goes on with signs and ends soon.
 func (s *scanner) junkValue(at int) bool {
 	for range maxHeader {
-		sign, n := s.w.look(at, false)
+		sign, n := s.w.charAt(at, false)
 		switch sign {
-		case signQuote:
+		case charQuote:
 			return true
-		case signEnd, signBreak:
+		case charEnd, charBreak:
 			return false
 		}
 		at += n
@@ -249,30 +249,30 @@ func (s *scanner) junkValue(at int) bool {
 // percent takes a data URI whose bytes are written with percent signs, where
 // they begin as media do: else they are text to begin with.
 func (s *scanner) percent(h Hint, at int) bool {
-	p := percents{w: &s.w, at: at}
-	head := p.peek(leastBytes * 2)
-	if h.Signature = s.t.signature(head); h.Signature == "" || len(head) < leastBytes {
+	p := percentReader{w: &s.w, at: at}
+	head := p.peek(minBytes * 2)
+	if h.Signature = s.t.signature(head); h.Signature == "" || len(head) < minBytes {
 		return false
 	}
-	s.takePercents(p, h)
+	s.replacePercent(p, h)
 	return true
 }
 
-func (s *scanner) takePercents(p percents, h Hint) { s.hit(&p, h) }
+func (s *scanner) replacePercent(p percentReader, h Hint) { s.replace(&p, h) }
 
 // percents reads the percent-encoded bytes of a URI.
-type percents struct {
-	w    *window
-	at   int
-	look bool
+type percentReader struct {
+	w       *window
+	at      int
+	peeking bool
 }
 
 // byte reads the next one; -1 at the end.
-func (p *percents) byte() int {
+func (p *percentReader) byte() int {
 	if !p.w.need(p.at + 1) {
 		return -1
 	}
-	if !p.look && p.at >= windowSize/2 {
+	if !p.peeking && p.at >= windowSize/2 {
 		p.w.drop(p.at)
 		p.at = 0
 	}
@@ -290,7 +290,7 @@ func (p *percents) byte() int {
 		p.at++
 		return int(c)
 	case c == '\\':
-		if s, n := p.w.look(p.at, false); s == '/' {
+		if s, n := p.w.charAt(p.at, false); s == '/' {
 			p.at += n
 			return '/'
 		}
@@ -298,15 +298,15 @@ func (p *percents) byte() int {
 	return -1
 }
 
-func (p percents) peek(most int) []byte {
-	p.look = true
+func (p percentReader) peek(most int) []byte {
+	p.peeking = true
 	return firstBytes(most, p.byte)
 }
 
 // Read implements io.Reader.
-func (p *percents) Read(dst []byte) (int, error) { return readBytes(dst, p.w, p.byte) }
+func (p *percentReader) Read(dst []byte) (int, error) { return readBytes(dst, p.w, p.byte) }
 
-func (p *percents) finish() {
+func (p *percentReader) finish() {
 	for p.byte() >= 0 {
 		continue
 	}
@@ -314,4 +314,4 @@ func (p *percents) finish() {
 	p.at = 0
 }
 
-func (p *percents) flawed() string { return "" }
+func (p *percentReader) flawed() string { return "" }

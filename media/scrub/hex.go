@@ -22,20 +22,20 @@ const (
 	dumpedHex                // lines with offsets
 )
 
-// leastHex is the shortest picture in hex, in bytes.
-const leastHex = 32
+// minHex is the shortest picture in hex, in bytes.
+const minHex = 32
 
 // hexDump takes the hex dump of a picture that begins at an offset.
 func (s *scanner) hexDump(skip int) bool {
 	if !s.beginsHex(skip) {
 		return false
 	}
-	p := hexes{w: &s.w, at: skip}
+	p := hexReader{w: &s.w, at: skip}
 	if !p.recognize() {
 		return false
 	}
-	head := p.peek(leastBytes * 2)
-	if len(head) < leastHex {
+	head := p.peek(minBytes * 2)
+	if len(head) < minHex {
 		return false
 	}
 	media := s.t.signature(head)
@@ -44,11 +44,11 @@ func (s *scanner) hexDump(skip int) bool {
 	}
 	s.w.pass(skip)
 	p.at -= skip
-	s.takeHexes(p, Hint{Signature: media})
+	s.replaceHex(p, Hint{Signature: media})
 	return true
 }
 
-func (s *scanner) takeHexes(p hexes, h Hint) { s.hit(&p, h) }
+func (s *scanner) replaceHex(p hexReader, h Hint) { s.replace(&p, h) }
 
 // beginsHex tells quickly that there is no hex dump of a picture.
 func (s *scanner) beginsHex(at int) bool {
@@ -78,11 +78,11 @@ func (s *scanner) beginsHex(at int) bool {
 }
 
 // hexes reads bytes that are written in hex.
-type hexes struct {
-	w    *window
-	form hexForm
-	at   int
-	look bool
+type hexReader struct {
+	w       *window
+	form    hexForm
+	at      int
+	peeking bool
 
 	sep     string // between two bytes
 	started bool
@@ -93,7 +93,7 @@ type hexes struct {
 }
 
 // recognize finds out which form begins at the offset.
-func (p *hexes) recognize() bool {
+func (p *hexReader) recognize() bool {
 	w := p.w
 	w.need(p.at + 32)
 	b := w.buf[w.pos+p.at : w.end]
@@ -131,8 +131,8 @@ func (p *hexes) recognize() bool {
 }
 
 // byte reads the next one; -1 at the end.
-func (p *hexes) byte() int {
-	if !p.look && p.at >= windowSize/2 {
+func (p *hexReader) byte() int {
+	if !p.peeking && p.at >= windowSize/2 {
 		p.w.drop(p.at)
 		p.at = 0
 	}
@@ -145,18 +145,18 @@ func (p *hexes) byte() int {
 	return p.solid()
 }
 
-func (p *hexes) digits(at int) int {
+func (p *hexReader) digits(at int) int {
 	if !p.w.need(at + 2) {
 		return -1
 	}
 	return hexByte(p.w.buf[p.w.pos+at:])
 }
 
-func (p *hexes) solid() int {
+func (p *hexReader) solid() int {
 	at := p.at
-	if s, n := p.w.look(at, false); s == signBreak { // wrapped
+	if s, n := p.w.charAt(at, false); s == charBreak { // wrapped
 		at += n
-		if s, n = p.w.look(at, false); s == signBreak {
+		if s, n = p.w.charAt(at, false); s == charBreak {
 			at += n
 		}
 		for i := range 8 { // prose may begin with two such letters
@@ -172,7 +172,7 @@ func (p *hexes) solid() int {
 	return v
 }
 
-func (p *hexes) spaced() int {
+func (p *hexReader) spaced() int {
 	at := p.at
 	if p.started {
 		sep := strings.TrimRight(p.sep, " ")
@@ -193,8 +193,8 @@ func (p *hexes) spaced() int {
 		}
 		blank := 0
 		for range 16 {
-			s, n := p.w.look(at, false)
-			if s != signSpace && s != signBreak {
+			s, n := p.w.charAt(at, false)
+			if s != charSpace && s != charBreak {
 				break
 			}
 			at += n
@@ -219,7 +219,7 @@ func (p *hexes) spaced() int {
 	return v
 }
 
-func (p *hexes) dumped() int {
+func (p *hexReader) dumped() int {
 	for len(p.row) == 0 && p.stars == 0 {
 		if !p.line() {
 			return -1
@@ -245,21 +245,21 @@ const maxStars = 64 << 20
 const maxLine = 512
 
 // line reads a line of a dump, if the next one goes on where this one ended.
-func (p *hexes) line() bool {
+func (p *hexReader) line() bool {
 	w, at := p.w, p.at
 	starred := false
 	if p.started {
-		s, n := w.look(at, false)
-		if s != signBreak {
+		s, n := w.charAt(at, false)
+		if s != charBreak {
 			return false
 		}
 		at += n
-		if s, n = w.look(at, false); s == signBreak { // CR and LF
+		if s, n = w.charAt(at, false); s == charBreak { // CR and LF
 			at += n
 		}
 		if w.need(at+1) && w.buf[w.pos+at] == '*' {
 			starred = true
-			if s, n = w.look(at+1, false); s != signBreak {
+			if s, n = w.charAt(at+1, false); s != charBreak {
 				return false
 			}
 			at += 1 + n
@@ -298,7 +298,7 @@ func (p *hexes) line() bool {
 }
 
 // bytesOf reads the bytes of a line.
-func (p *hexes) bytesOf(at int, colon bool) (row []byte, end int) {
+func (p *hexReader) bytesOf(at int, colon bool) (row []byte, end int) {
 	for len(row) < 64 {
 		blanks := 0
 		for p.w.need(at+blanks+1) && p.w.buf[p.w.pos+at+blanks] == ' ' {
@@ -321,7 +321,7 @@ func (p *hexes) bytesOf(at int, colon bool) (row []byte, end int) {
 // of which there is one for each byte. In JSON, these may hold what looks like
 // an escaped line break; a real one is followed by the next offset, a star, or
 // the end.
-func (p *hexes) lineEnd(at, letters int) (int, bool) {
+func (p *hexReader) lineEnd(at, letters int) (int, bool) {
 	for p.w.need(at+1) && p.w.buf[p.w.pos+at] == ' ' {
 		at++
 	}
@@ -334,16 +334,16 @@ func (p *hexes) lineEnd(at, letters int) (int, bool) {
 		return plain, true
 	}
 	for start, n := at, 0; at < start+maxLine; n++ {
-		s, width := p.w.look(at, false)
+		s, width := p.w.charAt(at, false)
 		switch s {
-		case signEnd:
+		case charEnd:
 			return at, true
-		case signQuote:
+		case charQuote:
 			closes := !p.w.need(at+width+1) || strings.IndexByte(",}]", p.w.buf[p.w.pos+at+width]) >= 0
 			if width == 1 || at == start && closes || n > letters+2 {
 				return at, true
 			}
-		case signBreak:
+		case charBreak:
 			if p.w.buf[p.w.pos+at] != '\\' || p.nextLine(at+width) {
 				return at, true
 			}
@@ -354,9 +354,9 @@ func (p *hexes) lineEnd(at, letters int) (int, bool) {
 }
 
 // nextLine reports whether what follows may be a line of a dump, or its end.
-func (p *hexes) nextLine(at int) bool {
-	s, _ := p.w.look(at, false)
-	if s == signQuote || s == signEnd || s == signBreak {
+func (p *hexReader) nextLine(at int) bool {
+	s, _ := p.w.charAt(at, false)
+	if s == charQuote || s == charEnd || s == charBreak {
 		return true
 	}
 	if p.w.buf[p.w.pos+at] == '*' {
@@ -370,17 +370,17 @@ func (p *hexes) nextLine(at int) bool {
 	return true
 }
 
-func (p hexes) peek(most int) []byte {
-	p.look = true
+func (p hexReader) peek(most int) []byte {
+	p.peeking = true
 	return firstBytes(most, p.byte)
 }
 
 // Read implements io.Reader.
-func (p *hexes) Read(dst []byte) (int, error) {
+func (p *hexReader) Read(dst []byte) (int, error) {
 	return readBytes(dst, p.w, p.byte)
 }
 
-func (p *hexes) finish() {
+func (p *hexReader) finish() {
 	for p.byte() >= 0 {
 		p.row, p.stars = nil, 0
 	}
@@ -388,7 +388,7 @@ func (p *hexes) finish() {
 	p.at = 0
 }
 
-func (p *hexes) flawed() string { return "" }
+func (p *hexReader) flawed() string { return "" }
 
 // firstBytes returns what next yields until it is below zero, and at most so
 // many.

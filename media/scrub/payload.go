@@ -15,17 +15,17 @@ import (
 type place int
 
 const (
-	loose  place = iota // in a text: at the first sign that is none of it
-	inURI               // in a data URI: at a sign that no URI has
-	quoted              // in a string of its own: at the quote that closes it
+	inText   place = iota // in a text: at the first sign that is none of it
+	inURI                 // in a data URI: at a sign that no URI has
+	inString              // in a string of its own: at the quote that closes it
 )
 
 // A payload reads base64 from a window and yields the bytes that it means.
-type payload struct {
-	w     *window
-	place place
-	quote int  // backslashes before the quote that ends it, where it is quoted
-	look  bool // only look: nothing is taken out of the window
+type base64Reader struct {
+	w       *window
+	place   place
+	quote   int  // backslashes before the quote that ends it, where it is quoted
+	peeking bool // only look: nothing is taken out of the window
 
 	at    int // offset of what is read next
 	kinds byte
@@ -41,7 +41,7 @@ type payload struct {
 }
 
 // clusters are how many letters are decoded at once.
-const clusters = 12 << 10
+const chunkSize = 12 << 10
 
 // The widths of lines that base64 is wrapped in.
 const (
@@ -50,9 +50,9 @@ const (
 )
 
 // collect reads letters until there are enough, or the payload ends.
-func (p *payload) collect(enough int) {
+func (p *base64Reader) collect(enough int) {
 	for !p.ended && len(p.clean) < enough {
-		if !p.look && p.at >= windowSize/2 {
+		if !p.peeking && p.at >= windowSize/2 {
 			p.w.drop(p.at)
 			p.at = 0
 		}
@@ -65,17 +65,17 @@ func (p *payload) collect(enough int) {
 			p.letters(b[:n], kinds)
 			continue
 		}
-		s, width := p.w.look(p.at, p.place == inURI)
+		s, width := p.w.charAt(p.at, p.place == inURI)
 		switch {
-		case s == signPad:
+		case s == charPad:
 			p.pad(width)
-		case s == signBreak, s == signSpace:
+		case s == charBreak, s == charSpace:
 			p.space(s, width)
-		case s == signQuote && p.place == quoted && width > p.quote+1:
-			p.flaw(width) // a string inside of this one
-		case s == signQuote, s == signEnd:
+		case s == charQuote && p.place == inString && width > p.quote+1:
+			p.invalidate(width) // a string inside of this one
+		case s == charQuote, s == charEnd:
 			p.end("")
-		case s != signOther: // a letter behind an escape
+		case s != charOther: // a letter behind an escape
 			if p.letters([]byte{byte(s)}, classes[byte(s)]); !p.ended {
 				p.at += width - 1
 			}
@@ -86,15 +86,15 @@ func (p *payload) collect(enough int) {
 }
 
 // letters takes letters that stand at the offset.
-func (p *payload) letters(b []byte, kinds byte) {
+func (p *base64Reader) letters(b []byte, kinds byte) {
 	const both = stdChar | urlChar
 	switch {
-	case p.pads > 0 && p.place == loose:
+	case p.pads > 0 && p.place == inText:
 		p.end("")
 		return
 	case p.pads > 0:
 		p.why = "there is more after its end"
-	case (p.kinds|kinds)&both == both && p.place == loose:
+	case (p.kinds|kinds)&both == both && p.place == inText:
 		// The letters of one alphabet end where those of the other begin.
 		for i, c := range b {
 			if (p.kinds|classes[c])&both == both {
@@ -113,7 +113,7 @@ func (p *payload) letters(b []byte, kinds byte) {
 	p.append(b)
 }
 
-func (p *payload) append(b []byte) {
+func (p *base64Reader) append(b []byte) {
 	p.at += len(b)
 	p.chars += int64(len(b))
 	p.line += len(b)
@@ -134,25 +134,25 @@ func (p *payload) append(b []byte) {
 	}
 }
 
-func (p *payload) pad(width int) {
+func (p *base64Reader) pad(width int) {
 	fits := p.chars%4 == 2 && p.pads < 2 || p.chars%4 == 3 && p.pads < 1
 	switch {
 	case fits:
 		p.pads++
 		p.at += width
-	case p.place == loose:
+	case p.place == inText:
 		p.end("")
 	default:
-		p.flaw(width)
+		p.invalidate(width)
 	}
 }
 
 // space is a line break or a blank.
-func (p *payload) space(s sign, width int) {
+func (p *base64Reader) space(s char, width int) {
 	switch {
-	case p.place == quoted:
+	case p.place == inString:
 		p.at += width
-	case s == signBreak && p.pads == 0:
+	case s == charBreak && p.pads == 0:
 		if n := p.wrapped(width); n > 0 {
 			if p.width == 0 {
 				p.width = p.line
@@ -169,47 +169,47 @@ func (p *payload) space(s sign, width int) {
 
 // wrapped returns how many bytes lie between this line and the next, where the
 // base64 goes on there; else 0.
-func (p *payload) wrapped(width int) int {
+func (p *base64Reader) wrapped(width int) int {
 	w := p.w
 	if p.width == 0 && (p.line < minWrap || p.line > maxWrap || p.line%4 != 0) || p.width != 0 && p.line != p.width {
 		return 0
 	}
 	first := w.buf[w.pos+p.at+width-1]
 	at := p.at + width
-	s, n := w.look(at, p.place == inURI)
-	if s == signBreak && (first == '\r' || first == 'r' || first == 'D' || first == 'd') { // CR and LF, escaped or not
+	s, n := w.charAt(at, p.place == inURI)
+	if s == charBreak && (first == '\r' || first == 'r' || first == 'D' || first == 'd') { // CR and LF, escaped or not
 		at += n
-		s, n = w.look(at, p.place == inURI)
+		s, n = w.charAt(at, p.place == inURI)
 	}
 	for range 64 { // lines may be indented
-		if s != signSpace {
+		if s != charSpace {
 			break
 		}
 		at += n
-		s, n = w.look(at, p.place == inURI)
+		s, n = w.charAt(at, p.place == inURI)
 	}
 	next := at
 	letters, pads, longest, prose := 0, 0, max(p.width, p.line), true
-	for s != signOther && s > signOther && classes[byte(s)] != 0 && letters <= longest {
+	for s != charOther && s > charOther && classes[byte(s)] != 0 && letters <= longest {
 		if p.kinds&urlChar != 0 && classes[byte(s)] == stdChar || p.kinds&stdChar != 0 && classes[byte(s)] == urlChar {
 			return 0
 		}
 		prose = prose && s >= 'A' && (letters == 0 || s >= 'a')
 		letters++
 		at += n
-		s, n = w.look(at, p.place == inURI)
+		s, n = w.charAt(at, p.place == inURI)
 	}
-	for s == signPad && pads < 2 {
+	for s == charPad && pads < 2 {
 		pads++
 		at += n
-		s, n = w.look(at, p.place == inURI)
+		s, n = w.charAt(at, p.place == inURI)
 	}
 	switch {
 	case letters == 0, letters > longest, letters < longest && (letters+pads)%4 != 0:
 		return 0
-	case s == signEnd, s == signBreak, s == signQuote, !prose, pads > 0:
+	case s == charEnd, s == charBreak, s == charQuote, !prose, pads > 0:
 		return next - p.at
-	case s == signOther:
+	case s == charOther:
 		switch w.buf[w.pos+at] {
 		case '<', ')', '\'', '`', '}', ']', '|':
 			return next - p.at
@@ -219,20 +219,20 @@ func (p *payload) wrapped(width int) int {
 }
 
 // junk is what is no sign of base64.
-func (p *payload) junk(width int) {
+func (p *base64Reader) junk(width int) {
 	switch {
-	case p.place == loose:
+	case p.place == inText:
 		p.end("")
 	case p.place == inURI && p.closes():
 		p.end("")
 	default:
-		p.flaw(width)
+		p.invalidate(width)
 	}
 }
 
 // closes reports whether a sign that is none of base64 ends a URI: what URIs do
 // not hold, and what ends a sentence.
-func (p *payload) closes() bool {
+func (p *base64Reader) closes() bool {
 	switch c := p.w.buf[p.w.pos+p.at]; c {
 	case '<', '>', '(', ')', '[', ']', '{', '}', '\'', '`', '|', '^', ',', ';', '\\', '$', '#':
 		return true
@@ -240,20 +240,20 @@ func (p *payload) closes() bool {
 		if p.chars == 0 {
 			return false
 		}
-		s, _ := p.w.look(p.at+1, true)
-		return s == signEnd || s == signBreak || s == signSpace || s == signQuote || s == signOther && p.w.buf[p.w.pos+p.at+1] == '.'
+		s, _ := p.w.charAt(p.at+1, true)
+		return s == charEnd || s == charBreak || s == charSpace || s == charQuote || s == charOther && p.w.buf[p.w.pos+p.at+1] == '.'
 	default:
 		return c < ' ' || c == 0x7f || c >= 0x80
 	}
 }
 
 // flaw passes over what makes the payload none.
-func (p *payload) flaw(width int) {
+func (p *base64Reader) invalidate(width int) {
 	p.at += width
 	p.why = "it is not base64"
 }
 
-func (p *payload) end(why string) {
+func (p *base64Reader) end(why string) {
 	p.ended = true
 	if p.why == "" {
 		p.why = why
@@ -261,7 +261,7 @@ func (p *payload) end(why string) {
 }
 
 // check says at the end why it is no payload.
-func (p *payload) check() {
+func (p *base64Reader) check() {
 	switch {
 	case p.why != "":
 	case p.chars == 0:
@@ -274,10 +274,10 @@ func (p *payload) check() {
 }
 
 // decode turns letters into bytes: all of them at the end.
-func (p *payload) decode() {
+func (p *base64Reader) decode() {
 	n := len(p.clean) / 4 * 4
 	if p.w.room == nil {
-		p.w.room = make([]byte, clusters)
+		p.w.room = make([]byte, chunkSize)
 	}
 	p.out = p.w.room
 	size, err := base64.StdEncoding.Decode(p.out, p.clean[:n])
@@ -295,7 +295,7 @@ func (p *payload) decode() {
 
 // more has bytes in out, or says why there are none: io.EOF at the end, and an
 // error with [ErrInvalid] where it is no payload.
-func (p *payload) more() error {
+func (p *base64Reader) more() error {
 	for len(p.out) == 0 {
 		switch {
 		case p.w.err != nil:
@@ -308,7 +308,7 @@ func (p *payload) more() error {
 		if p.clean == nil {
 			p.clean = p.w.letters[:0]
 		}
-		if p.collect(clusters); p.ended {
+		if p.collect(chunkSize); p.ended {
 			p.check()
 		}
 		if p.why == "" {
@@ -319,7 +319,7 @@ func (p *payload) more() error {
 }
 
 // Read implements io.Reader.
-func (p *payload) Read(dst []byte) (int, error) {
+func (p *base64Reader) Read(dst []byte) (int, error) {
 	if err := p.more(); err != nil {
 		return 0, err
 	}
@@ -329,7 +329,7 @@ func (p *payload) Read(dst []byte) (int, error) {
 }
 
 // WriteTo implements io.WriterTo, so that copying needs no buffer of its own.
-func (p *payload) WriteTo(w io.Writer) (written int64, err error) {
+func (p *base64Reader) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		if err := p.more(); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -346,10 +346,10 @@ func (p *payload) WriteTo(w io.Writer) (written int64, err error) {
 }
 
 // finish reads over the rest, and takes all of it out of the window.
-func (p *payload) finish() {
+func (p *base64Reader) finish() {
 	for !p.ended {
 		p.clean = p.clean[:0]
-		p.collect(clusters)
+		p.collect(chunkSize)
 	}
 	p.check()
 	p.w.letters = p.clean
@@ -359,8 +359,8 @@ func (p *payload) finish() {
 
 // peek returns the first bytes without taking anything, as many as most, and
 // whether they are all that there are. They are good until the next peek.
-func (p payload) peek(most int) (head []byte, all bool) {
-	p.look = true
+func (p base64Reader) peek(most int) (head []byte, all bool) {
+	p.peeking = true
 	p.clean, p.out = p.w.letters[:0], nil
 	p.collect((most + 2) / 3 * 4)
 	p.w.letters = p.clean

@@ -8,16 +8,16 @@ import "context"
 // base64. At the beginning of each it decides by a few bytes whether a hit may
 // begin there, and almost always that is not so.
 type scanner struct {
-	w     window
-	keep  Keep
-	t     *tables
-	found bool
-	exact bool // of a text in memory: what is no media stays
-	rest  bool // the window begins inside of a word that has been decided
+	w         window
+	sink      Sink
+	t         *tables
+	found     bool
+	mediaOnly bool // of a text in memory: what is no media stays
+	rest      bool // the window begins inside of a word that has been decided
 }
 
-func newScanner(ctx context.Context, keep Keep) *scanner {
-	return &scanner{w: window{ctx: ctx}, keep: keep, t: theTables()}
+func newScanner(ctx context.Context, keep Sink) *scanner {
+	return &scanner{w: window{ctx: ctx}, sink: keep, t: theTables()}
 }
 
 // maxWord is the longest word that could mean something to the scanner.
@@ -70,7 +70,7 @@ func (s *scanner) next(b []byte) (n, what int) {
 		c := b[i]
 		if classes[c] == 0 {
 			if c == '\\' {
-				n := s.dull(b[i:])
+				n := s.plainEscape(b[i:])
 				if n == 0 {
 					return i, anEscape
 				}
@@ -111,7 +111,7 @@ func (s *scanner) next(b []byte) (n, what int) {
 
 // dull is how long an escape is that is nothing, as almost all are; 0: it has to
 // be looked at.
-func (s *scanner) dull(b []byte) int {
+func (s *scanner) plainEscape(b []byte) int {
 	n := 1
 	for n < len(b) && b[n] == '\\' {
 		n++
@@ -268,9 +268,9 @@ func (s *scanner) bare(skip int) bool {
 	if !s.begins(skip) {
 		return false
 	}
-	p := payload{w: &s.w, at: skip}
-	head, all := p.peek(leastBytes * 2)
-	if len(head) < leastBytes {
+	p := base64Reader{w: &s.w, at: skip}
+	head, all := p.peek(minBytes * 2)
+	if len(head) < minBytes {
 		return false
 	}
 	media := s.t.signature(head)
@@ -283,20 +283,20 @@ func (s *scanner) bare(skip int) bool {
 	}
 	s.w.pass(skip)
 	p.at = 0
-	s.take(p, Hint{Signature: media})
+	s.replaceBase64(p, Hint{Signature: media})
 	return true
 }
 
 // take is hit for base64. Only here does a payload cost an allocation.
-func (s *scanner) take(p payload, h Hint) { s.hit(&p, h) }
+func (s *scanner) replaceBase64(p base64Reader, h Hint) { s.replace(&p, h) }
 
 // begins reports whether the two signs at an offset may be the beginning of
 // media in base64.
 func (s *scanner) begins(at int) bool {
 	var pair [2]byte
 	for i := range pair {
-		c, n := s.w.look(at, false)
-		if c <= signOther || classes[byte(c)] == 0 {
+		c, n := s.w.charAt(at, false)
+		if c <= charOther || classes[byte(c)] == 0 {
 			return false
 		}
 		pair[i] = sextets[byte(c)] - 1
@@ -312,14 +312,14 @@ func (t *tables) wantsMore(head []byte) bool {
 
 // hit hands p to the sink, and puts what that returns in the place of all that
 // is before its end.
-func (s *scanner) hit(p reader, h Hint) {
+func (s *scanner) replace(p reader, h Hint) {
 	w := &s.w
 	w.flush()
 	s.found = true
 	start := w.pos
-	text, err := s.keep(w.ctx, p, h)
+	text, err := s.sink(w.ctx, p, h)
 	p.finish()
-	if s.exact && w.err == nil && (p.flawed() != "" || err != nil && isRefusal(err)) {
+	if s.mediaOnly && w.err == nil && (p.flawed() != "" || err != nil && isRefusal(err)) {
 		w.out(w.buf[start:w.pos])
 		return
 	}
@@ -336,16 +336,16 @@ func (s *scanner) hit(p reader, h Hint) {
 		}
 		text = mark
 	}
-	w.put(inert(text))
+	w.put(sanitize(text))
 }
 
 // refuse puts the mark of an invalid payload in the place of p.
-func (s *scanner) refuse(p reader, why string) {
+func (s *scanner) replaceInvalid(p reader, why string) {
 	s.w.flush()
 	s.found = true
 	start := s.w.pos
 	p.finish()
-	if s.exact {
+	if s.mediaOnly {
 		s.w.out(s.w.buf[start:s.w.pos])
 		return
 	}
@@ -363,4 +363,4 @@ type reader interface {
 	flawed() string
 }
 
-func (p *payload) flawed() string { return p.why }
+func (p *base64Reader) flawed() string { return p.why }

@@ -5,7 +5,7 @@
 //
 // Begin with [Text] for what is in memory, [Copy] for a stream that is read,
 // and [Stream] for one that comes in pieces, such as the answer of a model.
-// Each of them calls a [Keep] for every hit, which reads the decoded bytes and
+// Each of them calls a [Sink] for every hit, which reads the decoded bytes and
 // returns the text that takes their place.
 //
 // # What is found
@@ -41,14 +41,14 @@
 // cut off in the middle of a byte, does too. A ref, an address and that mark are
 // left alone, so what was scrubbed once is not changed a second time.
 //
-// The same input gives the same output and the same calls of Keep, however it
+// The same input gives the same output and the same calls of Sink, however it
 // is cut into pieces. The work grows with the input; memory does not, beyond
-// [Hold] bytes, which a block is held back for whose type comes after its
+// [MaxBuffered] bytes, which a block is held back for whose type comes after its
 // payload. Nothing is decoded but base64, percent signs and hex digits: no
 // picture, no archive.
 //
 // The package opens and stores nothing. What is kept under which name, and
-// whose it is, is up to the Keep.
+// whose it is, is up to the Sink.
 package scrub
 
 import (
@@ -63,16 +63,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Keep takes one hit. It reads r, which yields the decoded bytes, and returns
+// A Sink takes one hit. It reads r, which yields the decoded bytes, and returns
 // the text that stands in their place, such as a ref: short, and without
 // quotes, backslashes and control characters, which would be replaced.
 //
 // Reading fails with an error that is [ErrInvalid] where the text turns out not
 // to be what it seemed; then the mark of [Invalid] takes its place, whatever
-// Keep returns. So does an error of kind [artel.TooLarge] or [artel.Invalid]
-// with its text. Any other error ends the scrubbing. What Keep does not read is
+// Sink returns. So does an error of kind [artel.TooLarge] or [artel.Invalid]
+// with its text. Any other error ends the scrubbing. What Sink does not read is
 // read over.
-type Keep func(ctx context.Context, r io.Reader, h Hint) (string, error)
+type Sink func(ctx context.Context, r io.Reader, h Hint) (string, error)
 
 // A Hint is what the text says about a hit.
 type Hint struct {
@@ -81,10 +81,10 @@ type Hint struct {
 	Signature string // the media type that the first bytes show; empty: they are of no known format
 }
 
-// Hold is the most that is held back, in bytes, to find out what a payload is
+// MaxBuffered is the most that is held back, in bytes, to find out what a payload is
 // that comes before the members that say so. A longer one that is base64 from
 // end to end is taken for media.
-const Hold = 1 << 20
+const MaxBuffered = 1 << 20
 
 // ErrInvalid is in the chain of what reading a hit fails with where its text is
 // not what it seemed.
@@ -95,7 +95,7 @@ func Invalid(why string) string { return "[invalid media: " + why + "]" }
 
 // Copy reads src to its end and writes what is left of it to dst. The error is
 // of dst, src or keep, as it was, or of ctx.
-func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Keep) error {
+func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Sink) error {
 	s := newScanner(ctx, keep)
 	s.w.read = src.Read
 	s.w.emit = func(p []byte) error {
@@ -106,20 +106,20 @@ func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Keep) error {
 }
 
 // Text returns what is left of s: s itself where nothing was found.
-func Text(ctx context.Context, text string, keep Keep) (string, error) {
+func Text(ctx context.Context, text string, keep Sink) (string, error) {
 	return whole(ctx, text, keep, false)
 }
 
 // Media is [Text], except that what turns out to be no media stays as it is: for
 // texts of others, of which nothing may be changed without need.
-func Media(ctx context.Context, text string, keep Keep) (string, error) {
+func Media(ctx context.Context, text string, keep Sink) (string, error) {
 	return whole(ctx, text, keep, true)
 }
 
-func whole(ctx context.Context, text string, keep Keep, exact bool) (string, error) {
+func whole(ctx context.Context, text string, keep Sink, exact bool) (string, error) {
 	var out bytes.Buffer
 	s := newScanner(ctx, keep)
-	s.exact = exact
+	s.mediaOnly = exact
 	s.w.whole([]byte(text))
 	s.w.emit = func(p []byte) error {
 		_, err := out.Write(p)
@@ -140,7 +140,7 @@ func Line(s string) string {
 	return out
 }
 
-// Describe is a [Keep] that keeps nothing: what it returns says what was there,
+// Describe is a [Sink] that keeps nothing: what it returns says what was there,
 // like "[image/png, 68 bytes]".
 func Describe(_ context.Context, r io.Reader, h Hint) (string, error) {
 	n, err := io.Copy(io.Discard, r)
@@ -171,7 +171,7 @@ type Stream struct {
 }
 
 // inert is text as it may stand inside of a string of JSON, unescaped.
-func inert(s string) string {
+func sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '"' || r == '\\' || unicode.IsControl(r) {
 			return '_'
@@ -180,7 +180,7 @@ func inert(s string) string {
 	}, s)
 }
 
-// refusal is the mark for an error of a Keep that is about the bytes.
+// refusal is the mark for an error of a Sink that is about the bytes.
 func refusal(err error) (string, bool) {
 	if isRefusal(err) {
 		return Invalid(artel.Shorten(err.Error(), 200)), true

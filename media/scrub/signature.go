@@ -13,7 +13,7 @@ import (
 // just letters. So every mark is long enough that chance does not make it in
 // all the keys, hashes and tokens that a system sees.
 type format struct {
-	mark      string // the first bytes; "?" of mask is any
+	magic     string // the first bytes; "?" of mask is any
 	mask      string // "": all of mark counts
 	mediaType string
 
@@ -25,87 +25,87 @@ type format struct {
 // headSize is how many bytes signature is shown, at most.
 const headSize = 4 << 10
 
-// leastBytes is the shortest media that are found without a declaration.
-const leastBytes = 24
+// minBytes is the shortest media that are found without a declaration.
+const minBytes = 24
 
 // formats are those that are looked for. Those that are text to people, or
 // that a charset could make, are not among them.
 func formats() []format {
 	return []format{
-		{mark: "\x89PNG\r\n\x1a\n", mediaType: "image/png"},
-		{mark: "\xff\xd8\xff", mediaType: "image/jpeg", check: isJPEG},
-		{mark: "GIF87a", mediaType: "image/gif"},
-		{mark: "GIF89a", mediaType: "image/gif"},
-		{mark: "RIFF????WEBP", mask: "xxxx????xxxx", mediaType: "image/webp"},
-		{mark: "RIFF????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
-		{mark: "RIFF????AVI ", mask: "xxxx????xxxx", mediaType: "video/x-msvideo"},
-		{mark: "BM", mediaType: "image/bmp", check: isBMP},
-		{mark: "II*\x00", mediaType: "image/tiff", check: isTIFF},
-		{mark: "MM\x00*", mediaType: "image/tiff", check: isTIFF},
-		{mark: "\x00\x00\x01\x00", mediaType: "image/x-icon", check: isICO},
-		{mark: "\x00\x00\x02\x00", mediaType: "image/x-win-bitmap", check: isCursor},
-		{mark: "\xff\x4f\xff\x51\x00", mediaType: "image/j2c"},
-		{mark: "#?RADIANCE\n", mediaType: "image/vnd.radiance"},
-		{mark: "SIMPLE  =  ", mediaType: "application/fits"},
-		{mark: "8BPS\x00\x01\x00\x00", mediaType: "image/vnd.adobe.photoshop"},
-		{mark: "\x00\x00\x00\x0cjP  \r\n\x87\n", mediaType: "image/jp2"},
-		{mark: "\x00\x00\x00\x0cJXL \r\n\x87\n", mediaType: "image/jxl"},
-		{mark: "icns\x00", mediaType: "image/x-icns"},
-		{mark: "\x00\x00??ftyp", mask: "xx??xxxx", mediaType: "video/mp4"},
-		{mark: "%PDF-1.", mediaType: "application/pdf"},
-		{mark: "%PDF-2.", mediaType: "application/pdf"},
-		{mark: "PK\x03\x04", mediaType: "application/zip", check: isZIP},
-		{mark: "PK\x05\x06\x00\x00\x00\x00", mediaType: "application/zip"},
-		{mark: "\x1f\x8b\x08", mediaType: "application/gzip", check: isGZIP},
-		{mark: "BZh?1AY&SY", mask: "xxx?xxxxxx", mediaType: "application/x-bzip2"},
-		{mark: "\xfd7zXZ\x00", mediaType: "application/x-xz"},
-		{mark: "7z\xbc\xaf\x27\x1c", mediaType: "application/x-7z-compressed"},
-		{mark: "\x28\xb5\x2f\xfd", mediaType: "application/zstd"},
-		{mark: "\x04\x22\x4d\x18", mediaType: "application/x-lz4"},
-		{mark: "Rar!\x1a\x07", mediaType: "application/vnd.rar"},
-		{mark: "LZIP\x01", mediaType: "application/x-lzip"},
-		{mark: "07070", mediaType: "application/x-cpio", check: isCPIO},
-		{mark: "\xed\xab\xee\xdb", mediaType: "application/x-rpm"},
-		{mark: "d8:announce", mediaType: "application/x-bittorrent"},
-		{mark: "PAR1", mediaType: "application/vnd.apache.parquet"},
-		{mark: "\xd4\xc3\xb2\xa1\x02\x00", mediaType: "application/vnd.tcpdump.pcap"},
-		{mark: "\xa1\xb2\xc3\xd4\x00\x02", mediaType: "application/vnd.tcpdump.pcap"},
-		{mark: "glTF\x02\x00\x00\x00", mediaType: "model/gltf-binary"},
-		{mark: "MSCF\x00\x00\x00\x00", mediaType: "application/vnd.ms-cab-compressed"},
-		{mark: "!<arch>\n", mediaType: "application/x-archive"},
-		{mark: "ID3", mediaType: "audio/mpeg", check: isID3},
-		{mark: "\xff", mediaType: "audio/mpeg", check: isMPEGAudio},
-		{mark: "\xff", mediaType: "audio/aac", check: isADTS},
-		{mark: "OggS\x00", mediaType: "audio/ogg"},
-		{mark: "fLaC", mediaType: "audio/flac", check: isFLAC},
-		{mark: "RF64????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
-		{mark: "caff\x00\x01", mediaType: "audio/x-caf"},
-		{mark: "FORM????AIF", mask: "xxxx????xxx", mediaType: "audio/aiff"},
-		{mark: "MThd\x00\x00\x00\x06", mediaType: "audio/midi"},
-		{mark: "#!AMR", mediaType: "audio/amr"},
-		{mark: ".snd\x00\x00\x00", mediaType: "audio/basic"},
-		{mark: "\x1a\x45\xdf\xa3", mediaType: "video/x-matroska"},
-		{mark: "FLV\x01", mediaType: "video/x-flv", check: isFLV},
-		{mark: "\x00\x00\x01\xba", mediaType: "video/mpeg", check: isMPEG},
-		{mark: "\x00\x00\x01\xb3", mediaType: "video/mpeg", check: isMPEG},
-		{mark: "\x47", mediaType: "video/mp2t", check: isTS},
-		{mark: ".RMF\x00\x00\x00", mediaType: "application/vnd.rn-realmedia"},
-		{mark: "\x30\x26\xb2\x75\x8e\x66\xcf\x11", mediaType: "video/x-ms-asf"},
-		{mark: "wOFF", mediaType: "font/woff", check: isWOFF},
-		{mark: "wOF2", mediaType: "font/woff2", check: isWOFF},
-		{mark: "OTTO\x00", mediaType: "font/otf"},
-		{mark: "\x00\x01\x00\x00\x00", mediaType: "font/ttf", check: isTTF},
-		{mark: "ttcf\x00", mediaType: "font/collection"},
-		{mark: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", mediaType: "application/x-ole-storage"},
-		{mark: "SQLite format 3\x00", mediaType: "application/vnd.sqlite3"},
-		{mark: "\x7fELF", mediaType: "application/x-elf", check: isELF},
-		{mark: "\xcf\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
-		{mark: "\xce\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
-		{mark: "\x00asm\x01\x00\x00\x00", mediaType: "application/wasm"},
-		{mark: "\xca\xfe\xba\xbe\x00\x00\x00", mediaType: "application/x-java-applet"},
-		{mark: "MZ", mediaType: "application/vnd.microsoft.portable-executable", check: isPE},
-		{mark: "AT&TFORM????DJV", mask: "xxxxxxxx????xxx", mediaType: "image/vnd.djvu"},
-		{mark: `{\rtf1`, mediaType: "application/rtf"},
+		{magic: "\x89PNG\r\n\x1a\n", mediaType: "image/png"},
+		{magic: "\xff\xd8\xff", mediaType: "image/jpeg", check: isJPEG},
+		{magic: "GIF87a", mediaType: "image/gif"},
+		{magic: "GIF89a", mediaType: "image/gif"},
+		{magic: "RIFF????WEBP", mask: "xxxx????xxxx", mediaType: "image/webp"},
+		{magic: "RIFF????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
+		{magic: "RIFF????AVI ", mask: "xxxx????xxxx", mediaType: "video/x-msvideo"},
+		{magic: "BM", mediaType: "image/bmp", check: isBMP},
+		{magic: "II*\x00", mediaType: "image/tiff", check: isTIFF},
+		{magic: "MM\x00*", mediaType: "image/tiff", check: isTIFF},
+		{magic: "\x00\x00\x01\x00", mediaType: "image/x-icon", check: isICO},
+		{magic: "\x00\x00\x02\x00", mediaType: "image/x-win-bitmap", check: isCursor},
+		{magic: "\xff\x4f\xff\x51\x00", mediaType: "image/j2c"},
+		{magic: "#?RADIANCE\n", mediaType: "image/vnd.radiance"},
+		{magic: "SIMPLE  =  ", mediaType: "application/fits"},
+		{magic: "8BPS\x00\x01\x00\x00", mediaType: "image/vnd.adobe.photoshop"},
+		{magic: "\x00\x00\x00\x0cjP  \r\n\x87\n", mediaType: "image/jp2"},
+		{magic: "\x00\x00\x00\x0cJXL \r\n\x87\n", mediaType: "image/jxl"},
+		{magic: "icns\x00", mediaType: "image/x-icns"},
+		{magic: "\x00\x00??ftyp", mask: "xx??xxxx", mediaType: "video/mp4"},
+		{magic: "%PDF-1.", mediaType: "application/pdf"},
+		{magic: "%PDF-2.", mediaType: "application/pdf"},
+		{magic: "PK\x03\x04", mediaType: "application/zip", check: isZIP},
+		{magic: "PK\x05\x06\x00\x00\x00\x00", mediaType: "application/zip"},
+		{magic: "\x1f\x8b\x08", mediaType: "application/gzip", check: isGZIP},
+		{magic: "BZh?1AY&SY", mask: "xxx?xxxxxx", mediaType: "application/x-bzip2"},
+		{magic: "\xfd7zXZ\x00", mediaType: "application/x-xz"},
+		{magic: "7z\xbc\xaf\x27\x1c", mediaType: "application/x-7z-compressed"},
+		{magic: "\x28\xb5\x2f\xfd", mediaType: "application/zstd"},
+		{magic: "\x04\x22\x4d\x18", mediaType: "application/x-lz4"},
+		{magic: "Rar!\x1a\x07", mediaType: "application/vnd.rar"},
+		{magic: "LZIP\x01", mediaType: "application/x-lzip"},
+		{magic: "07070", mediaType: "application/x-cpio", check: isCPIO},
+		{magic: "\xed\xab\xee\xdb", mediaType: "application/x-rpm"},
+		{magic: "d8:announce", mediaType: "application/x-bittorrent"},
+		{magic: "PAR1", mediaType: "application/vnd.apache.parquet"},
+		{magic: "\xd4\xc3\xb2\xa1\x02\x00", mediaType: "application/vnd.tcpdump.pcap"},
+		{magic: "\xa1\xb2\xc3\xd4\x00\x02", mediaType: "application/vnd.tcpdump.pcap"},
+		{magic: "glTF\x02\x00\x00\x00", mediaType: "model/gltf-binary"},
+		{magic: "MSCF\x00\x00\x00\x00", mediaType: "application/vnd.ms-cab-compressed"},
+		{magic: "!<arch>\n", mediaType: "application/x-archive"},
+		{magic: "ID3", mediaType: "audio/mpeg", check: isID3},
+		{magic: "\xff", mediaType: "audio/mpeg", check: isMPEGAudio},
+		{magic: "\xff", mediaType: "audio/aac", check: isADTS},
+		{magic: "OggS\x00", mediaType: "audio/ogg"},
+		{magic: "fLaC", mediaType: "audio/flac", check: isFLAC},
+		{magic: "RF64????WAVE", mask: "xxxx????xxxx", mediaType: "audio/wav"},
+		{magic: "caff\x00\x01", mediaType: "audio/x-caf"},
+		{magic: "FORM????AIF", mask: "xxxx????xxx", mediaType: "audio/aiff"},
+		{magic: "MThd\x00\x00\x00\x06", mediaType: "audio/midi"},
+		{magic: "#!AMR", mediaType: "audio/amr"},
+		{magic: ".snd\x00\x00\x00", mediaType: "audio/basic"},
+		{magic: "\x1a\x45\xdf\xa3", mediaType: "video/x-matroska"},
+		{magic: "FLV\x01", mediaType: "video/x-flv", check: isFLV},
+		{magic: "\x00\x00\x01\xba", mediaType: "video/mpeg", check: isMPEG},
+		{magic: "\x00\x00\x01\xb3", mediaType: "video/mpeg", check: isMPEG},
+		{magic: "\x47", mediaType: "video/mp2t", check: isTS},
+		{magic: ".RMF\x00\x00\x00", mediaType: "application/vnd.rn-realmedia"},
+		{magic: "\x30\x26\xb2\x75\x8e\x66\xcf\x11", mediaType: "video/x-ms-asf"},
+		{magic: "wOFF", mediaType: "font/woff", check: isWOFF},
+		{magic: "wOF2", mediaType: "font/woff2", check: isWOFF},
+		{magic: "OTTO\x00", mediaType: "font/otf"},
+		{magic: "\x00\x01\x00\x00\x00", mediaType: "font/ttf", check: isTTF},
+		{magic: "ttcf\x00", mediaType: "font/collection"},
+		{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", mediaType: "application/x-ole-storage"},
+		{magic: "SQLite format 3\x00", mediaType: "application/vnd.sqlite3"},
+		{magic: "\x7fELF", mediaType: "application/x-elf", check: isELF},
+		{magic: "\xcf\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
+		{magic: "\xce\xfa\xed\xfe", mediaType: "application/x-mach-binary"},
+		{magic: "\x00asm\x01\x00\x00\x00", mediaType: "application/wasm"},
+		{magic: "\xca\xfe\xba\xbe\x00\x00\x00", mediaType: "application/x-java-applet"},
+		{magic: "MZ", mediaType: "application/vnd.microsoft.portable-executable", check: isPE},
+		{magic: "AT&TFORM????DJV", mask: "xxxxxxxx????xxx", mediaType: "image/vnd.djvu"},
+		{magic: `{\rtf1`, mediaType: "application/rtf"},
 	}
 }
 
@@ -128,14 +128,14 @@ func (t *tables) signature(head []byte) string {
 }
 
 func (f *format) fits(head []byte) bool {
-	if len(head) < len(f.mark) {
+	if len(head) < len(f.magic) {
 		return false
 	}
 	if f.mask == "" {
-		return string(head[:len(f.mark)]) == f.mark
+		return string(head[:len(f.magic)]) == f.magic
 	}
-	for i := range len(f.mark) {
-		if f.mask[i] == 'x' && head[i] != f.mark[i] {
+	for i := range len(f.magic) {
+		if f.mask[i] == 'x' && head[i] != f.magic[i] {
 			return false
 		}
 	}
@@ -170,18 +170,18 @@ var theTables = sync.OnceValue(func() *tables {
 	t := &tables{formats: formats()}
 	pair := func(set *[64]uint64, a, b byte) { set[a] |= 1 << b }
 	for i, f := range t.formats {
-		t.byFirst[f.mark[0]] = append(t.byFirst[f.mark[0]], i)
+		t.byFirst[f.magic[0]] = append(t.byFirst[f.magic[0]], i)
 		second := []byte(nil)
 		switch {
-		case len(f.mark) > 1 && (f.mask == "" || f.mask[1] == 'x'):
-			second = []byte{f.mark[1]}
+		case len(f.magic) > 1 && (f.mask == "" || f.mask[1] == 'x'):
+			second = []byte{f.magic[1]}
 		default:
 			for c := range 256 {
 				second = append(second, byte(c))
 			}
 		}
 		for _, c := range second {
-			pair(&t.pairs, f.mark[0]>>2, f.mark[0]&3<<4|c>>4)
+			pair(&t.pairs, f.magic[0]>>2, f.magic[0]&3<<4|c>>4)
 		}
 	}
 	for _, s := range []string{"89", "ff", "FF", "Ff", "47", "52", "42", "49", "4d", "4D", "00", "0x", "0X"} {
@@ -234,12 +234,12 @@ func isCursor(h []byte) bool {
 }
 
 func isCPIO(h []byte) bool {
-	for _, c := range h[5:min(len(h), leastBytes)] {
+	for _, c := range h[5:min(len(h), minBytes)] {
 		if hexDigit(c) < 0 {
 			return false
 		}
 	}
-	return len(h) >= leastBytes
+	return len(h) >= minBytes
 }
 
 func isZIP(h []byte) bool {

@@ -10,7 +10,7 @@ import (
 
 // NewStream begins a stream. keep is called while [Stream.Write] or
 // [Stream.Close] is.
-func NewStream(ctx context.Context, keep Keep) *Stream {
+func NewStream(ctx context.Context, keep Sink) *Stream {
 	st := &Stream{s: newScanner(ctx, keep)}
 	st.s.w.emit = func(p []byte) error {
 		st.out.Write(p)

@@ -134,7 +134,7 @@ func TestRemembered(t *testing.T) {
 		before := len(a.fake.Requests())
 		r := &model.Request{
 			Service: a.service, Messages: []model.Message{says(png)},
-			OnHeld: func(held map[artel.Digest]model.Name) { told = append(told, held) },
+			OnNames: func(held map[artel.Digest]model.Name) { told = append(told, held) },
 		}
 		for _, err := range p.Generate(context.WithoutCancel(t.Context()), r) {
 			if err != nil {

@@ -46,12 +46,12 @@ type Report struct {
 
 // A Result is what came of one canary.
 type Result struct {
-	Place     model.Place `json:"place"`
-	MediaType string      `json:"media_type"`
-	Outcome   Outcome     `json:"outcome"`
-	Evidence  string      `json:"evidence,omitempty"` // what the model answered or the API refused with, shortened
-	Millis    int64       `json:"ms"`
-	bridge    bool        // it was refused because a user message may not stand there
+	Place        model.Place `json:"place"`
+	MediaType    string      `json:"media_type"`
+	Outcome      Outcome     `json:"outcome"`
+	Evidence     string      `json:"evidence,omitempty"` // what the model answered or the API refused with, shortened
+	Millis       int64       `json:"ms"`
+	orderRefused bool        // it was refused because a user message may not stand there
 }
 
 // An Outcome is how a canary fared.
@@ -109,7 +109,7 @@ func (r Report) Marks(s model.Service) []model.Mark {
 		}
 		if t.Place == model.AfterTool {
 			// A model that is blind there was not refused for the place.
-			if !m.OK && !t.bridge {
+			if !m.OK && !t.orderRefused {
 				continue
 			}
 			m.MediaType = ""
@@ -184,7 +184,7 @@ func (p *prober) send(ctx context.Context, place model.Place, c canary) (r Resul
 	r = Result{Place: place, MediaType: c.mediaType, Millis: time.Since(began).Milliseconds(), Evidence: artel.Shorten(strings.TrimSpace(text), 200)}
 	switch {
 	case failure != nil:
-		r.Outcome, r.bridge = p.judge(ctx, request, failure)
+		r.Outcome, r.orderRefused = p.judge(ctx, request, failure)
 		r.Evidence = artel.Shorten(failure.Error(), 200)
 	case named(text, c.letters):
 		r.Outcome = Seen

@@ -88,7 +88,7 @@ const (
 // Conform is [Conform] for the form.
 func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) []model.Message {
 	stays := func(mediaType string) bool { return f.allowsInResult(mediaType, to) }
-	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.Bridge(), seen: map[artel.Digest]string{}}
+	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.NeedsFiller(), seen: map[artel.Digest]string{}}
 	if f.UniqueIDs {
 		p.ids = idsOf(messages)
 	}

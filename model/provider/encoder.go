@@ -23,7 +23,7 @@ type Encoder struct {
 
 // NewEncoder returns an encoder of r whose errors have the operation op.
 func NewEncoder(op string, r *model.Request, blobs blob.Store) Encoder {
-	return Encoder{Body: NewBody(blobs), Failures: Failures{Op: op, Service: r.Service}, Names: r.Held}
+	return Encoder{Body: NewBody(blobs), Failures: Failures{Op: op, Service: r.Service}, Names: r.Names}
 }
 
 // Fail sets Err unless it is set.

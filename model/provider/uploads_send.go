@@ -74,10 +74,10 @@ func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send f
 		}
 		with := *r
 		if len(b.named) > 0 {
-			with.Held = b.named
+			with.Names = b.named
 		}
-		if r.OnHeld != nil {
-			r.OnHeld(b.named)
+		if r.OnNames != nil {
+			r.OnNames(b.named)
 		}
 		resp, err := send(&with)
 		if err == nil {

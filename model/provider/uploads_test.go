@@ -38,7 +38,7 @@ func sent(t *testing.T, h *provider.Uploads, r *model.Request, name string, answ
 		return name, time.Now().Add(provider.UploadLifetime), nil
 	}}
 	_, err = h.Send(t.Context(), r, up, func(r *model.Request) (*http.Response, error) {
-		names = append(names, r.Held[artel.NewDigest([32]byte{1})].Text)
+		names = append(names, r.Names[artel.NewDigest([32]byte{1})].Text)
 		if len(names) <= len(answers) {
 			return nil, answers[len(names)-1]
 		}
@@ -137,7 +137,7 @@ func TestHeldWaits(t *testing.T) {
 		for _, ctx := range []context.Context{first, t.Context()} {
 			go func() {
 				_, _ = h.Send(ctx, largeRequest(), up, func(r *model.Request) (*http.Response, error) {
-					ended <- r.Held[artel.NewDigest([32]byte{1})].Text
+					ended <- r.Names[artel.NewDigest([32]byte{1})].Text
 					return nil, nil
 				})
 			}()

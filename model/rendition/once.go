@@ -20,7 +20,7 @@ type key struct {
 
 // making is one that goes on. Before done is closed, only its maker touches
 // the rest.
-type making struct {
+type job struct {
 	done chan struct{}
 	made Rendition
 	err  error
@@ -42,24 +42,24 @@ const (
 )
 
 // makings are those that go on, and what failed lately.
-type makings struct {
+type jobs struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	going  map[key]*making
-	failed map[key]*list.Element // of failure
-	order  *list.List            // the newest in front
+	mu      sync.Mutex
+	running map[key]*job
+	failed  map[key]*list.Element // of failure
+	order   *list.List            // the newest in front
 }
 
-func newMakings(now func() time.Time) *makings {
-	return &makings{now: now, going: map[key]*making{}, failed: map[key]*list.Element{}, order: list.New()}
+func newJobs(now func() time.Time) *jobs {
+	return &jobs{now: now, running: map[key]*job{}, failed: map[key]*list.Element{}, order: list.New()}
 }
 
 // once runs produce, or waits for somebody else who does. Where that one gives
 // up, the next of those who wait goes on.
-func (m *makings) once(ctx context.Context, k key, produce func(context.Context) (Rendition, error)) (Rendition, error) {
+func (m *jobs) once(ctx context.Context, k key, produce func(context.Context) (Rendition, error)) (Rendition, error) {
 	for {
-		g, mine, err := m.join(k)
+		g, mine, err := m.startOrJoin(k)
 		if err != nil {
 			return Rendition{}, err
 		}
@@ -80,7 +80,7 @@ func (m *makings) once(ctx context.Context, k key, produce func(context.Context)
 
 // join returns the making of k that goes on, or one that the caller has to
 // run, or the failure that is remembered.
-func (m *makings) join(k key) (g *making, mine bool, err error) {
+func (m *jobs) startOrJoin(k key) (g *job, mine bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e, ok := m.failed[k]; ok {
@@ -90,21 +90,21 @@ func (m *makings) join(k key) (g *making, mine bool, err error) {
 		}
 		m.forget(e)
 	}
-	if g, ok := m.going[k]; ok {
+	if g, ok := m.running[k]; ok {
 		return g, false, nil
 	}
-	g = &making{done: make(chan struct{})}
-	m.going[k] = g
+	g = &job{done: make(chan struct{})}
+	m.running[k] = g
 	return g, true, nil
 }
 
-func (m *makings) run(ctx context.Context, k key, g *making, produce func(context.Context) (Rendition, error)) {
+func (m *jobs) run(ctx context.Context, k key, g *job, produce func(context.Context) (Rendition, error)) {
 	g.err = artel.Errorf(artel.Internal, "rendition.Maker", string(k.source), "the making broke off") // where produce panics
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.going, k)
-		if keep := remembered(g.err); keep > 0 && ctx.Err() == nil {
+		delete(m.running, k)
+		if keep := retention(g.err); keep > 0 && ctx.Err() == nil {
 			m.failed[k] = m.order.PushFront(failure{k, g.err, m.now().Add(keep)})
 			if m.order.Len() > maxFailures {
 				m.forget(m.order.Back())
@@ -118,10 +118,10 @@ func (m *makings) run(ctx context.Context, k key, g *making, produce func(contex
 	}
 }
 
-func (m *makings) forget(e *list.Element) { delete(m.failed, m.order.Remove(e).(failure).key) }
+func (m *jobs) forget(e *list.Element) { delete(m.failed, m.order.Remove(e).(failure).key) }
 
 // remembered says for how long a failure is.
-func remembered(err error) time.Duration {
+func retention(err error) time.Duration {
 	switch artel.KindOf(err) {
 	case artel.Invalid, artel.Unsupported, artel.TooLarge:
 		return rememberBytes

@@ -73,22 +73,22 @@ const DefaultPrompt = "Describe this picture for somebody who cannot see it: fir
 // A Maker makes renditions. It is safe for concurrent use and starts no
 // goroutine.
 type Maker struct {
-	cfg      Config
-	makings  *makings
-	memory   *semaphore.Weighted // bytes that pictures take while they are decoded
-	speaking *semaphore.Weighted // calls of services
-	kept     bool                // nobody is asked
+	cfg        Config
+	jobs       *jobs
+	memory     *semaphore.Weighted // bytes that pictures take while they are decoded
+	calls      *semaphore.Weighted // calls of services
+	cachedOnly bool                // nobody is asked
 }
 
-// CodePending is the error code of words that a maker of [Maker.Kept] would
+// CodePending is the error code of words that a maker of [Maker.CachedOnly] would
 // have to ask a service for.
 const CodePending = "pending"
 
-// Kept returns a maker that asks no service, which might cost something: it
+// CachedOnly returns a maker that asks no service, which might cost something: it
 // knows the words that were made before. What is made on this machine, it makes.
-func (m *Maker) Kept() *Maker {
+func (m *Maker) CachedOnly() *Maker {
 	c := *m
-	c.kept = true
+	c.cachedOnly = true
 	return &c
 }
 
@@ -107,8 +107,8 @@ func New(c Config) *Maker {
 		c.Options.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Maker{
-		cfg: c, makings: newMakings(c.Options.Now),
-		memory: semaphore.NewWeighted(pictureMemory), speaking: semaphore.NewWeighted(calls),
+		cfg: c, jobs: newJobs(c.Options.Now),
+		memory: semaphore.NewWeighted(pictureMemory), calls: semaphore.NewWeighted(calls),
 	}
 }
 
@@ -127,7 +127,7 @@ type Rendition struct {
 // Picture returns a picture in form f. Errors are those of [picture.Convert],
 // and of the blob store.
 func (m *Maker) Picture(ctx context.Context, owner artel.Owner, s Source, f picture.Form) (Rendition, error) {
-	return m.made(ctx, owner, s, f.String(), func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
+	return m.getOrMake(ctx, owner, s, f.String(), func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
 		return m.convert(ctx, src, f)
 	})
 }
@@ -159,9 +159,9 @@ func (m *Maker) Open(ctx context.Context, d artel.Digest) (blob.Reader, error) {
 }
 
 // made returns the rendition of a form, made by produce where there is none.
-func (m *Maker) made(ctx context.Context, owner artel.Owner, s Source, form string, produce producer) (Rendition, error) {
-	return m.makings.once(ctx, key{owner, s.Digest, form}, func(ctx context.Context) (Rendition, error) {
-		if r, ok, err := m.found(ctx, owner, s.Digest, form); ok || err != nil {
+func (m *Maker) getOrMake(ctx context.Context, owner artel.Owner, s Source, form string, produce producer) (Rendition, error) {
+	return m.jobs.once(ctx, key{owner, s.Digest, form}, func(ctx context.Context) (Rendition, error) {
+		if r, ok, err := m.lookup(ctx, owner, s.Digest, form); ok || err != nil {
 			return r, err
 		}
 		return m.make(ctx, owner, s, form, produce)
@@ -173,7 +173,7 @@ type producer func(ctx context.Context, src blob.Reader) (io.Reader, artel.Media
 
 // found looks for what was made before. A row whose bytes are gone counts for
 // nothing: they are made again.
-func (m *Maker) found(ctx context.Context, owner artel.Owner, d artel.Digest, form string) (Rendition, bool, error) {
+func (m *Maker) lookup(ctx context.Context, owner artel.Owner, d artel.Digest, form string) (Rendition, bool, error) {
 	var row store.Rendition
 	err := m.cfg.Store.View(ctx, owner, func(tx store.Tx) (err error) {
 		row, err = tx.Renditions.Get(d, form)

@@ -168,8 +168,8 @@ func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
 func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form string, id artel.ServiceID,
 	say func(context.Context, blob.Reader) (string, error),
 ) (Text, error) {
-	if m.kept {
-		r, ok, err := m.found(ctx, owner, s.Digest, form)
+	if m.cachedOnly {
+		r, ok, err := m.lookup(ctx, owner, s.Digest, form)
 		if err == nil && !ok {
 			err = &artel.Error{
 				Op: "rendition.Words", Subject: string(s.Digest), Kind: artel.Unavailable, Code: CodePending,
@@ -181,11 +181,11 @@ func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form str
 		}
 		return m.text(ctx, r, id)
 	}
-	r, err := m.made(ctx, owner, s, form, func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
-		if err := m.speaking.Acquire(ctx, 1); err != nil {
+	r, err := m.getOrMake(ctx, owner, s, form, func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error) {
+		if err := m.calls.Acquire(ctx, 1); err != nil {
 			return nil, artel.MediaInfo{}, err
 		}
-		defer m.speaking.Release(1)
+		defer m.calls.Release(1)
 		text, err := say(ctx, src)
 		if err != nil {
 			m.cfg.Options.Log.WarnContext(ctx, "a service could not put media into words", "service", id, "source", s.Digest, "error", err)

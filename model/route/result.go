@@ -132,9 +132,9 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 	r.readable = s.ReadAs != "" && t.Forms.Readable(s.Info)
 	switch r.Route.Step {
 	case artel.StepExtracted:
-		return r.made(s.Makers.Extract)
+		return r.fill(s.Makers.Extract)
 	case artel.StepTranscribed:
-		return r.made(s.Makers.Transcribe)
+		return r.fill(s.Makers.Transcribe)
 	case artel.StepDescribed:
 		r.describe()
 	default:
@@ -156,19 +156,19 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 }
 
 // made fills in a text that maker makes, or else describes the source.
-func (r *Result) made(maker func() (string, error)) *Result {
+func (r *Result) fill(maker func() (string, error)) *Result {
 	err := errNoMaker
 	if maker != nil {
 		r.Content, err = maker()
 	}
 	if err != nil {
-		r.failed()
+		r.fallBack()
 	}
 	return r
 }
 
 // failed describes what could not be given its form.
-func (r *Result) failed() {
+func (r *Result) fallBack() {
 	if r.Route.Step == artel.StepExtracted {
 		r.readable = false // nobody else reads it either
 	}
@@ -292,7 +292,7 @@ func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
 			return e
 		}
 		d := *r
-		d.failed()
+		d.fallBack()
 		return writeAll(w, d.head(nil), []byte("}\n"))
 	}
 	return r.stream(ctx, w, body, c.Info, &sent{c.Info.MediaType, c.Info.Size, c.Info.Width, c.Info.Height})

@@ -125,9 +125,9 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 		r.Step = artel.StepExtracted
 	case t.Forms.Transcribed && m.Kind == artel.KindImage && t.Forms.Captioner != "":
 		r.Step = artel.StepTranscribed
-	case t.Forms.Transcribed && t.Forms.writes(m) && t.Forms.MaxRecording > 0 && m.Size > t.Forms.MaxRecording:
+	case t.Forms.Transcribed && t.Forms.transcribes(m) && t.Forms.MaxRecording > 0 && m.Size > t.Forms.MaxRecording:
 		r.Reason, r.Need = artel.ReasonOverLimit, ""
-	case t.Forms.Transcribed && t.Forms.writes(m):
+	case t.Forms.Transcribed && t.Forms.transcribes(m):
 		r.Step = artel.StepTranscribed
 	}
 	return r
@@ -140,22 +140,22 @@ func Fallback(r artel.Route) artel.Route {
 	return r
 }
 
-// Crowded is the route of what has r, where the service takes no more of its
+// RequestFull is the route of what has r, where the service takes no more of its
 // kind in one request.
-func Crowded(r artel.Route) artel.Route {
+func RequestFull(r artel.Route) artel.Route {
 	r.Step, r.Routing, r.Reason, r.Suggested = artel.StepDescribed, artel.RoutingText, artel.ReasonRequestFull, nil
 	return r
 }
 
 // writes reports whether somebody writes media like m down.
-func (f Forms) writes(m artel.MediaInfo) bool {
+func (f Forms) transcribes(m artel.MediaInfo) bool {
 	return f.Transcriber != "" && (m.Kind == artel.KindAudio || m.Kind == artel.KindVideo) && model.Transcribable(m.MediaType)
 }
 
 // Readable reports whether there is text in content like m to read, which is
 // not in its bytes as they are.
 func (f Forms) Readable(m artel.MediaInfo) bool {
-	return m.IsBinary() && m.Size > 0 && (extract.Supports(m.MediaType) || f.writes(m))
+	return m.IsBinary() && m.Size > 0 && (extract.Supports(m.MediaType) || f.transcribes(m))
 }
 
 // convertible reports whether a picture can be made that t takes.

@@ -34,7 +34,7 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 	if err := t.known(op, r.Conversation); err != nil {
 		return err
 	}
-	if r.State.AtWork() {
+	if r.State.Active() {
 		if err := t.free(op, r); err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Placed is a piece of media with its place in a request.
-type Placed struct {
+// A PlacedMedia is a piece of media with its place in a request.
+type PlacedMedia struct {
 	artel.Media
 	Place   Place
 	Message int // index of its message
@@ -20,14 +20,14 @@ type Placed struct {
 
 // MediaIn returns the media of r, in order, with the places to which the
 // service's capabilities send them.
-func MediaIn(r *Request) []Placed {
-	var out []Placed
+func MediaIn(r *Request) []PlacedMedia {
+	var out []PlacedMedia
 	c := r.Service.Capabilities
 	for i, m := range r.Messages {
 		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case artel.Media:
-				out = append(out, Placed{p, InUser, i})
+				out = append(out, PlacedMedia{p, InUser, i})
 			case artel.ToolResult:
 				for _, inner := range p.Parts {
 					media, ok := inner.(artel.Media)
@@ -38,7 +38,7 @@ func MediaIn(r *Request) []Placed {
 					if c.ToolTakes(media.MediaType) {
 						place = InTool
 					}
-					out = append(out, Placed{media, place, i})
+					out = append(out, PlacedMedia{media, place, i})
 				}
 			}
 		}
@@ -46,11 +46,11 @@ func MediaIn(r *Request) []Placed {
 	return out
 }
 
-// Relent says what to change about a request that an API has refused with err,
+// Next says what to change about a request that an API has refused with err,
 // so that another call may go well: marks that lower what is sent, or bytes
 // that were perhaps the fault, to be described. Neither: nothing about the
 // request's media can have been the reason.
-func Relent(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
+func Diagnose(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	call, ok := errors.AsType[*CallError](err)
 	media := MediaIn(r)
 	x := Refusal{}
@@ -60,7 +60,7 @@ func Relent(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	if !ok || x.Class == RefusedContext || x.Class == RefusedThought || x.Class == "" && call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity {
 		return nil, nil
 	}
-	if x.Class == RefusedAfter && !r.Service.Capabilities.Bridge() {
+	if x.Class == RefusedAfter && !r.Service.Capabilities.NeedsFiller() {
 		return []Mark{r.Service.mark(Mark{Place: AfterTool, Source: FromLearned, Evidence: call.Message})}, nil
 	}
 	if len(media) == 0 {
@@ -71,13 +71,13 @@ func Relent(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 		marks = append(marks, r.Service.mark(m))
 	}
 	if len(marks) == 0 {
-		suspects = latest(media, x.MediaType)
+		suspects = latestMedia(media, x.MediaType)
 	}
 	return marks, suspects
 }
 
 // marks says what x shows about where media may stand and how much of them.
-func (x Refusal) marks(r *Request, media []Placed) []Mark {
+func (x Refusal) marks(r *Request, media []PlacedMedia) []Mark {
 	switch x.Class {
 	case RefusedInTool:
 		return refusedTypes(media, x.MediaType, InTool)
@@ -137,10 +137,10 @@ func limit(class RefusalClass, said, guess int64) []Mark {
 
 // refusedTypes are marks against the types of the media at some places, as far
 // as they are what mediaType is about; "" is about anything.
-func refusedTypes(media []Placed, mediaType string, places ...Place) []Mark {
+func refusedTypes(media []PlacedMedia, mediaType string, places ...Place) []Mark {
 	var out []Mark
 	for _, m := range media {
-		if !slices.Contains(places, m.Place) || mediaType != "" && !about(mediaType, m.MediaType) {
+		if !slices.Contains(places, m.Place) || mediaType != "" && !coversType(mediaType, m.MediaType) {
 			continue
 		}
 		kind := mediaType
@@ -159,7 +159,7 @@ func refusedTypes(media []Placed, mediaType string, places ...Place) []Mark {
 }
 
 // about reports whether words about a type or pattern can mean media of type t.
-func about(words, t string) bool {
+func coversType(words, t string) bool {
 	major, minor, _ := strings.Cut(words, "/")
 	if minor == "*" {
 		return strings.HasPrefix(t, major+"/")
@@ -183,11 +183,11 @@ func kindOf(mediaType string) string {
 
 // latest returns the digests of the last message that has media; the earlier
 // ones have been taken before, as a rule. What the words exclude is left out.
-func latest(media []Placed, mediaType string) []artel.Digest {
+func latestMedia(media []PlacedMedia, mediaType string) []artel.Digest {
 	var out []artel.Digest
 	last := -1
 	for _, m := range slices.Backward(media) {
-		if mediaType != "" && !about(mediaType, m.MediaType) {
+		if mediaType != "" && !coversType(mediaType, m.MediaType) {
 			continue
 		}
 		if last >= 0 && m.Message != last {

@@ -168,7 +168,7 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 	k := a.Artifacts.core
 	before := k.now().Add(-age)
 	total := 0
-	var after store.Journal
+	var after store.JournalKey
 	var errs []error
 	for {
 		found, last, err := k.store.Journals(ctx, before, after, condenseAtOnce)
@@ -176,13 +176,13 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 			return total, errors.Join(append(errs, err)...)
 		}
 		for _, j := range found {
-			n, err := k.artifacts.Condense(ctx, j, before)
+			n, err := k.artifacts.CompactJournal(ctx, j, before)
 			total += n
 			if errs = append(errs, err); ctx.Err() != nil {
 				return total, errors.Join(errs...)
 			}
 		}
-		if last == (store.Journal{}) {
+		if last == (store.JournalKey{}) {
 			return total, errors.Join(errs...)
 		}
 		after = last

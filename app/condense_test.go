@@ -25,7 +25,7 @@ func TestCondense(t *testing.T) {
 			for i := range documents {
 				for n, text := range []string{"one two", "1 two", "1 2"} {
 					v := artel.Version{Parent: n, Run: "run_1", Digest: artel.NewDigest([32]byte{1}), MediaInfo: artel.MediaInfo{Kind: artel.KindText, Size: int64(len(text))}, CreatedAt: now}
-					if _, err := tx.Versions.Append(c, artel.ArtifactID(fmt.Sprintf("doc_%d", i)), v, &text); err != nil {
+					if _, err := tx.Journal.Append(c, artel.ArtifactID(fmt.Sprintf("doc_%d", i)), v, &text); err != nil {
 						return err
 					}
 				}

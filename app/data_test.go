@@ -97,12 +97,12 @@ func TestDeletedIsNotAttached(t *testing.T) {
 	err := b.config.Store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 		v := artel.Version{Parent: 1, Author: "user", Update: artel.UpdateDelete, MediaInfo: artel.MediaInfo{MediaType: "text/plain", Kind: artel.KindText}, CreatedAt: time.Now()}
 		empty := ""
-		n, err := tx.Versions.Append(c, "note.txt", v, &empty)
+		n, err := tx.Journal.Append(c, "note.txt", v, &empty)
 		if err != nil {
 			return err
 		}
 		v.Number = n
-		return tx.Versions.Fold(c, "note.txt", v, &empty)
+		return tx.Journal.Fold(c, "note.txt", v, &empty)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 	if err := b.Close(t.Context()); err != nil || c.err != nil {
 		t.Fatal(err, c.err)
 	}
-	for _, name := range []string{"Versions.Append", "Versions.Fold", "Events.Append", "Messages.Create", "Runs.Update", "commit"} {
+	for _, name := range []string{"Journal.Append", "Journal.Fold", "Events.Append", "Messages.Create", "Runs.Update", "commit"} {
 		if c.steps[name+" before"] == 0 || c.steps[name+" after"] == 0 {
 			t.Errorf("%s was no step of the run", name)
 		}

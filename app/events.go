@@ -66,15 +66,15 @@ func (es *Events) Contexts(ctx context.Context, c artel.ConversationID, upTo art
 	return out, err
 }
 
-// maxTurnings is how many turnings of one conversation are told.
-const maxTurnings = 1000
+// maxMilestones is how many turnings of one conversation are told.
+const maxMilestones = 1000
 
-// Turnings returns the events that tell where histories were summed up, where
+// Milestones returns the events that tell where histories were summed up, where
 // runs went on with another service, and which was chosen for them, in order:
 // the newest thousand.
-func (es *Events) Turnings(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
+func (es *Events) Milestones(ctx context.Context, c artel.ConversationID) (events []artel.Event, err error) {
 	err = es.core.view(ctx, func(tx store.Tx) error {
-		events, err = tx.Events.Turnings(c, maxTurnings)
+		events, err = tx.Events.Milestones(c, maxMilestones)
 		return err
 	})
 	return events, err

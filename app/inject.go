@@ -79,7 +79,7 @@ func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Inject
 		if len(waiting) >= maxWaiting {
 			return artel.Errorf(artel.TooLarge, op, string(id), "%d messages wait already, which is the most", maxWaiting)
 		}
-		kept, _, err := rs.core.artifacts.KeepTx(tx, r.Conversation, r.Message, media.staged)
+		kept, _, err := rs.core.artifacts.StoreTx(tx, r.Conversation, r.Message, media.staged)
 		if err != nil {
 			return err
 		}

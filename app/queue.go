@@ -137,7 +137,7 @@ func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.Mes
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.runs.core.artifacts.KeepTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.runs.core.artifacts.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}

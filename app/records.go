@@ -182,7 +182,7 @@ func (x *execution) Record(ctx context.Context, b agent.Built, failed error) err
 			}
 		}
 		if c.key.Number == 1 { // once in a run is often enough
-			if err := tx.Contexts.Keep(x.run.Conversation, keptContexts); err != nil {
+			if err := tx.Contexts.Trim(x.run.Conversation, keptContexts); err != nil {
 				return err
 			}
 		}

@@ -300,7 +300,7 @@ func (x *execution) open(tx store.Tx, c artel.Conversation, message artel.Messag
 	if err != nil {
 		return err
 	}
-	kept, _, err := x.runs.core.artifacts.KeepTx(tx, c.ID, parent, media.staged)
+	kept, _, err := x.runs.core.artifacts.StoreTx(tx, c.ID, parent, media.staged)
 	if err != nil {
 		return err
 	}
@@ -429,7 +429,7 @@ func pinned(tx store.Tx, a artel.Artifact, number int, at artel.MessageID) (arte
 
 // foldLeftovers folds what runs that ended badly have left in the journal.
 func foldLeftovers(tx store.Tx, c artel.ConversationID) error {
-	edits, err := tx.Versions.Edits(c, store.EditQuery{Unfolded: true})
+	edits, err := tx.Journal.Edits(c, store.EditQuery{Unfolded: true})
 	if err != nil {
 		return err
 	}

@@ -199,10 +199,10 @@ func TestResultsExpire(t *testing.T) {
 			MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage, Size: info.Size},
 		}
 		err = b.config.Store.Update(ctx, artel.Local, func(tx store.Tx) error {
-			if _, err := tx.Versions.Append(c, id, v, nil); err != nil {
+			if _, err := tx.Journal.Append(c, id, v, nil); err != nil {
 				return err
 			}
-			return tx.Versions.Fold(c, id, v, nil)
+			return tx.Journal.Fold(c, id, v, nil)
 		})
 		if err != nil {
 			t.Fatal(err)

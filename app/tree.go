@@ -101,7 +101,7 @@ func (x *execution) again(tx store.Tx, c artel.ConversationID, ref artel.Ref, fr
 	if err != nil || !make {
 		return a, err
 	}
-	return x.runs.core.artifacts.AgainTx(tx, c, a.ID, a.Version)
+	return x.runs.core.artifacts.RestoreTx(tx, c, a.ID, a.Version)
 }
 
 // A BranchMessage is one message of a branch, with what stands beside it.
@@ -133,7 +133,7 @@ func (cs *Conversations) Turns(ctx context.Context, id artel.ConversationID, lea
 		for i, m := range path {
 			parents[i] = m.Parent
 		}
-		children, err := tx.Branching.Children(id, parents...)
+		children, err := tx.Messages.Children(id, parents...)
 		for _, m := range path {
 			turns = append(turns, BranchMessage{m, children[m.Parent]})
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// AgainTx makes a version that is as version number was, in somebody's
+// RestoreTx makes a version that is as version number was, in somebody's
 // transaction: it has no message, so that one on another branch can claim it.
 // It is of kind NotFound where there is no such version, or where that is a
 // deletion.
-func (c *Collection) AgainTx(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, number int) (artel.Artifact, error) {
+func (c *Collection) RestoreTx(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, number int) (artel.Artifact, error) {
 	const op = "artifact.Again"
 	then, err := version(tx, conv, id, number)
 	if err != nil {
@@ -31,8 +31,8 @@ func (c *Collection) AgainTx(tx store.Tx, conv artel.ConversationID, id artel.Ar
 	v := then.Version
 	v.Parent, v.Message, v.Run, v.Changes = number, "", "", nil
 	v.Author, v.Update, v.CreatedAt = AuthorUser, artel.UpdateRestore, c.now()
-	if v.Number, err = tx.Versions.Append(conv, id, v, nil); err == nil {
-		err = tx.Versions.Fold(conv, id, v, text)
+	if v.Number, err = tx.Journal.Append(conv, id, v, nil); err == nil {
+		err = tx.Journal.Fold(conv, id, v, text)
 	}
 	return v.Artifact(conv, id, v.CreatedAt), failed(op, string(id), err)
 }

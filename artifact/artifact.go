@@ -31,7 +31,7 @@
 // the only one.
 //
 // The edits between versions stay in the journal until somebody asks for them
-// to go ([Collection.Condense]): what is visible then follows from what is
+// to go ([Collection.CompactJournal]): what is visible then follows from what is
 // left, byte for byte, and the numbers between are not found any more.
 //
 // # Deleting
@@ -167,7 +167,7 @@ func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.Conv
 		return err
 	})
 	if err == nil && a.InBlob {
-		a.MediaInfo = c.mended(ctx, a.MediaInfo, a.Digest, a.Filename)
+		a.MediaInfo = c.repairInfo(ctx, a.MediaInfo, a.Digest, a.Filename)
 	}
 	return a, failed("artifact.Get", string(id), err)
 }

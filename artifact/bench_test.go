@@ -28,10 +28,10 @@ func fill(b testing.TB, bench *bench, n int, text string) {
 				Digest:    artel.NewDigest([32]byte{byte(i), byte(i >> 8)}), Preview: artel.Beginning(text, artel.PreviewChars), CreatedAt: start,
 			}
 			var err error
-			if v.Number, err = tx.Versions.Append(bench.conv, id, v, nil); err != nil {
+			if v.Number, err = tx.Journal.Append(bench.conv, id, v, nil); err != nil {
 				return err
 			}
-			if err := tx.Versions.Fold(bench.conv, id, v, &text); err != nil {
+			if err := tx.Journal.Fold(bench.conv, id, v, &text); err != nil {
 				return err
 			}
 		}

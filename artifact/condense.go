@@ -16,14 +16,14 @@ import (
 // condenseRows is how many edits one update takes out of a journal.
 const condenseRows = 100
 
-// Condense takes the edits that were made before a time and led to a visible
+// CompactJournal takes the edits that were made before a time and led to a visible
 // version out of the journal of an artifact, and returns how many. Every
 // visible version keeps its text, and so does what a visible version says was
 // its parent. The edit that is left of a run tells of all that it took. A
 // journal whose conversation has an active run stays as it is, since the run
 // may name what it was told. It works in short updates; readers of one state
 // never wait and never notice.
-func (c *Collection) Condense(ctx context.Context, j store.Journal, before time.Time) (int, error) {
+func (c *Collection) CompactJournal(ctx context.Context, j store.JournalKey, before time.Time) (int, error) {
 	total := 0
 	for {
 		var gone []int
@@ -37,7 +37,7 @@ func (c *Collection) Condense(ctx context.Context, j store.Journal, before time.
 				if err := atRest(tx, j.Conversation); err != nil {
 					return err
 				}
-				return tx.Versions.Condense(j.Conversation, j.Artifact, gone, kept)
+				return tx.Journal.Compact(j.Conversation, j.Artifact, gone, kept)
 			})
 		}
 		switch {
@@ -64,11 +64,11 @@ func atRest(tx store.Tx, conv artel.ConversationID) error {
 
 // condensed returns the numbers of the oldest edits that can go, a few of them,
 // and the edits that follow from them, as they are without them.
-func condensed(tx store.Tx, j store.Journal, before time.Time) (gone []int, kept []store.Edit, err error) {
+func condensed(tx store.Tx, j store.JournalKey, before time.Time) (gone []int, kept []store.Edit, err error) {
 	if err := atRest(tx, j.Conversation); err != nil {
 		return nil, nil, err
 	}
-	edits, err := tx.Versions.Edits(j.Conversation, store.EditQuery{Artifact: j.Artifact, Outline: true})
+	edits, err := tx.Journal.Edits(j.Conversation, store.EditQuery{Artifact: j.Artifact, Outline: true})
 	if err != nil || len(edits) == 0 {
 		return nil, nil, err
 	}
@@ -98,7 +98,7 @@ func condensed(tx store.Tx, j store.Journal, before time.Time) (gone []int, kept
 
 // staying returns the numbers that have to stay: what is visible, its parents,
 // what is new, live or the newest, and what that was made from.
-func staying(tx store.Tx, j store.Journal, edits []store.Edit, before time.Time) (map[int]bool, error) {
+func staying(tx store.Tx, j store.JournalKey, edits []store.Edit, before time.Time) (map[int]bool, error) {
 	visible, err := tx.Versions.List(j.Conversation, j.Artifact)
 	if err != nil && !errors.Is(err, artel.NotFound) {
 		return nil, err
@@ -122,7 +122,7 @@ func staying(tx store.Tx, j store.Journal, edits []store.Edit, before time.Time)
 
 // without returns an edit as it follows from the first one below it that does
 // not go.
-func without(tx store.Tx, j store.Journal, number int, goes map[int]bool) (store.Edit, error) {
+func without(tx store.Tx, j store.JournalKey, number int, goes map[int]bool) (store.Edit, error) {
 	e, err := journalled(tx, j.Conversation, j.Artifact, number)
 	if err != nil {
 		return store.Edit{}, err

@@ -63,8 +63,8 @@ func (h *history) condense(t *rapid.T) {
 				s.parent = rows[s.parent-1].parent
 			}
 		}
-		j := store.Journal{Owner: artel.Local, Conversation: h.conv, Artifact: id}
-		if got, err := h.c.Condense(background, j, until.clock.Add(time.Microsecond)); err != nil || got != n {
+		j := store.JournalKey{Owner: artel.Local, Conversation: h.conv, Artifact: id}
+		if got, err := h.c.CompactJournal(background, j, until.clock.Add(time.Microsecond)); err != nil || got != n {
 			t.Fatalf("%d edits of %s are gone, %v; want %d", got, id, err, n)
 		}
 	}
@@ -128,19 +128,19 @@ func TestCondenseLongRun(t *testing.T) {
 		return all
 	}
 	before := texts()
-	j := store.Journal{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}
-	if n := must[int](t)(b.collection().Condense(t.Context(), j, start)); n != 0 {
+	j := store.JournalKey{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}
+	if n := must[int](t)(b.collection().CompactJournal(t.Context(), j, start)); n != 0 {
 		t.Errorf("%d edits are gone that are not older", n)
 	}
 	// Beside the edits there are a title, a new text and a deletion. Four of all
 	// are visible, and one is what the deletion was made from.
-	if n := must[int](t)(b.collection().Condense(t.Context(), j, start.Add(time.Hour*1e5))); n != edits+3-4-1 {
+	if n := must[int](t)(b.collection().CompactJournal(t.Context(), j, start.Add(time.Hour*1e5))); n != edits+3-4-1 {
 		t.Errorf("%d edits are gone", n)
 	}
 	if after := texts(); strings.Join(before, "\n") != strings.Join(after, "\n") {
 		t.Error("the versions have changed")
 	}
-	if found, _, err := b.store.Journals(t.Context(), start.Add(time.Hour*1e5), store.Journal{}, 10); err != nil || len(found) != 1 {
+	if found, _, err := b.store.Journals(t.Context(), start.Add(time.Hour*1e5), store.JournalKey{}, 10); err != nil || len(found) != 1 {
 		t.Errorf("what a deletion was made from stays: %v, %v", found, err)
 	}
 	a := must[artel.Artifact](t)(b.workspace("", b.a).Restore(t.Context(), "doc", 0, 0))
@@ -158,21 +158,21 @@ func TestCondenseWaitsForRuns(t *testing.T) {
 	if err := b.store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Runs.Create(next, store.Lease{}) }); err != nil {
 		t.Fatal(err)
 	}
-	j, later := store.Journal{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}, start.Add(time.Hour*1e5)
-	if n := must[int](t)(b.collection().Condense(t.Context(), j, later)); n != 0 {
+	j, later := store.JournalKey{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}, start.Add(time.Hour*1e5)
+	if n := must[int](t)(b.collection().CompactJournal(t.Context(), j, later)); n != 0 {
 		t.Errorf("%d edits are gone during a run", n)
 	}
 	next.State = artel.RunDone
 	if err := b.store.Update(t.Context(), artel.Local, func(tx store.Tx) error { return tx.Runs.Update(next) }); err != nil {
 		t.Fatal(err)
 	}
-	if n := must[int](t)(b.collection().Condense(t.Context(), j, later)); n != 1 {
+	if n := must[int](t)(b.collection().CompactJournal(t.Context(), j, later)); n != 1 {
 		t.Errorf("%d edits are gone after it", n)
 	}
 	if _, err := b.collection().TextAt(t.Context(), artel.Local, b.conv, "doc", 1); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("what is gone: %v", err)
 	}
-	if n := must[int](t)(b.collection().Condense(t.Context(), store.Journal{Owner: "other", Conversation: b.conv, Artifact: "doc"}, later)); n != 0 {
+	if n := must[int](t)(b.collection().CompactJournal(t.Context(), store.JournalKey{Owner: "other", Conversation: b.conv, Artifact: "doc"}, later)); n != 0 {
 		t.Errorf("%d edits of somebody else are gone", n)
 	}
 }

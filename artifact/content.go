@@ -50,7 +50,7 @@ func (c *Collection) Open(ctx context.Context, owner artel.Owner, ref artel.Ref,
 		return content, nil
 	}
 	v := &content.Version
-	v.MediaInfo = c.mended(ctx, v.MediaInfo, v.Digest, v.Filename)
+	v.MediaInfo = c.repairInfo(ctx, v.MediaInfo, v.Digest, v.Filename)
 	content.Reader, err = c.blobs.Open(ctx, v.Digest)
 	if err != nil {
 		return Content{}, failed("artifact.Open", ref.String(), err)

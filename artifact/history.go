@@ -49,7 +49,7 @@ func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.
 		if scope == Visible {
 			return nil
 		}
-		edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, Unfolded: scope == WithLive})
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Unfolded: scope == WithLive})
 		if err != nil {
 			return err
 		}

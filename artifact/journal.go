@@ -36,7 +36,7 @@ func version(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int)
 
 // journalled finds edit n of an artifact.
 func journalled(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (store.Edit, error) {
-	edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, Number: n})
+	edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Number: n})
 	switch {
 	case errors.Is(err, artel.NotFound): // the conversation
 		return store.Edit{}, missing("there is no such artifact here")
@@ -116,7 +116,7 @@ type journal struct {
 func (j *journal) edit(n int) (store.Edit, error) {
 	const oneByOne = 2
 	if j.asked++; j.asked > oneByOne && j.edits == nil {
-		edits, err := j.tx.Versions.Edits(j.conv, store.EditQuery{Artifact: j.id, Unfolded: true})
+		edits, err := j.tx.Journal.Edits(j.conv, store.EditQuery{Artifact: j.id, Unfolded: true})
 		if err != nil {
 			return store.Edit{}, err
 		}
@@ -150,7 +150,7 @@ func replayed(text string, edits []store.Edit) (string, error) {
 // what is folded changes nothing. The empty run stands for edits outside any
 // run, each of which becomes a version of its own.
 func FoldRun(tx store.Tx, conv artel.ConversationID, run artel.RunID) error {
-	edits, err := tx.Versions.Edits(conv, store.EditQuery{Run: run, Unfolded: true})
+	edits, err := tx.Journal.Edits(conv, store.EditQuery{Run: run, Unfolded: true})
 	if err != nil {
 		return failed("artifact.FoldRun", string(run), err)
 	}
@@ -202,7 +202,7 @@ const keptEvery = 32
 // keep makes v visible, and lets go of the text of the version before, where
 // the journal gives it in a few steps.
 func keep(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	if err := tx.Versions.Fold(conv, id, v, text); err != nil || text == nil || v.Parent == 0 {
+	if err := tx.Journal.Fold(conv, id, v, text); err != nil || text == nil || v.Parent == 0 {
 		return err
 	}
 	old, err := tx.Versions.Get(conv, id, v.Parent)
@@ -216,7 +216,7 @@ func keep(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.V
 	if err != nil || !follows(e) {
 		return err
 	}
-	return tx.Versions.Thin(conv, id, old.Number)
+	return tx.Journal.DropText(conv, id, old.Number)
 }
 
 // follows reports whether the text of e is in the journal: whole, or as

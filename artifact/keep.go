@@ -13,24 +13,24 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Keep makes an artifact of bytes that a text brought along: a tool's result,
+// Store makes an artifact of bytes that a text brought along: a tool's result,
 // a model's answer. Its source is [artel.SourceToolResult], and its id says
 // what it is, like image_1.png, unless the bytes came with a name. What the
 // branch has kept before is not kept again: that artifact is returned, so that
 // the same text always leads to the same ref.
-func (w *Workspace) Keep(ctx context.Context, s Staged) (artel.Artifact, error) {
-	a, err := w.keepResult(ctx, s)
+func (w *Workspace) Store(ctx context.Context, s Staged) (artel.Artifact, error) {
+	a, err := w.store(ctx, s)
 	return a, failed("artifact.Keep", artel.Shorten(s.Filename, 80), err)
 }
 
-func (w *Workspace) keepResult(ctx context.Context, s Staged) (artel.Artifact, error) {
+func (w *Workspace) store(ctx context.Context, s Staged) (artel.Artifact, error) {
 	w.keeping.Lock()
 	defer w.keeping.Unlock()
 	heads, err := w.List(ctx)
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	if a, ok := keptAlready(heads, s); ok {
+	if a, ok := findStored(heads, s); ok {
 		return a, nil
 	}
 	next := s.Version(w.cfg.Author, w.c.now())
@@ -38,7 +38,7 @@ func (w *Workspace) keepResult(ctx context.Context, s Staged) (artel.Artifact, e
 	for {
 		var id artel.ArtifactID
 		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
-			id, err = keptID(tx, w.cfg.Conversation, s)
+			id, err = storedID(tx, w.cfg.Conversation, s)
 			return err
 		})
 		if err != nil {
@@ -52,18 +52,18 @@ func (w *Workspace) keepResult(ctx context.Context, s Staged) (artel.Artifact, e
 		if s.text != nil {
 			made.doc = edit.NewDocument(*s.text)
 		}
-		a, err := w.write(ctx, id, made, func(tx store.Tx) error { return w.free(tx, id) })
+		a, err := w.commit(ctx, id, made, func(tx store.Tx) error { return w.free(tx, id) })
 		if artel.CodeOf(err) != CodeArtifactExists { // somebody else may have taken the id
 			return a, err
 		}
 	}
 }
 
-// KeepTx is [Workspace.Keep] for bytes that a message brings along, in the
+// StoreTx is [Workspace.Store] for bytes that a message brings along, in the
 // transaction that stores it: what it makes is visible on every branch until
 // the message claims it. It returns an artifact for each of staged, in their
 // order, and which of them are new.
-func (c *Collection) KeepTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (kept, made []artel.Artifact, err error) {
+func (c *Collection) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (kept, made []artel.Artifact, err error) {
 	if len(staged) == 0 {
 		return nil, nil, nil
 	}
@@ -72,9 +72,9 @@ func (c *Collection) KeepTx(tx store.Tx, conv artel.ConversationID, at artel.Mes
 		return nil, nil, failed("artifact.Keep", string(conv), err)
 	}
 	for _, s := range staged {
-		a, ok := keptAlready(heads, s)
+		a, ok := findStored(heads, s)
 		if !ok {
-			if a, err = c.keepTx(tx, conv, s); err != nil {
+			if a, err = c.storeTx(tx, conv, s); err != nil {
 				return nil, nil, failed("artifact.Keep", artel.Shorten(s.Filename, 80), err)
 			}
 			heads, made = append(heads, a), append(made, a)
@@ -84,8 +84,8 @@ func (c *Collection) KeepTx(tx store.Tx, conv artel.ConversationID, at artel.Mes
 	return kept, made, nil
 }
 
-func (c *Collection) keepTx(tx store.Tx, conv artel.ConversationID, s Staged) (artel.Artifact, error) {
-	id, err := keptID(tx, conv, s)
+func (c *Collection) storeTx(tx store.Tx, conv artel.ConversationID, s Staged) (artel.Artifact, error) {
+	id, err := storedID(tx, conv, s)
 	if err != nil {
 		return artel.Artifact{}, err
 	}
@@ -93,16 +93,16 @@ func (c *Collection) keepTx(tx store.Tx, conv artel.ConversationID, s Staged) (a
 	if !hasShape(v.Title) {
 		v.Title = string(id)
 	}
-	if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil {
+	if v.Number, err = tx.Journal.Append(conv, id, v, nil); err != nil {
 		return artel.Artifact{}, err
 	}
-	if err := tx.Versions.Fold(conv, id, v, s.text); err != nil {
+	if err := tx.Journal.Fold(conv, id, v, s.text); err != nil {
 		return artel.Artifact{}, err
 	}
 	return v.Artifact(conv, id, v.CreatedAt), nil
 }
 
-func keptAlready(heads []artel.Artifact, s Staged) (artel.Artifact, bool) {
+func findStored(heads []artel.Artifact, s Staged) (artel.Artifact, bool) {
 	for _, a := range heads {
 		if a.Digest == s.Digest && a.Source == artel.SourceToolResult && !a.Deleted && a.MediaType == s.Info.MediaType {
 			return a, true
@@ -128,9 +128,9 @@ func (s Staged) Version(author string, now time.Time) artel.Version {
 	return v
 }
 
-// keptID is a free id from the name that the bytes came with, or from what they
+// storedID is a free id from the name that the bytes came with, or from what they
 // are.
-func keptID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactID, error) {
+func storedID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactID, error) {
 	used := func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(conv, id) }
 	if s.Filename != "" {
 		return FreeID(s.Filename, used)

@@ -12,7 +12,7 @@ import (
 )
 
 // sound reports whether what a row says of its bytes can be.
-func sound(m artel.MediaInfo) bool {
+func validInfo(m artel.MediaInfo) bool {
 	switch m.Kind {
 	case artel.KindText, artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument, artel.KindArchive, artel.KindOther:
 		major, minor, ok := strings.Cut(m.MediaType, "/")
@@ -24,8 +24,8 @@ func sound(m artel.MediaInfo) bool {
 // mended returns what is known of the bytes of a version: m, or where the row
 // that says so is damaged, what they themselves say. Text that was kept as
 // bytes stays bytes: nobody has its decoding.
-func (c *Collection) mended(ctx context.Context, m artel.MediaInfo, d artel.Digest, filename string) artel.MediaInfo {
-	if sound(m) || d == "" {
+func (c *Collection) repairInfo(ctx context.Context, m artel.MediaInfo, d artel.Digest, filename string) artel.MediaInfo {
+	if validInfo(m) || d == "" {
 		return m
 	}
 	r, err := c.blobs.Open(ctx, d)

@@ -75,7 +75,7 @@ func (w *Workspace) save(ctx context.Context, id artel.ArtifactID, base int, d D
 		}
 	}
 	var three sides
-	a, err := w.alter(ctx, id, 0, false, func(tx store.Tx, head artel.Artifact, doc *edit.Document) (written, error) {
+	a, err := w.editAny(ctx, id, 0, false, func(tx store.Tx, head artel.Artifact, doc *edit.Document) (written, error) {
 		next, changed, err := w.drafted(head, doc, d)
 		switch {
 		case err != nil:

@@ -76,7 +76,7 @@ func TestEveryStepFails(t *testing.T) {
 	if end := outline(t, b); end != whole {
 		t.Errorf("the end is\n%s\nand without failures\n%s", end, whole)
 	}
-	for _, name := range []string{"Versions.Append", "Versions.Fold", "Versions.Thin", "Versions.Claim", "Versions.Condense", "Events.Append", "Artifacts.Head", "commit"} {
+	for _, name := range []string{"Journal.Append", "Journal.Fold", "Journal.DropText", "Versions.Claim", "Journal.Compact", "Events.Append", "Artifacts.Head", "commit"} {
 		if !names[name+" before"] || !names[name+" after"] {
 			t.Errorf("%s has not failed", name)
 		}
@@ -121,7 +121,7 @@ func stepOperations(b *bench) []stepOperation {
 		})
 	}
 	condense := func() error {
-		_, err := b.collection().Condense(background, store.Journal{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}, start.Add(time.Hour*1e5))
+		_, err := b.collection().CompactJournal(background, store.JournalKey{Owner: artel.Local, Conversation: b.conv, Artifact: "doc"}, start.Add(time.Hour*1e5))
 		return err
 	}
 	text := "one two three four five, saved"
@@ -149,7 +149,7 @@ func dump(t *testing.T, b *bench, s store.Store) string {
 	var out []any
 	err := s.View(t.Context(), artel.Local, func(tx store.Tx) error {
 		out = nil
-		edits, err := tx.Versions.Edits(b.conv, store.EditQuery{})
+		edits, err := tx.Journal.Edits(b.conv, store.EditQuery{})
 		if err != nil {
 			return err
 		}

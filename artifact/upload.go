@@ -121,10 +121,10 @@ func add(tx store.Tx, conv artel.ConversationID, s Staged, now time.Time) (artel
 		v.Preview = artel.Beginning(*s.text, artel.PreviewChars)
 	}
 	// The journal needs no text of its own: the version is visible at once.
-	if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil {
+	if v.Number, err = tx.Journal.Append(conv, id, v, nil); err != nil {
 		return artel.Artifact{}, err
 	}
-	if err := tx.Versions.Fold(conv, id, v, s.text); err != nil {
+	if err := tx.Journal.Fold(conv, id, v, s.text); err != nil {
 		return artel.Artifact{}, err
 	}
 	return v.Artifact(conv, id, now), nil

@@ -235,23 +235,23 @@ func TestStageLimits(t *testing.T) {
 // failing is a store in which the third append of an update fails.
 type failing struct{ store.Store }
 
-type failingVersions struct {
-	store.Versions
+type failingJournal struct {
+	store.Journal
 	left int
 }
 
 var errDisk = errors.New("the disk is gone")
 
-func (v *failingVersions) Append(c artel.ConversationID, id artel.ArtifactID, ver artel.Version, text *string) (int, error) {
+func (v *failingJournal) Append(c artel.ConversationID, id artel.ArtifactID, ver artel.Version, text *string) (int, error) {
 	if v.left--; v.left < 0 {
 		return 0, errDisk
 	}
-	return v.Versions.Append(c, id, ver, text)
+	return v.Journal.Append(c, id, ver, text)
 }
 
 func (f failing) Update(ctx context.Context, o artel.Owner, fn func(store.Tx) error) error {
 	return f.Store.Update(ctx, o, func(tx store.Tx) error {
-		tx.Versions = &failingVersions{tx.Versions, 2}
+		tx.Journal = &failingJournal{tx.Journal, 2}
 		return fn(tx)
 	})
 }

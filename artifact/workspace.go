@@ -57,7 +57,7 @@ type Workspace struct {
 
 	opened time.Time
 
-	keeping sync.Mutex // held by Keep, so that two calls do not keep the same bytes twice
+	keeping sync.Mutex // held by Store, so that two calls do not keep the same bytes twice
 
 	mu    sync.Mutex
 	texts map[artel.ArtifactID]numbered
@@ -111,7 +111,7 @@ func (w *Workspace) Get(ctx context.Context, id artel.ArtifactID) (artel.Artifac
 	id = normal(id)
 	a, err := w.c.Get(ctx, w.cfg.Owner, w.cfg.Conversation, id, w.cfg.Message)
 	if err == nil && a.Binary { // of bytes, this is all that is shown
-		w.saw(id, a.Version)
+		w.markSeen(id, a.Version)
 	}
 	return a, err
 }
@@ -126,7 +126,7 @@ func (w *Workspace) Text(ctx context.Context, id artel.ArtifactID, version int) 
 		return "", artel.Artifact{}, failed("artifact.Text", string(id), err)
 	}
 	if newest {
-		w.saw(id, a.Version)
+		w.markSeen(id, a.Version)
 	}
 	return text, a, nil
 }
@@ -193,7 +193,7 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 	}
 	v := w.version(artel.UpdateCreate, info, content)
 	v.Title, v.Provenance = title, w.cfg.Source
-	return w.write(ctx, id, written{Version: v, doc: edit.NewDocument(content), whole: true, known: true}, func(tx store.Tx) error {
+	return w.commit(ctx, id, written{Version: v, doc: edit.NewDocument(content), whole: true, known: true}, func(tx store.Tx) error {
 		return w.free(tx, id)
 	})
 }
@@ -296,7 +296,7 @@ func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, 
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	return w.write(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+	return w.commit(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
 }
 
 // Add makes an artifact of bytes that were taken in by [Collection.Stage]; for
@@ -331,7 +331,7 @@ func (w *Workspace) add(ctx context.Context, id artel.ArtifactID, title string, 
 	if s.text != nil {
 		next.doc = edit.NewDocument(*s.text)
 	}
-	return w.write(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+	return w.commit(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
 }
 
 // UpdateOptions of [Workspace.Update]. The zero value takes the newest version
@@ -347,7 +347,7 @@ func (w *Workspace) Update(ctx context.Context, id artel.ArtifactID, edits []edi
 	id = normal(id)
 	var result edit.Result
 	options := edit.Options{Mode: o.Mode, Indent: o.Indent, MaxText: w.c.opt.MaxText, Limits: w.c.opt.Limits}
-	a, err := w.change(ctx, id, o.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
+	a, err := w.editText(ctx, id, o.IfVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		var err error
 		result, err = doc.Apply(ctx, edits, options)
 		if err != nil {
@@ -378,11 +378,11 @@ func updateType(hits []edit.Hit) artel.UpdateType {
 // saw the artifact. Both are of kind [artel.Conflict] with code [CodeStale].
 func (w *Workspace) Rewrite(ctx context.Context, id artel.ArtifactID, content string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.change(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
+	a, err := w.editText(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
 		if err := w.checkText(content); err != nil {
 			return written{}, err
 		}
-		if err := w.mustKnow(base, ifVersion); err != nil {
+		if err := w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
 		return w.rewritten(artel.UpdateRewrite, base.MediaInfo, doc.Text(), content), nil
@@ -410,7 +410,7 @@ func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title strin
 	if err := checkTitle(title); err != nil {
 		return artel.Artifact{}, failed("artifact.Rename", artel.Shorten(string(id), 80), err)
 	}
-	a, err := w.alter(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+	a, err := w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
 		if title == base.Title {
 			return written{}, errUnchanged
 		}
@@ -425,8 +425,8 @@ func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title strin
 // Restore brings it back. For ifVersion see Rewrite.
 func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.alter(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
-		if err := w.mustKnow(base, ifVersion); err != nil {
+	a, err := w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
 		return written{Version: w.like(artel.UpdateDelete, base), doc: doc}, nil
@@ -439,8 +439,8 @@ func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion i
 // number is any that there ever was, of any branch. For ifVersion see Rewrite.
 func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
-	a, err := w.alter(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
-		if err := w.mustKnow(base, ifVersion); err != nil {
+	a, err := w.editAny(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
+		if err := w.requireSeen(base, ifVersion); err != nil {
 			return written{}, err
 		}
 		n := number

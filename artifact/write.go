@@ -33,7 +33,7 @@ var (
 // change makes the next version of a text. Long documents take a while to
 // edit, so compute runs on the text as it was seen, outside of the one writer
 // of the store; where somebody else was faster, it runs again on theirs.
-func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion int,
+func (w *Workspace) editText(ctx context.Context, id artel.ArtifactID, ifVersion int,
 	compute func(base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
 	for {
@@ -49,7 +49,7 @@ func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion i
 			return artel.Artifact{}, err
 		}
 		next.Title, next.Filename = base.Title, base.Filename
-		a, err := w.follow(ctx, id, base, next)
+		a, err := w.commitOn(ctx, id, base, next)
 		if !errors.Is(err, errMoved) {
 			return a, err
 		}
@@ -59,7 +59,7 @@ func (w *Workspace) change(ctx context.Context, id artel.ArtifactID, ifVersion i
 // alter makes the next version of an artifact of any kind; of a deleted one
 // where that is asked for. compute gets the text of the head, nil where that
 // is binary.
-func (w *Workspace) alter(ctx context.Context, id artel.ArtifactID, ifVersion int, deleted bool,
+func (w *Workspace) editAny(ctx context.Context, id artel.ArtifactID, ifVersion int, deleted bool,
 	compute func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
 	for {
@@ -92,7 +92,7 @@ func (w *Workspace) alter(ctx context.Context, id artel.ArtifactID, ifVersion in
 		if err != nil {
 			return artel.Artifact{}, err
 		}
-		a, err := w.follow(ctx, id, base, next)
+		a, err := w.commitOn(ctx, id, base, next)
 		if !errors.Is(err, errMoved) {
 			return a, err
 		}
@@ -114,10 +114,10 @@ func stale(format string, args ...any) error {
 	return e
 }
 
-// mustKnow refuses to put something else in the place of what a run has not
+// requireSeen refuses to put something else in the place of what a run has not
 // seen: it would be lost without anybody having decided so.
-func (w *Workspace) mustKnow(base artel.Artifact, ifVersion int) error {
-	if w.cfg.Run == "" || ifVersion != 0 || w.knows(base) {
+func (w *Workspace) requireSeen(base artel.Artifact, ifVersion int) error {
+	if w.cfg.Run == "" || ifVersion != 0 || w.hasSeen(base) {
 		return nil
 	}
 	return stale("somebody else has changed it meanwhile, and it is at version %d now; read it and decide anew", base.Version)
@@ -125,7 +125,7 @@ func (w *Workspace) mustKnow(base artel.Artifact, ifVersion int) error {
 
 // knows reports whether the writer has seen base. What was there when the
 // workspace was opened counts as seen: it is in what the run began with.
-func (w *Workspace) knows(base artel.Artifact) bool {
+func (w *Workspace) hasSeen(base artel.Artifact) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := w.seen[base.ID]; n != 0 {
@@ -135,17 +135,17 @@ func (w *Workspace) knows(base artel.Artifact) bool {
 }
 
 // saw remembers what the writer was shown.
-func (w *Workspace) saw(id artel.ArtifactID, number int) {
+func (w *Workspace) markSeen(id artel.ArtifactID, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen[id] = max(w.seen[id], number)
 }
 
 // follow journals next as the version after base, if that is still the head.
-func (w *Workspace) follow(ctx context.Context, id artel.ArtifactID, base artel.Artifact, next written) (artel.Artifact, error) {
-	next.known = w.knows(base)
+func (w *Workspace) commitOn(ctx context.Context, id artel.ArtifactID, base artel.Artifact, next written) (artel.Artifact, error) {
+	next.known = w.hasSeen(base)
 	next.Parent, next.Provenance = base.Version, base.Source
-	return w.write(ctx, id, next, func(tx store.Tx) error {
+	return w.commit(ctx, id, next, func(tx store.Tx) error {
 		now, err := lastHead(tx, w.cfg.Conversation, id, w.cfg.Message)
 		if err == nil && now.Version != base.Version {
 			err = errMoved
@@ -156,7 +156,7 @@ func (w *Workspace) follow(ctx context.Context, id artel.ArtifactID, base artel.
 
 // write journals next, if check finds the state that it was made for, and
 // tells of it in the same transaction.
-func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, next written, check func(store.Tx) error) (artel.Artifact, error) {
+func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next written, check func(store.Tx) error) (artel.Artifact, error) {
 	v := next.Version
 	var text, whole *string // whole: what the journal has to keep until the run is folded
 	if next.doc != nil {
@@ -173,7 +173,7 @@ func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, next written
 			return err
 		}
 		var err error
-		v.Number, err = tx.Versions.Append(w.cfg.Conversation, id, v, whole)
+		v.Number, err = tx.Journal.Append(w.cfg.Conversation, id, v, whole)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (w *Workspace) write(ctx context.Context, id artel.ArtifactID, next written
 		w.remember(id, a.Version, next.doc)
 	}
 	if next.known {
-		w.saw(id, a.Version)
+		w.markSeen(id, a.Version)
 	}
 	return a, nil
 }

@@ -124,10 +124,10 @@ func measureInventory(ctx context.Context, l *lab, n int) (_ []result, err error
 				Digest:    artel.NewDigest([32]byte{byte(i), byte(i >> 8)}), Preview: artel.Beginning(text, artel.PreviewChars), CreatedAt: now,
 			}
 			var err error
-			if v.Number, err = tx.Versions.Append(s.conversation, id, v, nil); err != nil {
+			if v.Number, err = tx.Journal.Append(s.conversation, id, v, nil); err != nil {
 				return err
 			}
-			if err := tx.Versions.Fold(s.conversation, id, v, &text); err != nil {
+			if err := tx.Journal.Fold(s.conversation, id, v, &text); err != nil {
 				return err
 			}
 		}

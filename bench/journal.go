@@ -135,7 +135,7 @@ func artelJournal(ctx context.Context, path string, synchronous sqlite.Synchrono
 	}
 	return func(w int) error {
 		return s.Update(ctx, artel.Local, func(tx store.Tx) error {
-			_, err := tx.Versions.Append(c.ID, artel.ArtifactID(fmt.Sprintf("doc_%d", w)), v, nil)
+			_, err := tx.Journal.Append(c.ID, artel.ArtifactID(fmt.Sprintf("doc_%d", w)), v, nil)
 			return err
 		})
 	}, s, nil

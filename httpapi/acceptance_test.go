@@ -300,10 +300,10 @@ func TestAcceptance(t *testing.T) {
 		for name, content := range map[string]string{"damaged-red": red, "damaged-noise": noise} {
 			err := r.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 				v := artel.Version{Number: 1, Update: artel.UpdateCreate, InBlob: true, Digest: digest(content), MediaInfo: artel.MediaInfo{MediaType: "?", Kind: "?"}}
-				if _, err := tx.Versions.Append(artel.ConversationID(r.c), artel.ArtifactID(name), v, nil); err != nil {
+				if _, err := tx.Journal.Append(artel.ConversationID(r.c), artel.ArtifactID(name), v, nil); err != nil {
 					return err
 				}
-				return tx.Versions.Fold(artel.ConversationID(r.c), artel.ArtifactID(name), v, nil)
+				return tx.Journal.Fold(artel.ConversationID(r.c), artel.ArtifactID(name), v, nil)
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -192,10 +192,10 @@ func TestServingIsFlat(t *testing.T) {
 		MediaInfo: artel.MediaInfo{MediaType: "application/octet-stream", Kind: artel.KindOther, Size: size},
 	}
 	err = rows.Update(context.Background(), artel.Local, func(tx store.Tx) error {
-		if _, err := tx.Versions.Append(conv, "disk.img", v, nil); err != nil {
+		if _, err := tx.Journal.Append(conv, "disk.img", v, nil); err != nil {
 			return err
 		}
-		return tx.Versions.Fold(conv, "disk.img", v, nil)
+		return tx.Journal.Fold(conv, "disk.img", v, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,12 +82,12 @@ type Upkeep interface {
 	// own, and returns those that may have edits to condense: folded ones,
 	// made before a time, which are not visible themselves. last is the last
 	// that it looked at, to go on after; it is zero when there are no more.
-	Journals(ctx context.Context, before time.Time, after Journal, limit int) (found []Journal, last Journal, err error)
+	Journals(ctx context.Context, before time.Time, after JournalKey, limit int) (found []JournalKey, last JournalKey, err error)
 }
 
-// A Journal names the journal of one artifact. The zero Journal comes before
+// A JournalKey names the journal of one artifact. The zero JournalKey comes before
 // all.
-type Journal struct {
+type JournalKey struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
 	Artifact     artel.ArtifactID
@@ -121,9 +121,9 @@ type Use struct {
 type Tx struct {
 	Conversations Conversations
 	Messages      Messages
-	Branching     Branching
 	Artifacts     Artifacts
 	Versions      Versions
+	Journal       Journal
 	Runs          Runs
 	Events        Events
 	Answers       Answers
@@ -185,111 +185,32 @@ type Listed struct {
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// Messages keeps the trees of messages.
+// Messages keeps the messages of conversations, which form trees.
 type Messages interface {
-	// Create refuses (kind Invalid) a parent that is not in the conversation.
+	// Create is of kind Invalid if the parent is not in the conversation.
 	Create(m artel.Message) error
 	Get(id artel.MessageID) (artel.Message, error)
-	// Path returns the branch that ends in leaf, root first: of it the last
-	// limit messages, or all where limit is 0. What it costs grows with what
-	// it returns, not with the branch. The empty leaf has an empty path.
-	Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error)
 	// List returns all messages of all branches, oldest first.
 	List(c artel.ConversationID, p Page) (items []artel.Message, next string, err error)
 	SetMuted(id artel.MessageID, muted bool) error
-	// Nested returns the messages of a run's subagents, those with Within,
-	// in the order in which they were created.
+	// Nested returns the messages of a run's subagents (Within is set), in
+	// order of creation.
 	Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error)
+
+	Branches
 }
 
-// Artifacts reads the newest state of artifacts on a branch: the highest
-// number among the versions and unfolded edits whose message is empty or on
-// the path that ends in at. Tombstones are included and say so. For the empty
-// at, only what has no message is visible.
-type Artifacts interface {
-	// Heads returns them by ID. It reads no text: what it costs grows with the
-	// artifacts and the unfolded edits.
-	Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
-	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
-	// Exists reports whether id was ever used in c, on any branch.
-	Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error)
-}
-
-// Versions keeps what artifacts were: the visible versions, and the journal
-// of edits, each under its own number.
-type Versions interface {
-	// Append journals an edit under the next number of the artifact, over all
-	// branches, which it returns; the first edit makes the artifact. text is
-	// the whole new text where the edit does not follow from v.Changes, nil
-	// where it does, where the content is binary, or where the same
-	// transaction folds it. v.Number is ignored.
-	Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error)
-
-	// Fold makes v a visible version; its number has been journalled. text is
-	// nil for binary content. The edits up to v.Number that have v.Run (for
-	// an empty v.Run: exactly v.Number) count as folded from then on.
-	Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
-
-	// Thin drops the text of a visible version, which the caller can make from
-	// the journal. Of kind NotFound where there is no such version, Conflict
-	// where it is binary. To thin what is thin changes nothing.
-	Thin(c artel.ConversationID, id artel.ArtifactID, number int) error
-
-	// Condense takes folded edits out of the journal, and gives others that are
-	// folded the Parent, Changes and Text by which they follow from what is
-	// left. Of kind Conflict, and nothing changes, where one of them is not
-	// there or not folded, or where the newest of all would go, whose number
-	// the next one follows.
-	Condense(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []Edit) error
-
-	// List returns the visible versions of every branch, oldest first.
-	List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error)
-
-	// Get returns one visible version: kind NotFound where there is none with
-	// that number.
-	Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error)
-
-	// Artifacts returns the artifacts that have a visible version, on whatever
-	// branch, by ID; deleted ones too.
-	Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error)
-
-	// Edits returns journalled edits, by artifact and number.
-	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
-
-	// Text returns the text of a visible version: kind NotFound where there is
-	// none with that number or it is thin, Unsupported where it is binary.
-	Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error)
-
-	// Claim gives the versions of ids that have no message to m.
-	Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error
-
-	// Find returns one place where the owner has a version with these bytes.
-	Find(d artel.Digest) (Place, error)
-}
-
-// An EditQuery selects edits; empty fields select all.
-type EditQuery struct {
-	Artifact artel.ArtifactID
-	Run      artel.RunID
-	Number   int  // this one alone
-	After    int  // numbers above this one
-	Unfolded bool // only those that no visible version holds yet
-	Outline  bool // without Changes and Text
-}
-
-// An Edit is one row of the journal.
-type Edit struct {
-	Artifact artel.ArtifactID
-	artel.Version
-	Text   *string // the whole new text, where it does not follow from Changes
-	Folded bool
-}
-
-// A Place is where a version is.
-type Place struct {
-	Conversation artel.ConversationID
-	Artifact     artel.ArtifactID
-	artel.Version
+// Branches walks the trees of messages.
+type Branches interface {
+	// Path returns the last limit messages of the branch that ends in leaf,
+	// root first; limit 0 returns all. The cost depends on the number of
+	// messages returned, not on the length of the branch. An empty leaf has an
+	// empty path.
+	Path(c artel.ConversationID, leaf artel.MessageID, limit int) ([]artel.Message, error)
+	// Children returns the direct children of each parent, in order of
+	// creation; the children of "" are the roots. Messages of subagents are
+	// left out. The cost does not depend on the size of the conversation.
+	Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
 }
 
 // Runs keeps runs and their leases. A lease says which process works on a run
@@ -335,8 +256,8 @@ type Events interface {
 	// to a number, at most limit of them, in order. It is quick however long
 	// the log is.
 	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
-	// Turnings is Contexts of all "compaction_completed", "service_changed" and "service_chosen".
-	Turnings(c artel.ConversationID, limit int) ([]artel.Event, error)
+	// Milestones is Contexts of all "compaction_completed", "service_changed" and "service_chosen".
+	Milestones(c artel.ConversationID, limit int) ([]artel.Event, error)
 }
 
 // Answers keeps what was answered to requests that carry an idempotency key.
@@ -416,9 +337,9 @@ type Contexts interface {
 	// Report adds what became known of the call, in the place of what was there.
 	// NotFound as Get.
 	Report(run artel.RunID, number int, r ContextReport) error
-	// Keep removes all but the newest records of a conversation, and the
+	// Trim removes all but the newest records of a conversation, and the
 	// segments that only they have named.
-	Keep(c artel.ConversationID, newest int) error
+	Trim(c artel.ConversationID, newest int) error
 }
 
 // A Context is the record of one model call.
@@ -503,8 +424,8 @@ type GatewayLog interface {
 	Add(entries ...GatewayEntry) error
 	// List returns the newest first. The next cursor is "" at the end.
 	List(q GatewayQuery) (items []GatewayEntry, next string, err error)
-	// Keep removes all but the newest entries.
-	Keep(newest int) error
+	// Trim removes all but the newest entries.
+	Trim(newest int) error
 }
 
 // A GatewayEntry tells of one request of the gateway. Digests in it keep no

@@ -30,7 +30,7 @@ type Change struct {
 // turnings reads those of the conversation.
 func (v view) turnings(ctx context.Context) (turnings, error) {
 	out := turnings{summaries: map[artel.MessageID]artel.CompactionCompleted{}}
-	list, err := v.app.Events.Turnings(ctx, v.conversation)
+	list, err := v.app.Events.Milestones(ctx, v.conversation)
 	for _, e := range list {
 		if e.Type != artel.EventCompactionCompleted {
 			out.changes = append(out.changes, e)

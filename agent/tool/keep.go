@@ -41,7 +41,7 @@ func (k *Keeper) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, e
 
 // Add makes an artifact of bytes that were taken in already.
 func (k *Keeper) Add(ctx context.Context, s artifact.Staged) (artel.Artifact, error) {
-	a, err := k.env.Workspace.Keep(ctx, s)
+	a, err := k.env.Workspace.Store(ctx, s)
 	if err != nil {
 		return a, err
 	}

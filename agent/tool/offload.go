@@ -82,7 +82,7 @@ func (e *Env) keepText(ctx context.Context, text string) (artel.Artifact, error)
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	return e.Workspace.Keep(ctx, staged)
+	return e.Workspace.Store(ctx, staged)
 }
 
 // preview is what a model gets of a text that is kept as a: its size and shape,

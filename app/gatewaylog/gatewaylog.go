@@ -223,7 +223,7 @@ func (l *Log) store(ctx context.Context, owner artel.Owner, entries []GatewayEnt
 		if err := tx.GatewayLog.Add(rows...); err != nil || !prune {
 			return err
 		}
-		return tx.GatewayLog.Keep(Kept)
+		return tx.GatewayLog.Trim(Kept)
 	})
 	if err == nil && prune {
 		l.unpruned = 0

@@ -84,12 +84,12 @@ func versionOf(d artel.Digest) artel.Version {
 // claim makes a version of the bytes of d.
 func claim(tx store.Tx, c artel.ConversationID, id artel.ArtifactID, d artel.Digest) error {
 	v := versionOf(d)
-	n, err := tx.Versions.Append(c, id, v, nil)
+	n, err := tx.Journal.Append(c, id, v, nil)
 	if err != nil {
 		return err
 	}
 	v.Number = n
-	return tx.Versions.Fold(c, id, v, nil)
+	return tx.Journal.Fold(c, id, v, nil)
 }
 
 func (w *world) add(owner artel.Owner, c artel.ConversationID, id artel.ArtifactID, d artel.Digest) {

@@ -27,7 +27,7 @@ func (t answers) Get(key string) (store.Answer, error) {
 	if a.Body == nil && empty { // the driver reads an empty body as NULL
 		a.Body = []byte{}
 	}
-	a.CreatedAt = moment(us)
+	a.CreatedAt = fromMicros(us)
 	return a, nil
 }
 

@@ -16,8 +16,8 @@ type artifacts struct{ *tx }
 // message is on the path.
 const onBranch = " AND (message = '' OR message IN (SELECT id FROM path))"
 
-// newestOfAll finds the newest state of every artifact of a branch.
-const newestOfAll = "WITH RECURSIVE " + pathTable + `,
+// headTable finds the newest state of every artifact of a branch.
+const headTable = "WITH RECURSIVE " + pathTable + `,
 	head AS (SELECT artifact, max(number) AS number, live FROM (
 		SELECT artifact, number, 0 AS live FROM versions WHERE owner = ?1 AND conversation = ?2` + onBranch + `
 		UNION ALL
@@ -31,7 +31,7 @@ const (
 	headColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at"
 )
 
-const headsQuery = newestOfAll + `
+const headsQuery = headTable + `
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `versions v ON h.live = 0` + atHead + `
 	UNION ALL
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `edits v ON h.live = 1` + atHead + `
@@ -49,9 +49,9 @@ const liveQuery = "WITH RECURSIVE " + pathTable + `,
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `edits v ON v.folded = 0` + atHead + `
 	ORDER BY 1`
 
-// oneHead finds that of artifact ?4: each table is read from its newest row
+// oneHeadQuery finds that of artifact ?4: each table is read from its newest row
 // backwards until one is on the branch.
-const oneHead = "WITH RECURSIVE " + pathTable + `
+const oneHeadQuery = "WITH RECURSIVE " + pathTable + `
 	SELECT a.id, v.live, a.created_at, ` + headColumns + ` FROM (
 		SELECT * FROM (SELECT 0 AS live, ` + headNames + " FROM versions WHERE owner = ?1 AND conversation = ?2 AND artifact = ?4" + newestOnBranch + `)
 		UNION ALL
@@ -70,7 +70,7 @@ func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Ar
 	if err := t.branch(op, c, at); err != nil {
 		return nil, err
 	}
-	all, of, err := t.newest(op, c)
+	all, of, err := t.headRows(op, c)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func newer(a, b []artel.Artifact) []artel.Artifact {
 
 // onPath tells which messages of the newest versions are on a branch. It goes
 // up the branch no further than it has to.
-func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID, of []belonging) (map[artel.MessageID]bool, error) {
+func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID, of []visibility) (map[artel.MessageID]bool, error) {
 	there := map[artel.MessageID]bool{}
 	for _, b := range of {
 		if b.message != "" {
@@ -170,7 +170,7 @@ func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.Me
 	if err := t.branch(op, c, at); err != nil {
 		return artel.Artifact{}, err
 	}
-	heads, err := t.heads(op, oneHead, c, t.owner, c, at, id)
+	heads, err := t.heads(op, oneHeadQuery, c, t.owner, c, at, id)
 	if err == nil && len(heads) == 0 {
 		err = noArtifact(op, id)
 	}
@@ -196,7 +196,7 @@ func (t artifacts) heads(op, query string, c artel.ConversationID, args ...any) 
 		if err != nil {
 			return err
 		}
-		a := v.Artifact(c, id, moment(created))
+		a := v.Artifact(c, id, fromMicros(created))
 		a.Live = live
 		heads = append(heads, a)
 		return nil
@@ -209,7 +209,7 @@ func (t artifacts) heads(op, query string, c artel.ConversationID, args ...any) 
 
 func (t artifacts) Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error) {
 	const op = "store.Artifacts.Exists"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return false, err
 	}
 	var one int

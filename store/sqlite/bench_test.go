@@ -49,7 +49,7 @@ func journal(b *testing.B, synchronous sqlite.Synchronous, writers int) {
 			for left.Add(-1) >= 0 {
 				began := time.Now()
 				err := s.Update(b.Context(), artel.Local, func(tx store.Tx) error {
-					_, err := tx.Versions.Append(c, id, v, nil)
+					_, err := tx.Journal.Append(c, id, v, nil)
 					return err
 				})
 				if err != nil {
@@ -144,7 +144,7 @@ func BenchmarkHead(b *testing.B) {
 					}
 					leaf = m.ID
 				}
-				_, err := tx.Versions.Append(c, "plan", artel.Version{Message: leaf, CreatedAt: now}, nil)
+				_, err := tx.Journal.Append(c, "plan", artel.Version{Message: leaf, CreatedAt: now}, nil)
 				return err
 			})
 			for b.Loop() {

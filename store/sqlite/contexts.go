@@ -14,7 +14,7 @@ type contexts struct{ *tx }
 
 func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	const op = "store.Contexts.Add"
-	if err := t.known(op, c.Conversation); err != nil {
+	if err := t.requireConversation(op, c.Conversation); err != nil {
 		return 0, err
 	}
 	var in artel.ConversationID
@@ -96,7 +96,7 @@ func scanContext(op string, scan func(...any) error) (store.Context, error) {
 	if err := scan(&c.Conversation, &c.Run, &c.Number, &us, &summary, &usage, &record); err != nil {
 		return c, err
 	}
-	c.CreatedAt, c.Summary = moment(us), json.RawMessage(summary)
+	c.CreatedAt, c.Summary = fromMicros(us), json.RawMessage(summary)
 	if record.Valid {
 		c.Record = json.RawMessage(record.String)
 	}
@@ -112,7 +112,7 @@ func (t contexts) Get(run artel.RunID, number int) (store.Context, error) {
 	const op = "store.Contexts.Get"
 	var c store.Context
 	found := false
-	err := t.rows(op, string(run), contextColumns+"(SELECT record FROM records r WHERE r.n = contexts.n) FROM contexts WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"),
+	err := t.rows(op, string(run), contextColumns+"(SELECT record FROM records r WHERE r.n = contexts.n) FROM contexts WHERE owner = ? AND run = ? AND number = ?"+notDeleted("contexts"),
 		[]any{t.owner, run, number}, func(rows *sql.Rows) (err error) {
 			found = true
 			c, err = scanContext(op, rows.Scan)
@@ -130,7 +130,7 @@ func noContext(op string, run artel.RunID, number int) error {
 
 func (t contexts) List(q store.ContextQuery) ([]store.Context, error) {
 	const op = "store.Contexts.List"
-	if err := t.known(op, q.Conversation); err != nil {
+	if err := t.requireConversation(op, q.Conversation); err != nil {
 		return nil, err
 	}
 	query, args := contextColumns+"NULL FROM contexts WHERE owner = ? AND conversation = ?", []any{t.owner, q.Conversation}
@@ -163,7 +163,7 @@ func (t contexts) List(q store.ContextQuery) ([]store.Context, error) {
 
 func (t contexts) Segments(c artel.ConversationID, digests []artel.Digest) ([]store.Segment, error) {
 	const op = "store.Contexts.Segments"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var out []store.Segment
@@ -197,7 +197,7 @@ func (t contexts) Report(run artel.RunID, number int, r store.ContextReport) err
 		}
 		summary = sql.NullString{String: string(r.Summary), Valid: true}
 	}
-	n, err := t.change(op, string(run), "UPDATE contexts SET usage = coalesce(?, usage), summary = coalesce(?, summary) WHERE owner = ? AND run = ? AND number = ?"+inKnown("contexts"),
+	n, err := t.change(op, string(run), "UPDATE contexts SET usage = coalesce(?, usage), summary = coalesce(?, summary) WHERE owner = ? AND run = ? AND number = ?"+notDeleted("contexts"),
 		usage, summary, t.owner, run, number)
 	if err == nil && n == 0 {
 		err = noContext(op, run, number)
@@ -205,9 +205,9 @@ func (t contexts) Report(run artel.RunID, number int, r store.ContextReport) err
 	return err
 }
 
-func (t contexts) Keep(c artel.ConversationID, newest int) error {
+func (t contexts) Trim(c artel.ConversationID, newest int) error {
 	const op = "store.Contexts.Keep"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return err
 	}
 	oldest := int64(1) << 62

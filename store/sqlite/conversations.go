@@ -47,7 +47,7 @@ func (t conversations) Get(id artel.ConversationID) (artel.Conversation, error) 
 	if err != nil {
 		return artel.Conversation{}, err
 	}
-	c.CreatedAt, c.UpdatedAt = moment(created), moment(updated)
+	c.CreatedAt, c.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return c, nil
 }
 
@@ -128,8 +128,8 @@ func (t conversations) Delete(id artel.ConversationID, at time.Time) error {
 	if err == nil && n == 0 {
 		err = noConversation(op, id)
 	}
-	if t.there == id {
-		t.there = ""
+	if t.lastConv == id {
+		t.lastConv = ""
 	}
 	return err
 }
@@ -151,6 +151,6 @@ func conversationDest(c *artel.Conversation, created, updated *int64) []any {
 func scanConversation(rows *sql.Rows, c *artel.Conversation, extra ...any) error {
 	var created, updated int64
 	err := rows.Scan(append(conversationDest(c, &created, &updated), extra...)...)
-	c.CreatedAt, c.UpdatedAt = moment(created), moment(updated)
+	c.CreatedAt, c.UpdatedAt = fromMicros(created), fromMicros(updated)
 	return err
 }

@@ -17,7 +17,7 @@ func (t events) Append(c artel.ConversationID, list ...artel.Event) (artel.Seq, 
 	if err := t.usable(op, true); err != nil {
 		return 0, err
 	}
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return 0, err
 	}
 	seq, err := t.last(op, c)
@@ -56,8 +56,8 @@ func (t events) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]a
 	return list, err
 }
 
-func (t events) Turnings(c artel.ConversationID, limit int) ([]artel.Event, error) {
-	list, err := t.read("store.Events.Turnings", c, limit, "seq > ? AND type IN ('compaction_completed', 'service_changed', 'service_chosen') ORDER BY seq DESC", 0)
+func (t events) Milestones(c artel.ConversationID, limit int) ([]artel.Event, error) {
+	list, err := t.read("store.Events.Milestones", c, limit, "seq > ? AND type IN ('compaction_completed', 'service_changed', 'service_chosen') ORDER BY seq DESC", 0)
 	slices.Reverse(list)
 	return list, err
 }
@@ -68,7 +68,7 @@ func (t events) read(op string, c artel.ConversationID, limit int, selected stri
 	if limit < 1 {
 		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want at least 1", limit)
 	}
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var list []artel.Event
@@ -80,7 +80,7 @@ func (t events) read(op string, c artel.ConversationID, limit int, selected stri
 			if err := rows.Scan(&e.Seq, &e.Type, &e.Run, &e.Agent, &e.Within, &us, &data); err != nil {
 				return err
 			}
-			e.Time = moment(us)
+			e.Time = fromMicros(us)
 			if data != nil {
 				e.Data = json.RawMessage(*data)
 			}
@@ -95,7 +95,7 @@ func (t events) read(op string, c artel.ConversationID, limit int, selected stri
 
 func (t events) Last(c artel.ConversationID) (artel.Seq, error) {
 	const op = "store.Events.Last"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return 0, err
 	}
 	return t.last(op, c)

@@ -30,7 +30,7 @@ func InLine(s *Store) int {
 	if !s.writer.busy {
 		return -1
 	}
-	return len(s.writer.line)
+	return len(s.writer.queue)
 }
 
 // Closed reports whether Close has begun.
@@ -81,7 +81,7 @@ func DeferFailure(s *Store) func() error {
 }
 
 // Patient lets batches stay open for as long as somebody is in line.
-func Patient(s *Store) { s.writer.long = time.Hour }
+func Patient(s *Store) { s.writer.maxTime = time.Hour }
 
 // Rows counts the rows of every table that holds what is in conversations.
 func Rows(t *testing.T, s *Store) map[string]int {

@@ -104,9 +104,9 @@ func scanFile(op string, rows *sql.Rows, f *store.File) error {
 	if err := json.Unmarshal([]byte(info), &f.Info); err != nil {
 		return artel.Errorf(artel.Internal, op, f.ID, "the row is damaged: %w", err)
 	}
-	f.CreatedAt = moment(created)
+	f.CreatedAt = fromMicros(created)
 	if expires.Valid {
-		f.ExpiresAt = moment(expires.Int64)
+		f.ExpiresAt = fromMicros(expires.Int64)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (t gatewayLog) List(q store.GatewayQuery) (items []store.GatewayEntry, next
 	return items, next, nil
 }
 
-func (t gatewayLog) Keep(newest int) error {
+func (t gatewayLog) Trim(newest int) error {
 	_, err := t.change("store.GatewayLog.Keep", "", `DELETE FROM gateway_log WHERE owner = ?1 AND n <= (
 		SELECT n FROM gateway_log WHERE owner = ?1 ORDER BY n DESC LIMIT 1 OFFSET ?2)`, t.owner, newest)
 	return err

@@ -36,9 +36,9 @@ func (t imports) Continue(id artel.ConversationID, at time.Time) error {
 
 // open lets the rest of the transaction work in a hidden conversation.
 func (t imports) open(op string, id artel.ConversationID) error {
-	_, err := t.row(op, string(id), "SELECT number FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, id}, &t.hiddenNumber)
+	_, err := t.row(op, string(id), "SELECT number FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, id}, &t.importingNumber)
 	if err == nil {
-		t.hidden = id
+		t.importing = id
 	}
 	return err
 }
@@ -49,11 +49,11 @@ func (t imports) Version(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 	if err != nil {
 		return err
 	}
-	if t.hidden != c || c == "" {
+	if t.importing != c || c == "" {
 		return noImport(op, c)
 	}
 	var newest int
-	if _, err := t.row(op, string(id), newestNumber, []any{t.owner, c, id}, &newest); err != nil {
+	if _, err := t.row(op, string(id), newestNumberQuery, []any{t.owner, c, id}, &newest); err != nil {
 		return err
 	}
 	if v.Number <= newest || v.Number < 1 {
@@ -78,7 +78,7 @@ func (t imports) Version(c artel.ConversationID, id artel.ArtifactID, v artel.Ve
 	if _, err := t.change(op, string(id), insertVersion, append(key, row.values(text)...)...); err != nil {
 		return err
 	}
-	return artifacts(t).raise(op, c, id, v)
+	return artifacts(t).foldHead(op, c, id, v)
 }
 
 func (t imports) Finish(id artel.ConversationID) error {

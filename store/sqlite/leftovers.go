@@ -54,13 +54,13 @@ type orphan struct {
 }
 
 // A place says whose conversation it is.
-type place struct {
+type conversationKey struct {
 	owner artel.Owner
 	conv  artel.ConversationID
 }
 
 // A mention says whose bytes are meant.
-type mention struct {
+type digestKey struct {
 	owner artel.Owner
 	hex   string
 }
@@ -186,29 +186,29 @@ func (t *tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
 	if len(page) == 0 {
 		return nil, nil
 	}
-	here, meant := map[place][]*orphan{}, map[mention][]*orphan{}
+	here, meant := map[conversationKey][]*orphan{}, map[digestKey][]*orphan{}
 	for _, c := range page {
 		c.named = len(c.key) < shortestKey
-		p, m := place{c.Owner, c.Conversation}, mention{c.Owner, c.Digest.Hex()}
+		p, m := conversationKey{c.Owner, c.Conversation}, digestKey{c.Owner, c.Digest.Hex()}
 		here[p], meant[m] = append(here[p], c), append(meant[m], c)
 	}
 	for _, query := range namingQueries() {
 		err := t.rows(op, "", query, nil, func(rows *sql.Rows) error {
-			var p place
+			var p conversationKey
 			var of artel.ArtifactID
 			var text sql.RawBytes
 			if err := rows.Scan(&p.owner, &p.conv, &of, &text); err != nil {
 				return err
 			}
 			for hex := range sums(text) {
-				for _, c := range meant[mention{p.owner, string(hex)}] {
+				for _, c := range meant[digestKey{p.owner, string(hex)}] {
 					c.named = c.named || of != c.Artifact || p.conv != c.Conversation
 				}
 			}
 			nameIDs(here[p], text, of)
 			for conv := range conversationsIn(text) {
 				if conv != string(p.conv) {
-					nameIDs(here[place{p.owner, artel.ConversationID(conv)}], text, "")
+					nameIDs(here[conversationKey{p.owner, artel.ConversationID(conv)}], text, "")
 				}
 			}
 			return t.ctx.Err()

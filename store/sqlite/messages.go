@@ -37,7 +37,7 @@ func (t messages) Create(m artel.Message) error {
 	if err := checkParts(op, string(m.ID), m.Parts); err != nil {
 		return err
 	}
-	if err := t.known(op, m.Conversation); err != nil {
+	if err := t.requireConversation(op, m.Conversation); err != nil {
 		return err
 	}
 	var parent *int64
@@ -72,7 +72,7 @@ func (t messages) Get(id artel.MessageID) (artel.Message, error) {
 	const op = "store.Messages.Get"
 	var r messageRow
 	found, err := t.row(op, string(id),
-		"SELECT "+messageColumns+" FROM messages m WHERE m.owner = ? AND m.id = ?"+inKnown("m"), []any{t.owner, id}, r.dest()...)
+		"SELECT "+messageColumns+" FROM messages m WHERE m.owner = ? AND m.id = ?"+notDeleted("m"), []any{t.owner, id}, r.dest()...)
 	if err == nil && !found {
 		err = noMessage(op, id)
 	}
@@ -122,7 +122,7 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 			return nil, "", artel.Errorf(artel.Invalid, op, "cursor", "is not a cursor of this list: leave it out to begin again")
 		}
 	}
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, "", err
 	}
 	var items []artel.Message
@@ -145,7 +145,7 @@ func (t messages) List(c artel.ConversationID, p store.Page) ([]artel.Message, s
 
 func (t messages) SetMuted(id artel.MessageID, muted bool) error {
 	const op = "store.Messages.SetMuted"
-	n, err := t.change(op, string(id), "UPDATE messages SET muted = ? WHERE owner = ? AND id = ?"+inKnown("messages"), muted, t.owner, id)
+	n, err := t.change(op, string(id), "UPDATE messages SET muted = ? WHERE owner = ? AND id = ?"+notDeleted("messages"), muted, t.owner, id)
 	if err == nil && n == 0 {
 		err = noMessage(op, id)
 	}
@@ -154,7 +154,7 @@ func (t messages) SetMuted(id artel.MessageID, muted bool) error {
 
 func (t messages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Message, error) {
 	const op = "store.Messages.Nested"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var list []artel.Message
@@ -168,7 +168,7 @@ func (t messages) Nested(c artel.ConversationID, run artel.RunID) ([]artel.Messa
 
 func (t messages) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
 	const op = "store.Messages.Children"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	children := map[artel.MessageID][]artel.MessageID{}
@@ -200,7 +200,7 @@ func (t *tx) in(op string, c artel.ConversationID, m artel.MessageID) (n int64, 
 
 // branch is nil when c is there and at is empty or one of its messages.
 func (t *tx) branch(op string, c artel.ConversationID, at artel.MessageID) error {
-	if err := t.known(op, c); err != nil || at == "" {
+	if err := t.requireConversation(op, c); err != nil || at == "" {
 		return err
 	}
 	_, found, err := t.in(op, c, at)
@@ -227,7 +227,7 @@ func (r *messageRow) dest() []any {
 }
 
 func (r *messageRow) message() (artel.Message, error) {
-	r.m.CreatedAt = moment(r.created)
+	r.m.CreatedAt = fromMicros(r.created)
 	if r.parts != nil {
 		if err := json.Unmarshal([]byte(*r.parts), &r.m.Parts); err != nil {
 			return artel.Message{}, err

@@ -76,7 +76,7 @@ const (
 func inGo() []*goose.Migration {
 	return []*goose.Migration{
 		goose.NewGoMigration(schemaIndexed, &goose.GoFunc{RunTx: indexAll}, nil),
-		goose.NewGoMigration(schemaNewest, &goose.GoFunc{RunTx: packAll}, nil),
+		goose.NewGoMigration(schemaNewest, &goose.GoFunc{RunTx: addHeads}, nil),
 	}
 }
 

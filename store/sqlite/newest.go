@@ -17,13 +17,13 @@ import (
 // A newest is what an artifact is at its newest visible version, over all
 // branches. Its row keeps it in one column, so that a list of many artifacts
 // reads one short row for each and none of their contents.
-type newest struct {
+type headRow struct {
 	artel.Artifact // but for Conversation and what follows from it
-	belonging
+	visibility
 }
 
 // belonging says on which branches a newest is the head.
-type belonging struct {
+type visibility struct {
 	message artel.MessageID // that the version belongs to
 	mixed   bool            // another version belongs to another message
 }
@@ -31,7 +31,7 @@ type belonging struct {
 // packing writes the fields of a newest one after the other, or reads them
 // back. A text is its length in bytes, ":" and itself; a number ends with ",".
 // What is read is a part of the string that it is read from.
-type packing struct {
+type headCodec struct {
 	out  []byte
 	in   string
 	at   int // the place in it
@@ -40,7 +40,7 @@ type packing struct {
 }
 
 // each visits the fields in their order, which the column depends on.
-func (p *packing) each(n *artel.Artifact, b *belonging) {
+func (p *headCodec) each(n *artel.Artifact, b *visibility) {
 	text(p, &n.ID)
 	number(p, &n.Version)
 	text(p, &b.message)
@@ -68,19 +68,19 @@ func (p *packing) each(n *artel.Artifact, b *belonging) {
 	text(p, &n.Preview)
 }
 
-func pack(n newest) string {
-	p := packing{out: make([]byte, 0, 512+len(n.Preview))}
-	p.each(&n.Artifact, &n.belonging)
+func encodeHead(n headRow) string {
+	p := headCodec{out: make([]byte, 0, 512+len(n.Preview))}
+	p.each(&n.Artifact, &n.visibility)
 	return string(p.out)
 }
 
-func unpack(c artel.ConversationID, s string) (n newest, err error) {
-	err = unpackInto(&n.Artifact, &n.belonging, c, s)
+func decodeHead(c artel.ConversationID, s string) (n headRow, err error) {
+	err = decodeHeadInto(&n.Artifact, &n.visibility, c, s)
 	return n, err
 }
 
-func unpackInto(a *artel.Artifact, b *belonging, c artel.ConversationID, s string) error {
-	p := packing{in: s, read: true}
+func decodeHeadInto(a *artel.Artifact, b *visibility, c artel.ConversationID, s string) error {
+	p := headCodec{in: s, read: true}
 	p.each(a, b)
 	if p.bad || p.at != len(p.in) {
 		return artel.Errorf(artel.Internal, "store.Artifacts", string(c), "the newest version of an artifact cannot be read: %q", artel.Shorten(s, 80))
@@ -91,7 +91,7 @@ func unpackInto(a *artel.Artifact, b *belonging, c artel.ConversationID, s strin
 	return nil
 }
 
-func text[T ~string](p *packing, v *T) {
+func text[T ~string](p *headCodec, v *T) {
 	n := len(*v)
 	if number(p, &n); !p.read {
 		p.out = append(p.out, *v...)
@@ -104,7 +104,7 @@ func text[T ~string](p *packing, v *T) {
 	p.at += n
 }
 
-func number[T ~int | ~int64](p *packing, v *T) {
+func number[T ~int | ~int64](p *headCodec, v *T) {
 	if !p.read {
 		p.out = append(strconv.AppendInt(p.out, int64(*v), 10), ',')
 		return
@@ -112,7 +112,7 @@ func number[T ~int | ~int64](p *packing, v *T) {
 	*v = T(p.integer())
 }
 
-func measure(p *packing, v *float64) {
+func measure(p *headCodec, v *float64) {
 	if !p.read {
 		p.out = append(strconv.AppendFloat(p.out, *v, 'g', -1, 64), ',')
 		return
@@ -128,7 +128,7 @@ func measure(p *packing, v *float64) {
 	}
 }
 
-func flag(p *packing, v *bool) {
+func flag(p *headCodec, v *bool) {
 	n := 0
 	if *v {
 		n = 1
@@ -137,18 +137,18 @@ func flag(p *packing, v *bool) {
 	*v = n == 1
 }
 
-func instant(p *packing, v *time.Time) {
+func instant(p *headCodec, v *time.Time) {
 	us := int64(0)
 	if !p.read {
 		us = micros(*v)
 	}
 	if number(p, &us); p.read {
-		*v = moment(us)
+		*v = fromMicros(us)
 	}
 }
 
 // integer reads a number. A list has so many that strconv takes too long.
-func (p *packing) integer() int64 {
+func (p *headCodec) integer() int64 {
 	n, i := int64(0), p.at
 	negative := i < len(p.in) && p.in[i] == '-'
 	if negative {
@@ -175,7 +175,7 @@ const maxDigits = 18
 
 // newest returns that of every artifact that has a visible version, by id, and
 // what each belongs to.
-func (t artifacts) newest(op string, c artel.ConversationID) ([]artel.Artifact, []belonging, error) {
+func (t artifacts) headRows(op string, c artel.ConversationID) ([]artel.Artifact, []visibility, error) {
 	var packed []string
 	err := t.rows(op, string(c), "SELECT newest FROM artifacts WHERE owner = ? AND conversation = ? ORDER BY id", []any{t.owner, c},
 		func(rows *sql.Rows) error {
@@ -189,9 +189,9 @@ func (t artifacts) newest(op string, c artel.ConversationID) ([]artel.Artifact, 
 	if err != nil {
 		return nil, nil, err
 	}
-	all, of := make([]artel.Artifact, len(packed)), make([]belonging, len(packed))
+	all, of := make([]artel.Artifact, len(packed)), make([]visibility, len(packed))
 	for i, s := range packed {
-		if err := unpackInto(&all[i], &of[i], c, s); err != nil {
+		if err := decodeHeadInto(&all[i], &of[i], c, s); err != nil {
 			return nil, nil, t.fail(op, string(c), err)
 		}
 	}
@@ -200,14 +200,14 @@ func (t artifacts) newest(op string, c artel.ConversationID) ([]artel.Artifact, 
 
 // raise keeps v, which has become visible, as the newest of its artifact, if it
 // is that.
-func (t artifacts) raise(op string, c artel.ConversationID, id artel.ArtifactID, v artel.Version) error {
-	before, created, err := t.packed(op, c, id)
+func (t artifacts) foldHead(op string, c artel.ConversationID, id artel.ArtifactID, v artel.Version) error {
+	before, created, err := t.readHead(op, c, id)
 	if err != nil {
 		return err
 	}
-	n := newest{v.Artifact(c, id, created), belonging{message: v.Message}}
+	n := headRow{v.Artifact(c, id, created), visibility{message: v.Message}}
 	if before != "" {
-		old, err := unpack(c, before)
+		old, err := decodeHead(c, before)
 		if err != nil {
 			return t.fail(op, string(id), err)
 		}
@@ -217,16 +217,16 @@ func (t artifacts) raise(op string, c artel.ConversationID, id artel.ArtifactID,
 			n = old
 		}
 	}
-	return t.keep(op, c, n)
+	return t.writeHead(op, c, n)
 }
 
 // claim gives the newest version to m if it has no message.
-func (t artifacts) claim(op string, c artel.ConversationID, id artel.ArtifactID, m artel.MessageID) error {
-	s, _, err := t.packed(op, c, id)
+func (t artifacts) claimHead(op string, c artel.ConversationID, id artel.ArtifactID, m artel.MessageID) error {
+	s, _, err := t.readHead(op, c, id)
 	if err != nil || s == "" {
 		return err
 	}
-	n, err := unpack(c, s)
+	n, err := decodeHead(c, s)
 	if err != nil {
 		return t.fail(op, string(id), err)
 	}
@@ -234,24 +234,24 @@ func (t artifacts) claim(op string, c artel.ConversationID, id artel.ArtifactID,
 		return nil
 	}
 	n.message = m
-	return t.keep(op, c, n)
+	return t.writeHead(op, c, n)
 }
 
-func (t artifacts) packed(op string, c artel.ConversationID, id artel.ArtifactID) (newest string, created time.Time, err error) {
+func (t artifacts) readHead(op string, c artel.ConversationID, id artel.ArtifactID) (newest string, created time.Time, err error) {
 	var us int64
 	_, err = t.row(op, string(id), "SELECT newest, created_at FROM artifacts WHERE owner = ? AND conversation = ? AND id = ?", []any{t.owner, c, id}, &newest, &us)
-	return newest, moment(us), err
+	return newest, fromMicros(us), err
 }
 
-func (t artifacts) keep(op string, c artel.ConversationID, n newest) error {
-	_, err := t.change(op, string(n.ID), "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", pack(n), t.owner, c, n.ID)
+func (t artifacts) writeHead(op string, c artel.ConversationID, n headRow) error {
+	_, err := t.change(op, string(n.ID), "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", encodeHead(n), t.owner, c, n.ID)
 	return err
 }
 
-// packAll is the migration that gives each artifact its newest version: it
+// addHeads is the migration that gives each artifact its newest version: it
 // takes the place of the mark by which readers found what had changed. Texts
 // are read one by one, and only those of the newest versions.
-func packAll(ctx context.Context, tx *sql.Tx) error {
+func addHeads(ctx context.Context, tx *sql.Tx) error {
 	for _, query := range []string{
 		"DROP INDEX artifacts_by_mark",
 		"ALTER TABLE artifacts DROP COLUMN mark",
@@ -264,20 +264,20 @@ func packAll(ctx context.Context, tx *sql.Tx) error {
 	var owner, conv, id string
 	for {
 		// The next one, after the one that came last.
-		n, found, err := packNext(ctx, tx, &owner, &conv, &id)
+		n, found, err := nextHead(ctx, tx, &owner, &conv, &id)
 		if err != nil || !found {
 			return err
 		}
 		if n.ID == "" { // it has only edits
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", pack(n), owner, conv, id); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE artifacts SET newest = ? WHERE owner = ? AND conversation = ? AND id = ?", encodeHead(n), owner, conv, id); err != nil {
 			return err
 		}
 	}
 }
 
-func packNext(ctx context.Context, tx *sql.Tx, owner, conv, id *string) (n newest, found bool, err error) {
+func nextHead(ctx context.Context, tx *sql.Tx, owner, conv, id *string) (n headRow, found bool, err error) {
 	var created int64
 	err = tx.QueryRowContext(ctx, `SELECT owner, conversation, id, created_at FROM artifacts
 		WHERE (owner, conversation, id) > (?, ?, ?) ORDER BY owner, conversation, id LIMIT 1`, *owner, *conv, *id).Scan(owner, conv, id, &created)
@@ -303,7 +303,7 @@ func packNext(ctx context.Context, tx *sql.Tx, owner, conv, id *string) (n newes
 		return n, false, err
 	}
 	v.Preview = artel.Beginning(string(text), artel.PreviewChars)
-	n = newest{v.Artifact(artel.ConversationID(*conv), artel.ArtifactID(*id), moment(created)), belonging{message: v.Message}}
+	n = headRow{v.Artifact(artel.ConversationID(*conv), artel.ArtifactID(*id), fromMicros(created)), visibility{message: v.Message}}
 	err = tx.QueryRowContext(ctx, "SELECT min(v.message) <> max(v.message)"+one, *owner, *conv, *id).Scan(&n.mixed)
 	return n, true, err
 }

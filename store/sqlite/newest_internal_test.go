@@ -14,29 +14,29 @@ import (
 
 // TestPack sets every field, so that one that is added and not packed fails.
 func TestPack(t *testing.T) {
-	var n newest
+	var n headRow
 	fields := 0
 	fill(t, reflect.ValueOf(&n.Artifact).Elem(), &fields)
 	n.message, n.mixed = "msg_1", true
 	n.Kind = artel.KindText
-	for _, a := range []newest{n, {}} {
+	for _, a := range []headRow{n, {}} {
 		a.CreatedAt, a.UpdatedAt = time.UnixMicro(1_700_000_000_123_456).UTC(), time.UnixMicro(-5).UTC()
 		a.Conversation, a.Binary, a.Live = "cnv_a", a.IsBinary(), false
 		a.Ref = artel.Ref{Conversation: "cnv_a", Artifact: a.ID}
-		packed := pack(a)
-		got, err := unpack("cnv_a", packed)
+		packed := encodeHead(a)
+		got, err := decodeHead("cnv_a", packed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(a, got, cmp.AllowUnexported(newest{}, belonging{})); d != "" {
+		if d := cmp.Diff(a, got, cmp.AllowUnexported(headRow{}, visibility{})); d != "" {
 			t.Errorf("-want +got:\n%s", d)
 		}
 		for i := range packed {
-			if _, err := unpack("cnv_a", packed[:i]); err == nil {
+			if _, err := decodeHead("cnv_a", packed[:i]); err == nil {
 				t.Errorf("%q is taken", packed[:i])
 			}
 		}
-		if _, err := unpack("cnv_a", packed+","); err == nil {
+		if _, err := decodeHead("cnv_a", packed+","); err == nil {
 			t.Error("what follows is taken")
 		}
 	}
@@ -68,16 +68,16 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	f.Add(pack(newest{belonging: belonging{message: "msg_1"}}))
+	f.Add(encodeHead(headRow{visibility: visibility{message: "msg_1"}}))
 	f.Add("99999999999999999999:x")
 	f.Add("-1:")
 	f.Fuzz(func(t *testing.T, s string) {
-		n, err := unpack("cnv_a", s)
+		n, err := decodeHead("cnv_a", s)
 		if err != nil {
 			return
 		}
-		again, err := unpack("cnv_a", pack(n))
-		if err != nil || !cmp.Equal(n, again, cmp.AllowUnexported(newest{}, belonging{}), cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })) {
+		again, err := decodeHead("cnv_a", encodeHead(n))
+		if err != nil || !cmp.Equal(n, again, cmp.AllowUnexported(headRow{}, visibility{}), cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })) {
 			t.Fatalf("%q is %v, and then %v, %v", s, n, again, err)
 		}
 	})

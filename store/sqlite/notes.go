@@ -16,7 +16,7 @@ const noteColumns = "id, conversation, run, message, kind, open, body, created_a
 
 func (t notes) Put(n store.Note) error {
 	const op = "store.Notes.Put"
-	if err := t.known(op, n.Conversation); err != nil {
+	if err := t.requireConversation(op, n.Conversation); err != nil {
 		return err
 	}
 	if err := checkText(op, n.ID, n.ID, string(n.Run), string(n.Message), n.Kind); err != nil {
@@ -40,7 +40,7 @@ func (t notes) Put(n store.Note) error {
 
 func (t notes) Get(id string) (store.Note, error) {
 	const op = "store.Notes.Get"
-	list, err := t.list(op, id, "owner = ? AND id = ?"+inKnown("notes"), t.owner, id)
+	list, err := t.list(op, id, "owner = ? AND id = ?"+notDeleted("notes"), t.owner, id)
 	if err == nil && len(list) == 0 {
 		err = artel.Errorf(artel.NotFound, op, artel.Shorten(id, 80), "no such note")
 	}
@@ -52,7 +52,7 @@ func (t notes) Get(id string) (store.Note, error) {
 
 func (t notes) List(q store.NoteQuery) ([]store.Note, error) {
 	const op = "store.Notes.List"
-	if err := t.known(op, q.Conversation); err != nil {
+	if err := t.requireConversation(op, q.Conversation); err != nil {
 		return nil, err
 	}
 	where := "owner = ? AND conversation = ?"
@@ -80,7 +80,7 @@ func (t notes) list(op, subject, where string, args ...any) ([]store.Note, error
 		if err := rows.Scan(&n.ID, &n.Conversation, &n.Run, &n.Message, &n.Kind, &n.Open, &body, &us); err != nil {
 			return err
 		}
-		n.Body, n.CreatedAt = json.RawMessage(body), moment(us)
+		n.Body, n.CreatedAt = json.RawMessage(body), fromMicros(us)
 		list = append(list, n)
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 // A doomed conversation is one that Purge has begun with.
-type doomed struct {
+type purgeable struct {
 	owner artel.Owner
 	id    artel.ConversationID
 }
@@ -21,7 +21,7 @@ const purgeTime = 10 * time.Millisecond
 
 // pieces remove some rows of a conversation, those first that others refer to
 // last. Rows that may hold whole documents go a few at a time.
-func pieces() []string {
+func purgeQueries() []string {
 	piece := func(table, rows string) string {
 		return "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid FROM " + table + " WHERE owner = ? AND conversation = ? LIMIT " + rows + ")"
 	}
@@ -41,14 +41,14 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (int, error) {
 		return 0, err
 	}
 	defer s.calls.Done()
-	var list []doomed
+	var list []purgeable
 	err := s.writer.update(ctx, "", func(t *tx) error {
 		list = nil
 		if _, err := t.change(op, "", "UPDATE conversations SET purging = 1 WHERE deleted_at < ? AND purging = 0", micros(before)); err != nil {
 			return err
 		}
 		return t.rows(op, "", "SELECT owner, id FROM conversations WHERE deleted_at IS NOT NULL AND purging = 1 ORDER BY deleted_at, owner, id", nil, func(rows *sql.Rows) error {
-			var d doomed
+			var d purgeable
 			err := rows.Scan(&d.owner, &d.id)
 			list = append(list, d)
 			return err
@@ -77,7 +77,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (int, error) {
 // nothing is left.
 func (t *tx) purge(op string, id artel.ConversationID) (done bool, err error) {
 	end := time.Now().Add(purgeTime)
-	for _, query := range pieces() {
+	for _, query := range purgeQueries() {
 		for n := int64(1); n > 0; {
 			if n, err = t.change(op, string(id), query, t.owner, id); err != nil {
 				return false, err

@@ -30,7 +30,7 @@ func TestRecordsMoved(t *testing.T) {
 		if err != nil || string(got.Summary) != `{"a":2}` || string(got.Record) != `{"b":2}` || got.Usage == nil || got.Usage.Calls != 7 {
 			t.Errorf("the record is %+v, %v", got, err)
 		}
-		if err := tx.Contexts.Keep("cnv_old", 1); err != nil {
+		if err := tx.Contexts.Trim("cnv_old", 1); err != nil {
 			return err
 		}
 		segments, err := tx.Contexts.Segments("cnv_old", []artel.Digest{"sha256-a", "sha256-b"})

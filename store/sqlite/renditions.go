@@ -27,7 +27,7 @@ func (t renditions) Get(source artel.Digest, form string) (store.Rendition, erro
 	if err := json.Unmarshal([]byte(info), &r.MediaInfo); err != nil {
 		return store.Rendition{}, artel.Errorf(artel.Internal, op, string(source), "the row is damaged: %w", err)
 	}
-	r.CreatedAt = moment(us)
+	r.CreatedAt = fromMicros(us)
 	return r, nil
 }
 

@@ -31,7 +31,7 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 	if err := checkText(op, string(r.ID), l.Holder); err != nil {
 		return err
 	}
-	if err := t.known(op, r.Conversation); err != nil {
+	if err := t.requireConversation(op, r.Conversation); err != nil {
 		return err
 	}
 	if r.State.Active() {
@@ -47,7 +47,7 @@ func (t runs) Create(r artel.Run, l store.Lease) error {
 
 func (t runs) Get(id artel.RunID) (artel.Run, error) {
 	const op = "store.Runs.Get"
-	r, found, err := t.one(op, string(id), "WHERE owner = ? AND id = ?"+inKnown("runs"), t.owner, id)
+	r, found, err := t.one(op, string(id), "WHERE owner = ? AND id = ?"+notDeleted("runs"), t.owner, id)
 	if err == nil && !found {
 		err = noRun(op, id)
 	}
@@ -61,7 +61,7 @@ func (t runs) Update(r artel.Run) error {
 		return err
 	}
 	n, err := t.change(op, string(r.ID), `UPDATE runs SET reply = ?, state = ?, service = ?, agent = ?, usage = ?, error = ?, finished_at = ?
-		WHERE owner = ? AND id = ?`+inKnown("runs"), r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
+		WHERE owner = ? AND id = ?`+notDeleted("runs"), r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
 	if errors.Is(err, artel.Conflict) { // the index runs_active says so
 		if old, failed := t.Get(r.ID); failed == nil {
 			err = cmp.Or(t.free(op, old), err)
@@ -75,7 +75,7 @@ func (t runs) Update(r artel.Run) error {
 
 func (t runs) Active(c artel.ConversationID) (artel.Run, error) {
 	const op = "store.Runs.Active"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return artel.Run{}, err
 	}
 	r, found, err := t.one(op, string(c), "WHERE owner = ? AND conversation = ? AND "+atWork, t.owner, c)
@@ -87,7 +87,7 @@ func (t runs) Active(c artel.ConversationID) (artel.Run, error) {
 
 func (t runs) Usage(c artel.ConversationID) (sum artel.Usage, err error) {
 	const op = "store.Runs.Usage"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return sum, err
 	}
 	err = t.rows(op, string(c), "SELECT usage FROM runs WHERE owner = ? AND conversation = ?", []any{t.owner, c}, func(r *sql.Rows) error {
@@ -110,7 +110,7 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	}
 	if !l.Until.IsZero() {
 		n, err := t.change(op, string(l.Run), `UPDATE runs SET holder = ?, lease_until = ?, worked = ?
-			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+inKnown("runs"),
+			WHERE owner = ? AND id = ? AND `+unfinished+` AND (holder = ? OR lease_until <= ?)`+notDeleted("runs"),
 			l.Holder, micros(l.Until), l.Worked.Microseconds(), t.owner, l.Run, l.Holder, micros(now))
 		if err != nil || n == 1 {
 			return err
@@ -119,7 +119,7 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	var holder string
 	var until int64
 	var state artel.RunState
-	found, err := t.row(op, string(l.Run), "SELECT holder, lease_until, state FROM runs WHERE owner = ? AND id = ?"+inKnown("runs"),
+	found, err := t.row(op, string(l.Run), "SELECT holder, lease_until, state FROM runs WHERE owner = ? AND id = ?"+notDeleted("runs"),
 		[]any{t.owner, l.Run}, &holder, &until, &state)
 	switch {
 	case err != nil:
@@ -131,7 +131,7 @@ func (t runs) Renew(l store.Lease, now time.Time) error {
 	case l.Until.IsZero() && holder == l.Holder:
 		return nil
 	}
-	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run until %s", holder, moment(until).Format(time.RFC3339Nano))
+	return artel.Errorf(artel.Conflict, op, string(l.Run), "%q holds the run until %s", holder, fromMicros(until).Format(time.RFC3339Nano))
 }
 
 // Overdue implements [store.Store].
@@ -141,13 +141,13 @@ func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	err := s.read(ctx, op, func(c *session) error {
 		t := &tx{session: c, ctx: ctx}
 		return t.rows(op, "", "SELECT owner, id, conversation, holder, lease_until, worked FROM runs WHERE "+unfinished+
-			" AND lease_until < ?"+inKnown("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
+			" AND lease_until < ?"+notDeleted("runs")+" ORDER BY lease_until, id", []any{micros(now)}, func(rows *sql.Rows) error {
 			var l store.Lease
 			var until, worked int64
 			if err := rows.Scan(&l.Owner, &l.Run, &l.Conversation, &l.Holder, &until, &worked); err != nil {
 				return err
 			}
-			l.Until, l.Worked = moment(until), time.Duration(worked)*time.Microsecond
+			l.Until, l.Worked = fromMicros(until), time.Duration(worked)*time.Microsecond
 			leases = append(leases, l)
 			return nil
 		})
@@ -236,9 +236,9 @@ func (row *runRow) dest() []any {
 
 func (row *runRow) run() (artel.Run, error) {
 	r := row.r
-	r.StartedAt = moment(row.started)
+	r.StartedAt = fromMicros(row.started)
 	if row.finished != nil {
-		at := moment(*row.finished)
+		at := fromMicros(*row.finished)
 		r.FinishedAt = &at
 	}
 	if err := json.Unmarshal([]byte(row.usage), &r.Usage); err != nil {

@@ -307,7 +307,7 @@ func (t *tx) indexMessage(op string, n int64, m artel.Message) error {
 	if grams == "" {
 		return nil
 	}
-	_, err := t.change(op, string(m.ID), "INSERT INTO grams (rowid, text) VALUES (?, ?)", t.number<<32|n, grams)
+	_, err := t.change(op, string(m.ID), "INSERT INTO grams (rowid, text) VALUES (?, ?)", t.lastNumber<<32|n, grams)
 	return err
 }
 

@@ -348,11 +348,11 @@ func filled(tb testing.TB, s *sqlite.Store, n int) artel.ConversationID {
 			if err := tx.Messages.Create(m); err != nil {
 				return err
 			}
-			number, err := tx.Versions.Append(c, "doc", artel.Version{CreatedAt: now}, nil)
+			number, err := tx.Journal.Append(c, "doc", artel.Version{CreatedAt: now}, nil)
 			if err != nil {
 				return err
 			}
-			if err := tx.Versions.Fold(c, "doc", artel.Version{Number: number, CreatedAt: now}, &text); err != nil {
+			if err := tx.Journal.Fold(c, "doc", artel.Version{Number: number, CreatedAt: now}, &text); err != nil {
 				return err
 			}
 			if _, err := tx.Events.Append(c, artel.Event{Type: "x", Time: now}); err != nil {

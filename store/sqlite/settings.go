@@ -45,7 +45,7 @@ func (t settings) Get(name string) (store.Setting, error) {
 	if err != nil {
 		return store.Setting{}, err
 	}
-	s.Value, s.UpdatedAt = json.RawMessage(value), moment(us)
+	s.Value, s.UpdatedAt = json.RawMessage(value), fromMicros(us)
 	return s, nil
 }
 
@@ -62,7 +62,7 @@ func (t settings) List(prefix string) ([]store.Setting, error) {
 			var value string
 			var us int64
 			err := rows.Scan(&s.Name, &s.Revision, &value, &us)
-			s.Value, s.UpdatedAt = json.RawMessage(value), moment(us)
+			s.Value, s.UpdatedAt = json.RawMessage(value), fromMicros(us)
 			out = append(out, s)
 			return err
 		})

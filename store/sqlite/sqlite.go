@@ -167,7 +167,7 @@ func (s *Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) e
 	return s.read(ctx, op, func(c *session) error {
 		t := &tx{session: c, ctx: ctx, owner: owner}
 		defer t.end()
-		err := fn(t.nouns())
+		err := fn(t.repositories())
 		if err == nil && ctx.Err() != nil {
 			return canceled(op, ctx.Err())
 		}
@@ -183,7 +183,7 @@ func (s *Store) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx)
 		return err
 	}
 	defer s.calls.Done()
-	return s.writer.update(ctx, owner, func(t *tx) error { return fn(t.nouns()) })
+	return s.writer.update(ctx, owner, func(t *tx) error { return fn(t.repositories()) })
 }
 
 // Close implements [store.Store]. Closing again does nothing.

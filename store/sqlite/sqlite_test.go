@@ -60,11 +60,11 @@ func TestReopen(t *testing.T) {
 	c := conversation(t, s)
 	text := strings.Repeat("text ", 1000)
 	update(t, s, func(tx store.Tx) error {
-		n, err := tx.Versions.Append(c, "doc", artel.Version{}, &text)
+		n, err := tx.Journal.Append(c, "doc", artel.Version{}, &text)
 		if err != nil {
 			return err
 		}
-		return tx.Versions.Fold(c, "doc", artel.Version{Number: n}, &text)
+		return tx.Journal.Fold(c, "doc", artel.Version{Number: n}, &text)
 	})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestFullDisk(t *testing.T) {
 		if err := rename(c, "half")(tx); err != nil {
 			return err
 		}
-		_, _ = tx.Versions.Append(c, "doc", artel.Version{}, &big) // fn may not notice
+		_, _ = tx.Journal.Append(c, "doc", artel.Version{}, &big) // fn may not notice
 		return nil
 	})
 	if !errors.Is(err, artel.Unavailable) || !strings.Contains(err.Error(), "disk of the database is full") {
@@ -297,7 +297,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	update(t, s, rename(c, "after"))
 	lift()
-	update(t, s, func(tx store.Tx) error { _, err := tx.Versions.Append(c, "doc", artel.Version{}, &big); return err })
+	update(t, s, func(tx store.Tx) error { _, err := tx.Journal.Append(c, "doc", artel.Version{}, &big); return err })
 }
 
 // TestReadOnly: where the database cannot be written, reading goes on.

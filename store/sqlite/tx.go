@@ -23,25 +23,25 @@ import (
 // A tx is what one view or update sees.
 type tx struct {
 	*session
-	ctx    context.Context
-	owner  artel.Owner
-	write  bool
-	ended  bool
-	broken error                // the database failed; the transaction may be gone
-	there  artel.ConversationID // the last one that known has found
-	number int64                // of it
+	ctx        context.Context
+	owner      artel.Owner
+	write      bool
+	ended      bool
+	broken     error                // the database failed; the transaction may be gone
+	lastConv   artel.ConversationID // the last one that known has found
+	lastNumber int64                // of it
 
-	hidden       artel.ConversationID // the one that is being imported here
-	hiddenNumber int64
+	importing       artel.ConversationID // the one that is being imported here
+	importingNumber int64
 }
 
-func (t *tx) nouns() store.Tx {
+func (t *tx) repositories() store.Tx {
 	return store.Tx{
 		Conversations: conversations{t},
 		Messages:      messages{t},
-		Branching:     messages{t},
 		Artifacts:     artifacts{t},
 		Versions:      versions{t},
+		Journal:       journal{t},
 		Runs:          runs{t},
 		Events:        events{t},
 		Answers:       answers{t},
@@ -145,16 +145,16 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 // known is nil when the owner has the conversation and has not deleted it.
 // Every query in a conversation begins with it. The answer holds for the whole
 // transaction, unless that deletes.
-func (t *tx) known(op string, c artel.ConversationID) error {
+func (t *tx) requireConversation(op string, c artel.ConversationID) error {
 	if err := t.usable(op, false); err != nil {
 		return err
 	}
 	switch {
 	case c == "":
-	case c == t.hidden:
-		t.there, t.number = c, t.hiddenNumber
+	case c == t.importing:
+		t.lastConv, t.lastNumber = c, t.importingNumber
 		return nil
-	case c == t.there:
+	case c == t.lastConv:
 		return nil
 	}
 	var number int64
@@ -163,14 +163,14 @@ func (t *tx) known(op string, c artel.ConversationID) error {
 		err = noConversation(op, c)
 	}
 	if err == nil {
-		t.there, t.number = c, number
+		t.lastConv, t.lastNumber = c, number
 	}
 	return err
 }
 
-// inKnown is a condition for rows of a table that are found by something else
+// notDeleted is a condition for rows of a table that are found by something else
 // than their conversation: that it is not deleted.
-func inKnown(table string) string {
+func notDeleted(table string) string {
 	return " AND EXISTS (SELECT 1 FROM conversations c WHERE c.owner = " + table + ".owner AND c.id = " + table + ".conversation AND c.deleted_at IS NULL)"
 }
 
@@ -277,8 +277,8 @@ func encode(op, subject string, v any) (string, error) {
 }
 
 // micros and moment are the two ways between a time and its column.
-func micros(t time.Time) int64  { return t.UnixMicro() }
-func moment(us int64) time.Time { return time.UnixMicro(us).UTC() }
+func micros(t time.Time) int64      { return t.UnixMicro() }
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // pageLimit returns how many items p asks for.
 func pageLimit(op string, p store.Page) (int, error) {

@@ -13,7 +13,7 @@ type variables struct{ *tx }
 
 func (t variables) Put(c artel.ConversationID, m artel.MessageID, value json.RawMessage) error {
 	const op = "store.Variables.Put"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return err
 	}
 	if err := checkText(op, string(m), string(m)); err != nil {
@@ -28,7 +28,7 @@ func (t variables) Put(c artel.ConversationID, m artel.MessageID, value json.Raw
 
 func (t variables) Messages(c artel.ConversationID) ([]artel.MessageID, error) {
 	const op = "store.Variables.Messages"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var out []artel.MessageID
@@ -43,7 +43,7 @@ func (t variables) Messages(c artel.ConversationID) ([]artel.MessageID, error) {
 
 func (t variables) On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error) {
 	const op = "store.Variables.On"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	there := make(map[artel.MessageID]bool)

@@ -16,114 +16,15 @@ const (
 	versionNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at, changes"
 	versionColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at, v.changes"
 
-	// Of the edits in either state: each is one step in the index.
-	newestNumber = `SELECT max(
-		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0), 0),
-		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1), 0))`
-
-	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteen + ")"
-	insertFolded  = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 1" + fifteen + ")"
-	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteen + ")"
-	fifteen       = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
+	fifteen = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
 )
-
-func (t versions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
-	const op = "store.Versions.Append"
-	row, err := newVersionRow(op, id, v, text)
-	if err != nil {
-		return 0, err
-	}
-	// The newest number of all is in the journal: that is where it came from.
-	if err := t.newest(op, c, id, &row.v.Number); err != nil {
-		return 0, err
-	}
-	if row.v.Number++; row.v.Number == 1 {
-		if _, err := t.change(op, string(id), "INSERT INTO artifacts (owner, conversation, id, created_at) VALUES (?, ?, ?, ?)",
-			t.owner, c, id, row.created); err != nil {
-			return 0, err
-		}
-	}
-	_, err = t.change(op, string(id), insertEdit, append([]any{t.owner, c, id}, row.values(text)...)...)
-	if err != nil {
-		return 0, err
-	}
-	return row.v.Number, nil
-}
-
-// newest reads the newest number of an artifact, 0 where there is none, and
-// whether the conversation is known: appends are what is done most often, and
-// two questions in one take less time.
-func (t versions) newest(op string, c artel.ConversationID, id artel.ArtifactID, number *int) error {
-	if c == t.there || c == t.hidden {
-		if err := t.known(op, c); err != nil {
-			return err
-		}
-		_, err := t.row(op, string(id), newestNumber, []any{t.owner, c, id}, number)
-		return err
-	}
-	var conversation *int64
-	_, err := t.row(op, string(id), "SELECT ("+newestNumber+"), (SELECT number FROM conversations WHERE owner = ?1 AND id = ?2 AND deleted_at IS NULL)",
-		[]any{t.owner, c, id}, number, &conversation)
-	switch {
-	case err != nil:
-		return err
-	case conversation == nil:
-		return noConversation(op, c)
-	}
-	t.there, t.number = c, *conversation
-	return nil
-}
-
-func (t versions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	const op = "store.Versions.Fold"
-	row, err := newVersionRow(op, id, v, text)
-	if err != nil {
-		return err
-	}
-	if err := t.known(op, c); err != nil {
-		return err
-	}
-	n, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND folded IN (0, 1) AND artifact = ?
-		AND number = ?`, t.owner, c, id, v.Number)
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return noVersion(op, id, v.Number)
-	}
-	if v.Run != "" {
-		if _, err := t.change(op, string(id), `UPDATE edits SET folded = 1 WHERE owner = ? AND conversation = ? AND artifact = ?
-			AND folded = 0 AND number < ? AND run = ?`, t.owner, c, id, v.Number, v.Run); err != nil {
-			return err
-		}
-	}
-	_, err = t.change(op, string(id), insertVersion, append([]any{t.owner, c, id}, row.values(text)...)...)
-	if err != nil {
-		return err
-	}
-	return artifacts(t).raise(op, c, id, v)
-}
-
-func (t versions) Thin(c artel.ConversationID, id artel.ArtifactID, number int) error {
-	const op = "store.Versions.Thin"
-	v, err := t.get(op, c, id, number)
-	if err != nil {
-		return err
-	}
-	if v.IsBinary() {
-		return artel.Errorf(artel.Conflict, op, string(id), "version %d is binary and has no text to drop", number)
-	}
-	_, err = t.change(op, string(id), "UPDATE versions SET text = NULL WHERE owner = ? AND conversation = ? AND artifact = ? AND number = ?",
-		t.owner, c, id, number)
-	return err
-}
 
 func (t versions) Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error) {
 	return t.get("store.Versions.Get", c, id, number)
 }
 
 func (t versions) get(op string, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error) {
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return artel.Version{}, err
 	}
 	var r versionRow
@@ -144,7 +45,7 @@ func (t versions) get(op string, c artel.ConversationID, id artel.ArtifactID, nu
 
 func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	const op = "store.Versions.List"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var list []artel.Version
@@ -170,7 +71,7 @@ func (t versions) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Ver
 
 func (t versions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) {
 	const op = "store.Versions.Artifacts"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return nil, err
 	}
 	var ids []artel.ArtifactID
@@ -185,55 +86,9 @@ func (t versions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error) 
 	return ids, err
 }
 
-func (t versions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
-	const op = "store.Versions.Edits"
-	if err := t.known(op, c); err != nil {
-		return nil, err
-	}
-	columns := "v.text, " + versionColumns
-	if q.Outline {
-		columns = "NULL, " + headColumns + ", NULL"
-	}
-	query := "SELECT v.artifact, v.folded, " + columns + " FROM edits v WHERE v.owner = ? AND v.conversation = ?"
-	args := []any{t.owner, c}
-	if q.Unfolded {
-		query += " AND v.folded = 0"
-	} else {
-		query += " AND v.folded IN (0, 1)" // so that the index serves
-	}
-	if q.Artifact != "" {
-		query, args = query+" AND v.artifact = ?", append(args, q.Artifact)
-	}
-	if q.Run != "" {
-		query, args = query+" AND v.run = ?", append(args, q.Run)
-	}
-	if q.Number > 0 {
-		query, args = query+" AND v.number = ?", append(args, q.Number)
-	}
-	if q.After > 0 {
-		query, args = query+" AND v.number > ?", append(args, q.After)
-	}
-	var edits []store.Edit
-	err := t.rows(op, string(c), query+" ORDER BY v.artifact, v.number", args, func(rows *sql.Rows) error {
-		var e store.Edit
-		var r versionRow
-		if err := rows.Scan(append([]any{&e.Artifact, &e.Folded, &e.Text}, r.dest()...)...); err != nil {
-			return err
-		}
-		v, err := r.version()
-		e.Version = v
-		edits = append(edits, e)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return edits, nil
-}
-
 func (t versions) Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
 	const op = "store.Versions.Text"
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return "", err
 	}
 	var text *string
@@ -275,7 +130,7 @@ func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.
 	if err := checkText(op, string(m), string(m)); err != nil {
 		return err
 	}
-	if err := t.known(op, c); err != nil {
+	if err := t.requireConversation(op, c); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -285,7 +140,7 @@ func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.
 				return err
 			}
 		}
-		if err := artifacts(t).claim(op, c, id, m); err != nil {
+		if err := artifacts(t).claimHead(op, c, id, m); err != nil {
 			return err
 		}
 	}
@@ -300,7 +155,7 @@ func (t versions) Find(d artel.Digest) (store.Place, error) {
 		var p store.Place
 		var r versionRow
 		found, err := t.row(op, string(d), "SELECT v.conversation, v.artifact, "+versionColumns+" FROM "+from+
-			" v.owner = ? AND v.digest = ?"+inKnown("v")+" ORDER BY v.rowid LIMIT 1", []any{t.owner, d},
+			" v.owner = ? AND v.digest = ?"+notDeleted("v")+" ORDER BY v.rowid LIMIT 1", []any{t.owner, d},
 			append([]any{&p.Conversation, &p.Artifact}, r.dest()...)...)
 		if err != nil {
 			return store.Place{}, err
@@ -397,7 +252,7 @@ func (r *versionRow) head() []any {
 }
 
 func (r *versionRow) version() (artel.Version, error) {
-	r.v.CreatedAt = moment(r.created)
+	r.v.CreatedAt = fromMicros(r.created)
 	var f facts
 	if err := json.Unmarshal([]byte(r.media), &f); err != nil {
 		return artel.Version{}, err

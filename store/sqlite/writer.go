@@ -24,17 +24,17 @@ const (
 // batch. Who finds nobody in line, or the batch full, commits it and tells all
 // that are in it.
 type writer struct {
-	store *Store
-	most  int           // updates in a batch
-	long  time.Duration // how long a batch may be open
+	store      *Store
+	maxUpdates int           // updates in a batch
+	maxTime    time.Duration // how long a batch may be open
 
 	// Used by who has the turn.
 	session *session // nil: to be opened again
 	batch   *batch   // nil: none is open
 
-	mu   sync.Mutex // guards what follows
-	busy bool       // somebody has the turn
-	line []chan struct{}
+	mu    sync.Mutex // guards what follows
+	busy  bool       // somebody has the turn
+	queue []chan struct{}
 }
 
 // A batch is one transaction with the updates of several callers.
@@ -50,16 +50,16 @@ func newWriter(s *Store) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{store: s, session: c, most: batchUpdates, long: batchTime}
+	w := &writer{store: s, session: c, maxUpdates: batchUpdates, maxTime: batchTime}
 	if s.path == Memory {
-		w.most = 1 // views use the same connection and must see committed state
+		w.maxUpdates = 1 // views use the same connection and must see committed state
 	}
 	return w, nil
 }
 
 // update runs fn in a batch and waits for its commit.
 func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) error) error {
-	b, err := w.join(ctx, owner, fn)
+	b, err := w.run(ctx, owner, fn)
 	if err != nil {
 		return err
 	}
@@ -68,12 +68,12 @@ func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) err
 }
 
 // join waits for the turn and runs fn in the open batch, which it returns.
-func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
+func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
 	const op = "store.Update"
-	if err := w.enter(ctx, op); err != nil {
+	if err := w.acquire(ctx, op); err != nil {
 		return nil, err
 	}
-	defer w.leave()
+	defer w.release()
 	b, err := w.open()
 	if err != nil {
 		return nil, failure(op, "", err)
@@ -83,7 +83,7 @@ func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(*tx) error
 	defer func() {
 		t.end()
 		if !fits || t.broken != nil {
-			w.undo(t.broken)
+			w.rollBack(t.broken)
 		}
 	}()
 	if err := fn(t); err != nil {
@@ -109,10 +109,10 @@ func (w *writer) join(ctx context.Context, owner artel.Owner, fn func(*tx) error
 // alone runs fn with nobody writing. Only a database in memory, whose batches
 // have one update, may use it: no batch is open then.
 func (w *writer) alone(ctx context.Context, op string, fn func(*session) error) error {
-	if err := w.enter(ctx, op); err != nil {
+	if err := w.acquire(ctx, op); err != nil {
 		return err
 	}
-	defer w.leave()
+	defer w.release()
 	return fn(w.session)
 }
 
@@ -127,7 +127,7 @@ func (w *writer) open() (*batch, error) {
 	}
 	if w.batch == nil {
 		if _, err := w.session.exec("BEGIN IMMEDIATE"); err != nil {
-			w.renew()
+			w.closeSession()
 			return nil, err
 		}
 		w.batch = &batch{began: time.Now(), done: make(chan struct{})}
@@ -145,7 +145,7 @@ func (w *writer) open() (*batch, error) {
 
 // undo takes the last update out of the batch. broken says that the database
 // failed under it, which ends the batch.
-func (w *writer) undo(broken error) {
+func (w *writer) rollBack(broken error) {
 	switch {
 	case broken != nil:
 		w.abort(broken)
@@ -175,7 +175,7 @@ func (w *writer) commit() {
 // abort gives the batch up; its callers get err.
 func (w *writer) abort(err error) {
 	if _, rerr := w.session.exec("ROLLBACK"); rerr != nil || err != nil {
-		w.renew()
+		w.closeSession()
 	}
 	w.batch.err = err
 	close(w.batch.done)
@@ -184,7 +184,7 @@ func (w *writer) abort(err error) {
 
 // renew drops a connection that may be in no good state. A database in memory
 // would be lost with it.
-func (w *writer) renew() {
+func (w *writer) closeSession() {
 	if w.store.path == Memory {
 		return
 	}
@@ -193,7 +193,7 @@ func (w *writer) renew() {
 }
 
 // enter waits for the turn.
-func (w *writer) enter(ctx context.Context, op string) error {
+func (w *writer) acquire(ctx context.Context, op string) error {
 	w.mu.Lock()
 	if !w.busy {
 		w.busy = true
@@ -201,43 +201,43 @@ func (w *writer) enter(ctx context.Context, op string) error {
 		return nil
 	}
 	turn := make(chan struct{})
-	w.line = append(w.line, turn)
+	w.queue = append(w.queue, turn)
 	w.mu.Unlock()
 	select {
 	case <-turn:
 		if ctx.Err() == nil {
 			return nil
 		}
-		w.leave()
+		w.release()
 		return canceled(op, ctx.Err())
 	case <-ctx.Done():
 	}
 	w.mu.Lock()
-	i := slices.Index(w.line, turn)
+	i := slices.Index(w.queue, turn)
 	if i >= 0 {
-		w.line = slices.Delete(w.line, i, i+1)
+		w.queue = slices.Delete(w.queue, i, i+1)
 	}
 	w.mu.Unlock()
 	if i < 0 { // the turn came all the same, and the batch waits for us
-		w.leave()
+		w.release()
 	}
 	return canceled(op, ctx.Err())
 }
 
 // leave gives the turn away. It commits first where the batch must not wait
 // for the next in line.
-func (w *writer) leave() {
+func (w *writer) release() {
 	w.mu.Lock()
-	if b := w.batch; b != nil && (len(w.line) == 0 || b.updates >= w.most || time.Since(b.began) >= w.long) {
+	if b := w.batch; b != nil && (len(w.queue) == 0 || b.updates >= w.maxUpdates || time.Since(b.began) >= w.maxTime) {
 		w.mu.Unlock()
 		w.commit()
 		w.mu.Lock()
 	}
 	defer w.mu.Unlock()
-	if len(w.line) == 0 {
+	if len(w.queue) == 0 {
 		w.busy = false
 		return
 	}
-	close(w.line[0])
-	w.line = slices.Delete(w.line, 0, 1)
+	close(w.queue[0])
+	w.queue = slices.Delete(w.queue, 0, 1)
 }

@@ -76,7 +76,7 @@ func artifactsUnfolded(c *check) {
 	head("head with an unfolded edit")
 	v.Number = n
 	text := "two"
-	c.update(func(tx store.Tx) error { return tx.Versions.Fold(conv, "plan", v, &text) })
+	c.update(func(tx store.Tx) error { return tx.Journal.Fold(conv, "plan", v, &text) })
 	want.Live = false
 	head("head after the fold")
 }
@@ -148,16 +148,16 @@ func (c *check) anything(conv artel.ConversationID, messages []artel.MessageID, 
 	kind := r.IntN(3)
 	c.update(func(tx store.Tx) (err error) {
 		if kind == 0 {
-			edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id, Unfolded: true})
+			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Unfolded: true})
 			if err != nil || len(edits) == 0 {
 				return err
 			}
-			return tx.Versions.Fold(conv, id, edits[r.IntN(len(edits))].Version, nil)
+			return tx.Journal.Fold(conv, id, edits[r.IntN(len(edits))].Version, nil)
 		}
-		if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil || kind == 1 {
+		if v.Number, err = tx.Journal.Append(conv, id, v, nil); err != nil || kind == 1 {
 			return err
 		}
-		return tx.Versions.Fold(conv, id, v, nil)
+		return tx.Journal.Fold(conv, id, v, nil)
 	})
 }
 
@@ -165,7 +165,7 @@ func (c *check) anything(conv artel.ConversationID, messages []artel.MessageID, 
 // versions and unfolded edits on it.
 func (c *check) likeLists(conv artel.ConversationID, at artel.MessageID, path []artel.MessageID) {
 	c.view(func(tx store.Tx) error {
-		edits, err := tx.Versions.Edits(conv, store.EditQuery{})
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{})
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type twin struct {
 	purge        func(ctx context.Context, before time.Time) (int, error)
 	digests      func(ctx context.Context) iter.Seq2[store.Use, error]
 	leftovers    func(ctx context.Context, before time.Time, remove bool) ([]store.Leftover, error)
-	journals     func(ctx context.Context, before time.Time, after store.Journal, limit int) ([]store.Journal, store.Journal, error)
+	journals     func(ctx context.Context, before time.Time, after store.JournalKey, limit int) ([]store.JournalKey, store.JournalKey, error)
 	closing      func() error
 }
 
@@ -53,7 +53,7 @@ func (t *twin) Leftovers(ctx context.Context, before time.Time, remove bool) ([]
 	return t.leftovers(ctx, before, remove)
 }
 
-func (t *twin) Journals(ctx context.Context, before time.Time, after store.Journal, limit int) ([]store.Journal, store.Journal, error) {
+func (t *twin) Journals(ctx context.Context, before time.Time, after store.JournalKey, limit int) ([]store.JournalKey, store.JournalKey, error) {
 	return t.journals(ctx, before, after, limit)
 }
 
@@ -106,16 +106,18 @@ type (
 	}
 	brokenVersions struct {
 		store.Versions
-		add   func(artel.ConversationID, artel.ArtifactID, artel.Version, *string) (int, error)
-		fold  func(artel.ConversationID, artel.ArtifactID, artel.Version, *string) error
-		edits func(artel.ConversationID, store.EditQuery) ([]store.Edit, error)
 		text  func(artel.ConversationID, artel.ArtifactID, int) (string, error)
 		claim func(artel.ConversationID, []artel.ArtifactID, artel.MessageID) error
 		find  func(artel.Digest) (store.Place, error)
 		get   func(artel.ConversationID, artel.ArtifactID, int) (artel.Version, error)
-		thin  func(artel.ConversationID, artel.ArtifactID, int) error
 		ids   func(artel.ConversationID) ([]artel.ArtifactID, error)
-
+	}
+	brokenJournal struct {
+		store.Journal
+		add      func(artel.ConversationID, artel.ArtifactID, artel.Version, *string) (int, error)
+		fold     func(artel.ConversationID, artel.ArtifactID, artel.Version, *string) error
+		edits    func(artel.ConversationID, store.EditQuery) ([]store.Edit, error)
+		thin     func(artel.ConversationID, artel.ArtifactID, int) error
 		condense func(artel.ConversationID, artel.ArtifactID, []int, []store.Edit) error
 	}
 	brokenRuns struct {
@@ -127,10 +129,10 @@ type (
 	}
 	brokenEvents struct {
 		store.Events
-		add      func(artel.ConversationID, ...artel.Event) (artel.Seq, error)
-		read     func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
-		contexts func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
-		turnings func(artel.ConversationID, int) ([]artel.Event, error)
+		add        func(artel.ConversationID, ...artel.Event) (artel.Seq, error)
+		read       func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
+		contexts   func(artel.ConversationID, artel.Seq, int) ([]artel.Event, error)
+		milestones func(artel.ConversationID, int) ([]artel.Event, error)
 	}
 	brokenAnswers struct {
 		store.Answers
@@ -216,11 +218,11 @@ func (b brokenMessages) SetMuted(id artel.MessageID, muted bool) error {
 	return b.muted(id, muted)
 }
 
-// backward tells of children with the newest first.
-type backward struct{ store.Branching }
+// backward returns children newest first.
+type backward struct{ store.Messages }
 
 func (b backward) Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error) {
-	found, err := b.Branching.Children(c, parents...)
+	found, err := b.Messages.Children(c, parents...)
 	for _, list := range found {
 		slices.Reverse(list)
 	}
@@ -267,41 +269,6 @@ func (b brokenVersions) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, e
 		return b.Versions.Artifacts(c)
 	}
 	return b.ids(c)
-}
-
-func (b brokenVersions) Condense(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
-	if b.condense == nil {
-		return b.Versions.Condense(c, id, gone, kept)
-	}
-	return b.condense(c, id, gone, kept)
-}
-
-func (b brokenVersions) Thin(c artel.ConversationID, id artel.ArtifactID, n int) error {
-	if b.thin == nil {
-		return b.Versions.Thin(c, id, n)
-	}
-	return b.thin(c, id, n)
-}
-
-func (b brokenVersions) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
-	if b.add == nil {
-		return b.Versions.Append(c, id, v, text)
-	}
-	return b.add(c, id, v, text)
-}
-
-func (b brokenVersions) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	if b.fold == nil {
-		return b.Versions.Fold(c, id, v, text)
-	}
-	return b.fold(c, id, v, text)
-}
-
-func (b brokenVersions) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
-	if b.edits == nil {
-		return b.Versions.Edits(c, q)
-	}
-	return b.edits(c, q)
 }
 
 func (b brokenVersions) Text(c artel.ConversationID, id artel.ArtifactID, n int) (string, error) {
@@ -367,11 +334,11 @@ func (b brokenEvents) Read(c artel.ConversationID, after artel.Seq, limit int) (
 	return b.read(c, after, limit)
 }
 
-func (b brokenEvents) Turnings(c artel.ConversationID, limit int) ([]artel.Event, error) {
-	if b.turnings == nil {
-		return b.Events.Turnings(c, limit)
+func (b brokenEvents) Milestones(c artel.ConversationID, limit int) ([]artel.Event, error) {
+	if b.milestones == nil {
+		return b.Events.Milestones(c, limit)
 	}
-	return b.turnings(c, limit)
+	return b.milestones(c, limit)
 }
 
 func (b brokenEvents) Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error) {
@@ -435,4 +402,39 @@ func TestTwins(t *testing.T) {
 	for name := range broken {
 		t.Errorf("the twin %q belongs to no clause", name)
 	}
+}
+
+func (b brokenJournal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
+	if b.add == nil {
+		return b.Journal.Append(c, id, v, text)
+	}
+	return b.add(c, id, v, text)
+}
+
+func (b brokenJournal) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+	if b.fold == nil {
+		return b.Journal.Fold(c, id, v, text)
+	}
+	return b.fold(c, id, v, text)
+}
+
+func (b brokenJournal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
+	if b.edits == nil {
+		return b.Journal.Edits(c, q)
+	}
+	return b.edits(c, q)
+}
+
+func (b brokenJournal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
+	if b.condense == nil {
+		return b.Journal.Compact(c, id, gone, kept)
+	}
+	return b.condense(c, id, gone, kept)
+}
+
+func (b brokenJournal) DropText(c artel.ConversationID, id artel.ArtifactID, n int) error {
+	if b.thin == nil {
+		return b.Journal.DropText(c, id, n)
+	}
+	return b.thin(c, id, n)
 }

@@ -149,7 +149,7 @@ func purgeForGood(c *check) {
 		return tx.Runs.Create(artel.Run{ID: f.run, Conversation: f.id, State: artel.RunDone}, store.Lease{})
 	})
 	c.view(func(tx store.Tx) error {
-		edits, err := tx.Versions.Edits(f.id, store.EditQuery{})
+		edits, err := tx.Journal.Edits(f.id, store.EditQuery{})
 		if err != nil {
 			return err
 		}

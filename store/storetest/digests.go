@@ -51,31 +51,31 @@ func (c *check) digestsIn(owner artel.Owner) (conv artel.ConversationID, want []
 		picture := artel.Version{InBlob: true, MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage}}
 		for _, id := range []artel.ArtifactID{"folded", "unfolded"} {
 			picture.Number, picture.Digest = 1, next(true)
-			if _, err := tx.Versions.Append(conv, id, picture, nil); err != nil {
+			if _, err := tx.Journal.Append(conv, id, picture, nil); err != nil {
 				return err
 			}
 			if id == "unfolded" {
 				continue
 			}
-			if err := tx.Versions.Fold(conv, id, picture, nil); err != nil {
+			if err := tx.Journal.Fold(conv, id, picture, nil); err != nil {
 				return err
 			}
 		}
 		// The digest of a text that is its own bytes is none of a blob.
 		text := written()
 		note := artel.Version{Number: 1, MediaInfo: plain(), Digest: numbered(255)}
-		if _, err := tx.Versions.Append(conv, "note", note, nil); err != nil {
+		if _, err := tx.Journal.Append(conv, "note", note, nil); err != nil {
 			return err
 		}
-		if err := tx.Versions.Fold(conv, "note", note, &text); err != nil {
+		if err := tx.Journal.Fold(conv, "note", note, &text); err != nil {
 			return err
 		}
 		text = written()
-		if _, err := tx.Versions.Append(conv, "note", note, &text); err != nil {
+		if _, err := tx.Journal.Append(conv, "note", note, &text); err != nil {
 			return err
 		}
 		note.Changes = []artel.Change{{Old: written(), New: written()}}
-		if _, err := tx.Versions.Append(conv, "note", note, nil); err != nil {
+		if _, err := tx.Journal.Append(conv, "note", note, nil); err != nil {
 			return err
 		}
 		m := artel.Message{ID: artel.NewMessageID(c.now), Conversation: conv, Role: artel.RoleTool, CreatedAt: c.now, Parts: artel.Parts{
@@ -194,7 +194,7 @@ func digestsOfOneState(c *check) {
 func both(conv artel.ConversationID, d artel.Digest) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		v := artel.Version{InBlob: true, Digest: d, MediaInfo: artel.MediaInfo{MediaType: "image/png", Kind: artel.KindImage}}
-		if _, err := tx.Versions.Append(conv, "pic", v, nil); err != nil {
+		if _, err := tx.Journal.Append(conv, "pic", v, nil); err != nil {
 			return err
 		}
 		_, err := tx.Events.Append(conv, artel.Event{Type: "x", Data: json.RawMessage(`"` + d.Hex() + `"`)})

@@ -106,7 +106,7 @@ func eventsRead(c *check) {
 	})
 }
 
-func eventsTurnings(c *check) {
+func eventsMilestones(c *check) {
 	conv, other := c.conversation(), c.conversation()
 	summed := artel.Event{Type: artel.EventCompactionCompleted, Run: "run_1", Within: "call_1", Time: c.now, Data: json.RawMessage(`{"ok":true}`)}
 	c.update(func(tx store.Tx) error {
@@ -119,12 +119,12 @@ func eventsTurnings(c *check) {
 	})
 	for limit, want := range map[int][]artel.Seq{10: {1, 3, 5, 6, 7}, 2: {6, 7}} {
 		c.view(func(tx store.Tx) error {
-			list, err := tx.Events.Turnings(conv, limit)
+			list, err := tx.Events.Milestones(conv, limit)
 			var got []artel.Seq
 			for _, e := range list {
 				got = append(got, e.Seq)
 			}
-			c.same("numbers of turnings", got, want)
+			c.same("numbers of milestones", got, want)
 			if len(list) > 0 {
 				want := summed
 				want.Seq = 7
@@ -133,7 +133,7 @@ func eventsTurnings(c *check) {
 			return err
 		})
 	}
-	c.missing("Turnings of no conversation", func(tx store.Tx) error { _, err := tx.Events.Turnings("cnv_none", 1); return err })
+	c.missing("Milestones of no conversation", func(tx store.Tx) error { _, err := tx.Events.Milestones("cnv_none", 1); return err })
 }
 
 func eventsContexts(c *check) {

@@ -38,14 +38,14 @@ func (c *check) fill(owner artel.Owner, text string) full {
 			return err
 		}
 		v := artel.Version{Message: f.message, Digest: f.digest, CreatedAt: now}
-		if f.version, err = tx.Versions.Append(f.id, "doc", v, &text); err != nil {
+		if f.version, err = tx.Journal.Append(f.id, "doc", v, &text); err != nil {
 			return err
 		}
 		v.Number = f.version
-		if err := tx.Versions.Fold(f.id, "doc", v, &text); err != nil {
+		if err := tx.Journal.Fold(f.id, "doc", v, &text); err != nil {
 			return err
 		}
-		if f.unfolded, err = tx.Versions.Append(f.id, "doc", artel.Version{CreatedAt: now}, &text); err != nil {
+		if f.unfolded, err = tx.Journal.Append(f.id, "doc", artel.Version{CreatedAt: now}, &text); err != nil {
 			return err
 		}
 		if _, err := tx.Events.Append(f.id, artel.Event{Type: "x", Time: now, Data: json.RawMessage(`1`)}); err != nil {
@@ -88,15 +88,15 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Artifacts.Head":    func(tx store.Tx) error { _, err := tx.Artifacts.Head(f.id, "doc", f.message); return err },
 		"Artifacts.Exists":  func(tx store.Tx) error { _, err := tx.Artifacts.Exists(f.id, "doc"); return err },
 		"Versions.Get":      func(tx store.Tx) error { _, err := tx.Versions.Get(f.id, "doc", f.version); return err },
-		"Versions.Thin":     func(tx store.Tx) error { return tx.Versions.Thin(f.id, "doc", f.version) },
-		"Versions.Append":   func(tx store.Tx) error { _, err := tx.Versions.Append(f.id, "doc", artel.Version{}, &text); return err },
+		"Versions.Thin":     func(tx store.Tx) error { return tx.Journal.DropText(f.id, "doc", f.version) },
+		"Versions.Append":   func(tx store.Tx) error { _, err := tx.Journal.Append(f.id, "doc", artel.Version{}, &text); return err },
 		"Versions.Fold": func(tx store.Tx) error {
-			return tx.Versions.Fold(f.id, "doc", artel.Version{Number: f.unfolded}, &text)
+			return tx.Journal.Fold(f.id, "doc", artel.Version{Number: f.unfolded}, &text)
 		},
-		"Versions.Condense":  func(tx store.Tx) error { return tx.Versions.Condense(f.id, "doc", nil, nil) },
+		"Versions.Condense":  func(tx store.Tx) error { return tx.Journal.Compact(f.id, "doc", nil, nil) },
 		"Versions.Artifacts": func(tx store.Tx) error { _, err := tx.Versions.Artifacts(f.id); return err },
 		"Versions.List":      func(tx store.Tx) error { _, err := tx.Versions.List(f.id, "doc"); return err },
-		"Versions.Edits":     func(tx store.Tx) error { _, err := tx.Versions.Edits(f.id, store.EditQuery{}); return err },
+		"Versions.Edits":     func(tx store.Tx) error { _, err := tx.Journal.Edits(f.id, store.EditQuery{}); return err },
 		"Versions.Text":      func(tx store.Tx) error { _, err := tx.Versions.Text(f.id, "doc", f.version); return err },
 		"Versions.Claim":     func(tx store.Tx) error { return tx.Versions.Claim(f.id, []artel.ArtifactID{"doc"}, f.message) },
 		"Versions.Find":      func(tx store.Tx) error { _, err := tx.Versions.Find(f.digest); return err },
@@ -116,7 +116,7 @@ func (c *check) calls(f full) map[string]func(store.Tx) error {
 		"Contexts.Report": func(tx store.Tx) error {
 			return tx.Contexts.Report(f.run, 1, store.ContextReport{Usage: &artel.Usage{}})
 		},
-		"Contexts.Keep":      func(tx store.Tx) error { return tx.Contexts.Keep(f.id, 0) },
+		"Contexts.Keep":      func(tx store.Tx) error { return tx.Contexts.Trim(f.id, 0) },
 		"Variables.Put":      func(tx store.Tx) error { return tx.Variables.Put(f.id, "msg_v", json.RawMessage(`1`)) },
 		"Variables.On":       func(tx store.Tx) error { _, err := tx.Variables.On(f.id, []artel.MessageID{"msg_v"}); return err },
 		"Variables.Messages": func(tx store.Tx) error { _, err := tx.Variables.Messages(f.id); return err },
@@ -166,7 +166,7 @@ func (c *check) seen(owner artel.Owner, f full, search string) (s seen) {
 			func() { s.Path, err = tx.Messages.Path(f.id, f.message, 0) },
 			func() { s.Heads, err = tx.Artifacts.Heads(f.id, f.message) },
 			func() { s.Versions, err = tx.Versions.List(f.id, "doc") },
-			func() { s.Edits, err = tx.Versions.Edits(f.id, store.EditQuery{}) },
+			func() { s.Edits, err = tx.Journal.Edits(f.id, store.EditQuery{}) },
 			func() { s.Text, err = tx.Versions.Text(f.id, "doc", f.version) },
 			func() { s.Place, err = tx.Versions.Find(f.digest) },
 			func() { s.Run, err = tx.Runs.Get(f.run) },

@@ -89,11 +89,11 @@ func gatewayList(c *check) {
 
 func gatewayKeep(c *check) {
 	c.requests(10)
-	c.must("Keep by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.GatewayLog.Keep(0) }))
-	c.update(func(tx store.Tx) error { return tx.GatewayLog.Keep(20) })
+	c.must("Keep by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.GatewayLog.Trim(0) }))
+	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(20) })
 	c.same("entries after Keep of more", len(c.logged(store.GatewayQuery{})), 10)
-	c.update(func(tx store.Tx) error { return tx.GatewayLog.Keep(2) })
+	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(2) })
 	c.same("entries after Keep", c.logged(store.GatewayQuery{}), []string{`{"i": 9}`, `{"i": 8}`})
-	c.update(func(tx store.Tx) error { return tx.GatewayLog.Keep(0) })
+	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(0) })
 	c.same("entries after Keep of none", len(c.logged(store.GatewayQuery{})), 0)
 }

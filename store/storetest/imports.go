@@ -105,7 +105,7 @@ func importsVersions(c *check) {
 			return err
 		}
 		c.same("List of pic", list, []artel.Version{pic})
-		edits, err := tx.Versions.Edits(conv.ID, store.EditQuery{Artifact: "doc"})
+		edits, err := tx.Journal.Edits(conv.ID, store.EditQuery{Artifact: "doc"})
 		journal := []store.Edit{{Artifact: "doc", Version: v, Folded: true}, {Artifact: "doc", Version: last, Folded: true}}
 		for i := range journal {
 			journal[i].Parent, journal[i].Changes = 0, nil

@@ -21,14 +21,14 @@ func (c *check) session(conv artel.ConversationID) []store.Edit {
 	}
 	text := "abcde"
 	c.update(func(tx store.Tx) error {
-		return tx.Versions.Fold(conv, "doc", artel.Version{Number: 5, Run: "run_1", MediaInfo: plain()}, &text)
+		return tx.Journal.Fold(conv, "doc", artel.Version{Number: 5, Run: "run_1", MediaInfo: plain()}, &text)
 	})
 	return c.journal(conv, store.EditQuery{Artifact: "doc"})
 }
 
 func (c *check) journal(conv artel.ConversationID, q store.EditQuery) (edits []store.Edit) {
 	c.view(func(tx store.Tx) (err error) {
-		edits, err = tx.Versions.Edits(conv, q)
+		edits, err = tx.Journal.Edits(conv, q)
 		return err
 	})
 	return edits
@@ -53,7 +53,7 @@ func versionsCondense(c *check) {
 	five := edits[4]
 	five.Parent, five.Changes, five.Text = 4, nil, nil
 	condense := func(gone []int, kept ...store.Edit) func(store.Tx) error {
-		return func(tx store.Tx) error { return tx.Versions.Condense(conv, "doc", gone, kept) }
+		return func(tx store.Tx) error { return tx.Journal.Compact(conv, "doc", gone, kept) }
 	}
 	live := edits[5]
 	for what, fn := range map[string]func(store.Tx) error{
@@ -71,21 +71,21 @@ func versionsCondense(c *check) {
 	c.same("the text", c.text(conv, "doc", 5), "abcde")
 	c.same("the next number", c.edit(conv, "doc", artel.Version{}, "x"), 7)
 	c.refused("Condense of what is gone", artel.Conflict, condense([]int{2}))
-	c.refused("Condense of an unknown artifact", artel.NotFound, func(tx store.Tx) error { return tx.Versions.Condense(conv, "none", []int{1}, nil) })
+	c.refused("Condense of an unknown artifact", artel.NotFound, func(tx store.Tx) error { return tx.Journal.Compact(conv, "none", []int{1}, nil) })
 }
 
 func journalsPages(c *check) {
-	var mine []store.Journal
+	var mine []store.JournalKey
 	for range 3 {
 		conv := c.conversation()
 		c.session(conv)
 		c.version(conv, "visible", artel.Version{CreatedAt: c.at(0)}, "x")
 		c.edit(conv, "live", artel.Version{Run: "run_9", CreatedAt: c.at(0)}, "x")
-		mine = append(mine, store.Journal{Owner: me, Conversation: conv, Artifact: "doc"})
+		mine = append(mine, store.JournalKey{Owner: me, Conversation: conv, Artifact: "doc"})
 	}
 	theirs := c.fill(them, "x") // none of its edits leads to another
-	all := func(before int) (found []store.Journal) {
-		var after store.Journal
+	all := func(before int) (found []store.JournalKey) {
+		var after store.JournalKey
 		for range 30 {
 			page, last, err := c.s.Journals(c.ctx, c.at(before), after, 2)
 			c.must("Journals", err)
@@ -93,7 +93,7 @@ func journalsPages(c *check) {
 				c.failf("Journals: %d were found among 2", len(page))
 			}
 			found = append(found, page...)
-			if last == (store.Journal{}) {
+			if last == (store.JournalKey{}) {
 				return found
 			}
 			after = last
@@ -101,8 +101,8 @@ func journalsPages(c *check) {
 		c.failf("Journals does not end")
 		return found
 	}
-	same := func(what string, got, want []store.Journal) {
-		order := func(a, b store.Journal) int {
+	same := func(what string, got, want []store.JournalKey) {
+		order := func(a, b store.JournalKey) int {
 			switch {
 			case a.Conversation < b.Conversation:
 				return -1
@@ -119,7 +119,7 @@ func journalsPages(c *check) {
 	c.delete(them, theirs, c.now)
 	same("without what is deleted", all(99), mine[1:])
 	c.update(func(tx store.Tx) error {
-		return tx.Versions.Condense(mine[1].Conversation, "doc", []int{1, 2, 3, 4}, nil)
+		return tx.Journal.Compact(mine[1].Conversation, "doc", []int{1, 2, 3, 4}, nil)
 	})
 	same("without what is condensed", all(99), mine[2:])
 }

@@ -22,10 +22,10 @@ func (c *check) result(owner artel.Owner, conv artel.ConversationID, id artel.Ar
 		change(&v)
 	}
 	c.must("make a result", c.s.Update(c.ctx, owner, func(tx store.Tx) (err error) {
-		if v.Number, err = tx.Versions.Append(conv, id, v, nil); err != nil {
+		if v.Number, err = tx.Journal.Append(conv, id, v, nil); err != nil {
 			return err
 		}
-		return tx.Versions.Fold(conv, id, v, nil)
+		return tx.Journal.Fold(conv, id, v, nil)
 	}))
 	return v
 }
@@ -84,7 +84,7 @@ func leftoversOfTools(c *check) {
 		}
 		used, err2 := tx.Artifacts.Exists(conv, "first.png")
 		c.same("the id is taken", used, true)
-		edits, err3 := tx.Versions.Edits(conv, store.EditQuery{Artifact: "first.png"})
+		edits, err3 := tx.Journal.Edits(conv, store.EditQuery{Artifact: "first.png"})
 		if len(edits) != 1 || edits[0].Number != 1 || edits[0].Digest != "" || edits[0].InBlob {
 			c.failf("the journal has %+v", edits)
 		}

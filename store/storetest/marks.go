@@ -26,7 +26,7 @@ func versionsGet(c *check) {
 			return err
 		}
 		for n, want := range map[int]int{1: 1, 2: 1, 3: 0} {
-			edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: "doc", Number: n})
+			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "doc", Number: n})
 			if err != nil {
 				return err
 			}
@@ -52,28 +52,28 @@ func versionsThin(c *check) {
 	}
 	before := c.list(conv, "doc")
 	for range 2 {
-		c.update(func(tx store.Tx) error { return tx.Versions.Thin(conv, "doc", 1) })
+		c.update(func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 1) })
 	}
 	c.missing("Text of a thin version", func(tx store.Tx) error { _, err := tx.Versions.Text(conv, "doc", 1); return err })
 	c.same("text of the other version", c.text(conv, "doc", 2), awkward)
 	c.same("versions after Thin", c.list(conv, "doc"), before)
 	c.view(func(tx store.Tx) error {
-		edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: "doc", Number: 1})
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "doc", Number: 1})
 		if len(edits) != 1 || edits[0].Text == nil || *edits[0].Text != awkward {
 			c.failf("Thin: the journal's own text is %v", edits)
 		}
 		return err
 	})
-	c.refused("Thin of an unknown version", artel.NotFound, func(tx store.Tx) error { return tx.Versions.Thin(conv, "doc", 9) })
-	c.refused("Thin of an unknown artifact", artel.NotFound, func(tx store.Tx) error { return tx.Versions.Thin(conv, "none", 1) })
+	c.refused("Thin of an unknown version", artel.NotFound, func(tx store.Tx) error { return tx.Journal.DropText(conv, "doc", 9) })
+	c.refused("Thin of an unknown artifact", artel.NotFound, func(tx store.Tx) error { return tx.Journal.DropText(conv, "none", 1) })
 	c.update(func(tx store.Tx) error {
-		n, err := tx.Versions.Append(conv, "pic", artel.Version{InBlob: true}, nil)
+		n, err := tx.Journal.Append(conv, "pic", artel.Version{InBlob: true}, nil)
 		if err != nil {
 			return err
 		}
-		return tx.Versions.Fold(conv, "pic", artel.Version{Number: n, InBlob: true}, nil)
+		return tx.Journal.Fold(conv, "pic", artel.Version{Number: n, InBlob: true}, nil)
 	})
-	c.refused("Thin of a binary version", artel.Conflict, func(tx store.Tx) error { return tx.Versions.Thin(conv, "pic", 1) })
+	c.refused("Thin of a binary version", artel.Conflict, func(tx store.Tx) error { return tx.Journal.DropText(conv, "pic", 1) })
 }
 
 func (c *check) list(conv artel.ConversationID, id artel.ArtifactID) []artel.Version {

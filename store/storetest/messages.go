@@ -212,7 +212,7 @@ func messagesChildren(c *check) {
 	}
 	c.message(other, "")
 	children := func(conv artel.ConversationID, parents ...artel.MessageID) (found map[artel.MessageID][]artel.MessageID) {
-		c.view(func(tx store.Tx) (err error) { found, err = tx.Branching.Children(conv, parents...); return err })
+		c.view(func(tx store.Tx) (err error) { found, err = tx.Messages.Children(conv, parents...); return err })
 		return found
 	}
 	first := want[0][0]
@@ -225,5 +225,5 @@ func messagesChildren(c *check) {
 		many[i] = artel.MessageID(fmt.Sprintf("msg_%d", i))
 	}
 	c.same("among many", children(conv, append(many, first)...), map[artel.MessageID][]artel.MessageID{first: want[1]})
-	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Branching.Children("cnv_none", first); return err })
+	c.missing("in no conversation", func(tx store.Tx) error { _, err := tx.Messages.Children("cnv_none", first); return err })
 }

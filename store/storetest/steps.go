@@ -17,7 +17,7 @@ type Steps struct {
 	store.Store
 
 	// At is called before and after every call of a Tx in an update, by its
-	// name: "Versions.Append before", "Versions.Append after", and "commit
+	// name: "Journal.Append before", "Journal.Append after", and "commit
 	// before" when all has been written. What it returns is returned by that
 	// call; an error of "commit before" undoes the update. "commit after" comes
 	// when everything is on disk, and its error is what the caller of Update
@@ -32,6 +32,7 @@ func (s *Steps) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx)
 		tx.Messages = messagesSteps{tx.Messages, s}
 		tx.Artifacts = artifactsSteps{tx.Artifacts, s}
 		tx.Versions = versionsSteps{tx.Versions, s}
+		tx.Journal = journalSteps{tx.Journal, s}
 		tx.Runs = runsSteps{tx.Runs, s}
 		tx.Events = eventsSteps{tx.Events, s}
 		tx.Answers = answersSteps{tx.Answers, s}
@@ -144,22 +145,6 @@ type versionsSteps struct {
 	*Steps
 }
 
-func (x versionsSteps) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
-	return value(x.Steps, "Versions.Append", func() (int, error) { return x.Versions.Append(c, id, v, text) })
-}
-
-func (x versionsSteps) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-	return x.step("Versions.Fold", func() error { return x.Versions.Fold(c, id, v, text) })
-}
-
-func (x versionsSteps) Thin(c artel.ConversationID, id artel.ArtifactID, number int) error {
-	return x.step("Versions.Thin", func() error { return x.Versions.Thin(c, id, number) })
-}
-
-func (x versionsSteps) Condense(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
-	return x.step("Versions.Condense", func() error { return x.Versions.Condense(c, id, gone, kept) })
-}
-
 func (x versionsSteps) List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	return value(x.Steps, "Versions.List", func() ([]artel.Version, error) { return x.Versions.List(c, id) })
 }
@@ -172,10 +157,6 @@ func (x versionsSteps) Artifacts(c artel.ConversationID) ([]artel.ArtifactID, er
 	return value(x.Steps, "Versions.Artifacts", func() ([]artel.ArtifactID, error) { return x.Versions.Artifacts(c) })
 }
 
-func (x versionsSteps) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
-	return value(x.Steps, "Versions.Edits", func() ([]store.Edit, error) { return x.Versions.Edits(c, q) })
-}
-
 func (x versionsSteps) Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
 	return value(x.Steps, "Versions.Text", func() (string, error) { return x.Versions.Text(c, id, number) })
 }
@@ -186,6 +167,31 @@ func (x versionsSteps) Claim(c artel.ConversationID, ids []artel.ArtifactID, m a
 
 func (x versionsSteps) Find(d artel.Digest) (store.Place, error) {
 	return value(x.Steps, "Versions.Find", func() (store.Place, error) { return x.Versions.Find(d) })
+}
+
+type journalSteps struct {
+	store.Journal
+	*Steps
+}
+
+func (x journalSteps) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
+	return value(x.Steps, "Journal.Append", func() (int, error) { return x.Journal.Append(c, id, v, text) })
+}
+
+func (x journalSteps) Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+	return x.step("Journal.Fold", func() error { return x.Journal.Fold(c, id, v, text) })
+}
+
+func (x journalSteps) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
+	return value(x.Steps, "Journal.Edits", func() ([]store.Edit, error) { return x.Journal.Edits(c, q) })
+}
+
+func (x journalSteps) DropText(c artel.ConversationID, id artel.ArtifactID, number int) error {
+	return x.step("Journal.DropText", func() error { return x.Journal.DropText(c, id, number) })
+}
+
+func (x journalSteps) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
+	return x.step("Journal.Compact", func() error { return x.Journal.Compact(c, id, gone, kept) })
 }
 
 type runsSteps struct {

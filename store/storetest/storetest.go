@@ -96,7 +96,7 @@ func clauses() []clause {
 		{"events/numbers", eventsNumbers},
 		{"events/read", eventsRead},
 		{"events/contexts", eventsContexts},
-		{"events/turnings", eventsTurnings},
+		{"events/milestones", eventsMilestones},
 		{"answers/round trip", answersRoundTrip},
 		{"answers/prune", answersPrune},
 		{"renditions/round trip", renditionsRoundTrip},
@@ -239,7 +239,7 @@ func (c *check) message(conv artel.ConversationID, parent artel.MessageID) artel
 func (c *check) edit(conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text string) int {
 	n := 0
 	c.update(func(tx store.Tx) (err error) {
-		n, err = tx.Versions.Append(conv, id, v, &text)
+		n, err = tx.Journal.Append(conv, id, v, &text)
 		return err
 	})
 	return n
@@ -248,7 +248,7 @@ func (c *check) edit(conv artel.ConversationID, id artel.ArtifactID, v artel.Ver
 // version journals an edit and folds it.
 func (c *check) version(conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text string) int {
 	v.Number = c.edit(conv, id, v, text)
-	c.update(func(tx store.Tx) error { return tx.Versions.Fold(conv, id, v, &text) })
+	c.update(func(tx store.Tx) error { return tx.Journal.Fold(conv, id, v, &text) })
 	return v.Number
 }
 

@@ -210,7 +210,7 @@ func noSharedMemory(c *check) {
 		*text = "b"
 	}
 	c.update(func(tx store.Tx) error {
-		_, err := tx.Versions.Append(conv, "doc", v, &text)
+		_, err := tx.Journal.Append(conv, "doc", v, &text)
 		if err == nil {
 			_, err = tx.Events.Append(conv, e)
 		}
@@ -220,7 +220,7 @@ func noSharedMemory(c *check) {
 	for range 2 { // the second time, what the first one returned is spoilt too
 		c.view(func(tx store.Tx) error {
 			m, err1 := tx.Messages.Get(m.ID)
-			edits, err2 := tx.Versions.Edits(conv, store.EditQuery{})
+			edits, err2 := tx.Journal.Edits(conv, store.EditQuery{})
 			events, err3 := tx.Events.Read(conv, 0, 1)
 			a, err4 := tx.Answers.Get("key")
 			r, err5 := tx.Runs.Get(r.ID)
@@ -325,8 +325,8 @@ func viewCannotWrite(c *check) {
 		"Conversations.Restore": func(tx store.Tx) error { return tx.Conversations.Restore(conv) },
 		"Messages.Create":       func(tx store.Tx) error { return tx.Messages.Create(artel.Message{ID: "msg_v", Conversation: conv}) },
 		"Messages.SetMuted":     func(tx store.Tx) error { return tx.Messages.SetMuted(m, true) },
-		"Versions.Append":       func(tx store.Tx) error { _, err := tx.Versions.Append(conv, "doc", artel.Version{}, &text); return err },
-		"Versions.Fold":         func(tx store.Tx) error { return tx.Versions.Fold(conv, "doc", artel.Version{Number: 1}, &text) },
+		"Journal.Append":        func(tx store.Tx) error { _, err := tx.Journal.Append(conv, "doc", artel.Version{}, &text); return err },
+		"Journal.Fold":          func(tx store.Tx) error { return tx.Journal.Fold(conv, "doc", artel.Version{Number: 1}, &text) },
 		"Versions.Claim":        func(tx store.Tx) error { return tx.Versions.Claim(conv, []artel.ArtifactID{"doc"}, m) },
 		"Runs.Create": func(tx store.Tx) error {
 			return tx.Runs.Create(artel.Run{ID: "run_v", Conversation: conv, State: artel.RunQueued}, store.Lease{})
@@ -355,6 +355,6 @@ func closedIsUnavailable(c *check) {
 		c.kind("Digests after Close", err, artel.Unavailable)
 	}
 	c.kind("the last of Digests after Close", err, artel.Unavailable)
-	_, _, err = c.s.Journals(c.ctx, c.now, store.Journal{}, 1)
+	_, _, err = c.s.Journals(c.ctx, c.now, store.JournalKey{}, 1)
 	c.kind("Journals after Close", err, artel.Unavailable)
 }

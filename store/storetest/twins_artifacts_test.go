@@ -23,9 +23,9 @@ func artifactTwins() map[string]func(*twin) {
 			}}
 		}),
 		"versions/get": nouns(func(tx *store.Tx) { // the journal's row
-			real := tx.Versions
+			real, journal := tx.Versions, tx.Journal
 			tx.Versions = brokenVersions{Versions: real, get: func(c artel.ConversationID, id artel.ArtifactID, n int) (artel.Version, error) {
-				edits, err := real.Edits(c, store.EditQuery{Artifact: id, Number: n})
+				edits, err := journal.Edits(c, store.EditQuery{Artifact: id, Number: n})
 				if err != nil || len(edits) == 0 {
 					return real.Get(c, id, n)
 				}
@@ -33,9 +33,9 @@ func artifactTwins() map[string]func(*twin) {
 			}}
 		}),
 		"versions/artifacts": nouns(func(tx *store.Tx) { // what the active run has begun too
-			real := tx.Versions
+			real, journal := tx.Versions, tx.Journal
 			tx.Versions = brokenVersions{Versions: real, ids: func(c artel.ConversationID) ([]artel.ArtifactID, error) {
-				edits, err := real.Edits(c, store.EditQuery{})
+				edits, err := journal.Edits(c, store.EditQuery{})
 				var ids []artel.ArtifactID
 				for _, e := range edits {
 					ids = append(ids, e.Artifact)

@@ -39,9 +39,9 @@ func (b brokenContexts) List(q store.ContextQuery) ([]store.Context, error) {
 	return b.list(q)
 }
 
-func (b brokenContexts) Keep(c artel.ConversationID, n int) error {
+func (b brokenContexts) Trim(c artel.ConversationID, n int) error {
 	if b.keep == nil {
-		return b.Contexts.Keep(c, n)
+		return b.Contexts.Trim(c, n)
 	}
 	return b.keep(c, n)
 }
@@ -103,7 +103,7 @@ func contextTwins() map[string]func(*twin) {
 		}),
 		"contexts/keep": nouns(func(tx *store.Tx) { // one too many goes
 			real := tx.Contexts
-			tx.Contexts = brokenContexts{Contexts: real, keep: func(c artel.ConversationID, n int) error { return real.Keep(c, n-1) }}
+			tx.Contexts = brokenContexts{Contexts: real, keep: func(c artel.ConversationID, n int) error { return real.Trim(c, n-1) }}
 		}),
 		"settings/round trip": nouns(func(tx *store.Tx) { // a prefix selects nothing
 			real := tx.Settings

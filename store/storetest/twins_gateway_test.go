@@ -17,9 +17,9 @@ func (b brokenGatewayLog) List(q store.GatewayQuery) ([]store.GatewayEntry, stri
 	return b.list(q)
 }
 
-func (b brokenGatewayLog) Keep(newest int) error {
+func (b brokenGatewayLog) Trim(newest int) error {
 	if b.keep == nil {
-		return b.GatewayLog.Keep(newest)
+		return b.GatewayLog.Trim(newest)
 	}
 	return b.keep(newest)
 }
@@ -36,7 +36,7 @@ func gatewayTwins() map[string]func(*twin) {
 		}),
 		"gateway/keep": nouns(func(tx *store.Tx) { // one too many stays
 			real := tx.GatewayLog
-			tx.GatewayLog = brokenGatewayLog{GatewayLog: real, keep: func(n int) error { return real.Keep(n + 1) }}
+			tx.GatewayLog = brokenGatewayLog{GatewayLog: real, keep: func(n int) error { return real.Trim(n + 1) }}
 		}),
 	}
 }

@@ -58,13 +58,13 @@ func importTwins() map[string]func(*twin) {
 			}}
 		}),
 		"imports/versions": nouns(func(tx *store.Tx) { // numbers anew
-			real, versions := tx.Imports, tx.Versions
+			real, journal := tx.Imports, tx.Journal
 			tx.Imports = brokenImports{Imports: real, version: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
-				n, err := versions.Append(c, id, v, text)
+				n, err := journal.Append(c, id, v, text)
 				if v.Number = n; err != nil {
 					return err
 				}
-				return versions.Fold(c, id, v, text)
+				return journal.Fold(c, id, v, text)
 			}}
 		}),
 		"imports/refuse": nouns(func(tx *store.Tx) { // finishes anything

@@ -177,7 +177,7 @@ func twins() map[string]func(*twin) {
 				return ms, err
 			}}
 		}),
-		"messages/children": nouns(func(tx *store.Tx) { tx.Branching = backward{tx.Branching} }),
+		"messages/children": nouns(func(tx *store.Tx) { tx.Messages = backward{tx.Messages} }),
 		"messages/muted": nouns(func(tx *store.Tx) {
 			real := tx.Messages
 			tx.Messages = brokenMessages{Messages: real, muted: func(id artel.MessageID, _ bool) error { return real.SetMuted(id, true) }}
@@ -230,15 +230,15 @@ func twins() map[string]func(*twin) {
 			}}
 		}),
 		"versions/round trip": nouns(func(tx *store.Tx) {
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
 				v.Charset = ""
 				return real.Fold(c, id, v, text)
 			}}
 		}),
 		"versions/numbers": nouns(func(tx *store.Tx) { // numbers are the artifact's, not the conversation's
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, add: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, add: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
 				all, err := real.Edits(c, store.EditQuery{})
 				if err != nil {
 					return 0, err
@@ -250,15 +250,15 @@ func twins() map[string]func(*twin) {
 			}}
 		}),
 		"versions/fold marks": nouns(func(tx *store.Tx) {
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
 				v.Run = ""
 				return real.Fold(c, id, v, text)
 			}}
 		}),
 		"versions/fold twice": nouns(func(tx *store.Tx) { // a duplicate taken for success
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, fold: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
 				if err := real.Fold(c, id, v, text); artel.KindOf(err) != artel.Conflict {
 					return err
 				}
@@ -266,8 +266,8 @@ func twins() map[string]func(*twin) {
 			}}
 		}),
 		"versions/edit query": nouns(func(tx *store.Tx) {
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, edits: func(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, edits: func(c artel.ConversationID, q store.EditQuery) ([]store.Edit, error) {
 				q.Run = ""
 				return real.Edits(c, q)
 			}}
@@ -275,8 +275,8 @@ func twins() map[string]func(*twin) {
 		"versions/text":       brokenText(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }),
 		"versions/large text": brokenText(func(s string) string { return s[:min(len(s), 1<<20)] }),
 		"versions/utf-8": nouns(func(tx *store.Tx) {
-			real := tx.Versions
-			tx.Versions = brokenVersions{Versions: real, add: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
+			real := tx.Journal
+			tx.Journal = brokenJournal{Journal: real, add: func(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
 				if text != nil {
 					s := strings.ToValidUTF8(*text, "\ufffd")
 					text = &s
@@ -365,10 +365,10 @@ func twins() map[string]func(*twin) {
 				return list[:min(limit, len(list))], err
 			}}
 		}),
-		"events/turnings": nouns(func(tx *store.Tx) { // the oldest in the place of the newest
+		"events/milestones": nouns(func(tx *store.Tx) { // the oldest in the place of the newest
 			real := tx.Events
-			tx.Events = brokenEvents{Events: real, turnings: func(c artel.ConversationID, limit int) ([]artel.Event, error) {
-				list, err := real.Turnings(c, 100)
+			tx.Events = brokenEvents{Events: real, milestones: func(c artel.ConversationID, limit int) ([]artel.Event, error) {
+				list, err := real.Milestones(c, 100)
 				return list[:min(limit, len(list))], err
 			}}
 		}),

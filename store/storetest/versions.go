@@ -31,12 +31,12 @@ func versionsRoundTrip(c *check) {
 		edit := v
 		edit.Number = 99 // ignored
 		c.update(func(tx store.Tx) error {
-			n, err := tx.Versions.Append(conv, id, edit, &text)
+			n, err := tx.Journal.Append(conv, id, edit, &text)
 			c.same("number", n, 1)
 			if err != nil {
 				return err
 			}
-			return tx.Versions.Fold(conv, id, v, &text)
+			return tx.Journal.Fold(conv, id, v, &text)
 		})
 		c.view(func(tx store.Tx) error {
 			list, err := tx.Versions.List(conv, id)
@@ -44,7 +44,7 @@ func versionsRoundTrip(c *check) {
 			if err != nil {
 				return err
 			}
-			edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: id})
+			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id})
 			c.same("Edits of "+string(id), edits, []store.Edit{{Artifact: id, Version: v, Text: &text, Folded: true}})
 			return err
 		})
@@ -52,7 +52,7 @@ func versionsRoundTrip(c *check) {
 	c.missing("List of an unknown artifact", func(tx store.Tx) error { _, err := tx.Versions.List(conv, "none"); return err })
 	c.missing("List of no conversation", func(tx store.Tx) error { _, err := tx.Versions.List("cnv_none", "none"); return err })
 	c.refused("Append to no conversation", artel.NotFound, func(tx store.Tx) error {
-		_, err := tx.Versions.Append("cnv_none", "doc", artel.Version{}, nil)
+		_, err := tx.Journal.Append("cnv_none", "doc", artel.Version{}, nil)
 		return err
 	})
 }
@@ -85,7 +85,7 @@ func versionsFold(c *check) {
 	c.edit(conv, "other", run("run_1"), "x")
 	unfolded := func() (list []int) {
 		c.view(func(tx store.Tx) error {
-			edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: "doc", Unfolded: true})
+			edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "doc", Unfolded: true})
 			for _, e := range edits {
 				c.same("Folded of an unfolded edit", e.Folded, false)
 				list = append(list, e.Number)
@@ -98,14 +98,14 @@ func versionsFold(c *check) {
 		text := "x"
 		v := run(r)
 		v.Number = n
-		c.update(func(tx store.Tx) error { return tx.Versions.Fold(conv, "doc", v, &text) })
+		c.update(func(tx store.Tx) error { return tx.Journal.Fold(conv, "doc", v, &text) })
 	}
 	fold(3, "run_1")
 	c.same("unfolded after folding run_1 up to 3", unfolded(), []int{2, 4, 5, 6})
 	fold(6, "")
 	c.same("unfolded after folding 6 alone", unfolded(), []int{2, 4, 5})
 	c.view(func(tx store.Tx) error {
-		edits, err := tx.Versions.Edits(conv, store.EditQuery{Artifact: "other", Unfolded: true})
+		edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: "other", Unfolded: true})
 		c.same("unfolded edits of the other artifact", len(edits), 1)
 		return err
 	})
@@ -116,10 +116,10 @@ func versionsFoldTwice(c *check) {
 	text := "x"
 	n := c.version(conv, "doc", artel.Version{}, text)
 	c.refused("Fold of a version that is there", artel.Conflict, func(tx store.Tx) error {
-		return tx.Versions.Fold(conv, "doc", artel.Version{Number: n, Title: "other"}, &text)
+		return tx.Journal.Fold(conv, "doc", artel.Version{Number: n, Title: "other"}, &text)
 	})
 	c.refused("Fold of a number that was not journalled", artel.NotFound, func(tx store.Tx) error {
-		return tx.Versions.Fold(conv, "doc", artel.Version{Number: n + 1}, &text)
+		return tx.Journal.Fold(conv, "doc", artel.Version{Number: n + 1}, &text)
 	})
 }
 
@@ -130,7 +130,7 @@ func versionsEdits(c *check) {
 	c.edit(conv, "a", artel.Version{Run: "run_2"}, "x")    // a 2
 	c.version(conv, "a", artel.Version{Run: "run_3"}, "x") // a 3
 	c.update(func(tx store.Tx) error {
-		_, err := tx.Versions.Append(conv, "b", artel.Version{Run: "run_2"}, nil)
+		_, err := tx.Journal.Append(conv, "b", artel.Version{Run: "run_2"}, nil)
 		return err
 	})
 	type key struct {
@@ -149,7 +149,7 @@ func versionsEdits(c *check) {
 		{store.EditQuery{Artifact: "a", Run: "run_1", Unfolded: true, After: 1}, ""},
 	} {
 		c.view(func(tx store.Tx) error {
-			edits, err := tx.Versions.Edits(conv, q.EditQuery)
+			edits, err := tx.Journal.Edits(conv, q.EditQuery)
 			var got []string
 			for _, e := range edits {
 				got = append(got, string(e.Artifact)+string(rune('0'+e.Number)))
@@ -161,7 +161,7 @@ func versionsEdits(c *check) {
 			return err
 		})
 	}
-	c.missing("Edits of no conversation", func(tx store.Tx) error { _, err := tx.Versions.Edits("cnv_none", store.EditQuery{}); return err })
+	c.missing("Edits of no conversation", func(tx store.Tx) error { _, err := tx.Journal.Edits("cnv_none", store.EditQuery{}); return err })
 }
 
 func versionsArtifacts(c *check) {
@@ -182,7 +182,7 @@ func versionsArtifacts(c *check) {
 	c.same("of an empty conversation", len(list(c.conversation())), 0)
 	text := "x"
 	c.update(func(tx store.Tx) error {
-		return tx.Versions.Fold(conv, "draft", artel.Version{Number: 1, Message: a, Run: "run_1"}, &text)
+		return tx.Journal.Fold(conv, "draft", artel.Version{Number: 1, Message: a, Run: "run_1"}, &text)
 	})
 	c.same("after the fold", list(conv), []artel.ArtifactID{"draft", "gone", "plan", "\u4e2d.png"})
 	c.missing("Artifacts of no conversation", func(tx store.Tx) error { _, err := tx.Versions.Artifacts("cnv_none"); return err })
@@ -208,11 +208,11 @@ func versionsText(c *check) {
 		c.missing("Text, "+what, func(tx store.Tx) error { _, err := tx.Versions.Text(conv, v.id, v.n); return err })
 	}
 	c.update(func(tx store.Tx) error {
-		n, err := tx.Versions.Append(conv, "pic", artel.Version{InBlob: true}, nil)
+		n, err := tx.Journal.Append(conv, "pic", artel.Version{InBlob: true}, nil)
 		if err != nil {
 			return err
 		}
-		return tx.Versions.Fold(conv, "pic", artel.Version{Number: n, InBlob: true}, nil)
+		return tx.Journal.Fold(conv, "pic", artel.Version{Number: n, InBlob: true}, nil)
 	})
 	c.kind("Text of a binary version", c.s.View(c.ctx, me, func(tx store.Tx) error {
 		_, err := tx.Versions.Text(conv, "pic", 1)
@@ -233,13 +233,13 @@ func versionsUTF8(c *check) {
 	conv := c.conversation()
 	bad := "a\xffb"
 	for what, fn := range map[string]func(store.Tx) error{
-		"text": func(tx store.Tx) error { _, err := tx.Versions.Append(conv, "d", artel.Version{}, &bad); return err },
+		"text": func(tx store.Tx) error { _, err := tx.Journal.Append(conv, "d", artel.Version{}, &bad); return err },
 		"title": func(tx store.Tx) error {
-			_, err := tx.Versions.Append(conv, "d", artel.Version{Title: bad}, nil)
+			_, err := tx.Journal.Append(conv, "d", artel.Version{Title: bad}, nil)
 			return err
 		},
 		"change": func(tx store.Tx) error {
-			_, err := tx.Versions.Append(conv, "d", artel.Version{Changes: []artel.Change{{New: bad}}}, nil)
+			_, err := tx.Journal.Append(conv, "d", artel.Version{Changes: []artel.Change{{New: bad}}}, nil)
 			return err
 		},
 	} {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import "github.com/artelhq/artel"
+
+// Artifacts reads the newest state of artifacts on a branch: the highest
+// number among the versions and unfolded edits whose message is empty or on
+// the path that ends in at. Tombstones are included and say so. For the empty
+// at, only what has no message is visible.
+type Artifacts interface {
+	// Heads returns them by ID. It reads no text: what it costs grows with the
+	// artifacts and the unfolded edits.
+	Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
+	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
+	// Exists reports whether id was ever used in c, on any branch.
+	Exists(c artel.ConversationID, id artel.ArtifactID) (bool, error)
+}
+
+// Versions reads the visible versions of artifacts.
+type Versions interface {
+	// List returns the visible versions of every branch, oldest first.
+	List(c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error)
+
+	// Get returns one visible version. It is of kind NotFound if there is none
+	// with that number.
+	Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error)
+
+	// Text returns the text of a visible version. It is of kind NotFound if
+	// there is no such version or its text was dropped by [Journal.DropText],
+	// and Unsupported if the version is binary.
+	Text(c artel.ConversationID, id artel.ArtifactID, number int) (string, error)
+
+	// Artifacts returns the ids of artifacts with a visible version on any
+	// branch, sorted, including deleted ones.
+	Artifacts(c artel.ConversationID) ([]artel.ArtifactID, error)
+
+	// Find returns one place where the owner has a version or an edit with
+	// these bytes.
+	Find(d artel.Digest) (Place, error)
+
+	// Claim assigns the versions and edits of ids that have no message to m.
+	Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error
+}
+
+// Journal keeps the edits of artifacts. Edits and visible versions of an
+// artifact share one sequence of numbers, over all branches.
+type Journal interface {
+	// Append stores an edit under the next number of the artifact and returns
+	// the number; v.Number is ignored. The first edit creates the artifact.
+	// text is the whole new text if it does not follow from v.Changes. It is
+	// nil if it does, if the content is binary, or if the same transaction
+	// folds the edit.
+	Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error)
+
+	// Fold makes v, whose number must be in the journal, a visible version.
+	// text is nil for binary content. Fold marks as folded the edits up to
+	// v.Number with the same Run; if v.Run is empty, only edit v.Number.
+	Fold(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
+
+	// DropText drops the text of a visible version that can be rebuilt from the
+	// journal. It is idempotent. It is of kind NotFound if there is no such
+	// version, and Conflict if the version is binary.
+	DropText(c artel.ConversationID, id artel.ArtifactID, number int) error
+
+	// Compact removes folded edits from the journal and rewrites Parent,
+	// Changes and Text of those in rewritten, which are also folded. It is of
+	// kind Conflict, and changes nothing, if one of them is missing or not
+	// folded, or if the artifact's newest edit would be removed.
+	Compact(c artel.ConversationID, id artel.ArtifactID, remove []int, rewritten []Edit) error
+
+	// Edits returns edits sorted by artifact and number.
+	Edits(c artel.ConversationID, q EditQuery) ([]Edit, error)
+}
+
+// An EditQuery selects edits; empty fields select all.
+type EditQuery struct {
+	Artifact artel.ArtifactID
+	Run      artel.RunID
+	Number   int  // this one alone
+	After    int  // numbers above this one
+	Unfolded bool // only those that no visible version holds yet
+	Outline  bool // without Changes and Text
+}
+
+// An Edit is one row of the journal.
+type Edit struct {
+	Artifact artel.ArtifactID
+	artel.Version
+	Text   *string // the whole new text, where it does not follow from Changes
+	Folded bool
+}
+
+// A Place is where a version is.
+type Place struct {
+	Conversation artel.ConversationID
+	Artifact     artel.ArtifactID
+	artel.Version
+}

@@ -161,7 +161,7 @@ func TestExportConversation(t *testing.T) {
 	if entries["files/note.md"] != "See [artifact:dot.png](dot.png).\n" || entries["files/dot.png"] != png || !strings.Contains(entries["README.md"], "对话") {
 		t.Errorf("README.md: %q, note: %q", entries["README.md"], entries["files/note.md"])
 	}
-	if got := b.downloaded(b.do("GET", "/conversations/"+c+"/export", nil), "application/zip", "Q3_ plan_notes.zip", ""); !strings.Contains(entriesOf(t, got)["README.md"], "This is a conversation") {
+	if got := b.downloaded(b.do("GET", "/conversations/"+c+"/export", nil), "application/zip", "Q3_ plan_notes.zip", ""); !strings.Contains(entriesOf(t, got)["README.md"], "This conversation was exported") {
 		t.Error("the README is not in English where nothing is asked for")
 	}
 }

@@ -163,13 +163,13 @@ func TestAgentForms(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	late := s.post(t, "/agents/a/pilot/edit", "markdown", strings.Replace(text, "Steer.", "Hold.", 1), "revision", "1")
-	if late.status != 409 || !strings.Contains(late.body, "Somebody has changed it") || !strings.Contains(late.body, `name="revision" value="2"`) || !strings.Contains(late.body, "Hold.") {
+	if late.status != 409 || !strings.Contains(late.body, "Someone else has changed it") || !strings.Contains(late.body, `name="revision" value="2"`) || !strings.Contains(late.body, "Hold.") {
 		t.Errorf("late: %d %.300s", late.status, late.body)
 	}
-	if a := s.post(t, "/agents/a/pilot/edit", "markdown", strings.Replace(text, "pilot", "captain", 1), "revision", "2"); a.status != 422 || !strings.Contains(slot(a.body, "file"), "keeps its name") {
+	if a := s.post(t, "/agents/a/pilot/edit", "markdown", strings.Replace(text, "pilot", "captain", 1), "revision", "2"); a.status != 422 || !strings.Contains(slot(a.body, "file"), "cannot be renamed") {
 		t.Errorf("another name: %d %s", a.status, slot(a.body, "file"))
 	}
-	for _, what := range []struct{ path, says string }{{"/agents/a/lead_agent/edit", "Copy it"}, {"/agents/a/nobody", "no agent of this name"}, {"/agents/new?from=nobody", "no such agent"}} {
+	for _, what := range []struct{ path, says string }{{"/agents/a/lead_agent/edit", "Copy it"}, {"/agents/a/nobody", "This agent no longer exists"}, {"/agents/new?from=nobody", "no such agent"}} {
 		if a := s.open(t, what.path); a.status < 400 || !strings.Contains(a.body, what.says) {
 			t.Errorf("%s: %d", what.path, a.status)
 		}
@@ -177,7 +177,7 @@ func TestAgentForms(t *testing.T) {
 	if a := s.post(t, "/agents/a/lead_agent/edit", "name", "lead_agent", "prompt", "p", "revision", "0"); a.status < 400 || s.agent(t, "lead_agent").Prompt == "p" {
 		t.Errorf("a built-in one was changed: %d", a.status)
 	}
-	if a := s.post(t, "/agents/a/lead_agent/delete"); a.status != 403 || !strings.Contains(a.body, "comes with Artel") {
+	if a := s.post(t, "/agents/a/lead_agent/delete"); a.status != 403 || !strings.Contains(a.body, "built in") {
 		t.Errorf("a built-in one was deleted: %d", a.status)
 	}
 }
@@ -234,8 +234,8 @@ func TestAgentFiles(t *testing.T) {
 		t.Errorf("pasted: %d %s", a.status, a.path)
 	}
 	for text, says := range map[string]string{
-		"":                                "It begins with front matter",
-		"no front matter":                 "It begins with front matter",
+		"":                                "It must begin with front matter",
+		"no front matter":                 "It must begin with front matter",
 		"---\ncolour: red\n---\np":        "unknown field",
 		"---\nname: cook\n---\np":         "There is an agent of this name",
 		"---\ntools: [raed]\n---\n":       "there is no tool raed",
@@ -376,7 +376,7 @@ func TestAgents(t *testing.T) {
 	b.Until(`document.getElementById("fault-limits-turns").innerText.includes("Only whole numbers") && document.getElementById("agent-verdict").innerText.includes(": 2")`)
 	b.Script(`document.getElementById("agent-name").focus()`)
 	b.Do(press("\r"), see(`[role=alert] a[href="#agent-limits-turns"]`)) // Enter in a field saves, or says why not
-	b.Says("main [role=alert]", "To be mended", "Model calls: Only whole numbers", "role prompt is empty")
+	b.Says("main [role=alert]", "To fix before", "Model calls: Only whole numbers", "role prompt is empty")
 	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-editor")
 	b.Do(fill("#agent-limits-turns", "12"), fill("#agent-prompt", "You are a pilot. Look at the chart, say the depth, and steer."))
@@ -387,7 +387,7 @@ func TestAgents(t *testing.T) {
 	b.Script(`document.querySelector('select[name="permission.put_artifact"]').value = "ask"; document.querySelector('input[name=subagent][value=research_agent]').click()`)
 	b.Do(click(".save button.primary"), see("#try-text"))
 	b.Says("#toasts", "pilot is saved")
-	b.Says("main", "made here", "put_artifact", "ask first", "research_agent", "12")
+	b.Says("main", "created here", "put_artifact", "ask first", "research_agent", "12")
 	b.Until(`document.querySelector('main a[href="/pipeline?agent=pilot"]') !== null`)
 	b.Do(click("#toast-agent [data-dismiss]"))
 	look("agent")

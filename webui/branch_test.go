@@ -122,7 +122,7 @@ func TestBranches(t *testing.T) {
 
 	// What is left out says so, stays, and comes back.
 	b.Do(click(`.message.user [name="muted"]`), see(".message.user.muted"))
-	b.Says(".message.user", "Left out of what models are sent")
+	b.Says(".message.user", "Hidden from models")
 	b.Until(`document.activeElement.matches(".message.user [name=muted]")`)
 	b.sameAnew()
 	b.Do(click(`.message.user [name="muted"]`))
@@ -252,7 +252,7 @@ func TestBranchesWithoutScript(t *testing.T) {
 	}
 	post(page+"/branch", "through="+string(turns[0].ID))
 	post(first+"/mute", "muted=true")
-	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "So much for alpha.") || !strings.Contains(body, "Left out of what models are sent") {
+	if body := s.ask(t, "GET", page, "", nil).body; !strings.Contains(body, "So much for alpha.") || !strings.Contains(body, "Hidden from models") {
 		t.Errorf("the old branch is\n%s", body)
 	}
 	for path, want := range map[string]int{page + "/m/msg_none/edit": 404, page + "/m/x/edit": 404, page + "/m/" + string(turns[1].ID) + "/edit": 404} {

@@ -131,9 +131,9 @@ func TestStop(t *testing.T) {
 	b.Until(`document.querySelector("#messages").innerText.includes("takes a while")`)
 	b.Do(click("#status .stop"))
 	b.rest()
-	b.Says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
+	b.Says("#messages", "takes a while", "it was stopped", "Send a message to continue", "cut off here")
 	b.Do(chromedp.Reload(), see("#messages .message"))
-	b.Says("#messages", "takes a while", "it was stopped", "Send a message to go on", "broke off here")
+	b.Says("#messages", "takes a while", "it was stopped", "Send a message to continue", "cut off here")
 }
 
 // A model that fails is told with what to do about it.
@@ -141,7 +141,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ scenario, says string }{
 		"key":     {"-- turn 1 --\n@error 401 this key is not known\n", "Check the key"},
-		"request": {"-- turn 1 --\n@error 400 no such field\n", "refused the request as it is"},
+		"request": {"-- turn 1 --\n@error 400 no such field\n", "refused the request. Remove the file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -67,7 +67,7 @@ func TestImportAndExport(t *testing.T) {
 	b := openTab(t, 1280, 800)
 	b.Forgive("422") // the refusal has that status
 	b.Do(chromedp.Navigate(s.URL), click(`.sidebar a[href="/import"]`), see("#landing"))
-	b.Says("#import", "What comes along", "What a ZIP leaves out")
+	b.Says("#import", "Included", "Not included")
 	pick := func(name string) chromedp.Action[chromedp.Void] {
 		return chromedp.SetUploadFiles(chromedp.CSS("#zip"), []string{name})
 	}

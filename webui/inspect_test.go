@@ -58,11 +58,11 @@ func TestNewcomerInspects(t *testing.T) {
 	// The file.
 	b.Script(`document.querySelector(".message.user footer a:not([data-edit])").focus()`)
 	b.Do(press("\r"), see("#files"))
-	b.Says("#files", "photo.jpg", "described, not seen", "plain-8b takes no pictures.", "notes.md", "seen")
+	b.Says("#files", "photo.jpg", "described, not seen", "plain-8b does not support pictures.", "notes.md", "seen")
 	look("inspector")
 	b.Script(`document.querySelector("#why input").focus()`)
 	b.Do(press("photo.jpg"), press("\r"), see("#why [role=status]"))
-	b.Says("#why [role=status]", "photo.jpg", "takes no pictures")
+	b.Says("#why [role=status]", "photo.jpg", "does not support pictures")
 
 	// The rule.
 	b.Script(`document.querySelectorAll("#view .tabs a")[1].focus()`)
@@ -87,7 +87,7 @@ func TestNewcomerInspects(t *testing.T) {
 	b.Script(`[...document.querySelectorAll(".message footer a[href*='/context']")].at(-1).focus()`)
 	b.Do(press("\r"), see("#view"))
 	b.Do(click("#view .tabs a:nth-child(3)"), see("#view .table"))
-	b.Says("#view", "Same beginning as the call before", "same", "added")
+	b.Says("#view", "Prefix shared with the previous call", "same", "added")
 	look("compared")
 	b.Do(click("#view .tabs a:nth-child(4)"), see("#view .code"))
 	b.Says("#view", "plain-8b", "And now?")
@@ -182,7 +182,7 @@ func TestInspectedWays(t *testing.T) {
 	id := s.send(t, "See these.", files)
 	run, _, _ := strings.Cut(regexp.MustCompile(`/r/\w+/context\?of=\w+`).FindString(s.ask(t, "GET", "/c/"+string(id), "", nil).body), "?")
 	for language, wants := range map[string][]string{
-		"en": {"How it went: inside the request.", "as an address of this server", "as a file that the service holds", "by its id, since"},
+		"en": {"Sent inside the request.", "as a URL of this server", "as an uploaded file of the service", "by its id, because"},
 		"zh": {"传送方式：直接放在请求里。", "给出本服务器的地址", "引用服务已保存的文件", "只给出标识"},
 	} {
 		page := s.ask(t, "GET", run, "", nil, "Accept-Language", language).body

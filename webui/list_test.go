@@ -57,7 +57,7 @@ func TestListAndSearch(t *testing.T) {
 	b.Says(".excerpt", "<b>rock</b> in the north sea")
 	b.picture("search")
 	search("nothing like this")
-	b.Says("#conversations", "Nothing was found")
+	b.Says("#conversations", "No results")
 	search("made long", "Made long ago")
 	b.Do(click("#conversations .conversation a"), see("#messages"))
 	b.Says("#heading", "Made long ago")

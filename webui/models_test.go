@@ -79,7 +79,7 @@ func TestModels(t *testing.T) {
 	b.Do(press(kb.Escape))
 	b.Do(choose(sample(t, "brief.pdf")))
 	b.Until(`document.querySelector("#fit .forms") !== null`)
-	b.Says("#fit .forms", "brief.pdf", "the text in it")
+	b.Says("#fit .forms", "brief.pdf", "its text")
 	b.picture("forms")
 	b.Do(click(`#chosen button[aria-label="Remove brief.pdf"]`))
 	b.Until(`document.querySelector("#fit .forms") === null`)
@@ -165,22 +165,22 @@ func TestTryOut(t *testing.T) {
 	b := openTab(t, 1280, 900)
 	b.Prefer("light", true)
 	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#s-sharp"))
-	b.Says("#s-sharp", "Text, Pictures, Files", "you configured it", "Not known", "Sends up to six small calls")
+	b.Says("#s-sharp", "Text, Pictures, Files", "you configured it", "Unknown", "Sends up to six small calls")
 	b.Do(click("#s-sharp form button"), see("#s-sharp .probed"))
-	b.Says("#s-sharp", "Tried out with", "PNG image in a message: read", "PDF document in a message: read", "PNG image in a tool result: read", "The letters are", "it was tried out")
+	b.Says("#s-sharp", "Tested with", "PNG image in a message: read", "PDF document in a message: read", "PNG image in a tool result: read", "The letters are", "tested")
 	if !eval[bool](b, `document.activeElement.closest("#s-sharp") !== null`) {
 		t.Error("the focus is lost")
 	}
-	newChecker(t, b).check("#s-sharp", allRules, "tried out")
+	newChecker(t, b).check("#s-sharp", allRules, "tested")
 	b.Do(chromedp.Reload(), see("#s-sharp details"), click("#s-sharp summary"))
-	b.Says("#s-sharp details", "Tried out and learned", "Pictures in a message: taken", "until 2")
+	b.Says("#s-sharp details", "Tested and learned", "Pictures in a message: accepted", "until 2")
 	b.picture("tried-out")
 	newChecker(t, b).check("#s-sharp", allRules, "marks")
 
 	b.Do(chromedp.Navigate(silent.URL+"/settings"), click("#s-sharp form button"), see("#s-sharp .probed"))
-	b.Says("#s-sharp .probed", "no clear answer", "not tried")
+	b.Says("#s-sharp .probed", "no clear answer", "not tested")
 	b.Do(chromedp.Reload(), see("#s-sharp"))
-	if got := b.Text("#s-sharp"); strings.Contains(got, "Tried out and learned") {
+	if got := b.Text("#s-sharp"); strings.Contains(got, "Tested and learned") {
 		t.Errorf("a mark came of nothing: %s", got)
 	}
 

@@ -85,7 +85,7 @@ func TestPipelineForms(t *testing.T) {
 			p := s.resolved(t, "regex-processor")
 			return !p.Resolved.Enabled && p.Resolved.EnabledBy == app.ByAgent
 		}},
-		{"with a revision of before", []string{"do", "on", "id", "regex-processor", "level", "agent", "revision", "0"}, 409, "somebody has changed", func() bool {
+		{"with a revision of before", []string{"do", "on", "id", "regex-processor", "level", "agent", "revision", "0"}, 409, "someone else has changed", func() bool {
 			return !s.resolved(t, "regex-processor").Resolved.Enabled
 		}},
 		{"each type of field", []string{"do", "save", "id", "stamp", "level", "model", "enabled", "on", "f.level", "high", "f.loud", "true", "f.words", "one\r\n\r\n two "}, 200, "Saved.", func() bool {
@@ -94,16 +94,16 @@ func TestPipelineForms(t *testing.T) {
 		{"an empty list on purpose", []string{"do", "save", "id", "stamp", "level", "model", "empty.words", "1"}, 200, "Saved.", func() bool {
 			return string(s.resolved(t, "stamp").Resolved.Config) == `{"words":[]}`
 		}},
-		{"a number that is none, beside one", []string{"do", "save", "id", "token-limiter", "level", "agent", "f.max_tokens", "many", "f.keep_chars", "-1"}, 422, "This is no number.", func() bool {
+		{"a number that is none, beside one", []string{"do", "save", "id", "token-limiter", "level", "agent", "f.max_tokens", "many", "f.keep_chars", "-1"}, 422, "This is not a number.", func() bool {
 			return s.resolved(t, "token-limiter").Agent == nil
 		}},
 		{"half a number", []string{"do", "save", "id", "token-limiter", "level", "agent", "f.max_tokens", "1.5"}, 422, "Only whole numbers", nil},
-		{"what is no JSON", []string{"do", "save", "id", "regex-processor", "level", "model", "f.rules", "[{]"}, 422, "This is no JSON", nil},
+		{"what is no JSON", []string{"do", "save", "id", "regex-processor", "level", "model", "f.rules", "[{]"}, 422, "This is not JSON", nil},
 		{"what is no list of rules", []string{"do", "save", "id", "regex-processor", "level", "model", "f.rules", `{"a":1}`}, 422, `aria-invalid="true"`, nil},
 		{"an empty separator", []string{"do", "save", "id", "merge-system", "level", "model", "empty.separator", "1"}, 200, "Saved.", func() bool {
 			return string(s.resolved(t, "merge-system").Resolved.Config) == `{"separator":""}`
 		}},
-		{"the agent's begins with the model's", []string{"do", "off", "id", "merge-system", "level", "agent"}, 200, "passed over", func() bool {
+		{"the agent's begins with the model's", []string{"do", "off", "id", "merge-system", "level", "agent"}, 200, "overridden by the agent", func() bool {
 			p := s.resolved(t, "merge-system")
 			return !p.Resolved.Enabled && string(p.Resolved.Config) == `{"separator":""}` && p.Resolved.Winner == app.ByAgent
 		}},
@@ -112,10 +112,10 @@ func TestPipelineForms(t *testing.T) {
 			return p.Resolved.Enabled && p.Agent == nil && p.Resolved.Winner == app.ByModel
 		}},
 		{"what cannot be switched off", []string{"do", "off", "id", "session-loader", "level", "agent"}, 422, "cannot be disabled", nil},
-		{"what the deployment does without", []string{"do", "on", "id", "first-user", "level", "agent"}, 200, "The deployment does without it", func() bool {
+		{"what the deployment does without", []string{"do", "on", "id", "first-user", "level", "agent"}, 200, "Switched off by the deployment", func() bool {
 			return !s.resolved(t, "first-user").Resolved.Enabled
 		}},
-		{"order", []string{"do", "place", "id", "stamp", "to", "0", "revision", "0"}, 200, "Moved to place 1 of 7", func() bool {
+		{"order", []string{"do", "place", "id", "stamp", "to", "0", "revision", "0"}, 200, "Moved to position 1 of 7", func() bool {
 			o, err := s.app.Pipeline.Order(t.Context())
 			return err == nil && slices.Equal(o.IDs, []string{"stamp", "merge-system", "merge-roles", "convert-system", "ensure-alternation", "first-user", "redact"})
 		}},
@@ -160,7 +160,7 @@ func TestPipelineForms(t *testing.T) {
 
 	// What no processor has is shown, with the way out.
 	page := s.ask(t, "GET", "/pipeline", "", nil).body
-	for _, want := range []string{"lost-plugin", "gone-plugin", "It stands in artel.yaml.", "/opt/redact", "a call fails without it", "Cannot be switched off", "counts"} {
+	for _, want := range []string{"lost-plugin", "gone-plugin", "It is set in artel.yaml.", "/opt/redact", "a call fails without it", "Cannot be switched off", "in effect"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -176,7 +176,7 @@ func TestPipelineForms(t *testing.T) {
 		t.Errorf("status %d to %q", a.StatusCode, a.Header.Get("Location"))
 	}
 	form = url.Values{"do": {"save"}, "id": {"token-limiter"}, "level": {"agent"}, "f.max_tokens": {"x"}}
-	if a = s.ask(t, "POST", "/pipeline", "application/x-www-form-urlencoded", strings.NewReader(form.Encode())); a.StatusCode != 422 || !strings.Contains(a.body, "This is no number.") {
+	if a = s.ask(t, "POST", "/pipeline", "application/x-www-form-urlencoded", strings.NewReader(form.Encode())); a.StatusCode != 422 || !strings.Contains(a.body, "This is not a number.") {
 		t.Errorf("status %d: %.300s", a.StatusCode, a.body)
 	}
 	checkPage(t, "/pipeline", a.body, "en")
@@ -219,7 +219,7 @@ func TestPipelinePage(t *testing.T) {
 		b.Do(press(" "))
 		b.Until(`document.getElementById("p-stamp").dataset.place !== "` + place + `" && document.activeElement.id === "p-stamp-up"`)
 	}
-	b.Says("#announcement", "Moved to place 5 of 7")
+	b.Says("#announcement", "Moved to position 5 of 7")
 	b.Script(`{ const t = new DataTransfer(), to = document.getElementById("p-merge-system"), grip = document.querySelector("#p-stamp [data-grip]");
 		for (const [e, name] of [[grip, "dragstart"], [to, "dragover"], [to, "drop"], [grip, "dragend"]]) e.dispatchEvent(new DragEvent(name, { bubbles: true, cancelable: true, dataTransfer: t })); }`)
 	b.Until(`document.getElementById("p-stamp").dataset.place === "0"`)
@@ -231,9 +231,9 @@ func TestPipelinePage(t *testing.T) {
 	}
 	b.Script(`document.querySelector("#p-token-limiter summary").focus()`)
 	b.Do(press("\r"), fill("#token-limiter-agent-max_tokens", "lots"), press("\r"), see("#token-limiter-agent-max_tokens[aria-invalid]"))
-	b.Says("#token-limiter-agent-max_tokens-hint", "This is no number.")
+	b.Says("#token-limiter-agent-max_tokens-hint", "This is not a number.")
 	b.Do(fill("#token-limiter-agent-max_tokens", "4000"), press("\r"), see("#p-token-limiter .wins"))
-	b.Says("#p-token-limiter .wins", "lead_agent", "counts")
+	b.Says("#p-token-limiter .wins", "lead_agent", "in effect")
 	b.Script(`document.querySelector("#p-token-limiter").scrollIntoView()`)
 	axe := newChecker(t, b)
 	look(t, b, axe, "pipeline", true)

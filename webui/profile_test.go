@@ -118,7 +118,7 @@ func TestSettingsFile(t *testing.T) {
 	}
 	contentType, body := form(t, nil, map[string]string{"s.json": `{"artel_settings":1,"profile":{"name":"Eve <i>"},"order":["first-user"],"agents":{"lead_agent":[{"id":"merge-roles","enabled":false}],"nobody":[]}}`})
 	a = s.ask(t, "POST", "/me/settings", contentType, body)
-	for _, want := range []string{"What the file changes", "Ada &lt;b&gt;", "Eve &lt;i&gt;", "Order of processors", "Agent lead_agent: merge-roles", "nothing is set", "not known here"} {
+	for _, want := range []string{"Changes in the file", "Ada &lt;b&gt;", "Eve &lt;i&gt;", "Order of processors", "Agent lead_agent: merge-roles", "nothing is set", "unknown here"} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("the report does not say %q", want)
 		}

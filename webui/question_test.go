@@ -40,7 +40,7 @@ func TestQuestions(t *testing.T) {
 	b.send("go")
 	b.Do(see(".question.open"))
 	b.picture("question")
-	b.Says(".question.open", "wants to write a new artifact: A note", "Tide", "high at noon", "Allow", "Always on this branch", "Deny", "left)")
+	b.Says(".question.open", "wants to create an artifact: A note", "Tide", "high at noon", "Allow", "Always on this branch", "Deny", "left)")
 	b.Says(".call.waiting", "waits for your answer")
 	b.Says("#status", "Waits for your answer")
 	axe := newChecker(t, b)
@@ -75,7 +75,7 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.rest()
-	b.Says("#messages", "not asked about again on this branch", "That is all.")
+	b.Says("#messages", "not asked again on this branch", "That is all.")
 	b.sameAnew()
 	if n := eval[int](b, `document.querySelectorAll(".question.open").length`); n > 0 {
 		t.Errorf("%d questions are open", n)
@@ -83,7 +83,7 @@ func TestQuestions(t *testing.T) {
 
 	// A page that was away and answers late is told so.
 	a := s.askFragment(t, "POST", "/r/"+string(list[2].Run)+"/permissions/"+string(list[2].ID), "/c/"+string(id), map[string][]string{"decision": {"deny"}})
-	if a.StatusCode != 409 || !strings.Contains(a.body, "answered this already") {
+	if a.StatusCode != 409 || !strings.Contains(a.body, "already been answered") {
 		t.Errorf("a late answer: status %d, %s", a.StatusCode, a.body)
 	}
 }
@@ -102,11 +102,11 @@ func TestSumUpMeanwhile(t *testing.T) {
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 1`)
 	b.Do(press("\x1b"))
 	b.picture("sum-up-meanwhile")
-	b.Says("#waiting", "The conversation is summed up before the next step")
+	b.Says("#waiting", "The conversation is summarized before the next step")
 	b.Do(click(`.question.open button[value="allow"]`), see(".boundary"))
 	b.rest()
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
-	b.Says("#messages", "Summed up: models are sent this", "That was all of it.")
+	b.Says("#messages", "Summarized: models receive this", "That was all of it.")
 	b.sameAnew()
 }
 

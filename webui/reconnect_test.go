@@ -109,7 +109,7 @@ func TestCutConnection(t *testing.T) {
 	}
 	close(pieces)
 	b.rest()
-	b.Says("#last-call", "The last call took")
+	b.Says("#last-call", "The last call used")
 	got := eval[string](b, `[...document.querySelectorAll(".message.assistant .block")].map((block) => block.innerText.trim()).join("\n\n")`)
 	if want := strings.TrimSpace(whole.String()); got != want {
 		t.Errorf("the page shows\n%s\nwant\n%s", got, want)

@@ -193,7 +193,7 @@ func TestRules(t *testing.T) {
 	b.Do(fill("textarea[name=find]", "(\\d)(?=\\d)"), fill("textarea[name=replace]", "#"), fill("#trial", "Call 555 now"))
 	b.Until(`document.querySelector("#tried mark") !== null && [...document.querySelectorAll("#tried pre")].at(-1).innerText.includes("Call ##5 now")`)
 	b.Says("#rule-check", "slower engine")
-	b.Says("#tried", "the rule that you are writing", "2 matches", "ms")
+	b.Says("#tried", "the rule you are editing", "2 matches", "ms")
 	look("rule-editor")
 	b.Do(click(".rule-editor button.primary"), see("#rules"))
 	b.Says("#user", "digits")

@@ -32,16 +32,16 @@ func TestTourOfAttachments(t *testing.T) {
 			"brief.docx": "its text was sent", "tone.mp3": "only its name and kind", "clip.mp4": "only its name and kind",
 		}},
 		{"seer", []any{"text", "vision"}, map[string]string{
-			"alpha.png": "sent as it is", "pic.tiff": "converted to", "brief.pdf": "its text was sent",
+			"alpha.png": "sent unchanged", "pic.tiff": "converted to", "brief.pdf": "its text was sent",
 			"brief.docx": "its text was sent", "tone.mp3": "only its name and kind", "clip.mp4": "only its name and kind",
 		}},
 		{"filer", []any{"text", "file"}, map[string]string{
-			"alpha.png": "only its name and kind", "pic.tiff": "only its name and kind", "brief.pdf": "sent as it is",
-			"brief.docx": "sent as it is", "tone.mp3": "sent as it is", "clip.mp4": "sent as it is",
+			"alpha.png": "only its name and kind", "pic.tiff": "only its name and kind", "brief.pdf": "sent unchanged",
+			"brief.docx": "sent unchanged", "tone.mp3": "sent unchanged", "clip.mp4": "sent unchanged",
 		}},
 		{"polymath", []any{"text", "vision", "file", "audio", "video"}, map[string]string{
-			"alpha.png": "sent as it is", "pic.tiff": "sent as it is", "brief.pdf": "sent as it is",
-			"brief.docx": "sent as it is", "tone.mp3": "sent as it is", "clip.mp4": "sent as it is",
+			"alpha.png": "sent unchanged", "pic.tiff": "sent unchanged", "brief.pdf": "sent unchanged",
+			"brief.docx": "sent unchanged", "tone.mp3": "sent unchanged", "clip.mp4": "sent unchanged",
 		}},
 	}
 	for _, set := range sets {

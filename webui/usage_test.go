@@ -39,20 +39,20 @@ func TestCounters(t *testing.T) {
 
 	b.Do(click("#total > summary"), see("#total form"))
 	b.picture("total")
-	b.Says("#total", "Model calls", "Tokens sent", "Sum up now")
+	b.Says("#total", "Model calls", "Tokens sent", "Summarize now")
 	newChecker(t, b).check("main", allRules, "counters")
 	b.Do(click("#total form button"))
 	b.Until(`document.querySelector(".boundary") !== null && !document.querySelector("#status.active")`)
 	b.Do(press("\x1b"))
 	b.sameAnew()
-	b.Says(".boundary", "in the place of 10 messages")
+	b.Says(".boundary", "instead of 10 messages")
 	b.picture("boundary")
 	b.Do(click(".boundary footer a"), see("#viewer"))
 	b.Until(`document.getElementById("viewer").innerText.includes("Summary 1")`)
 	b.Do(click("#panel [data-close-panel]"))
 	b.Until(`!document.getElementById("viewer")`)
 	b.Do(click(".boundary footer button"), see(".boundary.muted"))
-	b.Says(".boundary", "Models are sent what is above again")
+	b.Says(".boundary", "Models receive the messages above again")
 	b.sameAnew()
 }
 
@@ -65,7 +65,7 @@ func TestLimitsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for code, want := range map[string]string{artel.CodeLimitTurns: "may not ask the model more often", artel.CodeLimitCost: "may not cost more", artel.CodeLimitTime: "longer than the agent may"} {
+	for code, want := range map[string]string{artel.CodeLimitTurns: "limit of model calls", artel.CodeLimitCost: "cost limit", artel.CodeLimitTime: "time limit"} {
 		err := s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {
 			r, err := tx.Runs.Get(turns[0].Run)
 			if err != nil {
@@ -77,7 +77,7 @@ func TestLimitsAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body := s.ask(t, "GET", "/c/"+string(id), "", nil).body; !strings.Contains(body, want) || !strings.Contains(body, "Send a message to go on") || strings.Contains(body, "in English") {
+		if body := s.ask(t, "GET", "/c/"+string(id), "", nil).body; !strings.Contains(body, want) || !strings.Contains(body, "Send a message to continue") || strings.Contains(body, "in English") {
 			t.Errorf("%s is told as\n%s", code, body)
 		}
 	}
@@ -94,7 +94,7 @@ func TestSteeringScenario(t *testing.T) {
 	b.Do(click(`.question.open button[value="allow"]`))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
 	b.rest()
-	b.Says("#messages", "Allowed", "said while it worked", "I have heard you", "this was your next message")
+	b.Says("#messages", "Allowed", "sent during the run", "I have heard you", "this was your next message")
 	b.sameAnew()
 }
 
@@ -140,7 +140,7 @@ func TestServiceIsChosen(t *testing.T) {
 		b.rest()
 		b.Until(fmt.Sprintf(`document.querySelectorAll("#messages .change").length === %d`, n))
 	}
-	b.Says("#messages", "Automatic: Sharp, the first of the models that suit the message (2)", "Here I am.")
+	b.Says("#messages", "Automatic: Sharp, the first of 2 suitable models", "Here I am.")
 	if at := eval[string](b, `document.querySelector("#messages .change").nextElementSibling.innerText`); !strings.Contains(at, "Here I am.") {
 		t.Errorf("it does not stand at the answer, but before %q", at)
 	}
@@ -148,7 +148,7 @@ func TestServiceIsChosen(t *testing.T) {
 	b.sameAnew()
 	b.Says("#model", "Automatic")
 	b.Do(chromedp.Navigate(s.URL+"/settings"), see("#models"))
-	b.Says("#models", "Automatic", "For each message, a model that takes what it holds")
+	b.Says("#models", "Automatic", "For each message, a model that supports its attachments")
 }
 
 // Where another model goes on, that stands before what it says, or, where it
@@ -173,7 +173,7 @@ func TestServiceChanges(t *testing.T) {
 		id := s.send(t, "hello", nil)
 		page := s.ask(t, "GET", "/c/"+string(id), "", nil).body
 		at := strings.Index(page, `class="message hint row change"`)
-		if at < 0 || strings.Count(page, ` change"`) != 1 || !strings.Contains(page, "Sharp could not be reached, so Plain 8B goes on: <q data-theirs>sharp: the key of sharp is not known</q>") {
+		if at < 0 || strings.Count(page, ` change"`) != 1 || !strings.Contains(page, "Sharp could not be reached, so Plain 8B continues: <q data-theirs>sharp: the key of sharp is not known</q>") {
 			t.Fatalf("the page is\n%s", page)
 		}
 		if asked, said := strings.Index(page, ">hello<"), strings.Index(page, "Here I am."); at < asked || answered && at > said || answered != (said > 0) {

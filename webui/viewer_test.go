@@ -144,7 +144,7 @@ func TestViewersOfEveryKind(t *testing.T) {
 		{"tone.mp3", `document.querySelector("#viewer audio")?.readyState >= 1`, ""},
 		{"clip.mp4", `document.querySelector("#viewer video") !== null`, ""},
 		{"report.pdf", `document.querySelector("#viewer iframe") !== null`, "Preview Text"},
-		{"letter.docx", `document.querySelector("#viewer .block") !== null && document.querySelector("#viewer .note").innerText.includes("text in the document")`, ""},
+		{"letter.docx", `document.querySelector("#viewer .block") !== null && document.querySelector("#viewer .note").innerText.includes("extracted from the document")`, ""},
 		{"archive.zip", `document.querySelector("#viewer .file") !== null && document.querySelector("#viewer").innerText.includes("There is no preview")`, ""},
 		{"page.html", `document.querySelector("#viewer iframe[sandbox]") !== null`, "Preview Source Plain"},
 		{"config.yaml", `document.querySelector("#viewer pre") !== null`, "Source Plain"},

@@ -54,7 +54,7 @@ func TestWaitingMessages(t *testing.T) {
 	b.Do(write("a wish"), press("\r", chromedp.ModifierCtrl))
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 3`)
 	b.picture("waiting")
-	b.Says("#waiting", "Will be told before the next step", "a wish", "Waits for its turn", "second", "third", "notes.md", "Take back")
+	b.Says("#waiting", "Sent before the next step", "a wish", "Queued", "second", "third", "notes.md", "Remove")
 	newChecker(t, b).check("main", allRules, "waiting")
 	resize(b, 360, 800)
 	b.picture("waiting-narrow")
@@ -68,7 +68,7 @@ func TestWaitingMessages(t *testing.T) {
 	// A file cannot be told; the text stays.
 	b.Do(write("with a file"), choose(sample(t, "notes.md")), click("#status .tell"))
 	b.Until(`!document.getElementById("composer-error").hidden`)
-	b.Says("#composer-error", "Files cannot be told")
+	b.Says("#composer-error", "Files cannot be sent to a running agent")
 	b.Forgive("422")
 	b.Do(click("#chosen button"), write(""))
 
@@ -85,7 +85,7 @@ func TestWaitingMessages(t *testing.T) {
 
 	may <- struct{}{}
 	b.Until(`document.querySelector("#messages .injected") !== null`)
-	b.Says("#messages", "I was told: first", "a wish", "said while it worked")
+	b.Says("#messages", "I was told: first", "a wish", "sent during the run")
 	may <- struct{}{}
 	b.Until(`document.querySelectorAll("#waiting .queued").length === 0`)
 	b.Says("#messages", "I was told: a wish", "begun", "third")

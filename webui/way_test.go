@@ -57,19 +57,19 @@ func TestWays(t *testing.T) {
 	described := func(reason artel.Reason, need artel.Capability) artel.Route {
 		return artel.Route{Step: artel.StepDescribed, Routing: artel.RoutingText, ContentType: "binary", Reason: reason, Need: need, Suggested: []artel.ServiceID{"sharp", "gone"}}
 	}
-	add(artel.KindImage, artel.Route{Step: artel.StepNative, ContentType: "image"}, nil, false, "sent as it is", "1,234", "Plain 8B")
+	add(artel.KindImage, artel.Route{Step: artel.StepNative, ContentType: "image"}, nil, false, "sent unchanged", "1,234", "Plain 8B")
 	add(artel.KindText, artel.Route{Step: artel.StepNative, ContentType: "text", Reason: artel.ReasonText}, &artel.SentForm{Characters: 4120}, false, "its text was sent, 4,120 characters")
 	add(artel.KindText, artel.Route{Step: artel.StepNative, ContentType: "text", Reason: artel.ReasonText}, &artel.SentForm{Characters: 20000, Cut: true}, false, "the first 20,000 characters of its text were sent")
 	add(artel.KindImage, artel.Route{Step: artel.StepConverted, ContentType: "image", Reason: artel.ReasonOverLimit}, &artel.SentForm{MediaType: "image/jpeg", Width: 1568, Height: 1045, Size: 300 << 10}, false,
 		"scaled to JPEG image, 1568 × 1045, 300.0 KB", "It is larger than Plain 8B takes.")
 	add(artel.KindImage, artel.Route{Step: artel.StepConverted, ContentType: "image", Reason: artel.ReasonNotAccepted}, &artel.SentForm{MediaType: "image/png", Width: 16, Height: 12}, false,
-		"converted to PNG image, 16 × 12", "Plain 8B does not take this type of file.")
-	add(artel.KindDocument, artel.Route{Step: artel.StepExtracted, ContentType: "binary", Reason: artel.ReasonCapabilityMissing, Need: artel.CanFile}, &artel.SentForm{Characters: 88}, false, "its text was sent, 88 characters", "Plain 8B takes no files.")
-	add(artel.KindAudio, artel.Route{Step: artel.StepTranscribed, Reason: artel.ReasonCapabilityMissing, Need: artel.CanAudio}, &artel.SentForm{Characters: 812, Service: "sharp"}, false, "transcribed by Sharp, 812 characters", "takes no audio")
+		"converted to PNG image, 16 × 12", "Plain 8B does not support this type of file.")
+	add(artel.KindDocument, artel.Route{Step: artel.StepExtracted, ContentType: "binary", Reason: artel.ReasonCapabilityMissing, Need: artel.CanFile}, &artel.SentForm{Characters: 88}, false, "its text was sent, 88 characters", "Plain 8B does not support files.")
+	add(artel.KindAudio, artel.Route{Step: artel.StepTranscribed, Reason: artel.ReasonCapabilityMissing, Need: artel.CanAudio}, &artel.SentForm{Characters: 812, Service: "sharp"}, false, "transcribed by Sharp, 812 characters", "does not support audio")
 	add(artel.KindImage, artel.Route{Step: artel.StepTranscribed, Reason: artel.ReasonCapabilityMissing, Need: artel.CanVision}, &artel.SentForm{Characters: 90, Service: "unknown"}, false, "described by unknown, 90 characters")
-	add(artel.KindImage, described(artel.ReasonCapabilityMissing, artel.CanVision), nil, false, "only its name and kind were sent", "Plain 8B takes no pictures.", "Taken by", "Sharp", "gone")
-	add(artel.KindVideo, described(artel.ReasonCapabilityMissing, artel.CanVideo), nil, false, "takes no video")
-	add(artel.KindOther, described(artel.ReasonUndetected, artel.CanFile), nil, false, "Nobody could say what it is.")
+	add(artel.KindImage, described(artel.ReasonCapabilityMissing, artel.CanVision), nil, false, "only its name and kind were sent", "Plain 8B does not support pictures.", "Supported by", "Sharp", "gone")
+	add(artel.KindVideo, described(artel.ReasonCapabilityMissing, artel.CanVideo), nil, false, "does not support video")
+	add(artel.KindOther, described(artel.ReasonUndetected, artel.CanFile), nil, false, "Its type is unknown.")
 	add(artel.KindOther, described(artel.ReasonUnreadable, ""), nil, false, "Its bytes are missing or damaged.")
 	add(artel.KindOther, described(artel.ReasonEmpty, ""), nil, false, "It is empty.")
 	add(artel.KindOther, described("of_tomorrow", ""), nil, false, "only its name and kind were sent")
@@ -115,9 +115,9 @@ func TestWays(t *testing.T) {
 	other := routes[0]
 	other.Route = described(artel.ReasonCapabilityMissing, artel.CanVision)
 	s.tell(t, c.ID, artel.ContextBuilt{Service: "sharp", Attachments: []artel.AttachmentRoute{other}})
-	check(page("en"), 0, "only its name and kind were sent", "Before", "Plain 8B</bdi>: sent as it is")
+	check(page("en"), 0, "only its name and kind were sent", "Before", "Plain 8B</bdi>: sent unchanged")
 	s.tell(t, c.ID, artel.ContextBuilt{Service: "plain", Attachments: routes[:1]})
-	check(page("en"), 0, "sent as it is", "Sharp</bdi>: only its name and kind were sent")
+	check(page("en"), 0, "sent unchanged", "Sharp</bdi>: only its name and kind were sent")
 }
 
 // Live, each attachment says where it went as soon as the model is asked; with
@@ -137,12 +137,12 @@ func TestWaysLive(t *testing.T) {
 	b.Says(".message.user", "only its name and kind were sent", "its text was sent, 72 characters")
 	b.sameAnew()
 	b.Do(click(".message.user .way summary"), see(".way dl"))
-	b.Says(".way dl", "Plain 8B takes no pictures.", "Sharp", "Tokens")
+	b.Says(".way dl", "Plain 8B does not support pictures.", "Sharp", "Tokens")
 	b.picture("ways")
 	b.Do(click("#model"), see("#picker"), click(`#picker label:has([value="sharp"])`), press("\x1b"))
 	b.send("And now?")
 	b.rest()
-	b.Until(`document.querySelector(".way summary").innerText.includes("sent as it is")`)
+	b.Until(`document.querySelector(".way summary").innerText.includes("sent unchanged")`)
 	b.Says(".way dl", "Before", "Plain 8B: only its name and kind were sent")
 	b.sameAnew()
 }

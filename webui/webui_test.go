@@ -222,9 +222,9 @@ func TestBadForms(t *testing.T) {
 		status      int
 		says        string
 	}{
-		"no form":      {"text/plain", strings.NewReader("hello"), 422, "did not arrive whole"},
-		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "did not arrive whole"},
-		"empty":        {contentType, strings.NewReader(""), 422, "did not arrive whole"},
+		"no form":      {"text/plain", strings.NewReader("hello"), 422, "arrived incomplete"},
+		"half a form":  {contentType, bytes.NewReader(b[:len(b)-200]), 422, "arrived incomplete"},
+		"empty":        {contentType, strings.NewReader(""), 422, "arrived incomplete"},
 		"no service":   {unknownType, unknown, 422, "there is no such service"},
 		"not UTF-8":    {latinType, latin, 422, "not UTF-8"},
 		"nothing sent": {"multipart/form-data; boundary=x", strings.NewReader("--x--\r\n"), 422, "attach a file"},

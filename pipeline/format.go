@@ -55,35 +55,35 @@ type formatter func(d *Draft, f formatting, ms []Message) []Message
 // touches a message that carries opaque state of a service: the state is only
 // taken back as it was given.
 func formatters() []Processor {
-	separator := Field{Key: "separator", Label: "What stands between texts that are joined", Type: FieldTextarea, Default: defaultSeparator}
+	separator := Field{Key: "separator", Label: "Separator between merged texts", Type: FieldTextarea, Default: defaultSeparator}
 	fillers := Field{
-		Key: "fillers", Label: "What is said where somebody has to speak", Type: FieldJSON,
+		Key: "fillers", Label: "Filler messages", Type: FieldJSON,
 		Placeholder: `{"user": "Continue.", "assistant": "OK."}`, Check: checkFillers,
 	}
 	all := []Processor{
 		{
 			ID: MergeSystem, Name: "Merge system messages", Priority: PriorityMergeSystem, Icon: "⚙",
-			Description: "Joins the system messages at the beginning to one. Those further down stay where they are.",
+			Description: "Merges the system messages at the beginning into one. Later ones stay in place.",
 			Fields:      []Field{separator}, Process: format(mergeSystem),
 		},
 		{
 			ID: MergeRoles, Name: "Merge roles", Priority: PriorityMergeRoles, Icon: "⛓",
-			Description: "Joins neighboring messages of one role. Results of tools are never joined.",
+			Description: "Merges neighboring messages of one role. Tool results are never merged.",
 			Fields:      []Field{separator}, Process: format(mergeRoles),
 		},
 		{
 			ID: ConvertSystem, Name: "Convert system messages", Priority: PriorityConvertSystem, Icon: "🔁", DefaultOff: true,
-			Description: "Makes user messages of system messages, where they stand.",
+			Description: "Turns system messages into user messages, in place.",
 			Process:     format(convertSystem),
 		},
 		{
 			ID: EnsureAlternation, Name: "Ensure alternation", Priority: PriorityEnsureAlternation, Icon: "⇄", DefaultOff: true,
-			Description: "Puts a filler between two messages of the user, or of the assistant.",
+			Description: "Inserts a filler between two consecutive messages of the user, or of the assistant.",
 			Fields:      []Field{fillers}, Process: format(ensureAlternation),
 		},
 		{
 			ID: FirstUser, Name: "First message from the user", Priority: PriorityFirstUser, Icon: "①", DefaultOff: true,
-			Description: "Puts a filler of the user before the first message that is no system message.",
+			Description: "Inserts a filler of the user before the first message, unless that is from the user.",
 			Fields:      []Field{fillers}, Process: format(firstUser),
 		},
 	}

@@ -27,7 +27,7 @@ func injectionAssembler() Processor {
 	return Processor{
 		ID:          InjectionAssembler,
 		Name:        "Injection assembler",
-		Description: "Adds what the agent's author wrote, around and among the history, and the reminder of plan, artifacts and time.",
+		Description: "Adds the agent's preset messages around and inside the history, and the reminder of plan, artifacts and time.",
 		Priority:    PriorityInjection,
 		Icon:        "📌",
 		Core:        true, Required: true, Always: true,

@@ -27,19 +27,19 @@ func tokenLimiter() Processor {
 		Core:        true, Required: true,
 		Fields: []Field{
 			{
-				Key: "max_tokens", Label: "Most tokens of request and reply together", Type: FieldNumber, Range: From(0),
-				Placeholder: "what the agent says, else the model's window",
+				Key: "max_tokens", Label: "Maximum tokens of request and reply together", Type: FieldNumber, Range: From(0),
+				Placeholder: "the agent's setting, otherwise the model's window",
 			},
 			{
-				Key: "reply_reserve", Label: "Tokens kept free for the reply", Type: FieldNumber, Range: From(0),
+				Key: "reply_reserve", Label: "Tokens reserved for the reply", Type: FieldNumber, Range: From(0),
 				Placeholder: "the model's longest reply, at most a quarter of its window",
 			},
 			{
 				Key: "keep_chars", Label: "Characters to keep of the first message that does not fit", Type: FieldNumber, Range: From(0),
-				Placeholder: "what the agent says, else none",
+				Placeholder: "the agent's setting, otherwise none",
 			},
 			{
-				Key: "vocabulary", Label: "Vocabulary to count in", Type: FieldSelect, Options: token.Vocabularies(),
+				Key: "vocabulary", Label: "Tokenizer for counting", Type: FieldSelect, Options: token.Vocabularies(),
 				Placeholder: "the model's",
 			},
 		},

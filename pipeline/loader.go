@@ -15,7 +15,7 @@ func sessionLoader() Processor {
 	return Processor{
 		ID:          SessionLoader,
 		Name:        "Session loader",
-		Description: "Loads the branch from the newest summary on: what is not muted, not blank, and for this agent.",
+		Description: "Loads the branch from the newest summary on, without muted messages, blank messages and messages for other agents.",
 		Priority:    PrioritySessionLoader,
 		Icon:        "📜",
 		Core:        true, Required: true, Always: true,

@@ -23,7 +23,7 @@ func regexProcessor() Processor {
 	return Processor{
 		ID:          RegexProcessor,
 		Name:        "Find and replace",
-		Description: "Changes the texts of the history by rules, in what is sent alone: what is stored stays as it is.",
+		Description: "Changes the texts of the history by rules in the request only; stored messages stay unchanged.",
 		Priority:    PriorityRegex,
 		Icon:        "🔤",
 		Core:        true,

@@ -13,7 +13,7 @@ func assetResolver() Processor {
 	return Processor{
 		ID:          AssetResolver,
 		Name:        "Asset resolver",
-		Description: "Puts the digests of the bytes in the place of refs, for the codec of the model's API.",
+		Description: "Replaces refs by the digests of their bytes, for the codec of the model's API.",
 		Priority:    PriorityAssetResolver,
 		Icon:        "🔗",
 		Core:        true, Required: true, Always: true,

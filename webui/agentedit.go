@@ -17,48 +17,47 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// An AgentEditor is the page on which an agent is written, as a form or as the
-// file that it is.
+// An AgentEditor is the page that edits an agent, as a form or as its Markdown
+// file.
 type AgentEditor struct {
 	frame
-	Original artel.AgentName // "": it is new
-	From     artel.AgentName // that it is made of
+	Original artel.AgentName // "": new
+	From     artel.AgentName // template of a new agent
 	AsFile   bool
-	Stale    bool // somebody was faster
+	Stale    bool // someone else saved a newer revision
 	Faults   AgentFaults
 
-	values     url.Values // what is written
+	values     url.Values // form values
 	definition app.AgentDefinition
-	unread     bool // some of it cannot be read
+	unread     bool // some values cannot be read
 	tools      []app.ToolSpec
-	prefixes   []string // of tools that may come later
+	prefixes   []string // of tools that may be registered later
 	agents     []app.Agent
 	locale     phrase.Locale
 }
 
-// AgentFaults are what is wrong with an agent that is being written, by the
-// places of the form that say so.
+// AgentFaults are the problems of an edited agent, by form field.
 type AgentFaults struct {
 	Slots  []FaultSlot
 	Count  int
-	Looked bool // else nothing is said, also not that everything is in order
-	Tried  bool // to save it
+	Looked bool // the values were checked; otherwise nothing is shown
+	Tried  bool // saving was attempted
 }
 
-// A FaultSlot is a place for what is wrong with one field.
+// A FaultSlot shows the problems of one field.
 type FaultSlot struct {
 	Field string
 	Texts []string
-	Title phrase.Key // what the field is called
+	Title phrase.Key // label of the field
 }
 
-// ID is that of the place.
+// ID is the element id of the slot.
 func (s FaultSlot) ID() string { return "fault-" + strings.ReplaceAll(s.Field, ".", "-") }
 
-// For is the id of the field that it is about.
+// For is the element id of the field.
 func (s FaultSlot) For() string { return "agent-" + strings.ReplaceAll(s.Field, ".", "-") }
 
-// Of returns the place of a field.
+// Of returns the slot of a field.
 func (f AgentFaults) Of(field string) FaultSlot {
 	for _, s := range f.Slots {
 		if s.Field == field {
@@ -68,8 +67,8 @@ func (f AgentFaults) Of(field string) FaultSlot {
 	return FaultSlot{Field: field}
 }
 
-// agentFields are the places of the form, in its order, with what they are
-// called. What is wrong with anything else is said at the last one.
+// agentFields are the slots of the form, in order, with their labels. Problems
+// of other fields are shown in the last slot.
 var agentFields = [...]struct {
 	field string
 	title phrase.Key
@@ -104,11 +103,11 @@ func isAgentField(field string) bool {
 	return false
 }
 
-// An agentBound is a limit of runs in a form.
+// An agentBound is a run limit in a form.
 type agentBound struct {
 	field string
 	title phrase.Key
-	value func(app.AgentLimits) string // "": it is 0
+	value func(app.AgentLimits) string // "": 0
 }
 
 func some(n int) string {
@@ -133,7 +132,7 @@ var agentBounds = [...]agentBound{
 	{"limits.answer", phrase.PageAgentsAnswer, func(l app.AgentLimits) string { return some(l.Answer) }},
 }
 
-// agentValues are the fields of the form that hold a definition.
+// agentValues returns the form fields of a definition.
 func agentValues(d app.AgentDefinition) url.Values {
 	v := url.Values{"name": {string(d.Name)}, "description": {d.Description}, "prompt": {d.Prompt}, "service": {string(d.Service)}, "tool": d.Tools}
 	for _, s := range d.Fallbacks {
@@ -161,7 +160,8 @@ func agentValues(d app.AgentDefinition) url.Values {
 	return v
 }
 
-// agentOf reads the definition in a form, and what of it cannot be read.
+// agentOf parses the definition in a form, and returns the problems of
+// unreadable fields.
 func agentOf(v url.Values, l phrase.Locale) (d app.AgentDefinition, faults []FaultSlot) {
 	wrong := func(field string, key phrase.Key, args map[string]any) {
 		faults = append(faults, FaultSlot{Field: field, Texts: []string{l.Say(key, args)}})
@@ -220,11 +220,11 @@ func agentOf(v url.Values, l phrase.Locale) (d app.AgentDefinition, faults []Fau
 	return d, faults
 }
 
-// agentOfFile reads the definition in a file that is being written.
+// agentOfFile parses the definition in an edited file.
 func agentOfFile(v url.Values, l phrase.Locale) (app.AgentDefinition, []FaultSlot) {
 	text := v.Get("markdown")
 	if !strings.HasSuffix(text, "\n") {
-		text += "\n" // the last line of a text that was pasted
+		text += "\n" // a pasted text may lack the last line end
 	}
 	fault := func(s string) []FaultSlot { return []FaultSlot{{Field: "file", Texts: []string{s}}} }
 	if !utf8.ValidString(text) {
@@ -240,7 +240,7 @@ func agentOfFile(v url.Values, l phrase.Locale) (app.AgentDefinition, []FaultSlo
 	return d, nil
 }
 
-// agentEditor reads an editor from what is written in it.
+// agentEditor builds an editor from form values.
 func (ui *face) agentEditor(r *http.Request, v url.Values) (e AgentEditor, err error) {
 	e.values, e.locale, e.AsFile = v, locale(r), v.Has("markdown")
 	e.Original, e.From = artel.AgentName(r.PathValue("name")), artel.AgentName(v.Get("from"))
@@ -265,7 +265,7 @@ func (ui *face) agentEditor(r *http.Request, v url.Values) (e AgentEditor, err e
 	return e, e.look(r, ui)
 }
 
-// look reads what is written, and finds what is wrong with it.
+// look parses the values and finds their problems.
 func (e *AgentEditor) look(r *http.Request, ui *face) error {
 	var found []FaultSlot
 	read := agentOf
@@ -274,7 +274,7 @@ func (e *AgentEditor) look(r *http.Request, ui *face) error {
 	}
 	e.definition, found = read(e.values, e.locale)
 	e.Faults = AgentFaults{Looked: true}
-	if e.unread = len(found) > 0; e.unread && e.AsFile { // there is nothing else to look at
+	if e.unread = len(found) > 0; e.unread && e.AsFile { // nothing else can be checked
 		e.Faults.Slots, e.Faults.Count = found, 1
 		return nil
 	}

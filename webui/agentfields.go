@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// Action is where the form goes.
+// Action is the URL that the form posts to.
 func (e AgentEditor) Action() string {
 	if e.Original == "" {
 		return "/agents/new"
@@ -20,7 +20,7 @@ func (e AgentEditor) Action() string {
 	return agentURL(e.Original) + "/edit"
 }
 
-// Back is where one goes who does not save.
+// Back is the URL of the cancel link.
 func (e AgentEditor) Back() string {
 	for _, name := range []artel.AgentName{e.Original, e.From} {
 		if name != "" {
@@ -30,21 +30,21 @@ func (e AgentEditor) Back() string {
 	return "/agents"
 }
 
-// PipelineURL is where the contexts of the agent are set.
+// PipelineURL is the URL of the agent's pipeline settings.
 func (e AgentEditor) PipelineURL() string { return pipelineURL(e.Original, "", "") }
 
-// Value is what is written in a field.
+// Value returns the form value of a field.
 func (e AgentEditor) Value(field string) string { return e.values.Get(field) }
 
-// Has reports whether something is wrong with a field.
+// Has reports whether a field has problems.
 func (e AgentEditor) Has(field string) bool { return len(e.Faults.Of(field).Texts) > 0 }
 
-// Rest reports what else is in the agent's file that the form does not show.
+// Rest returns the parts of the agent's file that the form does not show.
 func (e AgentEditor) Rest() app.AgentDefinition {
 	return app.AgentDefinition{Presets: e.definition.Presets, Clock: e.definition.Clock, Processors: e.definition.Processors}
 }
 
-// HasRest reports whether there is any.
+// HasRest reports whether Rest is not empty.
 func (e AgentEditor) HasRest() bool {
 	d := e.definition
 	return len(d.Presets) > 0 || len(d.Processors) > 0 || e.HasClock() || e.Has("file")
@@ -53,7 +53,7 @@ func (e AgentEditor) HasRest() bool {
 // HasClock reports whether the agent has a clock of its own.
 func (e AgentEditor) HasClock() bool { return !e.definition.Clock.Virtual.IsZero() }
 
-// A PickedService is a choice of a list of services.
+// A PickedService is an option of a service list.
 type PickedService struct {
 	ID     artel.ServiceID
 	Name   string
@@ -73,7 +73,8 @@ func (e AgentEditor) services(chosen artel.ServiceID) []PickedService {
 	return out
 }
 
-// Services are the choices of who answers, that for each message anew among them.
+// Services are the options for the answering service, including automatic
+// choice.
 func (e AgentEditor) Services() []PickedService {
 	chosen := e.definition.Service
 	auto := PickedService{app.AutoService, automatic(e.locale).Name, chosen == app.AutoService}
@@ -83,14 +84,14 @@ func (e AgentEditor) Services() []PickedService {
 	return append([]PickedService{auto}, e.services(chosen)...)
 }
 
-// A FallbackChoice is one of the services that are asked after the first.
+// A FallbackChoice is the list for one fallback service.
 type FallbackChoice struct {
 	Number   int
 	Services []PickedService
 }
 
-// Fallbacks are as many choices as there are fallbacks and one more, at least
-// two, and not more than services that could be chosen.
+// Fallbacks returns one list more than there are fallbacks, at least two, and
+// no more than there are services.
 func (e AgentEditor) Fallbacks() []FallbackChoice {
 	n := max(len(e.definition.Fallbacks), min(max(2, len(e.definition.Fallbacks)+1), len(e.Models.Choices)))
 	out := make([]FallbackChoice, n)
@@ -104,21 +105,21 @@ func (e AgentEditor) Fallbacks() []FallbackChoice {
 	return out
 }
 
-// A ToolChoice is a tool that the agent may have.
+// A ToolChoice is a tool in the agent's form.
 type ToolChoice struct {
 	Name       string
 	About      string
-	Foreign    bool // what it says of itself is in English
+	Foreign    bool // its description is in English
 	On         bool
-	Gone       bool   // there is none of the name
-	Many       bool   // it stands for all tools of a server
-	Of         string // the name that stands for all of its server; "": it is of none
-	Covered    bool   // the agent has it by that name
-	Always     bool   // it is not for this form to say whether the agent has it
+	Gone       bool   // unknown tool
+	Many       bool   // a pattern for all tools of a server
+	Of         string // the pattern that includes it; "": none
+	Covered    bool   // the agent has that pattern
+	Always     bool   // added by other settings, not by this form
 	Permission string
 }
 
-// Tools are all that there are, and those that the agent names all the same.
+// Tools are all registered tools, and unknown ones that the agent names.
 func (e AgentEditor) Tools() []ToolChoice {
 	var out []ToolChoice
 	add := func(t ToolChoice) {
@@ -147,8 +148,8 @@ func (e AgentEditor) Tools() []ToolChoice {
 	return out
 }
 
-// about says what a tool is for: in the reader's words, else in the first
-// sentence of its own.
+// about returns the description of a tool: the page's own, otherwise the first
+// sentence of the tool's.
 func (e AgentEditor) about(s app.ToolSpec) (text string, foreign bool) {
 	key := phrase.Key("page.tool_about_" + s.Name)
 	if text := e.locale.Say(key, nil); text != "" && text != string(key) {
@@ -159,16 +160,16 @@ func (e AgentEditor) about(s app.ToolSpec) (text string, foreign bool) {
 	return artel.Shorten(text, 200), true
 }
 
-// Others is the permission of tools of which nothing is said.
+// Others is the permission of tools without one of their own.
 func (e AgentEditor) Others() string { return string(e.definition.Permissions["*"]) }
 
-// A SubagentChoice is an agent that work could be given to.
+// A SubagentChoice is an agent that can be delegated to.
 type SubagentChoice struct {
 	Name, About string
 	On, Gone    bool
 }
 
-// Agents are all others, and those that the agent names all the same.
+// Agents are all other agents, and unknown ones that the agent names.
 func (e AgentEditor) Agents() []SubagentChoice {
 	var out []SubagentChoice
 	for _, a := range e.agents {
@@ -184,17 +185,17 @@ func (e AgentEditor) Agents() []SubagentChoice {
 	return out
 }
 
-// A NumberField is a field for a number.
+// A NumberField is a number input.
 type NumberField struct {
 	Field, Value, Otherwise string
 	Title                   phrase.Key
 	Faults                  FaultSlot
 }
 
-// ID is that of the field.
+// ID is the element id of the field.
 func (n NumberField) ID() string { return n.Faults.For() }
 
-// Bounds are the fields of limits.
+// Bounds are the fields of run limits.
 func (e AgentEditor) Bounds() []NumberField {
 	out := make([]NumberField, len(agentBounds))
 	for i, b := range agentBounds {
@@ -207,7 +208,7 @@ func (e AgentEditor) Bounds() []NumberField {
 	return out
 }
 
-// Contexts are the fields of what is sent.
+// Contexts are the fields of context limits.
 func (e AgentEditor) Contexts() []NumberField {
 	field := func(name string, title, otherwise phrase.Key) NumberField {
 		return NumberField{name, e.Value(name), e.locale.Say(otherwise, nil), title, e.Faults.Of(name)}

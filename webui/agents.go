@@ -22,22 +22,22 @@ type AgentsPage struct {
 	Agents []ShownAgent
 }
 
-// An AgentPage is all there is to see of one agent, and a place to try it.
+// An AgentPage shows one agent, with a form to try it.
 type AgentPage struct {
 	frame
 	Agent   ShownAgent
-	Text    string // for the agent, kept from a try that failed
-	Problem string // why it failed
+	Text    string // for the agent, kept after a failed try
+	Problem string // of the failed try
 }
 
-// A ShownAgent is an agent with what its page says of it.
+// A ShownAgent is an agent as the page shows it.
 type ShownAgent struct {
 	app.Agent
 	Uses   []AgentTool
-	Callee []artel.AgentName // whom it can give work to, and who is there
-	UsedBy []artel.AgentName // who can give it work
-	Model  string            // that answers; "": it is not there
-	Asked  artel.ServiceID   // that it wants
+	Callee []artel.AgentName // existing agents it can delegate to
+	UsedBy []artel.AgentName // agents that can delegate to it
+	Model  string            // answering model; "": it does not exist
+	Asked  artel.ServiceID   // configured service
 }
 
 // An AgentTool is a tool of an agent.
@@ -46,32 +46,33 @@ type AgentTool struct {
 	Permission string
 }
 
-// agentURL is where an agent is shown. Names may be words of the page.
+// agentURL is the URL of an agent. The /a/ keeps names apart from words such as
+// "new".
 func agentURL(name artel.AgentName) string { return "/agents/a/" + url.PathEscape(string(name)) }
 
-// URL is where the agent is shown.
+// URL is the address of the agent's page.
 func (a ShownAgent) URL() string { return agentURL(a.Name) }
 
-// EditURL is where it is changed.
+// EditURL is the address of its editor.
 func (a ShownAgent) EditURL() string { return a.URL() + "/edit" }
 
-// CopyURL is where another one is made of it.
+// CopyURL is the address of an editor for a copy.
 func (a ShownAgent) CopyURL() string {
 	return "/agents/new?" + url.Values{"from": {string(a.Name)}}.Encode()
 }
 
-// ExportURL is where it is as a file.
+// ExportURL is the address of its Markdown file.
 func (a ShownAgent) ExportURL() string {
 	return "/api/v1/agents/" + url.PathEscape(string(a.Name)) + "/markdown"
 }
 
-// PipelineURL is where its contexts are set.
+// PipelineURL is the address of its pipeline settings.
 func (a ShownAgent) PipelineURL() string { return pipelineURL(a.Name, "", "") }
 
-// RulesURL is where the rules of its messages are.
+// RulesURL is the address of its rules.
 func (a ShownAgent) RulesURL() string { return "/rules?" + RuleScope{Agent: string(a.Name)}.Query() }
 
-// Links are agents with where they are shown.
+// Links returns the page links of agents.
 func Links(names []artel.AgentName) []Link {
 	out := make([]Link, len(names))
 	for i, n := range names {
@@ -80,17 +81,16 @@ func Links(names []artel.AgentName) []Link {
 	return out
 }
 
-// A Link is a name and where it leads.
+// A Link is a name and its URL.
 type Link struct{ Name, URL string }
 
-// Callees are those of the agent's subagents that are there.
+// Callees are the agent's existing subagents.
 func (a ShownAgent) Callees() []Link { return Links(a.Callee) }
 
-// Callers are the agents that name it.
+// Callers are the agents that name it as a subagent.
 func (a ShownAgent) Callers() []Link { return Links(a.UsedBy) }
 
-// Bounds are the limits of its runs that hold; those without a value are left
-// out.
+// Bounds are the run limits in effect; unset ones are left out.
 func (a ShownAgent) Bounds() (out []Bound) {
 	l := a.Limits.Full()
 	for _, b := range agentBounds {
@@ -108,7 +108,7 @@ type Bound struct {
 	Default bool
 }
 
-// shownAgents reads the agents, with who names whom.
+// shownAgents reads the agents with their callers and callees.
 func (ui *face) shownAgents(r *http.Request) ([]ShownAgent, error) {
 	all, err := ui.app.Agents.List(r.Context())
 	if err != nil {
@@ -147,7 +147,7 @@ func (ui *face) shownAgent(r *http.Request, name artel.AgentName) (ShownAgent, e
 
 func (ui *face) agents(w http.ResponseWriter, r *http.Request) { ui.showAgents(w, r, nil) }
 
-// showAgents answers with the list, and with a toast beside it.
+// showAgents renders the list, with a toast.
 func (ui *face) showAgents(w http.ResponseWriter, r *http.Request, t *Toast) {
 	all, err := ui.shownAgents(r)
 	if err == nil && wantsFragment(r) {
@@ -197,14 +197,15 @@ func (ui *face) showAgent(w http.ResponseWriter, r *http.Request, status int, p 
 
 const agentToast = "toast-agent"
 
-// A deletedAgent is what it takes to bring an agent back.
+// A deletedAgent holds the state needed to restore an agent.
 type deletedAgent struct {
 	Agent    app.AgentDefinition    `json:"agent"`
 	Settings []app.ProcessorSetting `json:"settings,omitempty"` // of its processors
 	Set      bool                   `json:"set,omitempty"`
 }
 
-// deleteAgent takes an agent away. The toast that says so carries all of it.
+// deleteAgent deletes an agent. The toast's undo form carries its whole
+// definition.
 func (ui *face) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	ctx, name := r.Context(), artel.AgentName(r.PathValue("name"))
 	was, err := ui.app.Agents.Find(ctx, name)
@@ -228,7 +229,7 @@ func (ui *face) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// restoreAgent brings an agent back that was deleted.
+// restoreAgent restores a deleted agent from the toast's form.
 func (ui *face) restoreAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var kept deletedAgent
@@ -260,7 +261,7 @@ func (ui *face) restoreAgent(w http.ResponseWriter, r *http.Request) {
 		said(locale(r), phrase.PageAgentsRestored, map[string]any{"Name": kept.Agent.Name}))
 }
 
-// tryAgent starts a conversation that an agent answers.
+// tryAgent starts a conversation with an agent.
 func (ui *face) tryAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	if err != nil {

@@ -380,7 +380,7 @@ func TestAgents(t *testing.T) {
 	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-editor")
 	b.Do(fill("#agent-limits-turns", "12"), fill("#agent-prompt", "You are a pilot. Look at the chart, say the depth, and steer."))
-	b.Until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
+	b.Until(`document.getElementById("agent-verdict").innerText.includes("No problems")`)
 	b.Script(`document.querySelector('input[name=tool][value=put_artifact]').focus()`)
 	b.Do(press(" "))
 	b.Until(`document.querySelector('select[name="permission.put_artifact"]').checkVisibility()`)
@@ -406,7 +406,7 @@ func TestAgents(t *testing.T) {
 	b.Script(`document.querySelector(".page").scrollTo(0, 0)`)
 	look("agent-file")
 	b.Script(`{ const file = document.getElementById("agent-file"); file.value = file.value.replace("craete_artifact", "create_artifact"); file.dispatchEvent(new Event("input", { bubbles: true })); }`)
-	b.Until(`document.getElementById("agent-verdict").innerText.includes("in order")`)
+	b.Until(`document.getElementById("agent-verdict").innerText.includes("No problems")`)
 	b.Do(click(".save button.primary"), see("#try-text"))
 
 	b.Do(chromedp.Navigate(s.URL+"/agents"), see("#agent-lead_agent_2"))

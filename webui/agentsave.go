@@ -33,7 +33,7 @@ func (ui *face) newAgent(w http.ResponseWriter, r *http.Request) {
 	ui.openAgent(w, r, d, url.Values{"from": {q.Get("from")}})
 }
 
-// free is a name like one that is taken.
+// free returns an unused name derived from name.
 func free(name artel.AgentName, isFree func(artel.AgentName) bool) artel.AgentName {
 	for i := 2; ; i++ {
 		n := artel.AgentName(fmt.Sprintf("%s_%d", artel.Shorten(string(name), 200), i))
@@ -56,7 +56,7 @@ func (ui *face) editAgent(w http.ResponseWriter, r *http.Request) {
 	ui.openAgent(w, r, a.Definition, url.Values{"revision": {itoa(a.Revision)}})
 }
 
-// openAgent shows an editor of a definition, with nothing said about it yet.
+// openAgent shows an unchecked editor of a definition.
 func (ui *face) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDefinition, more url.Values) {
 	v := agentValues(d)
 	if r.URL.Query().Get("as") == "file" {
@@ -74,7 +74,7 @@ func (ui *face) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDef
 	ui.show(w, r, http.StatusOK, "agentedit.html", e)
 }
 
-// checkAgent says what is wrong with an agent while it is being written.
+// checkAgent returns the problems of an agent while the user types.
 func (ui *face) checkAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var e AgentEditor
@@ -88,13 +88,13 @@ func (ui *face) checkAgent(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, part{"agent faults", e})
 }
 
-// saveAgent keeps the agent of a form, or shows it in the other way of writing.
-// One that cannot be kept is shown again with why.
+// saveAgent saves the agent of a form, or switches between form and file. An
+// agent with problems is shown again with them.
 func (ui *face) saveAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var e AgentEditor
 	if err == nil {
-		v.Del("original") // the address says it
+		v.Del("original") // the path has it
 		e, err = ui.agentEditor(r, v)
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (ui *face) saveAgent(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, agentURL(a.Name)+"?saved")
 }
 
-// turn writes what was read in the other way.
+// turn converts the values between form and file.
 func (e *AgentEditor) turn(toFile bool) {
 	v := agentValues(e.definition)
 	if toFile {
@@ -155,8 +155,8 @@ func (e *AgentEditor) turn(toFile bool) {
 	e.values, e.AsFile = v, toFile
 }
 
-// importAgent keeps the agent of a file, or shows the file with what is wrong
-// with it.
+// importAgent saves the agent of an uploaded file, or shows the file with its
+// problems.
 func (ui *face) importAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := agentFile(w, r)
 	var e AgentEditor
@@ -180,7 +180,7 @@ func (ui *face) importAgent(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, agentURL(a.Name)+"?saved")
 }
 
-// agentFile reads the form that brings a file, or a text in its place.
+// agentFile reads the import form: an uploaded file, or a pasted text.
 func agentFile(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16*maxField)
 	v := url.Values{"markdown": {""}}

@@ -16,14 +16,14 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// Siblings are the messages that stand in one place of the tree.
+// Siblings are the messages with the same parent.
 type Siblings struct {
 	Number, Count  int // of this one, from 1
 	Previous, Next artel.MessageID
 }
 
-// siblingsOf places a message among those under the same parent; after the
-// last comes the first.
+// siblingsOf locates a message among its siblings. Previous and next wrap
+// around.
 func siblingsOf(m artel.MessageID, all []artel.MessageID) Siblings {
 	at, n := slices.Index(all, m), len(all)
 	if at < 0 || n < 2 {
@@ -32,7 +32,7 @@ func siblingsOf(m artel.MessageID, all []artel.MessageID) Siblings {
 	return Siblings{Number: at + 1, Count: n, Previous: all[(at+n-1)%n], Next: all[(at+1)%n]}
 }
 
-// ofBranch are the messages of a branch, and their siblings by id.
+// ofBranch returns the messages of a branch, and their siblings by id.
 func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]Siblings) {
 	branch, siblings := make([]artel.Message, len(turns)), map[artel.MessageID]Siblings{}
 	for i, t := range turns {
@@ -44,7 +44,7 @@ func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]S
 	return branch, siblings
 }
 
-// one is a message of the thread as the page shows it.
+// one renders a single message of the thread.
 func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 	turns, err := v.app.Conversations.Turns(ctx, v.conversation, id, 1)
 	if err != nil {
@@ -78,7 +78,7 @@ func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 	return messages[0], nil
 }
 
-// onBranch reads of which conversation and message a request is.
+// onBranch parses the conversation and message ids of a request.
 func (ui *face) onBranch(r *http.Request) (view, artel.MessageID, error) {
 	v := view{face: ui, locale: locale(r)}
 	c, err := artel.ParseConversationID(r.PathValue("cid"))
@@ -91,7 +91,7 @@ func (ui *face) onBranch(r *http.Request) (view, artel.MessageID, error) {
 	return v, m, err
 }
 
-// switchBranch shows the branch that goes through a message.
+// switchBranch makes the branch through a message the current one.
 func (ui *face) switchBranch(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	v, m, err := ui.onBranch(r)
@@ -101,8 +101,8 @@ func (ui *face) switchBranch(w http.ResponseWriter, r *http.Request) {
 	ui.done(w, r, v, err)
 }
 
-// done tells how a change of the tree went; what it looks like, the event
-// stream tells.
+// done answers a change of the message tree; the event stream renders its
+// result.
 func (ui *face) done(w http.ResponseWriter, r *http.Request, v view, err error) {
 	if err != nil {
 		ui.fail(w, r, err)
@@ -111,8 +111,8 @@ func (ui *face) done(w http.ResponseWriter, r *http.Request, v view, err error) 
 	ui.told(w, r, v.conversation)
 }
 
-// editMessage shows a message with its text in a field, or with "keep" as it
-// was.
+// editMessage shows a message with its text in an input, or unchanged with
+// "keep".
 func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
 	v, id, err := ui.onBranch(r)
 	var m Message
@@ -145,11 +145,10 @@ func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "conversation.html", t)
 }
 
-// askAgain sends a message in the place of another, or the same again: a
-// branch begins there. The model is the one that the composer shows, else the
-// one that answered before.
+// askAgain replaces a message, or sends it again, on a new branch. The model is
+// the composer's choice, otherwise the one that answered before.
 func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // as forms write a text
+	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // URL encoding expands the text
 	v, id, err := ui.onBranch(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -176,7 +175,7 @@ func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
 	ui.done(w, r, v, err)
 }
 
-// mute leaves a message out of what models are sent, or takes it in again.
+// mute hides a message from models, or shows it again.
 func (ui *face) mute(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	v, id, err := ui.onBranch(r)
@@ -186,20 +185,20 @@ func (ui *face) mute(w http.ResponseWriter, r *http.Request) {
 	ui.done(w, r, v, err)
 }
 
-// Branches is where another branch is chosen.
+// Branches is the URL that branch switches post to.
 func (m Message) Branches() string {
 	c, _, _ := strings.Cut(m.URL, "/m/")
 	return c + "/branch"
 }
 
-// A Branch is the thread as it is rendered anew.
+// A Branch is the data of a re-rendered thread.
 type Branch struct {
 	Older    string
 	Messages []Message
 }
 
-// userInput shows what somebody has said: behind the thread, or on a branch of
-// its own.
+// userInput shows a new user message: at the end of the thread, or by switching
+// to its branch.
 func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.UserInput](e)
 	if err != nil {
@@ -212,7 +211,7 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	s.leaf, s.beside, s.behind = p.Message.ID, false, false
 	known := 1
 	if behind {
-		known = 0 // all: where none of them has siblings, the page shows this branch
+		known = 0 // re-render all: without siblings the page already shows this branch
 	}
 	turns, err := s.app.Conversations.Turns(ctx, s.conversation, p.Message.ID, known)
 	if err != nil {
@@ -229,13 +228,14 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if err := s.put(out, "message", m); err != nil {
 		return err
 	}
-	return s.artifactsNow(ctx, out) // the files that it brought
+	return s.artifactsNow(ctx, out) // its attachments are artifacts
 }
 
-// looked is how many messages back a message is looked for on the branch first.
+// looked is how many of the newest messages shows checks before it loads the
+// whole branch.
 const looked = 50
 
-// shows reports whether a message is on the branch that people look at.
+// shows reports whether a message is on the branch on display.
 func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	for limit := looked; err == nil; limit = 0 {
@@ -251,7 +251,7 @@ func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	return false, err
 }
 
-// follows reports whether a run works on the branch that people look at.
+// follows reports whether a run works on the branch on display.
 func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil || c.Leaf == "" {
@@ -268,9 +268,9 @@ func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 	return err == nil && r.Message == c.Leaf, err
 }
 
-// branchNow renders the thread anew, with what is being written on it. That is
-// how all stands now, and the stream may be behind: what it comes to until then
-// is told with this, and would else stand below what is newer.
+// branchNow renders the thread from the store, with the answer in progress. The
+// store may be ahead of the stream: later events up to s.whole are then already
+// rendered, and must not be appended again.
 func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	last, err := s.app.Events.Last(ctx, s.conversation)
 	if err != nil {
@@ -325,16 +325,16 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	return s.artifactsNow(ctx, out)
 }
 
-// branchSwitched follows people to another branch.
+// branchSwitched shows another branch.
 func (s *stream) branchSwitched(ctx context.Context, out *bytes.Buffer) error {
 	s.beside = false
-	if err := s.put(out, "gone", "switched"); err != nil { // the reader stays where they are
+	if err := s.put(out, "gone", "switched"); err != nil { // keeps the scroll position
 		return err
 	}
 	return s.branchNow(ctx, out)
 }
 
-// muted shows that models are not sent a message, or are again.
+// muted marks a message as hidden from models, or unmarks it.
 func (s *stream) muted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.MessageMuted](e)
 	if err != nil {
@@ -345,7 +345,7 @@ func (s *stream) muted(ctx context.Context, out *bytes.Buffer, e artel.Event) er
 	}
 	m, err := s.one(ctx, p.Message)
 	if artel.KindOf(err) == artel.NotFound {
-		return nil // of a tool, which has no place of its own
+		return nil // a tool message has no element of its own
 	}
 	if err != nil {
 		return err

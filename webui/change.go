@@ -15,19 +15,19 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// An Editing is a text while a person changes it.
+// An Editing is a text artifact in the editor.
 type Editing struct {
 	Text      string
-	Base      int    // the version that the text was made from
-	Problem   string // why it was not saved; "": nobody has tried
-	Conflicts int    // places where it was brought together with a newer version, and that somebody has to decide
+	Base      int    // version that the edit is based on
+	Problem   string // why it was not saved; "": not tried
+	Conflicts int    // merge conflicts for the user to resolve
 }
 
-// maxEdited is the longest text, in bytes, that is changed on the page.
+// maxEdited is the longest editable text, in bytes.
 const maxEdited = maxField
 
-// target reads which artifact a form is about, and its fields. The field
-// "base" is the version that was looked at.
+// target parses the artifact and the fields of a form. The field "base" is the
+// version that the user has seen.
 func (ui *face) target(r *http.Request) (app.ArtifactAt, map[string]string, error) {
 	var at app.ArtifactAt
 	var err error
@@ -62,8 +62,8 @@ func noArtifact(r *http.Request) error {
 	return artel.Errorf(artel.NotFound, "webui", artel.Shorten(r.PathValue("id"), 80), "there is no such artifact")
 }
 
-// shows answers with the panel as it is at an address of this conversation,
-// and what else changes; without script the browser is led there.
+// shows renders the panel for a URL of this conversation, and further parts.
+// Without script it redirects the browser there.
 func (ui *face) shows(w http.ResponseWriter, r *http.Request, at app.ArtifactAt, address string, more ...part) {
 	if !wantsFragment(r) {
 		http.Redirect(w, r, address, http.StatusSeeOther)
@@ -77,7 +77,7 @@ func (ui *face) shows(w http.ResponseWriter, r *http.Request, at app.ArtifactAt,
 	ui.fragments(w, r, http.StatusOK, append([]part{{"panel", p}}, more...)...)
 }
 
-// panelAt is the panel that a request for another address would show.
+// panelAt builds the panel for another URL.
 func (ui *face) panelAt(r *http.Request, at app.ArtifactAt, address string) (Panel, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -91,8 +91,8 @@ func (ui *face) panelAt(r *http.Request, at app.ArtifactAt, address string) (Pan
 	return ui.panel(other, at.Conversation)
 }
 
-// saveArtifact keeps what a person has written. If somebody else has written
-// meanwhile, both are brought together and offered again.
+// saveArtifact saves an edited text. On a conflict it merges the newer version
+// into the text and shows the editor again.
 func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	if err != nil {
@@ -140,8 +140,8 @@ func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, status, "conversation.html", t)
 }
 
-// withLineEnds gives text the line ends that like has most of. Forms send
-// every line end as CR LF.
+// withLineEnds converts the line ends of text to the most frequent kind of
+// like. Browsers send every line end as CR LF.
 func withLineEnds(text, like string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if windows := strings.Count(like, "\r\n"); windows > 0 && 2*windows >= strings.Count(like, "\n") {
@@ -153,7 +153,7 @@ func withLineEnds(text, like string) string {
 func (ui *face) renameArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	if err == nil {
-		at.IfVersion = 0 // a title stands by itself
+		at.IfVersion = 0 // a title does not depend on the version
 		_, err = ui.app.Artifacts.Rename(r.Context(), at, fields["title"])
 	}
 	if err != nil {
@@ -181,8 +181,8 @@ func (ui *face) deleteArtifact(w http.ResponseWriter, r *http.Request) {
 
 func toastOf(at app.ArtifactAt) string { return "toast-a-" + string(at.ID) }
 
-// restoreArtifact makes an older version the newest, or, without a version,
-// takes a deletion back.
+// restoreArtifact makes an older version the newest or, without a version,
+// undoes a deletion.
 func (ui *face) restoreArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	number := 0

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A Client is a program or library that speaks to model providers, with the
-// lines that let it ask this server.
+// A Client is a program or library that calls model providers, with the snippet
+// that connects it to this server.
 type Client struct {
 	Name  string
-	Where string // the language, or the file that the lines belong into; "": a terminal
+	Where string // language of the snippet, or file that it belongs into; "": shell
 	Code  string
 }
 
-// clients are the lines for a server at an address and one of its services.
-// keyed says that it lets in nobody without a key.
+// clients returns the snippets for a server address and a service. keyed means
+// that the gateway requires a key.
 func clients(address, service string, keyed bool) []Client {
 	key, envKey := "any", ""
 	if keyed {
@@ -80,5 +80,5 @@ base_url = "{address}/v1"
 	return all
 }
 
-// quoteShell writes a word for a shell.
+// quoteShell quotes a word for a shell.
 func quoteShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -15,33 +15,33 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// A Comparison is what differs between two versions of a text.
+// A Comparison is the diff of two versions of a text.
 type Comparison struct {
-	From, To       int // 0: there was nothing before
+	From, To       int // 0: the text is new
 	Added, Removed int // lines
 	Rows           []CompareRow
-	Cut            bool // there is more
+	Cut            bool // more lines follow
 	Split          bool // side by side
 	InlineURL      string
 	SplitURL       string
-	Bases          []Listing // what it can be compared with
+	Bases          []Listing // versions to compare with
 }
 
-// A CompareRow is a line of the comparison: a gap between two hunks, one line
-// (inline), or what stands beside each other (split; a side may be empty).
+// A CompareRow is a row of the comparison: a gap between two hunks, one line
+// (inline), or two lines side by side (split; either may be nil).
 type CompareRow struct {
 	Gap         bool
-	Left, Right *CompareLine // inline: Right alone
+	Left, Right *CompareLine // inline: only Right
 }
 
 // A CompareLine is a line of one side.
 type CompareLine struct {
 	Op       string // equal, added, removed
-	Old, New int    // its numbers; 0: it is not there
+	Old, New int    // line numbers; 0: not on that side
 	HTML     template.HTML
 }
 
-// comparedLines is how many lines of a comparison a page holds.
+// comparedLines is the maximum number of lines of a comparison on a page.
 const comparedLines = 4000
 
 func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query url.Values) (*Comparison, error) {
@@ -90,7 +90,7 @@ func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query
 	return out, nil
 }
 
-// rowsOf shows hunks of lines, with the words that changed marked in them.
+// rowsOf renders hunks, with the changed words marked.
 func rowsOf(hunks []diff.Hunk, split bool) (rows []CompareRow) {
 	for i, h := range hunks {
 		if i > 0 || h.OldStart > 1 || h.NewStart > 1 {
@@ -119,8 +119,8 @@ func rowsOf(hunks []diff.Hunk, split bool) (rows []CompareRow) {
 	return rows
 }
 
-// beside puts the lines of a hunk next to each other: equal ones in one row,
-// removed ones beside the added ones that they became.
+// beside aligns the lines of a hunk: equal lines in one row, removed lines next
+// to the added lines that replace them.
 func beside(lines []CompareLine, pairs []int) []CompareRow {
 	var rows []CompareRow
 	for i := 0; i < len(lines); {
@@ -167,7 +167,7 @@ const (
 	opRemoved = "removed"
 )
 
-// marked shows a line with some of it marked: pairs of begin and end in code
+// marked renders a line with spans marked; a span is begin and end in code
 // points.
 func marked(text string, spans [][2]int) template.HTML {
 	if len(spans) == 0 {

@@ -19,22 +19,22 @@ type Thread struct {
 	frame
 	Draft        Draft
 	Conversation artel.Conversation
-	Older        string // where the messages before these are; "": these are all
+	Older        string // URL of earlier messages; "": none
 	Messages     []Message
 	Waiting      Waiting
 	Retry        Retry
 	Total        Usage
 	Panel        Panel
-	After        artel.Seq // events up to this one are in the page
+	After        artel.Seq // the page includes the events up to this one
 }
 
-// A Status is the state of the run that works on the conversation.
+// A Status is the state of the conversation's active run.
 type Status struct {
 	Run      artel.RunID // "": none
 	Active   bool
-	Waits    bool // for a person's answer
-	Sums     bool // it sums up what was before, and goes on
-	Compacts bool // it sums up the conversation, and answers nobody
+	Waits    bool // for an answer of the user
+	Sums     bool // compacts the history before its next step
+	Compacts bool // is a compaction without an answer
 }
 
 func (ui *face) conversation(w http.ResponseWriter, r *http.Request) {
@@ -65,8 +65,8 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	ctx := r.Context()
 	var t Thread
 	var err error
-	// The number first: what happens while the rest is read comes again as a
-	// fragment, and changes nothing the second time.
+	// Read the number first: events during the following reads are streamed
+	// again as fragments, which is idempotent.
 	if t.After, err = ui.app.Events.Last(ctx, id); err != nil {
 		return t, err
 	}
@@ -78,8 +78,8 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	}
 	v := view{face: ui, conversation: id, locale: locale(r)}
 	t.Draft = Draft{Action: conversationURL(id), Models: t.Models}
-	// Before the messages: a run that ends meanwhile is at work until the
-	// fragment of its end comes, which completes what it said.
+	// Before the messages: a run that ends in between counts as active until
+	// the fragment of its end arrives, which completes its message.
 	run, err := ui.app.Runs.Active(ctx, id)
 	switch {
 	case err == nil:
@@ -110,9 +110,8 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	return t, err
 }
 
-// lastRun is the model that answered last, with which the conversation goes on
-// unless the reader chooses another or it is chosen for each message, and its
-// last call; "": none yet.
+// lastRun returns the service that answered last, which is preselected in the
+// composer, and the last run; "": none yet.
 func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
 	newest, err := ui.app.Conversations.Branch(r.Context(), c.ID, c.Leaf, 1)
 	if err != nil || len(newest) == 0 || newest[0].Run == "" {
@@ -129,12 +128,12 @@ func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID,
 	return run.Service, last, err
 }
 
-// shownMessages is how many messages are loaded at once.
+// shownMessages is the page size of a thread.
 const shownMessages = 40
 
-// branch reads the end of the branch that ends in leaf, and says where the
-// rest is. The first message is never a tool's, whose card would be missing.
-// behind is how many messages come after the leaf.
+// branch reads the last messages of the branch that ends in leaf, and the URL
+// of the earlier ones. The first message is never a tool message, because its
+// card would be missing. behind is the number of messages after leaf.
 func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (shown []Message, older string, err error) {
 	id := v.conversation
 	status, err := v.status(ctx)
@@ -155,7 +154,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 			branch = branch[1:]
 		}
 		if len(branch) == 0 && !whole {
-			continue // a model called more tools at once than messages are shown
+			continue // more tool messages than one page
 		}
 		if len(branch) > 0 && branch[0].Parent != "" {
 			older = conversationURL(id) + "/older?before=" + string(branch[0].Parent) + "&behind=" + strconv.Itoa(behind+len(branch))
@@ -179,7 +178,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 	}
 }
 
-// older answers with the messages that come before those that are shown.
+// older renders the messages before those on display.
 func (ui *face) older(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	var before artel.MessageID
@@ -188,7 +187,7 @@ func (ui *face) older(w http.ResponseWriter, r *http.Request) {
 	}
 	var t Thread
 	if err == nil {
-		behind, _ := strconv.Atoi(r.URL.Query().Get("behind")) // what is none counts from the newest
+		behind, _ := strconv.Atoi(r.URL.Query().Get("behind")) // not a number: count from the newest
 		v := view{face: ui, conversation: id, locale: locale(r)}
 		t.Messages, t.Older, err = v.branch(r.Context(), before, max(0, behind))
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// tabText shows the text that is taken out of a document, as models read it.
+// tabText shows the text extracted from a document, as models read it.
 const tabText = "text"
 
-// showFile fills in what is no text: as what it is where a browser shows that,
-// and documents also as the text in them.
+// showFile fills in a file that is not text: in a form that browsers display,
+// and for documents also as the extracted text.
 func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string) error {
 	f := File{Name: out.Title, Icon: out.Icon, About: v.locale.TypeName(out.Media.MediaType) + " · " + out.SizeText}
 	f.Download = template.URL(out.FileURL)            //nolint:gosec // made of a ref
 	out.Value = v.fileValue(out.Media, f.Download, f) // with the card where there is nothing to see
 	shown := out.Value.Kind != valueFile
 	if shown {
-		out.Value.File, out.Value.Thumb = File{}, "" // the panel says it already, and is where one looks closely
+		out.Value.File, out.Value.Thumb = File{}, "" // the panel shows both itself
 	}
 	if out.Media.Kind != artel.KindDocument {
 		return nil
@@ -52,11 +52,11 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	return err
 }
 
-// remark is a line of an extracted text that says where in the document one
-// is, or what was left out, and is not of the document.
+// remark is a comment line in extracted text: a position in the document, or an
+// omission.
 var remark = regexp.MustCompile(`(?m)^<!-- (.+?) -->$`)
 
-// tabs are the ways to look at a version.
+// tabs are the views of a version.
 func (v view) tabs(id artel.ArtifactID, number int, all []string, current int) []Tab {
 	self := artifactURL(v.conversation, artel.Ref{Artifact: id, Version: number})
 	join := "?"

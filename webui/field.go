@@ -14,20 +14,20 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// An Input is a field of a configuration in a form.
+// An Input is a configuration field in a form.
 type Input struct {
 	app.ProcessorField
-	ID        string // of the element
-	Name      string // of the value in the form
+	ID        string // element id
+	Name      string // form name
 	Title     string
-	Text      string // as it is written in the form
-	Empty     bool   // it is empty on purpose
-	Otherwise string // what counts where nothing is written
-	Words     bool   // that is said in words, and no value
-	Problem   string // why it was not taken; "": it was not tried, or it is well
+	Text      string // form value
+	Empty     bool   // deliberately empty
+	Otherwise string // effective value if the field is empty
+	Words     bool   // Otherwise is a description, not a value
+	Problem   string // why it was rejected; "": not tried, or valid
 }
 
-// Blank reports whether an empty text is a value of its own.
+// Blank reports whether an empty text is a valid value of its own.
 func (i Input) Blank() bool {
 	switch i.Type {
 	case "text", "textarea", "list":
@@ -36,11 +36,11 @@ func (i Input) Blank() bool {
 	return false
 }
 
-// Long reports whether it has several lines.
+// Long reports whether it is multi-line.
 func (i Input) Long() bool { return i.Type == "textarea" || i.Type == "list" || i.Type == "json" }
 
-// inputsOf are the fields of a form that holds a configuration. under is what
-// counts where the configuration says nothing, before the defaults.
+// inputsOf returns the inputs of a configuration. under has the values in
+// effect if the configuration has none; the defaults come after it.
 func inputsOf(prefix string, fields []app.ProcessorField, config, under json.RawMessage, l phrase.Locale) []Input {
 	values, below := valuesOf(config), valuesOf(under)
 	out := make([]Input, len(fields))
@@ -67,9 +67,8 @@ func fieldLabel(f app.ProcessorField, l phrase.Locale) string {
 	return translated(l, "page.field_"+f.Key, f.Label)
 }
 
-// translated is an English text of a processor in the reader's language: what
-// stands under the key, if the text is what the key says in English. Other texts
-// are those of plugins, and stay.
+// translated returns a processor's English text in the reader's language if it
+// equals the English phrase of key. Texts of plugins are returned unchanged.
 func translated(l phrase.Locale, key, text string) string {
 	if phrase.English.Say(phrase.Key(key), nil) == text {
 		return l.Say(phrase.Key(key), nil)
@@ -77,7 +76,7 @@ func translated(l phrase.Locale, key, text string) string {
 	return text
 }
 
-// written is a value as people write it into a form.
+// written formats a value for a form.
 func written(f app.ProcessorField, v json.RawMessage) string {
 	switch f.Type {
 	case "text", "textarea", "select":
@@ -96,8 +95,8 @@ func written(f app.ProcessorField, v json.RawMessage) string {
 	return string(bytes.TrimSpace(v))
 }
 
-// read is the value that is written in a form; nil: none. The problem is in the
-// reader's words where they are known.
+// read parses the form value; nil: none. Known problems are described in the
+// reader's language.
 func (i Input) read(l phrase.Locale) (json.RawMessage, string) {
 	text := strings.ReplaceAll(i.Text, "\r\n", "\n")
 	if text == "" && !i.Empty || !i.Blank() && strings.TrimSpace(text) == "" {
@@ -156,8 +155,8 @@ func (i Input) misfit(v json.RawMessage, l phrase.Locale) string {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// typedFields are what somebody has written into the form of a processor, and
-// why it was not taken.
+// typedFields are the rejected inputs of a processor's form, with their
+// problems.
 type typedFields struct {
 	processor string
 	level     app.SettingLevel
@@ -165,8 +164,7 @@ type typedFields struct {
 	inputs    []Input
 }
 
-// typedSetting reads the setting of a form. What is wrong comes back beside the
-// fields that it is about.
+// typedSetting parses the setting of a form. Problems are returned by field.
 func typedSetting(v url.Values, o app.Overview, id string, level app.SettingLevel, l phrase.Locale) (app.ProcessorSetting, *typedFields) {
 	s := app.ProcessorSetting{ID: id}
 	typed := &typedFields{processor: id, level: level, enabled: v.Get("enabled")}
@@ -177,7 +175,7 @@ func typedSetting(v url.Values, o app.Overview, id string, level app.SettingLeve
 	}
 	i := slices.IndexFunc(o.Processors, func(p app.ProcessorState) bool { return p.ID == id })
 	if i < 0 {
-		return s, nil // the application says that it knows none
+		return s, nil // the application reports the unknown processor
 	}
 	var under json.RawMessage
 	if d := o.Processors[i].Deployment; d != nil {
@@ -204,8 +202,8 @@ func typedSetting(v url.Values, o app.Overview, id string, level app.SettingLeve
 	return s, nil
 }
 
-// valuesOf are the values of a configuration by their keys; none where it is
-// none.
+// valuesOf returns the values of a configuration by key; empty if it is not an
+// object.
 func valuesOf(config json.RawMessage) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(config, &m) != nil {
@@ -219,7 +217,7 @@ func valuesOf(config json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
-// jsonLine is a value on one line, cut where it is long.
+// jsonLine formats a value on one line, shortened.
 func jsonLine(v json.RawMessage) string {
 	var out bytes.Buffer
 	if len(v) == 0 || json.Compact(&out, v) != nil {
@@ -240,7 +238,7 @@ func indented(v json.RawMessage) string {
 	return out.String()
 }
 
-// encoded is JSON of what the page itself has made.
+// encoded marshals the page's own data.
 func encoded(v any) json.RawMessage {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -14,26 +14,26 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Fitting tells what the chosen model would get of the chosen files.
+// A Fitting is what the chosen model would receive of the selected files.
 type Fitting struct {
 	Service app.Service
-	Misfits []Misfit      // of which the model gets a description
-	Forms   []Misfit      // of which it gets the content in another form
-	Better  []app.Service // those that take all of them as they are
+	Misfits []Misfit      // sent as a description
+	Forms   []Misfit      // sent in another form
+	Better  []app.Service // services that support all of them unchanged
 }
 
-// A Misfit is a file that the model cannot take as it is.
+// A Misfit is a file that the model does not support.
 type Misfit struct {
 	app.Fit
 	Icon string
 }
 
-// Says is the form in which the model gets the file.
+// Says describes the form sent instead.
 func (m Misfit) Says() phrase.Key { return phrase.Key("page.form_" + string(m.Step)) }
 
-// fit answers what a model would get of files, by their beginnings: a form of
-// "service", and for each file a part "head" with its name, followed by its
-// whole "size" in bytes.
+// fit reports in which form a model would receive files, given their
+// beginnings: a form with "service", and for each file a part "head" with its
+// name, followed by its "size" in bytes.
 func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 	var id artel.ServiceID
 	var files []app.Candidate
@@ -78,11 +78,11 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, part{"fitting", f})
 }
 
-// maxBetter is how many other models are offered.
+// maxBetter is how many other models are suggested.
 const maxBetter = 3
 
-// takesAll reports whether a model that can be called gets every file as it is.
-// The demo is a stand-in and never better.
+// takesAll reports whether a callable model supports every file unchanged. The
+// demo is never suggested.
 func (ui *face) takesAll(r *http.Request, s app.Service, files []app.Candidate) bool {
 	if !s.Callable() || s.Demo() {
 		return false
@@ -91,7 +91,7 @@ func (ui *face) takesAll(r *http.Request, s app.Service, files []app.Candidate) 
 	return err == nil && !slices.ContainsFunc(fits, func(f app.Fit) bool { return !f.Native })
 }
 
-// maxHead is how much of a file, in bytes, is looked at.
+// maxHead is how many bytes of a file are read.
 const maxHead = 64 << 10
 
 func takeHead(part form.Part, id *artel.ServiceID, files *[]app.Candidate) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// funcs are what templates may call. say takes a key and pairs of name and
+// funcs are the template functions. say takes a key and pairs of name and
 // value; args makes a map of such pairs.
 func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 	return template.FuncMap{
@@ -46,9 +46,9 @@ func (ui *face) funcs(l phrase.Locale) template.FuncMap {
 	}
 }
 
-// tasks names the boxes of task lists for those who do not see them. The
-// renderer writes boxes in these two forms only, and escapes all text, so that
-// nothing else is met.
+// tasks adds accessible names to the checkboxes of task lists. The renderer
+// writes checkboxes in these two forms only and escapes all text, so nothing
+// else matches.
 func tasks(l phrase.Locale, html template.HTML) template.HTML {
 	const done, open = `<input checked="" disabled="" type="checkbox"`, `<input disabled="" type="checkbox"`
 	return template.HTML(strings.NewReplacer( //nolint:gosec // the renderer's HTML and phrases, escaped
@@ -57,7 +57,7 @@ func tasks(l phrase.Locale, html template.HTML) template.HTML {
 	).Replace(string(html)))
 }
 
-// icon refers to one of the vendored icons; more are classes beside its own.
+// icon references a vendored icon; more are additional classes.
 func (ui *face) icon(name string, more ...string) template.HTML {
 	class := "icon"
 	for _, m := range more {
@@ -66,8 +66,8 @@ func (ui *face) icon(name string, more ...string) template.HTML {
 	return template.HTML(`<svg class="` + class + `" aria-hidden="true"><use href="` + ui.assets.url("vendor/icons.svg") + "#" + name + `"/></svg>`) //nolint:gosec // names are constants of this package
 }
 
-// foreign reports whether a text is in English although the reader is not: what
-// other rooms say about their errors is.
+// foreign reports whether a text is English on a page in another language:
+// error texts of other packages are.
 func foreign(l phrase.Locale, s string) bool {
 	return l == phrase.Chinese && !strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Han, r) })
 }
@@ -81,8 +81,8 @@ func pairsOf(pairs []any) map[string]any {
 	return args
 }
 
-// when writes a moment as short as it is clear: the hour of today, the day of
-// this year, else the whole date.
+// when formats a time briefly: the hour if today, the day if this year,
+// otherwise the whole date.
 func when(l phrase.Locale, t, now time.Time) string {
 	switch {
 	case t.Year() == now.Year() && t.YearDay() == now.YearDay():
@@ -97,7 +97,7 @@ func when(l phrase.Locale, t, now time.Time) string {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// atoi reads a number of an address; 0 where there is none.
+// atoi parses a number in a URL; 0 if there is none.
 func atoi(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

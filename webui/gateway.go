@@ -19,50 +19,50 @@ import (
 	"github.com/artelhq/artel/internal/sse"
 )
 
-// Requests are the part of the gateway's log that a reader wants to see.
+// Requests is a page of the gateway's log.
 type Requests struct {
-	Query    url.Values // what selects them
+	Query    url.Values // the filter
 	Items    []Request
-	Newest   string // where the newest are, if these are not they
-	Older    string // where those before them are; "": there are none
+	Newest   string // URL of the newest; "": these are
+	Older    string // URL of older ones; "": none
 	Keys     []string
 	Services []app.Service
 }
 
-// Request is one line of the log.
+// Request is an entry of the log.
 type Request struct {
 	gatewaylog.GatewayEntry
 	Parts  []RequestPart
-	Asked  string // the service by its name
+	Asked  string // display name of the requested service
 	Took   string
-	Tokens string // "": none were told of
+	Tokens string // "": unknown
 	In     string
 	Out    string
 }
 
-// RequestPart is what was done to one part of a request.
+// RequestPart is a change to one part of a request.
 type RequestPart struct {
 	Text    string
-	Why     string // "": it says itself
-	Name    string // of the type of the bytes
-	URL     string // of the bytes; "": it is not about bytes
+	Why     string // "": none
+	Name    string // display name of the media type
+	URL     string // of the bytes; "": none
 	Call    artel.CallID
-	Service string // for which it was done, where another answered; else ""
+	Service string // if another service answered, the one it was made for; otherwise ""
 }
 
-// Failed reports whether the client got no answer of a model.
+// Failed reports whether the client received an error.
 func (r Request) Failed() bool { return r.Status >= http.StatusBadRequest }
 
-// Count is how many changes were made.
+// Count is the number of changes.
 func (r Request) Count() int { return len(r.Changes) + r.Unlisted }
 
-// Statuses are what a reader can choose beside those that went well or not.
+// Statuses are the further options of the status filter.
 func (Requests) Statuses() []string { return []string{"400", "401", "404", "429", "4xx", "5xx"} }
 
 // Selected reports whether a filter has a value.
 func (q Requests) Selected(name, value string) bool { return q.Query.Get(name) == value }
 
-// Live is where the list is told anew when it changes; "": it stays.
+// Live is the URL of the live list; "" for older pages, which do not change.
 func (q Requests) Live() string {
 	if q.Newest != "" {
 		return ""
@@ -131,7 +131,7 @@ func requestOf(e gatewaylog.GatewayEntry, names map[artel.ServiceID]string, l ph
 	return r
 }
 
-// whyChanged says in words why something was changed; "": that explains itself.
+// whyChanged describes the reason of a change; "" if it needs none.
 func whyChanged(c gatewaylog.GatewayChange, model string, l phrase.Locale) string {
 	k := phrase.Key("page.reason_" + string(c.Reason))
 	if c.Reason == artel.ReasonCapabilityMissing {
@@ -153,7 +153,7 @@ func whyChanged(c gatewaylog.GatewayChange, model string, l phrase.Locale) strin
 	return text
 }
 
-// gateway shows what the gateway has answered, and how programs ask it.
+// gateway shows the gateway's log and the snippets that connect programs.
 func (ui *face) gateway(w http.ResponseWriter, r *http.Request) {
 	q, err := ui.requests(r.Context(), locale(r), r.URL.Query())
 	if err != nil {
@@ -173,10 +173,10 @@ func (ui *face) gateway(w http.ResponseWriter, r *http.Request) {
 	}{f, q, clients(address(r), string(f.Models.Chosen().ID), len(q.Keys) > 0)})
 }
 
-// logPause is how long the list stays at least before it is told anew.
+// logPause is the minimum time between two updates of the live list.
 const logPause = 500 * time.Millisecond
 
-// watch tells the newest requests whenever there are other ones.
+// watch streams the newest requests whenever they change.
 func (ui *face) watch(w http.ResponseWriter, r *http.Request) {
 	in := r.URL.Query()
 	in.Del("cursor")
@@ -211,7 +211,7 @@ func (ui *face) watch(w http.ResponseWriter, r *http.Request) {
 			if ctx.Err() == nil {
 				ui.o.Log.Warn("the gateway's log could not be told", "err", err)
 			}
-			return // the browser connects again
+			return // the browser reconnects
 		}
 		pause := time.NewTimer(logPause)
 		select {
@@ -223,7 +223,7 @@ func (ui *face) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// address is where the reader has reached this server.
+// address is the origin under which the reader reached this server.
 func address(r *http.Request) string {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https://" + r.Host

@@ -15,22 +15,21 @@ import (
 	"github.com/artelhq/artel/internal/form"
 )
 
-// A Gauge says how full a model's window would be with the message that is
-// being written. Its zero value says nothing.
+// A Gauge shows how full the context window would be with the message in the
+// composer. The zero Gauge is hidden.
 type Gauge struct {
 	Shown   bool
 	Shares  []Share
 	Total   int
-	Budget  int // 0: the window is not known
+	Budget  int // 0: unknown
 	Percent int
 	Level   string // "", "warn" or "bad"
-	Left    int    // messages for which there is no room
+	Left    int    // messages that do not fit
 	Pending []string
-	Problem string // why there is nothing to say
+	Problem string // why there is no estimate
 }
 
-// A Glance is what a model would be sent with the message that is being
-// written.
+// A Glance previews the request for the message in the composer.
 type Glance struct {
 	Gauge
 	Model  string
@@ -39,15 +38,15 @@ type Glance struct {
 	Steps  []InspectedStep
 }
 
-// How full a window is told of, in percent, and how many messages are shown.
+// Thresholds of the gauge, in percent, and the number of messages on display.
 const (
 	nearlyFull    = 80
 	glancedBlocks = 60
 )
 
-// glance answers what the message that is being written would be sent with:
-// the gauge, and with "whole" all of it. The form has the fields of a message,
-// and of its files what [face.fit] takes.
+// glance previews the request for the message in the composer: the gauge, and
+// with "whole" all messages. The form has the fields of a message, and for its
+// files those of [face.fit].
 func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 	id := artel.ConversationID(r.PathValue("cid"))
 	var in app.Input
@@ -79,7 +78,7 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 	}
 	p, err := ui.app.Runs.Glance(r.Context(), id, in, files...)
 	if r.Context().Err() != nil {
-		return // somebody has typed on
+		return // a newer request is on its way
 	}
 	g := Glance{}
 	if err != nil {
@@ -96,12 +95,12 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, parts...)
 }
 
-// glanced fills in what is shown of a preview.
+// glanced fills in a preview.
 func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, p app.Preview, whole bool) (g Glance, err error) {
 	ctx := r.Context()
 	call := &app.BuiltContext{}
 	call.ContextFacts = p.ContextFacts
-	b, err := json.Marshal(p.Record) // as records are kept and read
+	b, err := json.Marshal(p.Record) // the form in which records are stored
 	if err == nil {
 		err = json.Unmarshal(b, &call.Record)
 	}
@@ -146,10 +145,10 @@ func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, 
 	return g, err
 }
 
-// A LastCall says how full the window was at the last call of a run. Its zero
-// value says nothing.
+// A LastCall shows how full the window was in the last call of a run. The zero
+// LastCall is hidden.
 type LastCall struct {
-	URL     string // where all of it is shown
+	URL     string // of the inspector
 	Total   int
 	Budget  int
 	Percent int
@@ -158,7 +157,7 @@ type LastCall struct {
 }
 
 // lastCall reads the record of a run's last call. There is none before the
-// first one, and none where it is not kept any more.
+// first call, and after the record was deleted.
 func (ui *face) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err error) {
 	list, err := ui.app.Contexts.List(ctx, run)
 	if err != nil || len(list) == 0 {
@@ -179,7 +178,7 @@ func (ui *face) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err 
 	return l, nil
 }
 
-// storedBefore are the newest messages of a conversation as they are stored.
+// storedBefore returns the newest stored messages of a conversation.
 func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[string]artel.Message, error) {
 	out := map[string]artel.Message{}
 	if id == "" {
@@ -196,7 +195,7 @@ func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[
 	return out, err
 }
 
-// nameOf is the file name of what a decision is about.
+// nameOf is the file name of a routing decision.
 func nameOf(p app.Preview, ref artel.Ref) string {
 	for _, b := range p.Blocks {
 		for _, m := range artel.MediaOf(b.Parts) {

@@ -14,7 +14,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// importForm shows where a conversation is brought in.
+// importForm shows the import form.
 func (ui *face) importForm(w http.ResponseWriter, r *http.Request) {
 	ui.showImport(w, r, http.StatusOK, "")
 }
@@ -32,8 +32,8 @@ func (ui *face) showImport(w http.ResponseWriter, r *http.Request, status int, p
 	}{f, problem})
 }
 
-// bringIn imports the ZIP of a form and leads to the conversation that came of
-// it, which tells of what it is made.
+// bringIn imports an uploaded ZIP and redirects to the new conversation, which
+// shows the counts.
 func (ui *face) bringIn(w http.ResponseWriter, r *http.Request) {
 	made, err := ui.imported(r)
 	if err != nil {
@@ -63,21 +63,21 @@ func (ui *face) imported(r *http.Request) (app.Imported, error) {
 			return app.Imported{}, err
 		}
 		if part.Name != "zip" || part.Filename == "" {
-			continue // an empty file input is sent as one without a name
+			continue // browsers send an empty file input as a part without a name
 		}
 		staged, err := ui.app.Imports.Stage(r.Context(), part)
 		if err != nil {
 			return app.Imported{}, err
 		}
 		made, err := ui.app.Imports.Import(r.Context(), staged)
-		_ = staged.Close() // what stays in the spool folder is swept with it
+		_ = staged.Close() // the spool folder is swept
 		return made, err
 	}
 	return app.Imported{}, artel.Errorf(artel.Invalid, "webui", "", "%s", locale(r).Say(phrase.PageNoImport, nil))
 }
 
-// What an import came to is told once, by the page that it leads to. It
-// travels in a cookie, which no other site can set.
+// The result of an import is shown once, by the page of the new conversation.
+// It travels in a cookie, which no other site can set.
 const importedCookie = "artel-imported"
 
 func tellImported(w http.ResponseWriter, made app.Imported) {
@@ -86,7 +86,7 @@ func tellImported(w http.ResponseWriter, made app.Imported) {
 	made.NoService = artel.ServiceID(artel.Shorten(string(made.NoService), 80))
 	b, err := json.Marshal(made)
 	if err != nil {
-		return // it is told less
+		return // only the toast is lost
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: importedCookie, Value: base64.RawURLEncoding.EncodeToString(b), Path: conversationURL(made.Conversation.ID),
@@ -94,8 +94,7 @@ func tellImported(w http.ResponseWriter, made app.Imported) {
 	})
 }
 
-// importedToast tells what an import that has led to this page came to; nil:
-// none has.
+// importedToast is the result of the import that led to this page; nil: none.
 func importedToast(w http.ResponseWriter, r *http.Request, id artel.ConversationID) *Toast {
 	c, err := r.Cookie(importedCookie)
 	if err != nil {

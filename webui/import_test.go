@@ -81,7 +81,7 @@ func TestImportAndExport(t *testing.T) {
 
 	b.Do(pick(zip), see("#messages .message.user"))
 	b.Says("#messages", "Read this.", "I have read the notes.", "notes.md")
-	b.Says("#toasts", "Imported. Messages: 2 · artifacts: 1 · versions: 1", "Left out: plain")
+	b.Says("#toasts", "Imported. Messages: 2 · artifacts: 1 · versions: 1", "Not available here: plain")
 	b.picture("imported")
 	b.Do(chromedp.Reload(), see("#messages .message.user"))
 	if got := b.Text("#toasts"); got != "" {

@@ -14,16 +14,15 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// Results that this server did not make may name files in other ways than by
-// refs, and even hold them. What they hold is looked at before it is shown: it
-// counts as what its bytes are, and nothing that a page could run is shown as
-// more than a text or a picture.
+// Tool results of other programs may name files in other ways than by refs, and
+// may embed them. Embedded bytes are identified by content before they are
+// shown; active content is shown as text or picture only.
 
-// maxInline is how many characters of base64 a page shows as what they are.
+// maxInline is the maximum of embedded base64 shown as media, in characters.
 const maxInline = 140_000
 
-// fileAddress returns an address under which this server serves files as a
-// path that is clean, or "".
+// fileAddress returns the path of a URL under which this server serves files,
+// cleaned, or "".
 func fileAddress(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, app.FilesURL) || strings.Contains(u.Path, "..") || strings.ContainsAny(s, "\\ \t\r\n") {
@@ -34,8 +33,8 @@ func fileAddress(s string) string {
 
 var storedResult = regexp.MustCompile(`^/?tool_results/[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$`)
 
-// addressOfPath returns where this server serves what a result calls a file
-// path, or "" for a path that only its maker knows.
+// addressOfPath returns the URL for the file path in a result, or "" if this
+// server does not know the path.
 func addressOfPath(p string) string {
 	if storedResult.MatchString(p) {
 		return app.FilesURL + strings.TrimPrefix(p, "/")
@@ -48,7 +47,7 @@ func addressOfPath(p string) string {
 	return fileAddress(p)
 }
 
-// webAddress reports whether s is an address of the web and nothing else.
+// webAddress reports whether s is an http or https URL.
 func webAddress(s string) bool {
 	if len(s) > 2000 || strings.ContainsAny(s, " \t\r\n\"<>") {
 		return false
@@ -57,7 +56,7 @@ func webAddress(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
-// dataURI splits a data URI that is encoded in base64.
+// dataURI splits a base64 data URI.
 func dataURI(s string) (declared, data string, ok bool) {
 	rest, ok := strings.CutPrefix(s, "data:")
 	if !ok {
@@ -73,7 +72,7 @@ func dataURI(s string) (declared, data string, ok bool) {
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/_\-\s]{64,}={0,2}\s*$`)
 
-// held shows bytes that a result holds in base64, as what they are.
+// held renders bytes embedded as base64, by their detected type.
 func (v view) held(data, declared, name string) Value {
 	about := v.locale.TypeName(declared)
 	card := func(k phrase.Key) Value {
@@ -95,7 +94,7 @@ func (v view) held(data, declared, name string) Value {
 	}
 	f := File{
 		Name: name, Icon: iconOf(info.Kind, info.MediaType), About: v.locale.TypeName(info.MediaType) + " · " + phrase.Size(info.Size),
-		// Nothing but a download: a page would be opened in a window of its own.
+		// A download only: opened, a page would run in a window of its own.
 		Download: template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(raw)), //nolint:gosec // the bytes are encoded here
 	}
 	out := v.fileValue(info, template.URL("data:"+info.MediaType+";base64,"+base64.StdEncoding.EncodeToString(raw)), f) //nolint:gosec // the type is one of those that were found in the bytes
@@ -106,7 +105,7 @@ func (v view) held(data, declared, name string) Value {
 	return out
 }
 
-// looksHeld reports whether a text is base64 of something that is no text.
+// looksHeld reports whether a text is base64 of a binary file.
 func (v view) looksHeld(s string) bool {
 	if len(s) < 64 || !base64Text.MatchString(s[:min(len(s), 4096)]) && !base64Text.MatchString(s) {
 		return false
@@ -120,7 +119,7 @@ func (v view) looksHeld(s string) bool {
 	return info.IsBinary() && info.DetectedBy == artel.FromSignature
 }
 
-// decode64 decodes base64 of either alphabet, with and without padding.
+// decode64 decodes base64 of either alphabet, padded or not.
 func decode64(s string) ([]byte, bool) {
 	s = strings.TrimRight(strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(s), "")), "=")
 	raw, err := base64.RawStdEncoding.DecodeString(s)

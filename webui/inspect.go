@@ -20,30 +20,30 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// An Inspection is the page that shows what a model was sent in one call.
+// An Inspection is the page that shows the request of one model call.
 type Inspection struct {
 	frame
 	Run     artel.Run
-	Back    string // where the conversation is
-	Self    string // of the call, without the view
+	Back    string // URL of the conversation
+	Self    string // URL of the call, without the view
 	Calls   []InspectedCall
-	Call    *app.BuiltContext // nil: there is no record of the run, or no longer
+	Call    *app.BuiltContext // nil: the run has no record
 	Model   string
 	Shares  []Share
-	Free    int // tokens of the budget that are left
+	Free    int // unused tokens of the budget
 	Asked   string
-	Answer  *Answer // to what was asked; nil: nothing was
+	Answer  *Answer // of the form "why"; nil: nothing was asked
 	Files   []Answer
-	Left    []Answer // messages that were dropped or cut
+	Left    []Answer // dropped or cut messages
 	Tabs    []Tab
 	Blocks  []InspectedBlock
-	Hidden  int    // blocks before these
-	AllURL  string // where they are shown
+	Hidden  int    // number of earlier blocks
+	AllURL  string // URL of all blocks
 	Steps   []InspectedStep
 	Diff    *app.ContextDiff
 	Request template.HTML
-	Cut     string // how much of the request is shown; "": all
-	RawURL  string // where the API has it
+	Cut     string // size of the shown beginning of the request; "": all
+	RawURL  string // URL of the request in the API
 	Problem string // why the view cannot be shown; "": it can
 }
 
@@ -54,13 +54,13 @@ type InspectedCall struct {
 	Current bool
 }
 
-// An Answer says what became of a file or a message, and why.
+// An Answer says how a file or a message was sent, and why.
 type Answer struct {
 	Name      string
 	Seen      bool
-	Described bool // only a description of it was sent
+	Described bool // only a description was sent
 	Texts     []string
-	Ways      []string // how it went to the model's API
+	Ways      []string // how it was transported
 }
 
 // The views of a call.
@@ -71,13 +71,13 @@ const (
 	inspectRequest  = "request"
 )
 
-// inspectURL is where it is shown what a model was sent before a message.
+// inspectURL is the URL of the inspector for the call that produced a message.
 func inspectURL(run artel.RunID, m artel.MessageID) string {
 	return "/r/" + string(run) + "/context?of=" + string(m)
 }
 
-// inspect shows what a model was sent: in the call of the path, else in that
-// from which the message came that the address names, else in the first.
+// inspect shows a call: the one in the path, otherwise the one that produced
+// the message in the query, otherwise the first.
 func (ui *face) inspect(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.inspection(r)
 	if err != nil {
@@ -125,7 +125,7 @@ func (ui *face) inspection(r *http.Request) (p Inspection, err error) {
 	return p, ui.fill(r, &p)
 }
 
-// callOf is the call that a message came from: the last one before it.
+// callOf returns the call that produced a message: the last one before it.
 func (ui *face) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []app.ContextSummary) (app.ContextKey, error) {
 	found, err := ui.app.Conversations.Branch(ctx, run.Conversation, of, 1)
 	key := list[0].ContextKey
@@ -140,7 +140,7 @@ func (ui *face) callOf(ctx context.Context, run artel.Run, of artel.MessageID, l
 	return key, nil
 }
 
-// fill reads what the page says about a call, and the view that is asked for.
+// fill fills in the data of a call and of the requested view.
 func (ui *face) fill(r *http.Request, p *Inspection) error {
 	ctx, key := r.Context(), p.Call.ContextKey
 	v := inspector{view: view{face: ui, conversation: p.Run.Conversation, locale: locale(r)}, call: p.Call}
@@ -197,17 +197,17 @@ func (ui *face) fill(r *http.Request, p *Inspection) error {
 			p.Hidden = 0
 		}
 	}
-	if errors.Is(err, artel.Conflict) { // the record is not enough
+	if errors.Is(err, artel.Conflict) { // the record is incomplete
 		_, p.Problem = ui.explain(r, err)
 		err = nil
 	}
 	return err
 }
 
-// inspectedBlocks is how many messages are shown at once.
+// inspectedBlocks is the maximum number of messages on a page.
 const inspectedBlocks = 200
 
-// request shows the body of a request with its lines set in.
+// request renders the body of a request, indented.
 func (v inspector) request(req app.SentRequest) (template.HTML, string) {
 	var out bytes.Buffer
 	if json.Indent(&out, req.Body, "", "  ") != nil {
@@ -218,7 +218,7 @@ func (v inspector) request(req app.SentRequest) (template.HTML, string) {
 	return v.dressed([]template.HTML{render.Code(text, "json")})[0], cut
 }
 
-// why asks why a model saw something, or did not.
+// why explains why a model saw something, or did not.
 func (v inspector) why(ctx context.Context, about, name string) (Answer, error) {
 	found, err := v.app.Contexts.Why(ctx, v.call.ContextKey, about, v.locale)
 	if errors.Is(err, artel.Invalid) {
@@ -234,12 +234,12 @@ func (v inspector) why(ctx context.Context, about, name string) (Answer, error) 
 	return a, err
 }
 
-// askedFiles and askedMessages are of how many it is told at once what became
-// of them.
+// askedFiles and askedMessages are the maximum numbers of files and left-out
+// messages in the overview.
 const askedFiles, askedMessages = 50, 20
 
-// files says of the artifacts that were there when the run began whether the
-// model saw them.
+// files explains how each artifact that existed at the start of the run was
+// sent.
 func (v inspector) files(ctx context.Context, at artel.MessageID) (out []Answer, err error) {
 	list, err := v.app.Artifacts.List(ctx, v.conversation, at)
 	for _, a := range list[:min(len(list), askedFiles)] {
@@ -261,12 +261,12 @@ func (v inspector) files(ctx context.Context, at artel.MessageID) (out []Answer,
 	return out, err
 }
 
-// way says how media went.
+// way describes how media were transported.
 func (v inspector) way(m app.CarriedMedia) string {
 	return v.locale.Say(phrase.Key("page.inspect_way_"+string(m.Transport)), map[string]any{"Name": m.Name})
 }
 
-// left tells of the messages for which there was no room.
+// left explains the messages that did not fit.
 func (v inspector) left(ctx context.Context) (out []Answer, err error) {
 	ids := append(append([]string{}, v.call.Tokens.Dropped...), v.call.Tokens.Cut...)
 	for _, id := range ids[:min(len(ids), askedMessages)] {
@@ -282,5 +282,5 @@ func (v inspector) left(ctx context.Context) (out []Answer, err error) {
 	return out, err
 }
 
-// percent writes a part of one.
+// percent formats a ratio.
 func percent(ratio float64) string { return fmt.Sprintf("%.0f %%", 100*ratio) }

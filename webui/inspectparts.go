@@ -17,7 +17,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// An inspector reads what one call was sent.
+// An inspector reads the record of one call.
 type inspector struct {
 	view
 	call   *app.BuiltContext
@@ -25,7 +25,7 @@ type inspector struct {
 	stored map[string]artel.Message // of the branch, by id
 }
 
-// inspectedBranch is how many messages back the stored texts are known.
+// inspectedBranch is how many stored messages are loaded for comparison.
 const inspectedBranch = 1000
 
 func (v *inspector) read(ctx context.Context, run artel.Run) (err error) {
@@ -33,7 +33,7 @@ func (v *inspector) read(ctx context.Context, run artel.Run) (err error) {
 		return err
 	}
 	leaf := run.Reply
-	if leaf == "" { // it is at work, or came to no answer
+	if leaf == "" { // the run is active, or produced no answer
 		c, err := v.app.Conversations.Find(ctx, run.Conversation)
 		if err != nil {
 			return err
@@ -48,10 +48,10 @@ func (v *inspector) read(ctx context.Context, run artel.Run) (err error) {
 	return err
 }
 
-// A Share is what one source has of all that was sent.
+// A Share is the number of tokens of one source.
 type Share struct {
-	Processor string // "": the descriptions of tools
-	Tone      string // class of its color
+	Processor string // "": the tool descriptions
+	Tone      string // color class
 	Messages  int
 	Tokens    int
 	X, Width  string // in the bar, of 1,000
@@ -59,8 +59,8 @@ type Share struct {
 
 var tones = [...]string{"tone-one", "tone-two", "tone-three", "tone-four", "tone-five", "tone-six"}
 
-// shares sums up tokens by the processor that added them, the greatest first.
-// The bar is as long as the budget, or as what was sent where nothing bounds it.
+// shares sums up tokens by the processor that added them, largest first. The
+// bar is as long as the budget, or as the request if there is no budget.
 func (v inspector) shares() []Share {
 	sums := map[string]*Share{}
 	all := 0
@@ -91,7 +91,7 @@ func (v inspector) shares() []Share {
 	return out
 }
 
-// label names a message by its speaker and its beginning.
+// label names a message by its role and beginning.
 func (v inspector) label(id string) string {
 	var role artel.Role
 	var parts artel.Parts
@@ -106,8 +106,7 @@ func (v inspector) label(id string) string {
 	return v.locale.Say(phrase.Key("page.inspect_role_"+string(role)), nil) + " · " + artel.Shorten(text, 80)
 }
 
-// textsOf joins all that reads as text in parts: what is said and what tools
-// returned.
+// textsOf joins the texts of parts, including those of tool results.
 func textsOf(parts artel.Parts) string {
 	var out []string
 	for _, p := range parts {
@@ -127,9 +126,9 @@ type InspectedBlock struct {
 	Number int
 	Label  string
 	Text   string
-	Cut    string // how much of the text is shown; "": all
+	Cut    string // size of the shown beginning of the text; "": all
 	Media  []string
-	Calls  []string // of tools, with their arguments
+	Calls  []string // tool calls with arguments
 	Rows   []CompareRow
 }
 
@@ -157,8 +156,8 @@ func (v inspector) shown(ctx context.Context) ([]InspectedBlock, error) {
 	return out, nil
 }
 
-// changes are the lines in which a message was sent otherwise than it is stored.
-// There are none of messages that are not stored.
+// changes returns the lines in which the sent text of a message differs from
+// the stored one; none if it is not stored.
 func (v inspector) changes(ctx context.Context, id string) ([]CompareRow, error) {
 	i := slices.IndexFunc(v.blocks, func(b app.Block) bool { return b.ID == id })
 	m, ok := v.stored[id]
@@ -168,7 +167,7 @@ func (v inspector) changes(ctx context.Context, id string) ([]CompareRow, error)
 	return rowsBetween(ctx, textsOf(m.Parts), textsOf(v.blocks[i].Parts))
 }
 
-// changed are the messages that the steps of the record show as changed.
+// changed returns the messages that the record lists as changed.
 func (v inspector) changed() (ids []string) {
 	for _, s := range v.call.Record.Processors {
 		for _, id := range s.Changed[:min(len(s.Changed), inspectedBlocks)] {
@@ -180,7 +179,7 @@ func (v inspector) changed() (ids []string) {
 	return ids
 }
 
-// rowsBetween are the lines in which two texts differ.
+// rowsBetween returns the lines in which two texts differ.
 func rowsBetween(ctx context.Context, before, after string) ([]CompareRow, error) {
 	if before == after || len(before)+len(after) > 2*maxShown {
 		return nil, nil
@@ -189,42 +188,42 @@ func rowsBetween(ctx context.Context, before, after string) ([]CompareRow, error
 	return rowsOf(d.Hunks, false), err
 }
 
-// An InspectedStep is what one processor did.
+// An InspectedStep is the work of one processor.
 type InspectedStep struct {
 	ID            string
-	Settings      string // the level that configured it
+	Settings      string // level that configured it
 	Took          string
 	Before, After int // tokens
 	Changes       []InspectedChange
 	Logs          []InspectedLog
 }
 
-// Quiet reports whether it did nothing and said nothing.
+// Quiet reports whether it changed and logged nothing.
 func (s InspectedStep) Quiet() bool { return len(s.Changes) == 0 && len(s.Logs) == 0 }
 
-// An InspectedChange is what a processor did to messages: one that it changed,
-// or all those that it added or removed.
+// An InspectedChange is a change by a processor: of one message, or all that it
+// added or removed.
 type InspectedChange struct {
 	Kind   app.Change
 	Labels []string
-	More   int      // beside them
+	More   int      // further ones
 	Others []string // processors that changed the message too
 	Rows   []CompareRow
-	Rules  []InspectedRule // what each did, where several rules have worked on the message
+	Rules  []InspectedRule // the effect of each, if several rules changed the message
 }
 
-// An InspectedRule is what one rule made of a message.
+// An InspectedRule is the effect of one rule on a message.
 type InspectedRule struct {
 	Name string
 	Rows []CompareRow
 }
 
-// An InspectedLog is a note of a processor.
+// An InspectedLog is a log entry of a processor.
 type InspectedLog struct {
 	Level, Message string
-	Rule           string   // whose work it tells of; "": of none
-	Messages       []string // that it is about
-	More           int      // beside them
+	Rule           string   // rule that the entry is about; "": none
+	Messages       []string // messages that it is about
+	More           int      // further ones
 	Details        string
 }
 
@@ -242,7 +241,7 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 	var out []InspectedStep
 	var passes map[string][]app.MessagePass
 	var err error
-	preview := v.call.Run == "" // its steps cannot be looked up one by one
+	preview := v.call.Run == "" // the steps of a preview cannot be fetched one by one
 	if !preview {
 		if passes, err = v.app.Contexts.Passes(ctx, v.call.ContextKey, v.changed()...); err != nil {
 			return nil, err
@@ -296,7 +295,7 @@ func (v inspector) steps(ctx context.Context) ([]InspectedStep, error) {
 			if rule, ok := rest["rule"].(string); ok {
 				log.Rule = rule
 				delete(rest, "rule")
-				delete(rest, "count") // of the messages, which are named
+				delete(rest, "count") // of the messages, which are listed
 			}
 			if ids, ok := rest["messages"].([]any); ok {
 				var names []string

@@ -15,16 +15,16 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A List is the conversations at the side, or the next of them.
+// A List is a page of the list of conversations.
 type List struct {
 	Search string
 	Groups []Group
-	More   string // where the next ones are; "": these are the last
+	More   string // URL of the next page; "": none
 }
 
-// A Group is the conversations of one stretch of time.
+// A Group is the conversations of one period.
 type Group struct {
-	Name    phrase.Key // "": it goes on from the list before
+	Name    phrase.Key // "": continues the last group of the previous page
 	Entries []Entry
 }
 
@@ -33,14 +33,14 @@ type Entry struct {
 	app.Listed
 	URL     string
 	Current bool
-	Naming  bool // its title is being changed
+	Naming  bool // its title is being edited
 }
 
-// shownConversations is how many conversations are loaded at once.
+// shownConversations is the page size of the list.
 const shownConversations = 40
 
-// conversations reads the list that the request asks for by "search",
-// "cursor" and "group", the last group that is shown already.
+// conversations reads the page of the list given by "search", "cursor" and
+// "group", the last group of the previous page.
 func (ui *face) conversations(r *http.Request, current artel.ConversationID) (List, error) {
 	q := r.URL.Query()
 	l := List{Search: strings.TrimSpace(q.Get("search"))}
@@ -53,7 +53,7 @@ func (ui *face) conversations(r *http.Request, current artel.ConversationID) (Li
 	now, last := time.Now(), phrase.Key(q.Get("group"))
 	for _, c := range found {
 		if c.Leaf == "" && c.ID != current {
-			continue // its first message is still on the way, or never came
+			continue // its first message is not stored yet, or never was
 		}
 		name := groupOf(c.UpdatedAt.Local(), now)
 		if len(l.Groups) == 0 || name != last {
@@ -77,8 +77,7 @@ func (ui *face) conversations(r *http.Request, current artel.ConversationID) (Li
 	return l, nil
 }
 
-// groupOf names the stretch of time that t lies in, by the calendar of this
-// machine.
+// groupOf returns the period of t, by the calendar of this machine.
 func groupOf(t, now time.Time) phrase.Key {
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	switch {
@@ -94,8 +93,8 @@ func groupOf(t, now time.Time) phrase.Key {
 	return phrase.PageEarlier
 }
 
-// list answers a search, and asks for more of the list. Without script it is
-// the start page with what was found at the side.
+// list answers a search, or a further page of the list. Without script it
+// renders the start page with the results.
 func (ui *face) list(w http.ResponseWriter, r *http.Request) {
 	if !wantsFragment(r) {
 		ui.home(w, r)
@@ -112,7 +111,7 @@ func (ui *face) list(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// shownNow is the conversation that the browser shows while it asks; "": none.
+// shownNow is the conversation on display in the browser; "": none.
 func shownNow(r *http.Request) artel.ConversationID {
 	u, err := url.Parse(r.Header.Get("HX-Current-URL"))
 	if err != nil {
@@ -126,7 +125,7 @@ func shownNow(r *http.Request) artel.ConversationID {
 	return id
 }
 
-// entry finds the conversation of the path as an entry of the list.
+// entry returns the conversation of the path as a list entry.
 func (ui *face) entry(r *http.Request) (Entry, error) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err != nil {
@@ -136,7 +135,7 @@ func (ui *face) entry(r *http.Request) (Entry, error) {
 	return Entry{Listed: app.Listed{Conversation: c}, URL: conversationURL(c.ID), Current: c.ID == shownNow(r)}, err
 }
 
-// titled shows the title that a model has given.
+// titled shows a generated title.
 func (s *stream) titled(ctx context.Context, out *bytes.Buffer) error {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil {
@@ -149,7 +148,7 @@ func (s *stream) titled(ctx context.Context, out *bytes.Buffer) error {
 	return s.usageNow(ctx, out)
 }
 
-// titleForm offers the title to be changed: in the list, or on a page.
+// titleForm shows the form for the title: in the list, or on a page.
 func (ui *face) titleForm(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.entry(r)
 	e.Naming = r.URL.Query().Get("keep") == ""
@@ -206,7 +205,7 @@ func (ui *face) rename(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, parts...)
 }
 
-// remove deletes a conversation and offers to take that back.
+// remove deletes a conversation and offers to undo it.
 func (ui *face) remove(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.entry(r)
 	if err == nil {
@@ -226,8 +225,8 @@ func deletedToast(l phrase.Locale, id artel.ConversationID) *Toast {
 	return &Toast{ID: "toast-" + string(id), Text: l.Say(phrase.PageDeleted, nil), Undo: conversationURL(id) + "/restore"}
 }
 
-// restore takes the deletion of a conversation back. A page that shows another
-// conversation stays where it is.
+// restore restores a deleted conversation. A page that shows another
+// conversation stays on it.
 func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {
@@ -242,7 +241,7 @@ func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
 		lead(w, r, conversationURL(id))
 		return
 	}
-	r.URL.RawQuery = url.Values{"search": {r.PostFormValue("search")}}.Encode() // the list as it was
+	r.URL.RawQuery = url.Values{"search": {r.PostFormValue("search")}}.Encode() // the list before the deletion
 	l, err := ui.conversations(r, current)
 	if err != nil {
 		ui.fail(w, r, err)

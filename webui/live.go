@@ -23,8 +23,8 @@ import (
 
 const heartbeat = 15 * time.Second
 
-// live streams fragments: unnamed frames whose id is the number of the event
-// that they show, and whose data is HTML.
+// live streams fragments as server-sent events: unnamed, the id is the number
+// of the event, the data is HTML.
 func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	var c artel.Conversation
@@ -36,7 +36,7 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodHead {
-		// Whoever asks so goes on with the connection, which a stream would hold.
+		// Answer without opening a stream, which would occupy the connection.
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
@@ -63,12 +63,12 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 			if r.Context().Err() == nil && artel.KindOf(err) != artel.Canceled {
 				ui.o.Log.Error("a page's stream ended", "conversation", id, "err", err)
 			}
-			return // the browser connects again with what it has
+			return // the browser reconnects with its last event id
 		}
 	}
 }
 
-// joins finds out what a browser shows that has the events up to a number.
+// joins determines the state of a browser that has the events up to after.
 func (s *stream) joins(ctx context.Context, after artel.Seq) error {
 	last, err := s.app.Events.Last(ctx, s.conversation)
 	if err != nil {
@@ -81,31 +81,31 @@ func (s *stream) joins(ctx context.Context, after artel.Seq) error {
 	return err
 }
 
-// A stream renders one browser's fragments.
+// A stream renders the fragments of one browser.
 type stream struct {
 	view
-	answers map[artel.CallPath]*answer // that are being written, of the run and its subagents
-	leaf    artel.MessageID            // where the branch ends that the browser shows, as far as it is known
-	behind  bool                       // leaf is not that of the browser, which may show another branch
-	beside  bool                       // the run at work is on another branch
-	retries *artel.Event               // that a model call is made again, as the browser shows
-	whole   artel.Seq                  // events up to this one are in the thread that was rendered anew
+	answers map[artel.CallPath]*answer // in progress, of the run and its subagents
+	leaf    artel.MessageID            // last message of the branch on display, as far as known
+	behind  bool                       // the browser may show another branch than leaf
+	beside  bool                       // the active run is on another branch
+	retries *artel.Event               // retry on display; nil: none
+	whole   artel.Seq                  // the re-rendered thread includes the events up to this one
 	cards   map[artel.CallID]Call
 }
 
-// An answer is the message that is being written, as far as the browser has it.
+// An answer is a message in progress, as far as the browser has it.
 type answer struct {
 	message   artel.MessageID
 	run       artel.RunID
-	into      string // the element that it stands in; "": the thread
+	into      string // element that contains it; "": the thread
 	at        time.Time
 	reasoning strings.Builder
 	blocks    *render.Stream
-	shown     int // blocks
+	shown     int // number of blocks sent
 }
 
-// send shows one event; one that changes nothing on the page only moves its
-// number on.
+// send renders one event. An event that changes nothing only advances the event
+// id.
 func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error {
 	if e.Type == "" {
 		return out.KeepAlive()
@@ -136,7 +136,7 @@ func (s *stream) put(out *bytes.Buffer, name string, data any) error {
 	return s.render(out, s.locale, name, data)
 }
 
-// all renders parts one after the other.
+// all renders parts in order.
 func (s *stream) all(out *bytes.Buffer, parts []part, err error) error {
 	for _, p := range parts {
 		if err == nil {
@@ -146,11 +146,11 @@ func (s *stream) all(out *bytes.Buffer, parts []part, err error) error {
 	return err
 }
 
-// fragments renders what an event changes on the page.
+// fragments renders the changes of an event.
 func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	switch e.Type {
 	case artel.EventRunStarted:
-		if err := s.put(out, "announcement", ""); err != nil { // so that the next one is told
+		if err := s.put(out, "announcement", ""); err != nil { // so that a repeated announcement counts as a change
 			return err
 		}
 		p, err := payload[artel.RunStarted](e)
@@ -267,9 +267,9 @@ func (s *stream) fragments(ctx context.Context, out *bytes.Buffer, e artel.Event
 	return nil
 }
 
-// delta shows what came of an answer: the whole message the first time and
-// when its text begins, then the blocks that have changed, or the next piece of
-// what the model thinks.
+// delta renders the progress of an answer: the whole message at first and when
+// its text begins, afterwards the changed blocks, or the next piece of
+// reasoning.
 func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDelta, e artel.Event) error {
 	a := s.answers[e.Within]
 	if a == nil {
@@ -292,7 +292,7 @@ func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDe
 	a.shown = from + len(changed)
 	switch {
 	case s.beside:
-		return nil // it is shown as a whole when somebody switches to it
+		return nil // it is rendered as a whole when the user switches to its branch
 	case !begins && p.Text == "" && thought:
 		return s.put(out, "thought", Thought{p.Message, p.Reasoning})
 	case !begins && p.Reasoning == "" && before > 0 && a.shown >= before:
@@ -309,7 +309,7 @@ func (a *answer) whole(s *stream) Message {
 	}
 }
 
-// into is the element in which the messages of an event's thread stand.
+// into is the element that contains the messages of an event's thread.
 func (view) into(e artel.Event) string {
 	if e.Within == "" {
 		return ""
@@ -317,7 +317,7 @@ func (view) into(e artel.Event) string {
 	return "#" + subagentID(e.Run, e.Within) + "-b"
 }
 
-// A Thought is the next piece of what a model thinks.
+// A Thought is a piece of reasoning.
 type Thought struct {
 	Message artel.MessageID
 	Text    string
@@ -330,7 +330,8 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 	}
 	card, ok := s.cards[p.Call]
 	if !ok {
-		// The browser connected after the call; its card is on the page already.
+		// The browser connected after the call; its card is already on the
+		// page.
 		if card, err = s.recall(ctx, p); err != nil {
 			return err
 		}
@@ -351,11 +352,11 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 	return s.put(out, "call", card)
 }
 
-// recalled is how many messages back a call is looked for; a turn's calls and
-// results stand together.
+// recalled is how many messages back recall searches; calls and results of a
+// turn are close together.
 const recalled = 200
 
-// recall makes the card of a call out of the messages before its result.
+// recall rebuilds the card of a call from the stored messages.
 func (s *stream) recall(ctx context.Context, p artel.ToolCompleted) (Call, error) {
 	branch, err := s.app.Conversations.Branch(ctx, s.conversation, p.Message.Parent, recalled)
 	if err != nil {
@@ -411,8 +412,8 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	return s.artifactsNow(ctx, out)
 }
 
-// began reports whether a run has ever worked: one that is taken back while it
-// waits leaves no message.
+// began reports whether a run ever started: one that was cancelled in the queue
+// leaves no message.
 func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
 	r, err := s.app.Runs.Find(ctx, id)
 	if err != nil {
@@ -421,7 +422,7 @@ func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
 	return s.stored(ctx, r.Message)
 }
 
-// stored reports whether there is a message.
+// stored reports whether a message is stored.
 func (s *stream) stored(ctx context.Context, id artel.MessageID) (bool, error) {
 	m, err := s.app.Conversations.Branch(ctx, s.conversation, id, 1)
 	if errors.Is(err, artel.NotFound) {
@@ -430,7 +431,7 @@ func (s *stream) stored(ctx context.Context, id artel.MessageID) (bool, error) {
 	return len(m) > 0, err
 }
 
-// windowNow tells how full the window was at the last call of a run.
+// windowNow renders how full the window was in the last call of a run.
 func (s *stream) windowNow(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
 	l, err := s.lastCall(ctx, run)
 	if err != nil || l.URL == "" {
@@ -439,7 +440,7 @@ func (s *stream) windowNow(ctx context.Context, out *bytes.Buffer, run artel.Run
 	return s.put(out, "last call", l)
 }
 
-// waysNow tells how a model call gets its attachments, each where it is shown.
+// waysNow renders how a model call sent its attachments, each at its message.
 func (s *stream) waysNow(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.ContextBuilt](e)
 	if err != nil {
@@ -460,14 +461,14 @@ func (s *stream) waysNow(ctx context.Context, out *bytes.Buffer, e artel.Event) 
 	return nil
 }
 
-// notice says why a run ended early and what helps.
+// notice explains why a run ended early, and suggests what to do.
 func (v view) notice(run artel.RunID, state artel.RunState, why *artel.RunError) Notice {
 	n := Notice{ID: run, Text: why.Message, Hint: whatToDo(state, why)}
 	if limit, ok := strings.CutPrefix(why.Code, "limit_"); ok {
 		n.Text, n.Hint = v.locale.Say(phrase.Key("page.limit_"+limit), nil), phrase.PageAfterLimit
 		return n
 	}
-	// What these say in their own words is in English, and the state says it all.
+	// The error text of these is English, and the state says enough.
 	switch state {
 	case artel.RunCancelled:
 		n.Text = v.locale.Say(phrase.PageRunCancelled, nil)
@@ -479,7 +480,7 @@ func (v view) notice(run artel.RunID, state artel.RunState, why *artel.RunError)
 	return n
 }
 
-// whatToDo tells a person what helps after a run that ended early.
+// whatToDo returns the suggestion after a run that ended early.
 func whatToDo(state artel.RunState, why *artel.RunError) phrase.Key {
 	switch state {
 	case artel.RunCancelled:
@@ -525,7 +526,7 @@ func payload[P artel.Payload](e artel.Event) (P, error) {
 	return p, err
 }
 
-// displayed is the newest message as people are to see it.
+// displayed applies the display rules to the newest message.
 func (s *stream) displayed(ctx context.Context, m artel.Message) (Message, error) {
 	stored := []artel.Message{m}
 	shown, err := s.app.Conversations.Displayed(ctx, s.conversation, stored, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A MacroPage tries out macros.
+// A MacroPage is the page to try macros.
 type MacroPage struct {
 	frame
 	Scope  RuleScope
@@ -24,7 +24,7 @@ type MacroPage struct {
 	Known  []DescribedMacro
 }
 
-// A MacroTrial is a text with macros, and what came of it.
+// A MacroTrial is a text with macros, and its expansion.
 type MacroTrial struct {
 	Text, User, Char, Seed, Now, Zone string
 	Result, Cut                       string
@@ -33,13 +33,13 @@ type MacroTrial struct {
 	Problem                           string
 }
 
-// A MacroVariable is a variable after the text.
+// A MacroVariable is a variable after the expansion.
 type MacroVariable struct {
 	Name, Value string
 	Global      bool
 }
 
-// A DescribedMacro is a macro with what it stands for.
+// A DescribedMacro is a macro with its description.
 type DescribedMacro struct {
 	app.KnownMacro
 	About string
@@ -77,7 +77,7 @@ func (ui *face) macros(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "macros.html", p)
 }
 
-// weekdayOf is the macro of the day of the week in a language.
+// weekdayOf is the weekday macro of a language.
 func weekdayOf(l phrase.Locale) string {
 	if l == phrase.Chinese {
 		return "{{weekday_cn}}"
@@ -98,8 +98,8 @@ func (ui *face) tryMacros(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, part{"expanded", ui.macroTrial(r, f.values, values)})
 }
 
-// macroTrial expands the macros of a text with a seed and a clock that stand
-// still, so that only what is typed changes the result.
+// macroTrial expands the macros of a text with a fixed seed and clock, so that
+// only the input changes the result.
 func (ui *face) macroTrial(r *http.Request, v url.Values, values map[string]string) (t MacroTrial) {
 	t = MacroTrial{
 		Text: strings.ReplaceAll(v.Get("text"), "\r\n", "\n"), User: v.Get("user"), Char: v.Get("char"), Seed: v.Get("seed"), Now: strings.TrimSpace(v.Get("now")), Zone: strings.TrimSpace(v.Get("zone")),

@@ -17,68 +17,68 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// A Message is one entry of the thread as the page shows it.
+// A Message is an entry of the thread.
 type Message struct {
 	ID        artel.MessageID
 	Role      artel.Role
 	At        time.Time
 	Reasoning string
-	Body      Blocks        // what an agent wrote
-	Said      template.HTML // what a person wrote
-	Rest      template.HTML // of it, when it is very long
+	Body      Blocks        // of an agent
+	Said      template.HTML // of the user
+	Rest      template.HTML // end of Said, if that is very long
 	Files     []File
 	Calls     []Call
-	Questions []Question // whether its calls may be made
-	Subagents []Subagent // that its calls have given work to
-	Into      string     // the element that it stands in; "": the thread
-	Writing   bool       // it is being written
-	Thinking  bool       // and so far only thought
-	Partial   bool       // it broke off
-	Injected  bool       // it was said to a run at work
-	Muted     bool       // models are not sent it
-	Editing   bool       // its text is in a field
-	Text      string     // that field's
-	URL       string     // where it is changed
+	Questions []Question // permission questions of its calls
+	Subagents []Subagent // started by its calls
+	Into      string     // element that contains it; "": the thread
+	Writing   bool       // in progress
+	Thinking  bool       // in progress, with reasoning only
+	Partial   bool       // cut off
+	Injected  bool       // sent to a running agent
+	Muted     bool       // hidden from models
+	Editing   bool       // its text is in an input
+	Text      string     // value of that input
+	URL       string     // of its editor
 	Siblings  Siblings
-	Took      *Usage   // what the answer took; nil: it is not the end of one
-	Summary   bool     // it stands for what is above it, and Body has it
-	Stands    int      // for so many messages; 0: that is not known
-	Shelf     string   // where the summary is read as an artifact; "": nowhere
-	Before    []Change // that happened before it
-	After     []Change // that happened after it, where nothing was said any more
-	Notice    *Notice  // that follows it; nil: none
-	Original  string   // what it says where rules have changed what is shown; "": it is shown as it is
-	Context   string   // where it is shown what the model saw; "": no model has to do with it
-	TryRules  string   // where rules are tried on what it says; "": it says nothing
+	Took      *Usage   // of the answer; nil: not the end of one
+	Summary   bool     // Body is a summary of the messages above
+	Stands    int      // number of messages it replaces; 0: unknown
+	Shelf     string   // URL of the summary as an artifact; "": none
+	Before    []Change // model changes before it
+	After     []Change // model changes after the last message of a run
+	Notice    *Notice  // shown after it; nil: none
+	Original  string   // text before the display rules; "": unchanged
+	Context   string   // URL of the inspector; "": no model call
+	TryRules  string   // URL to try rules on its text; "": no text
 	run       artel.RunID
 }
 
-// Blocks is rendered Markdown, one element for each block of it, so that a
-// block that is being written changes alone.
+// Blocks is rendered Markdown, one element per block, so that a stream replaces
+// only changed blocks.
 type Blocks struct {
-	ID    string // of the element around them
-	From  int    // number of the first one
+	ID    string // element id of the container
+	From  int    // number of the first block
 	Items []template.HTML
 }
 
-// Number is that of the i-th item in the whole text.
+// Number is the number of the i-th item in the whole text.
 func (b Blocks) Number(i int) int { return b.From + i }
 
-// A File is a picture, document or other file that is shown as a card.
+// A File is a file shown as a card.
 type File struct {
 	Name, Icon string
 	About      string       // kind and size
-	URL        string       // of its view; "": there is none
+	URL        string       // of its viewer; "": none
 	Thumb      string       // of a picture
-	Download   template.URL // of its bytes; "": they are not offered
-	Way        Way          // how a model got it
+	Download   template.URL // of its bytes; "": none
+	Way        Way          // how a model received it
 }
 
-// A Call is one tool call as a card.
+// A Call is a tool call shown as a card.
 type Call struct {
 	ID        artel.CallID
 	Name      string
-	Subject   string // what it is about
+	Subject   string // the artifact or other object of the call
 	Arguments Value
 	Result    []Value
 	State     string // running, waiting, done, failed
@@ -88,16 +88,16 @@ type Call struct {
 // The states of a card.
 const (
 	stateRunning = "running"
-	stateWaiting = "waiting" // for a person's answer
+	stateWaiting = "waiting" // for an answer of the user
 	stateDone    = "done"
 	stateFailed  = "failed"
 )
 
-// A Notice is said between the messages.
+// A Notice is shown between messages.
 type Notice struct {
 	ID   artel.RunID
 	Text string
-	Hint phrase.Key // what to do about it
+	Hint phrase.Key // suggestion for the user
 }
 
 // A view shows one conversation in one language.
@@ -112,7 +112,7 @@ type view struct {
 	originals    map[artel.MessageID]string
 }
 
-// changed notes the texts that rules have changed for people to see.
+// changed records the texts that display rules have changed.
 func (v *view) changed(stored, shown []artel.Message) {
 	for i, m := range stored {
 		if text := saidIn(m); text != saidIn(shown[i]) {
@@ -135,8 +135,8 @@ func saidIn(m artel.Message) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// wayOf is how the n-th media part of a message was sent, or the place where
-// that will be told.
+// wayOf returns how the n-th media part of a message was sent, or an empty
+// placeholder.
 func (v view) wayOf(m artel.MessageID, n int) Way {
 	w := v.known[place{m, n}]
 	w.ID = wayID(m, n)
@@ -144,8 +144,8 @@ func (v view) wayOf(m artel.MessageID, n int) Way {
 }
 
 // messages joins tool results to the cards of their calls. A call without a
-// result runs if its run is the active one, else it was interrupted. After
-// the last message of a run that ended early comes why it did.
+// result is running if its run is active, otherwise interrupted. The last
+// message of a run that ended early gets a notice.
 func (v *view) messages(ctx context.Context, branch []artel.Message, active artel.RunID) ([]Message, error) {
 	var out []Message
 	var run artel.Run
@@ -179,7 +179,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 			shown.Partial = m.Role == artel.RoleAssistant && len(shown.Calls) == 0
 		}
 		if n := len(out); n > 0 && m.Run != "" && out[n-1].run == m.Run && out[n-1].Notice != nil {
-			shown.Notice, out[n-1].Notice = out[n-1].Notice, nil // it was told this, and answered no more
+			shown.Notice, out[n-1].Notice = out[n-1].Notice, nil // the run was sent this and did not answer it
 		}
 		if slices.ContainsFunc(shown.Calls, func(c Call) bool { return c.Name == delegateTool }) {
 			var err error
@@ -207,7 +207,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 	return out, nil
 }
 
-// longText is how many code points of a person's message are shown at once.
+// longText is how many code points of a user message are shown at once.
 const longText = 3000
 
 func (v view) message(m artel.Message) Message {
@@ -255,7 +255,7 @@ func (v view) message(m artel.Message) Message {
 
 func bodyID(m artel.MessageID) string { return "m-" + string(m) + "-b" }
 
-// blocks renders what a model wrote.
+// blocks renders the Markdown of a model.
 func (v view) blocks(id, text string) Blocks {
 	if text == "" {
 		return Blocks{ID: id}
@@ -263,9 +263,9 @@ func (v view) blocks(id, text string) Blocks {
 	return Blocks{ID: id, Items: v.dressed(render.Blocks(text, v.options()))}
 }
 
-// dressed adds to each block of code a button that copies it.
+// dressed adds a copy button to each block of code.
 func (v view) dressed(blocks []template.HTML) []template.HTML {
-	const end = "</figcaption>" // of package render alone: what is shown is escaped
+	const end = "</figcaption>" // only package render writes it: user text is escaped
 	label := string(render.Text(v.locale.Say(phrase.PageCopy, nil)))
 	button := `<button class="plain" type="button" data-copy="code">` + string(v.icon("copy")) + label + "</button>" + end
 	for i, b := range blocks {
@@ -274,8 +274,7 @@ func (v view) dressed(blocks []template.HTML) []template.HTML {
 	return blocks
 }
 
-// options lead the refs of a text to where they are shown, and say what was left
-// out of it.
+// options link the refs of a text to their viewers, and describe omissions.
 func (v view) options() render.Options {
 	return render.Options{
 		ArtifactURL: func(ref artel.Ref) string {
@@ -302,12 +301,12 @@ func (v view) file(m artel.Media) File {
 	return f
 }
 
-// thumb is the address of a small picture of a picture; "": there is none.
+// thumb is the URL of a thumbnail; "": none.
 func thumb(m artel.Media) string {
 	switch {
 	case tooLarge(m.Width, m.Height):
 	case app.Reducible(m.MediaType):
-		return app.FileURL(m.Ref) + "?width=128" // twice what is shown, for fine screens
+		return app.FileURL(m.Ref) + "?width=128" // twice the displayed width, for high-density screens
 	case slices.Contains(pictures, m.MediaType) && m.MediaType != "image/svg+xml":
 		return app.FileURL(m.Ref)
 	}
@@ -348,8 +347,8 @@ func (v view) call(id artel.CallID, name string, args json.RawMessage) Call {
 	return Call{ID: id, Name: name, Subject: artel.Shorten(subject, 80), Arguments: v.arguments(args), State: stateRunning}
 }
 
-// finish puts the result of a call on its card; the message that holds it has
-// media before it.
+// finish puts the result of a call on its card; before is the number of earlier
+// media in message m.
 func (v view) finish(c *Call, m artel.MessageID, before int, res artel.ToolResult) {
 	c.Result, c.State = v.result(m, before, res), stateDone
 	if res.IsError {
@@ -370,7 +369,7 @@ func mediaIn(res artel.ToolResult) (n int) {
 	return n
 }
 
-// duration writes how long something took: "85 ms", "1.2 s", "3 min 5 s".
+// duration formats a duration: "85 ms", "1.2 s", "3 min 5 s".
 func duration(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -14,12 +14,12 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// Models is what the picker offers.
+// Models is the data of the model picker.
 type Models struct {
-	Auto     *Choice // has one of them chosen for each message; nil: there is nothing to choose among
+	Auto     *Choice // automatic choice per message; nil: nothing to choose from
 	Choices  []Choice
 	Default  app.Service
-	Problems []app.Service // those that were meant to be called and cannot
+	Problems []app.Service // configured services that cannot be called
 }
 
 // A Choice is one model of the picker.
@@ -28,25 +28,25 @@ type Choice struct {
 	Chosen    bool
 	Abilities []Ability
 	Facts     []Fact
-	Unknown   []phrase.Key // the facts that nobody has stated
-	Marks     []Mark       // what was tried out and learned, the newest first
-	Probed    *Probed      // what has just come of trying it out; nil: it was not
+	Unknown   []phrase.Key // facts without a value
+	Marks     []Mark       // tested and learned, newest first
+	Probed    *Probed      // result of a test just now; nil: none
 }
 
-// Key is the id of the service as a part of ids and addresses.
+// Key is the id of the service, escaped for ids and URLs.
 func (c Choice) Key() string { return url.PathEscape(string(c.ID)) }
 
-// Pipeline is where it is set what the model sees.
+// Pipeline is the URL of the model's pipeline settings.
 func (c Choice) Pipeline() string { return pipelineURL("", c.ID, app.ByModel) }
 
-// An Ability is one thing that a model may take in.
+// An Ability is a kind of input of a model.
 type Ability struct {
 	Icon string
 	Name phrase.Key
 	Has  bool
 }
 
-// A Fact is something that is known about a model, and from where.
+// A Fact is a property of a model, with its source.
 type Fact struct {
 	Name   phrase.Key
 	Value  string
@@ -68,15 +68,15 @@ func (ui *face) models(r *http.Request) Models {
 	return m.choosing(m.Default.ID).choosing(ui.app.Models.Preferred(r.Context()))
 }
 
-// automatic stands for the model that is chosen for a message.
+// automatic stands for automatic choice.
 func automatic(l phrase.Locale) app.Service {
 	var s app.Service
 	s.ID, s.Name = app.AutoService, l.Say(phrase.PageAuto, nil)
 	return s
 }
 
-// choosing returns m with another model chosen; it stays as it is where there
-// is no such model.
+// choosing returns m with another model chosen, or unchanged if there is no
+// such model.
 func (m Models) choosing(id artel.ServiceID) Models {
 	choices := slices.Clone(m.Choices)
 	found := false
@@ -95,7 +95,7 @@ func (m Models) choosing(id artel.ServiceID) Models {
 	return m
 }
 
-// Chosen is the model that is used unless the reader chooses another.
+// Chosen is the preselected model.
 func (m Models) Chosen() Choice {
 	if m.Auto != nil && m.Auto.Chosen {
 		return *m.Auto
@@ -147,7 +147,7 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 		add(phrase.PageFactTokenRatio, known.TokenRatio.Source, strconv.FormatFloat(known.TokenRatio.Value, 'f', -1, 64))
 	}
 	limit := func(n int64, text string) string {
-		if n == 0 { // somebody says that there is none
+		if n == 0 { // known to have no limit
 			return say(phrase.PageNoLimit)
 		}
 		return text
@@ -171,14 +171,14 @@ func choice(s app.Service, marks []app.Mark, l phrase.Locale) Choice {
 	return c
 }
 
-// abilities lists everything that models may take, and whether s does.
+// abilities lists all kinds of input, and whether s supports each.
 func abilities(s app.Service) []Ability {
 	out := []Ability{{Icon: "type", Name: phrase.PageText, Has: true}}
 	for _, a := range []struct {
 		can  artel.Capability
 		icon string
 		name phrase.Key
-		kind string // how the types begin that it is about
+		kind string // prefix of the media types
 	}{
 		{artel.CanVision, "eye", phrase.PagePictures, "image/"},
 		{artel.CanFile, "file-text", phrase.PageFiles, ""},
@@ -207,7 +207,7 @@ func words(cs []artel.Capability, l phrase.Locale) string {
 	return strings.Join(out, ", ")
 }
 
-// tokens writes a number of tokens the way people do: "128k", "1.05M".
+// tokens formats a number of tokens: "128k", "1.05M".
 func tokens(n int) string {
 	switch {
 	case n >= 1_000_000:

@@ -65,7 +65,7 @@ func TestModels(t *testing.T) {
 	b.Until(`!document.querySelector("#picker:popover-open") && document.activeElement.matches("#model, #text")`)
 
 	b.Do(choose(sample(t, "photo.jpg"), sample(t, "notes.md")), see("#fit .note.warn"))
-	b.Says("#fit", "Reader cannot take 1 file", "photo.jpg", "Seer")
+	b.Says("#fit", "Reader cannot read 1 file", "photo.jpg", "Seer")
 	if got := b.Text("#fit"); strings.Contains(got, "notes.md") {
 		t.Errorf("a text is said not to be taken: %q", got)
 	}

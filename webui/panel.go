@@ -17,17 +17,16 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// A Panel is what stands beside the thread: the list of artifacts, or one of
-// them.
+// A Panel is shown beside the thread: the list of artifacts, or one of them.
 type Panel struct {
 	Conversation artel.ConversationID
 	Artifacts    Artifacts
 	Viewer       *Viewer // nil: the list
-	Shown        bool    // it was asked for, so that it covers the thread where there is no room for both
-	self         string  // the address of the viewer
+	Shown        bool    // explicitly requested: covers the thread on narrow screens
+	self         string  // URL of the viewer
 }
 
-// Self is where what is shown is shown.
+// Self is the URL of the panel's content.
 func (p Panel) Self() string {
 	switch {
 	case p.Viewer == nil && p.Shown:
@@ -38,20 +37,20 @@ func (p Panel) Self() string {
 	return p.self
 }
 
-// URL is where the list is shown.
+// URL is the address of the list.
 func (p Panel) URL() string { return conversationURL(p.Conversation) + "/a" }
 
-// ThreadURL is where the panel is closed.
+// ThreadURL is the address without the panel.
 func (p Panel) ThreadURL() string { return conversationURL(p.Conversation) }
 
-// Artifacts is the list with the plan on top.
+// Artifacts is the list, with the plan on top.
 type Artifacts struct {
 	Plan    *Plan
 	Items   []Item
 	Deleted []Item
 }
 
-// Count is how many artifacts there are, the plan among them.
+// Count is the number of artifacts, including the plan.
 func (a Artifacts) Count() int {
 	if a.Plan == nil {
 		return len(a.Items)
@@ -64,12 +63,12 @@ type Plan struct {
 	URL         string
 	Body        Blocks
 	Done, Total int
-	Next        string // the first step that is open; "": none
+	Next        string // first open step; "": none
 	Version     int
 	Live        bool
 }
 
-// An Item is one artifact of the list.
+// An Item is an artifact of the list.
 type Item struct {
 	artel.Artifact
 	URL, Icon, Thumb string
@@ -77,7 +76,8 @@ type Item struct {
 	By               string
 }
 
-// panel makes what the path asks for: /c/{cid}/a/{id} a viewer, else the list.
+// panel builds the panel of the path: a viewer for /c/{cid}/a/{id}, otherwise
+// the list.
 func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
 	v := view{face: ui, conversation: id, locale: locale(r)}
 	p := Panel{Conversation: id, Shown: strings.Contains(r.URL.Path, "/a"), self: r.URL.RequestURI()}
@@ -91,7 +91,7 @@ func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
 	return p, err
 }
 
-// live reports whether a run is at work on an artifact.
+// live reports whether a run is writing an artifact.
 func (a Artifacts) live(id artel.ArtifactID) bool {
 	if a.Plan != nil && id == artel.TaskPlan {
 		return a.Plan.Live
@@ -146,7 +146,7 @@ func (v view) plan(text string, version int, live bool) *Plan {
 	return p
 }
 
-// madeBy says in words who an artifact or version is from.
+// madeBy names the author of an artifact or version.
 func (v view) madeBy(source artel.Source, author string) string {
 	switch {
 	case source == artel.SourceUserUpload, source == artel.SourceUser, author == authorUser:
@@ -157,7 +157,7 @@ func (v view) madeBy(source artel.Source, author string) string {
 	return v.locale.Say(phrase.PageBy, map[string]any{"Name": author})
 }
 
-const authorUser = "user" // as versions name a person
+const authorUser = "user" // as versions name the user
 
 func artifactURL(c artel.ConversationID, ref artel.Ref) string {
 	if ref.Conversation != "" {
@@ -170,37 +170,37 @@ func artifactURL(c artel.ConversationID, ref artel.Ref) string {
 	return u
 }
 
-// A Viewer shows one artifact: as it is now, or one of its versions.
+// A Viewer shows one artifact: the newest content, or one version.
 type Viewer struct {
 	ID        artel.ArtifactID
 	Title     string
 	Number    int  // of the shown version
-	Follows   bool // it shows what is newest, also when that changes
-	Live      bool // a run is at work on it
+	Follows   bool // follows the newest version
+	Live      bool // a run is writing it
 	Media     artel.MediaInfo
 	Icon      string
 	SizeText  string
 	By        string
 	Value     Value
-	Blocks    Blocks // of Markdown, in the place of Value
-	Cut       string // how much of the text is shown; "": all
-	Extracted bool   // Blocks is the text that was taken out of a document
-	Problem   string // why there is no text of a document; "": there is, or nobody asked
+	Blocks    Blocks // Markdown, instead of Value
+	Cut       string // size of the shown beginning; "": all
+	Extracted bool   // Blocks is text extracted from a document
+	Problem   string // why a document has no text; "": it has, or it was not requested
 	Tabs      []Tab
 	FileURL   string // of the bytes
-	TextURL   string // of the text as JSON; "": it is no text
-	Newest    string // where what is newest is shown
+	TextURL   string // of the text as JSON; "": not a text
+	Newest    string // URL of the newest version
 	Versions  []Listing
-	Compare   *Comparison // in the place of Value
-	Editing   *Editing    // in the place of Value
-	EditURL   string      // where the text can be changed; "": it cannot here
+	Compare   *Comparison // instead of Value
+	Editing   *Editing    // instead of Value
+	EditURL   string      // of the editor; "": not editable here
 	Exports   []Export
 }
 
-// URL is where what is done to the artifact goes.
+// URL is the address that actions on the artifact post to.
 func (v Viewer) URL() string { return v.Newest }
 
-// Index is the place of what is shown among all versions, from the oldest.
+// Index is the position of the shown content among all versions, oldest first.
 func (v Viewer) Index() int {
 	for i, l := range v.Versions {
 		if l.Current {
@@ -210,8 +210,8 @@ func (v Viewer) Index() int {
 	return v.Last()
 }
 
-// Last is the greatest Index. While a run is at work, it is that of what the
-// run has made so far, which comes after every version.
+// Last is the greatest Index. While a run is writing, its content counts as one
+// more version.
 func (v Viewer) Last() int {
 	if v.Live {
 		return len(v.Versions)
@@ -219,17 +219,17 @@ func (v Viewer) Last() int {
 	return len(v.Versions) - 1
 }
 
-// An Export is a form in which a text can be had.
+// An Export is a download format of a text.
 type Export struct{ Name, URL string }
 
-// A Tab is one way to look at a text.
+// A Tab is a view of a text.
 type Tab struct {
 	Name    phrase.Key
 	URL     string
 	Current bool
 }
 
-// A Listing is a version in the list of versions.
+// A Listing is an entry of the list of versions.
 type Listing struct {
 	artel.Version
 	URL     string
@@ -238,7 +238,7 @@ type Listing struct {
 	Current bool
 }
 
-// The ways to look at a text, the first that fits is shown.
+// The views of a text; the first that fits is the default.
 const (
 	tabPreview = "preview"
 	tabCode    = "code"
@@ -299,7 +299,7 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 	return out, err
 }
 
-// exportURL is where the API has a text in another format.
+// exportURL is the API's URL of a text in another format.
 func (v view) exportURL(id artel.ArtifactID, number int, format string) string {
 	u := "/api/v1/conversations/" + string(v.conversation) + "/artifacts/" + url.PathEscape(string(id)) + "/export?format=" + format
 	if number > 0 {
@@ -308,8 +308,7 @@ func (v view) exportURL(id artel.ArtifactID, number int, format string) string {
 	return u
 }
 
-// textURL is where the API has the text as it is shown, whatever its charset
-// was.
+// textURL is the API's URL of the decoded text.
 func (v view) textURL(id artel.ArtifactID, number int) string {
 	u := "/api/v1/conversations/" + string(v.conversation) + "/artifacts/" + url.PathEscape(string(id))
 	if number > 0 {
@@ -318,7 +317,7 @@ func (v view) textURL(id artel.ArtifactID, number int) string {
 	return u
 }
 
-// showText fills in the text as the reader wants to see it.
+// showText fills in the text in the selected view.
 func (v view) showText(out *Viewer, text string, number int, tab string) {
 	tabs := tabsOf(out.Media.MediaType, out.Live)
 	if len(out.Versions) > 1 || out.Live {
@@ -341,9 +340,8 @@ func (v view) showText(out *Viewer, text string, number int, tab string) {
 	}
 }
 
-// tabsOf lists the ways in which a text of a type can be looked at. What a
-// browser shows by itself it fetches, and what a run has not yet folded
-// cannot be fetched.
+// tabsOf lists the views of a media type. Browsers fetch the content of frames
+// and pictures, which is impossible for content that is still being written.
 func tabsOf(mediaType string, live bool) []string {
 	switch mediaType {
 	case "text/markdown", "application/json", "text/csv", "text/tab-separated-values":
@@ -376,8 +374,8 @@ func (v view) preview(out *Viewer, text string) {
 	}
 }
 
-// versions lists them, the newest first; tab is the way to look that links
-// keep.
+// versions lists the versions, newest first; tab is the view kept in their
+// links.
 func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab string) ([]Listing, error) {
 	list, err := v.app.Artifacts.Versions(ctx, v.conversation, id)
 	if err != nil {
@@ -401,7 +399,7 @@ func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab 
 	return out, nil
 }
 
-// updateName says what a change was.
+// updateName describes the kind of a change.
 func updateName(u artel.UpdateType) phrase.Key {
 	switch u {
 	case artel.UpdateCreate:

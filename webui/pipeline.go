@@ -16,18 +16,17 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Pipeline is how contexts are built for an agent on a model, as the page
-// shows it and lets people change it.
+// A Pipeline is the page with the pipeline settings of an agent on a model.
 type Pipeline struct {
 	app.Overview
-	At      app.SettingLevel // that the switches of the list set
+	At      app.SettingLevel // level that the switches change
 	Items   []Stage
 	Levels  []Whose
 	Lost    []LostSetting
-	Problem string // why something was not done; "": nothing was wrong
+	Problem string // why a change failed; "": none did
 }
 
-// Whose is a level that people may set, and what can be done about all of it.
+// A Whose is an editable level, with the actions for all of its settings.
 type Whose struct {
 	Level    app.SettingLevel
 	Name     string
@@ -41,54 +40,54 @@ type Stage struct {
 	Number   int
 	Title    string
 	About    string
-	Sign     string // the icon of a processor of the product; "": it has one of its own
+	Sign     string // icon of a built-in processor; "": none
 	Plugin   bool
 	Columns  []Column
-	Open     bool // something in it is to be looked at
-	First    bool // of those that can be ordered
+	Open     bool // expanded, because something in it needs attention
+	First    bool // first of those that can be ordered
 	Last     bool
-	Place    int // among them, from 0
-	Revision int // of the level that the switch sets
+	Place    int // position among them, from 0
+	Revision int // revision of the level that the switch changes
 	Effect   []Effect
 }
 
-// An Effect is a value that counts.
+// An Effect is a value in effect.
 type Effect struct{ Label, Value string }
 
-// Up is the place before its own.
+// Up is the previous position.
 func (s Stage) Up() int { return s.Place - 1 }
 
-// Down is the place after its own.
+// Down is the next position.
 func (s Stage) Down() int { return s.Place + 1 }
 
-// A Column is what one level says about a processor.
+// A Column is the setting of a processor on one level.
 type Column struct {
 	Level    app.SettingLevel
 	Name     string
-	Says     bool // there is a setting of the processor
-	Group    bool // that is for a whole group of them
+	Says     bool // there is a setting
+	Group    bool // the setting is for a group of processors
 	Wins     bool
-	Passed   bool // it says something that does not count, since the agent says something
-	Fixed    bool // it is of the deployment, and nothing for a page
+	Passed   bool // overridden by the agent's setting
+	Fixed    bool // the deployment's: not editable
 	EntryID  string
 	Revision int
-	Enabled  string // "on", "off", or "" where it says nothing about that
+	Enabled  string // "on", "off", or "" if not set
 	Fields   []Input
-	Lost     []string // keys that the processor does not have
-	CanReset bool     // the file says something else
-	CanDrop  bool     // it would say nothing
+	Lost     []string // unknown keys
+	CanReset bool     // differs from the file
+	CanDrop  bool     // can be removed
 }
 
-// A LostSetting is one of a processor that there is not.
+// A LostSetting is the setting of an unknown processor.
 type LostSetting struct {
 	app.UnknownSetting
-	Name     string // of the level
+	Name     string // name of the level
 	Revision int
 	Value    string
-	InFile   bool // nothing that the page could remove
+	InFile   bool // from a file: the page cannot remove it
 }
 
-// A view of the pipeline is asked for by the address or a form.
+// A pipelineQuery selects a view of the pipeline, in a URL or a form.
 type pipelineQuery struct {
 	agent   artel.AgentName
 	service artel.ServiceID
@@ -103,8 +102,8 @@ func pipelineAsked(v url.Values) pipelineQuery {
 	return q
 }
 
-// pipelineURL is where the pipeline of an agent on a service is set; "" is the
-// lead, and the service that the agent has.
+// pipelineURL is the URL of the pipeline of an agent on a service; "" is the
+// lead, and the agent's own service.
 func pipelineURL(agent artel.AgentName, service artel.ServiceID, at app.SettingLevel) string {
 	v := url.Values{}
 	for name, value := range map[string]string{"agent": string(agent), "service": string(service), "at": string(at)} {
@@ -121,13 +120,13 @@ func pipelineURL(agent artel.AgentName, service artel.ServiceID, at app.SettingL
 // Self is the address of the view.
 func (p Pipeline) Self() string { return pipelineURL(p.AgentName, p.Service.ID, p.At) }
 
-// pipeline shows how contexts are built.
+// pipeline shows the pipeline settings.
 func (ui *face) pipeline(w http.ResponseWriter, r *http.Request) {
 	ui.showPipeline(w, r, http.StatusOK, pipelineAsked(r.URL.Query()), "", nil)
 }
 
-// showPipeline answers with the pipeline as it is now. problem says what was not
-// done, typed what somebody has written into a form that was not taken.
+// showPipeline renders the pipeline. problem says what failed; typed holds the
+// rejected inputs of a form.
 func (ui *face) showPipeline(w http.ResponseWriter, r *http.Request, status int, q pipelineQuery, problem string, typed *typedFields, more ...part) {
 	p, err := ui.pipelineOf(r, q, typed)
 	if err != nil {
@@ -232,7 +231,7 @@ func stageOf(o app.Overview, s app.ProcessorState, l phrase.Locale) Stage {
 	return out
 }
 
-// signOf is the icon of a processor of the product; "" of another one.
+// signOf is the icon of a built-in processor; "" for others.
 func signOf(id string) string {
 	switch id {
 	case "session-loader":
@@ -259,8 +258,8 @@ func signOf(id string) string {
 	return ""
 }
 
-// columnOf is what a level says about a processor. Where it says nothing, the
-// fields hold what somebody begins with.
+// columnOf returns the setting of a processor on a level. Without a setting,
+// the fields hold its initial values.
 func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l phrase.Locale) Column {
 	entry := map[app.SettingLevel]*app.ProcessorSetting{app.ByDeployment: s.Deployment, app.ByModel: s.Model, app.ByAgent: s.Agent}[level]
 	c := Column{Level: level, Says: entry != nil, Wins: s.Resolved.Winner == level, Fixed: level == app.ByDeployment, EntryID: s.ID}
@@ -297,9 +296,9 @@ func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l ph
 	return c
 }
 
-// changePipeline does what a form of the pipeline asks for.
+// changePipeline performs the action of a pipeline form.
 func (ui *face) changePipeline(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // bytes of a form take up to three each
+	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // URL encoding takes up to three bytes per byte
 	if err := r.ParseForm(); err != nil {
 		ui.fail(w, r, brokenForm(r, err))
 		return
@@ -323,8 +322,8 @@ func (ui *face) changePipeline(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// amendPipeline changes what a form names, and returns what else is to be said.
-// Fields that are not taken are returned with what is wrong about them.
+// amendPipeline performs a change, and returns a toast or announcement for it.
+// Rejected fields are returned with their problems.
 func (ui *face) amendPipeline(r *http.Request, q pipelineQuery) (more []part, typed *typedFields, err error) {
 	ctx, l := r.Context(), locale(r)
 	id, level := r.PostForm.Get("id"), app.SettingLevel(r.PostForm.Get("level"))
@@ -387,7 +386,7 @@ func said(l phrase.Locale, key phrase.Key, args map[string]any) part {
 
 const undoToast = "toast-settings"
 
-// A pipelineUndo is what a reset has removed, for the form that brings it back.
+// A pipelineUndo is the state removed by a reset, kept in the undo form.
 type pipelineUndo struct {
 	Agent    artel.AgentName        `json:"agent"`
 	Service  artel.ServiceID        `json:"service"`
@@ -402,7 +401,8 @@ func undoable(l phrase.Locale, u pipelineUndo) []part {
 	return []part{{"toast", Toast{ID: undoToast, Text: l.Say(phrase.PageReset, nil), Undo: pipelineURL(u.Agent, u.Service, u.View), Keep: string(encoded(u))}}}
 }
 
-// undoPipeline brings back what a reset has removed, whatever is there by now.
+// undoPipeline restores the state removed by a reset, overwriting the current
+// one.
 func (ui *face) undoPipeline(r *http.Request) error {
 	var u pipelineUndo
 	if err := json.Unmarshal([]byte(r.PostForm.Get("keep")), &u); err != nil {

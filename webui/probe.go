@@ -13,27 +13,27 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Mark is something that an exchange with a service has shown.
+// A Mark is a fact learned from calls to a service.
 type Mark struct {
 	Text     string
 	OK       bool
 	Source   phrase.Key
 	At       time.Time
-	Until    string // the day
-	Evidence string // the API's or the model's words; "": there are none
+	Until    string // expiry day
+	Evidence string // quotation of the API or the model; "": none
 }
 
-// Probed is what came of trying out a service.
+// Probed is the result of a test of a service.
 type Probed struct {
 	Calls   int
 	Results []Probe
 }
 
-// A Probe is one thing that was tried out.
+// A Probe is one tested form of input.
 type Probe struct {
 	Text     string
 	Icon     string
-	Outcome  string // good, bad, or "" where nothing was learned
+	Outcome  string // good, bad, or "" if nothing was learned
 	Says     phrase.Key
 	Evidence string
 }
@@ -42,7 +42,7 @@ func marksOf(marks []app.Mark, l phrase.Locale) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range slices.Backward(marks) {
 		if m.Ratio > 0 {
-			continue // it stands among the facts
+			continue // listed among the facts
 		}
 		shown := Mark{OK: m.OK, Source: provenanceName(m.Source), At: m.At, Until: m.Until.Local().Format(time.DateOnly), Evidence: m.Evidence}
 		switch {
@@ -66,7 +66,7 @@ func marksOf(marks []app.Mark, l phrase.Locale) []Mark {
 	return out
 }
 
-// limitName is the fact that a limit is about.
+// limitName is the label of a limit.
 func limitName(limit string) phrase.Key {
 	switch limit {
 	case "item_bytes":
@@ -77,7 +77,7 @@ func limitName(limit string) phrase.Key {
 	return phrase.Key("page.fact_" + limit)
 }
 
-// placed says what stands where: "Pictures in a tool result".
+// placed describes a type of media and its place: "Pictures in a tool result".
 func placed(p app.Place, mediaType string, l phrase.Locale) string {
 	kind := l.TypeName(mediaType)
 	switch mediaType {
@@ -89,7 +89,7 @@ func placed(p app.Place, mediaType string, l phrase.Locale) string {
 	return l.Say(phrase.Key("page.place_"+string(p)), map[string]any{"Kind": kind})
 }
 
-// reload reads anew which services there are, and shows them.
+// reload rediscovers the services and shows them.
 func (ui *face) reload(w http.ResponseWriter, r *http.Request) {
 	if err := ui.app.Models.Reload(r.Context()); err != nil {
 		ui.fail(w, r, err)
@@ -98,8 +98,8 @@ func (ui *face) reload(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/settings#found", http.StatusSeeOther)
 }
 
-// probe tries out a service and shows what came of it. Without script the
-// settings show what was kept of that.
+// probe tests a service and shows the result. Without script the settings show
+// the stored findings.
 func (ui *face) probe(w http.ResponseWriter, r *http.Request) {
 	id := artel.ServiceID(r.PathValue("id"))
 	report, err := ui.app.Models.Probe(r.Context(), id)

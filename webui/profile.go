@@ -18,33 +18,32 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A ProfilePage is what somebody says about themselves, and their settings as
-// one file.
+// A ProfilePage shows the user's profile and the export of all settings.
 type ProfilePage struct {
 	frame
 	Profile app.Profile
-	Other   bool // the language is none of those of the page
+	Other   bool // the language is not one of the page's
 	Problem string
-	Field   string // that the problem is about; "": none
+	Field   string // field of the problem; "": none
 	Report  *Report
 }
 
-// A Report says what an import of a file changes, or has changed.
+// A Report lists the changes of a settings file, planned or made.
 type Report struct {
 	Changes []ReportedChange
 	Done    bool
-	File    string // to be imported, or to go back to; "": nothing is to be done
+	File    string // file to import, or to restore; "": nothing to do
 	Tag     string
 }
 
-// A ReportedChange is one change, in words.
+// A ReportedChange is one change in words.
 type ReportedChange struct {
 	app.SettingsChange
 	What    string
 	Was, Is string
 }
 
-// profile shows what somebody says about themselves.
+// profile shows the user's profile.
 func (ui *face) profile(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.app.Profiles.Find(r.Context())
 	if err != nil {
@@ -69,8 +68,8 @@ func (ui *face) showProfile(w http.ResponseWriter, r *http.Request, status int, 
 	ui.show(w, r, status, "profile.html", p)
 }
 
-// saveProfile keeps what somebody says about themselves. The rules stay as they
-// are. A language that is another one than before is that of the page at once.
+// saveProfile saves the profile without its rules. A changed language applies
+// to the page at once.
 func (ui *face) saveProfile(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	if err := r.ParseForm(); err != nil {
@@ -99,13 +98,13 @@ func (ui *face) saveProfile(w http.ResponseWriter, r *http.Request) {
 	}
 	if next.Language != before {
 		prefs := cookieOf(r)
-		prefs.Language = "" // a choice of before would hide it
+		prefs.Language = "" // an earlier choice would override it
 		keepPrefs(w, prefs)
 	}
 	http.Redirect(w, r, "/me?saved", http.StatusSeeOther)
 }
 
-// subjectOf is the field that an error of the application is about.
+// subjectOf is the field that an application error is about.
 func subjectOf(err error) string {
 	if e, ok := errors.AsType[*artel.Error](err); ok {
 		return e.Subject
@@ -113,7 +112,7 @@ func subjectOf(err error) string {
 	return ""
 }
 
-// exportSettings sends all that somebody has set as a file.
+// exportSettings sends all settings as a file.
 func (ui *face) exportSettings(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.app.Profiles.Export(r.Context())
 	if err != nil {
@@ -126,8 +125,8 @@ func (ui *face) exportSettings(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(indented(encoded(f)) + "\n"))
 }
 
-// importSettings says what a file would change and, where that is asked for,
-// does it. What was there before is offered to go back to.
+// importSettings shows the changes of a file and, if requested, makes them. The
+// previous settings are kept in the page for undo.
 func (ui *face) importSettings(w http.ResponseWriter, r *http.Request) {
 	fields, err := settingsForm(w, r)
 	if err == nil {
@@ -177,7 +176,7 @@ func (ui *face) importedSettings(w http.ResponseWriter, r *http.Request, fields 
 	return nil
 }
 
-// settingsForm reads the fields of a form, a file among them, as texts.
+// settingsForm reads the fields of a multipart form as texts, including a file.
 func settingsForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16*maxField)
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
@@ -200,7 +199,7 @@ func settingsForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return out, nil
 }
 
-// reported says changes in the reader's words.
+// reported describes changes in the reader's language.
 func reported(changes []app.SettingsChange, l phrase.Locale) []ReportedChange {
 	out := make([]ReportedChange, len(changes))
 	for i, c := range changes {
@@ -216,7 +215,7 @@ func reported(changes []app.SettingsChange, l phrase.Locale) []ReportedChange {
 	return out
 }
 
-// shownValue is a text as it is, and anything else as JSON, cut where it is long.
+// shownValue formats a JSON string as text, and other JSON shortened.
 func shownValue(v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) == nil {

@@ -16,22 +16,22 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// A Question asks a person whether a tool may be called, or says what came of
-// it.
+// A Question asks the user for permission to call a tool, or shows the
+// decision.
 type Question struct {
 	app.Permission
-	Into    string // the element of the calls that it stands with
-	Before  string // what it comes before there, as a selector; "": nothing
-	Who     string // asks
-	Subject string // what the call is about
+	Into    string // selector of the list of calls that contains it
+	Before  string // selector of the element after it; "": none
+	Who     string // asking agent
+	Subject string // object of the call
 	Shown   []Value
-	About   string // what a tool says of itself that this page knows nothing of
+	About   string // description of a tool that the page has no text for
 }
 
-// Open reports whether nobody has answered yet.
+// Open reports whether it is undecided.
 func (q Question) Open() bool { return q.Decision == "" }
 
-// URL is where the answer goes.
+// URL is the address that the answer posts to.
 func (q Question) URL() string { return "/r/" + string(q.Run) + "/permissions/" + string(q.ID) }
 
 // Asks is the text of the question.
@@ -42,7 +42,7 @@ func (q Question) Asks() phrase.Key {
 	return phrase.PageAsksOther
 }
 
-// Says is what came of it.
+// Says is the text of the decision.
 func (q Question) Says() phrase.Key {
 	if q.Reason == artel.ResolvedByPerson {
 		return phrase.Key("page.decided_" + string(q.Decision))
@@ -50,7 +50,7 @@ func (q Question) Says() phrase.Key {
 	return phrase.Key("page.undecided_" + string(q.Reason))
 }
 
-// Icon is the sign of what came of it.
+// Icon is the icon of the decision.
 func (q Question) Icon() string {
 	if q.Decision == artel.Deny {
 		return "circle-x"
@@ -58,14 +58,13 @@ func (q Question) Icon() string {
 	return "circle-check"
 }
 
-// explained are the tools of which the page says in its own words what they
-// would do.
+// explained are the tools with question texts of their own.
 var explained = []string{
 	"create_artifact", "update_artifact", "rewrite_artifact", "rename_artifact", "restore_artifact", "delete_artifact", "put_artifact",
 	"read_artifact", "get_artifact", "list_artifacts", "grep_artifacts", "diff_artifact", delegateTool,
 }
 
-// question shows one; the card of the call beside it has all the arguments.
+// question builds a question; the card of the call has all arguments.
 func (v view) question(ctx context.Context, p app.Permission) Question {
 	var args struct {
 		ID, Ref, URL, Title, Agent, Content, Instruction string
@@ -97,7 +96,7 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 	return q
 }
 
-// asker names who asks.
+// asker names the asking agent.
 func (v view) asker(p app.Permission) string {
 	if p.Within == "" {
 		return v.locale.Say(phrase.PageAskerAgent, nil)
@@ -105,10 +104,10 @@ func (v view) asker(p app.Permission) string {
 	return v.locale.Say(phrase.PageAskerSubagent, map[string]any{"Name": artel.Visible(string(p.Agent))})
 }
 
-// cssString escapes what stands between quotes in a selector.
+// cssString escapes a quoted string in a selector.
 var cssString = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\a `)
 
-// written is a text that a model wants to write, as it would be shown.
+// written renders a text that a model wants to write.
 func (v view) written(text, mediaType string) Value {
 	text, _ = shorten(text)
 	if mediaType == "" || mediaType == "text/markdown" {
@@ -117,8 +116,8 @@ func (v view) written(text, mediaType string) Value {
 	return Value{Kind: valueHTML, HTML: render.Code(text, render.LanguageOf("", mediaType))}
 }
 
-// edits shows what would be replaced by what. Where the arguments are too long
-// for events, they may be a text that was cut.
+// edits renders the replacements of an edit. Arguments too long for events may
+// arrive as a truncated string.
 func (v view) edits(raw json.RawMessage, before, after string) []Value {
 	var list []struct{ Old, New string }
 	if json.Unmarshal(raw, &list) != nil && before == "" {
@@ -137,7 +136,7 @@ func (v view) edits(raw json.RawMessage, before, after string) []Value {
 	return out
 }
 
-// signed writes the lines of a text behind a sign.
+// signed writes the lines of a text, each after a sign.
 func signed(b *strings.Builder, sign, text string) {
 	if text == "" {
 		return
@@ -147,7 +146,7 @@ func signed(b *strings.Builder, sign, text string) {
 	}
 }
 
-// questions are those that were asked about the calls of a message.
+// questions returns the questions about the calls of a message.
 func (v view) questions(ctx context.Context, m artel.Message, calls []Call) []Question {
 	var out []Question
 	for _, p := range v.asked {
@@ -158,7 +157,7 @@ func (v view) questions(ctx context.Context, m artel.Message, calls []Call) []Qu
 	return out
 }
 
-// decide takes a person's answer.
+// decide stores the user's decision.
 func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseRunID(r.PathValue("rid"))
 	var question artel.PermissionID
@@ -180,7 +179,7 @@ func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
 	ui.told(w, r, run.Conversation)
 }
 
-// told ends a request of which the event stream tells what came.
+// told answers a request whose result the event stream renders.
 func (ui *face) told(w http.ResponseWriter, r *http.Request, c artel.ConversationID) {
 	if wantsFragment(r) {
 		w.WriteHeader(http.StatusNoContent)
@@ -220,8 +219,8 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 	}, heads...), err
 }
 
-// askers are the heads of the threads that the event of a question is in; they
-// tell of it where the threads are folded.
+// askers are the headers of the subagent threads around a question, which show
+// it while the threads are folded.
 func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]part, error) {
 	if e.Within == "" {
 		return nil, nil
@@ -247,12 +246,12 @@ func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]par
 	return out, nil
 }
 
-// asksIn reports whether a question is open in a thread, or in one inside of it.
+// asksIn reports whether a question is open in a thread or in a nested one.
 func asksIn(list []app.Permission, run artel.RunID, within artel.CallPath) bool {
 	return slices.ContainsFunc(list, func(p app.Permission) bool { return p.Decision == "" && p.Run == run && p.Within.In(within) })
 }
 
-// permissionResolved shows what came of a question.
+// permissionResolved shows the decision of a question.
 func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part, error) {
 	p, err := payload[artel.PermissionResolved](e)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-// A RuleEditor is the page on which a rule is written.
+// A RuleEditor is the page that edits a rule.
 type RuleEditor struct {
 	frame
 	Scope   RuleScope
@@ -28,24 +28,24 @@ type RuleEditor struct {
 	Index   int
 	Rule    rule.Rule
 	New     bool
-	Refused string // why it was not saved; "": it was not tried
+	Refused string // why it was not saved; "": not tried
 	Trial   RuleTrial
 }
 
-// Back is where the list of rules is.
+// Back is the URL of the list of rules.
 func (e RuleEditor) Back() string { return "/rules?" + e.Scope.Query() + "#" + string(e.Layer.Level) }
 
-// Has reports whether the rule is for a role.
+// Has reports whether the rule applies to a role.
 func (e RuleEditor) Has(role string) bool {
 	return len(e.Rule.Roles) == 0 || slices.Contains(e.Rule.Roles, artel.Role(role))
 }
 
-// At reports whether the rule is for a stage.
+// At reports whether the rule applies to a stage.
 func (e RuleEditor) At(stage string) bool {
 	return len(e.Rule.Stages) == 0 || slices.Contains(e.Rule.Stages, rule.Stage(stage))
 }
 
-// Bound is a bound of its depth; "" where there is none.
+// Bound is a limit of its depth; "": none.
 func (e RuleEditor) Bound(name string) string {
 	if d := e.Rule.Depth; d != nil {
 		if n := map[string]*int{"min": d.Min, "max": d.Max}[name]; n != nil {
@@ -55,7 +55,7 @@ func (e RuleEditor) Bound(name string) string {
 	return ""
 }
 
-// Trims are the strings to remove, one in each line.
+// Trims are the strings to remove, one per line.
 func (e RuleEditor) Trims() string { return strings.Join(e.Rule.Trim, "\n") }
 
 // Off reports whether the rule is disabled.
@@ -76,7 +76,7 @@ func (ui *face) editRule(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "ruleedit.html", e)
 }
 
-// ruleEditor reads the rule that a form is about.
+// ruleEditor reads the rule selected by a form.
 func (ui *face) ruleEditor(r *http.Request, f ruleForm) (e RuleEditor, err error) {
 	if e.Layer, err = ui.app.Rules.Layer(r.Context(), f.place); err != nil {
 		return e, err
@@ -105,7 +105,7 @@ func (ui *face) ruleEditor(r *http.Request, f ruleForm) (e RuleEditor, err error
 	return e, nil
 }
 
-// ruleOf reads the rule in a form; before is what it was.
+// ruleOf parses the rule in a form; before is its stored state.
 func ruleOf(v url.Values, before rule.Rule) rule.Rule {
 	lines := func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 	out := rule.Rule{
@@ -147,7 +147,7 @@ func ruleOf(v url.Values, before rule.Rule) rule.Rule {
 	return out
 }
 
-// saveRule keeps the rule of a form. One that cannot be used is shown again.
+// saveRule saves the rule of a form. An invalid rule is shown again.
 func (ui *face) saveRule(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	var e RuleEditor
@@ -188,18 +188,18 @@ func (ui *face) saveRule(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, status, "ruleedit.html", e)
 }
 
-// A RuleTrial is a text, and what rules made of it.
+// A RuleTrial is a text, with the effect of rules on it.
 type RuleTrial struct {
 	Scope   RuleScope
 	Text    string
 	Stage   string
 	Role    string
 	Depth   string
-	Alone   bool // only the rule that is being written
-	Draft   bool // a rule is being written
+	Alone   bool // only the edited rule
+	Draft   bool // there is an edited rule
 	Checked RuleCheck
 	Steps   []TriedRule
-	Others  int // rules that were not for the text
+	Others  int // number of rules that do not apply
 	Result  string
 	Cut     string
 	Changed bool
@@ -207,26 +207,26 @@ type RuleTrial struct {
 	Problem string
 }
 
-// A RuleCheck is how the rule that is being written is read.
+// A RuleCheck is the result of parsing the edited rule.
 type RuleCheck struct {
 	rule.Explanation
 	Empty   bool
 	Problem string
 }
 
-// A TriedRule is what one rule made of a text.
+// A TriedRule is the effect of one rule on a text.
 type TriedRule struct {
 	rule.Traced
 	Number   int
 	Level    string
-	Draft    bool // it is the one that is being written
+	Draft    bool // the edited rule
 	URL      string
 	Duration string
 	Marked   template.HTML
 	Rows     []CompareRow
 }
 
-// Quiet reports whether there is nothing to see of it.
+// Quiet reports whether it had no visible effect.
 func (t TriedRule) Quiet() bool { return t.Count == 0 && t.Problem == "" }
 
 func (ui *face) tryRules(w http.ResponseWriter, r *http.Request) {
@@ -252,11 +252,11 @@ func (ui *face) tryRules(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, parts...)
 }
 
-// draftName marks the rule that is being written among the others.
+// draftName marks the edited rule among the others.
 const draftName = "\x00draft"
 
-// trial tries out the rules of a scope on a text, with a rule that is being
-// written in its place.
+// trial applies the rules of a scope to a text, with the edited rule in place
+// of its stored state.
 func (ui *face) trial(r *http.Request, v url.Values, draft *rule.Rule) (t RuleTrial, err error) {
 	t = RuleTrial{
 		Scope: scopeOf(v), Text: strings.ReplaceAll(v.Get("text"), "\r\n", "\n"), Stage: string(rule.Request), Role: string(artel.RoleUser),
@@ -296,7 +296,7 @@ func (ui *face) trial(r *http.Request, v url.Values, draft *rule.Rule) (t RuleTr
 	return t, t.fill(r, tried)
 }
 
-// drafted are the layers with a rule in them that is being written.
+// drafted returns the rule layers with the edited rule inserted.
 func (ui *face) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool) ([]app.RuleLayer, error) {
 	l, err := ui.app.Rules.Layer(r.Context(), f.place)
 	if err != nil {
@@ -322,7 +322,7 @@ func (ui *face) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool
 	return []app.RuleLayer{l}, nil
 }
 
-// What is shown of one rule's work.
+// Limits of the display of one rule's effect.
 const (
 	triedText  = 20_000 // bytes
 	triedLines = 60
@@ -362,12 +362,12 @@ func (t *RuleTrial) fill(r *http.Request, tried app.Tried) error {
 	return nil
 }
 
-// millis writes a time as thousandths of a second.
+// millis formats a duration in milliseconds.
 func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64) + " ms"
 }
 
-// matches shows a text with what was found in it marked.
+// matches renders a text with its matches marked.
 func matches(text string, places [][2]int) template.HTML {
 	var b strings.Builder
 	at := 0

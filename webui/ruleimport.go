@@ -18,19 +18,19 @@ import (
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-// A RuleImport is the page that brings rules in.
+// A RuleImport is the page that imports rules.
 type RuleImport struct {
 	frame
 	Scope   RuleScope
 	Places  []app.RulePlace
 	Problem string
-	Read    bool // files were read, and nothing is kept yet
+	Read    bool // files were parsed, but not saved
 	Rules   []ShownRule
 	Losses  []rule.Loss
-	Config  string // JSON of what was read
+	Config  string // parsed rules as JSON
 }
 
-// maxRuleFiles is how many bytes the files of one import have together.
+// maxRuleFiles limits the total size of the files of one import, in bytes.
 const maxRuleFiles = 8 << 20
 
 func (ui *face) ruleImport(r *http.Request) (p RuleImport, err error) {
@@ -51,8 +51,8 @@ func (ui *face) importRules(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "ruleimport.html", p)
 }
 
-// readRules shows what is in files, and what of it is otherwise here. Nothing
-// is kept.
+// readRules shows the rules in files, with their differences from the original
+// format. It saves nothing.
 func (ui *face) readRules(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.ruleImport(r)
 	if err != nil {
@@ -103,8 +103,8 @@ func (ui *face) readRules(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, status, "ruleimport.html", p)
 }
 
-// readRuleFile reads rules of ours, or scripts of SillyTavern, which become a
-// preset of the file's name.
+// readRuleFile parses an export of rules, or scripts of SillyTavern, which
+// become a preset named after the file.
 func readRuleFile(part form.Part) (rule.Config, []rule.Loss, error) {
 	raw, err := io.ReadAll(part)
 	if err != nil {
@@ -122,7 +122,7 @@ func readRuleFile(part form.Part) (rule.Config, []rule.Loss, error) {
 	return c, losses, err
 }
 
-// keepRules adds what was read to the rules of a place.
+// keepRules adds the parsed rules to a layer.
 func (ui *face) keepRules(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4*maxRuleFiles)
 	if err := r.ParseForm(); err != nil {
@@ -154,7 +154,7 @@ func (ui *face) keepRules(w http.ResponseWriter, r *http.Request) {
 	lead(w, r, "/rules?"+s.Query()+"#"+string(place.Level))
 }
 
-// exportRules answers with the rules of a place as a file.
+// exportRules sends the rules of a layer as a file.
 func (ui *face) exportRules(w http.ResponseWriter, r *http.Request) {
 	f := formOf(r.URL.Query())
 	l, err := ui.app.Rules.Layer(r.Context(), f.place)

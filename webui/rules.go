@@ -17,8 +17,8 @@ import (
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-// A RulesPage shows the rules that hold for an agent on a service, and tries
-// them out.
+// A RulesPage shows the rules for an agent on a service, with a form to try
+// them.
 type RulesPage struct {
 	frame
 	RuleList
@@ -26,17 +26,17 @@ type RulesPage struct {
 	Agents []string
 }
 
-// A RuleList is the rules of all layers, in the order in which they run.
+// A RuleList is the rules of all layers, in execution order.
 type RuleList struct {
 	Scope    RuleScope
-	Disabled bool // none of them runs
+	Disabled bool // all rules are switched off
 	Sections []RuleSection
 }
 
-// A RuleScope is whose rules are shown.
+// A RuleScope selects an agent and a service.
 type RuleScope struct{ Agent, Service string }
 
-// Query is the scope as it stands in addresses.
+// Query is the scope as a URL query.
 func (s RuleScope) Query() string {
 	return url.Values{"agent": {s.Agent}, "service": {s.Service}}.Encode()
 }
@@ -48,19 +48,19 @@ type RuleSection struct {
 	Presets []ShownPreset
 }
 
-// AddURL is where a rule is written for it.
+// AddURL is the address of the editor for a new rule.
 func (s RuleSection) AddURL() string { return ruleURL(s.Scope, s.RulePlace, -1, -1) }
 
-// ExportURL is where its rules are as a file.
+// ExportURL is the address of its export.
 func (s RuleSection) ExportURL() string {
 	return "/rules/export?" + url.Values{"level": {string(s.Level)}, "id": {s.ID}}.Encode()
 }
 
-// A ShownPreset is a preset, or the rules beside presets.
+// A ShownPreset is a preset, or the rules outside presets.
 type ShownPreset struct {
 	rule.Preset
 	Section *RuleSection
-	Index   int // -1: the rules beside presets
+	Index   int // -1: the rules outside presets
 	On      bool
 	Shown   []ShownRule
 }
@@ -69,26 +69,26 @@ type ShownPreset struct {
 type ShownRule struct {
 	rule.Rule
 	Preset      *ShownPreset
-	Index       int // in its preset, as it is kept
+	Index       int // stored position in its preset
 	First, Last bool
 	Name        string
 	On          bool
-	Focus       string // what was done to it, so that the button keeps the focus
+	Focus       string // last action, whose button keeps the focus
 	Explained   rule.Explanation
 	Problem     string
 }
 
-// Anchor names the rule on the page.
+// Anchor is the element id of the rule.
 func (r ShownRule) Anchor() string {
 	return fmt.Sprintf("rule-%s-%d-%d", r.Preset.Section.Level, r.Preset.Index+1, r.Index)
 }
 
-// URL is where it is edited.
+// URL is the address of its editor.
 func (r ShownRule) URL() string {
 	return ruleURL(r.Preset.Section.Scope, r.Preset.Section.RulePlace, r.Preset.Index, r.Index)
 }
 
-// Depths are the bounds of its depth; "" where there is none.
+// Depths are the limits of its depth; "": none.
 func (r ShownRule) Depths() string {
 	if r.Depth == nil || r.Depth.Min == nil && r.Depth.Max == nil {
 		return ""
@@ -122,7 +122,7 @@ func (ui *face) ruleList(r *http.Request, s RuleScope) (RuleList, error) {
 	return out, nil
 }
 
-// arrange puts the rules of a section into the order in which they run.
+// arrange sorts the rules of a section into execution order.
 func (s *RuleSection) arrange(ui *face) {
 	s.Presets = append(s.Presets, ShownPreset{Preset: rule.Preset{Rules: s.Config.Rules}, Section: s, Index: -1, On: true})
 	for i, p := range s.Config.Presets {
@@ -159,7 +159,7 @@ func (p ShownPreset) Rank() int {
 	return *p.Priority
 }
 
-// reasonOf is what an error says, without who says it.
+// reasonOf is the text of an error without its operation and subject.
 func reasonOf(err error) string {
 	for {
 		e, ok := err.(*artel.Error) //nolint:errorlint // only the outer ones are taken off
@@ -207,8 +207,7 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 	return p, err
 }
 
-// messageToTry puts what a message says, and whose it is, in the place of the text to
-// try rules on.
+// messageToTry fills the trial form with the text and role of a message.
 func (ui *face) messageToTry(r *http.Request, q url.Values) error {
 	c, err := artel.ParseConversationID(q.Get("conversation"))
 	if err != nil {
@@ -235,13 +234,13 @@ func (ui *face) agentNames(r *http.Request) (out []string, err error) {
 	return out, err
 }
 
-// A ruleForm is where a form is about.
+// A ruleForm identifies the object of a rule form.
 type ruleForm struct {
 	values   url.Values
 	scope    RuleScope
 	place    app.RulePlace
 	revision int
-	preset   int // -1: the rules beside presets
+	preset   int // -1: the rules outside presets
 	index    int // -1: a new rule
 }
 
@@ -267,7 +266,7 @@ func formOf(v url.Values) ruleForm {
 	}
 }
 
-// list is the rules of the preset that a form is about.
+// list returns the rules of the form's preset.
 func (f ruleForm) list(c *rule.Config) (*[]rule.Rule, error) {
 	switch {
 	case f.preset == -1:
@@ -278,7 +277,7 @@ func (f ruleForm) list(c *rule.Config) (*[]rule.Rule, error) {
 	return nil, artel.Errorf(artel.NotFound, "webui", "preset", "there is no such preset any more")
 }
 
-// changeRules does one thing to the rules of a layer.
+// changeRules performs one action on the rules of a layer.
 func (ui *face) changeRules(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	if err != nil {
@@ -317,26 +316,26 @@ func (ui *face) changeRules(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, parts...)
 }
 
-// undoneRule is what it takes to bring a deleted rule back.
+// undoneRule is the state needed to restore a deleted rule.
 type undoneRule struct {
 	Form     ruleForm
 	Revision int
 	Name     string
-	Value    string // JSON of a rule or a preset
+	Value    string // a rule or a preset as JSON
 }
 
 // Field returns a field of the form that deleted it.
 func (u undoneRule) Field(name string) string { return u.Form.values.Get(name) }
 
-// A ruleChange is what was done.
+// A ruleChange is the result of an action.
 type ruleChange struct {
 	name    string // of the rule or preset
-	index   int    // where the rule stands now
+	index   int    // new position of the rule
 	removed json.RawMessage
 }
 
-// change does what the form says. Rules are put in the order in which they ran
-// before, so that none of them needs an order of its own.
+// change performs the action of the form. Rules are stored in their present
+// execution order, so none needs an order number.
 func (f ruleForm) change(c *rule.Config) (out ruleChange, err error) {
 	do := f.values.Get("do")
 	out.index = f.index
@@ -430,7 +429,7 @@ func (f ruleForm) changePreset(c *rule.Config, do string) (out ruleChange, err e
 	return out, err
 }
 
-// focus keeps the focus with the rule that was changed.
+// focus keeps the keyboard focus on the changed rule.
 func (l *RuleList) focus(f ruleForm, done ruleChange) {
 	for i := range l.Sections {
 		for j := range l.Sections[i].Presets {

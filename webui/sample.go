@@ -14,15 +14,15 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Sample is a file that a newcomer can try the page with.
+// A Sample is a file to try the page with.
 type Sample struct {
 	Name, Icon, About string
 	Thumb             string // of a picture
 	content           []byte
 }
 
-// readSamples reads the files of o.Samples, which are small. One that cannot
-// be read is left out.
+// readSamples reads the files of o.Samples, which are small. Unreadable ones
+// are skipped.
 func readSamples(o Options) []Sample {
 	if o.Samples == nil {
 		return nil
@@ -61,8 +61,8 @@ func (ui *face) sample(w http.ResponseWriter, r *http.Request) {
 	ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", r.PathValue("name"), "there is no such sample"))
 }
 
-// try begins a conversation with the sample files and a message about them, in
-// the language of the reader.
+// try starts a conversation with the sample files and a message in the reader's
+// language.
 func (ui *face) try(w http.ResponseWriter, r *http.Request) {
 	c, err := ui.app.Conversations.Create(r.Context(), app.NewConversation{})
 	if err != nil {

@@ -18,34 +18,34 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Draft is what the composer shows.
+// A Draft is the state of the composer.
 type Draft struct {
-	Action   string          // where the form goes
-	Text     string          // kept from a try that failed
-	Error    string          // why it failed
-	Agent    artel.AgentName // that was chosen
-	Agents   []AgentChoice   // of whom one answers; none: that is settled
+	Action   string          // URL of the form
+	Text     string          // kept after a failed request
+	Error    string          // of the failed request
+	Agent    artel.AgentName // chosen agent
+	Agents   []AgentChoice   // agents to choose from; empty: the agent is fixed
 	Models   Models
 	Status   Status
 	Last     LastCall
 	Returned Returned
-	Window   Gauge // what the message would take; the zero value until something is typed
+	Window   Gauge // context window estimate; zero until something is typed
 }
 
-// An AgentChoice is an agent that a new conversation can be with.
+// An AgentChoice is an agent for a new conversation.
 type AgentChoice struct {
 	Name    string
-	Value   string // that is sent; "": it answers where none is named
+	Value   string // form value; "": the default agent
 	About   string
-	Service artel.ServiceID // its own; "": that of whoever asks
-	Model   string          // that it runs on, where Service says so
+	Service artel.ServiceID // its own; "": the default
+	Model   string          // display name of Service, if set
 	Chosen  bool
 }
 
-// leadAgent answers where nobody is named.
+// leadAgent is the default agent.
 const leadAgent = "lead_agent"
 
-// agentChoices are the agents, of which one is chosen.
+// agentChoices returns the agents to choose from.
 func (ui *face) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentChoice, error) {
 	all, err := ui.app.Agents.List(r.Context())
 	var out []AgentChoice
@@ -67,8 +67,8 @@ func (ui *face) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentCh
 // begin starts a conversation with its first message.
 func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 	var c artel.Conversation
-	// Files need a conversation that they are in, and the agent comes before
-	// them in the form.
+	// The agent field precedes the files in the form, and the files need the
+	// conversation.
 	open := func(m *message) (id artel.ConversationID, err error) {
 		if c.ID == "" {
 			c, err = ui.app.Conversations.Create(r.Context(), app.NewConversation{Agent: m.Agent})
@@ -92,8 +92,8 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 	ui.sent(w, r, c.ID)
 }
 
-// abandon removes a conversation that nobody has seen, also when the browser
-// has broken the request off.
+// abandon deletes a conversation without messages, even if the request was
+// cancelled.
 func (ui *face) abandon(r *http.Request, id artel.ConversationID) {
 	if err := ui.app.Conversations.Delete(context.WithoutCancel(r.Context()), id); err != nil {
 		ui.o.Log.Warn("an empty conversation stays", "conversation", id, "err", err)
@@ -125,8 +125,8 @@ func (ui *face) send(w http.ResponseWriter, r *http.Request) {
 	ui.sent(w, r, id)
 }
 
-// say sends a message, which waits its turn while a run is at work; or, where
-// that is asked for, the run is told it now.
+// say sends a message. During a run it is queued or, if requested, sent to the
+// run.
 func (ui *face) say(r *http.Request, id artel.ConversationID, m message) error {
 	if m.now {
 		run, err := ui.app.Runs.Active(r.Context(), id)
@@ -139,7 +139,7 @@ func (ui *face) say(r *http.Request, id artel.ConversationID, m message) error {
 		if !errors.Is(err, artel.NotFound) && artel.CodeOf(err) != app.CodeRunNotActive {
 			return err
 		}
-		// It has ended by itself: what was meant for it begins the next one.
+		// The run has ended: the message starts the next one.
 	}
 	m.Queue = true
 	_, err := ui.app.Runs.Send(r.Context(), id, m.Input)
@@ -155,7 +155,7 @@ func (ui *face) sent(w http.ResponseWriter, r *http.Request, id artel.Conversati
 	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
-// refuse shows the composer again with what was written and why it failed.
+// refuse shows the composer again with the message and the error.
 func (ui *face) refuse(w http.ResponseWriter, r *http.Request, d Draft, err error) {
 	status, text := ui.explain(r, err)
 	d.Error = text
@@ -179,14 +179,14 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 const maxField = 1_000_000 // bytes of one text field
 
-// A message is what the composer sends.
+// A message is the content of the composer.
 type message struct {
 	app.Input
-	now bool // to the run at work, and not after it
+	now bool // to the active run, not queued
 }
 
-// take reads the form as a stream: files go to the store while they arrive, into
-// the conversation that open names.
+// take parses the form as a stream: files are stored as they arrive, in the
+// conversation returned by open.
 func (ui *face) take(r *http.Request, open func(*message) (artel.ConversationID, error)) (message, error) {
 	var in message
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
@@ -210,8 +210,8 @@ func brokenForm(r *http.Request, err error) error {
 	return artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
 }
 
-// takePart puts one part where it belongs; unknown fields are passed over, as
-// browsers' extensions add some.
+// takePart handles one part; unknown fields, such as those of browser
+// extensions, are skipped.
 func (ui *face) takePart(r *http.Request, open func(*message) (artel.ConversationID, error), part form.Part, in *message) error {
 	var err error
 	switch part.Name {
@@ -238,7 +238,7 @@ func (ui *face) takePart(r *http.Request, open func(*message) (artel.Conversatio
 		in.Attachments = append(in.Attachments, s)
 	case "file":
 		if part.Filename == "" {
-			return nil // an empty file input is sent as one without a name
+			return nil // browsers send an empty file input as a part without a name
 		}
 		id, err := open(in)
 		if err != nil {

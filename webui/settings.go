@@ -13,25 +13,25 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// Prefs are what a reader chose. The language is that of the profile; the rest
-// is for this browser, and travels in a cookie, so that a page comes as it is
-// wanted from the first byte on.
+// Prefs are the reader's preferences. The language comes from the profile; the
+// rest is per browser, in a cookie, so that the first byte of a page already
+// uses it.
 type Prefs struct {
-	Language string // a locale; "": as the browser asks
-	Theme    string // "light" or "dark"; "": as the system has it
-	Motion   string // "off"; "": as the system has it
+	Language string // a locale; "": the browser's
+	Theme    string // "light" or "dark"; "": the system's
+	Motion   string // "off"; "": the system's
 }
 
 const prefsCookie = "artel"
 
-// spokenKey is where a request has the language of the profile.
+// spokenKey is the context key of the profile's language.
 type spokenKey struct{}
 
-// spoken looks up in which language the profile wants the page, whoever has set it.
+// spoken adds the language of the profile to the request context.
 func (ui *face) spoken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/static/") {
-			if p, err := ui.app.Profiles.Find(r.Context()); err == nil { // else the handler runs into it, too
+			if p, err := ui.app.Profiles.Find(r.Context()); err == nil { // on an error, the handler fails as well
 				if l := pageLocale(p.Language); l != "" {
 					r = r.WithContext(context.WithValue(r.Context(), spokenKey{}, l))
 				}
@@ -41,8 +41,8 @@ func (ui *face) spoken(next http.Handler) http.Handler {
 	})
 }
 
-// pageLocale is the language of the page for a language of a profile; "": the
-// page has none for it.
+// pageLocale maps the language of a profile to a locale of the page; "": not
+// supported.
 func pageLocale(language string) phrase.Locale {
 	base, _, _ := strings.Cut(strings.ToLower(language), "-")
 	if l := phrase.Locale(base); slices.Contains(phrase.Locales(), l) {
@@ -59,8 +59,8 @@ func prefsOf(r *http.Request) Prefs {
 	return p
 }
 
-// cookieOf is what the cookie says. A language in it is of a time when it was
-// chosen for a browser; it holds where the profile names none.
+// cookieOf parses the cookie. Its language, set by older versions, applies if
+// the profile has none.
 func cookieOf(r *http.Request) Prefs {
 	c, err := r.Cookie(prefsCookie)
 	if err != nil {
@@ -73,7 +73,7 @@ func cookieOf(r *http.Request) Prefs {
 	return prefsFrom(v)
 }
 
-// prefsFrom takes over what is known and nothing else.
+// prefsFrom parses known values only.
 func prefsFrom(v url.Values) Prefs {
 	one := func(name string, known ...string) string {
 		if s := v.Get(name); slices.Contains(known, s) {
@@ -106,8 +106,8 @@ func locale(r *http.Request) phrase.Locale {
 	return phrase.ParseLocale(r.Header.Get("Accept-Language"))
 }
 
-// settings shows what this browser prefers, the models that there are, and
-// where they were looked for.
+// settings shows the preferences of this browser, the models, and the discovery
+// report.
 func (ui *face) settings(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
 	if err != nil {
@@ -136,13 +136,13 @@ func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if next.Language != was.Language || pageLocale(was.Language) != "" && cookieOf(r).Language == "" {
-		next.Language = "" // the profile has it
+		next.Language = "" // stored in the profile
 	}
 	keepPrefs(w, next)
 	lead(w, r, "/settings")
 }
 
-// speak writes the language of the page into the profile.
+// speak stores the language of the page in the profile.
 func (ui *face) speak(r *http.Request, language string) error {
 	p, err := ui.app.Profiles.Find(r.Context())
 	if err != nil {
@@ -160,12 +160,12 @@ func keepPrefs(w http.ResponseWriter, p Prefs) {
 	})
 }
 
-// A Door is a way to connect a model: the lines that do it, ready to be copied.
+// A Door is a way to connect a model: shell lines to copy.
 type Door struct {
 	Name, Icon string
 	Lines      []string
-	Hint       phrase.Key // where the key comes from, or what has to run
-	URL        string     // of that place; "": none
+	Hint       phrase.Key // where the key comes from, or which program has to run
+	URL        string     // of Hint; "": none
 }
 
 func doors() []Door {

@@ -17,8 +17,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// assets serves the page's own files. Their addresses hold a digest of all of
-// them, so that browsers keep them until the program changes.
+// assets serves the page's static files. Their URLs contain a digest of all
+// files, so browsers cache them until the program changes.
 type assets struct {
 	root  string // "/static/" and the digest
 	files http.Handler
@@ -39,7 +39,7 @@ func newAssets() *assets {
 		})
 	}
 	if err != nil {
-		panic(err) // the folder is embedded above
+		panic(err) // the folder is embedded
 	}
 	return &assets{"/static/" + hex.EncodeToString(h.Sum(nil)[:6]), http.FileServerFS(files)}
 }
@@ -48,7 +48,7 @@ func newAssets() *assets {
 func (a *assets) icons() []string {
 	b, err := static.ReadFile("static/vendor/icons.svg")
 	if err != nil {
-		panic(err) // it is embedded above
+		panic(err) // the file is embedded
 	}
 	var names []string
 	for _, m := range regexp.MustCompile(`<symbol id="([^"]+)"`).FindAllSubmatch(b, -1) {
@@ -57,15 +57,14 @@ func (a *assets) icons() []string {
 	return names
 }
 
-// url is the address of a file.
+// url is the URL of a file.
 func (a *assets) url(name string) string { return a.root + "/" + name }
 
-// ServeHTTP takes addresses with any digest, so that a page that was loaded
-// before the program changed still finds its files; only the present digest
-// is kept by browsers.
+// ServeHTTP accepts any digest, so that a page loaded from an older program
+// still finds its files; only the current digest is cached.
 func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/") {
-		http.NotFound(w, r) // folders are not listed
+		http.NotFound(w, r) // no directory listings
 		return
 	}
 	digest, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/static/"), "/")
@@ -77,14 +76,14 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/static/"+digest, a.files).ServeHTTP(w, r)
 }
 
-// compressed answers with gzip where that is worth it, and never the event
-// stream, whose pieces must not wait for each other.
+// compressed compresses responses with gzip, except event streams, whose pieces
+// must be flushed at once.
 func compressed(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1400), gzhttp.ContentTypes([]string{
 		"text/html", "text/css", "text/javascript", "application/javascript", "image/svg+xml",
 	}))
 	if err != nil {
-		panic(err) // the options above are constant
+		panic(err) // the options are constant
 	}
 	zipped := wrap(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

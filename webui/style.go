@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// style shows every element of the design language with the templates and the
-// stylesheet that the page uses. It is there for who builds views.
+// style shows every element of the design language with the page's templates
+// and stylesheet, for developers of views.
 func (ui *face) style(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
 	if err != nil {

@@ -13,27 +13,27 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// delegateTool is the tool whose calls have threads of their own.
+// delegateTool is the tool whose calls start subagents.
 const delegateTool = "call_subagent"
 
-// A Subagent is the thread of an agent that another has given work to.
+// A Subagent is the thread of a subagent.
 type Subagent struct {
-	ID       string // of its element
+	ID       string // element id
 	Call     artel.CallID
-	Into     string // the element of the calls that it belongs to
-	Before   string // the threads of the later ones of these calls, as a selector; "": there are none
-	Folds    bool   // it has come to its end just now
+	Into     string // selector of the list of calls that contains it
+	Before   string // selector of the threads of later calls; "": none
+	Folds    bool   // it has just ended
 	Agent    artel.AgentName
 	State    string // running, done, failed
-	Asks     bool   // whether a tool may be called, it or one that it has given work to
+	Asks     bool   // it or a nested subagent has an open question
 	Messages []Message
 }
 
-// Open reports whether it is shown without being asked for.
+// Open reports whether it is initially unfolded.
 func (s Subagent) Open() bool { return s.State == stateRunning }
 
-// subagentID names the element of a thread. Ids of calls are the providers' and
-// may hold anything.
+// subagentID is the element id of a thread. Call ids come from providers and
+// may contain any character.
 func subagentID(run artel.RunID, within artel.CallPath) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(string(run) + "/" + string(within)))
@@ -42,7 +42,7 @@ func subagentID(run artel.RunID, within artel.CallPath) string {
 
 func callsID(m artel.MessageID) string { return "m-" + string(m) + "-c" }
 
-// subagents are the threads that the calls of a message have, in their order.
+// subagents returns the threads of a message's calls, in call order.
 func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunID) ([]Subagent, error) {
 	all, err := v.app.Conversations.Nested(ctx, v.conversation, m.Run)
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunI
 	return out, nil
 }
 
-// endThreads has the threads of calls that are over end as these did.
+// endThreads sets the outcome of the threads whose calls are done.
 func (m Message) endThreads() {
 	for i := range m.Subagents {
 		s := &m.Subagents[i]
@@ -80,7 +80,8 @@ func (m Message) endThreads() {
 	}
 }
 
-// end says how a thread ended: an answer at the end of one that failed broke off.
+// end sets the outcome of a thread; the last answer of a failed one is marked
+// as cut off.
 func (s *Subagent) end(ok bool) {
 	if s.State = stateDone; ok {
 		return
@@ -92,7 +93,7 @@ func (s *Subagent) end(ok bool) {
 	}
 }
 
-// subagent shows a thread, which begins with what the agent was asked.
+// subagent renders a thread, which begins with the instruction.
 func (v *view) subagent(ctx context.Context, thread []artel.Message, active artel.RunID) (Subagent, error) {
 	first, last := thread[0], thread[len(thread)-1]
 	s := Subagent{ID: subagentID(first.Run, first.Within), Into: "#" + callsID(first.Parent), Agent: first.Agent, State: stateDone}
@@ -126,8 +127,8 @@ func (s *stream) subagentStarted(ctx context.Context, out *bytes.Buffer, e artel
 	return s.put(out, "subagent", Subagent{ID: id, Into: "#" + callsID(p.Message.Parent), Before: later, Agent: e.Agent, State: stateRunning, Messages: []Message{m}})
 }
 
-// later selects the threads of the calls that come after that of a thread in
-// the message that has them; those that work side by side begin in any order.
+// later selects the threads of the calls after that of a thread, in the same
+// message; parallel subagents start in any order.
 func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageID) (string, error) {
 	branch, err := s.app.Conversations.Branch(ctx, s.conversation, caller, 1)
 	if err != nil || len(branch) == 0 {
@@ -144,8 +145,7 @@ func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageI
 	return strings.Join(out, ", "), nil
 }
 
-// leftOpen ends the calls that a run which ended early has left, and the threads
-// of its subagents.
+// leftOpen ends the calls and subagent threads left by a run that ended early.
 func (s *stream) leftOpen(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *stream) leftOpen(ctx context.Context, out *bytes.Buffer, run artel.RunI
 	return nil
 }
 
-// subagentCompleted closes it, with all that was said in it.
+// subagentCompleted closes a thread, with all its messages.
 func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.SubagentCompleted](e)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 		return err
 	}
 	shown.end(p.OK)
-	shown.Folds = true // else it would stay as the reader has it
+	shown.Folds = true // otherwise the user's folding would be kept
 	delete(s.answers, e.Within)
 	return s.put(out, "subagent", shown)
 }

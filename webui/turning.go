@@ -13,18 +13,18 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// turnings are where a conversation took a turn of its own.
+// turnings are the compactions and model changes of a conversation.
 type turnings struct {
 	summaries map[artel.MessageID]artel.CompactionCompleted
-	changes   []artel.Event // of the model, or which was chosen, in order
+	changes   []artel.Event // model changes and choices, in order
 }
 
-// A Change tells that another model went on with a run, or which was chosen.
+// A Change reports that another model continued a run, or which was chosen.
 type Change struct {
-	ID     string // of its element
-	Into   string // the element that it stands in; "": the thread
+	ID     string // element id
+	Into   string // element that contains it; "": the thread
 	Text   string
-	Reason string // in the words of the service or of who called it
+	Reason string // in the words of the service or the caller
 }
 
 // turnings reads those of the conversation.
@@ -47,7 +47,8 @@ func (v view) turnings(ctx context.Context) (turnings, error) {
 	return out, err
 }
 
-// boundary says for how many messages a summary stands, and where it is kept.
+// boundary returns how many messages a summary replaces, and the URL of its
+// artifact.
 func (v view) boundary(p artel.CompactionCompleted) (stands int, shelf string) {
 	if p.Artifact != nil {
 		shelf = artifactURL(v.conversation, artel.Ref{Artifact: p.Artifact.ID})
@@ -55,8 +56,8 @@ func (v view) boundary(p artel.CompactionCompleted) (stands int, shelf string) {
 	return p.Replaced, shelf
 }
 
-// weave puts the changes of model of a thread where they happened: before what
-// the next model said, or where it said nothing any more, behind the run.
+// weave inserts the model changes into a thread: before the next message of the
+// run, or after its last.
 func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath) {
 	for _, e := range v.told.changes {
 		if e.Within != within {
@@ -72,7 +73,7 @@ func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath
 		}
 		c, err := v.change(ctx, e)
 		if err != nil {
-			continue // what cannot be read is not shown
+			continue // unreadable events are skipped
 		}
 		next := slices.IndexFunc(thread, func(m Message) bool {
 			return ofRun(m) && m.Role == artel.RoleAssistant && !m.At.Before(e.Time)
@@ -85,7 +86,7 @@ func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath
 	}
 }
 
-// change says that another model goes on, or which was chosen.
+// change renders a model change or choice.
 func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
 	if e.Type == artel.EventServiceChosen {
 		return v.choice(ctx, e)
@@ -100,7 +101,7 @@ func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
 	return c, nil
 }
 
-// choice says which model was chosen for a message, and how.
+// choice renders the automatic choice of a model.
 func (v view) choice(ctx context.Context, e artel.Event) (Change, error) {
 	p, err := payload[artel.ServiceChosen](e)
 	if err != nil {
@@ -116,7 +117,7 @@ func (v view) choice(ctx context.Context, e artel.Event) (Change, error) {
 	})}, nil
 }
 
-// compacted shows what came of summing up.
+// compacted shows the result of a compaction.
 func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	p, err := payload[artel.CompactionCompleted](e)
 	if err != nil {
@@ -151,16 +152,16 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	return s.put(out, "message", m)
 }
 
-// A Retry tells that a model call is made again after a while.
+// A Retry shows that a model call will be repeated.
 type Retry struct {
-	Service string // "": none is
-	Attempt int    // that comes next
+	Service string // "": none
+	Attempt int    // number of the next attempt
 	Of      int
-	Until   time.Time // when it comes
+	Until   time.Time // time of the next attempt
 	Reason  string
 }
 
-// retryTold says so in the names that people know.
+// retryTold builds the Retry of an event, with display names.
 func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
 	p, err := payload[artel.Retrying](e)
 	return Retry{
@@ -169,21 +170,21 @@ func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
 	}, err
 }
 
-// retryNow is the one that a run is at in a log whose newest event is last.
+// retryNow is the pending retry of a run, in a log that ends with the event
+// last.
 func (v view) retryNow(ctx context.Context, run artel.Run, last artel.Seq) (Retry, error) {
 	e, err := v.retryAt(ctx, last)
-	if err != nil || e == nil || e.Run != run.ID || e.Within == "" && run.Retrying == nil { // of an answer that is being written the log does not tell
+	if err != nil || e == nil || e.Run != run.ID || e.Within == "" && run.Retrying == nil { // the log has no deltas: the event says nothing about an answer in progress
 		return Retry{}, err
 	}
 	return v.retryTold(ctx, *e)
 }
 
-// retriedBack is how many events back a retry is looked for. While a call waits,
-// hardly anything is told but what people send.
+// retriedBack is how many events back retryAt searches. While a call waits, the
+// log grows by user input only.
 const retriedBack = 50
 
-// retryAt is the newest retry that a log does not tell the end of, up to the
-// event last; nil: there is none.
+// retryAt is the newest pending retry up to the event last; nil: none.
 func (v view) retryAt(ctx context.Context, last artel.Seq) (*artel.Event, error) {
 	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-retriedBack), int(min(last, retriedBack)))
 	if err != nil {
@@ -208,25 +209,22 @@ func (v view) retryAt(ctx context.Context, last artel.Seq) (*artel.Event, error)
 	return nil, nil
 }
 
-// fromOutside reports whether an event tells what people want of a run, and
-// nothing of how it goes on.
+// fromOutside reports whether an event is user input, not progress of the run.
 func fromOutside(e artel.Event) bool {
 	return e.Type == artel.EventInjectionReceived || e.Type == artel.EventCompactionRequested
 }
 
-// retrying shows that a model call is made again, until something else comes
-// of the same thread.
+// retrying shows a retry until the next event of the same thread.
 func (s *stream) retrying(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	shown, err := s.retryTold(ctx, e)
 	if err != nil || time.Now().After(shown.Until) {
-		return err // the page is late, and what came of it follows
+		return err // too late: the result follows
 	}
 	s.retries = &e
 	return s.all(out, []part{{"retrying", shown}, {"announcement", s.locale.Say(phrase.PageRetrying, map[string]any{"Name": shown.Service, "Number": shown.Attempt, "Count": shown.Of})}}, nil)
 }
 
-// goesOn takes away that a call is made again, with the first event that comes
-// after.
+// goesOn hides a retry at the first event after it.
 func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
 	switch shown := s.retries; {
 	case shown == nil, e.Type == artel.EventRetrying, fromOutside(e):
@@ -238,7 +236,7 @@ func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
 	return s.put(out, "retrying", Retry{})
 }
 
-// serviceChanged shows that another model goes on, or which was chosen.
+// serviceChanged shows a model change or choice.
 func (s *stream) serviceChanged(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
 	if on, err := s.follows(ctx, e.Run); err != nil || !on {
 		return err

@@ -12,19 +12,18 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Usage is what an answer took, or a conversation.
+// Usage is the usage of an answer or of a conversation.
 type Usage struct {
 	artel.Usage
 	Message artel.MessageID // the answer
 	Model   string
-	URL     string // of a conversation: where it is compacted
+	URL     string // of a conversation: posts a compaction
 }
 
-// Tokens is how many there were, both ways.
+// Tokens is the sum of input and output.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Money is what is known of the cost; "": nothing is. What is not known is
-// never nothing.
+// Money is the known cost; "": unknown. An unknown cost is never shown as zero.
 func (u Usage) Money() string {
 	switch usd := u.Cost.USD; {
 	case u.Cost.Calls == 0:
@@ -38,10 +37,10 @@ func (u Usage) Money() string {
 	}
 }
 
-// Unknown is of how many calls the cost is not known.
+// Unknown is the number of calls with unknown cost.
 func (u Usage) Unknown() int { return max(0, u.Calls-u.Cost.Calls) }
 
-// took is what a run that has ended took.
+// took is the usage of a finished run.
 func (v view) took(ctx context.Context, m artel.MessageID, service artel.ServiceID, u artel.Usage) *Usage {
 	out := Usage{Usage: u, Message: m, Model: string(service)}
 	for _, s := range v.app.Models.Services(ctx) {
@@ -52,13 +51,13 @@ func (v view) took(ctx context.Context, m artel.MessageID, service artel.Service
 	return &out
 }
 
-// total is what the conversation took so far.
+// total is the usage of the conversation.
 func (v view) total(ctx context.Context) (Usage, error) {
 	u, err := v.app.Conversations.Usage(ctx, v.conversation)
 	return Usage{Usage: u, URL: conversationURL(v.conversation) + "/compact"}, err
 }
 
-// usageNow tells what the conversation took so far.
+// usageNow renders the usage of the conversation.
 func (s *stream) usageNow(ctx context.Context, out *bytes.Buffer) error {
 	u, err := s.total(ctx)
 	if err != nil {
@@ -67,7 +66,7 @@ func (s *stream) usageNow(ctx context.Context, out *bytes.Buffer) error {
 	return s.put(out, "total", u)
 }
 
-// compact sums up a conversation because somebody wants that.
+// compact starts a compaction on request of the user.
 func (ui *face) compact(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {

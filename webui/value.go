@@ -16,18 +16,17 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// A Value is something that is shown by what it is: the result of a tool, or
-// the content of an artifact.
+// A Value is rendered by kind: a tool result, or the content of an artifact.
 type Value struct {
 	Kind          string
-	HTML          template.HTML // of kind html, and nothing else
-	URL           template.URL  // of the bytes, or where a link leads
-	Thumb         template.URL  // of a picture: a smaller one; "": the picture itself
-	Held          bool          // URL holds the bytes, so that nothing leads there
-	Width, Height int           // of a picture or film, in pixels; 0: not known
+	HTML          template.HTML // of kind html only
+	URL           template.URL  // of the bytes, or of the link
+	Thumb         template.URL  // smaller version of a picture; "": the picture itself
+	Held          bool          // URL is a data URI: nothing to link to
+	Width, Height int           // of a picture or video, in pixels; 0: unknown
 	Name          string
-	File          File // what is written about it
-	Way           Way  // how a model got it
+	File          File // metadata on its card
+	Way           Way  // how a model received it
 }
 
 // The kinds of values.
@@ -38,17 +37,17 @@ const (
 	valueAudio = "audio"
 	valueVideo = "video"
 	valuePDF   = "pdf"
-	valueFrame = "frame" // a page that may do nothing
-	valueLink  = "link"  // to another site, which is not asked for anything
+	valueFrame = "frame" // a sandboxed page
+	valueLink  = "link"  // to another site, which is not contacted
 	valueFile  = "file"
 )
 
-// maxShown is how much of a text, in bytes, a page holds: browsers take many
-// seconds to lay out megabytes of it.
+// maxShown is the maximum of text on a page, in bytes: browsers take many
+// seconds to lay out megabytes.
 const maxShown = 200_000
 
-// shorten cuts a text to what a page holds, and says how much that is; "" where
-// it is all.
+// shorten cuts a text to maxShown, and returns the shown size; "" if it is
+// complete.
 func shorten(text string) (shown, cut string) {
 	if len(text) <= maxShown {
 		return text, ""
@@ -57,7 +56,7 @@ func shorten(text string) (shown, cut string) {
 	return shown, phrase.Size(int64(len(shown)))
 }
 
-// arguments shows what a tool was called with.
+// arguments renders the arguments of a call.
 func (v view) arguments(args json.RawMessage) Value {
 	if html, ok := render.JSON(args, v.options()); ok {
 		return Value{Kind: valueHTML, HTML: html}
@@ -65,11 +64,10 @@ func (v view) arguments(args json.RawMessage) Value {
 	return v.plain(string(args))
 }
 
-// result shows what a tool returned. Media that travel with it come first; in
-// their place may stand what its metadata name, by url, by file_path, or as
-// data, and else an address or bytes that are the whole content. Then comes the
-// content by the type that is stated, or by what it looks like. m is the
-// message that holds the result.
+// result renders a tool result. Its media come first or, without any, the file
+// named by its metadata (url, file_path or data) or by a content that is a URL
+// or base64. Then comes the content by its declared or detected type. m is the
+// message that contains the result.
 func (v view) result(m artel.MessageID, first int, res artel.ToolResult) []Value {
 	var out []Value
 	for _, p := range res.Parts {
@@ -101,7 +99,7 @@ func (v view) result(m artel.MessageID, first int, res artel.ToolResult) []Value
 	return out
 }
 
-// facts is what metadata say about a result.
+// facts is the metadata of a result.
 type facts struct {
 	kind, mediaType, name     string
 	url, path, encoding, data string
@@ -125,9 +123,8 @@ func stated(metadata map[string]any) facts {
 	return f
 }
 
-// named is the file or address that a result is about, in the order of
-// priority; a Value without a kind where there is none. all reports whether the
-// content says nothing else.
+// named renders the file or URL that a result is about, by priority; without
+// any its Kind is empty. all reports that nothing else is in the content.
 func (v view) named(s facts, content string) (out Value, all bool) {
 	whole := strings.TrimSpace(content)
 	if a := fileAddress(s.url); a != "" {
@@ -165,8 +162,8 @@ func (v view) named(s facts, content string) (out Value, all bool) {
 	return Value{}, false
 }
 
-// media is the kind of bytes that a result is about: its content type, or text
-// where that says how a text is shown.
+// media is the kind of the result's bytes: its content type, or text if that
+// names a text format.
 func (s facts) media() artel.MediaKind {
 	switch s.kind {
 	case "json", "table", "list", "diff", "markdown", "code", "text":
@@ -175,7 +172,7 @@ func (s facts) media() artel.MediaKind {
 	return artel.MediaKind(s.kind)
 }
 
-// addressed is a file of this server.
+// addressed renders a file of this server.
 func (v view) addressed(s facts, address string) Value {
 	info := artel.MediaInfo{MediaType: s.mediaType, Kind: s.media(), Size: s.size}
 	switch major, _, _ := strings.Cut(s.mediaType, "/"); major {
@@ -190,7 +187,7 @@ func (v view) addressed(s facts, address string) Value {
 	return v.fileValue(info, template.URL(address), v.card(s, address)) //nolint:gosec // fileAddress has checked it
 }
 
-// card is what is written about a file.
+// card returns the metadata shown on a file's card.
 func (v view) card(s facts, address string) File {
 	var about []string
 	if s.mediaType != "" {
@@ -209,8 +206,8 @@ func (v view) card(s facts, address string) File {
 	}
 }
 
-// link is an address of the web. Nothing is fetched from there: that would
-// tell it what was read.
+// link renders a web URL. Nothing is fetched: a fetch would reveal what the
+// user reads.
 func (v view) link(address, name string) Value {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -222,34 +219,35 @@ func (v view) link(address, name string) Value {
 	return Value{Kind: valueLink, URL: template.URL(address), Name: name, File: File{Name: name, About: u.Host}} //nolint:gosec // webAddress has checked it
 }
 
-// media shows a picture, sound or film in place, and the rest as a card.
+// media renders pictures, sound and video in place, and other files as cards.
 func (v view) media(m artel.Media) Value {
 	f := v.file(m)
 	f.Download = template.URL(app.FileURL(m.Ref)) //nolint:gosec // made of a ref
 	return v.fileValue(m.Info(), f.Download, f)
 }
 
-// pictures are the types that every browser draws.
+// pictures are the types that every browser displays.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif", "image/svg+xml", "image/x-icon", "image/vnd.microsoft.icon"}
 
-// What is larger, in pixels of width or in bytes, is shown as a smaller picture,
-// except where its size is asked for. Of an animation that would be one frame.
+// Larger pictures, in pixels of width or in bytes, are shown as a smaller
+// version, unless their size is unknown. Animations are not, because only one
+// frame would remain.
 const (
 	shownWidth = 1024
 	shownBytes = 256 << 10
 )
 
-// tooLarge reports whether a picture has more pixels than smaller ones are made
-// of. A browser that draws it takes gigabytes for it, or gives up.
+// tooLarge reports whether a picture exceeds the pixels that can be scaled
+// down. A browser would need gigabytes to draw it.
 func tooLarge(width, height int) bool { return int64(width)*int64(height) > app.MaxPixels }
 
-// fileValue shows bytes at an address by what they are.
+// fileValue renders the bytes at a URL by type.
 func (v view) fileValue(info artel.MediaInfo, address template.URL, f File) Value {
 	out := Value{Kind: valueFile, URL: address, Name: f.Name, File: f, Width: info.Width, Height: info.Height}
 	switch {
 	case info.Kind == artel.KindImage && tooLarge(info.Width, info.Height):
 	case info.MediaType == "image/tiff" && strings.HasPrefix(string(address), app.FilesURL):
-		out.Kind, out.URL = valueImage, address+"?width=1024" // browsers do not draw the file
+		out.Kind, out.URL = valueImage, address+"?width=1024" // browsers cannot display the original
 	case info.MediaType == "image/svg+xml", info.Kind == artel.KindImage && (info.MediaType == "" || slices.Contains(pictures, info.MediaType)):
 		out.Kind = valueImage
 		if (info.Width > shownWidth || info.Size > shownBytes) && info.MediaType != "image/gif" && app.Reducible(info.MediaType) && strings.HasPrefix(string(address), app.FilesURL) {
@@ -266,8 +264,7 @@ func (v view) fileValue(info artel.MediaInfo, address template.URL, f File) Valu
 	return out
 }
 
-// measured adds to a text about a file how large a picture is and how long a
-// recording takes.
+// measured appends the dimensions of a picture and the duration of a recording.
 func (v view) measured(info artel.MediaInfo, about string) string {
 	parts := []string{about}
 	if about == "" {
@@ -285,7 +282,7 @@ func (v view) measured(info artel.MediaInfo, about string) string {
 	return strings.Join(parts, " · ")
 }
 
-// playtime writes seconds as players do: "0:07", "1:02:03".
+// playtime formats seconds: "0:07", "1:02:03".
 func playtime(seconds float64) string {
 	n := int(seconds + 0.5)
 	two := func(n int) string { return string(rune('0'+n/10%10)) + string(rune('0'+n%10)) }
@@ -295,13 +292,13 @@ func playtime(seconds float64) string {
 	return itoa(n/60) + ":" + two(n%60)
 }
 
-// said shows the text of a result. That of a part of an artifact is shown as
-// the artifact would be. beside says that something else is shown already, which
-// the stated type is about.
+// said renders the text of a result. The slice of an artifact is rendered like
+// the artifact. beside means that the declared type refers to a file shown
+// already.
 func (v view) said(content string, s facts, beside bool) Value {
 	if body, ok := slice(content); ok {
 		if s.kind == string(artel.KindDocument) {
-			s.kind = "markdown" // as text is taken out of documents
+			s.kind = "markdown" // extracted text is Markdown
 		}
 		return v.text(body, s.kind, s.mediaType, s.name)
 	}
@@ -312,7 +309,7 @@ func (v view) said(content string, s facts, beside bool) Value {
 	case "", "text", "json", "list", "table", "diff", "markdown", "code":
 		return v.text(content, s.kind, s.mediaType, s.name)
 	}
-	// A type of which the page does not know: a text where it is one.
+	// An unknown type: text if it is printable.
 	if strings.ContainsFunc(content, func(r rune) bool { return r == '\uFFFD' || r < ' ' && !strings.ContainsRune("\t\r\n\f\x1b", r) }) {
 		s.size = int64(len(content))
 		return Value{Kind: valueFile, Name: s.name, File: v.card(s, "")}
@@ -320,7 +317,7 @@ func (v view) said(content string, s facts, beside bool) Value {
 	return v.text(content, "", s.mediaType, s.name)
 }
 
-// slice is the text in what read_artifact tells the model.
+// slice returns the text inside a result of read_artifact.
 func slice(content string) (body string, ok bool) {
 	if !strings.HasPrefix(content, "<artifact_slice ") {
 		return "", false
@@ -332,9 +329,8 @@ func slice(content string) (body string, ok bool) {
 	return strings.CutSuffix(body, "\n</artifact_slice>")
 }
 
-// text shows a text as its content type says: json, list, table, diff, markdown
-// or code; where nothing is said, a JSON document is a tree and the rest stays
-// as it is.
+// text renders a text by its content type: json, list, table, diff, markdown or
+// code; without one, JSON becomes a tree and other text stays plain.
 func (v view) text(text, contentType, mediaType, name string) Value {
 	text, cut := shorten(text)
 	html := func(h template.HTML) Value {

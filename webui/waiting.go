@@ -13,22 +13,22 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// Waiting is what stands below the thread: messages that wait for their turn,
-// and what the run at work is about to be told.
+// Waiting is shown below the thread: queued messages, and messages to be sent
+// to the active run.
 type Waiting struct {
-	URL        string // where a message is taken back
+	URL        string // address that cancels a message
 	Queued     []Queued
 	Injections []app.Injection
-	Compaction bool // the run sums up before its next step
+	Compaction bool // the run compacts before its next step
 }
 
-// A Queued message waits for its turn.
+// A Queued message is sent after the active run.
 type Queued struct {
 	app.QueuedMessage
 	Files []File
 }
 
-// waiting lists what waits.
+// waiting lists the queued messages.
 func (v view) waiting(ctx context.Context) (Waiting, error) {
 	w := Waiting{URL: conversationURL(v.conversation) + "/waiting"}
 	list, err := v.app.Runs.Waiting(ctx, v.conversation)
@@ -46,7 +46,7 @@ func (v view) waiting(ctx context.Context) (Waiting, error) {
 	return w, nil
 }
 
-// status is the state of the run that is at work.
+// status is the state of the active run.
 func (v view) status(ctx context.Context) (Status, error) {
 	run, err := v.app.Runs.Active(ctx, v.conversation)
 	if errors.Is(err, artel.NotFound) {
@@ -55,8 +55,8 @@ func (v view) status(ctx context.Context) (Status, error) {
 	return statusOf(run), err
 }
 
-// statusAt is the state of the run that an event is of. Where that has ended
-// meanwhile, an event that is still to come tells it.
+// statusAt is the state of the run of an event. If that run has ended already,
+// a later event shows its end.
 func (s *stream) statusAt(ctx context.Context, e artel.Event) (Status, error) {
 	status, err := s.status(ctx)
 	if err != nil || status.Run == e.Run {
@@ -70,7 +70,7 @@ func statusOf(r artel.Run) Status {
 	return Status{Run: r.ID, Active: true, Waits: r.State == artel.RunWaiting, Compacts: r.Purpose == artel.RunCompacts}
 }
 
-// waitingNow renders what waits, after an event that may have changed it.
+// waitingNow renders the queued messages.
 func (s *stream) waitingNow(ctx context.Context, out *bytes.Buffer) error {
 	w, err := s.waiting(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *stream) waitingNow(ctx context.Context, out *bytes.Buffer) error {
 	return s.put(out, "waiting", w)
 }
 
-// takeBack takes a message out of the line. With "edit" it comes back into the
+// takeBack cancels a queued message. With "edit" its text returns to the
 // composer.
 func (ui *face) takeBack(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
@@ -103,7 +103,7 @@ func (ui *face) takeBack(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		ui.fail(w, r, err)
-	case at < 0 || r.PostFormValue("do") != "edit": // somebody was faster, or that was all
+	case at < 0 || r.PostFormValue("do") != "edit": // it has just been sent, or nothing else is to do
 		ui.told(w, r, id)
 	case wantsFragment(r):
 		ui.fragments(w, r, http.StatusOK, part{"returned", returned(list.Queued[at])})
@@ -118,9 +118,9 @@ func (ui *face) takeBack(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Returned is a message that came back into the composer.
+// Returned is a cancelled message, back in the composer.
 type Returned struct {
-	Run         artel.RunID // "": none did
+	Run         artel.RunID // "": none
 	Text        string
 	Attachments []artel.Ref
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Way says where an attachment went, and why: in which form a model got it.
-// One without Text stands for what is not known, or not yet.
+// A Way says in which form a model received an attachment, and why. Without
+// Text it is a placeholder.
 type Way struct {
-	ID     string // of its element
+	ID     string // element id
 	Icon   string
 	Text   string
-	Lost   bool   // the model got neither it nor a text of it
-	Why    string // "": there is nothing to explain
+	Lost   bool   // the model received neither the file nor its text
+	Why    string // "": needs no explanation
 	Model  string
 	Tokens string
-	Others []string // models that take it as it is
+	Others []string // models that support it unchanged
 	Before []WayBefore
 }
 
-// A WayBefore is how an attachment was sent before, where that was otherwise.
+// A WayBefore is a different form sent in an earlier call.
 type WayBefore struct{ Model, Text string }
 
-// wayID is the id of the way of the n-th media part of a message.
+// wayID is the element id of the way of the n-th media part of a message.
 func wayID(m artel.MessageID, n int) string { return "w-" + string(m) + "-" + itoa(n) }
 
 // A place is one media part: the n-th of a message.
@@ -38,7 +38,7 @@ type place struct {
 	n       int
 }
 
-// shownContexts is how many model calls back it is told how something was sent.
+// shownContexts is how many model calls back ways searches.
 const shownContexts = 50
 
 // ways reads how attachments were sent, up to an event.
@@ -69,8 +69,8 @@ func (v view) ways(ctx context.Context, upTo artel.Seq) (map[place]Way, error) {
 	return out, nil
 }
 
-// places numbers attachments within their messages. They come in the order in
-// which their parts stand there.
+// places numbers the attachments of each message, which are in the order of its
+// parts.
 func places(all []artel.AttachmentRoute) map[place]artel.AttachmentRoute {
 	out, next := map[place]artel.AttachmentRoute{}, map[artel.MessageID]int{}
 	for _, a := range all {
@@ -80,7 +80,7 @@ func places(all []artel.AttachmentRoute) map[place]artel.AttachmentRoute {
 	return out
 }
 
-// way says in words how a call sent an attachment.
+// way describes how a call sent an attachment.
 func (v view) way(service artel.ServiceID, a artel.AttachmentRoute, names map[artel.ServiceID]string) Way {
 	nameOf := func(id artel.ServiceID) string {
 		if n := names[id]; n != "" {
@@ -131,7 +131,7 @@ func (v view) way(service artel.ServiceID, a artel.AttachmentRoute, names map[ar
 	return w
 }
 
-// form writes what bytes were converted to: "JPEG image, 1568 × 1045, 210.3 KB".
+// form describes the converted bytes: "JPEG image, 1568 × 1045, 210.3 KB".
 func (v view) form(s artel.SentForm) string {
 	parts := []string{v.locale.TypeName(s.MediaType)}
 	if s.Width > 0 && s.Height > 0 {
@@ -143,7 +143,7 @@ func (v view) form(s artel.SentForm) string {
 	return strings.Join(parts, ", ")
 }
 
-// why says what kept an attachment from being sent as it is.
+// why explains why an attachment was not sent unchanged.
 func (v view) why(a artel.AttachmentRoute, model string) string {
 	k := phrase.Key("page.reason_" + string(a.Reason))
 	switch a.Reason {
@@ -153,16 +153,16 @@ func (v view) why(a artel.AttachmentRoute, model string) string {
 		k = phrase.Key("page.need_" + string(a.Need))
 	}
 	text := v.locale.Say(k, map[string]any{"Model": model})
-	if text == string(k) { // a reason of which the page does not know yet
+	if text == string(k) { // a reason without a phrase
 		return ""
 	}
 	return text
 }
 
-// dimensions writes the size of a picture.
+// dimensions formats the size of a picture.
 func dimensions(width, height int) string { return itoa(width) + " × " + itoa(height) }
 
-// thousands writes a number as people read it: "12,345".
+// thousands formats a number with separators: "12,345".
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -61,7 +61,7 @@ func TestWays(t *testing.T) {
 	add(artel.KindText, artel.Route{Step: artel.StepNative, ContentType: "text", Reason: artel.ReasonText}, &artel.SentForm{Characters: 4120}, false, "its text was sent, 4,120 characters")
 	add(artel.KindText, artel.Route{Step: artel.StepNative, ContentType: "text", Reason: artel.ReasonText}, &artel.SentForm{Characters: 20000, Cut: true}, false, "the first 20,000 characters of its text were sent")
 	add(artel.KindImage, artel.Route{Step: artel.StepConverted, ContentType: "image", Reason: artel.ReasonOverLimit}, &artel.SentForm{MediaType: "image/jpeg", Width: 1568, Height: 1045, Size: 300 << 10}, false,
-		"scaled to JPEG image, 1568 × 1045, 300.0 KB", "It is larger than Plain 8B takes.")
+		"scaled to JPEG image, 1568 × 1045, 300.0 KB", "It is larger than Plain 8B allows.")
 	add(artel.KindImage, artel.Route{Step: artel.StepConverted, ContentType: "image", Reason: artel.ReasonNotAccepted}, &artel.SentForm{MediaType: "image/png", Width: 16, Height: 12}, false,
 		"converted to PNG image, 16 × 12", "Plain 8B does not support this type of file.")
 	add(artel.KindDocument, artel.Route{Step: artel.StepExtracted, ContentType: "binary", Reason: artel.ReasonCapabilityMissing, Need: artel.CanFile}, &artel.SentForm{Characters: 88}, false, "its text was sent, 88 characters", "Plain 8B does not support files.")

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webui is the page: HTML made by the server, kept live by server-sent
-// events, in English and Chinese.
+// Package webui is the page: HTML rendered by the server, kept live by
+// server-sent events, in English and Chinese.
 //
-// [New] makes the handler. Every view works without script: forms post, links
-// lead. Script makes it smooth, by one rule: the server answers with a
-// fragment, and each element of a fragment goes into the place of the one
-// with the same id, or at the end of the element that its data-into names, or
-// away where it says data-gone. htmx asks for fragments (HX-Request) and
-// morphs them in; /c/{conversation}/live sends them as things happen. So an
-// event that arrives twice changes nothing, and a page that reconnects with
-// Last-Event-ID is right again by itself.
+// [New] makes the handler. Every view works without script, with forms and
+// links. Script adds live updates by one rule: the server answers with a
+// fragment; each element of a fragment replaces the element with the same id,
+// or is appended to the element named by data-into, or removes the element with
+// its id if it has data-gone. htmx requests fragments (HX-Request) and morphs
+// them in; /c/{conversation}/live streams them. Fragments are idempotent, so
+// repeated events and reconnects with Last-Event-ID are harmless.
 //
-// A new view is a template, a function that makes its data, and a route; see
-// docs/page.md for the design language and its classes.
+// A new view is a template, a function for its data, and a route; docs/page.md
+// describes the design language.
 //
-// The page brings its own style, scripts and icons, refers to no other host,
-// and forbids inline script and style (Content-Security-Policy). What models
-// and people wrote is rendered by package render. The package decides
-// nothing: it calls the application and shows what comes back.
+// The page loads styles, scripts and icons from this server only and forbids
+// inline script and style (Content-Security-Policy). Package render renders all
+// text of models and users. webui makes no decisions of its own: it calls
+// package app and shows the results.
 package webui
 
 import (
@@ -41,16 +40,16 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// Options are what may be left out.
+// Options are optional settings.
 type Options struct {
-	Version string       // shown at the foot; "": "dev"
-	Samples fs.FS        // files in its root that a newcomer can try; nil: none
-	Style   bool         // serve the living style page at /ui/style
+	Version string       // shown in the footer; "": "dev"
+	Samples fs.FS        // sample files in its root; nil: none
+	Style   bool         // serve the style page at /ui/style
 	Log     *slog.Logger // nil: slog.Default
-	CDN     string       // another address that pictures, sound and film may come from; "": none
+	CDN     string       // origin of media beside this server; "": none
 }
 
-// New returns a handler of the page, for the root of a host.
+// New returns the handler of the page, for the root of a host.
 func New(a *app.App, o Options) http.Handler {
 	if o.Version == "" {
 		o.Version = "dev"
@@ -153,10 +152,11 @@ type face struct {
 	o       Options
 	assets  *assets
 	samples []Sample
-	pages   map[phrase.Locale]func() *template.Template // parsed when they are first shown
+	pages   map[phrase.Locale]func() *template.Template // parsed on first use
 }
 
-// origin is the part of an address that a policy names, after a space.
+// origin returns the origin of a URL for a content security policy, after a
+// space.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -165,8 +165,8 @@ func origin(address string) string {
 	return " " + u.Scheme + "://" + u.Host
 }
 
-// secured sets what holds for every answer of the page. Frames show artifacts,
-// which the API serves in a sandbox. Media may also come from cdn.
+// secured sets the security headers of every response. Frames show artifacts,
+// which the API serves sandboxed. Media may also come from cdn.
 func secured(next http.Handler, cdn string) http.Handler {
 	policy := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:" + cdn + "; media-src 'self' data:" + cdn + "; " +
 		"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -180,12 +180,12 @@ func secured(next http.Handler, cdn string) http.Handler {
 	})
 }
 
-// render runs one template.
+// render executes one template.
 func (ui *face) render(out *bytes.Buffer, l phrase.Locale, name string, data any) error {
 	return ui.pages[l]().ExecuteTemplate(out, name, data)
 }
 
-// show renders a whole page, or nothing of it.
+// show renders a whole page, or only an error.
 func (ui *face) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	ui.fragments(w, r, status, part{name, data})
 }
@@ -196,7 +196,7 @@ type part struct {
 	data any
 }
 
-// fragments renders parts one after the other, or nothing of them.
+// fragments renders parts in order, or only an error.
 func (ui *face) fragments(w http.ResponseWriter, r *http.Request, status int, parts ...part) {
 	var buf bytes.Buffer
 	for _, p := range parts {
@@ -214,16 +214,16 @@ func (ui *face) fragments(w http.ResponseWriter, r *http.Request, status int, pa
 	_, _ = w.Write(buf.Bytes())
 }
 
-// wantsFragment reports whether htmx asks, for elements of the page that is
-// shown; else a whole page is wanted.
+// wantsFragment reports whether htmx sent the request; otherwise the answer is
+// a whole page.
 func wantsFragment(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
-// wantsJSON reports whether the composer's script asks.
+// wantsJSON reports whether the composer's script sent the request.
 func wantsJSON(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// lead sends the browser to another page of this site.
+// lead redirects the browser to another page of this site.
 func lead(w http.ResponseWriter, r *http.Request, url string) {
 	if wantsFragment(r) {
 		w.Header().Set("HX-Redirect", url)
@@ -233,8 +233,7 @@ func lead(w http.ResponseWriter, r *http.Request, url string) {
 	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
-// statuses is the one table from kind to the status of a page; what is not in
-// it is our fault.
+// statuses maps error kinds to HTTP statuses.
 var statuses = map[artel.Kind]int{
 	artel.Invalid:     http.StatusUnprocessableEntity,
 	artel.NotFound:    http.StatusNotFound,
@@ -247,15 +246,15 @@ var statuses = map[artel.Kind]int{
 	artel.Internal:    http.StatusInternalServerError,
 }
 
-// explain returns the status and the text of an error for people.
+// explain returns the status and the user's text of an error.
 func (ui *face) explain(r *http.Request, err error) (int, string) {
 	kind := artel.KindOf(err)
 	if kind == artel.Internal {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", err)
 		return statuses[kind], locale(r).Say(phrase.PageOurFault, nil)
 	}
-	// What a click can run into is said in the reader's words; the rest in those
-	// of the room that refused, without the names that only programs use.
+	// Errors that a click can cause have phrases; others keep the text of the
+	// error, without operation and subject.
 	switch artel.CodeOf(err) {
 	case app.CodeRunActive:
 		return statuses[kind], locale(r).Say(phrase.PageRunActive, nil)
@@ -276,8 +275,7 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 	return statuses[kind], err.Error()
 }
 
-// fail shows an error: as a toast on the page that asked for a fragment, else
-// as a page of its own.
+// fail shows an error: as a toast for a fragment request, otherwise as a page.
 func (ui *face) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := ui.explain(r, err)
 	if wantsFragment(r) {
@@ -285,7 +283,7 @@ func (ui *face) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	whole := r.Clone(r.Context())
-	whole.URL.RawQuery = "" // the whole list: what was asked of it may be what failed
+	whole.URL.RawQuery = "" // the unfiltered list: the filter may have caused the error
 	f, ferr := ui.frame(whole, "")
 	if ferr != nil && !errors.Is(ferr, r.Context().Err()) {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", ferr)
@@ -300,16 +298,16 @@ func (ui *face) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{f, text})
 }
 
-// A Toast is said in passing, above everything else.
+// A Toast is a short message above the page.
 type Toast struct {
 	ID   string
 	Text string
-	Undo string // where the form that takes it back goes; "": it cannot be taken back
-	Keep string // what that form has to bring back; "": the server knows
+	Undo string // URL of the undo form; "": no undo
+	Keep string // state for the undo form
 	Bad  bool
 }
 
-// A frame is what every page shows around its content.
+// A frame is the part shared by all pages.
 type frame struct {
 	Title   string
 	Lang    string
@@ -331,7 +329,7 @@ func (ui *face) frame(r *http.Request, current artel.ConversationID) (frame, err
 	return f, err
 }
 
-// Demo reports whether no model but the demo is there.
+// Demo reports whether the demo is the only model.
 func (f frame) Demo() bool { return f.Models.Default.Demo() }
 
 func (ui *face) home(w http.ResponseWriter, r *http.Request) {
@@ -341,7 +339,7 @@ func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if id, err := artel.ParseConversationID(r.URL.Query().Get("deleted")); err == nil {
-		if _, err := ui.app.Conversations.Find(r.Context(), id); err != nil { // else it was restored meanwhile
+		if _, err := ui.app.Conversations.Find(r.Context(), id); err != nil { // otherwise it was restored already
 			f.Toast = deletedToast(locale(r), id)
 		}
 	}
@@ -369,12 +367,12 @@ func (ui *face) cancel(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		run, err = ui.app.Runs.Cancel(r.Context(), id)
 	}
-	if err != nil && !errors.Is(err, artel.Conflict) { // one that has ended by itself is stopped too
+	if err != nil && !errors.Is(err, artel.Conflict) { // a run that has already ended counts as cancelled
 		ui.fail(w, r, err)
 		return
 	}
 	if wantsFragment(r) {
-		w.WriteHeader(http.StatusNoContent) // the event stream tells what came of it
+		w.WriteHeader(http.StatusNoContent) // the event stream renders the result
 		return
 	}
 	http.Redirect(w, r, conversationURL(run.Conversation), http.StatusSeeOther)

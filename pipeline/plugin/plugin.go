@@ -89,7 +89,7 @@ func processor(id, origin string, o Options, ask askFunc) (pipeline.Processor, e
 		ID: id, Name: cmp.Or(o.Name, id), Description: cmp.Or(o.Description, "A processor in another program."), Icon: "🧩", Origin: origin,
 		Priority: priority, Required: o.Required, Timeout: o.Timeout,
 		Fields: []pipeline.Field{{
-			Key: "options", Label: "What the program is told", Type: pipeline.FieldJSON, Placeholder: "what the deployment says",
+			Key: "options", Label: "Options for the program", Type: pipeline.FieldJSON, Placeholder: "the deployment's setting",
 		}},
 		Adds: pipeline.Turn, Process: p.process,
 	}, nil

@@ -76,7 +76,7 @@ func (g *globals) showAgent() *cobra.Command {
 	}
 }
 
-// An agentReport is what agents check says of a file.
+// An agentReport is the result of agents check for one file.
 type agentReport struct {
 	File   string          `json:"file"`
 	Name   artel.AgentName `json:"name,omitempty"`
@@ -84,9 +84,9 @@ type agentReport struct {
 	Errors []agentFault    `json:"errors"`
 }
 
-// An agentFault is one thing that is wrong with a file.
+// An agentFault is one problem of a file.
 type agentFault struct {
-	Field  string `json:"field,omitempty"` // "": the file cannot be read at all
+	Field  string `json:"field,omitempty"` // "": the file cannot be read
 	Detail string `json:"detail"`
 }
 
@@ -146,7 +146,7 @@ Services are not looked at, as which there are is known to a server alone.`,
 	return cmd
 }
 
-// agentFiles are the files of agents_dir.
+// agentFiles lists the files of agents_dir.
 func (c config) agentFiles() ([]string, error) {
 	if c.AgentsDir == "" {
 		return nil, nil
@@ -159,8 +159,8 @@ func (c config) agentFiles() ([]string, error) {
 	return names, err
 }
 
-// checkAgents says what is wrong with agents' files, which may name each other,
-// the agents of beside and those that come with Artel.
+// checkAgents returns the problems of agents' files. The files may name each
+// other, the agents of beside and the shipped agents.
 func (c config) checkAgents(files, beside []string, l phrase.Locale) ([]agentReport, error) {
 	plugins, err := c.plugins(os.Getenv)
 	if err != nil {

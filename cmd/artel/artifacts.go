@@ -63,7 +63,7 @@ func putCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-// A getting is what artel get is asked to do.
+// A getting holds the arguments of artel get.
 type getting struct {
 	to    string
 	width int
@@ -127,8 +127,7 @@ func (get getting) address(cmd *cobra.Command, g *globals, ref artel.Ref) error 
 	return g.print(cmd, signed, func(w printer) { w.line(signed.URL) })
 }
 
-// writeFile writes a new file for a verb, and leaves none behind when that
-// fails.
+// writeFile writes a new file for a verb, and removes it on failure.
 func writeFile(verb, path string, r io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

@@ -32,12 +32,12 @@ A branch is named by the last of its messages.`,
 	return cmd
 }
 
-// A branchLine is what the list says of a branch.
+// A branchLine is an entry of the list of branches.
 type branchLine struct {
 	Leaf     artel.MessageID `json:"leaf"`
 	Active   bool            `json:"active"`
 	Messages int             `json:"messages"`
-	Words    string          `json:"words"` // the beginning of what a person has said there last
+	Words    string          `json:"words"` // beginning of the last user message
 }
 
 func (g *globals) listBranches(cmd *cobra.Command, conversation string) error {
@@ -62,7 +62,7 @@ func (g *globals) listBranches(cmd *cobra.Command, conversation string) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range page.Items { // a parent comes before its children
+		for _, m := range page.Items { // parents precede their children
 			if m.Within != "" {
 				continue
 			}
@@ -114,8 +114,7 @@ func (g *globals) showBranch() *cobra.Command {
 	}
 }
 
-// besides says which of how many a message is where branches begin, and what
-// else it is.
+// besides describes a message's position among its siblings, and its state.
 func besides(m app.BranchMessage) string {
 	var words []string
 	if n := len(m.Siblings); n > 1 {
@@ -130,7 +129,7 @@ func besides(m app.BranchMessage) string {
 	return strings.Join(words, " ")
 }
 
-// messageArgs reads a conversation and one of its messages, which may be empty.
+// messageArgs parses a conversation id and a message id, which may be empty.
 func messageArgs(args []string) (c artel.ConversationID, m artel.MessageID, err error) {
 	if c, err = artel.ParseConversationID(args[0]); err == nil && args[1] != "" {
 		m, err = artel.ParseMessageID(args[1])
@@ -187,13 +186,13 @@ func (g *globals) retryMessage() *cobra.Command {
 	return cmd
 }
 
-// answering are the flags of who answers.
+// answering adds the flags that select the agent and the service.
 func answering(cmd *cobra.Command, r *httpapi.MessageRetry) {
 	cmd.Flags().StringVar(&r.Service, "service", "", "service that answers")
 	cmd.Flags().StringVar(&r.Agent, "agent", "", "agent that answers")
 }
 
-// another makes a branch and prints the answer on it as chat does.
+// another creates a branch and prints the answer on it as chat does.
 func (g *globals) another(cmd *cobra.Command, args []string, r *httpapi.MessageRetry, send func(context.Context, *httpapi.Client, artel.ConversationID, artel.MessageID) (httpapi.Sent, error)) error {
 	id, m, err := messageArgs(args[:2])
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-// giveUp is how long a verb waits for a server that has gone away.
+// giveUp is how long a verb waits for a lost server.
 const giveUp = 15 * time.Second
 
 func chatCommand(g *globals) *cobra.Command {
@@ -66,7 +66,7 @@ type talk struct {
 
 	id   artel.ConversationID
 	last artel.Seq
-	said string // of the answer that is being written
+	said string // printed part of the answer in progress
 }
 
 func (t *talk) begin(ctx context.Context, conversation string) error {
@@ -86,7 +86,7 @@ func (t *talk) begin(ctx context.Context, conversation string) error {
 	return err
 }
 
-// skip passes over what is in the log already.
+// skip skips the events that are already in the log.
 func (t *talk) skip(ctx context.Context) error {
 	for {
 		page, err := t.client.Log(ctx, t.id, t.last)
@@ -116,8 +116,8 @@ func (t *talk) prompt() {
 	}
 }
 
-// say uploads the files, sends the message and prints what happens until the
-// run ends.
+// say uploads the files, sends the message and prints events until the run
+// ends.
 func (t *talk) say(ctx context.Context, text string, files []string) error {
 	var attachments []string
 	for _, path := range files {
@@ -134,7 +134,7 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 	return t.hear(ctx, sent)
 }
 
-// hear prints what happens until the run that was sent ends.
+// hear prints the events of a run until it ends.
 func (t *talk) hear(ctx context.Context, sent httpapi.Sent) error {
 	for e, err := range t.client.Events(ctx, t.id, t.last, giveUp) {
 		if err != nil {
@@ -162,22 +162,23 @@ func (t *talk) hear(ctx context.Context, sent httpapi.Sent) error {
 			return nil
 		}
 	}
-	// The person stopped listening; the run would go on without anybody.
+	// The user interrupted: cancel the run, which would otherwise continue
+	// without a reader.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, err := t.client.Cancel(stop, sent.RunID)
 	return errors.Join(ctx.Err(), err)
 }
 
-// ask lets the person decide whether a tool may be called. Where somebody else
-// has done so meanwhile, that holds.
+// ask asks the user for permission to call a tool. If another client has
+// already decided, that decision stands.
 func (t *talk) ask(ctx context.Context, e artel.Event) error {
 	var p artel.PermissionRequested
 	if err := json.Unmarshal(e.Data, &p); err != nil {
 		return err
 	}
 	who := ""
-	if e.Within != "" { // else it is whom the person talks to
+	if e.Within != "" { // otherwise it is the agent of the conversation
 		who = string(e.Agent) + ": "
 	}
 	fmt.Fprintf(t.out, "? %s%s %s: may it? (y, n, a for always) ", who, p.Name, artel.Shorten(string(p.Arguments), 200))
@@ -201,7 +202,7 @@ func (t *talk) print(e artel.Event) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(e)
 	}
-	if e.Within != "" { // several may speak at once: their callers tell what came of it
+	if e.Within != "" { // subagents may run in parallel: only the results of their calls are printed
 		switch e.Type {
 		case artel.EventSubagentStarted:
 			fmt.Fprintf(t.out, "  %s works\n", e.Agent)
@@ -264,22 +265,22 @@ func (t *talk) tell(d artel.MessageDelta) {
 	t.said += d.Text
 }
 
-// complete writes what is lacking of an answer. The pieces of one that is being
-// written may be lost on their way, which the whole answer makes good.
+// complete prints the missing rest of an answer. Deltas may be lost; the
+// complete message makes up for them.
 func (t *talk) complete(whole string) {
 	rest, ok := strings.CutPrefix(whole, t.said)
 	switch {
 	case ok:
 	case strings.TrimSpace(whole) == strings.TrimSpace(t.said):
 		rest = ""
-	default: // a piece is lost in its midst
+	default: // a delta in the middle was lost
 		rest = "\n" + whole
 	}
 	fmt.Fprintln(t.out, rest)
 	t.said = ""
 }
 
-// subject picks what a tool call is about out of its arguments.
+// subject extracts the object of a tool call from its arguments.
 func subject(args json.RawMessage) string {
 	var a struct{ ID, Ref, Agent string }
 	_ = json.Unmarshal(args, &a)

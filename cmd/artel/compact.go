@@ -41,7 +41,7 @@ up before its next model call.`,
 					}
 				})
 			}
-			own := false // it is a run that does nothing else
+			own := false // a separate compaction run
 			for e, err := range client.Events(ctx, id, t.last, giveUp) {
 				if err != nil {
 					return err
@@ -61,7 +61,7 @@ up before its next model call.`,
 						continue
 					}
 					switch done = p; {
-					case own: // its end says what came of it
+					case own: // the end of the run has the result
 					case p.Error != nil:
 						return artel.Errorf(p.Error.Kind, "compact", string(e.Run), "%s", p.Error.Message)
 					default:

@@ -37,51 +37,51 @@ import (
 type config struct {
 	Services       []any                       `yaml:"services"`        // entries as in an llmservices.json
 	ServicesFile   string                      `yaml:"services_file"`   // an llmservices.json, relative to this file
-	DefaultService artel.ServiceID             `yaml:"default_service"` // used where nobody names one
-	Selector       artel.ServiceID             `yaml:"selector"`        // picks a service where that is "auto" and several suit; default: the first of them
-	Titles         artel.ServiceID             `yaml:"titles"`          // gives conversations titles after the first answer: a service, own (the one that answered) or off; default: off
-	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; in the place of shipped agents of the same name, or beside them
+	DefaultService artel.ServiceID             `yaml:"default_service"` // used if a request names no service
+	Selector       artel.ServiceID             `yaml:"selector"`        // chooses the service if that is "auto" and several are suitable; default: the first of them
+	Titles         artel.ServiceID             `yaml:"titles"`          // generates titles after the first answer: a service, own (the one that answered) or off; default: off
+	AgentsDir      string                      `yaml:"agents_dir"`      // *.md; replace shipped agents of the same name, or are added to them
 	Permissions    map[string]agent.Permission `yaml:"permissions"`     // of tools, * for all others: auto (default), ask or deny; agents may be stricter
-	Tools          []toolConfig                `yaml:"tools"`           // HTTP APIs that agents may call
+	Tools          []toolConfig                `yaml:"tools"`           // HTTP APIs for agents
 	ToolsDir       string                      `yaml:"tools_dir"`       // *.yaml, each with one entry as in tools, relative to this file
-	MCP            []mcpConfig                 `yaml:"mcp"`             // MCP servers, whose tools agents may call
+	MCP            []mcpConfig                 `yaml:"mcp"`             // MCP servers with tools for agents
 	Blobs          struct {
 		Dir string `yaml:"dir"` // default: blobs in the data directory
 	} `yaml:"blobs"`
 	Files struct {
-		PublicBase  string `yaml:"public_base"`  // where the world reaches /api/v1/files/tool_results, as a CDN or a proxy; default: nowhere
-		Retention   string `yaml:"retention"`    // of what tools have left outside any run and nothing refers to, as 7d or 36h; default 7d; 0: for ever
-		InlineLimit int    `yaml:"inline_limit"` // bytes of a tool's result that events and answers show; default 102,400
-		ModelLimit  int    `yaml:"model_limit"`  // characters of it that a model is shown; default 20,000
+		PublicBase  string `yaml:"public_base"`  // public URL of /api/v1/files/tool_results, such as a CDN or a proxy; default: none
+		Retention   string `yaml:"retention"`    // of unreferenced tool results outside any run, as 7d or 36h; default 7d; 0: for ever
+		InlineLimit int    `yaml:"inline_limit"` // bytes of a tool result in events and answers; default 102,400
+		ModelLimit  int    `yaml:"model_limit"`  // characters of a tool result for models; default 20,000
 	} `yaml:"files"`
 	Artifacts struct {
 		UploadLimit      int64              `yaml:"upload_limit"`      // bytes of one upload, and a twentieth of an imported ZIP; default 200 MB
 		InventoryPreview *int               `yaml:"inventory_preview"` // characters; default 200
 		TaskPlanCap      *int               `yaml:"task_plan_cap"`     // characters; default 16,000; 0: none
 		Placement        pipeline.Placement `yaml:"placement"`         // of plan and inventory: tail (default) or system
-		EditRetention    string             `yaml:"edit_retention"`    // how long the edits between versions are kept, as 90d or 36h; default and 0: for ever
+		EditRetention    string             `yaml:"edit_retention"`    // of the edits between versions, as 90d or 36h; default and 0: for ever
 	} `yaml:"artifacts"`
-	Edit struct { // how far an approximate match of old text may go
-		MaxRatio    *float64 `yaml:"max_ratio"`    // the part of the old text that may differ, 0 to 1; default 0.3
-		MinDistance *int     `yaml:"min_distance"` // edits that are allowed however small that part is; default 5
-		MinLength   *int     `yaml:"min_length"`   // shorter old texts are not matched so; default 12
-		Margin      *int     `yaml:"margin"`       // edits by which every other place has to be worse; default: a tenth of the old text, and at least 2
+	Edit struct { // tolerance of approximate matches of old text
+		MaxRatio    *float64 `yaml:"max_ratio"`    // ratio of the old text that may differ, 0 to 1; default 0.3
+		MinDistance *int     `yaml:"min_distance"` // edits that are always allowed; default 5
+		MinLength   *int     `yaml:"min_length"`   // shorter old texts must match exactly; default 12
+		Margin      *int     `yaml:"margin"`       // minimum number of edits between the best match and the second; default: a tenth of the old text, and at least 2
 	} `yaml:"edit"`
-	Transcription struct { // who writes recordings down for models that take none; default: nobody
-		Service     artel.ServiceID `yaml:"service"`      // one with an endpoint /audio/transcriptions, as OpenAI has it
-		Model       string          `yaml:"model"`        // default: that of the service
-		Language    string          `yaml:"language"`     // of what is said, in two letters; default: the service finds out
+	Transcription struct { // of recordings for models without audio; default: none
+		Service     artel.ServiceID `yaml:"service"`      // a service with an endpoint /audio/transcriptions, like OpenAI's
+		Model       string          `yaml:"model"`        // default: the service's
+		Language    string          `yaml:"language"`     // of the recordings, in two letters; default: detected by the service
 		UploadLimit int64           `yaml:"upload_limit"` // bytes of one recording; default 25 MB
 	} `yaml:"transcription"`
-	Caption struct { // who puts pictures into words for models that do not see, and when an agent asks for it; default: nobody
-		Service artel.ServiceID `yaml:"service"` // one that sees
-		Prompt  string          `yaml:"prompt"`  // what it is asked about each picture
+	Caption struct { // descriptions of pictures for models without vision, and on request of agents; default: none
+		Service artel.ServiceID `yaml:"service"` // a service with vision
+		Prompt  string          `yaml:"prompt"`  // instruction for each picture
 	} `yaml:"caption"`
 	Gateway  gatewayConfig `yaml:"gateway"`
 	Pipeline struct {      // of contexts, for the whole deployment
-		Disabled   []string           `yaml:"disabled"`   // ids of processors that nobody can enable
-		Order      []string           `yaml:"order"`      // of formatters and plugins, by their ids; the others stay where they are
-		Processors []pipeline.Setting `yaml:"processors"` // id, enabled, config: the defaults here
+		Disabled   []string           `yaml:"disabled"`   // ids of processors that cannot be enabled
+		Order      []string           `yaml:"order"`      // of formatters and plugins, by id; the others keep their places
+		Processors []pipeline.Setting `yaml:"processors"` // defaults: id, enabled, config
 		Plugins    []pluginConfig     `yaml:"plugins"`    // processors in other programs
 	} `yaml:"pipeline"`
 	Locale string `yaml:"locale"` // of texts for models: en (default) or zh
@@ -89,19 +89,19 @@ type config struct {
 		Level slog.Level `yaml:"level"` // debug, info (default), warn, error
 	} `yaml:"log"`
 
-	asked string // what --config names; "": the default
-	path  string // "" where there is no file
-	lines []int  // on which the entries of services begin, where they are known
+	asked string // value of --config; "": the default
+	path  string // "": no file
+	lines []int  // line numbers of the entries of services, if known
 }
 
-// minShown is the least that may be shown of a long result: what says that it
-// is one needs room too.
+// minShown is the smallest inline limit: the notice about a long result needs
+// space too.
 const minShown = 1000
 
 const defaultConfig = "artel.yaml"
 
-// loadConfig reads the file at path, or ./artel.yaml where that exists. The
-// error names file and line, and for an unknown key the nearest known one.
+// loadConfig reads the file at path, or ./artel.yaml if it exists. The error
+// names file and line, and for an unknown key the nearest known one.
 func loadConfig(path string) (config, error) {
 	c := config{asked: path}
 	chosen := path != ""
@@ -162,8 +162,8 @@ func (c *config) decode(src []byte) (err error) {
 	return c.check()
 }
 
-// withLine says what the YAML library found without its excerpt of the file,
-// which may show a key.
+// withLine returns the YAML library's error without its excerpt of the file,
+// which may contain a key.
 func withLine(err error) error {
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		return fmt.Errorf("line %d: %s", e.GetToken().Position.Line, e.GetMessage())
@@ -171,7 +171,7 @@ func withLine(err error) error {
 	return err
 }
 
-// check refuses values that have the right type and mean nothing.
+// check rejects invalid values of the right type.
 func (c *config) check() error {
 	if err := agent.Permissions(c.Permissions).Check(); err != nil {
 		return fmt.Errorf("permissions: %w", err)
@@ -235,7 +235,7 @@ func (c *config) check() error {
 	return nil
 }
 
-// parseAge reads a time that may be in days.
+// parseAge parses a duration with an optional unit of days.
 func parseAge(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -251,17 +251,17 @@ func parseAge(s string) (time.Duration, error) {
 	return d, err
 }
 
-// retention is how long results of tools stay that nothing refers to, as
-// app.FileOptions has it.
+// retention is how long unreferenced tool results are kept, in the form of
+// app.FileOptions.
 func (c *config) retention() time.Duration {
-	d, _ := parseAge(c.Files.Retention) // was checked
+	d, _ := parseAge(c.Files.Retention) // validated by check
 	if d == 0 && c.Files.Retention != "" {
 		return -1
 	}
 	return d
 }
 
-// limits are those of approximate matches.
+// limits are the limits of approximate matches.
 func (c *config) limits() *edit.Limits {
 	l := edit.DefaultLimits()
 	if c.Edit.MaxRatio != nil {
@@ -275,7 +275,7 @@ func (c *config) limits() *edit.Limits {
 	return &l
 }
 
-// entryLines returns the lines on which the entries of services begin.
+// entryLines returns the line numbers of the entries of services.
 func entryLines(body ast.Node) []int {
 	var lines []int
 	for _, pair := range pairsOf(body) {
@@ -300,8 +300,8 @@ func pairsOf(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// checkKeys refuses keys that t has no field for. Lists of free form entries
-// (the services) have rules of their own.
+// checkKeys rejects keys without a field in t. Entries of free form (the
+// services) have rules of their own.
 func checkKeys(n ast.Node, t reflect.Type, under string) error {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -335,7 +335,7 @@ func checkKeys(n ast.Node, t reflect.Type, under string) error {
 	return nil
 }
 
-// file is where the configuration is, or would be.
+// file is the path of the configuration file, even if it does not exist.
 func (c config) file() string { return cmp.Or(c.path, c.asked, defaultConfig) }
 
 // withServices returns c with the services of next.
@@ -344,10 +344,10 @@ func (c config) withServices(next config) config {
 	return c
 }
 
-// others returns c without what a reload takes over.
+// others returns c without the settings that a reload applies.
 func (c config) others() config { return c.withServices(config{}) }
 
-// relative makes a path of the configuration file relative to that file.
+// relative resolves a path relative to the configuration file.
 func (c config) relative(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -355,8 +355,7 @@ func (c config) relative(path string) string {
 	return filepath.Join(filepath.Dir(c.path), path)
 }
 
-// configured returns the services of the file, and what was found entry by
-// entry.
+// configured returns the services of the file, with one finding per entry.
 func (c config) configured() ([]model.Service, []model.Finding, error) {
 	services, findings := model.ParseServices(c.Services, c.path, os.Getenv, c.lines...)
 	if c.ServicesFile == "" {
@@ -371,7 +370,8 @@ func (c config) configured() ([]model.Service, []model.Finding, error) {
 	return append(services, more...), append(findings, alsoFound...), err
 }
 
-// agents returns the shipped agents and those of agents_dir, which win.
+// agents returns the shipped agents and those of agents_dir, which take
+// precedence.
 func (c config) agents() ([]agent.Definition, error) {
 	all, err := agent.Shipped()
 	if err != nil || c.AgentsDir == "" {
@@ -400,7 +400,7 @@ func (c config) errands() app.Errands {
 	return e
 }
 
-// context is how contexts are built.
+// context returns the options of context pipelines.
 func (c config) context() (app.Context, error) {
 	settings, err := c.settings()
 	if err != nil {
@@ -415,7 +415,7 @@ func (c config) context() (app.Context, error) {
 	}, err
 }
 
-// settings are the processors' settings of the whole deployment.
+// settings returns the deployment's settings of processors.
 func (c config) settings() (pipeline.Settings, error) {
 	injection := map[string]int{}
 	if n := c.Artifacts.InventoryPreview; n != nil {

@@ -28,7 +28,7 @@ of all.`,
 	return cmd
 }
 
-// callOf finds the model call that an argument names.
+// callOf finds the model call given by an argument.
 func (g *globals) callOf(ctx context.Context, arg string) (app.ContextKey, error) {
 	c := g.client()
 	if id, err := artel.ParseConversationID(arg); err == nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/artelhq/artel/store/sqlite"
 )
 
-// standbyEvery is how often a server that stands by tries to take over.
+// standbyEvery is how often a standby server tries to take over.
 const standbyEvery = 100 * time.Millisecond
 
-// errInUse says that somebody else has the lock of a data directory.
+// errInUse reports that another process has locked a data directory.
 var errInUse = errors.New("another server uses this data directory")
 
 const databaseFile = "artel.db"
@@ -37,11 +37,11 @@ func (o serverOptions) blobDir() string {
 	return filepath.Join(o.data, "blobs")
 }
 
-// spoolDir is where request bodies go that are looked at and dropped.
+// spoolDir is the folder of temporary request bodies.
 func (o serverOptions) spoolDir() string { return filepath.Join(o.data, "spool") }
 
-// openData takes the data directory for this process alone and opens what is
-// in it; closing the server gives it back.
+// openData locks the data directory for this process and opens its contents;
+// closing the server unlocks it.
 func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, *blob.Dir, error) {
 	if err := os.MkdirAll(o.data, 0o700); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be made: %w", err)
@@ -59,7 +59,7 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 		return nil, nil, artel.Errorf(artel.Conflict, "serve", o.data, "%w; stop it, or choose another with --data", errInUse)
 	}
 	s.close = append(s.close, lock.Unlock)
-	// What a server that was killed had spooled is of no use to anybody.
+	// Remove the spool files of a killed server.
 	spool := o.spoolDir()
 	if err := errors.Join(os.RemoveAll(spool), os.Mkdir(spool, 0o700)); err != nil {
 		return nil, nil, artel.Errorf(artel.Unavailable, "serve", o.data, "the data directory cannot be written: %w", err)
@@ -86,12 +86,12 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 	return db, blobs, nil
 }
 
-// usersFile lies in a folder of blobs that a configuration names, and names
-// the data directories that do, one on each line.
+// usersFile is a file in a configured folder of blobs that lists the data
+// directories using it, one per line.
 const usersFile = "data-directories"
 
-// alone says why no bytes may be removed: rows of another data directory refer
-// to bytes in the same folder, where they would look like garbage.
+// alone returns an error if other data directories share the blob folder: bytes
+// that their rows refer to would look like garbage.
 func (o serverOptions) alone() error {
 	others, err := otherUsers(o.blobDir(), o.data)
 	if err != nil {
@@ -103,7 +103,7 @@ func (o serverOptions) alone() error {
 	return nil
 }
 
-// claimBlobs notes that a data directory has its bytes in a folder.
+// claimBlobs records that a data directory uses a folder of blobs.
 func claimBlobs(dir, data string) error {
 	path, err := filepath.Abs(data)
 	if err != nil {
@@ -121,8 +121,8 @@ func claimBlobs(dir, data string) error {
 	return errors.Join(err, f.Close())
 }
 
-// otherUsers returns the other data directories that are still there and have
-// their bytes in a folder: those that claimed it, and the one that it lies in.
+// otherUsers returns the other existing data directories that share a folder of
+// blobs: those that claimed it, and the one that contains it.
 func otherUsers(dir, data string) (others []string, err error) {
 	path, err := filepath.Abs(data)
 	if err != nil {

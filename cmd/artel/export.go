@@ -18,7 +18,7 @@ import (
 
 const formatZIP = "zip"
 
-// An exporting is what artel export is asked to do.
+// An exporting holds the arguments of artel export.
 type exporting struct{ format, output string }
 
 func exportCommand(g *globals) *cobra.Command {
@@ -58,10 +58,10 @@ func (e exporting) run(cmd *cobra.Command, g *globals, of string) error {
 	})
 }
 
-// exported is what artel export --json says.
+// exported is the output of artel export --json.
 type exported struct {
 	File      string `json:"file"`
-	Filename  string `json:"filename"` // as the server calls it
+	Filename  string `json:"filename"` // the server's
 	MediaType string `json:"media_type"`
 	Version   int    `json:"version,omitempty"`
 	Size      int64  `json:"size"`
@@ -87,7 +87,7 @@ func (e exporting) open(cmd *cobra.Command, client *httpapi.Client, of string) (
 	return client.Export(cmd.Context(), ref, e.format)
 }
 
-// A counter counts what is read.
+// A counter counts the bytes read.
 type counter struct {
 	r io.Reader
 	n int64

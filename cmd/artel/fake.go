@@ -68,10 +68,10 @@ probe" are seen.`,
 	return cmd
 }
 
-// A standIn is the fake of a dialect.
+// A standIn is the fake server of a dialect.
 type standIn struct {
-	serve  func(fake.Options) *fake.Server // nil: there is none
-	base   string                          // what follows its address in the base URL of a service
+	serve  func(fake.Options) *fake.Server // nil: no fake
+	base   string                          // suffix of a service's base URL
 	models []string
 }
 
@@ -88,7 +88,7 @@ func fakeOf(d model.Dialect) standIn {
 	return standIn{}
 }
 
-// fakeDialects are the dialects that there are fakes of.
+// fakeDialects are the dialects with a fake.
 func fakeDialects() []string {
 	var out []string
 	for _, d := range model.Dialects() {
@@ -99,7 +99,7 @@ func fakeDialects() []string {
 	return out
 }
 
-// listenAndServe serves h until ctx ends, and tells its address.
+// listenAndServe serves h until ctx ends, and prints its address.
 func listenAndServe(ctx context.Context, addr string, h http.Handler, ready func(url string)) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

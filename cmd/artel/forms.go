@@ -20,13 +20,13 @@ import (
 	"github.com/artelhq/artel/store/sqlite"
 )
 
-// routing is a target without a server, and the services that it comes from.
+// routing is a target and the services it was made from, without a server.
 type routing struct {
 	route.Target
 	services *model.Registry
 }
 
-// stepsOf are the forms that a flag names.
+// stepsOf parses the names of forms.
 func stepsOf(forms []string) ([]artel.Step, error) {
 	known := []string{string(artel.StepExtracted), string(artel.StepTranscribed)}
 	steps := make([]artel.Step, 0, len(forms))
@@ -39,14 +39,13 @@ func stepsOf(forms []string) ([]artel.Step, error) {
 	return steps, nil
 }
 
-// A maker makes other forms of one file, in memory. The zero maker asks no
-// service.
+// A maker converts one file in memory. The zero maker calls no service.
 type maker struct {
 	*rendition.Maker
 	blobs blob.Store
 }
 
-// maker returns one over the services; the caller shuts it.
+// maker returns a maker over the services; the caller shuts it.
 func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), err error) {
 	building, err := conf.context()
 	if err != nil {
@@ -84,7 +83,7 @@ func (m maker) makers(ctx context.Context, f *os.File, info artel.MediaInfo) rou
 			return x.Text, err
 		},
 		Transcribe: func() (string, error) {
-			// What may be sent to a service is small enough for memory.
+			// Files for services are small enough for memory.
 			kept, err := m.blobs.Put(ctx, io.NewSectionReader(f, 0, info.Size), 0)
 			if err != nil {
 				return "", err

@@ -13,24 +13,24 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// gatewayConfig says who may use the gateway.
+// gatewayConfig configures access to the gateway.
 type gatewayConfig struct {
-	Keys   []gatewayKey `yaml:"keys"`   // default: any key, or none, is let in
-	Repair *bool        `yaml:"repair"` // contents that clients have turned into strings become lists again; default true
+	Keys   []gatewayKey `yaml:"keys"`   // default: any key, or none, is accepted
+	Repair *bool        `yaml:"repair"` // turn lists that clients have sent as strings into lists again; default true
 }
 
 // gatewayKey is an entry of gateway.keys.
 type gatewayKey struct {
 	Name              string            `yaml:"name"`                // for the log
-	Key               string            `yaml:"key"`                 // what clients send, as ${NAME} from the environment
-	Services          []artel.ServiceID `yaml:"services"`            // that it may use; default: all
-	RequestsPerMinute int               `yaml:"requests_per_minute"` // default and 0: any number
-	Concurrency       int               `yaml:"concurrency"`         // requests at once; default and 0: any number
+	Key               string            `yaml:"key"`                 // sent by clients; ${NAME} of an environment variable
+	Services          []artel.ServiceID `yaml:"services"`            // allowed services; default: all
+	RequestsPerMinute int               `yaml:"requests_per_minute"` // default and 0: unlimited
+	Concurrency       int               `yaml:"concurrency"`         // parallel requests; default and 0: unlimited
 }
 
 var variableName = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-// check refuses keys that are none.
+// check rejects invalid keys.
 func (g gatewayConfig) check() error {
 	names := map[string]bool{}
 	for i, k := range g.Keys {
@@ -54,13 +54,13 @@ func (g gatewayConfig) check() error {
 
 const maxPerMinute = 1_000_000
 
-// gateway returns the options of the gateway. A key whose environment variable is
-// empty is an error.
+// gateway returns the options of the gateway. A key whose environment variable
+// is empty is an error.
 func (c config) gateway() (backend.Options, error) {
 	o := backend.Options{NoRepair: c.Gateway.Repair != nil && !*c.Gateway.Repair}
 	secrets := map[string]string{}
 	for _, k := range c.Gateway.Keys {
-		variable := variableName.FindStringSubmatch(k.Key)[1] // was checked
+		variable := variableName.FindStringSubmatch(k.Key)[1] // validated by check
 		secret := os.Getenv(variable)
 		if secret == "" {
 			return o, artel.Errorf(artel.Invalid, "config", c.path, "gateway.keys: the environment variable %s of the key %s is empty", variable, k.Name)
@@ -84,7 +84,7 @@ func keyNames(keys []backend.Key) []string {
 	return names
 }
 
-// forwarders are the providers that send requests on as clients wrote them.
+// forwarders are the providers that forward requests in their original form.
 func forwarders(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.Forwarder {
 	out := map[model.Dialect]provider.Forwarder{}
 	for d, p := range providers {

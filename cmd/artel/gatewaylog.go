@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-// followEvery is how often the log is looked at while it is followed.
+// followEvery is the poll interval of --follow.
 const followEvery = time.Second
 
 func gatewayCommand(g *globals) *cobra.Command {
@@ -62,7 +62,7 @@ func gatewayCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-// followGateway tells a list, and what comes after it until ctx ends.
+// followGateway prints a list, and new entries until ctx ends.
 func followGateway(ctx context.Context, g *globals, out io.Writer, q gatewaylog.Query, list httpapi.List[gatewaylog.GatewayEntry]) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func followGateway(ctx context.Context, g *globals, out io.Writer, q gatewaylog.
 	}
 }
 
-// unseen reads what came after an entry, the oldest first.
+// unseen reads the entries after one, oldest first.
 func unseen(ctx context.Context, g *globals, q gatewaylog.Query, last int64) (all httpapi.List[gatewaylog.GatewayEntry], err error) {
 	for {
 		page, err := g.client().GatewayLog(ctx, q)
@@ -121,7 +121,7 @@ func unseen(ctx context.Context, g *globals, q gatewaylog.Query, last int64) (al
 	}
 }
 
-// gatewayLine says an entry in one line, with its columns apart.
+// gatewayLine formats an entry on one line, its columns separated by apart.
 func gatewayLine(e gatewaylog.GatewayEntry, apart string) string {
 	asked := e.Model
 	if e.Service != "" && string(e.Service) != e.Model {

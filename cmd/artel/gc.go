@@ -20,7 +20,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A collecting is what artel gc is asked to do.
+// A collecting holds the arguments of artel gc.
 type collecting struct {
 	data  string
 	dry   bool
@@ -86,7 +86,8 @@ func (c collecting) run(cmd *cobra.Command, g *globals) error {
 	})
 }
 
-// collect works on the data directory where that is free, else it asks.
+// collect works on the data directory if it is free, otherwise through its
+// server.
 func (c collecting) collect(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	if cmd.Flags().Changed("server") || os.Getenv("ARTEL_SERVER") != "" {
 		return c.ask(cmd, g)
@@ -139,7 +140,7 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 	return report, err
 }
 
-// ask has a server do it.
+// ask calls the server.
 func (c collecting) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	if c.grace < app.MinGrace {
 		return app.Collected{}, usageError{fmt.Errorf("--grace %s: a running server keeps what was put within %s, because somebody may be uploading; stop it for less", c.grace, app.MinGrace)}
@@ -153,7 +154,7 @@ func (c collecting) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	return report, err
 }
 
-// watched does some work, and tells on a terminal how far it is.
+// watched runs work, and shows its progress on a terminal.
 func watched(ctx context.Context, w io.Writer, work func(context.Context) error, far func(context.Context) (app.CollectionState, error)) error {
 	f, ok := w.(*os.File)
 	if !ok {

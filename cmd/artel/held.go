@@ -13,12 +13,12 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// heldFile is where a data directory keeps which files services hold. It may
-// be removed at any time; the files are sent again.
+// heldFile is the record of uploaded files in a data directory. It may be
+// removed at any time; the files are then uploaded again.
 const heldFile = "held.json"
 
-// openHeld returns the record of a data directory. address is where services
-// fetch media; nil: nowhere.
+// openHeld opens the record of uploaded files of a data directory. address
+// returns the public URL of media for services; nil: none.
 func openHeld(data string, address func(artel.Media) string, log *slog.Logger) *provider.Uploads {
 	path := filepath.Join(data, heldFile)
 	src, err := os.ReadFile(path)

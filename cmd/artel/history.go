@@ -19,7 +19,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// longRef is a ref of an artifact that names its conversation.
+// longRef parses an artifact ref that includes its conversation.
 func longRef(s string) (artel.Ref, error) {
 	ref, err := artel.ParseRef(s)
 	if err == nil && ref.Conversation == "" {
@@ -61,7 +61,7 @@ func versionsCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-// stateOf says what a row is beside a version.
+// stateOf describes an entry's state other than being a version.
 func stateOf(v app.Entry) string {
 	switch {
 	case v.Live:
@@ -121,7 +121,7 @@ func restoreCommand(g *globals) *cobra.Command {
 	}
 }
 
-// An editing is what artel edit is asked to do.
+// An editing holds the arguments of artel edit.
 type editing struct {
 	old, replacement, mode string
 	all, indent, write     bool
@@ -198,7 +198,8 @@ func (e editing) run(cmd *cobra.Command, g *globals, path string) error {
 	return err
 }
 
-// given is a text of the command line, or that of the file that it names.
+// given returns a text of the command line, or the content of the file that it
+// names.
 func given(s string) (string, error) {
 	path, ok := strings.CutPrefix(s, "@")
 	if !ok {
@@ -211,8 +212,8 @@ func given(s string) (string, error) {
 	return string(b), nil
 }
 
-// replaceFile puts a text in the place of a file's, whole or not at all. The
-// file keeps its permissions, and a link goes on to lead to it.
+// replaceFile replaces a file's content atomically. The file keeps its
+// permissions, and a symbolic link its target.
 func replaceFile(path, text string) (err error) {
 	defer func() {
 		if err != nil {

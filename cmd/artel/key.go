@@ -14,9 +14,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// signingKey reads the key that signs addresses of files, or makes one where
-// there is none. Its file is readable by its owner alone; who removes it ends
-// every address that was given out, at the next start.
+// signingKey reads the key that signs file URLs, or creates one. Only its owner
+// can read the file; removing it invalidates all signed URLs at the next start.
 func signingKey(path string) ([]byte, error) {
 	src, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +36,7 @@ func signingKey(path string) ([]byte, error) {
 
 const keyBytes = 32
 
-// newSigningKey makes the file in one step, so that it is never there by half.
+// newSigningKey creates the file atomically.
 func newSigningKey(path string) ([]byte, error) {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)                                    // never fails

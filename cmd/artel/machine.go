@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// thisMachine is what macros tell about the machine, in the words that programs
-// of the kind use. What cannot be found out is left out.
+// thisMachine returns the machine macros, in the usual names of systems and
+// architectures. Unknown values are left out.
 func thisMachine() map[string]string {
 	m := map[string]string{"os": runtime.GOOS, "platform": runtime.GOOS, "arch": runtime.GOARCH}
 	for key, names := range map[string]map[string]string{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command artel serves Artel and speaks to a server that runs.
+// Command artel runs the Artel server and is its command line client.
 //
-// It is the one place that reads flags, the environment and the configuration
-// file, lists the wings (databases, dialects), and wires the rooms together.
+// Only this package reads flags, the environment and the configuration file,
+// lists the implementations (databases, dialects), and connects the packages.
 // Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no server answers.
 package main
 
@@ -14,7 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // for zones that people name, where the machine has none
+	_ "time/tzdata" // for machines without a time zone database
 
 	"github.com/spf13/cobra"
 
@@ -43,14 +43,14 @@ func run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-// The exit codes beside 0.
+// The exit codes other than 0.
 const (
 	exitRefused     = 1
 	exitUsage       = 2
 	exitUnreachable = 3
 )
 
-// usageError is a command line that cannot be carried out.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
@@ -65,7 +65,7 @@ func exitCode(err error) int {
 	return exitRefused
 }
 
-// globals are the flags that every verb takes.
+// globals are the flags of every verb.
 type globals struct {
 	server string
 	json   bool
@@ -99,7 +99,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// usage makes the refusals of an argument check count as wrong usage.
+// usage turns the errors of an argument check into usage errors.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// marksFile is where a data directory keeps what was tried out with services
-// and learned from them. It may be removed at any time, and is learned again.
+// marksFile is the file of facts tested and learned about services, in a data
+// directory. It may be removed at any time; the facts are then learned again.
 const marksFile = "marks.json"
 
-// openMarks returns the ledger of a data directory. A file that cannot be read
-// is told and counts as empty. With write unset, nothing is saved.
+// openMarks opens the ledger of a data directory. An unreadable file is logged
+// and counts as empty. Unless write is set, nothing is saved.
 func openMarks(data string, write bool, log *slog.Logger) *model.Ledger {
 	path := filepath.Join(data, marksFile)
 	src, err := os.ReadFile(path)
@@ -32,8 +32,8 @@ func openMarks(data string, write bool, log *slog.Logger) *model.Ledger {
 	return model.NewLedger(o)
 }
 
-// keepFile writes a file so that a reader, and a start after a crash, sees
-// all of it or all of the one before.
+// keepFile writes a file atomically: a reader, and a start after a crash, sees
+// the complete new or the complete old content.
 func keepFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

@@ -20,25 +20,25 @@ import (
 	"github.com/artelhq/artel/internal/fetch"
 )
 
-// mcpConfig is an entry of mcp: a server whose tools agents may call, under
-// names that begin with its own and "_".
+// mcpConfig is an entry of mcp: a server with tools for agents, whose names
+// begin with the server's and "_".
 type mcpConfig struct {
 	Name    string            `yaml:"name"`    // 1 to 30 letters, digits or -
 	Command []string          `yaml:"command"` // program and arguments, run in the folder of this file
-	Env     map[string]string `yaml:"env"`     // of the command, beside PATH, HOME, LANG and TMPDIR; "${NAME}" is expanded from the environment
-	URL     string            `yaml:"url"`     // in the place of command: streamable HTTP
+	Env     map[string]string `yaml:"env"`     // for the command, besides PATH, HOME, LANG and TMPDIR; "${NAME}" is expanded from the environment
+	URL     string            `yaml:"url"`     // streamable HTTP, instead of command
 	Headers map[string]string `yaml:"headers"` // of requests to url; "${NAME}" is expanded from the environment
-	Tools   []string          `yaml:"tools"`   // those that are offered, by the server's names; default: all
+	Tools   []string          `yaml:"tools"`   // offered tools, by the server's names; default: all
 	Timeout string            `yaml:"timeout"` // of a call without a sign of progress, as 30s; default 2m, at most 1h
-	Agents  []artel.AgentName `yaml:"agents"`  // those that get all of it without naming it in their own files
+	Agents  []artel.AgentName `yaml:"agents"`  // agents that get all tools without naming them in their own files
 }
 
-// maxMCPTime is the longest time that a call may go without a sign of progress.
+// maxMCPTime is the longest timeout of a call without a sign of progress.
 const maxMCPTime = time.Hour
 
-// mcpServers makes the pool of the servers of the configuration, nil where there
-// are none, and gives their tools to the agents that they name. The error, of
-// kind Invalid, names the entry.
+// mcpServers opens the pool of configured servers, nil if there are none, and
+// adds their tools to the configured agents. The error, of kind Invalid, names
+// the entry.
 func (c config) mcpServers(agents []agent.Definition, getenv func(string) string, pool func([]mcp.Server) (*mcp.Pool, error)) (*mcp.Pool, []agent.Definition, error) {
 	if len(c.MCP) == 0 {
 		return nil, agents, nil
@@ -95,7 +95,7 @@ func (m mcpConfig) server(c config, getenv func(string) string) (mcp.Server, err
 		if err != nil {
 			return s, err
 		}
-		// The operator has named the address, so it may be on this machine.
+		// The operator chose the address, so it may be on this machine.
 		s.Remote = &mcp.Remote{URL: m.URL, Header: http.Header{}, Client: fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})}
 		for k, v := range headers {
 			s.Remote.Header.Set(k, v)
@@ -119,11 +119,11 @@ func (m mcpConfig) server(c config, getenv func(string) string) (mcp.Server, err
 	return s, nil
 }
 
-// mcpPatience is how long a start waits for the servers, so that runs that go
-// on find their tools; who is later is there with the next run.
+// mcpPatience is how long a start waits for the servers, so that resumed runs
+// find their tools. Later servers are available to later runs.
 const mcpPatience = 700 * time.Millisecond
 
-// connect keeps the connections of the pool until the server is shut.
+// connect keeps the connections of the pool until the server shuts down.
 func (s *server) connect(ctx context.Context, p *mcp.Pool) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -151,7 +151,7 @@ func toolServersCommand(g *globals) *cobra.Command {
 	}
 }
 
-// checkedMCP says what is wrong in mcp, and connects to nobody.
+// checkedMCP validates mcp without connecting.
 func (c config) checkedMCP(agents []agent.Definition) error {
 	_, _, err := c.mcpServers(agents, os.Getenv, func(all []mcp.Server) (*mcp.Pool, error) { return mcp.NewPool(all, nil) })
 	return err

@@ -53,7 +53,7 @@ A star marks the default (there is none where default_service is auto), brackets
 	return cmd
 }
 
-// showService writes a line for each fact.
+// showService prints one line per fact.
 func showService(w printer, v httpapi.ServiceView) {
 	name := mark(v)
 	line := func(fact, value, says string) {
@@ -95,7 +95,7 @@ func showService(w printer, v httpapi.ServiceView) {
 	}
 }
 
-// bound writes a limit, of which somebody may say that there is none.
+// bound formats a limit, which may be known not to exist.
 func bound[T int | int64](n T, text func(T) string) string {
 	if n == 0 {
 		return "none"
@@ -118,8 +118,8 @@ func spaced[T ~string](words []T) string {
 	return strings.Join(out, " ")
 }
 
-// mark names a service with a star at the default and brackets around one that
-// serves for routing only.
+// mark marks the default service with a star, and one that cannot be called
+// with brackets.
 func mark(v httpapi.ServiceView) string {
 	switch {
 	case v.Default:

@@ -62,7 +62,7 @@ func details(m artel.MediaInfo) []string {
 	return append(out, "decided by "+string(m.DetectedBy))
 }
 
-// examine opens a file and decides what it is. The caller closes it.
+// examine opens a file and detects its type. The caller closes it.
 func examine(ctx context.Context, path, declared string) (*os.File, artel.MediaInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -154,7 +154,8 @@ documents, or transcribed, for which a configured service is asked.`,
 	return cmd
 }
 
-// target is what the flags mean; an unknown service takes text only.
+// target builds the target given by the flags; an unknown service supports text
+// only.
 func target(conf config, service string, capabilities []string) (routing, error) {
 	t := routing{Target: route.Target{Service: artel.ServiceID(service), Capabilities: model.TextOnly()}}
 	if len(capabilities) > 0 {

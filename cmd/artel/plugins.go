@@ -18,30 +18,30 @@ import (
 	"github.com/artelhq/artel/pipeline/plugin"
 )
 
-// pluginConfig is an entry of pipeline.plugins: a command or an address.
+// pluginConfig is an entry of pipeline.plugins: a command or a URL.
 type pluginConfig struct {
-	ID          string            `yaml:"id"`          // names it in settings and records
-	Name        string            `yaml:"name"`        // for people; default: the id
-	Description string            `yaml:"description"` // for people
+	ID          string            `yaml:"id"`          // its name in settings and records
+	Name        string            `yaml:"name"`        // display name; default: the id
+	Description string            `yaml:"description"` // for display
 	Command     []string          `yaml:"command"`     // program and arguments, run in the folder of this file
-	Env         map[string]string `yaml:"env"`         // of the command, beside PATH and LANG; "${NAME}" is expanded from the environment
-	URL         string            `yaml:"url"`         // in the place of command: http or https
+	Env         map[string]string `yaml:"env"`         // for the command, besides PATH and LANG; "${NAME}" is expanded from the environment
+	URL         string            `yaml:"url"`         // http or https, instead of command
 	Headers     map[string]string `yaml:"headers"`     // of requests to url; "${NAME}" is expanded from the environment
-	After       string            `yaml:"after"`       // the processor of the product that it comes right after; default: behind the formatters
-	OnFailure   string            `yaml:"on_failure"`  // skip (default): the request is made without it, and its record says so; fail: no request is made
+	After       string            `yaml:"after"`       // the built-in processor before it; default: after the formatters
+	OnFailure   string            `yaml:"on_failure"`  // skip (default): the request is made without it, and the record says so; fail: no request is made
 	Timeout     string            `yaml:"timeout"`     // as 5s; default 10s, at most 5m
 	MaxAnswer   int64             `yaml:"max_answer"`  // bytes; default 8 MB
-	Options     any               `yaml:"options"`     // what the program is told; an agent or a service may say otherwise
+	Options     any               `yaml:"options"`     // sent to the program; agents and services may override them
 }
 
-// plugins makes the processors of pipeline.plugins. The error, of kind Invalid,
-// names the entry.
+// plugins builds the processors of pipeline.plugins. The error, of kind
+// Invalid, names the entry.
 func (c config) plugins(getenv func(string) string) ([]pipeline.Processor, error) {
 	var out []pipeline.Processor
 	var client *http.Client
 	for i, p := range c.Pipeline.Plugins {
 		if p.URL != "" && client == nil {
-			// The operator has named the address, so it may be on this machine.
+			// The operator chose the address, so it may be on this machine.
 			client = fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})
 		}
 		made, err := p.processor(c, client, getenv)
@@ -104,8 +104,8 @@ func (p pluginConfig) processor(c config, client *http.Client, getenv func(strin
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expanded replaces "${NAME}" in values. A name that is not set is an error,
-// so that nobody is asked with half a key.
+// expanded replaces "${NAME}" in values. An unset variable is an error, so that
+// no request is sent with an incomplete key.
 func expanded(under string, values map[string]string, getenv func(string) string) (map[string]string, error) {
 	out := maps.Clone(values)
 	for k, v := range values {

@@ -14,10 +14,10 @@ import (
 	"github.com/artelhq/artel/httpapi"
 )
 
-// client speaks to the server that --server names.
+// client returns a client of the server given by --server.
 func (g *globals) client() *httpapi.Client { return httpapi.NewClient(g.server, nil) }
 
-// print writes v as JSON where --json asks for it, else what people does.
+// print prints v as JSON with --json, otherwise with people.
 func (g *globals) print(cmd *cobra.Command, v any, people func(printer)) error {
 	out := cmd.OutOrStdout()
 	if g.json {

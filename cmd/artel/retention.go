@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// When journals are condensed: not while the server has just begun to work.
+// Schedule of condensing edit journals; the first run waits until the server
+// has started up.
 const (
 	firstCondensing = 15 * time.Minute
 	condensingEvery = 6 * time.Hour
 )
 
-// condense lets go of the edits that are older than the configuration keeps
-// them, from time to time.
+// condense periodically deletes edits older than keep.
 func (s *server) condense(ctx context.Context, keep time.Duration) {
 	next := time.NewTimer(firstCondensing)
 	defer next.Stop()

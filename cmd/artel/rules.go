@@ -39,7 +39,7 @@ something, and which could not be used, is told beside it.`,
 			if err != nil {
 				return artel.Errorf(artel.Invalid, "regex", rules, "cannot be read: %w", err)
 			}
-			if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") { // a list of rules alone
+			if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") { // a bare list of rules
 				raw = []byte(`{"rules":` + string(raw) + `}`)
 			}
 			if r.Config, err = rule.ParseConfig(raw); err != nil {

@@ -22,8 +22,8 @@ const (
 	defaultAddr = "127.0.0.1:7420"
 	defaultData = "artel-data"
 
-	// demoDelay is how long the demo takes for a piece of text, so that a
-	// person sees it write.
+	// demoDelay is the demo's delay per piece of text, so that users see it
+	// stream.
 	demoDelay = 15 * time.Millisecond
 )
 
@@ -65,9 +65,9 @@ configuration. Without any, the built-in demo answers.`,
 	return cmd
 }
 
-// serve opens a server, tells its address, and serves until ctx ends.
+// serve opens a server, prints its address, and serves until ctx ends.
 func serve(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
-	if o.standby { // until it takes over, the address is the other server's
+	if o.standby { // until it takes over, the other server has the address
 		return takeOver(ctx, addr, o, ready)
 	}
 	l, err := listen(ctx, addr)
@@ -92,8 +92,8 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// takeOver opens the data directory as soon as nobody else has it, then listens
-// and serves. It ends without an error when ctx ends before that.
+// takeOver waits for the lock of the data directory, then listens and serves.
+// It returns nil if ctx ends before that.
 func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url string)) error {
 	s, err := openServer(ctx, o)
 	if err != nil {
@@ -111,8 +111,8 @@ func takeOver(ctx context.Context, addr string, o serverOptions, ready func(url 
 	return s.serve(ctx, l)
 }
 
-// loopbackOnly refuses addresses that other machines can reach: this release
-// knows no users and no tokens.
+// loopbackOnly rejects addresses reachable from other machines: this release
+// has no users and no tokens.
 func loopbackOnly(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -128,8 +128,8 @@ func newLog(c config) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Log.Level, ReplaceAttr: withoutMedia}))
 }
 
-// withoutMedia keeps bytes that travel as text out of the log: an error may
-// quote what somebody was sent.
+// withoutMedia shortens bytes encoded as text in log attributes: an error may
+// quote them.
 func withoutMedia(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:

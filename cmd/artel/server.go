@@ -36,31 +36,31 @@ type server struct {
 	app      *app.App
 	handler  http.Handler
 	database string      // path of the database file
-	opened   os.FileInfo // the file that was opened there
-	purged   atomic.Bool // something was, since garbage was collected last
+	opened   os.FileInfo // of that file when it was opened
+	purged   atomic.Bool // deletions were made final since the last garbage collection
 	services *model.Registry
-	looking  sync.Mutex      // for the next two, and what is configured
+	looking  sync.Mutex      // guards found, findings and the configuration
 	found    []model.Service // configured and from the environment
-	findings []model.Finding // where they were looked for
+	findings []model.Finding // results of discovery
 	config   config
 	http     *http.Client // to model services
 	log      *slog.Logger
-	reap     func(context.Context) // deletes at services what was deleted here, until the context ends
-	close    []func() error        // in the order in which they were opened
+	reap     func(context.Context) // deletes uploaded files at services after they are deleted here, until the context ends
+	close    []func() error        // in opening order
 }
 
-// serverOptions are what serve and demo differ in.
+// serverOptions are the differences between serve and demo.
 type serverOptions struct {
 	data      string
 	config    config
 	demoDelay time.Duration
 	scenario  *demo.Scenario
-	standby   bool // wait for the server that has the data directory to end
+	standby   bool // wait for the lock of the data directory
 	log       *slog.Logger
 }
 
-// openServer opens the data directory and wires everything. The caller closes
-// the server.
+// openServer opens the data directory and connects all packages. The caller
+// closes the server.
 func openServer(ctx context.Context, o serverOptions) (*server, error) {
 	s := &server{config: o.config, log: o.log}
 	if err := s.open(ctx, o); err != nil {
@@ -71,7 +71,7 @@ func openServer(ctx context.Context, o serverOptions) (*server, error) {
 }
 
 func (s *server) open(ctx context.Context, o serverOptions) error {
-	// What is wrong in the configuration is told before anything is made.
+	// Report configuration errors before anything is created.
 	if err := s.findServices(); err != nil {
 		return err
 	}
@@ -154,8 +154,9 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	return nil
 }
 
-// faces divides the paths between the gateway, the API and the page. It is no ServeMux,
-// which would answer unclean paths itself, and not as a problem.
+// faces routes paths to the gateway, the API and the page. It is not a
+// ServeMux, because that redirects unclean paths itself, without a problem
+// document.
 func faces(door, api, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gateway.Serves(r.URL.Path) {
@@ -170,8 +171,8 @@ func faces(door, api, page http.Handler) http.Handler {
 	})
 }
 
-// serve answers on l until ctx ends, then stops in good order: no new
-// requests, runs ended with all they acknowledged kept, streams closed.
+// serve serves on l until ctx ends, then shuts down gracefully: no new
+// requests, runs ended with all acknowledged state stored, streams closed.
 func (s *server) serve(ctx context.Context, l net.Listener) error {
 	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStreams()
@@ -188,7 +189,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { s.tidy(background) })
 	wg.Go(func() { s.keepRuns(background) })
 	wg.Go(func() { s.collect(background) })
-	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // else all stay
+	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // otherwise edits are kept
 		wg.Go(func() { s.condense(background, keep) })
 	}
 	wg.Go(func() { s.keepServices(background) })
@@ -211,14 +212,13 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	if e := h.Shutdown(grace); e != nil {
 		err = errors.Join(err, h.Close())
 	}
-	err = errors.Join(err, s.app.GatewayLog.Flush(grace)) // requests ended until now
+	err = errors.Join(err, s.app.GatewayLog.Flush(grace)) // requests up to now
 	wg.Wait()
 	return err
 }
 
-// watchData returns an error when the database is no longer where it was
-// opened: what would be written then is seen by nobody. It returns nil when
-// ctx ends.
+// watchData returns an error if the database file is no longer at its path:
+// writes to it would be lost. It returns nil when ctx ends.
 func (s *server) watchData(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -234,11 +234,11 @@ func (s *server) watchData(ctx context.Context) error {
 	}
 }
 
-// recoverEvery is how often runs are looked for that nobody works on.
+// recoverEvery is how often abandoned runs are resumed.
 const recoverEvery = 2 * time.Second
 
-// keepRuns goes on with the runs whose end could not be stored when it came, so
-// that their conversations are free again.
+// keepRuns resumes runs whose end could not be stored, so that their
+// conversations are unlocked.
 func (s *server) keepRuns(ctx context.Context) {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
@@ -254,7 +254,7 @@ func (s *server) keepRuns(ctx context.Context) {
 	}
 }
 
-// tidy removes for good, from time to time, what was deleted long enough ago.
+// tidy periodically makes old deletions final.
 func (s *server) tidy(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -274,10 +274,10 @@ func (s *server) tidy(ctx context.Context) {
 	}
 }
 
-// When garbage is collected: soon after the start, since who stops the server
-// every evening has garbage too; then once a day, and within an hour of anything
-// being purged. It removes a few hundred blobs in a second at most, so that
-// those who work notice nothing.
+// Schedule of garbage collection: soon after the start, because short-lived
+// servers have garbage too; then daily, and within an hour after deletions were
+// made final. The rate of a few hundred blobs per second leaves capacity for
+// requests.
 const (
 	firstCollection = 10 * time.Minute
 	collectionTick  = time.Hour
@@ -285,7 +285,7 @@ const (
 	collectionPace  = 200
 )
 
-// collect removes the bytes that nothing refers to, from time to time.
+// collect periodically removes unreferenced bytes.
 func (s *server) collect(ctx context.Context) {
 	next := time.NewTimer(firstCollection)
 	defer next.Stop()

@@ -18,14 +18,14 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// modelClient may reach this machine and private networks, because the
-// operator names the services.
+// modelClient may reach this machine and private networks, because the operator
+// configures the services.
 func modelClient() *http.Client {
-	// Clients of the gateway come by the hundred, and all may ask one service.
+	// The gateway has hundreds of clients, all of which may use one service.
 	return fetch.NewClient(fetch.Options{AllowPrivate: true, Proxy: http.ProxyFromEnvironment, IdlePerHost: 256})
 }
 
-// findServices takes services from the configuration, then the environment.
+// findServices finds services in the configuration and the environment.
 func (s *server) findServices() error {
 	if err := s.lookForServices(s.config); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (s *server) findServices() error {
 	return nil
 }
 
-// lookForServices notes what is in the configuration and the environment. When
-// it fails, nothing has changed.
+// lookForServices records the services of the configuration and the
+// environment. On failure it changes nothing.
 func (s *server) lookForServices(c config) error {
 	configured, findings, err := c.configured()
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *server) replaceServices(services []model.Service, findings []model.Find
 	s.services.Replace(services, findings, s.config.DefaultService)
 }
 
-// nameModels asks the endpoints that were given without a model which one they
-// have, before anybody can send a message that would go to the demo instead.
+// nameModels asks endpoints configured without a model for theirs, before a
+// first message would go to the demo instead.
 func (s *server) nameModels(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
@@ -80,16 +80,16 @@ func (s *server) nameModels(ctx context.Context) {
 	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
 }
 
-// blame notes where a service was found that it could not be asked.
+// blame records the failure to reach a service in its finding.
 func blame(findings []model.Finding, id artel.ServiceID, err error) {
 	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
 		findings[i].SetProblem(err)
 	}
 }
 
-// askServices completes what only the services themselves know, and looks for
-// model servers on this machine. It takes a few seconds at most; who has not
-// answered by then is left as it was.
+// askServices completes services with what their endpoints report, and looks
+// for model servers on this machine. It takes a few seconds at most; a service
+// without an answer by then is left unchanged.
 func (s *server) askServices(parent context.Context) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -110,7 +110,7 @@ func (s *server) ask(parent context.Context) {
 			blame(findings, service.ID, err)
 		}
 		if service.Model == "" && found[i].Model != "" {
-			found[i].Problem = "" // it was that nobody had named one
+			found[i].Problem = "" // it was the missing model
 		}
 	}
 	if parent.Err() != nil {
@@ -124,8 +124,8 @@ func (s *server) ask(parent context.Context) {
 	s.checkAddresses()
 }
 
-// standard is what answers where nobody names a service: the default, or "auto"
-// where one is chosen for each message.
+// standard is the default service: the configured one, or "auto" for a choice
+// per message.
 func (s *server) standard() artel.ServiceID {
 	if _, named := s.services.Lookup(app.AutoService); s.config.DefaultService == app.AutoService && !named {
 		return app.AutoService
@@ -133,7 +133,8 @@ func (s *server) standard() artel.ServiceID {
 	return s.services.Default().ID
 }
 
-// checkAddresses warns of services that are to fetch media and cannot.
+// checkAddresses warns of services that are configured to fetch media but
+// cannot reach this server.
 func (s *server) checkAddresses() {
 	for _, service := range s.services.All() {
 		if service.Capabilities.Sends(model.ByURL) && s.config.Files.PublicBase == "" {
@@ -142,7 +143,8 @@ func (s *server) checkAddresses() {
 	}
 }
 
-// checkWords warns of services that are to put media into words and cannot.
+// checkWords warns of services configured for transcription or captions that
+// cannot be called.
 func (s *server) checkWords() {
 	if id := s.config.Transcription.Service; id != "" {
 		if found, ok := s.services.Lookup(id); !ok || !found.Callable() || !found.Dialect.Transcribes() {
@@ -161,8 +163,8 @@ func (s *server) checkWords() {
 	}
 }
 
-// keepServices asks the services what they have, and looks for them anew when
-// a file that names them changes and on SIGHUP, until ctx ends.
+// keepServices asks the services for their models, and repeats discovery when a
+// file with services changes and on SIGHUP, until ctx ends.
 func (s *server) keepServices(ctx context.Context) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGHUP)
@@ -182,18 +184,18 @@ func (s *server) keepServices(ctx context.Context) {
 			}
 		}
 		seen = s.serviceFiles()
-		_ = s.reload(ctx) // it says so in the log and in the findings
+		_ = s.reload(ctx) // it logs and reports its error
 	}
 }
 
-// A fileState is what changes when a file does.
+// A fileState identifies a file's content.
 type fileState struct {
 	path string
 	size int64
 	time time.Time
 }
 
-// serviceFiles are the files that name services, as they are now.
+// serviceFiles returns the states of the files that define services.
 func (s *server) serviceFiles() []fileState {
 	s.looking.Lock()
 	paths := []string{s.config.file(), s.config.relative(s.config.ServicesFile)}
@@ -209,9 +211,9 @@ func (s *server) serviceFiles() []fileState {
 	return out
 }
 
-// reload reads the configuration again and takes the services that it names
-// now; its other settings hold from the next start. When it cannot be read, the
-// services stay as they are, and the log and a finding say why.
+// reload reads the configuration again and applies its services; other settings
+// apply after a restart. On an error the services stay unchanged, and the log
+// and a finding explain it.
 func (s *server) reload(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()

@@ -56,7 +56,7 @@ FILE may be -, what is piped in. With --dry-run it only says what it would chang
 			}
 			report, err := g.client().CompareSettings(cmd.Context(), data)
 			if err == nil && !dry {
-				// What is replaced is what the report is about.
+				// The revision of the report is the one that is replaced.
 				_, _, err = g.client().SaveSettings(cmd.Context(), data, cmp.Or(tag, report.ETag))
 			}
 			if err != nil {
@@ -71,7 +71,7 @@ FILE may be -, what is piped in. With --dry-run it only says what it would chang
 	return cmd
 }
 
-// printSettings writes what an import changes, one setting after the other.
+// printSettings prints the changes of an import, one setting after the other.
 func printSettings(w printer, r httpapi.SettingsReport, dry bool) {
 	for _, c := range r.Changes {
 		what := c.Area

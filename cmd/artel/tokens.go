@@ -63,7 +63,7 @@ are estimated that are not public.`,
 	return cmd
 }
 
-// textOf reads the file that args name, or what is piped in.
+// textOf reads the file in args, or standard input.
 func textOf(cmd *cobra.Command, args []string) (string, error) {
 	if len(args) == 0 || args[0] == "-" {
 		text, err := io.ReadAll(cmd.InOrStdin())

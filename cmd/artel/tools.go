@@ -23,23 +23,23 @@ import (
 	"github.com/artelhq/artel/internal/fetch"
 )
 
-// toolConfig is an entry of tools: an HTTP API that agents may call.
+// toolConfig is an entry of tools: an HTTP API for agents.
 type toolConfig struct {
 	Name         string            `yaml:"name"`          // 1 to 64 letters, digits, "_" or "-"
-	Description  string            `yaml:"description"`   // tells the model what it does and when to use it
+	Description  string            `yaml:"description"`   // for the model: purpose and use
 	Parameters   map[string]any    `yaml:"parameters"`    // JSON Schema of the arguments, of type object; default: none
-	Method       string            `yaml:"method"`        // default: GET, or POST where there is a body
+	Method       string            `yaml:"method"`        // default: GET, or POST with a body
 	URL          string            `yaml:"url"`           // "{name}" in path and query stands for an argument
-	Headers      map[string]string `yaml:"headers"`       // "${NAME}" is expanded from the environment, and shown nowhere
+	Headers      map[string]string `yaml:"headers"`       // "${NAME}" is expanded from the environment; never shown
 	Body         any               `yaml:"body"`          // JSON with "{name}" in strings; default: the arguments that are not in url
-	Idempotent   *bool             `yaml:"idempotent"`    // it may be repeated and run beside others; default: true for GET and HEAD
+	Idempotent   *bool             `yaml:"idempotent"`    // may be repeated and run in parallel; default: true for GET and HEAD
 	Timeout      string            `yaml:"timeout"`       // as 20s; default 30s, at most 10m
 	MaxAnswer    int64             `yaml:"max_answer"`    // bytes; default 8 MB
 	AllowPrivate bool              `yaml:"allow_private"` // the host may be on this machine or in a private network
-	Agents       []artel.AgentName `yaml:"agents"`        // those that get it without naming it in their own files
+	Agents       []artel.AgentName `yaml:"agents"`        // agents that get the tool without naming it in their own files
 }
 
-// maxToolTime is the longest time that a call may take.
+// maxToolTime is the longest timeout of a call.
 const maxToolTime = 10 * time.Minute
 
 // toolConfigs returns the entries of tools and tools_dir.
@@ -70,8 +70,8 @@ func (c config) toolConfigs() ([]toolConfig, error) {
 	return all, nil
 }
 
-// tools makes the tools of the configuration, and gives them to the agents that
-// they name. The error, of kind Invalid, names the entry.
+// tools builds the configured tools, and adds them to the configured agents.
+// The error, of kind Invalid, names the entry.
 func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]tool.Tool, []agent.Definition, error) {
 	entries, err := c.toolConfigs()
 	if err != nil {
@@ -138,7 +138,7 @@ func (t toolConfig) tool(getenv func(string) string) (tool.Tool, error) {
 	if m := variable.FindString(t.URL); m != "" {
 		return out, fmt.Errorf("url: %s is not expanded there, because addresses show in errors; send secrets in headers", m)
 	}
-	// Headers may hold secrets, which must not go where a redirect leads.
+	// Headers may hold secrets: redirects are not followed.
 	p.Client = fetch.NewClient(fetch.Options{AllowPrivate: t.AllowPrivate, MaxRedirects: -1})
 	again := p.Method == "" && t.Body == nil || p.Method == http.MethodGet || p.Method == http.MethodHead
 	if t.Idempotent != nil {
@@ -162,7 +162,7 @@ func toolsCommand(g *globals) *cobra.Command {
 			type row struct {
 				Name   string `json:"name"`
 				Method string `json:"method,omitempty"`
-				URL    string `json:"url,omitempty"` // "": of the product
+				URL    string `json:"url,omitempty"` // "": built in
 			}
 			var rows []row
 			for _, t := range tool.BuiltIn() {

@@ -14,12 +14,12 @@ import (
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
-// spoken are the dialects that there are providers for.
+// spoken are the dialects with a provider.
 func spoken() []model.Dialect {
 	return []model.Dialect{model.OpenAI, model.OpenAIResponses, model.Anthropic, model.Gemini, model.Demo}
 }
 
-// droppers are the providers that delete files which services hold.
+// droppers are the providers that can delete uploaded files.
 func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]provider.FileDeleter {
 	out := map[model.Dialect]provider.FileDeleter{}
 	for d, p := range providers {
@@ -30,8 +30,8 @@ func droppers(providers map[model.Dialect]model.Provider) map[model.Dialect]prov
 	return out
 }
 
-// wings are the providers of the dialects that go over the network. With a nil
-// held, media go inside requests.
+// wings returns the network providers by dialect. With a nil held, media are
+// sent inside requests.
 func wings(client *http.Client, blobs blob.Store, held *provider.Uploads) map[model.Dialect]model.Provider {
 	return map[model.Dialect]model.Provider{
 		model.Anthropic:       anthropic.New(anthropic.Options{Client: client, Blobs: blobs, Uploads: held}),

@@ -13,9 +13,9 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// Lexers are made of regular expressions that backtrack, and take between 0.4
-// and 3 µs for a byte of ordinary code. These bounds keep a page of code below
-// a second, and hostile code near it.
+// Lexers are backtracking regular expressions that take 0.4 to 3 µs per byte of
+// ordinary code. These bounds keep a page of code below a second, and hostile
+// code near it.
 const (
 	maxBlock    = 32 << 10        // bytes of one block of code in Markdown
 	maxBlocks   = 256 << 10       // bytes of all blocks of code in one Markdown text
@@ -25,10 +25,9 @@ const (
 )
 
 // Code renders a whole document with its lines in elements of class "line",
-// so that a stylesheet can number them with a counter, which is neither copied
-// nor read aloud. language is what [LanguageOf] returns or any name that people
-// use behind a fence; when it is unknown, or the document too long to be
-// highlighted, the lines are plain.
+// which a stylesheet can number with a counter that is neither copied nor read
+// aloud. language is a result of [LanguageOf] or a usual name after a fence;
+// for an unknown language and for long documents, the lines are plain.
 func Code(source, language string) template.HTML {
 	source = lines(clean(source))
 	l := lexerOf(language)
@@ -45,7 +44,7 @@ func Code(source, language string) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // spans escapes what it writes
 }
 
-// block renders a block of code, without a language when that is "".
+// block renders a block of code; language may be "".
 func block(source, language string, lamp *lamp) string {
 	source = lines(source)
 	var b strings.Builder
@@ -62,9 +61,8 @@ func block(source, language string, lamp *lamp) string {
 
 const closeCode = "</code></pre></figure>\n"
 
-// openCode begins a figure. The group around the code is named after its
-// language, since what scrolls is reached with the keyboard and must say what
-// it is.
+// openCode begins a figure. The group around the code is labelled with its
+// language, because scrolling areas take the keyboard focus and need a name.
 func openCode(b *strings.Builder, l chroma.Lexer, language, class string) {
 	shown, id := language, language
 	if l != nil {
@@ -86,7 +84,7 @@ func openCode(b *strings.Builder, l chroma.Lexer, language, class string) {
 	b.WriteString(`>`)
 }
 
-// named reports whether id can be the name of a language in a class.
+// named reports whether id is valid in a language class.
 func named(id string) bool {
 	odd := strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("+#_.-", r)
@@ -94,8 +92,7 @@ func named(id string) bool {
 	return id != "" && !odd && utf8.RuneCountInString(id) <= 40
 }
 
-// label makes a short line of text that shows as it reads: without marks that
-// turn the direction of what follows.
+// label makes a single line without bidirectional control characters.
 func label(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
@@ -110,8 +107,8 @@ func label(s string) string {
 	return s
 }
 
-// lines ends lines as lexers do, so that the same text comes out whether it is
-// highlighted or not.
+// lines normalizes line ends as lexers do, so that highlighted and plain output
+// agree.
 func lines(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
@@ -119,18 +116,18 @@ func lines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
-// A lamp lights up the code of one text until its bounds are reached; from
-// there on code is plain.
+// A lamp highlights the code of one text within its bounds; code beyond them is
+// plain.
 type lamp struct {
 	each  int           // bytes of one block
-	left  int           // bytes of the blocks to come
-	spare time.Duration // time for them
+	left  int           // bytes left for further blocks
+	spare time.Duration // time left for them
 }
 
 func newLamp(each, all int) *lamp { return &lamp{each: each, left: all, spare: patience} }
 
-// tokens cuts source at the borders of its tokens, or returns it as one. What
-// the tokens say together is source, always.
+// tokens splits source at token borders, or returns it as one token. The
+// concatenated tokens always equal source.
 func (p *lamp) tokens(l chroma.Lexer, source string) []chroma.Token {
 	plain := []chroma.Token{{Type: chroma.Text, Value: source}}
 	if l == nil || len(source) > p.each || len(source) > p.left || p.spare <= 0 || longLine(source) {
@@ -146,11 +143,10 @@ func (p *lamp) tokens(l chroma.Lexer, source string) []chroma.Token {
 	return found
 }
 
-// lex returns false when the lexer fails, takes too long or changes the text.
-// A single rule gives up after a quarter of a second by itself.
+// lex returns false if the lexer fails, times out or changes the text. A single
+// rule gives up after a quarter of a second.
 func lex(l chroma.Lexer, source string, end time.Time) (found []chroma.Token, ok bool) {
-	// A lexer panics when its description has a fault. That costs the colors,
-	// not the page.
+	// A lexer with a faulty description panics: the code stays plain.
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -163,7 +159,7 @@ func lex(l chroma.Lexer, source string, end time.Time) (found []chroma.Token, ok
 	rest := source
 	for t := next(); t != chroma.EOF; t = next() {
 		if !strings.HasPrefix(rest, t.Value) {
-			// Some lexers end the text with a line feed of their own.
+			// Some lexers append a line feed.
 			if rest+"\n" != t.Value {
 				return nil, false
 			}
@@ -190,7 +186,7 @@ func longLine(source string) bool {
 	return false
 }
 
-// class is the class of a token, or "" for what looks like text.
+// class is the class of a token, or "" for plain text.
 func class(t chroma.TokenType) string {
 	switch t {
 	case chroma.KeywordType, chroma.NameClass, chroma.NameException, chroma.NameNamespace:
@@ -227,12 +223,12 @@ func class(t chroma.TokenType) string {
 	return ""
 }
 
-// spans writes tokens as elements, one for neighbors of the same class. It
-// escapes all that it writes.
+// spans writes tokens as elements, one per run of tokens of the same class. It
+// escapes all text.
 type spans struct {
 	b     *strings.Builder
 	lines bool   // wrap each line
-	class string // of the element that is open, "" for none
+	class string // of the open element; "": none
 	fresh bool   // a line is open and empty
 }
 
@@ -251,7 +247,7 @@ func (w *spans) write(t chroma.Token) {
 			w.b.WriteString(`</span>`)
 			w.open()
 		}
-		// Space of another class is not worth an element of its own.
+		// No separate element for white space of another class.
 		if to != w.class && (w.lines || strings.TrimSpace(line) != "" || w.class == "") {
 			w.turn(to)
 		}
@@ -260,7 +256,7 @@ func (w *spans) write(t chroma.Token) {
 	}
 }
 
-// ended reports whether what was written last ends a line.
+// ended reports whether the output ends with a line end.
 func (w *spans) ended() bool { return strings.HasSuffix(w.b.String(), "\n") }
 
 func (w *spans) turn(class string) {

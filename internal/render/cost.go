@@ -8,21 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Markdown's parser takes time that grows with the square of three things: how
-// deeply a line nests quotes and lists, how many brackets and emphasis marks
-// wait in one block for their partners, and how many cells a table has, where
-// short rows are filled up to the width of the first. These bounds keep the
-// worst text of MaxMarkdown bytes near the time of ordinary text; TestHostile
-// says what that is.
+// The Markdown parser takes quadratic time in three quantities: the nesting of
+// quotes and lists on a line, the unpaired brackets and emphasis marks in a
+// block, and the cells of a table, whose short rows are padded to the width of
+// the first. These bounds keep the worst text of MaxMarkdown bytes near the
+// time of ordinary text; TestHostile measures it.
 const (
-	maxDepth = 16         // quotes and lists that open on one line
-	indent   = 16         // columns of indentation that count as one of them
-	maxPairs = 10_000_000 // sum over the blocks of their marks squared
+	maxDepth = 16         // quotes and lists opened on one line
+	indent   = 16         // columns of indentation that count as one level
+	maxPairs = 10_000_000 // sum over all blocks of their marks squared
 	maxCells = 100_000    // cells of all tables
 	maxGrow  = 16         // bytes of destinations and titles per byte of source; references repeat them
 )
 
-// costly reports whether source goes over a bound.
+// costly reports whether source exceeds a bound.
 func costly(source string) bool {
 	var c cost
 	for line := range strings.Lines(source) {
@@ -34,11 +33,11 @@ func costly(source string) bool {
 	return c.over()
 }
 
-// A cost is what the lines of a text take so far. A block is taken to reach
-// from blank line to blank line, which no paragraph, heading or table exceeds.
+// A cost sums up the cost of a text by lines. A block is assumed to extend from
+// blank line to blank line, which no paragraph, heading or table exceeds.
 type cost struct {
-	pairs, cells int // of the blocks that ended
-	marks        int // of the block that goes on, as lines and width
+	pairs, cells int // of the finished blocks
+	marks        int // of the current block, by lines and width
 	lines, width int
 	deep         bool
 }
@@ -68,7 +67,8 @@ func (c *cost) over() bool {
 	return c.deep || pairs > maxPairs || cells > maxCells
 }
 
-// depth counts what opens at the beginning of line: ">", "-", "1." and so on.
+// depth counts the block openers at the beginning of line: ">", "-", "1." and
+// so on.
 func depth(line string) int {
 	n, spaces := 0, 0
 	for i := 0; i < len(line); {
@@ -95,7 +95,7 @@ func depth(line string) int {
 	return n + spaces/indent
 }
 
-// bullet returns the length of the list marker that s begins with, or 0.
+// bullet returns the length of the list marker at the beginning of s, or 0.
 func bullet(s string) int {
 	i := 0
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
@@ -115,8 +115,8 @@ func bullet(s string) int {
 	return i
 }
 
-// countMarks counts what waits for a partner: brackets, and runs of emphasis
-// marks but underscores inside of words.
+// countMarks counts the marks that need a partner: brackets, and runs of
+// emphasis marks except underscores inside words.
 func countMarks(line string) int {
 	n := 0
 	before := ' '

@@ -34,12 +34,10 @@ var languages = sync.OnceValue(func() *chroma.LexerRegistry {
 	return r
 })
 
-// maxName is the longest name of a language or file that is looked up, in
-// bytes.
+// maxName is the longest name of a language or file, in bytes.
 const maxName = 255
 
-// other names the languages that chroma knows by no name or type that is
-// common on the web.
+// other maps common names of languages that chroma does not know.
 func other(name string) string {
 	switch name {
 	case "jsonc", "json5", "jsonl", "ndjson", "geojson", "application/x-ndjson", "application/ld+json", "application/geo+json":
@@ -74,9 +72,8 @@ func other(name string) string {
 	return name
 }
 
-// LanguageOf says in which language a file is written, as a name that [Code]
-// takes, or "" when neither its name nor its media type tells. A name that
-// tells is believed before the type.
+// LanguageOf returns the language of a file for [Code], or "" if neither its
+// name nor its media type tells. The name takes precedence.
 func LanguageOf(filename, mediaType string) string {
 	if i := strings.LastIndexAny(filename, `/\`); i >= 0 {
 		filename = filename[i+1:]
@@ -108,8 +105,8 @@ func LanguageOf(filename, mediaType string) string {
 	return ""
 }
 
-// lexerOf finds a language by one of its names or an ending of its files. nil:
-// there is none, or it is plain text.
+// lexerOf finds a language by name or file extension; nil if there is none, and
+// for plain text.
 func lexerOf(name string) chroma.Lexer {
 	if name == "" || len(name) > maxName {
 		return nil
@@ -117,8 +114,8 @@ func lexerOf(name string) chroma.Lexer {
 	return languages().Get(other(strings.ToLower(name)))
 }
 
-// nameOf is the name of a language in classes: its own in small letters where
-// that is one of its short names, else the first of those.
+// nameOf is the name of a language in classes: its name in lower case if that
+// is one of its aliases, otherwise the first alias.
 func nameOf(l chroma.Lexer) string {
 	c := l.Config()
 	name := strings.ToLower(c.Name)
@@ -128,7 +125,7 @@ func nameOf(l chroma.Lexer) string {
 	return c.Aliases[0]
 }
 
-// titleOf is the name of a language for people.
+// titleOf is the display name of a language.
 func titleOf(l chroma.Lexer) string {
 	switch name := l.Config().Name; name {
 	case "markdown":

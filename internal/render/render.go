@@ -59,7 +59,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// MaxMarkdown is the longest text, in bytes, that is read as Markdown.
+// MaxMarkdown is the longest text, in bytes, that is parsed as Markdown.
 const MaxMarkdown = 1 << 20
 
 // Options says how to render.
@@ -74,9 +74,9 @@ type Options struct {
 }
 
 // Markdown renders CommonMark with GitHub's tables, task lists, strikethrough
-// and bare links. Destinations of the forms that [artel.ParseRef] accepts with
-// a scheme go through o.ArtifactURL, in links and in images. A link that leads
-// nowhere safe becomes its text, an image its alternative text.
+// and bare links. Destinations that [artel.ParseRef] accepts with a scheme go
+// through o.ArtifactURL, in links and in images. An unsafe link becomes its
+// text, an unsafe image its alternative text.
 func Markdown(source string, o Options) template.HTML {
 	var b strings.Builder
 	for _, block := range Blocks(source, o) {
@@ -85,7 +85,7 @@ func Markdown(source string, o Options) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // made of what Blocks returns
 }
 
-// Blocks renders the same as [Markdown], one element for each block at the top
+// Blocks renders the same HTML as [Markdown], one element per block of the top
 // level: paragraphs, headings, whole lists, tables, blocks of code.
 func Blocks(source string, o Options) []template.HTML {
 	source = clean(source)
@@ -102,8 +102,8 @@ func Blocks(source string, o Options) []template.HTML {
 	return draw(doc, src)
 }
 
-// parse makes the tree of src. References defined elsewhere in the same text
-// come before those of src.
+// parse parses src. Link references defined elsewhere in the text take
+// precedence over those of src.
 func parse(src []byte, refs []parser.Reference) (ast.Node, parser.Context) {
 	pc := parser.NewContext()
 	for _, r := range refs {
@@ -112,11 +112,11 @@ func parse(src []byte, refs []parser.Reference) (ast.Node, parser.Context) {
 	return engine().Parser().Parse(text.NewReader(src), parser.WithContext(pc)), pc
 }
 
-// painted is the attribute that holds the HTML of a block of code.
+// painted is the attribute with the HTML of a block of code.
 const painted = "painted"
 
-// paint makes the HTML of all code in the tree. A painter learns whether code
-// reaches to the end of src, where more of it may come.
+// paint renders all code in the tree. painter also learns whether a block
+// reaches the end of src and may continue.
 func paint(doc ast.Node, src []byte, painter func(language, code string, open bool) string) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering || !isCode(n) {
@@ -144,7 +144,7 @@ func paint(doc ast.Node, src []byte, painter func(language, code string, open bo
 	})
 }
 
-// isCode reports whether n is shown as a block of code.
+// isCode reports whether n is rendered as a block of code.
 func isCode(n ast.Node) bool {
 	switch n.Kind() {
 	case ast.KindFencedCodeBlock, ast.KindCodeBlock, ast.KindHTMLBlock:
@@ -153,7 +153,7 @@ func isCode(n ast.Node) bool {
 	return false
 }
 
-// draw renders the blocks of a tree that was secured and painted.
+// draw renders the blocks of a secured and painted tree.
 func draw(doc ast.Node, src []byte) []template.HTML {
 	var blocks []template.HTML
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
@@ -164,8 +164,8 @@ func draw(doc ast.Node, src []byte) []template.HTML {
 	return blocks
 }
 
-// drawOne leaves the sanitizer out only where a whole block is our own: code,
-// of which nothing but escaped text and the names of classes comes from spans.
+// drawOne renders a block. It omits the sanitizer only for code, which consists
+// of escaped text and class names from spans.
 func drawOne(n ast.Node, src []byte) template.HTML {
 	if isCode(n) {
 		return template.HTML(paintOf(n)) //nolint:gosec // escaped by spans
@@ -184,16 +184,16 @@ func paintOf(n ast.Node) []byte {
 	return nil
 }
 
-// Text escapes s. Lines and spaces stay as they are, so the element around
-// it decides how they show. Bytes that are not UTF-8 become U+FFFD.
+// Text escapes s and keeps its white space. Bytes that are not UTF-8 become
+// U+FFFD.
 func Text(s string) template.HTML {
 	return template.HTML(html.EscapeString(clean(s))) //nolint:gosec // escaped on this line
 }
 
 func plain(s string) template.HTML { return "<pre>" + Text(s) + "</pre>\n" }
 
-// clean makes s what HTML may hold: UTF-8 without NUL. Each byte that is wrong
-// is replaced by itself, so that a text can be cleaned in pieces.
+// clean returns s as valid HTML text: UTF-8 without NUL. Each wrong byte is
+// replaced separately, so that a text can be cleaned in pieces.
 func clean(s string) string {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -204,13 +204,12 @@ func clean(s string) string {
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }
 
-// engine is built once and has no state of its own: what belongs to one text
-// is in the tree that it makes.
+// engine is stateless: the state of a text is in its tree.
 var engine = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(
-			// An align attribute, because a style attribute would need a
-			// content security policy that allows them.
+			// An align attribute, because a style attribute would need a weaker
+			// content security policy.
 			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
 			extension.Strikethrough,
 			extension.TaskList,
@@ -220,8 +219,8 @@ var engine = sync.OnceValue(func() goldmark.Markdown {
 	)
 })
 
-// shown renders what the page shows otherwise than goldmark does: HTML in the
-// source as the text that it is, code in colors, tables that scroll.
+// shown overrides goldmark's rendering: HTML in the source as text, highlighted
+// code, tables that scroll.
 type shown struct{}
 
 // RegisterFuncs implements [renderer.NodeRenderer].
@@ -250,8 +249,8 @@ func showCode(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkSt
 	return ast.WalkSkipChildren, nil
 }
 
-// showTable lets a wide table scroll by itself. What scrolls is reached with
-// the keyboard and says what it is: the names of its columns.
+// showTable makes a wide table scroll. Scrolling areas take the keyboard focus
+// and need a name: the column names.
 func showTable(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, _ = w.WriteString("</table></div>\n")
@@ -267,7 +266,7 @@ func showTable(w util.BufWriter, src []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// openTable opens a table and what it scrolls in.
+// openTable opens a table and its scrolling container.
 func openTable(columns []string) string {
 	open := `<div class="table" tabindex="0"`
 	if name := html.EscapeString(label(strings.Join(columns, ", "))); name != "" {
@@ -276,7 +275,7 @@ func openTable(columns []string) string {
 	return open + "><table>"
 }
 
-// textOf is the text of n without what marks it up.
+// textOf is the text of n without markup.
 func textOf(n ast.Node, src []byte) []byte {
 	var b []byte
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -13,11 +13,10 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// secure gives every link and image of the tree a destination that is allowed,
-// or puts what it would have shown in its place. It returns how many bytes of
-// destinations and titles are in it.
+// secure gives every link and image of the tree a safe destination, or replaces
+// it by its text. It returns the total bytes of destinations and titles.
 func secure(doc ast.Node, src []byte, o Options) (grown int) {
-	// Collected first: a tree must not change while it is walked.
+	// Collect first: a tree must not change during a walk.
 	var found []ast.Node
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n.Kind() {
@@ -51,8 +50,8 @@ func secure(doc ast.Node, src []byte, o Options) (grown int) {
 	return grown
 }
 
-// allowance is how many bytes of destinations and titles a text of n bytes may
-// have: references repeat them, and would make a huge page of a small source.
+// allowance is the maximum total of destinations and titles for a text of n
+// bytes: references repeat them, so a small source could make a huge page.
 func allowance(n int) int { return maxGrow*n + 1<<16 }
 
 func destination(dest string, o Options) (string, bool) {
@@ -70,8 +69,8 @@ func picture(dest string, o Options) (string, bool) {
 	return dest, ownAPI.MatchString(dest) && !strings.Contains(dest, "..")
 }
 
-// autolink handles <artifact:plan> and bare addresses. Only the former may
-// need another destination than what is shown.
+// autolink handles <artifact:plan> and bare URLs. Only the former may need a
+// destination that differs from its text.
 func autolink(n *ast.AutoLink, src []byte, o Options) {
 	label := string(n.Label(src))
 	if n.AutoLinkType == ast.AutoLinkEmail {
@@ -92,7 +91,7 @@ func autolink(n *ast.AutoLink, src []byte, o Options) {
 	n.Parent().ReplaceChild(n.Parent(), n, shown)
 }
 
-// unwrap puts the children of n in its place.
+// unwrap replaces n by its children.
 func unwrap(n ast.Node) {
 	parent := n.Parent()
 	for c := n.FirstChild(); c != nil; c = n.FirstChild() {
@@ -111,8 +110,8 @@ func parseRef(dest string) (artel.Ref, bool) {
 	return artel.Ref{}, false
 }
 
-// address holds the callback to its contract: a path on this server. What
-// "//" and "/\" begin is another server to a browser.
+// address enforces the contract of the callback: a path on this server.
+// Browsers read "//" and "/\" as the beginning of another server's URL.
 func address(r artel.Ref, o Options) string {
 	if o.ArtifactURL == nil {
 		return ""
@@ -140,8 +139,8 @@ var (
 	ownAPI  = regexp.MustCompile(`^/api/[^\\\s]*$`)
 )
 
-// policy lists all that may come out. It is made when it is first needed:
-// languages alone take 3 ms and 1.5 MB to compile.
+// policy lists all permitted elements and attributes. It is built on first use:
+// the language classes alone take 3 ms and 1.5 MB to compile.
 var policy = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements(

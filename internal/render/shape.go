@@ -14,13 +14,13 @@ import (
 	"github.com/yuin/goldmark/parser"
 )
 
-// shape makes of a text that is being written what is to be shown of it: the
-// last line waits while it may still become something else than it looks like,
-// and what is open inside of a line is closed.
+// shape returns the source to render for an unfinished text: the last line is
+// held back while it may still become another kind of block, and open inline
+// constructs are closed.
 func shape(src string, refs []parser.Reference) string {
 	line := lastLine(src, len(src))
 	if strings.TrimSpace(src[line:]) == "" && strings.TrimSpace(src[lastLine(src, line-1):]) == "" {
-		return src // nothing is open after a blank line but what stays as it is
+		return src // after a blank line nothing inline is open
 	}
 	leaf := lastLeaf(src, refs)
 	if leaf == nil {
@@ -48,20 +48,19 @@ func shape(src string, refs []parser.Reference) string {
 	return closeLeaf(src, leaf)
 }
 
-// lastLine returns where the line begins that ends at end.
+// lastLine returns the beginning of the line that ends at end.
 func lastLine(src string, end int) int {
 	return strings.LastIndexByte(src[:max(end, 0)], '\n') + 1
 }
 
-// lastLeaf is the last block of src that holds no other, nil when there is
-// none.
+// lastLeaf is the last leaf block of src; nil if there is none.
 func lastLeaf(src string, refs []parser.Reference) ast.Node {
 	n, _ := parse([]byte(src), refs)
 	for {
 		c := n.LastChild()
 		if n.Kind() == tables.KindTableRow || n.Kind() == tables.KindTableHeader {
 			for c != nil && c.Lines().Len() == 0 && c.PreviousSibling() != nil {
-				c = c.PreviousSibling() // cells that the row does not have
+				c = c.PreviousSibling() // cells missing in the row
 			}
 		}
 		if c == nil || c.Type() != ast.TypeBlock {
@@ -74,7 +73,7 @@ func lastLeaf(src string, refs []parser.Reference) ast.Node {
 	}
 }
 
-// endOf is where the last line of n ends.
+// endOf is the end of the last line of n.
 func endOf(n ast.Node) int {
 	if h, ok := n.(*ast.HTMLBlock); ok && h.HasClosure() {
 		return h.ClosureLine.Stop
@@ -87,15 +86,14 @@ func endOf(n ast.Node) int {
 
 // patterns match lines, and the end of a text.
 type patterns struct {
-	waiting               []*regexp.Regexp // lines that may become another kind of block than they look like
+	waiting               []*regexp.Regexp // lines that may still become another kind of block
 	fence, row, delimiter *regexp.Regexp
 	entity                *regexp.Regexp
 }
 
-// known is made when it is first needed: a program that shows nothing should
-// not wait for it.
+// known is compiled on first use.
 var known = sync.OnceValue(func() patterns {
-	// What quotes and lists put before all others.
+	// Prefix of quotes and lists.
 	const opens = `^[\s>]*(?:(?:[-+*]|\d{1,9}[.)])\s+)*`
 	return patterns{
 		waiting: []*regexp.Regexp{
@@ -112,8 +110,8 @@ var known = sync.OnceValue(func() patterns {
 	}
 })
 
-// waits reports whether line, which is not complete, may become another kind
-// of block than it looks like.
+// waits reports whether line, which is incomplete, may still become another
+// kind of block.
 func waits(line string) bool {
 	for _, r := range known().waiting {
 		if r.MatchString(line) {
@@ -123,9 +121,9 @@ func waits(line string) bool {
 	return false
 }
 
-// header returns where a line begins that may be the header of a table, whose
-// delimiter row has not come yet, or else the length of src. The last line of
-// src begins at line.
+// header returns the beginning of a line that may be the header of a table
+// without its delimiter row, otherwise len(src). The last line of src begins at
+// line.
 func header(src string, line int, leaf ast.Node, refs []parser.Reference) int {
 	if before := lastLine(src, line-1); before < line && known().delimiter.MatchString(src[line:]) && known().row.MatchString(src[before:line]) {
 		if l := lastLeaf(src[:line], refs); l != nil && l.Kind() != tables.KindTableCell && !isCode(l) {
@@ -138,8 +136,7 @@ func header(src string, line int, leaf ast.Node, refs []parser.Reference) int {
 	return len(src)
 }
 
-// closeLeaf closes what is open in the text of leaf when src ends inside of
-// it.
+// closeLeaf closes the open inline constructs of leaf at the end of src.
 func closeLeaf(src string, leaf ast.Node) string {
 	switch leaf.Kind() {
 	case ast.KindParagraph, ast.KindTextBlock, ast.KindHeading, tables.KindTableCell:
@@ -159,23 +156,22 @@ func closeLeaf(src string, leaf ast.Node) string {
 	return end[:from] + c.close(end[from:])
 }
 
-// A closer reads the text of one block and writes it so that nothing in it is
-// open.
+// A closer copies the text of one block with all inline constructs closed.
 type closer struct {
 	out      []byte
 	runs     []run
 	brackets []run
 }
 
-// A run is a row of the same mark in out that waits for its partner.
+// A run is a run of the same mark in out, without a partner yet.
 type run struct {
 	mark byte
 	n    int
 	at   int
 }
 
-// longLabel is the length in bytes from which on a bracket is taken to be one
-// and not the beginning of a link.
+// longLabel is the length in bytes from which a bracket is no longer taken for
+// the beginning of a link.
 const longLabel = 300
 
 func (c *closer) close(s string) string {
@@ -224,8 +220,8 @@ func (c *closer) close(s string) string {
 	return c.end(false)
 }
 
-// codeSpan returns the length of the code that s begins with, or, when it is
-// open, 0 and the code closed; "" when there is none of it yet.
+// codeSpan returns the length of the code span that s begins with or, if it is
+// open, 0 and the closed span; "" if it is still empty.
 func codeSpan(s string) (int, string) {
 	n := len(s) - len(strings.TrimLeft(s, "`"))
 	mark := s[:n]
@@ -248,8 +244,8 @@ func codeSpan(s string) (int, string) {
 	return 0, mark + code + mark
 }
 
-// emphasis pairs the run of n marks at s[i:]. It reports true when the run is
-// the last that came and open: more of it may follow.
+// emphasis pairs the run of n marks at s[i:]. It returns true if the run is at
+// the end and opening: more marks may follow.
 func (c *closer) emphasis(s string, i, n int) (stop bool) {
 	mark := s[i]
 	before, after := ' ', ' '
@@ -287,8 +283,8 @@ func (c *closer) emphasis(s string, i, n int) (stop bool) {
 	if i+n == len(s) {
 		return true
 	}
-	// One star inside of a word is a sign more often than emphasis, and one
-	// tilde means about.
+	// One star inside a word is rarely emphasis, and one tilde often means
+	// about.
 	if n == 1 && (mark == '~' || mark == '*' && before < utf8.RuneSelf && !unicode.IsSpace(before) && !punct(before)) {
 		return false
 	}
@@ -300,8 +296,8 @@ func (c *closer) emphasis(s string, i, n int) (stop bool) {
 
 func punct(r rune) bool { return unicode.IsPunct(r) || unicode.IsSymbol(r) }
 
-// link reads from a closing bracket on. It returns how much of s can be copied;
-// stop says that the link is not complete and the rest of s waits.
+// link handles a closing bracket. It returns how much of s to copy; stop means
+// that the link is incomplete and the rest of s is held back.
 func (c *closer) link(s string) (n int, stop bool) {
 	if len(c.brackets) == 0 {
 		return 1, false
@@ -313,7 +309,7 @@ func (c *closer) link(s string) (n int, stop bool) {
 	case s[1] == '(':
 		n, complete = target(s[1:])
 		if n == 0 {
-			complete = true // it is none
+			complete = true // not a link
 		}
 	case s[1] == '[':
 		n = strings.IndexByte(s[1:], ']') + 1
@@ -329,7 +325,7 @@ func (c *closer) link(s string) (n int, stop bool) {
 	return 1 + n, false
 }
 
-// within drops the runs after at: a link closes what is open inside of it.
+// within drops the runs after at: a link closes the runs inside it.
 func within(runs []run, at int) []run {
 	for len(runs) > 0 && runs[len(runs)-1].at > at {
 		runs = runs[:len(runs)-1]
@@ -337,8 +333,8 @@ func within(runs []run, at int) []run {
 	return runs
 }
 
-// target reads the destination and title that s begins with. It returns their
-// length, or 0 when they are none; complete is false when they go on.
+// target parses the destination and title that s begins with. It returns their
+// length, or 0 if invalid; complete is false if they are unfinished.
 func target(s string) (n int, complete bool) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -366,7 +362,7 @@ func target(s string) (n int, complete bool) {
 	return len(s), false
 }
 
-// title reads on after the destination, which ends at i.
+// title parses the title after a destination that ends at i.
 func title(s string, i int) (n int, complete bool) {
 	rest := strings.TrimLeft(s[i:], " \t\n")
 	if rest == "" {
@@ -397,7 +393,7 @@ func title(s string, i int) (n int, complete bool) {
 	return 0, false
 }
 
-// angle reads what may be an address or a tag in angle brackets.
+// angle handles an autolink or a tag in angle brackets.
 func angle(s string) (n int, stop bool) {
 	end := strings.IndexAny(s[1:], "<> \t\n")
 	switch {
@@ -409,8 +405,8 @@ func angle(s string) (n int, stop bool) {
 	return 1, false
 }
 
-// end removes brackets that wait and closes what is open. done: out ends with
-// code, which is not to be trimmed.
+// end removes unpaired brackets and closes the open runs. done: out ends with
+// code, which is not trimmed.
 func (c *closer) end(done bool) string {
 	for i := len(c.brackets) - 1; i >= 0; i-- {
 		b := c.brackets[i]

@@ -17,37 +17,37 @@ import (
 )
 
 // A Stream renders an answer while it is being written. It keeps the blocks
-// that can no longer change and reads only what follows them again, so a piece
-// costs what the last block costs, however long the answer is. Blocks that are
-// large are drawn anew only when they have grown by a 64th.
+// that can no longer change and parses only the text after them again, so a
+// piece costs as much as the last block, whatever the length of the answer.
+// Large blocks are redrawn only after growing by a 64th.
 //
-// What is unfinished is shown as what it will most likely become: an open fence
-// is a block of code, open emphasis is closed, an unfinished link is its text,
-// and marks that may still become something else wait for what follows them.
+// Unfinished constructs are shown in their most likely form: an open fence is a
+// block of code, open emphasis is closed, an unfinished link is its text;
+// ambiguous marks are held back.
 //
 // A Stream is for one goroutine at a time.
 type Stream struct {
 	o        Options
-	text     []byte // all that came, clean
-	partial  []byte // the beginning of a rune
-	settled  int    // bytes of text that segments hold
+	text     []byte // all text, cleaned
+	partial  []byte // incomplete rune at the end
+	settled  int    // bytes of text covered by segments
 	segments []segment
-	shown    []template.HTML // what the caller has
-	drawn    int             // bytes of text that shown was made of
+	shown    []template.HTML // the caller's blocks
+	drawn    int             // bytes of text that shown was rendered from
 
 	refs    []parser.Reference // defined in the segments
-	allRefs []parser.Reference // and in what follows them
+	allRefs []parser.Reference // refs and those of the text after them
 	known   map[string]string  // destination and title of allRefs by label
-	cost    cost               // of the lines that are complete
+	cost    cost               // of the complete lines
 	lined   int                // bytes of them
 	pen     pen
 }
 
-// A segment is a stretch of text whose blocks are final, unless a reference is
-// defined that they use.
+// A segment is a range of text whose blocks are final, unless a reference used
+// in them is defined later.
 type segment struct {
 	from, to int
-	grown    int // as secure counts
+	grown    int // result of secure
 	blocks   []template.HTML
 }
 
@@ -56,10 +56,9 @@ func NewStream(o Options) *Stream {
 	return &Stream{o: o, known: map[string]string{}, pen: pen{lamp: newLamp(maxBlock, maxBlocks)}}
 }
 
-// Append adds a piece of text and returns what changed: blocks takes the place
-// of all that was shown from index first on. When nothing changed, first is the
-// number of blocks and blocks is empty. A piece may end anywhere, also inside
-// of a character.
+// Append adds a piece of text and returns the change: blocks replaces all
+// blocks from index first on. Without a change, first is the number of blocks
+// and blocks is empty. A piece may end inside a character.
 func (s *Stream) Append(piece string) (first int, blocks []template.HTML) {
 	s.take(piece)
 	if grown := len(s.text) - s.drawn; grown == 0 || grown < s.reluctance() {
@@ -82,19 +81,18 @@ func (s *Stream) Append(piece string) (first int, blocks []template.HTML) {
 	return s.show(append(next, tail...))
 }
 
-// Finish ends the answer and returns what changes by that, as Append does. From
-// then on the blocks are those that the function [Blocks] returns for the whole
-// text.
+// Finish ends the answer and returns the change, like Append. Afterwards the
+// blocks equal the result of the function [Blocks] for the whole text.
 func (s *Stream) Finish() (first int, blocks []template.HTML) {
 	s.text = append(s.text, clean(string(s.partial))...)
 	s.partial = nil
 	return s.show(Blocks(string(s.text), s.o))
 }
 
-// Blocks returns all blocks as they are shown now.
+// Blocks returns all current blocks.
 func (s *Stream) Blocks() []template.HTML { return slices.Clone(s.shown) }
 
-// take keeps the bytes of a rune that is not there as a whole.
+// take appends piece to the text, and holds an incomplete rune back.
 func (s *Stream) take(piece string) {
 	piece = string(s.partial) + piece
 	end := len(piece)
@@ -116,9 +114,9 @@ func (s *Stream) take(piece string) {
 	}
 }
 
-// reluctance is how much the text must grow before it is drawn again: more
-// where that takes long, so that all drawings together take no longer than a
-// fixed number of drawings of the whole.
+// reluctance is how much the text must grow before it is redrawn: proportional
+// to the cost, so that all redraws together cost a fixed number of full
+// renderings.
 func (s *Stream) reluctance() int {
 	const small = 8 << 10
 	weight := len(s.text) - s.settled + s.cost.marks*s.cost.marks/50
@@ -131,8 +129,8 @@ func (s *Stream) tooMuch() bool {
 	return len(s.text) > MaxMarkdown || c.over()
 }
 
-// show makes next what the caller has. Blocks that stayed are the same
-// strings, so comparing them takes no time.
+// show makes next the caller's blocks. Unchanged blocks are identical strings,
+// which compare in no time.
 func (s *Stream) show(next []template.HTML) (first int, blocks []template.HTML) {
 	for first < len(next) && first < len(s.shown) && next[first] == s.shown[first] {
 		first++
@@ -141,7 +139,7 @@ func (s *Stream) show(next []template.HTML) (first int, blocks []template.HTML) 
 	return first, slices.Clone(next[first:])
 }
 
-// settle moves the blocks that are final from the tail into segments.
+// settle moves final blocks from the tail into segments.
 func (s *Stream) settle() {
 	tail := s.text[s.settled:]
 	doc, pc := parse(tail, s.refs)
@@ -149,8 +147,8 @@ func (s *Stream) settle() {
 	if cut == 0 {
 		return
 	}
-	// References of the rest may still change, so only those before the cut are
-	// taken; for that, its part is read by itself.
+	// References after the cut may still change, so the part before it is
+	// parsed by itself.
 	part := tail[:cut:cut]
 	if len(pc.References()) > len(s.refs) {
 		_, pc = parse(part, s.refs)
@@ -164,8 +162,8 @@ func (s *Stream) settle() {
 	s.pen.settle()
 }
 
-// drawSegment draws with the references that are known up to now, in the text
-// before and in the tail.
+// drawSegment renders a segment with the references known so far, from the
+// segments and the tail.
 func (s *Stream) drawSegment(g *segment) {
 	src := s.text[g.from:g.to:g.to]
 	g.blocks, g.grown = s.draw(src, func(language, code string, _ bool) string { return s.pen.paint(language, code, false) })
@@ -181,8 +179,8 @@ func (s *Stream) draw(src []byte, painter func(language, code string, open bool)
 	return draw(doc, src), grown
 }
 
-// tail draws what is not final, as it will most likely become, and segments
-// again that use references which it defines.
+// tail renders the unfinished text, and again the segments that use references
+// defined in it.
 func (s *Stream) tail() ([]template.HTML, int) {
 	src := []byte(shape(string(s.text[s.settled:]), s.refs))
 	_, pc := parse(src, s.refs)
@@ -195,8 +193,8 @@ func (s *Stream) tail() ([]template.HTML, int) {
 	return s.draw(src, s.pen.paint)
 }
 
-// learn keeps where references lead and returns the labels of those that lead
-// elsewhere than before.
+// learn records the destinations of references and returns the labels whose
+// destination changed.
 func (s *Stream) learn() []string {
 	now := make(map[string]string, len(s.allRefs))
 	for _, r := range s.allRefs {
@@ -217,8 +215,8 @@ func (s *Stream) learn() []string {
 	return changed
 }
 
-// mentions reports whether src may use one of labels: it says yes where a label
-// goes over lines, since quotes put marks in between.
+// mentions reports whether src may use one of labels; it returns true for a
+// label across lines, because of quote marks in between.
 func mentions(src []byte, labels []string) bool {
 	for {
 		i := bytes.IndexByte(src, '[')
@@ -243,10 +241,10 @@ func mentions(src []byte, labels []string) bool {
 	}
 }
 
-// border returns where the last block begins that no later text can join with
-// the one before it, or 0.
+// border returns the beginning of the last block that later text cannot merge
+// with its predecessor, or 0.
 func border(doc ast.Node, src []byte) int {
-	// A line that goes on may still become anything.
+	// An incomplete line may still become any kind of block.
 	complete := bytes.LastIndexByte(src, '\n') + 1
 	cut := 0
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
@@ -258,8 +256,8 @@ func border(doc ast.Node, src []byte) int {
 		if at >= complete {
 			break
 		}
-		// Definitions, text and tables may be parts of what is one paragraph
-		// until it ends.
+		// Definitions, text and tables may be parts of one paragraph until that
+		// ends.
 		line := bytes.LastIndexByte(src[:max(at-1, 0)], '\n') + 1
 		blank := len(bytes.TrimSpace(src[line:at])) == 0
 		if blank || !loose(n) || !loose(before) {
@@ -277,19 +275,18 @@ func loose(n ast.Node) bool {
 	return false
 }
 
-// A pen paints code and remembers what it painted since blocks were settled.
-// Lexers are slow, and the last block is drawn with each piece.
+// A pen highlights code and caches the result until blocks are settled. Lexers
+// are slow, and the last block is redrawn with each piece.
 type pen struct {
 	lamp *lamp
 	done map[string]string // HTML by language and code
-	// The code that is being written, its beginning painted piece by piece: a
-	// piece ends with a line, and is lexed by itself.
+	// The open block of code, highlighted in chunks of whole lines.
 	language, code string
 	html           string
 }
 
-// chunk is how many bytes of open code are lexed anew at most, but for one
-// line.
+// chunk is how many bytes of open code are lexed again at most, not counting
+// one line.
 const chunk = 256
 
 func (p *pen) paint(language, code string, open bool) string {
@@ -320,7 +317,7 @@ func (p *pen) paintOpen(language, code string) string {
 		rest := code[len(p.code):]
 		end := strings.IndexByte(rest[chunk:], '\n') + 1
 		if end == 0 || chunk+end == len(rest) {
-			break // the last line may go on: the parser ends it in any case
+			break // the last line is incomplete; the parser ends it in any case
 		}
 		piece := rest[:chunk+end]
 		p.html += p.light(l, piece)
@@ -329,8 +326,8 @@ func (p *pen) paintOpen(language, code string) string {
 	return p.html + p.light(l, code[len(p.code):]) + closeCode
 }
 
-// light highlights a piece of code that is open. It takes nothing from what the
-// finished blocks may take, unless the lexer is one that does not come back.
+// light highlights a chunk of open code. Its time does not count against the
+// finished blocks, unless the lexer hangs.
 func (p *pen) light(l chroma.Lexer, piece string) string {
 	var b strings.Builder
 	w := spans{b: &b}

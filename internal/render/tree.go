@@ -4,13 +4,13 @@ package render
 
 import "github.com/yuin/goldmark/ast"
 
-// Parse returns the tree of which [Blocks] makes HTML, for rooms that make
-// something else of it, and the bytes that its nodes point into. ok is false
-// for a text that Blocks shows as plain text, because it is too long or takes
-// too much time; there is no tree then, and the bytes are those to be shown.
+// Parse returns the tree that [Blocks] renders, for packages with other output
+// formats, and the bytes that its nodes refer to. ok is false for text that
+// Blocks renders plain, because it is too long or too costly; then there is no
+// tree, and the bytes are the text to show.
 //
-// Nothing in the tree is secured: HTML is there as it was written, and so are
-// the destinations of links and images.
+// The tree is not secured: it contains HTML and the original destinations of
+// links and images.
 func Parse(source string) (doc ast.Node, src []byte, ok bool) {
 	source = clean(source)
 	src = []byte(source)

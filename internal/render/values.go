@@ -15,13 +15,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of values. What is over them is left out, and an element of class
-// "cut" says how much.
+// Bounds of values. Elements of class "cut" say how much was left out.
 const (
-	maxValue   = 4 << 20  // bytes that are read of a value
+	maxValue   = 4 << 20  // bytes read of a value
 	maxNodes   = 5000     // values in one tree
-	maxLevels  = 32       // of objects and arrays in each other
-	maxString  = 200      // runes of a string before the rest is folded away
+	maxLevels  = 32       // nested objects and arrays
+	maxString  = 200      // runes of a string before it is folded
 	maxText    = 64 << 10 // bytes of one string or cell
 	maxRows    = 200
 	maxColumns = 40
@@ -29,20 +28,20 @@ const (
 	maxDiff    = 5000 // lines
 )
 
-// Unit says what was left out of a value.
+// Unit is the unit of an omission.
 type Unit string
 
-// What can be left out.
+// The units of omissions.
 const (
 	Entries Unit = "entries" // members of objects and elements of arrays
-	Levels  Unit = "levels"  // objects and arrays that are too deep
+	Levels  Unit = "levels"  // nested objects and arrays
 	Bytes   Unit = "bytes"   // of a string or a text
 	Rows    Unit = "rows"
 	Columns Unit = "columns"
 	Lines   Unit = "lines"
 )
 
-// cut is the element that says that n units are missing.
+// cut is the element for n omitted units.
 func cut(n int, unit Unit, o Options) string {
 	text := "… +" + strconv.Itoa(n)
 	if o.Cut != nil {
@@ -61,9 +60,9 @@ func shorten(s string, n int) string {
 	return s
 }
 
-// JSON renders a JSON text as a tree that folds. Keys keep their order and
-// numbers are shown as they were written. It returns false for what is not
-// one JSON value or longer than 4 MiB.
+// JSON renders a JSON text as a folding tree, with the original order of keys
+// and spelling of numbers. It returns false if raw is not exactly one JSON
+// value, or longer than 4 MiB.
 func JSON(raw []byte, o Options) (template.HTML, bool) {
 	if len(raw) > maxValue || !json.Valid(raw) {
 		return "", false
@@ -78,7 +77,7 @@ func JSON(raw []byte, o Options) (template.HTML, bool) {
 	return template.HTML(t.b.String()), true //nolint:gosec // tree escapes what it writes
 }
 
-// A tree writes one JSON value after the other.
+// A tree renders JSON values.
 type tree struct {
 	d     *json.Decoder
 	raw   []byte
@@ -116,7 +115,8 @@ func (t *tree) leaf(class, text string) {
 	t.b.WriteString(`</span>`)
 }
 
-// text folds what is long: the beginning is the summary, the whole is inside.
+// text folds a long string: the summary is its beginning, the content the
+// whole.
 func (t *tree) text(s string) {
 	head := shorten(s, maxString)
 	if head == s {
@@ -135,8 +135,8 @@ func (t *tree) text(s string) {
 	t.b.WriteString(`</pre></details>`)
 }
 
-// quote writes a string as JSON does, but leaves letters of all scripts and
-// the marks of HTML as they are.
+// quote quotes a string like JSON, without escaping non-ASCII letters and HTML
+// characters.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -145,7 +145,7 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// members writes an object or array whose bracket was read.
+// members renders an object or array after its opening bracket.
 func (t *tree) members(object bool, level int) error {
 	list, class, brackets := "ol", "array", "[]"
 	if object {
@@ -195,8 +195,7 @@ func (t *tree) members(object bool, level int) error {
 	return err
 }
 
-// skip reads to the bracket that closes what is open, and counts the members
-// that it passes.
+// skip reads to the matching closing bracket, and counts the members.
 func (t *tree) skip() (int, error) {
 	n, depth := 0, 0
 	for {
@@ -224,9 +223,8 @@ func (t *tree) skip() (int, error) {
 }
 
 // Table renders comma-separated values, the first row as header. comma is the
-// separator; 0 looks for it among comma, semicolon and tab. It returns false
-// for what is not a table: fewer than two rows or columns, or rows of all
-// lengths.
+// separator; 0 detects it among comma, semicolon and tab. It returns false for
+// fewer than two rows or columns, or rows of many different lengths.
 func Table(text string, comma rune, o Options) (template.HTML, bool) {
 	text = clean(strings.TrimPrefix(text, "\uFEFF"))
 	if len(text) > maxValue {
@@ -283,7 +281,7 @@ func showCell(s string, o Options) string {
 	return html.EscapeString(head) + cut(len(s)-len(head), Bytes, o)
 }
 
-// separator is the one that the first line has most of.
+// separator is the most frequent separator of the first line.
 func separator(text string) rune {
 	line, _, _ := strings.Cut(text, "\n")
 	best, most := ',', 0
@@ -295,9 +293,9 @@ func separator(text string) rune {
 	return best
 }
 
-// readRows returns the rows that are shown and the number of the others. A row
-// may lack cells or have one too many; when more than a tenth of the rows do,
-// the text is no table.
+// readRows returns the rows to show and the number of the others. A row may
+// lack cells or have one too many; if more than a tenth of the rows do, the
+// text is not a table.
 func readRows(text string, comma rune) (rows [][]string, left int, ok bool) {
 	if comma == '"' || comma == '\r' || comma == '\n' || !utf8.ValidRune(comma) || comma == utf8.RuneError {
 		return nil, 0, false
@@ -348,8 +346,8 @@ func Diff(text string, o Options) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // lines are escaped
 }
 
-// A hunk counts the lines that are to come of it, because only outside of
-// hunks lines that begin with "---" and "+++" name files.
+// A hunk counts its remaining lines, because lines that begin with "---" and
+// "+++" name files only outside of hunks.
 type hunk struct{ old, new int }
 
 func (h *hunk) class(line string) string {
@@ -387,7 +385,7 @@ func (h *hunk) class(line string) string {
 	return "same"
 }
 
-// read takes the lengths out of "@@ -1,2 +3,4 @@".
+// read parses the lengths in "@@ -1,2 +3,4 @@".
 func (h *hunk) read(line string) {
 	fields := strings.Fields(line)
 	if len(fields) < 3 {

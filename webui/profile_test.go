@@ -145,7 +145,7 @@ func TestSettingsFile(t *testing.T) {
 	if a = send(first); a.StatusCode != 200 || !strings.Contains(a.body, "Imported") || name() != "Eve <i>" {
 		t.Fatalf("status %d, and the name is %q", a.StatusCode, name())
 	}
-	if again := send(first); again.StatusCode != 409 || !strings.Contains(again.body, "It has changed since") {
+	if again := send(first); again.StatusCode != 409 || !strings.Contains(again.body, "someone else has changed") {
 		t.Errorf("again: status %d", again.StatusCode)
 	}
 	if a = send(held(a.body)); a.StatusCode != 200 || name() != "Ada <b>" {

@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render turns text into HTML that is safe to put on a page, whoever
-// wrote the text.
+// Package render turns untrusted text into HTML that is safe to put on a page.
 //
-// Begin with [Markdown] for what models and people write, [Stream] while they
-// write it, [Code], [JSON], [Table] and [Diff] for files and results, and [Text]
-// for everything that is to be shown as it is. Each is pure: the same text and
-// options give the same HTML, except that code which a lexer does not finish in
-// time stays without colors.
+// Begin with [Markdown] for the text of models and users, [Stream] for an
+// answer in progress, [Code], [JSON], [Table] and [Diff] for files and results,
+// and [Text] for plain text. Each is pure: the same text and options give the
+// same HTML, except that code which a lexer does not finish in time stays plain.
 //
-// The promise of the package is about hostile text. HTML in the source is
-// shown, never interpreted. No script, style, form, frame or event handler
-// comes out; links lead to http, https and mailto addresses or to what
-// [Options.ArtifactURL] returned; images come from this server's own API, as
-// fetching a picture from elsewhere would tell that place what was read.
-// The tree that the parser makes is cleaned first, and a sanitizer with its
-// own list of elements and attributes reads the result again; code and values
-// are made of fixed elements and escaped text alone. Time and memory are
-// bounded: text that is too long or nested too deeply for Markdown is shown
-// as plain text, and values say what was left out.
+// The invariant holds for hostile text. HTML in the source is shown, never
+// interpreted. No script, style, form, frame or event handler is produced; links
+// lead to http, https and mailto URLs or to a result of [Options.ArtifactURL];
+// images come from this server's API only, because fetching one from another
+// site would reveal what the user reads. The parsed tree is secured first, and a
+// sanitizer with its own list of elements and attributes checks the result;
+// code and values consist of fixed elements and escaped text. Time and memory
+// are bounded: text too long or too costly for Markdown is shown plain, and
+// values say what was left out.
 //
-// How it all looks is left to a stylesheet. What scrolls has tabindex 0 and,
-// where it has a name, the role of a group. These are the classes:
-//
-//   - figure.code is a block of code, with span.lang, the name of its language,
-//     in figcaption, and code.language-… for the text. figure.code.document is
-//     a whole document, each of its lines in span.line, to be numbered by a
-//     counter.
-//   - Inside of code: k keyword, t type, f function, n other name with a meaning
-//     (of an element, attribute, variable, built-in), s string, m number,
-//     c comment, o operator, h meta (preprocessor, decorator, heading, prompt),
-//     i inserted, d deleted.
-//   - div.table is around each table and scrolls.
-//   - figure.values is a tree of details with ul.object and ol.array; in it
-//     span.key, .string, .number, .true, .false, .null.
-//   - figure.diff has its lines in span.line with .added, .removed, .meta or
-//     .same.
-//   - span.cut says that something was left out.
+// The look is left to a stylesheet; docs/page.md lists the classes. Scrolling
+// areas have tabindex 0 and, if they have a name, the role of a group.
 package render
 
 import (
@@ -68,8 +50,8 @@ type Options struct {
 	// be fetched: a path on this server, or "" for a ref that has none. For
 	// images the path begins with "/api/". nil: refs are not linked.
 	ArtifactURL func(artel.Ref) string
-	// Cut says that n units of a value were left out, in the language of the
-	// reader. It is shown as it is. nil: "… +n".
+	// Cut returns the notice that n units of a value were left out, in the
+	// reader's language, as plain text. nil: "… +n".
 	Cut func(n int, unit Unit) string
 }
 

@@ -30,6 +30,8 @@ import (
 	"github.com/artelhq/artel/agent"
 	"github.com/artelhq/artel/agent/tool"
 	"github.com/artelhq/artel/app/gatewaylog"
+	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/app/settings"
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/event"
@@ -39,6 +41,7 @@ import (
 	"github.com/artelhq/artel/pipeline"
 	"github.com/artelhq/artel/pipeline/rule"
 	"github.com/artelhq/artel/pipeline/token"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -58,7 +61,7 @@ type Config struct {
 	Permissions agent.Permissions
 	Files       FileOptions
 	GatewayKeys []string // names of the keys that programs may have, for the log
-	Errands     Errands
+	Errands     run.Errands
 	Web         *http.Client // for addresses that models name, guarded by package fetch; nil: nothing is fetched
 	// Reload reads anew which services there are and replaces them in
 	// Services; nil: they cannot be reloaded.
@@ -90,22 +93,24 @@ type Context struct {
 // An App is the application core. Its parts are safe for concurrent use.
 type App struct {
 	Conversations *Conversations
-	Runs          *Runs
+	Runs          *run.Runs
+	Permissions   *run.Permissions
+	Previews      *run.Previews
 	Events        *Events
 	Artifacts     *Artifacts
 	Files         *Files
 	Tools         *Tools
 	Models        *Models
-	Agents        *Agents
+	Agents        *settings.Agents
 	Mechanisms    *Mechanisms
 	Answers       *Answers
 	Imports       *Imports
 	Storage       *Storage
 	GatewayLog    *gatewaylog.Log
-	Pipeline      *Pipeline
-	Profiles      *Profiles
-	Contexts      *Contexts
-	Rules         *Rules
+	Pipeline      *settings.Pipeline
+	Profiles      *settings.Profiles
+	Contexts      *inspect.Contexts
+	Rules         *settings.Rules
 }
 
 // New puts an App together. The error, of kind Invalid, is a mistake of
@@ -117,13 +122,15 @@ func New(c Config) (*App, error) {
 	}
 	return &App{
 		Conversations: &Conversations{k},
-		Runs:          newRuns(k),
+		Runs:          k.runs,
+		Permissions:   run.NewPermissions(k.runs),
+		Previews:      run.NewPreviews(k.runs),
 		Events:        &Events{k},
 		Artifacts:     &Artifacts{k},
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},
-		Agents:        &Agents{k},
+		Agents:        k.settings.Agents,
 		Mechanisms: &Mechanisms{
 			k, c.Options.SpoolDir, cmp.Or(c.Options.Artifacts.MaxBytes, artifact.DefaultMaxBytes), c.Options.Artifacts.Limits,
 			semaphore.NewWeighted(maxWork),
@@ -131,11 +138,11 @@ func New(c Config) (*App, error) {
 		Answers:    &Answers{k},
 		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Owner: ownerOf, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
-		Pipeline:   &Pipeline{core: k},
-		Profiles:   &Profiles{k},
-		Contexts:   &Contexts{k},
-		Rules:      &Rules{k},
+		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Owner: artel.OwnerOf, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
+		Pipeline:   k.settings.Pipeline,
+		Profiles:   k.settings.Profiles,
+		Contexts:   inspect.New(k.store, k.services, k.caller),
+		Rules:      k.settings.Rules,
 	}, nil
 }
 
@@ -147,7 +154,7 @@ func New(c Config) (*App, error) {
 // without getting anywhere, ends as interrupted. It returns how many there
 // were; one that fails does not keep the others.
 func (a *App) Recover(ctx context.Context, exclusive bool) (int, error) {
-	return a.Runs.recover(ctx, exclusive)
+	return a.Runs.Recover(ctx, exclusive)
 }
 
 // Purge removes for good what was deleted more than an hour ago, of every
@@ -195,7 +202,7 @@ func (a *App) Condense(ctx context.Context, age time.Duration) (int, error) {
 // need another [gatewaylog.Log.Flush]. It does not close what Config
 // brought in.
 func (a *App) Close(ctx context.Context) error {
-	return errors.Join(a.Runs.close(ctx), a.GatewayLog.Flush(ctx))
+	return errors.Join(a.Runs.Close(ctx), a.GatewayLog.Flush(ctx))
 }
 
 // core is what the parts share.
@@ -203,26 +210,23 @@ type core struct {
 	store         store.Store
 	blobs         blob.Store
 	log           *event.Log
+	events        run.EventWriter
 	artifacts     *artifact.Collection
 	renditions    *rendition.Maker
 	services      *model.Registry
-	agents        []agent.Definition
-	permissions   agent.Permissions
-	builtIn       *tool.Box // tools that are always there; see box
-	servers       tool.Servers
+	tools         tool.Catalog
 	caller        *model.Caller
 	callerOptions model.CallerOptions
 	reload        func(context.Context) error
-	engine        *agent.Engine
 	counter       *token.Counter
 	rules         *rule.Engine
 	contexts      *pipeline.Registry
+	settings      *settings.Settings
+	runs          *run.Runs
 	web           *http.Client
 	held          Held
-	errands       Errands
 	shown         tool.Shown
 	maxText       int // bytes of the text of an artifact
-	context       Context
 	locale        phrase.Locale
 	logger        *slog.Logger
 	now           func() time.Time
@@ -230,11 +234,9 @@ type core struct {
 
 func newCore(c Config) (*core, error) {
 	k := &core{
-		store: c.Store, blobs: c.Blobs, servers: c.Servers, log: event.NewLog(c.Store, c.Notifier), services: c.Services,
-		agents: c.Agents, permissions: c.Permissions, web: c.Web, reload: c.Reload, held: c.Files.Held, errands: c.Errands, shown: c.Files.Shown, maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), context: c.Options.Context, locale: c.Options.Locale, logger: c.Options.Log,
-	}
-	if k.logger == nil {
-		k.logger = slog.Default()
+		store: c.Store, blobs: c.Blobs, log: event.NewLog(c.Store, c.Notifier), services: c.Services,
+		web: c.Web, reload: c.Reload, held: c.Files.Held, shown: c.Files.Shown,
+		maxText: cmp.Or(c.Options.Artifacts.MaxText, artifact.DefaultMaxText), locale: cmp.Or(c.Options.Locale, phrase.English), logger: cmp.Or(c.Options.Log, slog.Default()),
 	}
 	if k.held == nil {
 		k.held = nobody{}
@@ -244,39 +246,43 @@ func newCore(c Config) (*core, error) {
 		clock = time.Now
 	}
 	k.now = func() time.Time { return clock().UTC().Truncate(time.Microsecond) } // as rows keep it
-	if k.locale == "" {
-		k.locale = phrase.English
-	}
 	if c.Options.Artifacts.Now == nil {
 		c.Options.Artifacts.Now = k.now
 	}
 	k.artifacts = artifact.New(c.Store, c.Blobs, c.Options.Artifacts)
+	k.events = run.EventWriter{Log: k.log, Limit: k.shown.Bytes, Now: k.now}
+	agents := c.Agents
 	var err error
-	if k.agents == nil {
-		if k.agents, err = agent.Shipped(); err != nil {
+	if agents == nil {
+		if agents, err = agent.Shipped(); err != nil {
 			return nil, err
 		}
 	}
-	if k.builtIn, err = tool.NewBox(append(tool.BuiltIn(), c.Tools...)...); err != nil {
+	k.tools.Servers = c.Servers
+	if k.tools.BuiltIn, err = tool.NewBox(append(tool.BuiltIn(), c.Tools...)...); err != nil {
 		return nil, err
 	}
-	known := agent.Known{Tools: append(k.builtIn.Names(), agent.SubagentTool), Prefixes: k.prefixes(), Agents: make([]artel.AgentName, len(k.agents))}
-	for i, d := range k.agents {
+	known := agent.Known{Tools: append(k.tools.BuiltIn.Names(), agent.SubagentTool), Prefixes: k.tools.Prefixes(), Agents: make([]artel.AgentName, len(agents))}
+	for i, d := range agents {
 		known.Agents[i] = d.Name
 	}
-	for _, d := range k.agents {
+	for _, d := range agents {
 		if flaws := d.Check(known); len(flaws) > 0 {
 			return nil, artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%w", flaws)
 		}
 	}
-	if err := k.permissions.Check(); err != nil {
+	if err := c.Permissions.Check(); err != nil {
 		return nil, err
 	}
 	k.counter, k.rules = token.NewCounter(), rule.New()
 	if k.contexts, err = pipeline.NewRegistry(k.counter, append(pipeline.BuiltIn(), c.Options.Context.Processors...)...); err != nil {
 		return nil, err
 	}
-	if err := k.checkSettings(); err != nil {
+	k.settings, err = settings.New(settings.Config{
+		Store: k.store, Services: k.services, Agents: agents, Pipeline: k.contexts, Rules: k.rules, Tools: k.tools,
+		Deployment: c.Options.Context.Settings, Machine: c.Options.Context.Machine, Logger: k.logger, Now: k.now,
+	})
+	if err != nil {
 		return nil, err
 	}
 	k.caller, k.callerOptions = model.NewCaller(c.Providers, c.Options.Caller), c.Options.Caller
@@ -284,14 +290,19 @@ func newCore(c Config) (*core, error) {
 		Store: c.Store, Blobs: c.Blobs, Caller: k.caller, Services: c.Services,
 		Options: rendition.Options{Transcription: c.Options.Context.Transcription, Caption: c.Options.Context.Caption, Log: k.logger, Now: k.now},
 	})
-	k.engine = agent.New(k.contexts, k.builtIn, k.caller, k.now)
+	k.runs = run.New(run.Config{
+		Store: k.store, Blobs: k.blobs, Events: k.events, Artifacts: k.artifacts, Renditions: k.renditions, Services: k.services, Caller: k.caller,
+		Engine:   agent.New(k.contexts, k.tools.BuiltIn, k.caller, k.now),
+		Pipeline: k.contexts, Settings: k.settings.Reader, Tools: k.tools, Env: k.env(), Permissions: c.Permissions, Errands: c.Errands,
+		Placement: c.Options.Context.Placement, Machine: c.Options.Context.Machine, Locale: k.locale, Logger: k.logger, Now: k.now,
+	})
 	return k, nil
 }
 
 func (k *core) view(ctx context.Context, fn func(store.Tx) error) error {
-	return k.store.View(ctx, ownerOf(ctx), fn)
+	return k.store.View(ctx, artel.OwnerOf(ctx), fn)
 }
 
 func (k *core) update(ctx context.Context, fn func(store.Tx) error) error {
-	return k.store.Update(ctx, ownerOf(ctx), fn)
+	return k.store.Update(ctx, artel.OwnerOf(ctx), fn)
 }

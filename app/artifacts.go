@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/artelhq/artel/media/picture"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -40,7 +40,7 @@ func (as *Artifacts) Stage(ctx context.Context, c artel.ConversationID, u Upload
 // Add makes artifacts of staged uploads, all or none. They are visible on
 // every branch until a message sends them.
 func (as *Artifacts) Add(ctx context.Context, c artel.ConversationID, staged []artifact.Staged) ([]artel.Artifact, error) {
-	return as.core.artifacts.Add(ctx, ownerOf(ctx), c, staged)
+	return as.core.artifacts.Add(ctx, artel.OwnerOf(ctx), c, staged)
 }
 
 // List returns the artifacts of a branch with the edits of an active run, by
@@ -50,7 +50,7 @@ func (as *Artifacts) List(ctx context.Context, c artel.ConversationID, at artel.
 	if err != nil {
 		return nil, err
 	}
-	return as.core.artifacts.List(ctx, ownerOf(ctx), c, at)
+	return as.core.artifacts.List(ctx, artel.OwnerOf(ctx), c, at)
 }
 
 // Find returns one artifact as it is now on a branch, and its text where it
@@ -60,11 +60,11 @@ func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.
 	if err != nil {
 		return artel.Artifact{}, nil, err
 	}
-	a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+	a, err := as.core.artifacts.Get(ctx, artel.OwnerOf(ctx), c, id, at)
 	if err != nil || a.Binary {
 		return a, nil, err
 	}
-	text, v, err := as.core.artifacts.Text(ctx, ownerOf(ctx), c, id, 0, at)
+	text, v, err := as.core.artifacts.Text(ctx, artel.OwnerOf(ctx), c, id, 0, at)
 	if err != nil {
 		return artel.Artifact{}, nil, err
 	}
@@ -82,16 +82,16 @@ func (as *Artifacts) Versions(ctx context.Context, c artel.ConversationID, id ar
 	if _, err := as.core.branch(ctx, c, ""); err != nil {
 		return nil, err
 	}
-	return as.core.artifacts.Versions(ctx, ownerOf(ctx), c, id)
+	return as.core.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
 }
 
 // Version returns one visible version, and its text where it is text.
 func (as *Artifacts) Version(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
-	v, err := as.core.artifacts.Version(ctx, ownerOf(ctx), c, id, number)
+	v, err := as.core.artifacts.Version(ctx, artel.OwnerOf(ctx), c, id, number)
 	if err != nil || v.IsBinary() {
 		return v, nil, err
 	}
-	text, v, err := as.core.artifacts.Text(ctx, ownerOf(ctx), c, id, number, "")
+	text, v, err := as.core.artifacts.Text(ctx, artel.OwnerOf(ctx), c, id, number, "")
 	return v, &text, err
 }
 
@@ -102,7 +102,7 @@ func (as *Artifacts) Open(ctx context.Context, c artel.ConversationID, id artel.
 	if err != nil {
 		return File{}, err
 	}
-	content, err := as.core.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	content, err := as.core.artifacts.Open(ctx, artel.OwnerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err != nil {
 		return File{}, err
 	}
@@ -125,13 +125,13 @@ func (as *Artifacts) OpenLive(ctx context.Context, c artel.ConversationID, id ar
 	}
 	pinned := number > 0
 	if !pinned {
-		a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), c, id, at)
+		a, err := as.core.artifacts.Get(ctx, artel.OwnerOf(ctx), c, id, at)
 		if err != nil {
 			return File{}, err
 		}
 		number = a.Version
 	}
-	content, err := as.core.artifacts.Open(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	content, err := as.core.artifacts.Open(ctx, artel.OwnerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err != nil {
 		return File{}, err
 	}
@@ -146,7 +146,7 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 	if err != nil {
 		return nil, err
 	}
-	ref, owner := a.MediaPart().Ref, ownerOf(ctx)
+	ref, owner := a.MediaPart().Ref, artel.OwnerOf(ctx)
 	makers := as.core.makers(ctx, rendition.Source{Digest: a.Digest, MediaInfo: a.MediaInfo})
 	makers.Extract = func() (string, error) {
 		d, err := as.core.artifacts.Derived(ctx, owner, ref, at)
@@ -165,7 +165,7 @@ func (as *Artifacts) Route(ctx context.Context, c artel.ConversationID, id artel
 
 // makers makes other forms of bytes that are kept; they are remembered.
 func (k *core) makers(ctx context.Context, s rendition.Source) route.Makers {
-	owner := ownerOf(ctx)
+	owner := artel.OwnerOf(ctx)
 	return route.Makers{
 		Transcribe: func() (string, error) {
 			words, err := k.renditions.Words(ctx, owner, s)
@@ -189,16 +189,8 @@ func (k *core) branch(ctx context.Context, c artel.ConversationID, at artel.Mess
 			at = conversation.Leaf
 			return nil
 		}
-		_, err = messageOf(tx, c, at)
+		_, err = run.MessageOf(tx, c, at)
 		return err
 	})
 	return at, err
-}
-
-func messageOf(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {
-	m, err := tx.Messages.Get(id)
-	if errors.Is(err, artel.NotFound) || err == nil && m.Conversation != c {
-		err = artel.Errorf(artel.NotFound, "app", string(id), "there is no such message in the conversation")
-	}
-	return m, err
 }

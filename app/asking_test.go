@@ -96,7 +96,7 @@ func (b *bench) state(r artel.Run) artel.RunState {
 
 func (b *bench) answer(p app.Permission, d artel.Decision) {
 	b.t.Helper()
-	if _, err := b.Runs.Decide(b.t.Context(), p.Run, p.ID, d, ""); err != nil {
+	if _, err := b.Permissions.Decide(b.t.Context(), p.Run, p.ID, d, ""); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -243,7 +243,7 @@ func TestSilenceAndHaste(t *testing.T) {
 				if s := b.state(r); s != artel.RunDone {
 					t.Errorf("the run is %s", s)
 				}
-				list, err := b.Runs.Questions(t.Context(), id)
+				list, err := b.Permissions.List(t.Context(), id)
 				at := slices.IndexFunc(list, func(p app.Permission) bool { return p.Agent == "deep" })
 				if err != nil || at < 0 || list[at].Decision != artel.Deny || list[at].Reason != c.want {
 					t.Errorf("the questions are %+v, %v", list, err)
@@ -306,7 +306,7 @@ func (b *bench) allowing(c artel.ConversationID) (done func()) {
 		for e, err := range a.Events.Follow(ctx, c, 0, 0) {
 			if err == nil && e.Type == artel.EventPermissionRequested {
 				p := payload[artel.PermissionRequested](b.t, e)
-				_, _ = a.Runs.Decide(ctx, e.Run, p.Permission, artel.Allow, "") // answered before, or the process is dead
+				_, _ = a.Permissions.Decide(ctx, e.Run, p.Permission, artel.Allow, "") // answered before, or the process is dead
 			}
 		}
 	})

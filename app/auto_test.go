@@ -181,7 +181,7 @@ func TestAutoFollowsTheBranch(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s", tt.in.Text, r, tt.want)
 		}
 	}
-	preview, err := b.Runs.Preview(t.Context(), c, app.Input{Text: "five", Service: app.AutoService})
+	preview, err := b.Previews.Build(t.Context(), c, app.Input{Text: "five", Service: app.AutoService})
 	if err != nil || preview.Service != "eyes" {
 		t.Errorf("the preview is for %s, %v", preview.Service, err)
 	}

@@ -26,7 +26,7 @@ func TestPreviewOfChosenFiles(t *testing.T) {
 	c := b.conversation()
 	for _, at := range []artel.ConversationID{c, ""} {
 		long := strings.Repeat("long é ", 10_000)
-		p, err := b.Runs.Preview(t.Context(), at, app.Input{Text: "What is in them?"},
+		p, err := b.Previews.Build(t.Context(), at, app.Input{Text: "What is in them?"},
 			app.Candidate{Filename: "notes.md", Head: []byte("# The needle\n"), Size: 13},
 			app.Candidate{Filename: "notes.md", Head: []byte("another one\n"), Size: 12},
 			app.Candidate{Filename: "photo.jpg", Head: picture, Size: int64(len(picture))},
@@ -70,11 +70,11 @@ func TestGlance(t *testing.T) {
 	}
 	for _, service := range []artel.ServiceID{"", "wide", "endless"} {
 		in := app.Input{Text: "And now?", Service: service}
-		want, err := b.Runs.Preview(t.Context(), id, in)
+		want, err := b.Previews.Build(t.Context(), id, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Runs.Glance(t.Context(), id, in)
+		got, err := b.Previews.Estimate(t.Context(), id, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func BenchmarkGlance(b *testing.B) {
 			}
 			for b.Loop() {
 				i++
-				if _, err := x.Runs.Glance(b.Context(), id, app.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
+				if _, err := x.Previews.Estimate(b.Context(), id, app.Input{Text: fmt.Sprint("And what of this? ", i, time.Now())}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -154,7 +154,7 @@ func TestPreviewIsSent(t *testing.T) {
 		{Text: "", Attachments: []string{"note.txt", "dot.gif"}},
 		{Text: "At the root again.", Parent: new(artel.MessageID), Attachments: []string{"later.txt"}},
 	} {
-		p, err := b.Runs.Preview(t.Context(), c, in)
+		p, err := b.Previews.Build(t.Context(), c, in)
 		if err != nil || !p.Exact {
 			t.Fatalf("%d: %+v, %v", i, p.Error, err)
 		}
@@ -176,13 +176,13 @@ func TestPreviewIsSent(t *testing.T) {
 		}
 	}
 	before := len(b.messages(c))
-	if p, err := b.Runs.Preview(t.Context(), c, app.Input{}); err != nil || len(p.Blocks) < 3 {
+	if p, err := b.Previews.Build(t.Context(), c, app.Input{}); err != nil || len(p.Blocks) < 3 {
 		t.Errorf("nothing written yet: %+v %v", p, err)
 	}
-	if p, err := b.Runs.Preview(t.Context(), c, app.Input{Text: "see " + dataURI}); err != nil || p.Exact {
+	if p, err := b.Previews.Build(t.Context(), c, app.Input{Text: "see " + dataURI}); err != nil || p.Exact {
 		t.Errorf("a file in the text: %v", err)
 	}
-	if _, err := b.Runs.Preview(t.Context(), c, app.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
+	if _, err := b.Previews.Build(t.Context(), c, app.Input{Text: "x", Attachments: []string{"none.txt"}}); !errors.Is(err, artel.NotFound) {
 		t.Errorf("an attachment that is not there: %v", err)
 	}
 	if got := len(b.messages(c)); got != before {
@@ -252,7 +252,7 @@ func TestFailedContexts(t *testing.T) {
 	if _, err := b.Contexts.Rebuild(t.Context(), got[0].ContextKey); !errors.Is(err, artel.Conflict) {
 		t.Errorf("there was no request: %v", err)
 	}
-	p, err := b.Runs.Preview(t.Context(), c, app.Input{Text: "Again."})
+	p, err := b.Previews.Build(t.Context(), c, app.Input{Text: "Again."})
 	if err != nil || p.Exact || p.Error == nil || p.Error.Processor != pipeline.TokenLimiter {
 		t.Errorf("a preview of it: %+v %v", p, err)
 	}

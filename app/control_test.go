@@ -253,7 +253,7 @@ func (b *bench) question(r artel.Run) artel.PermissionRequested {
 
 func (b *bench) decide(r artel.Run, q artel.PermissionRequested, d artel.Decision) {
 	b.t.Helper()
-	if p, err := b.Runs.Decide(b.t.Context(), r.ID, q.Permission, d, ""); err != nil || p.Decision != d {
+	if p, err := b.Permissions.Decide(b.t.Context(), r.ID, q.Permission, d, ""); err != nil || p.Decision != d {
 		b.t.Fatalf("got %+v, %v", p, err)
 	}
 }
@@ -275,7 +275,7 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("got %+v", q)
 			}
 			b.decide(r, q, d)
-			if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, d, ""); !errors.Is(err, artel.Conflict) {
+			if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, d, ""); !errors.Is(err, artel.Conflict) {
 				t.Errorf("answered twice: %v", err)
 			}
 			if r = b.ended(r); r.State != artel.RunDone {
@@ -311,12 +311,12 @@ func TestPermissionComment(t *testing.T) {
 		strings.Repeat("x", 4001): artel.TooLarge,
 		"data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7": artel.Invalid,
 	} {
-		if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Deny, comment); !errors.Is(err, kind) {
+		if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Deny, comment); !errors.Is(err, kind) {
 			t.Errorf("%.20q: got %v, want kind %s", comment, err, kind)
 		}
 	}
 	const why = "Put it into the report instead."
-	if p, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Deny, " "+why+"\n"); err != nil || p.Comment != why {
+	if p, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Deny, " "+why+"\n"); err != nil || p.Comment != why {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	b.ended(r)
@@ -337,7 +337,7 @@ func TestPermissionComment(t *testing.T) {
 	if !told {
 		t.Error("the model was not told why")
 	}
-	list, err := b.Runs.Questions(t.Context(), c)
+	list, err := b.Permissions.List(t.Context(), c)
 	if err != nil || len(list) != 1 || list[0].ID != q.Permission || list[0].Decision != artel.Deny || list[0].Comment != why {
 		t.Errorf("the questions of the conversation are %+v, %v", list, err)
 	}
@@ -425,7 +425,7 @@ func TestPermissionEndsWithItsRun(t *testing.T) {
 	if r, err := b.Runs.Cancel(t.Context(), r.ID); err != nil || r.State != artel.RunCancelled {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := b.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); !errors.Is(err, artel.Conflict) {
+	if _, err := b.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); !errors.Is(err, artel.Conflict) {
 		t.Errorf("got %v", err)
 	}
 	if w, err := b.Runs.Waiting(t.Context(), c); err != nil || len(w.Permissions) != 0 {

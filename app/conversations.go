@@ -13,6 +13,7 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/media/scrub"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -38,15 +39,15 @@ func (cs *Conversations) Create(ctx context.Context, n NewConversation) (artel.C
 	}
 	if n.Agent != "" {
 		err := cs.core.view(ctx, func(tx store.Tx) error {
-			_, err := cs.core.agent(tx, n.Agent)
+			_, err := cs.core.settings.Reader.Agent(tx, n.Agent)
 			return err
 		})
 		if err != nil {
 			return artel.Conversation{}, err
 		}
 	}
-	if n.Service != "" && !cs.core.isAuto(n.Service) {
-		if _, err := cs.core.service(n.Service); err != nil {
+	if n.Service != "" && !cs.core.chooser().IsAuto(n.Service) {
+		if _, err := cs.core.chooser().Callable(n.Service); err != nil {
 			return artel.Conversation{}, err
 		}
 	}
@@ -119,7 +120,7 @@ func (cs *Conversations) Delete(ctx context.Context, id artel.ConversationID) er
 		switch r, err := tx.Runs.Active(id); {
 		case err == nil:
 			return &artel.Error{
-				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: CodeRunActive,
+				Op: "app.Conversations.Delete", Subject: string(id), Kind: artel.Conflict, Code: run.CodeRunActive,
 				Err: fmt.Errorf("the run %s is working on it; cancel it first", r.ID),
 			}
 		case !errors.Is(err, artel.NotFound):
@@ -182,21 +183,4 @@ func (cs *Conversations) Usage(ctx context.Context, id artel.ConversationID) (u 
 		return err
 	})
 	return u, err
-}
-
-// titleOf makes a title from the first words of a message.
-func titleOf(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	words := strings.Fields(line)
-	title := ""
-	for _, w := range words {
-		if title != "" && utf8.RuneCountInString(title)+utf8.RuneCountInString(w) >= 60 {
-			return title + "…"
-		}
-		title = strings.TrimSpace(title + " " + w)
-	}
-	if runes := []rune(title); len(runes) > 60 {
-		return string(runes[:60]) + "…"
-	}
-	return title
 }

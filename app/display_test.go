@@ -40,14 +40,14 @@ func TestDisplayed(t *testing.T) {
 		}
 		return out
 	}
-	shown, err := b.Conversations.Displayed(t.Context(), c, stored, 0)
+	shown, err := b.Rules.Displayed(t.Context(), c, stored, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"one", "Yes, Ada.", "two", "Yes, Ada.!"}, texts(shown)); diff != "" {
 		t.Error("shown (-want +got):", diff)
 	}
-	if shown, err = b.Conversations.Displayed(t.Context(), c, stored[:2], 2); err != nil || texts(shown)[1] != "Yes, Ada." {
+	if shown, err = b.Rules.Displayed(t.Context(), c, stored[:2], 2); err != nil || texts(shown)[1] != "Yes, Ada." {
 		t.Errorf("the older ones: %q, %v", texts(shown), err)
 	}
 	if got := texts(b.messages(c)); got[1] != "<think>hm</think>Yes, Ann." {

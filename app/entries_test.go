@@ -141,11 +141,11 @@ func TestCompareSettings(t *testing.T) {
 	}
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	want := []app.SettingsChange{
-		{Area: app.AreaProfile, Name: "name", Change: app.Changed, Was: raw(`"Ada"`), Is: raw(`"Ada L."`)},
-		{Area: app.AreaProfile, Name: "language", Change: app.Added, Is: raw(`"zh"`)},
-		{Area: app.AreaOrder, Change: app.Removed, Was: raw(`["first-user"]`)},
-		{Area: app.AreaService, Name: "nobody", Processor: "merge-roles", Change: app.Added, Is: raw(`{"enabled":false}`), Unknown: true},
-		{Area: app.AreaAgent, Name: "lead_agent", Processor: "gone", Change: app.Added, Is: raw(`{}`), Unknown: true},
+		{Area: app.AreaProfile, Name: "name", Change: app.SettingChanged, Was: raw(`"Ada"`), Is: raw(`"Ada L."`)},
+		{Area: app.AreaProfile, Name: "language", Change: app.SettingAdded, Is: raw(`"zh"`)},
+		{Area: app.AreaOrder, Change: app.SettingRemoved, Was: raw(`["first-user"]`)},
+		{Area: app.AreaService, Name: "nobody", Processor: "merge-roles", Change: app.SettingAdded, Is: raw(`{"enabled":false}`), Unknown: true},
+		{Area: app.AreaAgent, Name: "lead_agent", Processor: "gone", Change: app.SettingAdded, Is: raw(`{}`), Unknown: true},
 	}
 	if diff := cmp.Diff(want, r.Changes); diff != "" {
 		t.Error(diff)

@@ -98,7 +98,7 @@ func (es *Events) FollowWith(ctx context.Context, c artel.ConversationID, after 
 			id  artel.ArtifactID
 		}
 		seen := map[sight]bool{}
-		for e, err := range es.core.log.Follow(ctx, ownerOf(ctx), c, after, o) {
+		for e, err := range es.core.log.Follow(ctx, artel.OwnerOf(ctx), c, after, o) {
 			switch e.Type {
 			case artel.EventArtifactCreated:
 				e.Data = enrich(e.Data, func(p *artel.ArtifactCreated) {
@@ -144,7 +144,7 @@ func (es *Events) snapshot(ctx context.Context, c artel.ConversationID, a artel.
 	if a.Size > 4*artel.SnapshotLimit {
 		return nil, true
 	}
-	text, err := es.core.artifacts.TextAt(ctx, ownerOf(ctx), c, a.ID, a.Version)
+	text, err := es.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, a.ID, a.Version)
 	if err != nil || utf8.RuneCountInString(text) > artel.SnapshotLimit {
 		return nil, true
 	}
@@ -165,7 +165,7 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 		snapshot["content_omitted"] = true
 		return
 	}
-	content, err := es.core.artifacts.TextAt(ctx, ownerOf(ctx), c, ref.Artifact, ref.Version)
+	content, err := es.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, ref.Artifact, ref.Version)
 	switch {
 	case errors.Is(err, artel.Unsupported): // binary
 	case err != nil || utf8.RuneCountInString(content) > artel.SnapshotLimit:
@@ -173,24 +173,4 @@ func (es *Events) addSnapshot(ctx context.Context, c artel.ConversationID, metad
 	default:
 		snapshot["content"] = content
 	}
-}
-
-// appendEvents writes payloads to the log of c inside somebody's transaction.
-func appendEvents(k *core, tx store.Tx, c artel.ConversationID, run artel.RunID, agent artel.AgentName, payloads ...artel.Payload) error {
-	return appendWithin(k, tx, c, artel.Event{Run: run, Agent: agent}, payloads...)
-}
-
-// appendWithin does so for somebody whose run, agent and thread from names.
-func appendWithin(k *core, tx store.Tx, c artel.ConversationID, from artel.Event, payloads ...artel.Payload) error {
-	events := make([]artel.Event, len(payloads))
-	for i, p := range payloads {
-		e, err := artel.NewEvent(from.Run, from.Agent, k.now(), k.shownInEvents(p))
-		if err != nil {
-			return err
-		}
-		e.Within = from.Within
-		events[i] = e
-	}
-	_, err := k.log.AppendTx(tx, c, events...)
-	return err
 }

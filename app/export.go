@@ -71,7 +71,7 @@ func (as *Artifacts) Export(ctx context.Context, c artel.ConversationID, id arte
 	if v.IsBinary() {
 		return Exported{}, artel.Errorf(artel.Unsupported, op, string(id), "it is %s, and only texts are exported; download its bytes as they are, or export the whole conversation as a ZIP", v.MediaType)
 	}
-	text, err := as.core.artifacts.TextAt(ctx, ownerOf(ctx), c, id, v.Number)
+	text, err := as.core.artifacts.TextAt(ctx, artel.OwnerOf(ctx), c, id, v.Number)
 	if err != nil {
 		return Exported{}, err
 	}
@@ -122,7 +122,7 @@ func (k *core) pictures(c artel.ConversationID, at artel.MessageID) export.Opene
 				return content, err
 			}
 		}
-		return k.artifacts.Open(ctx, ownerOf(ctx), ref, leaf)
+		return k.artifacts.Open(ctx, artel.OwnerOf(ctx), ref, leaf)
 	}
 }
 
@@ -213,7 +213,7 @@ func (k *core) allArtifacts(ctx context.Context, c artel.ConversationID) iter.Se
 			return
 		}
 		for _, id := range ids {
-			versions, err := k.artifacts.Versions(ctx, ownerOf(ctx), c, id)
+			versions, err := k.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
 			if !yield(export.Artifact{ID: id, Versions: versions}, err) || err != nil {
 				return
 			}

@@ -160,5 +160,5 @@ func fileOf(ctx context.Context, c artifact.Content, id string, immutable bool) 
 	if name == "" {
 		name = id
 	}
-	return File{Content: c, Info: v.MediaInfo, Digest: v.Digest, Filename: name, Modified: v.CreatedAt, Immutable: immutable, owner: ownerOf(ctx)}
+	return File{Content: c, Info: v.MediaInfo, Digest: v.Digest, Filename: name, Modified: v.CreatedAt, Immutable: immutable, owner: artel.OwnerOf(ctx)}
 }

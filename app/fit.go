@@ -7,22 +7,10 @@ import (
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/artifact"
-	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/run"
 )
-
-// A Candidate is a file that somebody may send: what is known of it before its
-// bytes are.
-type Candidate struct {
-	Filename     string
-	DeclaredType string // as a browser states it; empty: nothing is claimed
-	Size         int64  // bytes of the whole file
-	Head         []byte // its first bytes; more than [MaxHead] are not looked at
-}
-
-// MaxHead is how much of a [Candidate] is looked at, in bytes.
-const MaxHead = 64 << 10
 
 // A Fit says what a model would get of a [Candidate].
 type Fit struct {
@@ -51,23 +39,23 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 		service = m.Preferred(ctx)
 	}
 	switch {
-	case m.core.isAuto(service):
+	case m.core.chooser().IsAuto(service):
 		all := make([]artel.Media, len(files))
 		for i, f := range files {
-			info := f.info()
+			info := f.Info()
 			all[i] = artel.Media{Kind: info.Kind, MediaType: info.MediaType}
 		}
-		if list := suitable(m.core.automatic(), all, nil); len(list) > 0 {
+		if list := model.Suitable(m.core.chooser().Automatic(), all, nil); len(list) > 0 {
 			s = list[0]
 		}
 	case service != "":
 		found, ok := m.core.services.Lookup(service)
 		if !ok {
-			return nil, m.core.noService(service)
+			return nil, m.core.chooser().Unknown(service)
 		}
 		s = found
 	}
-	target := m.core.onWire(s)
+	target := run.TargetOf(m.core.services, m.core.renditions, s)
 	target.Forms = target.Forms.With(artel.StepExtracted, artel.StepTranscribed) // as the context is built
 	fits := make([]Fit, 0, len(files))
 	for _, f := range files {
@@ -82,15 +70,8 @@ func (m *Models) Fit(ctx context.Context, service artel.ServiceID, files []Candi
 	return fits, nil
 }
 
-// info is what the file is by its first bytes.
-func (f Candidate) info() artel.MediaInfo {
-	info := media.Detect(f.Head[:min(len(f.Head), MaxHead)], media.Hint{DeclaredType: f.DeclaredType, Filename: f.Filename})
-	info.Size = max(f.Size, int64(len(f.Head)))
-	return info
-}
-
 func (m *Models) fit(f Candidate, t route.Target) Fit {
-	info := f.info()
+	info := f.Info()
 	r := route.Decide(info, t)
 	out := Fit{
 		Filename: f.Filename, Info: info, Native: r.Step == artel.StepNative, Step: r.Step,
@@ -103,19 +84,4 @@ func (m *Models) fit(f Candidate, t route.Target) Fit {
 		}, r, m.core.locale)
 	}
 	return out
-}
-
-// onWire is what a run on s routes to, and what tools in it do.
-func (k *core) onWire(s model.Service) route.Target {
-	return route.Target{Service: s.ID, Capabilities: s.OnWire().Capabilities, Suggest: k.services.Suggest, Forms: k.forms()}
-}
-
-// forms is what is made without being asked for, and who could make more.
-func (k *core) forms() route.Forms {
-	f := route.Forms{Converted: true}
-	if id, most, ok := k.renditions.Transcriber(); ok {
-		f.Transcriber, f.MaxRecording = id, most
-	}
-	f.Captioner, _ = k.renditions.Captioner()
-	return f
 }

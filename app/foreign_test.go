@@ -28,11 +28,11 @@ func TestForeignIDs(t *testing.T) {
 		"switch":      second(b.Conversations.Switch(mine, c, strange.Message)),
 		"branch":      second(b.Conversations.Branch(mine, c, strange.Message, 0)),
 		"turns":       second(b.Conversations.Turns(mine, c, strange.Message, 0)),
-		"decide":      second(b.Runs.Decide(mine, r.ID, asked.Permission, artel.Allow, "")),
+		"decide":      second(b.Permissions.Decide(mine, r.ID, asked.Permission, artel.Allow, "")),
 		"find":        second(b.Runs.Find(stranger, r.ID)),
 		"cancel":      second(b.Runs.Cancel(stranger, r.ID)),
 		"inject":      second(b.Runs.Inject(stranger, r.ID, "x")),
-		"answer":      second(b.Runs.Decide(stranger, r.ID, q.Permission, artel.Allow, "")),
+		"answer":      second(b.Permissions.Decide(stranger, r.ID, q.Permission, artel.Allow, "")),
 		"send":        second(b.Runs.Send(stranger, c, app.Input{Text: "x"})),
 		"queue":       second(b.Runs.Send(stranger, c, app.Input{Text: "x", Queue: true})),
 		"compact":     second(b.Runs.Compact(stranger, c)),
@@ -47,7 +47,7 @@ func TestForeignIDs(t *testing.T) {
 	}
 	for what, list := range map[string]int{
 		"nested":    len(first(b.Conversations.Nested(mine, c, strange.ID))),
-		"questions": len(first(b.Runs.Questions(stranger, c))),
+		"questions": len(first(b.Permissions.List(stranger, c))),
 		"waiting":   len(first(b.Runs.Waiting(stranger, c)).Permissions),
 	} {
 		if list != 0 {

@@ -59,7 +59,7 @@ func (a *App) Parts() Parts {
 // open returns the content that a ref points to: an artifact or blob of the
 // owner, or bytes that a request to the gateway stored.
 func (k *core) open(ctx context.Context, r artel.Ref, at artel.MessageID) (artifact.Content, error) {
-	c, err := k.artifacts.Open(ctx, ownerOf(ctx), r, at)
+	c, err := k.artifacts.Open(ctx, artel.OwnerOf(ctx), r, at)
 	if err != nil && r.IsBlob() && artel.KindOf(err) == artel.NotFound {
 		if c, e := k.openGatewayFile(ctx, r.Digest); e == nil {
 			return c, nil

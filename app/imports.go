@@ -22,6 +22,7 @@ import (
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/pipeline/macro"
+	"github.com/artelhq/artel/run"
 	"github.com/artelhq/artel/store"
 )
 
@@ -125,7 +126,7 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	}
 	out := Imported{Messages: s.archive.Messages, Artifacts: s.archive.Artifacts, Versions: s.archive.Versions}
 	err := is.core.view(ctx, func(tx store.Tx) error {
-		_, err := is.core.agent(tx, c.Agent)
+		_, err := is.core.settings.Reader.Agent(tx, c.Agent)
 		if errors.Is(err, artel.Invalid) {
 			c.Agent, out.NoAgent, err = "", c.Agent, nil
 		}
@@ -134,7 +135,7 @@ func (is *Imports) Import(ctx context.Context, s *StagedImport) (Imported, error
 	if err != nil {
 		return Imported{}, err
 	}
-	if _, err := is.core.service(c.Service); err != nil {
+	if _, err := is.core.chooser().Callable(c.Service); err != nil {
 		c.Service, out.NoService = "", c.Service
 	}
 	c.Leaf = in.message(old.Leaf)
@@ -240,8 +241,8 @@ func (in *importing) variables(ctx context.Context, v export.Variables) error {
 	if err != nil {
 		return artel.Errorf(artel.Invalid, "app.Imports.Import", string(v.Message), "its variables cannot be read: %w", err)
 	}
-	if len(raw) > maxVariables {
-		return artel.Errorf(artel.TooLarge, "app.Imports.Import", string(v.Message), "its variables have %d bytes, and at most %d are possible", len(raw), maxVariables)
+	if len(raw) > run.MaxVariables {
+		return artel.Errorf(artel.TooLarge, "app.Imports.Import", string(v.Message), "its variables have %d bytes, and at most %d are possible", len(raw), run.MaxVariables)
 	}
 	m := in.message(v.Message)
 	return in.batch.add(ctx, len(raw), func(tx store.Tx) error { return tx.Variables.Put(in.batch.id, m, raw) })
@@ -254,13 +255,13 @@ func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.P
 	if err != nil {
 		return nil, err
 	}
-	f := &found{core: in.core}
-	text, err := scrub.Text(ctx, string(b), f.keep)
+	f := run.NewStagedMedia(in.core.artifacts)
+	text, err := scrub.Text(ctx, string(b), f.Keep)
 	if err != nil || text == string(b) {
 		return m.Parts, err
 	}
-	kept := make([]artel.Artifact, len(f.staged))
-	for i, s := range f.staged {
+	kept := make([]artel.Artifact, len(f.Staged()))
+	for i, s := range f.Staged() {
 		a, ok := in.kept[s.Digest]
 		if !ok {
 			// Artifacts come after messages; these ids are not those of any.
@@ -277,7 +278,7 @@ func (in *importing) withoutMedia(ctx context.Context, m artel.Message) (artel.P
 		kept[i] = a
 	}
 	var parts artel.Parts
-	err = parts.UnmarshalJSON([]byte(f.led(kept).Replace(text)))
+	err = parts.UnmarshalJSON([]byte(f.Replacer(kept).Replace(text)))
 	return parts, err
 }
 

@@ -115,7 +115,7 @@ func (m *Mechanisms) spooled(ctx context.Context, s *spool, info artel.MediaInfo
 			if err != nil {
 				return "", err
 			}
-			text, err := m.core.renditions.Words(ctx, ownerOf(ctx), rendition.Source{Digest: kept.Digest, MediaInfo: info})
+			text, err := m.core.renditions.Words(ctx, artel.OwnerOf(ctx), rendition.Source{Digest: kept.Digest, MediaInfo: info})
 			return text.Text, err
 		},
 		Convert: func(f picture.Form) (route.Converted, error) {

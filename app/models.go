@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/probe"
 	"github.com/artelhq/artel/model/route"
+	"github.com/artelhq/artel/run"
 )
 
 // Models are the use cases of services.
@@ -29,7 +29,7 @@ func (m *Models) Default(context.Context) model.Service { return m.core.services
 // Preferred is what is used where no service is named: the id of Default, or
 // [AutoService] where one is chosen for each message.
 func (m *Models) Preferred(context.Context) artel.ServiceID {
-	if want := m.core.services.ConfiguredDefault(); m.core.isAuto(want) {
+	if want := m.core.services.ConfiguredDefault(); m.core.chooser().IsAuto(want) {
 		return want
 	}
 	return m.core.services.Default().ID
@@ -64,7 +64,7 @@ const probeTime = 5 * time.Minute
 // is not there, cannot be called, or is the demo; Conflict while it is being
 // tried out.
 func (m *Models) Probe(ctx context.Context, id artel.ServiceID) (probe.Report, error) {
-	s, err := m.core.service(id)
+	s, err := m.core.chooser().Callable(id)
 	if err != nil {
 		return probe.Report{}, err
 	}
@@ -99,7 +99,7 @@ type Target struct {
 
 // target resolves t. It cannot fail: what is not known takes text only.
 func (k *core) target(t Target) route.Target {
-	out := route.Target{Service: t.Service, Capabilities: model.TextOnly(), Suggest: k.services.Suggest, Forms: k.forms().With(t.Forms...)}
+	out := route.Target{Service: t.Service, Capabilities: model.TextOnly(), Suggest: k.services.Suggest, Forms: run.FormsOf(k.renditions).With(t.Forms...)}
 	if s, ok := k.services.Lookup(t.Service); ok && t.Service != "" {
 		out.Capabilities = s.Capabilities
 	} else if t.Service != "" {
@@ -110,52 +110,4 @@ func (k *core) target(t Target) route.Target {
 	return out
 }
 
-// service finds a service that a run can call.
-func (k *core) service(id artel.ServiceID) (model.Service, error) {
-	s, ok := k.services.Lookup(id)
-	if !ok {
-		return s, k.noService(id)
-	}
-	if !s.Callable() {
-		return s, artel.Errorf(artel.Invalid, "app", "service "+string(id), "it serves for routing only: its entry has no baseURL or no model")
-	}
-	return s, nil
-}
-
-func (k *core) noService(id artel.ServiceID) error {
-	var known []string
-	for _, s := range k.services.All() {
-		known = append(known, string(s.ID))
-	}
-	return artel.Errorf(artel.Invalid, "app", "service "+artel.Shorten(string(id), 80),
-		"there is no such service; there are: %s", strings.Join(known, ", "))
-}
-
-// resolve picks the first named service: of the message, the conversation,
-// the agent, else the default. auto says that one is to be chosen for the
-// message; until then it is the first that can be called.
-func (k *core) resolve(candidates ...artel.ServiceID) (s model.Service, auto bool, err error) {
-	if want := k.services.ConfiguredDefault(); k.isAuto(want) {
-		candidates = append(candidates, want)
-	}
-	for _, id := range candidates {
-		if k.isAuto(id) {
-			if list := k.automatic(); len(list) > 0 {
-				return list[0], true, nil
-			}
-			return k.services.Default(), true, nil
-		}
-		if id != "" {
-			s, err = k.service(id)
-			return s, false, err
-		}
-	}
-	return k.services.Default(), false, nil
-}
-
-// isAuto reports whether id stands for the choice among the services; one that
-// is called so is meant itself.
-func (k *core) isAuto(id artel.ServiceID) bool {
-	_, named := k.services.Lookup(id)
-	return id == AutoService && !named
-}
+func (k *core) chooser() model.Chooser { return model.NewChooser(k.services) }

@@ -96,10 +96,10 @@ func (fs *Files) Sign(ctx context.Context, ref string, d time.Duration) (Signed,
 	// Whole seconds, and never longer than was asked for.
 	s := Signed{Ref: pinned, Expires: fs.core.now().Add(d).Truncate(time.Second)}
 	if fs.publicBase != "" {
-		s.URL = fs.public(ownerOf(ctx), file, s.Expires)
+		s.URL = fs.public(artel.OwnerOf(ctx), file, s.Expires)
 		return s, nil
 	}
-	s.URL = tool.FileURL(pinned) + "?sig=" + fs.signer.sign(ownerOf(ctx), pinned, s.Expires)
+	s.URL = tool.FileURL(pinned) + "?sig=" + fs.signer.sign(artel.OwnerOf(ctx), pinned, s.Expires)
 	return s, nil
 }
 
@@ -111,7 +111,7 @@ func (fs *Files) Elsewhere(ctx context.Context, file File) string {
 	if fs.publicBase == "" || !file.Immutable || file.Signed > 0 {
 		return ""
 	}
-	return fs.public(ownerOf(ctx), file, fs.core.now().Truncate(publicGrid).Add(2*publicGrid))
+	return fs.public(artel.OwnerOf(ctx), file, fs.core.now().Truncate(publicGrid).Add(2*publicGrid))
 }
 
 // public is the address of a file on the CDN.
@@ -132,7 +132,7 @@ func (fs *Files) OpenSigned(ctx context.Context, ref, sig string) (File, error) 
 	if err != nil {
 		return File{}, err
 	}
-	open := func() (File, error) { return fs.Open(WithOwner(ctx, owner), r.String()) }
+	open := func() (File, error) { return fs.Open(artel.WithOwner(ctx, owner), r.String()) }
 	if owner == nobodys {
 		open = func() (File, error) { return fs.sent(ctx, r) }
 	}

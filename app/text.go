@@ -18,7 +18,7 @@ func (as *Artifacts) Text(ctx context.Context, c artel.ConversationID, id artel.
 	if err != nil {
 		return Derived{}, err
 	}
-	d, err := as.core.artifacts.Derived(ctx, ownerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
+	d, err := as.core.artifacts.Derived(ctx, artel.OwnerOf(ctx), artel.Ref{Conversation: c, Artifact: id, Version: number}, at)
 	if err == nil && number > 0 && !d.Visible {
 		err = &artel.Error{
 			Op: "app.Artifacts.Text", Subject: string(id), Kind: artel.NotFound, Code: artel.CodeArtifactNotFound,

@@ -16,33 +16,15 @@ import (
 type Tools struct{ core *core }
 
 // List returns what the tools say of themselves.
-func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.box().Specs() }
+func (ts *Tools) List(context.Context) []model.ToolSpec { return ts.core.tools.Box().Specs() }
 
 // Prefixes are what the names of tools begin with that may come later. An agent
 // that names a prefix with a * behind it has all of them.
-func (ts *Tools) Prefixes(context.Context) []string { return ts.core.prefixes() }
+func (ts *Tools) Prefixes(context.Context) []string { return ts.core.tools.Prefixes() }
 
 // Servers says how the servers of tools are doing.
 func (ts *Tools) Servers(context.Context) []tool.ServerHealth {
-	if ts.core.servers == nil {
-		return []tool.ServerHealth{}
-	}
-	return ts.core.servers.Health()
-}
-
-// box has the tools that there are now.
-func (k *core) box() *tool.Box {
-	if k.servers == nil {
-		return k.builtIn
-	}
-	return k.builtIn.With(k.servers.Tools()...)
-}
-
-func (k *core) prefixes() []string {
-	if k.servers == nil {
-		return nil
-	}
-	return k.servers.Prefixes()
+	return ts.core.tools.Health()
 }
 
 // Call runs one tool on a conversation in a workspace of its own: what it
@@ -50,7 +32,7 @@ func (k *core) prefixes() []string {
 // active branch. A failure that the caller can mend is a result; an unknown
 // tool is of kind NotFound.
 func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, args json.RawMessage, t Target) (tool.Result, error) {
-	box := ts.core.box()
+	box := ts.core.tools.Box()
 	if !box.Has(name) {
 		return tool.Result{}, &artel.Error{
 			Op: "app.Tools.Call", Subject: artel.Shorten(name, 80), Kind: artel.NotFound, Code: "tool_not_found",
@@ -61,7 +43,7 @@ func (ts *Tools) Call(ctx context.Context, c artel.ConversationID, name string, 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	env := ts.core.env(ownerOf(ctx), c, at, ts.core.workspace(ctx, c, at), ts.core.target(t))
+	env := ts.core.envAt(ctx, c, at, t)
 	_, given, err := box.Arguments(ctx, &env, name, args)
 	if err != nil {
 		return tool.Result{}, err

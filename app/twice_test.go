@@ -100,7 +100,7 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 	if n, err := other.Recover(t.Context(), false); err != nil || n != 1 {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	if _, err := other.Runs.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); err != nil {
+	if _, err := other.Permissions.Decide(t.Context(), r.ID, q.Permission, artel.Allow, ""); err != nil {
 		t.Fatal(err)
 	}
 	if r = b.ended(r); r.State != artel.RunDone {

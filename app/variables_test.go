@@ -30,7 +30,7 @@ func TestVariablesOfBranches(t *testing.T) {
 	c := b.conversation()
 	turns := func(in app.Input, want ...string) artel.Run {
 		t.Helper()
-		p, err := b.Runs.Preview(t.Context(), c, in)
+		p, err := b.Previews.Build(t.Context(), c, in)
 		if err != nil || !strings.Contains(artel.TextOf(p.Blocks[0].Parts), want[0]) {
 			t.Errorf("%q: the preview begins with %q, %v", in.Text, artel.TextOf(p.Blocks[0].Parts), err)
 		}

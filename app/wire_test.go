@@ -177,7 +177,7 @@ func TestRawRequestsOfAllDialects(t *testing.T) {
 			id := b.conversation()
 			b.upload(id, "dot.gif", gif)
 			for _, in := range []app.Input{{Text: "See <b> & “this”.", Attachments: []string{"dot.gif"}}, {Text: "And now?"}} {
-				p, err := b.Runs.Preview(t.Context(), id, in)
+				p, err := b.Previews.Build(t.Context(), id, in)
 				if err != nil || !p.Exact {
 					t.Fatalf("the preview: %+v, %v", p.Error, err)
 				}

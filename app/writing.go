@@ -12,7 +12,6 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/media"
 	"github.com/artelhq/artel/media/scrub"
-	"github.com/artelhq/artel/model/route"
 	"github.com/artelhq/artel/store"
 )
 
@@ -21,8 +20,10 @@ import (
 // run goes on, which meets it with its next edit.
 func (k *core) workspace(ctx context.Context, c artel.ConversationID, at artel.MessageID) *artifact.Workspace {
 	return k.artifacts.Workspace(artifact.WorkspaceConfig{
-		Owner: ownerOf(ctx), Conversation: c, Message: at, Author: artifact.AuthorUser,
-		OnEdit: func(tx store.Tx, p artel.Payload) error { return appendEvents(k, tx, c, "", artifact.AuthorUser, p) },
+		Owner: artel.OwnerOf(ctx), Conversation: c, Message: at, Author: artifact.AuthorUser,
+		OnEdit: func(tx store.Tx, p artel.Payload) error {
+			return k.events.Append(tx, c, artel.Event{Agent: artifact.AuthorUser}, p)
+		},
 	})
 }
 
@@ -56,15 +57,20 @@ func (k *core) desk(ctx context.Context, c artel.ConversationID, at artel.Messag
 	return at, err
 }
 
-// env is what a tool may use there.
-func (k *core) env(owner artel.Owner, c artel.ConversationID, at artel.MessageID, w *artifact.Workspace, t route.Target) tool.Env {
-	e := tool.Env{
-		Owner: owner, Conversation: c, At: at, Artifacts: k.artifacts, Renditions: k.renditions,
-		Workspace: w, Target: t, Locale: k.locale, Shown: k.shown,
-	}
+// env is what every tool may use; what is of a call is not filled in.
+func (k *core) env() tool.Env {
+	e := tool.Env{Artifacts: k.artifacts, Renditions: k.renditions, Locale: k.locale, Shown: k.shown}
 	if k.web != nil {
 		e.Fetch = k.fetch
 	}
+	return e
+}
+
+// envAt is what a tool that a user calls on a branch may use.
+func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.MessageID, t Target) tool.Env {
+	e := k.env()
+	e.Owner, e.Conversation, e.At = artel.OwnerOf(ctx), c, at
+	e.Workspace, e.Target = k.workspace(ctx, c, at), k.target(t)
 	return e
 }
 
@@ -111,7 +117,7 @@ func (as *Artifacts) StageNext(ctx context.Context, p ArtifactAt, u Upload) (Sta
 	if err != nil {
 		return Staged{}, err
 	}
-	a, err := as.core.artifacts.Get(ctx, ownerOf(ctx), p.Conversation, p.ID, at)
+	a, err := as.core.artifacts.Get(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, at)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -163,19 +169,19 @@ func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at art
 	if err != nil {
 		return nil, err
 	}
-	return as.core.artifacts.Deleted(ctx, ownerOf(ctx), c, at)
+	return as.core.artifacts.Deleted(ctx, artel.OwnerOf(ctx), c, at)
 }
 
 // History returns the versions of an artifact, also of a deleted one, and with
 // a wider scope the edits between them.
 func (as *Artifacts) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
-	return as.core.artifacts.History(ctx, ownerOf(ctx), c, id, scope)
+	return as.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
 }
 
 // State returns one version, with a wider scope than Visible also one that
 // only the journal has, and its text where it is text.
 func (as *Artifacts) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
-	return as.core.artifacts.State(ctx, ownerOf(ctx), c, id, number, scope)
+	return as.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
 }
 
 // Diff compares two versions of a text; see [artifact.DiffQuery].
@@ -185,5 +191,5 @@ func (as *Artifacts) Diff(ctx context.Context, c artel.ConversationID, id artel.
 		return Diff{}, err
 	}
 	q.At = at
-	return as.core.artifacts.Diff(ctx, ownerOf(ctx), c, id, q)
+	return as.core.artifacts.Diff(ctx, artel.OwnerOf(ctx), c, id, q)
 }

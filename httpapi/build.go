@@ -178,7 +178,7 @@ func (f *face) building() {
 			if err != nil {
 				return nil, err
 			}
-			r, failed, err := f.app.Pipeline.Build(ctx, draft)
+			r, failed, err := f.app.Previews.BuildDraft(ctx, draft)
 			return answer(builtView(r, failed), err)
 		})
 }

@@ -124,7 +124,7 @@ func (f *face) contexts() {
 			if err != nil {
 				return nil, err
 			}
-			p, err := f.app.Runs.Preview(ctx, id, input)
+			p, err := f.app.Previews.Build(ctx, id, input)
 			if p.Blocks == nil {
 				p.Blocks = []app.Block{}
 			}

@@ -53,7 +53,7 @@ func (f *face) control() {
 			if err != nil {
 				return nil, err
 			}
-			return answer(f.app.Runs.Decide(ctx, id, question, in.Body.Decision, in.Body.Comment))
+			return answer(f.app.Permissions.Decide(ctx, id, question, in.Body.Decision, in.Body.Comment))
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections that no model was told of, questions of permission", http.StatusOK),

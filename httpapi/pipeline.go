@@ -57,7 +57,7 @@ type UnknownView struct {
 func UnknownViews(list []app.UnknownSetting) []UnknownView {
 	out := make([]UnknownView, len(list))
 	for i, s := range list {
-		out[i] = UnknownView{s.Level, s.ProcessorSetting}
+		out[i] = UnknownView{s.Level, s.Setting}
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 	if v.told, err = v.turnings(ctx); err != nil {
 		return Message{}, err
 	}
-	shown, err := v.app.Conversations.Displayed(ctx, v.conversation, stored, 0)
+	shown, err := v.app.Rules.Displayed(ctx, v.conversation, stored, 0)
 	if err != nil {
 		return Message{}, err
 	}

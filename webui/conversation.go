@@ -162,13 +162,13 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
 			return nil, "", err
 		}
-		if v.asked, err = v.app.Runs.Questions(ctx, id); err != nil {
+		if v.asked, err = v.app.Permissions.List(ctx, id); err != nil {
 			return nil, "", err
 		}
 		if v.told, err = v.turnings(ctx); err != nil {
 			return nil, "", err
 		}
-		displayed, err := v.app.Conversations.Displayed(ctx, id, branch, behind)
+		displayed, err := v.app.Rules.Displayed(ctx, id, branch, behind)
 		if err != nil {
 			return nil, "", err
 		}

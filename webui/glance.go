@@ -76,7 +76,7 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 		ui.fragments(w, r, http.StatusOK, part{"window", Gauge{}})
 		return
 	}
-	p, err := ui.app.Runs.Glance(r.Context(), id, in, files...)
+	p, err := ui.app.Previews.Estimate(r.Context(), id, in, files...)
 	if r.Context().Err() != nil {
 		return // a newer request is on its way
 	}

@@ -529,7 +529,7 @@ func payload[P artel.Payload](e artel.Event) (P, error) {
 // displayed applies the display rules to the newest message.
 func (s *stream) displayed(ctx context.Context, m artel.Message) (Message, error) {
 	stored := []artel.Message{m}
-	shown, err := s.app.Conversations.Displayed(ctx, s.conversation, stored, 0)
+	shown, err := s.app.Rules.Displayed(ctx, s.conversation, stored, 0)
 	if err != nil {
 		return Message{}, err
 	}

@@ -170,7 +170,7 @@ func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		r.Body = http.MaxBytesReader(w, r.Body, maxField)
-		_, err = ui.app.Runs.Decide(r.Context(), id, question, artel.Decision(r.PostFormValue("decision")), r.PostFormValue("comment"))
+		_, err = ui.app.Permissions.Decide(r.Context(), id, question, artel.Decision(r.PostFormValue("decision")), r.PostFormValue("comment"))
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -225,7 +225,7 @@ func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]par
 	if e.Within == "" {
 		return nil, nil
 	}
-	list, err := s.app.Runs.Questions(ctx, s.conversation)
+	list, err := s.app.Permissions.List(ctx, s.conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.app.Runs.Questions(ctx, s.conversation)
+	list, err := s.app.Permissions.List(ctx, s.conversation)
 	if err != nil {
 		return nil, err
 	}

@@ -67,11 +67,11 @@ func TestQuestions(t *testing.T) {
 	}
 
 	id := s.all(t)[0].ID
-	list, err := s.app.Runs.Questions(t.Context(), id)
+	list, err := s.app.Permissions.List(t.Context(), id)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("there are %d questions, %v", len(list), err)
 	}
-	if _, err := s.app.Runs.Decide(t.Context(), list[2].Run, list[2].ID, artel.Always, ""); err != nil {
+	if _, err := s.app.Permissions.Decide(t.Context(), list[2].Run, list[2].ID, artel.Always, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.rest()

@@ -62,12 +62,12 @@ func TestAgentsAndQuestions(t *testing.T) {
 	b.Says(".question.open", "The agent wants to delegate work to", "Allow", "Always on this branch", "Deny")
 	b.Until(`document.querySelectorAll(".question.open").length === 2`)
 	newChecker(t, b).check("#messages", allRules, "question of work")
-	asked, err := s.app.Runs.Questions(t.Context(), s.all(t)[0].ID)
+	asked, err := s.app.Permissions.List(t.Context(), s.all(t)[0].ID)
 	if err != nil || len(asked) != 2 {
 		t.Fatalf("there are %d questions, %v", len(asked), err)
 	}
 	s.CloseClientConnections() // while somebody answers elsewhere
-	if _, err := s.app.Runs.Decide(t.Context(), asked[0].Run, asked[0].ID, artel.Deny, ""); err != nil {
+	if _, err := s.app.Permissions.Decide(t.Context(), asked[0].Run, asked[0].ID, artel.Deny, ""); err != nil {
 		t.Fatal(err)
 	}
 	b.Until(`document.querySelectorAll(".question.open").length === 1 && document.querySelectorAll(".call.waiting").length === 1`)

@@ -178,7 +178,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 		return nil
 	}
 	v := s.view
-	if v.asked, err = s.app.Runs.Questions(ctx, s.conversation); err != nil {
+	if v.asked, err = s.app.Permissions.List(ctx, s.conversation); err != nil {
 		return err
 	}
 	if v.told, err = s.turnings(ctx); err != nil {

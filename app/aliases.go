@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/app/inspect"
+	"github.com/artelhq/artel/app/settings"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run"
+	"github.com/artelhq/artel/run/record"
+)
+
+// WithOwner returns a context in which o acts; see [artel.WithOwner].
+func WithOwner(ctx context.Context, o artel.Owner) context.Context { return artel.WithOwner(ctx, o) }
+
+// OwnerOf returns who acts in ctx.
+func OwnerOf(ctx context.Context) artel.Owner { return artel.OwnerOf(ctx) }
+
+// Of package run.
+type (
+	// Runs are the use cases of runs.
+	Runs = run.Runs
+	// Permissions are the use cases of questions that runs ask users.
+	Permissions = run.Permissions
+	// Previews build requests that are not sent.
+	Previews = run.Previews
+	// Input is a user message.
+	Input = run.Input
+	// An Edit is what takes the place of a message on a branch of its own.
+	Edit = run.Edit
+	// A Clock is what makes two builds of one draft the same.
+	Clock = run.Clock
+	// Waiting is what waits in a conversation, in the order in which it came.
+	Waiting = run.Waiting
+	// A QueuedMessage is a message that waits until the runs before it have ended.
+	QueuedMessage = run.QueuedMessage
+	// An Injection is something that was said to a run at work, and that its model has not been told yet.
+	Injection = run.Injection
+	// A Permission is a question that a run has asked people.
+	Permission = run.Permission
+	// A Preview is the request that a message would begin with if it were sent now.
+	Preview = run.Preview
+	// A Candidate is a file that somebody may send.
+	Candidate = run.Candidate
+	// Errands are small model calls beside those of agents.
+	Errands = run.Errands
+	// An InlineDraft is everything that a context is built from, given at once.
+	InlineDraft = run.InlineDraft
+	// An InlineMessage is a message with the files that belong to it.
+	InlineMessage = run.InlineMessage
+	// An InlineService is a service that need not be configured.
+	InlineService = run.InlineService
+	// An InlineFile is an attachment.
+	InlineFile = run.InlineFile
+)
+
+// Error codes, limits and names of package run.
+const (
+	CodeRunActive          = run.CodeRunActive
+	CodeRunNotActive       = run.CodeRunNotActive
+	CodePermissionResolved = run.CodePermissionResolved
+	PreviewID              = run.PreviewID
+	MaxHead                = run.MaxHead
+	OwnService             = run.OwnService
+	AutoService            = model.AutoService
+)
+
+// Of package record.
+type (
+	// A ContextKey names a model call.
+	ContextKey = record.ContextKey
+	// A ContextSummary is what a list says about the context of one model call.
+	ContextSummary = record.ContextSummary
+	// ContextFacts are what is known of a context when it is built.
+	ContextFacts = record.ContextFacts
+	// A ContextPrefix is the beginning that two requests share.
+	ContextPrefix = record.ContextPrefix
+	// A ContextError says why a context could not be built.
+	ContextError = record.ContextError
+	// CarriedMedia is how some bytes went to a model's API.
+	CarriedMedia = record.CarriedMedia
+	// A Block is one message of a request, with where it comes from.
+	Block = record.Block
+)
+
+// Of package inspect.
+type (
+	// Contexts are the use cases of what models were sent.
+	Contexts = inspect.Contexts
+	// A BuiltContext is the whole record of one model call.
+	BuiltContext = inspect.BuiltContext
+	// A SentRequest is a request as it went to the model's API, with the digests of bytes in their place, and stars in that of what is signed in addresses.
+	SentRequest = inspect.SentRequest
+	// A ContextDiff is how the requests of two model calls differ.
+	ContextDiff = inspect.ContextDiff
+	// A MessageChange is what became of a message between two requests.
+	MessageChange = inspect.MessageChange
+	// A Change is what became of something.
+	Change = inspect.Change
+	// A FirstDiff is the first byte in which two requests differ, and who made it differ.
+	FirstDiff = inspect.FirstDiff
+	// A Cause says why two requests begin to differ.
+	Cause = inspect.Cause
+	// A MessagePass is what one processor made of a message, or one rule of it where several have worked on the message.
+	MessagePass = inspect.MessagePass
+	// A Why answers whether a model saw something in a call, and why, or why not.
+	Why = inspect.Why
+	// A WhyFinding is one thing that happened to what was asked about.
+	WhyFinding = inspect.WhyFinding
+	// A WhyCode is a kind of WhyFinding.
+	WhyCode = inspect.WhyCode
+)
+
+// What became of a message between two requests, and why.
+const (
+	Same          = inspect.Same
+	Added         = inspect.Added
+	Removed       = inspect.Removed
+	Changed       = inspect.Changed
+	CauseTarget   = inspect.CauseTarget
+	CauseTools    = inspect.CauseTools
+	CauseInserted = inspect.CauseInserted
+	CauseRemoved  = inspect.CauseRemoved
+	CauseText     = inspect.CauseText
+	CauseEnd      = inspect.CauseEnd
+	WhySent       = inspect.WhySent
+	WhyChanged    = inspect.WhyChanged
+	WhyMerged     = inspect.WhyMerged
+	WhyDropped    = inspect.WhyDropped
+	WhyCut        = inspect.WhyCut
+	WhyRemoved    = inspect.WhyRemoved
+	WhyMuted      = inspect.WhyMuted
+	WhyBranch     = inspect.WhyBranch
+	WhyLater      = inspect.WhyLater
+	WhySummarized = inspect.WhySummarized
+	WhyAgent      = inspect.WhyAgent
+	WhyBlank      = inspect.WhyBlank
+	WhyFile       = inspect.WhyFile
+	WhyUnattached = inspect.WhyUnattached
+	WhyNotHere    = inspect.WhyNotHere
+)
+
+// Of package settings.
+type (
+	// Agents are the use cases of agents.
+	Agents = settings.Agents
+	// An Agent is a definition, and what is known about it.
+	Agent = settings.Agent
+	// An AgentSource says where an agent is from.
+	AgentSource = settings.AgentSource
+	// Pipeline is the use cases of the context pipeline.
+	Pipeline = settings.Pipeline
+	// A Level is the list of settings of one service or agent.
+	Level = settings.Level
+	// A LevelAt names a level that people may set.
+	LevelAt = settings.LevelAt
+	// An Order is that of the processors that people may order.
+	Order = settings.Order
+	// An Overview is how the pipeline is configured for an agent on a service, with all that it comes from, as it was at one moment.
+	Overview = settings.Overview
+	// A ProcessorState is a processor as it is configured for an agent on a service.
+	ProcessorState = settings.ProcessorState
+	// An UnknownSetting names a processor that there is not, or no longer.
+	UnknownSetting = settings.UnknownSetting
+	// A SettingLevel is where a setting comes from.
+	SettingLevel = settings.SettingLevel
+	// Profiles are the use cases of what people say about themselves.
+	Profiles = settings.Profiles
+	// A Profile is what a person has said, and which revision of it this is.
+	Profile = settings.Profile
+	// A SettingsFile is everything that a person has set, as one file.
+	SettingsFile = settings.SettingsFile
+	// A SettingsReport says what an import of a file changes.
+	SettingsReport = settings.SettingsReport
+	// A SettingsChange is one setting that another file has otherwise.
+	SettingsChange = settings.SettingsChange
+	// A SettingsArea is a part of a file of settings.
+	SettingsArea = settings.SettingsArea
+	// Rules are the use cases of the rules that find and replace.
+	Rules = settings.Rules
+	// A RuleLevel is one of the places where rules stand.
+	RuleLevel = settings.RuleLevel
+	// A RulePlace names one list of rules.
+	RulePlace = settings.RulePlace
+	// A RuleLayer is the rules of one place.
+	RuleLayer = settings.RuleLayer
+	// Rulebook is all rules that hold for an agent on a service.
+	Rulebook = settings.Rulebook
+	// A Trial is a text on which the rules of an agent on a service are tried out.
+	Trial = settings.Trial
+	// Tried is what came of a trial.
+	Tried = settings.Tried
+	// A KnownMacro is one of the macros that there are, with how it is written and what it gives now.
+	KnownMacro = settings.KnownMacro
+)
+
+// Words and error codes of package settings.
+const (
+	AnyRevision       = settings.AnyRevision
+	CodeAgentReadOnly = settings.CodeAgentReadOnly
+	CodeAgentExists   = settings.CodeAgentExists
+	AgentShipped      = settings.AgentShipped
+	AgentFile         = settings.AgentFile
+	AgentStored       = settings.AgentStored
+	RulesOfDeployment = settings.RulesOfDeployment
+	RulesOfService    = settings.RulesOfService
+	RulesOfAgent      = settings.RulesOfAgent
+	RulesOfUser       = settings.RulesOfUser
+	AreaProfile       = settings.AreaProfile
+	AreaOrder         = settings.AreaOrder
+	AreaService       = settings.AreaService
+	AreaAgent         = settings.AreaAgent
+	SettingAdded      = settings.Added
+	SettingRemoved    = settings.Removed
+	SettingChanged    = settings.Changed
+	ByDefault         = pipeline.ByDefault
+	ByDeployment      = pipeline.ByDeployment
+	ByModel           = pipeline.ByModel
+	ByAgent           = pipeline.ByAgent
+)
+
+// ReadAgent reads the Markdown file of an agent; see [agent.Read].
+func ReadAgent(file string, src []byte) (agent.Definition, error) { return agent.Read(file, src) }
+
+// ParseSettingsFile reads a file of settings; see [settings.ParseSettingsFile].
+func ParseSettingsFile(data []byte) (SettingsFile, error) { return settings.ParseSettingsFile(data) }
+
+// KnownMacros returns all macros by name; see [settings.KnownMacros].
+func KnownMacros(values map[string]string, now time.Time) []KnownMacro {
+	return settings.KnownMacros(values, now)
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/run/record"
+	"github.com/artelhq/artel/store"
+)
+
+// A MessagePass is what one processor made of a message, or one rule of it
+// where several have worked on the message.
+type MessagePass struct {
+	Processor string      `json:"processor"`
+	Rules     []string    `json:"rules,omitempty"` // of it, that worked on the message
+	Before    artel.Parts `json:"before"`
+	After     artel.Parts `json:"after"` // nothing where it was joined to another message
+}
+
+// passesOf returns what each processor that changed a message made of it, in their
+// order. What is not kept any more is of kind NotFound.
+func passesOf(tx store.Tx, c *record.Call, id string) ([]MessagePass, error) {
+	passes, err := c.Made.Recipe.Changes(c.Made.Processors, id, c.Pantry(tx))
+	out := make([]MessagePass, len(passes))
+	for i, t := range passes {
+		s := c.Made.Processors[t.Step]
+		out[i] = MessagePass{s.ID, rulesOf(s, id), t.Before.Parts, t.After.Parts}
+		if t.Rule != "" {
+			out[i].Rules = []string{t.Rule}
+		}
+	}
+	return out, err
+}
+
+// Passes returns what each processor that changed some messages of a call made
+// of them, in their order, by message. A message of which a piece is not kept
+// any more is left out.
+func (cs *Contexts) Passes(ctx context.Context, key record.ContextKey, ids ...string) (out map[string][]MessagePass, err error) {
+	out = make(map[string][]MessagePass, len(ids))
+	err = cs.with(ctx, key, func(tx store.Tx, _ BuiltContext, c *record.Call) error {
+		for _, id := range ids {
+			passes, err := passesOf(tx, c, id)
+			if errors.Is(err, artel.NotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			out[id] = passes
+		}
+		return nil
+	})
+	return out, err
+}
+
+// authorOf returns the processor that made a message of two calls begin to
+// differ where it does: of the states of the message behind each processor,
+// the last at which the first difference came to be. Where several messages
+// were joined, it is the author of the first of them that differed before. ok
+// is false where nobody can tell: the states are not kept any more.
+func authorOf(tx store.Tx, before, after *record.Call, x pipeline.ManifestMessage) (processor string, ok bool) {
+	processor, ok = authorUpTo(tx, before, after, x.ID, "")
+	if !ok {
+		return "", false
+	}
+	for _, id := range x.MergedFrom {
+		if one, ok := authorUpTo(tx, before, after, id, processor); ok {
+			return one, true
+		}
+	}
+	return processor, true
+}
+
+// authorUpTo looks at what a message was up to a processor alone; "": at all.
+func authorUpTo(tx store.Tx, before, after *record.Call, id, end string) (processor string, ok bool) {
+	a, err := courseOf(tx, before, id)
+	if err != nil {
+		return "", false
+	}
+	b, err := courseOf(tx, after, id)
+	if err != nil {
+		return "", false
+	}
+	last := differenceOf(a.now, b.now)
+	if last.at >= 0 {
+		processor, _ = record.Authors(after.Made.Record, id)
+	}
+	for _, p := range orderOf(before, after) {
+		if p == end {
+			break
+		}
+		a.through(p)
+		b.through(p)
+		now := differenceOf(a.now, b.now)
+		switch {
+		case now.at < 0:
+			processor = ""
+		case now.other(last):
+			processor = p
+		}
+		last = now
+	}
+	return processor, processor != ""
+}
+
+// A course is what became of one message in one call.
+type course struct {
+	now    []byte
+	behind map[string][]byte // what it was behind each processor that changed it
+}
+
+func (s *course) through(processor string) {
+	if lines, ok := s.behind[processor]; ok {
+		s.now = lines
+	}
+}
+
+func courseOf(tx store.Tx, c *record.Call, id string) (course, error) {
+	passes, err := c.Made.Recipe.Changes(c.Made.Processors, id, c.Pantry(tx))
+	if err != nil {
+		return course{}, err
+	}
+	s := course{behind: make(map[string][]byte, len(passes))}
+	for i, t := range passes {
+		if i == 0 {
+			s.now = t.Before.Lines
+		}
+		s.behind[c.Made.Processors[t.Step].ID] = t.After.Lines
+	}
+	if len(passes) == 0 {
+		i := slices.IndexFunc(c.Made.Recipe.Messages, func(x pipeline.ManifestMessage) bool { return x.ID == id })
+		if i < 0 {
+			return s, artel.NotFound
+		}
+		_, s.now, err = c.Made.Recipe.Messages[i].Message(c.Facts.Service, c.Pantry(tx))
+	}
+	return s, err
+}
+
+// orderOf are the processors of two calls, each once, in their order.
+func orderOf(before, after *record.Call) (out []string) {
+	for _, s := range after.Made.Processors {
+		out = append(out, s.ID)
+	}
+	at := 0
+	for _, s := range before.Made.Processors {
+		if i := slices.Index(out, s.ID); i >= 0 {
+			at = i + 1
+			continue
+		}
+		out = slices.Insert(out, at, s.ID)
+		at++
+	}
+	return out
+}
+
+// A difference is the first one of two texts.
+type difference struct {
+	at  int // -1: there is none
+	was []byte
+	is  []byte
+}
+
+// told is how much of a difference tells it from another.
+const told = 16
+
+func differenceOf(a, b []byte) difference {
+	n := min(len(a), len(b))
+	at := 0
+	for at < n && a[at] == b[at] {
+		at++
+	}
+	if at == len(a) && at == len(b) {
+		return difference{at: -1}
+	}
+	return difference{at: at, was: a[at:min(len(a), at+told)], is: b[at:min(len(b), at+told)]}
+}
+
+// other reports whether d is not just what o was, moved by what both texts
+// have got or lost before it.
+func (d difference) other(o difference) bool {
+	return o.at < 0 || !bytes.Equal(d.was, o.was) || !bytes.Equal(d.is, o.is)
+}
+
+// rulesBy are the rules of one processor that worked on a message in either
+// call, or on those that were joined in it.
+func rulesBy(before, after pipeline.Record, processor, id string, joined []string) (out []string) {
+	for _, r := range []pipeline.Record{before, after} {
+		for _, s := range r.Processors {
+			if s.ID != processor {
+				continue
+			}
+			for _, m := range append([]string{id}, joined...) {
+				for _, rule := range rulesOf(s, m) {
+					if !slices.Contains(out, rule) {
+						out = append(out, rule)
+					}
+				}
+			}
+		}
+	}
+	return out
+}

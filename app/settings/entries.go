@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+)
+
+// A LevelAt names a level that people may set: that of a service, or that of an
+// agent. Exactly one of both is there.
+type LevelAt struct {
+	Service artel.ServiceID `json:"service,omitempty"`
+	Agent   artel.AgentName `json:"agent,omitempty"`
+}
+
+// A SettingLevel is where a setting comes from.
+type SettingLevel = pipeline.SettingLevel
+
+// An Overview is how the pipeline is configured for an agent on a service, with
+// all that it comes from, as it was at one moment.
+type Overview struct {
+	AgentName  artel.AgentName
+	Service    model.Service
+	Processors []ProcessorState // in the order in which they run
+	Unknown    []UnknownSetting
+	Model      Level // of the service
+	Agent      Level
+	Order      Order
+}
+
+// An UnknownSetting names a processor that there is not, or no longer: it does
+// nothing.
+type UnknownSetting struct {
+	Level SettingLevel
+	pipeline.Setting
+}
+
+// Look returns how the pipeline is configured for an agent on a service. ""
+// is the lead, and the service that the agent has. Kind Invalid or NotFound
+// where there is no such agent or service.
+func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.ServiceID) (o Overview, err error) {
+	var d agent.Definition
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		d, err = p.config.agent(tx, name)
+		return err
+	})
+	if err != nil {
+		return o, err
+	}
+	o.AgentName, o.Service = d.Name, p.config.Services.Default()
+	if id = cmp.Or(id, d.Service); id != "" {
+		if o.Service, err = p.known(id); err != nil {
+			return o, err
+		}
+	}
+	var settings pipeline.Settings
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		if settings, err = p.config.settings(tx, d, o.Service); err != nil {
+			return err
+		}
+		if o.Model, err = findTx(tx, serviceSettings+string(o.Service.ID), p.config.ofFile(o.Service)); err != nil {
+			return err
+		}
+		if o.Agent, err = findTx(tx, agentSettings+string(d.Name), d.Processors); err != nil {
+			return err
+		}
+		o.Order, err = p.orderTx(tx)
+		return err
+	})
+	if err != nil {
+		return o, err
+	}
+	list := p.config.Pipeline.Ordered(settings.Order)
+	for _, x := range list {
+		o.Processors = append(o.Processors, ProcessorState{
+			Processor: x, Resolved: settings.Resolve(x),
+			Deployment: entry(settings.Deployment, x), Model: entry(settings.Model, x), Agent: entry(settings.Agent, x),
+		})
+	}
+	for level, settings := range map[SettingLevel][]pipeline.Setting{pipeline.ByDeployment: settings.Deployment, pipeline.ByModel: settings.Model, pipeline.ByAgent: settings.Agent} {
+		for _, s := range settings {
+			if !slices.ContainsFunc(list, func(x pipeline.Processor) bool { return x.ID == s.ID || x.Group == s.ID }) {
+				o.Unknown = append(o.Unknown, UnknownSetting{level, s})
+			}
+		}
+	}
+	slices.SortFunc(o.Unknown, func(a, b UnknownSetting) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Level, b.Level))
+	})
+	return o, nil
+}
+
+// Level returns what stands at a level; kind NotFound where there is none.
+func (p *Pipeline) Level(ctx context.Context, at LevelAt) (Level, error) {
+	if at.Agent != "" {
+		return p.Agent(ctx, at.Agent)
+	}
+	return p.Service(ctx, at.Service)
+}
+
+// SetLevel replaces what stands at a level; see [Pipeline.SetService].
+func (p *Pipeline) SetLevel(ctx context.Context, at LevelAt, settings []pipeline.Setting, revision int) (Level, error) {
+	if at.Agent != "" {
+		return p.SetAgent(ctx, at.Agent, settings, revision)
+	}
+	return p.SetService(ctx, at.Service, settings, revision)
+}
+
+// SetEntry puts one setting into the place of the one with its id, and leaves
+// the rest of the level as it is.
+func (p *Pipeline) SetEntry(ctx context.Context, at LevelAt, s pipeline.Setting, revision int) (Level, error) {
+	return p.amend(ctx, at, revision, func(now, _ []pipeline.Setting) []pipeline.Setting {
+		return replaced(now, s.ID, &s)
+	})
+}
+
+// DropEntry lets a level say nothing about a processor, or a group of them.
+func (p *Pipeline) DropEntry(ctx context.Context, at LevelAt, id string, revision int) (Level, error) {
+	return p.amend(ctx, at, revision, func(now, _ []pipeline.Setting) []pipeline.Setting {
+		return replaced(now, id, nil)
+	})
+}
+
+// ResetEntry lets a level say about a processor, or a group of them, what the
+// file says.
+func (p *Pipeline) ResetEntry(ctx context.Context, at LevelAt, id string, revision int) (Level, error) {
+	return p.amend(ctx, at, revision, func(now, file []pipeline.Setting) []pipeline.Setting {
+		if i := slices.IndexFunc(file, func(s pipeline.Setting) bool { return s.ID == id }); i >= 0 {
+			return replaced(now, id, &file[i])
+		}
+		return replaced(now, id, nil)
+	})
+}
+
+// amend changes the list of a level. One that comes to say what the file says
+// is reset, so that the file holds again, also when it is changed later.
+func (p *Pipeline) amend(ctx context.Context, at LevelAt, revision int, change func(now, file []pipeline.Setting) []pipeline.Setting) (Level, error) {
+	l, err := p.Level(ctx, at)
+	if err != nil {
+		return l, err
+	}
+	if revision == AnyRevision {
+		revision = l.Revision
+	}
+	next := change(l.Settings, l.File)
+	if sameSettings(next, l.File) {
+		next = nil
+		if !l.Set && revision == l.Revision {
+			return l, nil
+		}
+	}
+	return p.SetLevel(ctx, at, next, revision)
+}
+
+// replaced is a list with another setting of an id, or without it. It is never
+// nil.
+func replaced(list []pipeline.Setting, id string, s *pipeline.Setting) []pipeline.Setting {
+	out := []pipeline.Setting{}
+	for _, o := range list {
+		switch {
+		case o.ID != id:
+			out = append(out, o)
+		case s != nil:
+			out = append(out, *s)
+			s = nil
+		}
+	}
+	if s != nil {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// sameSettings reports whether two lists say the same. Their order is of no
+// importance, since no processor is named twice.
+func sameSettings(a, b []pipeline.Setting) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, s := range a {
+		i := slices.IndexFunc(b, func(o pipeline.Setting) bool { return o.ID == s.ID })
+		if i < 0 || !sameSetting(s, b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameSetting(a, b pipeline.Setting) bool {
+	if (a.Enabled == nil) != (b.Enabled == nil) || a.Enabled != nil && *a.Enabled != *b.Enabled {
+		return false
+	}
+	return bytes.Equal(canonical(a.Config), canonical(b.Config))
+}
+
+// canonical is JSON with its keys in order and without white space; as it is
+// where it cannot be read.
+func canonical(raw json.RawMessage) []byte {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if len(raw) == 0 || dec.Decode(&v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
+}
+
+// Move puts a processor that people may order into another place among those;
+// to counts from 0. The order is as a whole what somebody has set from then on.
+// Kind Invalid where the processor has a fixed place.
+func (p *Pipeline) Move(ctx context.Context, id string, to, revision int) (Order, error) {
+	if _, err := p.config.Pipeline.CheckOrder([]string{id}); err != nil {
+		return Order{}, err
+	}
+	now, err := p.Order(ctx)
+	if err != nil {
+		return now, err
+	}
+	var ids []string
+	for _, x := range p.config.Pipeline.Ordered(now.IDs) {
+		if x.Movable() && x.ID != id {
+			ids = append(ids, x.ID)
+		}
+	}
+	ids = slices.Insert(ids, min(max(to, 0), len(ids)), id)
+	for _, known := range now.IDs { // of another start: they keep their places among each other
+		if !slices.Contains(ids, known) {
+			ids = append(ids, known)
+		}
+	}
+	return p.SetOrder(ctx, ids, revision)
+}
+
+// Agents returns the names of all agents, in their order.
+func (p *Pipeline) Agents(ctx context.Context) (names []artel.AgentName, err error) {
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		all, err := p.config.allAgents(tx)
+		names = nil
+		for _, a := range all {
+			names = append(names, a.Name)
+		}
+		return err
+	})
+	return names, err
+}
+
+// Begin returns the setting with which somebody begins who sets something about
+// a processor at a level: what stands there, else, for an agent, what stands at
+// the model, whose place it takes whole. It has the fields alone that the
+// processor knows.
+func (o Overview) Begin(id string, level SettingLevel) pipeline.Setting {
+	s := pipeline.Setting{ID: id}
+	i := slices.IndexFunc(o.Processors, func(p ProcessorState) bool { return p.ID == id })
+	if i < 0 {
+		return s
+	}
+	p := o.Processors[i]
+	from := p.Agent
+	if level == pipeline.ByModel || from == nil {
+		from = p.Model
+	}
+	if from == nil {
+		return s
+	}
+	s.Enabled, s.Config = from.Enabled, nil
+	if known, _ := pipeline.KnownFields(from.Config, p.Fields); len(known) > 0 {
+		s.Config = jsonOf(known)
+	}
+	return s
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+)
+
+// Pipeline is the use cases of the context pipeline: how it is configured, and
+// what it makes of a draft.
+//
+// Settings stand at two levels, that of a service and that of an agent. What a
+// person has set there takes the place of the whole list that the service's
+// entry or the agent's file has, until it is reset.
+type Pipeline struct{ config *Config }
+
+// Names under which settings are kept.
+const (
+	serviceSettings = "service/"
+	agentSettings   = "agent/"
+	orderSettings   = "order"
+	profileSettings = "profile"
+)
+
+var errStaleSettings = errors.New("somebody has changed it since it was read; read it again")
+
+// A Level is the list of settings of one service or agent.
+type Level struct {
+	Settings []pipeline.Setting
+	File     []pipeline.Setting // what the file says, which a reset brings back
+	Revision int                // 0: nobody has set it, Settings are those of the file
+	Set      bool               // by a person
+}
+
+// A Level's limits.
+const maxSettings = 200
+
+// stored reads the list that a person has set under a name.
+func stored[T any](tx store.Tx, name string) (v T, revision int, err error) {
+	s, err := tx.Settings.Get(name)
+	if errors.Is(err, artel.NotFound) {
+		return v, 0, nil
+	}
+	if err != nil {
+		return v, 0, err
+	}
+	v, err = decoded[T](s)
+	return v, s.Revision, err
+}
+
+func decoded[T any](s store.Setting) (v T, err error) {
+	if err := json.Unmarshal(s.Value, &v); err != nil {
+		return v, artel.Errorf(artel.Internal, "app.Pipeline", artel.Shorten(s.Name, 80), "the setting is damaged: %w", err)
+	}
+	return v, nil
+}
+
+// AnyRevision replaces whatever is there.
+const AnyRevision = -1
+
+// put keeps v under a name, over a revision; a nil v removes it.
+func (k *Config) put(ctx context.Context, name string, v any, revision int) (next int, err error) {
+	err = k.update(ctx, func(tx store.Tx) error {
+		next, err = k.putTx(tx, name, v, revision)
+		return err
+	})
+	return next, err
+}
+
+func (k *Config) putTx(tx store.Tx, name string, v any, revision int) (int, error) {
+	var err error
+	next := 0
+	if revision == AnyRevision {
+		now, err := tx.Settings.Get(name)
+		if err != nil && !errors.Is(err, artel.NotFound) {
+			return 0, err
+		}
+		if revision = now.Revision; revision == 0 && v == nil {
+			return 0, nil
+		}
+	}
+	if v == nil {
+		err = tx.Settings.Delete(name, revision, k.Now())
+	} else {
+		var b []byte
+		if b, err = json.Marshal(v); err != nil {
+			return 0, artel.Errorf(artel.Invalid, "app.Pipeline", name, "%w", err)
+		}
+		next, err = tx.Settings.Put(store.Setting{Name: name, Value: b, Revision: revision, UpdatedAt: k.Now()})
+	}
+	if errors.Is(err, artel.Conflict) {
+		err = &artel.Error{
+			Op: "app.Pipeline", Subject: name, Kind: artel.Conflict, Code: artifact.CodeStale,
+			Err: errStaleSettings,
+		}
+	}
+	return next, err
+}
+
+// ofFile returns the settings of a service's entry. What is wrong there was
+// told when it was read, and does nothing.
+func (k *Config) ofFile(s model.Service) []pipeline.Setting {
+	list, err := pipeline.ParseSettings(s.Processors)
+	if err == nil {
+		_, err = k.Pipeline.Check(list)
+	}
+	if err != nil {
+		k.Logger.Warn("the processors of a service's entry are passed over", "service", s.ID, "err", err)
+		return nil
+	}
+	return list
+}
+
+// settings returns what configures a build for an agent on a service.
+func (k *Config) settings(tx store.Tx, d agent.Definition, s model.Service) (pipeline.Settings, error) {
+	out := k.Deployment
+	var err error
+	if out.Model, err = k.level(tx, serviceSettings+string(s.ID), func() []pipeline.Setting { return k.ofFile(s) }); err != nil {
+		return out, err
+	}
+	if out.Agent, err = k.level(tx, agentSettings+string(d.Name), func() []pipeline.Setting { return d.Processors }); err != nil {
+		return out, err
+	}
+	order, revision, err := stored[[]string](tx, orderSettings)
+	if revision > 0 {
+		out.Order = order
+	}
+	return out, err
+}
+
+func (k *Config) level(tx store.Tx, name string, file func() []pipeline.Setting) ([]pipeline.Setting, error) {
+	list, revision, err := stored[[]pipeline.Setting](tx, name)
+	if err != nil || revision > 0 {
+		return list, err
+	}
+	return file(), nil
+}
+
+// Service returns the level of a service; kind NotFound where there is none.
+func (p *Pipeline) Service(ctx context.Context, id artel.ServiceID) (Level, error) {
+	s, err := p.known(id)
+	if err != nil {
+		return Level{}, err
+	}
+	return p.find(ctx, serviceSettings+string(id), func() []pipeline.Setting { return p.config.ofFile(s) })
+}
+
+// SetService replaces the level of a service; nil resets it to what the file
+// says. revision is that of the Level that it replaces, or [AnyRevision]; another one
+// is of kind Conflict, code artifact.CodeStale. Settings that could not be what somebody wants
+// are of kind Invalid; see [pipeline.Registry.Check].
+func (p *Pipeline) SetService(ctx context.Context, id artel.ServiceID, settings []pipeline.Setting, revision int) (Level, error) {
+	if _, err := p.known(id); err != nil {
+		return Level{}, err
+	}
+	if err := p.set(ctx, serviceSettings+string(id), settings, revision); err != nil {
+		return Level{}, err
+	}
+	return p.Service(ctx, id)
+}
+
+// Agent returns the level of an agent; kind NotFound where there is none.
+func (p *Pipeline) Agent(ctx context.Context, name artel.AgentName) (Level, error) {
+	d, err := p.knownAgentNow(ctx, name)
+	if err != nil {
+		return Level{}, err
+	}
+	return p.find(ctx, agentSettings+string(d.Name), func() []pipeline.Setting { return d.Processors })
+}
+
+// SetAgent replaces the level of an agent, as SetService does.
+func (p *Pipeline) SetAgent(ctx context.Context, name artel.AgentName, settings []pipeline.Setting, revision int) (Level, error) {
+	d, err := p.knownAgentNow(ctx, name)
+	if err != nil {
+		return Level{}, err
+	}
+	if err := p.set(ctx, agentSettings+string(d.Name), settings, revision); err != nil {
+		return Level{}, err
+	}
+	return p.Agent(ctx, d.Name)
+}
+
+func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
+	s, ok := p.config.Services.Lookup(id)
+	if !ok || id == "" {
+		return s, artel.Errorf(artel.NotFound, "app.Pipeline", "service "+artel.Shorten(string(id), 80), "there is no such service")
+	}
+	return s, nil
+}
+
+func (p *Pipeline) knownAgent(tx store.Tx, name artel.AgentName) (agent.Definition, error) {
+	a, err := p.config.findAgent(tx, name)
+	return a.Definition, err
+}
+
+func (p *Pipeline) knownAgentNow(ctx context.Context, name artel.AgentName) (d agent.Definition, err error) {
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		d, err = p.knownAgent(tx, name)
+		return err
+	})
+	return d, err
+}
+
+func (p *Pipeline) find(ctx context.Context, name string, file func() []pipeline.Setting) (l Level, err error) {
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		l, err = findTx(tx, name, file())
+		return err
+	})
+	return l, err
+}
+
+func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err error) {
+	l.File = file
+	l.Settings, l.Revision, err = stored[[]pipeline.Setting](tx, name)
+	if l.Set = l.Revision > 0; !l.Set {
+		l.Settings = file
+	}
+	return l, err
+}
+
+func (p *Pipeline) set(ctx context.Context, name string, settings []pipeline.Setting, revision int) error {
+	if settings == nil {
+		_, err := p.config.put(ctx, name, nil, revision)
+		return err
+	}
+	if err := p.config.check(settings); err != nil {
+		return err
+	}
+	_, err := p.config.put(ctx, name, settings, revision)
+	return err
+}
+
+// check refuses settings that cannot be kept. A processor that is not known is
+// a warning in the log: it may be a plugin of another start.
+func (k *Config) check(settings []pipeline.Setting) error {
+	if len(settings) > maxSettings {
+		return artel.Errorf(artel.TooLarge, "app.Pipeline", "processors", "%d settings, and at most %d are taken", len(settings), maxSettings)
+	}
+	unknown, err := k.Pipeline.Check(settings)
+	for _, id := range unknown {
+		k.Logger.Warn("a setting names no processor", "processor", artel.Shorten(id, 80))
+	}
+	return err
+}
+
+// An Order is that of the processors that people may order.
+type Order struct {
+	IDs      []string
+	Revision int // 0: nobody has set it
+}
+
+// Order returns the order of formatters and plugins. Those that it does not
+// name stay where they are.
+func (p *Pipeline) Order(ctx context.Context) (o Order, err error) {
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		o, err = p.orderTx(tx)
+		return err
+	})
+	return o, err
+}
+
+func (p *Pipeline) orderTx(tx store.Tx) (o Order, err error) {
+	o.IDs, o.Revision, err = stored[[]string](tx, orderSettings)
+	if o.Revision == 0 {
+		o.IDs = p.config.Deployment.Order
+	}
+	return o, err
+}
+
+// SetOrder replaces the order; nil resets it to that of the file. See
+// [pipeline.Registry.CheckOrder] for what is of kind Invalid.
+func (p *Pipeline) SetOrder(ctx context.Context, ids []string, revision int) (Order, error) {
+	var v any
+	if ids != nil {
+		if len(ids) > maxSettings {
+			return Order{}, artel.Errorf(artel.TooLarge, "app.Pipeline", "order", "%d names, and at most %d are taken", len(ids), maxSettings)
+		}
+		if _, err := p.config.Pipeline.CheckOrder(ids); err != nil {
+			return Order{}, err
+		}
+		v = ids
+	}
+	if _, err := p.config.put(ctx, orderSettings, v, revision); err != nil {
+		return Order{}, err
+	}
+	return p.Order(ctx)
+}
+
+// A ProcessorState is a processor as it is configured for an agent on a
+// service: what each level says, and what comes of it.
+type ProcessorState struct {
+	pipeline.Processor
+	Deployment, Model, Agent *pipeline.Setting // nil: the level says nothing
+	Resolved                 pipeline.Resolved
+}
+
+func entry(list []pipeline.Setting, p pipeline.Processor) *pipeline.Setting {
+	if s, ok := pipeline.Find(list, p); ok {
+		return &s
+	}
+	return nil
+}
+
+// checkSettings refuses what the deployment has wrong about the pipeline.
+func (k *Config) checkSettings() error {
+	s := k.Deployment
+	if err := k.check(s.Deployment); err != nil {
+		return err
+	}
+	disabled, err := k.Pipeline.CheckDisabled(s.Disabled)
+	if err != nil {
+		return err
+	}
+	unordered, err := k.Pipeline.CheckOrder(s.Order)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Concat(disabled, unordered) {
+		k.Logger.Warn("configuration: pipeline names a processor that there is not", "processor", artel.Shorten(id, 80))
+	}
+	for _, d := range k.Agents {
+		if err := k.check(d.Processors); err != nil {
+			return artel.Errorf(artel.Invalid, "app.New", "agent "+string(d.Name), "%s", strings.TrimSpace(err.Error()))
+		}
+	}
+	return nil
+}

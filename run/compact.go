@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/store"
+)
+
+// Compact starts a run that sums up the active branch of a conversation, on the
+// service and for the agent of its newest run. Where a run is at work there, that
+// sums up its own branch before its next model call, or, where it makes none any
+// more, before it ends, and it is the one that is returned; a run that sums up
+// already is returned as it is. It is of kind Invalid where nobody has said
+// anything yet.
+func (rs *Runs) Compact(ctx context.Context, c artel.ConversationID) (artel.Run, error) {
+	now := rs.config.Now()
+	job := execution{
+		runs: rs, owner: artel.OwnerOf(ctx), clock: Input{}.clock(),
+		run: artel.Run{ID: artel.NewRunID(now), Conversation: c, Purpose: artel.RunCompacts, State: artel.RunRunning, StartedAt: now},
+	}
+	runCtx, err := rs.admit(ctx, job.run.ID)
+	if err != nil {
+		return artel.Run{}, err
+	}
+	var active artel.Run
+	err = rs.opening(ctx, func(tx store.Tx, conversation artel.Conversation) error {
+		var err error
+		if active, err = tx.Runs.Active(c); errors.Is(err, artel.NotFound) {
+			return job.openCompaction(tx, conversation)
+		}
+		if err == nil && active.Purpose == artel.RunAnswers {
+			err = rs.requestCompaction(tx, active, now)
+		}
+		return err
+	}, c)
+	if err != nil || active.ID != "" {
+		rs.dismiss(job.run.ID)
+		rs.config.notifier().Notify(c)
+		return active, err
+	}
+	return rs.begin(runCtx, &job), nil
+}
+
+// requestCompaction asks a run at work to sum up, where nobody has yet.
+func (rs *Runs) requestCompaction(tx store.Tx, r artel.Run, now time.Time) error {
+	n := store.Note{ID: "compaction_" + string(r.ID), Conversation: r.Conversation, Run: r.ID, Kind: noteCompaction, Open: true, CreatedAt: now}
+	old, err := tx.Notes.Get(n.ID)
+	if err == nil && old.Open {
+		return nil
+	}
+	if err != nil && !errors.Is(err, artel.NotFound) {
+		return err
+	}
+	if err := keep(tx, n, struct{}{}); err != nil {
+		return err
+	}
+	return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: r.ID, Agent: r.Agent}, artel.CompactionRequested{})
+}
+
+// compacted ends what people have asked for, with the transaction that tells
+// what came of it.
+func (x *execution) compacted(tx store.Tx, p artel.CompactionCompleted) error {
+	if p.Reason != artel.CompactRequested {
+		return nil
+	}
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Kind: noteCompaction, Run: x.run.ID, Open: true})
+	for _, n := range list {
+		n.Open = false
+		if err := tx.Notes.Put(n); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// opening runs the transaction that opens a run in c, again where the run that
+// is in the way turns out to be nobody's.
+func (rs *Runs) opening(ctx context.Context, open func(store.Tx, artel.Conversation) error, c artel.ConversationID) error {
+	begin := func() error {
+		return rs.config.update(ctx, func(tx store.Tx) error {
+			conversation, err := tx.Conversations.Get(c)
+			if err != nil {
+				return err
+			}
+			return open(tx, conversation)
+		})
+	}
+	err := begin()
+	if errors.Is(err, artel.Conflict) {
+		if n, _ := rs.Recover(ctx, false); n > 0 {
+			err = begin()
+		}
+	}
+	return err
+}
+
+// begin lets the run that job has opened go on by itself.
+func (rs *Runs) begin(ctx context.Context, job *execution) artel.Run {
+	rs.config.notifier().Notify(job.run.Conversation)
+	begun := job.run
+	go func() {
+		defer rs.dismiss(begun.ID)
+		job.execute(ctx)
+	}()
+	return begun
+}
+
+// openCompaction writes the first rows of a run that sums up a branch.
+func (x *execution) openCompaction(tx store.Tx, c artel.Conversation) error {
+	if c.Leaf == "" {
+		return artel.Errorf(artel.Invalid, "app.Runs.Compact", string(c.ID), "there are no messages to sum up")
+	}
+	var in Input
+	leaf, err := tx.Messages.Get(c.Leaf)
+	if err != nil {
+		return err
+	}
+	if last, err := tx.Runs.Get(leaf.Run); err == nil {
+		in.Agent, in.Service = last.Agent, last.Service
+	}
+	if err := x.choose(tx, c, in); err != nil {
+		return err
+	}
+	if err := foldLeftovers(tx, c.ID); err != nil {
+		return err
+	}
+	x.run.Message, x.run.Agent, x.run.Service = c.Leaf, x.agent.Name, x.service.ID
+	if err := tx.Runs.Create(x.run, x.lease(x.run.StartedAt.Add(leaseTime))); err != nil {
+		return err
+	}
+	return x.appendEvents(tx, artel.RunStarted{Message: c.Leaf, Service: x.service.ID, Purpose: x.run.Purpose})
+}
+
+// mostSummaries is how many names are tried for one.
+const mostSummaries = 10_000
+
+// KeepSummary implements [agent.Host]. The artifact and the message that
+// replaces the summarised ones are stored in one transaction.
+func (x *execution) KeepSummary(ctx context.Context, text string, end artel.CompactionCompleted) (bool, error) {
+	w := x.runs.config.Artifacts.Workspace(artifact.WorkspaceConfig{
+		Owner: x.owner, Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
+		Author: string(x.agent.Name), Source: artel.SourceSummary,
+		OnEdit: func(tx store.Tx, p artel.Payload) error {
+			told := end
+			if made, ok := p.(artel.ArtifactCreated); ok {
+				told.Artifact = &made.Artifact
+			}
+			return x.write(tx, p, told)
+		},
+	})
+	defer x.runs.config.notifier().Notify(x.run.Conversation)
+	for n := 1; ; n++ {
+		id := artel.ArtifactID(fmt.Sprintf("summary_%d", n))
+		taken := false
+		err := x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+			taken, err = tx.Artifacts.Exists(x.run.Conversation, id)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		if taken && n < mostSummaries {
+			continue
+		}
+		title := x.built.Locale.Say(phrase.CompactTitle, map[string]any{"Number": n})
+		_, err = w.Create(ctx, id, title, "# "+title+"\n\n"+text, "text/markdown")
+		return err == nil, err
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package run does the work of runs: it starts them, renews their leases, ends
+// them, continues those of a process that died, and takes what users send
+// meanwhile: messages for the queue, injections, answers to questions of
+// permission, requests for a compaction.
+//
+// Begin with [New] and [Runs.Send]. A run works in a goroutine of [Runs]. It
+// stores what the agent yields before it asks for more, and ends the run in
+// one transaction: the folded versions, the reply, the last events and the
+// state. So a run that is recovered ([Runs.Recover]) continues from its last
+// completed step. Only the holder of a run's lease writes for it.
+//
+// [Previews] build the request that a message would lead to, without a run.
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/artifact"
+	"github.com/artelhq/artel/blob"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/internal/phrase"
+	"github.com/artelhq/artel/model"
+	"github.com/artelhq/artel/model/rendition"
+	"github.com/artelhq/artel/pipeline"
+	"github.com/artelhq/artel/store"
+)
+
+// Config is what runs work with. All of it is needed, if not said otherwise.
+type Config struct {
+	Store       store.Store
+	Blobs       blob.Store
+	Events      EventWriter
+	Artifacts   *artifact.Collection
+	Renditions  *rendition.Maker
+	Services    *model.Registry
+	Caller      *model.Caller
+	Engine      *agent.Engine
+	Pipeline    *pipeline.Registry
+	Settings    Settings
+	Tools       tool.Catalog
+	Env         tool.Env // of every tool call, but for what is of the call and its run
+	Permissions agent.Permissions
+	Errands     Errands
+	Placement   pipeline.Placement // of plan and inventory; "": at the tail
+	Machine     map[string]string  // values of the macros about the machine; nil: none
+	Locale      phrase.Locale      // of texts for models
+	Logger      *slog.Logger
+	Now         func() time.Time
+}
+
+// Settings are what users and the deployment have set for agents and services.
+type Settings interface {
+	// Agent returns the definition of an agent; "" is the lead.
+	Agent(tx store.Tx, name artel.AgentName) (agent.Definition, error)
+	// Pipeline returns what configures a build for an agent on a service.
+	Pipeline(tx store.Tx, d agent.Definition, s model.Service) (pipeline.Settings, error)
+	// Profile returns what the user has said about themselves.
+	Profile(tx store.Tx) (pipeline.Profile, error)
+	// OfFile returns the settings in a service's configuration entry.
+	OfFile(s model.Service) []pipeline.Setting
+	// Deployment returns the settings of the whole deployment.
+	Deployment() pipeline.Settings
+}
+
+func (k *Config) view(ctx context.Context, fn func(store.Tx) error) error {
+	return k.Store.View(ctx, artel.OwnerOf(ctx), fn)
+}
+
+func (k *Config) update(ctx context.Context, fn func(store.Tx) error) error {
+	return k.Store.Update(ctx, artel.OwnerOf(ctx), fn)
+}
+
+func (k *Config) chooser() model.Chooser { return model.NewChooser(k.Services) }
+
+func (k *Config) notifier() event.Notifier { return k.Events.Log.Notifier() }
+
+// MessageOf returns a message of a conversation.
+func MessageOf(tx store.Tx, c artel.ConversationID, id artel.MessageID) (artel.Message, error) {
+	m, err := tx.Messages.Get(id)
+	if errors.Is(err, artel.NotFound) || err == nil && m.Conversation != c {
+		err = artel.Errorf(artel.NotFound, "app", string(id), "there is no such message in the conversation")
+	}
+	return m, err
+}

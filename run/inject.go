@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/store"
+)
+
+// An Injection is something that was said to a run at work, and that its model
+// has not been told yet.
+type Injection struct {
+	ID        artel.InjectionID `json:"id"`
+	Run       artel.RunID       `json:"run_id"`
+	Text      string            `json:"text"`
+	CreatedAt time.Time         `json:"created_at"`
+}
+
+// injection is the body of its note: the message that it becomes.
+type injection struct {
+	Text  string             `json:"text"`
+	Parts artel.Parts        `json:"parts"`
+	Media []artel.ArtifactID `json:"media,omitempty"`
+}
+
+func (i injection) of(n store.Note) Injection {
+	return Injection{artel.InjectionID(n.ID), n.Run, i.Text, n.CreatedAt}
+}
+
+// CodeRunNotActive is the error code of what can only be done while a run is at
+// work.
+const CodeRunNotActive = "run_not_active"
+
+func notActive(op string, r artel.Run) error {
+	return &artel.Error{
+		Op: op, Subject: string(r.ID), Kind: artel.Conflict, Code: CodeRunNotActive,
+		Err: errors.New("the run does not work on an answer; its state is " + string(r.State)),
+	}
+}
+
+// Inject says something to a run at work: its next model call is told, or one
+// more that is made for it before the run ends. It never gets lost: where the
+// run ends badly before, the message stands at the end of its branch. A run
+// that is not at work is of kind Conflict, code "run_not_active".
+func (rs *Runs) Inject(ctx context.Context, id artel.RunID, text string) (Injection, error) {
+	const op = "app.Runs.Inject"
+	if strings.TrimSpace(text) == "" {
+		return Injection{}, artel.Errorf(artel.Invalid, op, "text", "is empty")
+	}
+	if len(text) > maxMessageText {
+		return Injection{}, artel.Errorf(artel.TooLarge, op, "text", "a message holds at most %d bytes; upload longer text as an artifact", maxMessageText)
+	}
+	in, media, err := rs.config.scrubbed(ctx, Input{Text: text})
+	if err != nil {
+		return Injection{}, err
+	}
+	now := rs.config.Now()
+	n := store.Note{ID: string(artel.NewInjectionID(now)), Run: id, Kind: noteInjection, Open: true, CreatedAt: now}
+	var body injection
+	err = rs.config.update(ctx, func(tx store.Tx) error {
+		r, err := tx.Runs.Get(id)
+		if err != nil {
+			return err
+		}
+		if !r.State.Active() || r.Purpose != artel.RunAnswers {
+			return notActive(op, r)
+		}
+		waiting, err := tx.Notes.List(store.NoteQuery{Conversation: r.Conversation, Kind: noteInjection, Run: id, Open: true})
+		if err != nil {
+			return err
+		}
+		if len(waiting) >= maxWaiting {
+			return artel.Errorf(artel.TooLarge, op, string(id), "%d messages wait already, which is the most", maxWaiting)
+		}
+		kept, _, err := rs.config.Artifacts.StoreTx(tx, r.Conversation, r.Message, media.staged)
+		if err != nil {
+			return err
+		}
+		body = injection{Text: media.Replacer(kept).Replace(in.Text)}
+		body.Parts = artel.Parts{artel.Text{Text: body.Text}}
+		for _, a := range kept {
+			body.Media, body.Parts = append(body.Media, a.ID), append(body.Parts, a.MediaPart())
+		}
+		n.Conversation = r.Conversation
+		if err := keep(tx, n, body); err != nil {
+			return err
+		}
+		return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: id, Agent: r.Agent}, artel.InjectionReceived{Injection: artel.InjectionID(n.ID), Text: body.Text})
+	})
+	if err != nil {
+		return Injection{}, err
+	}
+	rs.config.notifier().Notify(n.Conversation)
+	return body.of(n), nil
+}
+
+// Inbox implements [agent.Host]. What was held for the end of the run is
+// written before it: the run has not ended. Subagents get nothing, as users
+// write to the run's own agent.
+func (x *execution) Inbox(ctx context.Context, after artel.MessageID) (in agent.Inbox, err error) {
+	if x.root != nil {
+		return in, nil
+	}
+	said := false
+	err = x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) error {
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
+		said = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteInjection })
+		in.Compact = slices.ContainsFunc(list, func(n store.Note) bool { return n.Kind == noteCompaction })
+		return err
+	})
+	if err != nil || !said && !in.Compact {
+		return in, err
+	}
+	err = x.commit(ctx, func(tx store.Tx) error {
+		if err := x.release(tx); err != nil {
+			return err
+		}
+		in.Said, err = x.injected(tx, after)
+		return err
+	})
+	if err != nil {
+		return in, err
+	}
+	x.released()
+	return in, nil
+}
+
+// injected makes messages of what people have said to the run, behind a
+// message.
+func (x *execution) injected(tx store.Tx, after artel.MessageID) ([]artel.Message, error) {
+	c := x.run.Conversation
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteInjection, Run: x.run.ID, Open: true})
+	if err != nil {
+		return nil, err
+	}
+	var said []artel.Message
+	for _, n := range list {
+		body, err := bodyOf[injection](n)
+		if err != nil {
+			return nil, err
+		}
+		now := x.runs.config.Now()
+		m := artel.Message{
+			ID: artel.NewMessageID(now), Conversation: c, Parent: after, Role: artel.RoleUser, Parts: body.Parts,
+			Run: x.run.ID, CreatedAt: now,
+		}
+		if err := x.writeMessage(tx, m); err != nil {
+			return nil, err
+		}
+		if err := tx.Versions.Claim(c, body.Media, m.ID); err != nil {
+			return nil, err
+		}
+		n.Open, n.Message = false, m.ID
+		if err := tx.Notes.Put(n); err != nil {
+			return nil, err
+		}
+		if err := x.appendEvents(tx, artel.MessageInjected{Injection: artel.InjectionID(n.ID), Message: m}); err != nil {
+			return nil, err
+		}
+		said, after = append(said, m), m.ID
+	}
+	return said, nil
+}
+
+// errInjected says that a run cannot end yet: somebody has just said something
+// to it, or wants it to sum up.
+var errInjected = errors.New("somebody has said something to the run")
+
+// settle does, at the end of a run, what must not stay open: what people have
+// said and no model was told becomes messages of the branch, questions are
+// closed, and a compaction that has not come is told to have failed. A run that
+// would end well goes on instead.
+func (x *execution) settle(tx store.Tx) error {
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: x.run.Conversation, Run: x.run.ID, Open: true})
+	if err != nil {
+		return err
+	}
+	said, compact := false, false
+	for _, n := range list {
+		switch n.Kind {
+		case noteInjection:
+			said = true
+		case noteCompaction:
+			compact = true
+		case notePermission:
+			if err := x.decide(tx, n, Verdict{Decision: artel.Deny, Reason: artel.ResolvedByEnd}); err != nil {
+				return err
+			}
+		}
+	}
+	if (said || compact) && x.run.State == artel.RunDone {
+		return errInjected
+	}
+	if compact {
+		err := x.write(tx, artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{
+			Kind: artel.Conflict, Message: "the run ended before it could sum up; ask again",
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	if !said {
+		return nil
+	}
+	tip, err := x.tip(tx)
+	if err == nil {
+		_, err = x.injected(tx, tip)
+	}
+	return err
+}
+
+// tip is the newest message of the run that is stored.
+func (x *execution) tip(tx store.Tx) (artel.MessageID, error) {
+	c, err := tx.Conversations.Get(x.run.Conversation)
+	if err != nil {
+		return "", err
+	}
+	if c.Leaf != "" {
+		if m, err := tx.Messages.Get(c.Leaf); err == nil && m.Run == x.run.ID {
+			return m.ID, nil
+		}
+	}
+	tip := x.run.Message
+	for cursor := ""; ; {
+		list, next, err := tx.Messages.List(x.run.Conversation, store.Page{Cursor: cursor, Limit: 500})
+		if err != nil {
+			return "", err
+		}
+		for _, m := range list {
+			if m.Run == x.run.ID && m.Within == "" {
+				tip = m.ID
+			}
+		}
+		if cursor = next; cursor == "" {
+			return tip, nil
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/store"
+)
+
+// What people send while a run is at work waits as notes in the store, so that
+// it is there after a restart: messages for their turn, injections for the next
+// model call, questions of permission for an answer.
+const (
+	noteQueued     = "queued"     // its id is that of the run that will answer it
+	noteInjection  = "injection"  // body: injection
+	noteCompaction = "compaction" // the run is to sum up; no body
+	notePermission = "permission" // body: permission
+	noteGrant      = "grant"      // body: grant; holds on the branch of its message
+)
+
+// maxWaiting is how much may wait of one kind in a conversation.
+const maxWaiting = 50
+
+// Waiting is what waits in a conversation, in the order in which it came.
+type Waiting struct {
+	Queued      []QueuedMessage `json:"queued"`
+	Injections  []Injection     `json:"injections"`
+	Permissions []Permission    `json:"permissions"`
+	Compaction  bool            `json:"compaction"` // the run at work sums up before its next model call
+}
+
+// A QueuedMessage is a message that waits until the runs before it have ended.
+type QueuedMessage struct {
+	Run         artel.RunID     `json:"run_id"`
+	Message     artel.MessageID `json:"message_id"`
+	Text        string          `json:"text"`
+	Attachments []artel.Ref     `json:"attachments,omitempty"`
+	CreatedAt   time.Time       `json:"created_at"`
+}
+
+// queued is the body of its note: an Input without bytes.
+type queued struct {
+	Text        string           `json:"text"`
+	Attachments []string         `json:"attachments,omitempty"`
+	Refs        []artel.Ref      `json:"refs,omitempty"`
+	Parent      *artel.MessageID `json:"parent,omitempty"`
+	Agent       artel.AgentName  `json:"agent,omitempty"`
+	Service     artel.ServiceID  `json:"service,omitempty"`
+	Clock       Clock            `json:"clock"`
+	Title       string           `json:"title,omitempty"`
+	Again       artel.MessageID  `json:"again,omitempty"`
+}
+
+// Waiting returns what waits in a conversation.
+func (rs *Runs) Waiting(ctx context.Context, c artel.ConversationID) (Waiting, error) {
+	w := Waiting{Queued: []QueuedMessage{}, Injections: []Injection{}, Permissions: []Permission{}}
+	err := rs.config.view(ctx, func(tx store.Tx) error {
+		list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Open: true})
+		if err != nil {
+			return err
+		}
+		for _, n := range list {
+			switch n.Kind {
+			case noteQueued:
+				q, err := bodyOf[queued](n)
+				if err != nil {
+					return err
+				}
+				w.Queued = append(w.Queued, QueuedMessage{artel.RunID(n.ID), n.Message, q.Text, q.Refs, n.CreatedAt})
+			case noteInjection:
+				i, err := bodyOf[injection](n)
+				if err != nil {
+					return err
+				}
+				w.Injections = append(w.Injections, i.of(n))
+			case notePermission:
+				p, err := bodyOf[permission](n)
+				if err != nil {
+					return err
+				}
+				w.Permissions = append(w.Permissions, p.of(n))
+			case noteCompaction:
+				w.Compaction = true
+			}
+		}
+		return nil
+	})
+	return w, err
+}
+
+func bodyOf[T any](n store.Note) (v T, err error) {
+	if err := json.Unmarshal(n.Body, &v); err != nil {
+		return v, artel.Errorf(artel.Internal, "app.Runs", n.ID, "a note cannot be read: %w", err)
+	}
+	return v, nil
+}
+
+// keep writes a note with a body.
+func keep(tx store.Tx, n store.Note, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return artel.Errorf(artel.Internal, "app.Runs", n.ID, "a note cannot be written: %w", err)
+	}
+	n.Body = raw
+	return tx.Notes.Put(n)
+}
+
+// busy reports whether a message has to wait for others.
+func busy(tx store.Tx, c artel.ConversationID) (bool, error) {
+	if _, err := tx.Runs.Active(c); !errors.Is(err, artel.NotFound) {
+		return err == nil, err
+	}
+	list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteQueued, Open: true})
+	return len(list) > 0, err
+}
+
+// enqueue keeps a message for later, with all that it brings. What is wrong
+// with it now is told now.
+func (x *execution) enqueue(tx store.Tx, c artel.Conversation, message artel.MessageID, in Input, media *StagedMedia) error {
+	if err := x.choose(tx, c, in); err != nil {
+		return err
+	}
+	waiting, err := tx.Notes.List(store.NoteQuery{Conversation: c.ID, Kind: noteQueued, Open: true})
+	if err != nil {
+		return err
+	}
+	if len(waiting) >= maxWaiting {
+		return artel.Errorf(artel.TooLarge, "app.Runs.Send", string(c.ID), "%d messages wait already, which is the most; cancel some or wait", maxWaiting)
+	}
+	parent, err := parentOf(tx, c, in)
+	if err != nil {
+		return err
+	}
+	kept, _, err := x.runs.config.Artifacts.StoreTx(tx, c.ID, parent, media.staged)
+	if err != nil {
+		return err
+	}
+	attached, err := x.attach(tx, c.ID, parent, in, false)
+	if err != nil {
+		return err
+	}
+	brought, err := x.runs.config.Artifacts.AddTx(tx, c.ID, in.Uploads)
+	if err != nil {
+		return err
+	}
+	q := queued{
+		Text: media.Replacer(kept).Replace(in.Text), Attachments: slices.Clone(in.Attachments), Parent: in.Parent, Agent: in.Agent, Service: in.Service,
+		Clock: x.clock, Title: in.title, Again: in.again,
+	}
+	for _, a := range slices.Concat(brought, kept) {
+		q.Attachments = append(q.Attachments, string(a.ID))
+	}
+	for _, a := range slices.Concat(attached, brought, kept) {
+		q.Refs = append(q.Refs, a.MediaPart().Ref)
+	}
+	x.run.State, x.run.Message, x.run.Agent, x.run.Service = artel.RunQueued, message, x.agent.Name, x.service.ID
+	if err := tx.Runs.Create(x.run, store.Lease{Owner: x.owner, Run: x.run.ID, Conversation: c.ID, Until: x.run.StartedAt}); err != nil {
+		return err
+	}
+	n := store.Note{
+		ID: string(x.run.ID), Conversation: c.ID, Run: x.run.ID, Message: message, Kind: noteQueued, Open: true, CreatedAt: x.run.StartedAt,
+	}
+	if err := keep(tx, n, q); err != nil {
+		return err
+	}
+	return x.runs.config.Events.Append(tx, c.ID, artel.Event{Run: x.run.ID, Agent: x.run.Agent}, artel.MessageQueued{Message: message, Service: x.service.ID, Text: q.Text, Attachments: q.Refs})
+}
+
+// next begins with the message that has waited longest in a conversation, where
+// no run is at work there. One that cannot be begun with ends as failed, and
+// the next one's turn comes.
+func (rs *Runs) next(ctx context.Context, owner artel.Owner, c artel.ConversationID) {
+	rs.turn.Lock() // so that no message's turn comes twice here
+	defer rs.turn.Unlock()
+	for {
+		var first store.Note
+		job := execution{runs: rs, owner: owner}
+		err := rs.config.Store.View(ctx, owner, func(tx store.Tx) error {
+			list, err := tx.Notes.List(store.NoteQuery{Conversation: c, Kind: noteQueued, Open: true})
+			if err != nil || len(list) == 0 {
+				return err
+			}
+			first = list[0]
+			job.run, err = tx.Runs.Get(first.Run)
+			return err
+		})
+		if err == nil && first.ID == "" {
+			return
+		}
+		var runCtx context.Context
+		if err == nil {
+			runCtx, err = rs.admit(ctx, job.run.ID)
+		}
+		if err != nil {
+			if artel.KindOf(err) != artel.Unavailable { // else the server stops, and its next start goes on
+				rs.config.Logger.Error("a message that waits could not be begun with; the next start tries again", "conversation", c, "err", err)
+			}
+			return
+		}
+		err = rs.config.Store.Update(ctx, owner, func(tx store.Tx) error { return job.beginQueued(tx, first.ID) })
+		if err == nil {
+			rs.config.notifier().Notify(c)
+			go func() {
+				defer rs.dismiss(job.run.ID)
+				job.execute(runCtx)
+			}()
+			return
+		}
+		rs.dismiss(job.run.ID)
+		if errors.Is(err, errNotNow) || artel.CodeOf(err) == CodeRunActive {
+			return
+		}
+		job.run.Error = job.explain(artel.RunFailed, err)
+		if err := rs.drop(ctx, owner, job.run, artel.RunFailed); err != nil {
+			rs.config.Logger.Error("a message that waits could not be given up", "run", job.run.ID, "err", err)
+			return
+		}
+	}
+}
+
+// errNotNow says that somebody else began with a message.
+var errNotNow = errors.New("its turn has come or gone")
+
+// beginQueued makes a run of a message that has waited.
+func (x *execution) beginQueued(tx store.Tx, note string) error {
+	n, err := tx.Notes.Get(note)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Runs.Active(n.Conversation); !n.Open || err == nil {
+		return errNotNow
+	}
+	q, err := bodyOf[queued](n)
+	if err != nil {
+		return err
+	}
+	c, err := tx.Conversations.Get(n.Conversation)
+	if err != nil {
+		return err
+	}
+	x.clock, x.run.State = q.Clock, artel.RunQueued // an attempt before this one has changed it
+	n.Open = false
+	if err := tx.Notes.Put(n); err != nil {
+		return err
+	}
+	in := Input{Text: q.Text, Attachments: q.Attachments, Parent: q.Parent, Agent: q.Agent, Service: q.Service, title: q.Title, again: q.Again}
+	return x.open(tx, c, n.Message, in, NewStagedMedia(x.runs.config.Artifacts))
+}
+
+// drop ends a run that has not begun.
+func (rs *Runs) drop(ctx context.Context, owner artel.Owner, r artel.Run, state artel.RunState) error {
+	err := rs.config.Store.Update(ctx, owner, func(tx store.Tx) error {
+		n, err := tx.Notes.Get(string(r.ID))
+		if err != nil {
+			return err
+		}
+		if !n.Open {
+			return errNotNow
+		}
+		n.Open = false
+		if err := tx.Notes.Put(n); err != nil {
+			return err
+		}
+		now := rs.config.Now()
+		r.State, r.FinishedAt = state, &now
+		if err := tx.Runs.Update(r); err != nil {
+			return err
+		}
+		return rs.config.Events.Append(tx, r.Conversation, artel.Event{Run: r.ID, Agent: r.Agent}, artel.RunFinished{State: state, Error: r.Error})
+	})
+	if err == nil {
+		rs.config.notifier().Notify(r.Conversation)
+	}
+	return err
+}

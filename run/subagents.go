@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent"
+	"github.com/artelhq/artel/event"
+	"github.com/artelhq/artel/store"
+)
+
+// A subagent is an execution of its own inside that of its run: with its own
+// agent, service, contexts and workspace, and with the run's id, end and cost.
+// Its messages hang on the one that called it, so no branch has them.
+
+// threads are the subagents of a run, by their paths.
+type threads struct {
+	mu sync.Mutex
+	of map[artel.CallPath]*execution
+}
+
+func (t *threads) put(y *execution) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[artel.CallPath]*execution{}
+	}
+	t.of[y.within] = y
+}
+
+func (t *threads) get(p artel.CallPath) *execution {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[p]
+}
+
+// team returns the agents that the execution's agent may delegate to, without
+// unknown ones.
+func (x *execution) team(tx store.Tx) (members []agent.Member) {
+	x.origin = x.run
+	for _, name := range x.agent.Subagents {
+		d, err := x.runs.config.Settings.Agent(tx, name)
+		if err != nil {
+			x.runs.config.Logger.Warn("an agent names an unknown subagent", "agent", x.agent.Name, "subagent", name)
+			continue
+		}
+		members = append(members, agent.Member{Name: d.Name, Description: d.Description})
+	}
+	return members
+}
+
+// Delegate implements [agent.Host].
+func (x *execution) Delegate(ctx context.Context, d agent.Delegation) (agent.Input, error) {
+	y := &execution{runs: x.runs, owner: x.owner, run: x.origin, clock: Clock{Seed: x.clock.Seed}, within: d.Within, root: x.base(), cut: x.base().cut}
+	var history []artel.Message
+	err := x.runs.config.Store.View(ctx, x.owner, func(tx store.Tx) (err error) {
+		if y.agent, err = x.runs.config.Settings.Agent(tx, d.Agent); err != nil {
+			return err
+		}
+		own := y.agent.Service
+		if x.runs.config.chooser().IsAuto(own) { // what its caller works with suits the message
+			own = ""
+		}
+		service, _, err := x.runs.config.chooser().Resolve(own, x.service.ID)
+		if err != nil {
+			return err
+		}
+		y.service, y.run.Agent, y.mates = service.OnWire(), y.agent.Name, y.team(tx)
+		if history, err = y.thread(tx, d); err != nil {
+			return err
+		}
+		y.built, err = y.runs.config.building(tx, y.owner, y.run.Conversation, &y.agent, y.service, y.clock)
+		return err
+	})
+	if err != nil {
+		return agent.Input{}, err
+	}
+	y.built.At = y.run.Message
+	y.built.Variables, y.built.Globals = y.root.built.Variables, y.root.built.Globals
+	y.root.threads.put(y)
+	return y.input(history), nil
+}
+
+// base is the execution of the run itself.
+func (x *execution) base() *execution {
+	if x.root != nil {
+		return x.root
+	}
+	return x
+}
+
+// thread is what a subagent has before it: what an earlier attempt at the same
+// call has written and, unless its start is fresh, its work for earlier calls
+// of the same caller on the branch, back to a fresh start.
+func (x *execution) thread(tx store.Tx, d agent.Delegation) ([]artel.Message, error) {
+	own, err := tx.Messages.Nested(x.run.Conversation, x.run.ID)
+	if err != nil {
+		return nil, err
+	}
+	var before []artel.Message
+	if !d.Fresh {
+		if before, err = x.earlier(tx, d, own); err != nil {
+			return nil, err
+		}
+	}
+	return append(before, slices.DeleteFunc(own, func(m artel.Message) bool { return m.Within != d.Within })...), nil
+}
+
+func (x *execution) earlier(tx store.Tx, d agent.Delegation, own []artel.Message) ([]artel.Message, error) {
+	all := own
+	if d.Within.Outer() == "" {
+		branch, err := tx.Messages.Path(x.run.Conversation, x.run.Message, 0)
+		if err != nil {
+			return nil, err
+		}
+		all = nil
+		for _, m := range branch {
+			if m.Role != artel.RoleUser || m.Run == "" || m.Run == x.run.ID {
+				continue
+			}
+			nested, err := tx.Messages.Nested(x.run.Conversation, m.Run)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, nested...)
+		}
+		all = append(all, own...)
+	}
+	type key struct {
+		run    artel.RunID
+		within artel.CallPath
+	}
+	var order []key
+	of := map[key][]artel.Message{}
+	for _, m := range all {
+		k := key{m.Run, m.Within}
+		if of[k] == nil {
+			// Those that are called at the same time know nothing of each other.
+			if m.Agent != d.Agent || m.Within.Outer() != d.Within.Outer() || m.Parent == d.Caller {
+				continue
+			}
+			order = append(order, k)
+		}
+		of[k] = append(of[k], m)
+	}
+	var out []artel.Message
+	for _, k := range slices.Backward(order) {
+		out = append(slices.Clone(of[k]), out...)
+		caller, err := tx.Messages.Get(of[k][0].Parent)
+		if err != nil {
+			return nil, err
+		}
+		if startedFresh(caller, k.within.Call()) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// startedFresh reads the call in the message that made it.
+func startedFresh(m artel.Message, id artel.CallID) bool {
+	for _, c := range artel.CallsOf(m.Parts) {
+		if c.ID != id {
+			continue
+		}
+		var args struct {
+			Fresh *bool `json:"fresh_start"`
+		}
+		return json.Unmarshal(c.Arguments, &args) != nil || args.Fresh == nil || *args.Fresh
+	}
+	return true
+}
+
+// takeNested stores what a subagent tells. An answer is written together with
+// what it has cost.
+func (x *execution) takeNested(ctx context.Context, n agent.Nested) error {
+	y := x.threads.get(n.Within)
+	if y == nil {
+		return artel.Errorf(artel.Internal, "app.Runs", string(n.Within), "nobody opened this subagent")
+	}
+	switch p := n.Payload.(type) {
+	case artel.MessageDelta:
+		x.runs.config.notifier().Stream(x.run.Conversation, event.Delta{
+			Run: x.run.ID, Agent: n.Agent, Within: n.Within, Message: p.Message, Text: p.Text, Reasoning: p.Reasoning,
+		})
+		return nil
+	case artel.MessageCompleted:
+		if p.Partial && errors.Is(context.Cause(ctx), errShutdown) {
+			return nil // whoever goes on with the run asks again
+		}
+		if !p.Partial {
+			y.held = append(y.held, p)
+			return nil
+		}
+	case artel.UsageReported:
+		x.run.Usage = x.run.Usage.Add(p.Usage)
+	}
+	told := append(y.held, n.Payload)
+	y.held = nil
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer stop()
+	_, ended := n.Payload.(artel.SubagentCompleted)
+	err := x.commit(ctx, func(tx store.Tx) (err error) {
+		if ended {
+			if err := y.withdraw(tx); err != nil {
+				return err
+			}
+		}
+		if err := y.write(tx, told...); err != nil {
+			return err
+		}
+		if x.run.State, err = x.stateAtWork(tx); err != nil { // another subagent may have a question open
+			return err
+		}
+		return tx.Runs.Update(x.run)
+	})
+	if err == nil {
+		x.runs.config.notifier().Notify(x.run.Conversation)
+	}
+	return err
+}

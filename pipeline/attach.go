@@ -13,10 +13,10 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// defaultInline is how much of a text attachment is sent, in characters.
+// defaultInline is how many characters of a text attachment are sent.
 const defaultInline = 50_000
 
-// transcriptionTime is how long recordings may take to be written down.
+// transcriptionTime is the time limit for transcribing recordings.
 const transcriptionTime = 10 * time.Minute
 
 func transcriptionProcessor() Processor {
@@ -39,8 +39,8 @@ func transcriptionProcessor() Processor {
 	}
 }
 
-// transcribe replaces every media part by what is sent in its place. What
-// stays media has a decision and an entry in Draft.found.
+// transcribe replaces every media part by the form that is sent. A part that
+// stays media has a decision and an entry in Draft.sources.
 func transcribe(ctx context.Context, d *Draft) error {
 	conf := attaching{InlineLimit: defaultInline}
 	if err := d.Config(&conf); err != nil {
@@ -80,38 +80,37 @@ func checkKinds(v json.RawMessage) error {
 	}
 	for _, k := range kinds {
 		if k != artel.KindImage && k != artel.KindAudio && k != artel.KindVideo {
-			return fmt.Errorf("%q is no kind that is put into words: want image, audio or video", artel.Shorten(string(k), 40))
+			return fmt.Errorf("%q is not a kind that can be transcribed: want image, audio or video", artel.Shorten(string(k), 40))
 		}
 	}
 	return nil
 }
 
-// attacher settles the media parts of a draft.
+// An attacher prepares the media parts of a draft.
 type attacher struct {
 	d         *Draft
 	conf      attaching
-	stale     map[string]bool // ids of messages whose pictures are old
-	resolving bool            // most parts are settled
-	from      []string        // the messages that the parts at hand come from
-	late      int             // with again: parts that were not
+	stale     map[string]bool // ids of messages with stale pictures
+	resolving bool            // in the asset resolver: most parts are prepared already
+	from      []string        // ids of the messages merged into the current one
+	late      int             // parts prepared while resolving
 	prepared  map[mediaKey]preparedPart
 }
 
-// A slot is a media part of a message, by its place among them.
+// A mediaKey is a media part, by its index among those of a message.
 type mediaKey struct {
 	message string
 	n       int
 }
 
-// A settlement is what is sent in the place of a media part: a label and a
-// media part, or one text.
+// A preparedPart replaces a media part: a label and a media part, or one text.
 type preparedPart struct {
 	parts    artel.Parts
 	decision Decision
 }
 
-// prepareAll decides all media parts, the newest first: where a request takes
-// no more of them, the oldest are described.
+// prepareAll decides all media parts, the newest first: if a request takes no
+// more of them, the oldest are described.
 func (a *attacher) prepareAll(ctx context.Context) error {
 	type place struct {
 		mediaKey
@@ -149,8 +148,8 @@ func (a *attacher) prepareAll(ctx context.Context) error {
 	return nil
 }
 
-// stale returns the messages after which the user has said something at least
-// n times; 0: none.
+// stale returns the ids of messages followed by at least n messages of the
+// user; 0: none.
 func stale(ms []Message, n int) map[string]bool {
 	if n == 0 {
 		return nil
@@ -168,10 +167,10 @@ func stale(ms []Message, n int) map[string]bool {
 	return old
 }
 
-// wish is what is wanted of the media of a message.
+// preference returns the preferences for the media of a message.
 func (a *attacher) preference(message string) preference { return preference{a.conf, a.stale[message]} }
 
-// message returns the parts to send; m.Parts itself where no media is in it.
+// message returns the parts to send; m.Parts itself if it holds no media.
 func (a *attacher) message(ctx context.Context, m *Message) (artel.Parts, error) {
 	if !slices.ContainsFunc(m.Parts, carriesMedia) {
 		return m.Parts, nil
@@ -217,9 +216,9 @@ func carriesMedia(p artel.Part) bool {
 	return false
 }
 
-// result settles the media of a tool result. What stays media has no label
-// here: the codec, which places it, says where it comes from. Where no media
-// is left, all text moves into the content, for which every API has a place.
+// result prepares the media of a tool result. Media get no label here; the
+// codec, which places them, adds it. If no media are left, all text moves into
+// Content, which every API supports.
 func (a *attacher) result(ctx context.Context, next *mediaKey, r artel.ToolResult) (artel.ToolResult, error) {
 	out := make(artel.Parts, 0, len(r.Parts))
 	for _, p := range r.Parts {
@@ -245,7 +244,7 @@ func (a *attacher) result(ctx context.Context, next *mediaKey, r artel.ToolResul
 	return r, nil
 }
 
-// take returns what is sent in the place of m, the next media part of its
+// partsFor returns the parts that replace m, the next media part of its
 // message. Only the end of ctx is an error.
 func (a *attacher) partsFor(ctx context.Context, next *mediaKey, m artel.Media) (artel.Parts, error) {
 	s, ok := a.prepared[*next]

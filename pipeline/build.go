@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipeline assembles what a model sees.
+// Package pipeline builds the request that a model receives.
 //
-// A build runs a [Draft] through the processors of a [Registry] in the order
-// of their priorities: it loads the branch, decides the form of every
-// attachment, adds what the agent is told, drops what does not fit, and puts
-// the digests of the bytes in the place of refs. Begin with [NewRegistry] and
-// [Registry.Build]; a new processor is one file that returns a [Processor] and
+// A build passes a [Draft] through the processors of a [Registry], in ascending
+// order of priority: load the branch, choose a form for every attachment,
+// insert prompts and the reminder, drop what exceeds the token budget, and
+// replace refs by the digests of the bytes. Begin with [NewRegistry] and
+// [Registry.Build]. A new processor is one file that returns a [Processor], and
 // one line in [BuiltIn].
 //
-// The package promises that the same [Input] over the same [Sources] gives the
-// same request, byte for byte; that no bytes of binary content are in any text
-// of it; that a tool call and its result are sent together or not at all; and
-// that every build leaves a [Record] that says what each processor did. It
-// calls no model and stores nothing. How a part is written on the wire is for
-// the provider's wing.
+// Invariants: the same [Input] over the same [Sources] gives the same request,
+// byte for byte; no text of the request holds bytes of binary content; a tool
+// call and its result are sent together or not at all; every build returns a
+// [Record] of what each processor did. The package calls no model and stores
+// nothing. The wire format of a part belongs to the provider packages.
 package pipeline
 
 import (
@@ -32,23 +31,24 @@ import (
 	"github.com/artelhq/artel/pipeline/macro"
 )
 
-// Result is what a build gives. Where it failed, Request is nil and Record
-// tells how far it came.
+// Result is the outcome of a build. If the build failed, Request is nil and
+// Record covers the processors that ran.
 type Result struct {
 	Request  *model.Request
-	Messages []Message // as the last processor left them; one for each of Request
+	Messages []Message // of the draft after the last processor; one for each message of Request
 	Record   Record
 	Manifest Manifest  // of Request
-	Segments []Segment // that the recipe names
+	Segments []Segment // named by Manifest
 
-	// Variables are those of the input with what the prompts have set.
+	// Variables are the input's variables with the changes made by macros in
+	// prompts.
 	Variables macro.Variables
 }
 
-// Build makes the request for in. The error names the processor in its
-// Subject: of kind TooLarge where the budget cannot be kept, Invalid where the
-// input or a setting is wrong, Canceled where ctx ended, Internal where a
-// processor panicked, else of the kind that the processor gave.
+// Build makes the request for in. The Subject of the error names the processor.
+// The error's kind is TooLarge if the budget cannot be kept, Invalid if the
+// input or a setting is wrong, Canceled if ctx ended, Internal if a processor
+// panicked; otherwise it is the kind that the processor returned.
 func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	list, last, err := r.plan(in)
 	if err != nil {
@@ -61,9 +61,10 @@ func (r *Registry) Build(ctx context.Context, in Input) (Result, error) {
 	return out, err
 }
 
-// build builds once, from the whole history or from what surely fills the
-// window. again says that this was not enough.
-func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last int, whole bool) (out Result, again bool, err error) {
+// build runs one build, over the end of the history if lookback allows it, or
+// over all of it if full is set. again reports that the end was not long enough
+// and the build has to be repeated with full set.
+func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last int, full bool) (out Result, again bool, err error) {
 	d := &Draft{
 		Input:       in,
 		target:      route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
@@ -72,13 +73,13 @@ func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last
 		sources:     make(map[artel.Ref]source),
 		sentDigests: make(map[artel.Ref]artel.Digest),
 	}
-	d.lookback.full = whole
+	d.lookback.full = full
 	if spare, ok := r.buffers.Get().(*[]Message); ok {
 		d.before = *spare
 	}
 	defer func() {
 		spare := d.before[:0]
-		clear(spare[:cap(spare)]) // it holds on to no texts
+		clear(spare[:cap(spare)]) // release the texts
 		r.buffers.Put(&spare)
 	}()
 	d.counter.cached = r.cache.counts(d.counter.key(), in.History)
@@ -117,8 +118,8 @@ func (r *Registry) build(ctx context.Context, in Input, list []plannedStep, last
 	return out, false, nil
 }
 
-// plan is what a build does: the processors in the order in which they run, how
-// each is configured, and how many of them run before it ends.
+// plan returns the processors in the order in which they run, each with its
+// configuration, and how many of them run before the build ends.
 func (r *Registry) plan(in Input) (out []plannedStep, last int, err error) {
 	list := ordered(r.Processors(), in.Settings.Order)
 	if in.Until != "" && !slices.ContainsFunc(list, func(p Processor) bool { return p.ID == in.Until }) {
@@ -142,7 +143,8 @@ func (r *Registry) plan(in Input) (out []plannedStep, last int, err error) {
 	return out, last, nil
 }
 
-// vocabulary is what the token limiter is told to count in; "": nothing.
+// vocabulary returns the vocabulary that the token limiter is configured to
+// count in; "": none.
 func vocabulary(list []plannedStep) string {
 	for _, p := range list {
 		if p.ID == TokenLimiter {
@@ -155,13 +157,13 @@ func vocabulary(list []plannedStep) string {
 type plannedStep struct {
 	Processor
 	setting Resolved
-	unknown []string // keys that its configuration has and none of the fields
+	unknown []string // keys of its configuration that name no field
 }
 
 func unknownKeys(configs []json.RawMessage, fields []Field) []string {
 	var out []string
 	for _, c := range configs {
-		keys, _ := keysOf(c) // the processor says what is wrong with it
+		keys, _ := keysOf(c) // the processor reports the error
 		for _, k := range keys {
 			if !slices.ContainsFunc(fields, func(f Field) bool { return f.Key == k.key }) {
 				out = append(out, artel.Shorten(k.key, 60))
@@ -171,7 +173,8 @@ func unknownKeys(configs []json.RawMessage, fields []Field) []string {
 	return out
 }
 
-// warnUnknown notes settings that name no processor; the first step carries it.
+// warnUnknown logs settings that name no processor. The log belongs to the
+// first step.
 func (d *Draft) warnUnknown(list []Processor) {
 	var ids []string
 	for _, l := range []SettingLevel{ByDeployment, ByModel, ByAgent} {
@@ -185,14 +188,14 @@ func (d *Draft) warnUnknown(list []Processor) {
 	}
 }
 
-// Config reads the running processor's configuration into dst, a pointer to a
+// Config decodes the running processor's configuration into dst, a pointer to a
 // struct that holds the defaults. A value of the wrong type is of kind Invalid.
 func (d *Draft) Config(dst any) error { return readConfig(d.config, dst) }
 
-// ConfigAt reads what one level alone says about the running processor into
-// dst, and reports whether it says anything. It is for processors that add up
-// what the levels say; at [ByModel] and [ByAgent] only the one that holds says
-// anything.
+// ConfigAt decodes the configuration that one level gives the running processor
+// into dst, and reports whether the level has a setting for it. It is for
+// processors that combine the levels. Of [ByModel] and [ByAgent], only the
+// effective one has a setting.
 func (d *Draft) ConfigAt(l SettingLevel, dst any) (bool, error) {
 	s, ok := Find(d.Settings.at(l), d.running)
 	if _, agents := Find(d.Settings.Agent, d.running); l == ByModel && agents {
@@ -216,8 +219,8 @@ func readConfig(config json.RawMessage, dst any) error {
 	return nil
 }
 
-// run runs one processor and says what it did. Only an error that ends the
-// build is returned.
+// run runs one processor and returns its step. It returns an error only if that
+// ends the build.
 func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
 	if !d.beforeCurrent {
 		d.before = append(d.before[:0], d.Messages...)
@@ -243,7 +246,7 @@ func (d *Draft) run(ctx context.Context, p plannedStep) (Step, error) {
 	step.Millis = float64(time.Since(start).Microseconds()) / 1000
 	if err != nil && !p.Required && ctx.Err() == nil {
 		d.Messages = slices.Clone(before)
-		d.Log(Error, "the processor failed and was passed over", map[string]any{"error": err.Error()})
+		d.Log(Error, "the processor failed and was skipped", map[string]any{"error": err.Error()})
 		err = nil
 	}
 	if !d.beforeCurrent {
@@ -284,7 +287,7 @@ func (d *Draft) process(ctx context.Context, p Processor) (err error) {
 	return err
 }
 
-// untouched reports whether a processor has left all messages as they were.
+// sameDraft reports whether a processor left all messages unchanged.
 func sameDraft(before, after []Message) bool {
 	if len(before) != len(after) {
 		return false
@@ -298,13 +301,14 @@ func sameDraft(before, after []Message) bool {
 	return true
 }
 
-// unique refuses two stored messages of one id. What comes from elsewhere keeps
-// the name of what made it, which may stand in several places.
+// checkUniqueIDs refuses two stored messages with the same id. Other messages
+// carry the name of the preset or processor that made them, which may occur
+// several times.
 func checkUniqueIDs(ms []Message) error {
 	stored := func(i int) bool { return ms[i].Origin == OriginHistory || ms[i].Origin == OriginSummary }
 	at := func(i int) string { return ms[i].ID }
 	first, last := 0, ""
-	for first < len(ms) && (!stored(first) || at(first) > last) { // ids that ascend, as nearly all do, are all different
+	for first < len(ms) && (!stored(first) || at(first) > last) { // ascending ids are distinct
 		if stored(first) {
 			last = at(first)
 		}
@@ -322,15 +326,15 @@ func checkUniqueIDs(ms []Message) error {
 	return nil
 }
 
-// declared refuses what is less stable than the processor has said that it
-// would be, and a reminder before the history: the provider's cache of what
-// was sent before would end there.
+// checkStability refuses messages that are less stable than the processor
+// declares in Adds, and a reminder before the history. Either would end the
+// provider's cached prefix early.
 func checkStability(p Processor, before, after []Message) error {
 	limit := p.Adds.rank()
 	if p.Adds == Turn || p.Adds == "" {
 		return checkReminders(after)
 	}
-	var old map[string]Message // made when it is needed, which is rarely
+	var old map[string]Message // built on demand
 	for i := range after {
 		m := &after[i]
 		if m.Stability.rank() <= limit || len(m.MergedFrom) > 0 {
@@ -343,7 +347,7 @@ func checkStability(p Processor, before, after []Message) error {
 			}
 		}
 		if o, known := old[m.ID]; !known || m.Stability.rank() > o.Stability.rank() {
-			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the message %q is for this call only, and the processor says that what it adds stays: %s", artel.Shorten(m.ID, 80), p.Adds)
+			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the message %q is for this call only, but the processor declares its messages %s", artel.Shorten(m.ID, 80), p.Adds)
 		}
 	}
 	return checkReminders(after)
@@ -356,13 +360,13 @@ func checkReminders(ms []Message) error {
 	}
 	for i := range ms[:last+1] {
 		if m := &ms[i]; m.Origin == OriginReminder {
-			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the reminder %q, which changes with every call, stands before the history", artel.Shorten(m.ID, 80))
+			return artel.Errorf(artel.Internal, "pipeline.Build", "", "the reminder %q, which changes with every call, is placed before the history", artel.Shorten(m.ID, 80))
 		}
 	}
 	return nil
 }
 
-// tokens sums up the draft as it is.
+// tokens sums up the tokens of the draft.
 func (d *Draft) tokens() Tokens {
 	t := Tokens{Total: d.toolTokens}
 	for i := range d.Messages {
@@ -372,7 +376,7 @@ func (d *Draft) tokens() Tokens {
 	if cut, ok := Value[limited](d); ok {
 		t.Budget, t.Dropped, t.Cut = cut.budget, cut.dropped, cut.cut
 		if len(d.lookback.older) > 0 {
-			t.Dropped = append(d.lookback.older, cut.dropped...) // nobody else has it
+			t.Dropped = append(d.lookback.older, cut.dropped...) // the draft has no other reference to older
 		}
 		t.Total = max(t.Total, cut.minimum)
 	}
@@ -380,8 +384,8 @@ func (d *Draft) tokens() Tokens {
 	return t
 }
 
-// decided returns the decisions, in the order of the parts, and marks those of
-// messages that are not sent. Of what is beyond the horizon there are none.
+// finalDecisions returns the decisions in the order of the parts, and marks
+// those of messages that are not sent. Messages outside the lookback have none.
 func (d *Draft) finalDecisions() []Decision {
 	cut, _ := Value[limited](d)
 	gone := make(map[artel.MessageID]bool, len(cut.dropped))
@@ -394,7 +398,8 @@ func (d *Draft) finalDecisions() []Decision {
 	return d.decisions
 }
 
-// stage wraps a failure of the store or the blobs with what was being done.
-func storeError(what string, err error) error {
-	return &artel.Error{Op: "pipeline.Build", Kind: artel.KindOf(err), Err: fmt.Errorf("%s: %w", what, err)}
+// storeError wraps a failure of the store or the blobs with the action that
+// failed.
+func storeError(action string, err error) error {
+	return &artel.Error{Op: "pipeline.Build", Kind: artel.KindOf(err), Err: fmt.Errorf("%s: %w", action, err)}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// The next request of a conversation is nearly all the one before, from its
-// beginning on. An oven remembers the last ones, so that what they share is
-// neither written nor hashed again.
+// The next request of a conversation begins like the one before. The request
+// cache keeps the last requests, so that the messages of a common prefix are
+// neither encoded nor hashed again.
 
 const (
-	maxCachedRequests = 8 // requests that are remembered
+	maxCachedRequests = 8 // requests kept
 	markEvery         = 4 // messages between two marks
 )
 
-// An oven is safe for concurrent use.
+// A requestCache is safe for concurrent use.
 type requestCache struct {
 	tools toolCache
 
@@ -31,36 +31,36 @@ type requestCache struct {
 	last []*cachedRequest // newest last
 }
 
-// A batch is a request that was cooked. It is not written into once it is
-// remembered, and its texts are shared with the history.
+// A cachedRequest is an encoded request. It is immutable once stored, and
+// shares its texts with the history.
 type cachedRequest struct {
 	head     Head
-	key      countKey // of the loaves' tokens
+	key      countKey // of the messages' token counts
 	tools    Segment
 	messages []encodedMessage
 	marks    [][]byte // the hash's state behind each markEvery messages
 }
 
-// A loaf is one message of it.
+// An encodedMessage is one message of it.
 type encodedMessage struct {
 	role    artel.Role
 	parts   artel.Parts
 	bytes   int
 	tokens  int32
-	segment *Segment // nil where none was needed
+	segment *Segment // nil: none was needed
 }
 
-// baker writes one request.
+// A requestEncoder encodes one request.
 type requestEncoder struct {
 	next   cachedRequest
-	base   *cachedRequest // that begins alike; nil: none
-	shared int            // messages that it has in common
+	base   *cachedRequest // cached request with a common prefix; nil: none
+	shared int            // messages of the common prefix
 	hash   hash.Hash
 	buf    bytes.Buffer
-	filled bool // buf has the lines of the message in hand
+	filled bool // buf holds the lines of the current message
 }
 
-// begin returns what writes the request of these messages.
+// encoder returns an encoder for the request of these messages.
 func (o *requestCache) encoder(head Head, tools Segment, ms []Message) (*requestEncoder, error) {
 	b := &requestEncoder{next: cachedRequest{head: head, tools: tools, messages: make([]encodedMessage, 0, len(ms))}, hash: sha256.New()}
 	b.base, b.shared = o.closest(&b.next, ms)
@@ -73,8 +73,8 @@ func (o *requestCache) encoder(head Head, tools Segment, ms []Message) (*request
 	return b, nil
 }
 
-// tallies returns the counts of a request that is remembered, counted by the same
-// yardstick, and has one of the newest messages of the history.
+// counts returns the token counts of a cached request that was counted with the
+// same key and contains one of the newest messages of the history.
 func (o *requestCache) counts(by countKey, history []artel.Message) cachedCounts {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,8 +92,8 @@ func (o *requestCache) counts(by countKey, history []artel.Message) cachedCounts
 	return cachedCounts{}
 }
 
-// closest returns the batch that has the most messages in common with the
-// request from its beginning on, and how many these are.
+// closest returns the cached request with the longest common prefix of
+// messages, and the length of that prefix.
 func (o *requestCache) closest(next *cachedRequest, ms []Message) (best *cachedRequest, shared int) {
 	o.mu.Lock()
 	last := slices.Clone(o.last)
@@ -110,7 +110,7 @@ func (o *requestCache) closest(next *cachedRequest, ms []Message) (best *cachedR
 			best, shared = b, n
 		}
 		if 2*n > len(ms) {
-			break // another that is still closer would save little
+			break // a longer prefix would save little
 		}
 	}
 	return best, shared
@@ -120,7 +120,8 @@ func (l *encodedMessage) matches(m *Message) bool {
 	return l.role == m.Role && equalParts(l.parts, m.Parts)
 }
 
-// add takes the next message, which was counted, and returns how many bytes its lines have.
+// add encodes the next message, which was counted, and returns the length of
+// its lines.
 func (b *requestEncoder) add(m *Message) (int, error) {
 	i := len(b.next.messages)
 	x := encodedMessage{role: m.Role, parts: m.Parts}
@@ -149,7 +150,7 @@ func (b *requestEncoder) add(m *Message) (int, error) {
 	return x.bytes, nil
 }
 
-// segment returns the lines of the message that was added last.
+// segment returns the segment of the message that was added last.
 func (b *requestEncoder) segment(m *Message) (Segment, error) {
 	x := &b.next.messages[len(b.next.messages)-1]
 	if x.segment == nil {
@@ -172,7 +173,8 @@ func (b *requestEncoder) lines(m *Message) ([]byte, error) {
 	return b.buf.Bytes(), err
 }
 
-// keep remembers what b has written, in the place of what it began with.
+// store keeps the request of b, replacing the one that it shares most messages
+// with.
 func (o *requestCache) store(b *requestEncoder) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,12 +183,12 @@ func (o *requestCache) store(b *requestEncoder) {
 	} else if len(o.last) >= maxCachedRequests {
 		o.last = slices.Delete(o.last, 0, 1)
 	}
-	done := b.next // without what it was written with
+	done := b.next // a copy, without the encoder's buffers
 	o.last = append(o.last, &done)
 }
 
-// equalParts reports whether two lists are surely written alike. Texts that
-// are one in memory are compared without being read.
+// equalParts reports whether two lists surely have the same encoding. Texts at
+// the same address are compared without reading them.
 func equalParts(a, b artel.Parts) bool {
 	if len(a) != len(b) {
 		return false
@@ -225,8 +227,7 @@ func equalPart(a, b artel.Part) bool {
 	return false
 }
 
-// A toolbelt remembers the segments of tools that were sent last, which are
-// nearly always those of the next request.
+// A toolCache keeps the segments of the last lists of tools.
 type toolCache struct {
 	mu   sync.Mutex
 	last [4]struct {

@@ -10,16 +10,15 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A turned message is one that a processor has changed or taken out, as it was
-// before.
+// A priorState is a message before a processor changed or removed it.
 type priorState struct {
-	step   int // place in the record
+	step   int // index in the record
 	before Message
-	rule   string // of the step, behind which the message is this; "": before the step
+	rule   string // the rule of the step after which this is the state; "": before the step
 }
 
-// follow notes what the messages were that a step has changed or taken out.
-// Parts are shared with the draft, never written into.
+// noteChanges stores the earlier state of the messages that a step changed or
+// removed. The parts are shared with the draft, which never writes into them.
 func (d *Draft) noteChanges(step int, s Step) {
 	ruled := d.ruleStates
 	d.ruleStates = nil
@@ -30,7 +29,7 @@ func (d *Draft) noteChanges(step int, s Step) {
 	for _, id := range s.Changed {
 		ids[id] = true
 	}
-	if s.ID != TokenLimiter { // of what it takes out nothing is sent
+	if s.ID != TokenLimiter { // nothing of the dropped messages is sent
 		for _, id := range s.Removed {
 			ids[id] = true
 		}
@@ -38,7 +37,7 @@ func (d *Draft) noteChanges(step int, s Step) {
 	for _, m := range d.before {
 		if ids[m.ID] {
 			d.changes = append(d.changes, priorState{step: step, before: m})
-			delete(ids, m.ID) // of messages that share an id, the first
+			delete(ids, m.ID) // of messages with the same id, the first
 		}
 	}
 	for _, t := range ruled {
@@ -49,8 +48,8 @@ func (d *Draft) noteChanges(step int, s Step) {
 	}
 }
 
-// retrace writes the trail of what is sent into the steps, and adds the
-// segments that they name.
+// recordChanges writes the earlier states of messages that are sent into the
+// steps, and adds the segments that they name.
 func (d *Draft) recordChanges(steps []Step, segments []Segment) ([]Segment, error) {
 	if len(d.changes) == 0 {
 		return segments, nil
@@ -101,8 +100,8 @@ func (d *Draft) recordChanges(steps []Step, segments []Segment) ([]Segment, erro
 	return segments, nil
 }
 
-// A MessageState is what a message was at one point of a build, with its canonical
-// lines; nil of them is a message that was not there.
+// A MessageState is a message at one point of a build, with its canonical
+// lines. Lines is nil if the message did not exist.
 type MessageState struct {
 	Parts artel.Parts
 	Lines []byte
@@ -110,16 +109,16 @@ type MessageState struct {
 
 // A Change is what one processor did to a message.
 type Change struct {
-	Step   int    // place in the record
-	Rule   string // of the step, where several have worked on the message; "": the step as a whole
+	Step   int    // index in the record
+	Rule   string // of the step, if several rules changed the message; "": the step as a whole
 	Before MessageState
-	After  MessageState // nothing where the processor joined it to another message, and then that is looked at
+	After  MessageState // zero if the processor merged the message into another one
 }
 
-// Changes returns what each processor that changed a message, or joined it to
-// another, made of it, in their order. A message that is not stored begins as
-// the processor that added it has left it. Errors are those of the pantry: of
-// kind NotFound where a piece is not kept any more.
+// Changes returns the changes of a message, and of its merging into another
+// one, in the order of the processors. A message that is not stored begins in
+// the state in which its processor added it. Errors are those of c; NotFound
+// means that a piece is no longer kept.
 func (r Manifest) Changes(steps []Step, id string, p Contents) ([]Change, error) {
 	var out []Change
 	for i, s := range steps {
@@ -159,7 +158,7 @@ func (r Manifest) Changes(steps []Step, id string, p Contents) ([]Change, error)
 	return out, nil
 }
 
-// before is what a message was that step s was given.
+// stateBefore returns the message before step s.
 func (r Manifest) stateBefore(s Step, id string, p Contents) (MessageState, error) {
 	x := ManifestMessage{ID: id, Stored: true}
 	if d, ok := s.Before[id]; ok {

@@ -11,38 +11,39 @@ import (
 	"github.com/artelhq/artel/pipeline/token"
 )
 
-// meter counts the tokens of a draft in the service's vocabulary, each
-// message once as long as it is not changed: the message remembers.
+// A messageCounter counts the tokens of a draft in the service's vocabulary.
+// Each message stores its count until its parts change.
 type messageCounter struct {
 	counter    *token.Counter
 	vocabulary string
-	ratio      float64 // of what the service reports to what is counted; 0: not known
+	ratio      float64 // tokens that the service reports per token counted; 0: unknown
 	model      string
 	dialect    string
 	err        error // the first failure of the counter
 	cached     cachedCounts
 }
 
-// bytesPerToken is of opaque state, which is base64 of something like text.
+// bytesPerToken is the estimate for opaque state, which is mostly base64.
 const bytesPerToken = 4
 
-// A tally is what a meter has counted in the parts of a message.
+// A tokenCount is the number of tokens that a counter found in the parts of a
+// message.
 type tokenCount struct {
 	by     *messageCounter
-	first  *artel.Part // of as many as parts says; nil: there are none
+	first  *artel.Part // of the counted parts; nil: no parts
 	parts  int32
 	tokens int32
 }
 
-// newMessageCounter counts in a vocabulary; "": the service's, corrected by what the
-// service has reported.
+// newMessageCounter counts in a vocabulary; "": the service's, corrected by the
+// ratio that it reported.
 func newMessageCounter(c *token.Counter, s model.Service, v string) *messageCounter {
 	ratio := 0.0
 	if v == "" {
 		v, ratio = s.Capabilities.Tokenizer.Value, s.Capabilities.TokenRatio.Value
 	}
 	if !slices.Contains(token.Vocabularies(), v) {
-		v = token.O200k // an estimate for models whose vocabulary is not public
+		v = token.O200k // estimate for models without a public vocabulary
 	}
 	return &messageCounter{counter: c, vocabulary: v, ratio: ratio, model: s.Model, dialect: string(s.Dialect)}
 }
@@ -55,7 +56,7 @@ func (m *messageCounter) all(ms []Message) int {
 	return n
 }
 
-// count leaves the tally in x, so that its copies have it.
+// count stores the count in x, so that copies of x have it.
 func (m *messageCounter) count(x *Message) int {
 	var first *artel.Part
 	if len(x.Parts) > 0 {
@@ -71,7 +72,7 @@ func (m *messageCounter) count(x *Message) int {
 	return int(x.count.tokens)
 }
 
-// A yardstick is what counts depend on.
+// A countKey holds everything that counts depend on.
 type countKey struct {
 	vocabulary, model, dialect string
 	ratio                      float64
@@ -81,15 +82,15 @@ func (m *messageCounter) key() countKey {
 	return countKey{m.vocabulary, m.model, m.dialect, m.ratio}
 }
 
-// Tallies are the counts of a request that was cooked before. The messages of
-// the next one stand in the same order, so each is looked for behind the last.
+// A cachedCounts looks up counts in a cached request. Both requests have their
+// messages in the same order, so each search starts after the last hit.
 type cachedCounts struct {
 	messages []encodedMessage
 	next     int
 	misses   int
 }
 
-// maxMisses is how many messages are looked for in vain.
+// maxMisses is the number of failed searches after which searching stops.
 const maxMisses = 8
 
 func (k *cachedCounts) find(ps artel.Parts) (int32, bool) {

@@ -10,26 +10,26 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// lookahead is how far a message is searched for that was put in or taken out
-// before it: more than one processor adds or drops at one place, but for the
-// begin of the history, and messages that have moved farther are found anyway.
+// lookahead is how far diff searches for a message after messages that were
+// added or removed before it. Processors rarely add or remove more in one
+// place, except at the beginning of the history, and messages that moved
+// farther are found in a second pass.
 const lookahead = 32
 
-// diff compares two states of a draft by message id. Of messages that share
-// one, the first is compared with the first. All ids are in the order of the
+// diff compares two states of a draft by message id. Of messages with the same
+// id, the first is compared with the first. All ids are in the order of the
 // draft.
 //
-// Nearly all messages of a long draft stay where they are among each other.
-// These are found by going through both states side by side, and only what is
-// left is looked up.
+// Most messages of a long draft keep their relative order. diff matches these
+// in one parallel pass and looks up only the rest.
 func diff(before, after []Message) (added, removed, changed []string) {
-	var differ []int // places in after
+	var differ []int // indexes in after
 	compare := func(i, j int) {
 		if !same(&before[i], &after[j]) {
 			differ = append(differ, j)
 		}
 	}
-	end := 0 // what both end with
+	end := 0 // length of the common end
 	for end < len(before) && end < len(after) && before[len(before)-1-end].ID == after[len(after)-1-end].ID {
 		end++
 		compare(len(before)-end, len(after)-end)
@@ -55,7 +55,7 @@ func diff(before, after []Message) (added, removed, changed []string) {
 	gone = span{i, len(before)}.appendIndexes(gone)
 	come = span{j, len(after)}.appendIndexes(come)
 
-	if len(come) > 0 && len(gone) > 0 { // some of them may have moved
+	if len(come) > 0 && len(gone) > 0 { // some may have moved
 		old := make(map[string][]int, len(gone))
 		for _, i := range gone {
 			old[before[i].ID] = append(old[before[i].ID], i)
@@ -86,7 +86,7 @@ func diff(before, after []Message) (added, removed, changed []string) {
 	return added, removed, changed
 }
 
-// ahead returns the place of the message with this id among the first of ms, or
+// ahead returns the index of the message with this id among the first of ms, or
 // -1.
 func ahead(ms []Message, id string) int {
 	for i := range ms[:min(len(ms), lookahead)] {
@@ -97,7 +97,7 @@ func ahead(ms []Message, id string) int {
 	return -1
 }
 
-// places adds what is in s to list.
+// appendIndexes appends the indexes of s to list.
 func (s span) appendIndexes(list []int) []int {
 	list = slices.Grow(list, s.end-s.start)
 	for i := s.start; i < s.end; i++ {
@@ -106,7 +106,8 @@ func (s span) appendIndexes(list []int) []int {
 	return list
 }
 
-// same relies on parts being replaced and never written into.
+// same compares two messages. It relies on parts being replaced and never
+// written into.
 func same(a, b *Message) bool {
 	return a.Role == b.Role && a.Origin == b.Origin && sameParts(a.Parts, b.Parts) && slices.Equal(a.MergedFrom, b.MergedFrom)
 }
@@ -115,20 +116,20 @@ func sameParts(a, b artel.Parts) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// An index finds places in a list by the ids that stand there, some five times
-// as fast as a map, which for a long history is most of what a build takes.
+// An index finds positions in a list by id, about five times as fast as a map,
+// which would take most of the time of a build with a long history.
 type index struct {
 	seed  maphash.Seed
-	slots []int32 // 1 + place; 0: free
+	slots []int32 // 1 + position; 0: free
 }
 
-// newIndex has room for n ids.
+// newIndex makes an index with room for n ids.
 func newIndex(n int) *index {
 	return &index{maphash.MakeSeed(), make([]int32, 2<<bits.Len(uint(n)))}
 }
 
-// add notes that id stands at place i. It reports false where it stands at
-// another place already, and leaves that; at returns the id at a place.
+// add stores position i of id. It reports false and changes nothing if the id
+// has a position already. at returns the id at a position.
 func (x *index) add(id string, i int, at func(int) string) bool {
 	slot := x.slot(id, at)
 	if *slot != 0 {
@@ -138,7 +139,7 @@ func (x *index) add(id string, i int, at func(int) string) bool {
 	return true
 }
 
-// place returns where id stands, or -1.
+// find returns the position of id, or -1.
 func (x *index) find(id string, at func(int) string) int { return int(*x.slot(id, at)) - 1 }
 
 func (x *index) slot(id string, at func(int) string) *int32 {

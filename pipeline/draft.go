@@ -17,74 +17,75 @@ import (
 	"github.com/artelhq/artel/model/route"
 )
 
-// Input is what the caller knows before a build. The same Input over the same
-// Sources gives the same request, byte for byte. A build changes nothing in it.
+// Input is the input of a build, which does not change it. The same Input over
+// the same Sources gives the same request, byte for byte.
 type Input struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
 	Agent        Agent
 	Service      model.Service
 
-	// History holds the messages of a branch, those of the running run
-	// included. Where no message has a Parent the order is that of the list,
-	// else it follows Parent from Head to the root.
+	// History holds the messages of a branch, including those of the current
+	// run. If no message has a Parent, they are in the order of the list;
+	// otherwise the branch follows Parent from Head to the root.
 	History []artel.Message
 	Head    artel.MessageID // the newest message to send; "": the last of History
 
-	// At is the stored message on whose branch artifacts are read: the one
-	// that the run answers. "": the newest user message of History that is in
-	// Conversation; where there is none, what belongs to no message is seen.
+	// At is the stored message on whose branch artifacts are read: the one that
+	// the run answers. "": the newest user message of History that belongs to
+	// Conversation; if there is none, artifacts that belong to no message.
 	At artel.MessageID
 
 	Tools     []model.ToolSpec
-	Now       time.Time // what the model is told about the time, in the zone that it is told in; zero: nothing
-	Seed      uint64    // of all that is random in the build
+	Now       time.Time // the time for the model, in the zone to show it in; zero: none
+	Seed      uint64    // of every random choice in the build
 	User      Profile
-	Variables map[string]string // that macros read; what they set is in the result
-	Globals   map[string]string // those of the macros with global in their names
-	Machine   map[string]string // what the macros os, osVersion, arch, platform and hostname tell; nil: nothing
+	Variables map[string]string // read by macros; the changes are in Result.Variables
+	Globals   map[string]string // variables of the macros with global in their names
+	Machine   map[string]string // values of the macros os, osVersion, arch, platform and hostname; nil: empty
 	Locale    phrase.Locale
 	Placement Placement // "": PlaceTail
 	Sources   Sources   // nil: there are no artifacts, and no part can be read
 
 	// Renditions makes other forms of media; nil: no picture is converted and
-	// no recording written down.
+	// no recording transcribed.
 	Renditions *rendition.Maker
 
-	// Settings configure the processors; what they do not name has its default.
+	// Settings configure the processors. Processors without a setting use their
+	// defaults.
 	Settings Settings
 
-	// Until names the processor that is the last to run, whether it is enabled
-	// or not, so that the draft behind it can be looked at. "": all run.
+	// Until names the last processor to run, which runs even if it is disabled.
+	// It is for inspecting the draft after that processor. "": all run.
 	Until string
 
-	// Suggest names configured services that could take what Service cannot;
-	// nil: none are named. It is asked with a capability and a media type.
+	// Suggest returns configured services that take a capability and a media
+	// type which Service does not; nil: none are suggested.
 	Suggest func(artel.Capability, string) []artel.ServiceID
 
-	// Refused reports whether the service has refused a request for these
-	// bytes, so that they are described; nil: it has refused none.
+	// Refused reports whether the service refused an earlier request because of
+	// these bytes, which are then described; nil: it refused none.
 	Refused func(artel.Digest) bool
 }
 
-// An Agent is what a build needs to know about who is going to answer.
+// An Agent is the part of an agent's definition that a build needs.
 type Agent struct {
 	Name        artel.AgentName
 	Description string
-	Prompt      string   // the role prompt, which stands before all presets; blank: none
+	Prompt      string   // the role prompt, sent before all presets; blank: none
 	Presets     []Preset // in the order of the skeleton
 	Context     Limits
 }
 
-// Limits say how much of a conversation an agent is sent. What the token
-// limiter is configured with goes before them.
+// Limits bound how much of a conversation an agent is sent. The configuration
+// of the token limiter overrides them.
 type Limits struct {
-	MaxTokens    int  `json:"max_tokens,omitempty" yaml:"max_tokens"`       // of the window; 0: the service's alone limits
+	MaxTokens    int  `json:"max_tokens,omitempty" yaml:"max_tokens"`       // of the window; 0: limited by the service only
 	ReplyReserve *int `json:"reply_reserve,omitempty" yaml:"reply_reserve"` // tokens kept free for the reply; nil: the model's longest reply, at most a quarter of the window
-	KeepChars    int  `json:"keep_chars,omitempty" yaml:"keep_chars"`       // code points that are kept of the first message that does not fit; 0: none
+	KeepChars    int  `json:"keep_chars,omitempty" yaml:"keep_chars"`       // code points kept of the first message that does not fit; 0: none
 }
 
-// A Profile is what people say about themselves, for all of their
+// A Profile is what users state about themselves, for all of their
 // conversations. Every field may be empty.
 type Profile struct {
 	Name     string          `json:"name,omitempty"`
@@ -93,7 +94,7 @@ type Profile struct {
 	Rules    json.RawMessage `json:"rules,omitempty"`    // a configuration of the regex-processor
 }
 
-// A Preset is a message that an agent's author has written.
+// A Preset is a message written by the author of an agent.
 type Preset struct {
 	ID      string     `json:"id" yaml:"id"`
 	Role    artel.Role `json:"role,omitempty" yaml:"role"` // "": system
@@ -104,8 +105,8 @@ type Preset struct {
 	When    *Condition `json:"when,omitempty" yaml:"when"`       // nil: for every model
 }
 
-// A Place says where a preset stands. Every field may be empty: the kind is
-// then depth where Depth says something, else anchor where Anchor does, else
+// A Place is the position of a preset. Every field may be empty. An empty Kind
+// means depth if Depth is set, otherwise anchor if Anchor is set, otherwise
 // list.
 type Place struct {
 	Kind   PlaceKind `json:"kind,omitempty" yaml:"kind"`
@@ -115,17 +116,17 @@ type Place struct {
 	Order  *int      `json:"order,omitempty" yaml:"order"`   // among presets at one place, ascending; nil: 100
 }
 
-// A PlaceKind is a way to say where a preset stands.
+// A PlaceKind is a way to position a preset.
 type PlaceKind string
 
 // The kinds of places.
 const (
 	InList   PlaceKind = "list"   // in the skeleton, in the order of the list
-	AtDepth  PlaceKind = "depth"  // among the history, counted from the newest message
+	AtDepth  PlaceKind = "depth"  // within the history, counted from the newest message
 	AtAnchor PlaceKind = "anchor" // beside a slot
 )
 
-// A Side is one of an anchor.
+// A Side is a side of an anchor.
 type Side string
 
 // The sides.
@@ -134,25 +135,25 @@ const (
 	After  Side = "after"
 )
 
-// A Slot is what a preset makes room for.
+// A Slot is a position in the skeleton that a preset defines.
 type Slot string
 
-// The slots, which are anchors too.
+// The predefined slots. Presets can be anchored to a slot.
 const (
 	SlotHistory Slot = "chat_history"
 	SlotUser    Slot = "user_profile"
 )
 
-// A Condition says for which models a preset is meant. A list that is empty
-// matches nothing by itself; an empty Condition holds for every model.
+// A Condition restricts a preset to some models. An empty list matches nothing
+// by itself; an empty Condition holds for every model.
 type Condition struct {
-	Models    []string `json:"models,omitempty" yaml:"models"`       // patterns on the model and its name, whatever the case
-	Providers []string `json:"providers,omitempty" yaml:"providers"` // patterns on the service's id, name and dialect
-	Match     Match    `json:"match,omitempty" yaml:"match"`         // of both lists; "": any
-	Exclude   bool     `json:"exclude,omitempty" yaml:"exclude"`     // for all models but these
+	Models    []string `json:"models,omitempty" yaml:"models"`       // patterns for the model and its name, case-insensitive
+	Providers []string `json:"providers,omitempty" yaml:"providers"` // patterns for the service's id, name and dialect
+	Match     Match    `json:"match,omitempty" yaml:"match"`         // how the two lists combine; "": any
+	Exclude   bool     `json:"exclude,omitempty" yaml:"exclude"`     // invert the match
 }
 
-// A Match says how many lists have to agree.
+// A Match says how many of a Condition's lists have to match.
 type Match string
 
 // The matches.
@@ -161,27 +162,28 @@ const (
 	MatchAll Match = "all"
 )
 
-// Sources reads what the conversation refers to. [artifact.Collection]
-// fulfils it.
+// Sources reads the artifacts and blobs that a conversation refers to.
+// [artifact.Collection] implements it.
 type Sources interface {
-	// Overview returns the task plan and the other artifacts on a branch, each
-	// text of these with its first characters.
+	// Overview returns the task plan and the other artifacts on a branch, with
+	// the first preview characters of each text.
 	Overview(ctx context.Context, o artel.Owner, c artel.ConversationID, at artel.MessageID, preview int) (artifact.Overview, error)
 	// Open returns the bytes of a ref; the caller closes it.
 	Open(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Content, error)
-	// Derived returns the text that is taken out of the bytes of a ref.
+	// Derived returns the text extracted from the bytes of a ref.
 	Derived(ctx context.Context, o artel.Owner, ref artel.Ref, at artel.MessageID) (artifact.Derived, error)
 }
 
-// A Placement says where the reminder of plan, inventory and time goes.
+// A Placement is the position of the reminder, which holds plan, inventory and
+// time.
 type Placement string
 
-// The placements. The tail keeps everything before the newest message the
-// same from call to call, so that the provider's prompt cache holds.
+// The placements. PlaceTail keeps everything before the newest message the same
+// from call to call, so that the provider's prompt cache stays valid.
 const (
 	PlaceTail   Placement = "tail"
 	PlaceSystem Placement = "system"
-	PlaceNone   Placement = "none" // there is none
+	PlaceNone   Placement = "none" // no reminder
 )
 
 // A Draft is the request under construction. Processors run one after the
@@ -189,61 +191,60 @@ const (
 type Draft struct {
 	Input
 
-	// Messages is the request so far. A processor may reorder it, add to it
-	// and take from it, but replaces Parts instead of writing into them: they
-	// are shared with the history, and a change in place would not be seen by
-	// the record.
+	// Messages is the request so far. A processor may reorder, add and remove
+	// messages. It replaces Parts instead of writing into them: parts are
+	// shared with the history, and the record would miss a change in place.
 	Messages []Message
 
 	target        route.Target
 	board         map[reflect.Type]any
 	counter       *messageCounter
-	sources       map[artel.Ref]source       // what refs lead to, by the ref as it stands in a part
-	sentDigests   map[artel.Ref]artel.Digest // of the bytes that go in the place of refs that stay media
+	sources       map[artel.Ref]source       // by the ref as written in a part
+	sentDigests   map[artel.Ref]artel.Digest // digests that replace the refs of media parts
 	decisions     []Decision
 	lookback      lookback
-	steps         []plannedStep // all that this build runs, and what it would run behind Until
+	steps         []plannedStep // the processors of this build, including those after Until
 	running       Processor
 	config        json.RawMessage // of the running processor
 	logs          []Log           // of the running processor
-	before        []Message       // what the running processor was given
-	unchanged     bool            // the running processor says that it has touched no message
-	beforeCurrent bool            // the last one has left that as it was
-	total         int             // tokens of the messages behind the last one
+	before        []Message       // the messages before the running processor
+	unchanged     bool            // set by the running processor if it changed no message
+	beforeCurrent bool            // the last processor changed nothing, so before is still current
+	total         int             // tokens of the messages after the last processor
 	toolTokens    int             // tokens of the tools
-	ruleStates    []priorState    // by rules of the running processor, where several worked on one message
-	changes       []priorState    // what processors have changed or taken out
+	ruleStates    []priorState    // states between the rules of the running processor, for messages that several rules changed
+	changes       []priorState    // messages before a processor changed or removed them
 }
 
 // A Message is one entry of a draft. Its media are refs, never bytes.
 type Message struct {
-	ID         string // of the stored message, and unique among these; else a name of what made it
+	ID         string // the stored message's, unique among those; otherwise the name of the preset or processor that made it
 	Role       artel.Role
 	Parts      artel.Parts
 	Agent      artel.AgentName
 	Origin     Origin
-	MergedFrom []string // ids of the messages that were joined in it; replaced, never written into
+	MergedFrom []string // ids of the messages merged into this one; replaced, never written into
 	Stability  Stability
 
-	history int        // of a merged message: the tokens of the history in it
+	history int        // of a merged message: the tokens that come from the history
 	count   tokenCount // of Parts
 }
 
-// Origin says where a message of a draft comes from.
+// Origin says how a message came into the draft.
 type Origin string
 
-// The origins. Only history is ever dropped to save room.
+// The origins. Only history is dropped to fit the budget.
 const (
 	OriginHistory       Origin = "history"
-	OriginSummary       Origin = "summary" // stands for the history before it
+	OriginSummary       Origin = "summary" // covers the history before it
 	OriginPreset        Origin = "preset"  // in the skeleton
-	OriginDepth         Origin = "depth"   // a preset among the history
+	OriginDepth         Origin = "depth"   // a preset within the history
 	OriginAnchor        Origin = "anchor"  // a preset beside a slot
 	OriginReminder      Origin = "reminder"
-	OriginTranscription Origin = "transcription" // a text that stands for a recording, in a message of its own
-	OriginMerged        Origin = "merged"        // several messages, which MergedFrom names
-	OriginPlugin        Origin = "plugin"        // of another program
-	OriginFiller        Origin = "filler"        // says nothing, for APIs that want somebody to speak
+	OriginTranscription Origin = "transcription" // the text of a recording, in a message of its own
+	OriginMerged        Origin = "merged"        // several messages, named by MergedFrom
+	OriginPlugin        Origin = "plugin"        // added by a plugin
+	OriginFiller        Origin = "filler"        // without content, for APIs that require alternating roles
 )
 
 // Stability says how long a message stays the same.
@@ -256,8 +257,8 @@ const (
 	Turn    Stability = "turn"    // for this call only
 )
 
-// rank orders stabilities; what nobody has said anything about is for this
-// call only.
+// rank orders stabilities, the most stable first. An unknown stability counts
+// as Turn.
 func (s Stability) rank() int {
 	switch s {
 	case Static:
@@ -268,7 +269,7 @@ func (s Stability) rank() int {
 	return 2
 }
 
-// Least returns the stability of something that is made of both.
+// Least returns the less stable of both.
 func (s Stability) Least(o Stability) Stability {
 	for _, x := range []Stability{Static, Session} {
 		if s.rank() <= x.rank() && o.rank() <= x.rank() {
@@ -278,8 +279,8 @@ func (s Stability) Least(o Stability) Stability {
 	return Turn
 }
 
-// Set puts v on the draft's blackboard, in the place of an earlier value of
-// the same type. A processor declares a type for what it has to tell.
+// Set stores v on the draft's blackboard and replaces an earlier value of the
+// same type. A processor declares a type for each value that it shares.
 func Set[T any](d *Draft, v T) {
 	if d.board == nil {
 		d.board = make(map[reflect.Type]any)
@@ -293,12 +294,12 @@ func Value[T any](d *Draft) (T, bool) {
 	return v, ok
 }
 
-// Log leaves a note in the record, under the name of the running processor.
+// Log adds a note to the step of the running processor.
 func (d *Draft) Log(level Level, message string, details map[string]any) {
 	d.logs = append(d.logs, Log{Level: level, Message: message, Details: details})
 }
 
-// head is the newest message to send.
+// head returns the newest message to send.
 func (d *Draft) head() artel.MessageID {
 	if d.Head != "" || len(d.History) == 0 {
 		return d.Head
@@ -306,7 +307,7 @@ func (d *Draft) head() artel.MessageID {
 	return d.History[len(d.History)-1].ID
 }
 
-// branchAt implements the default of Input.At on what is sent.
+// branchAt implements the default of Input.At for the branch that is sent.
 func (d *Draft) branchAt(path []artel.Message) artel.MessageID {
 	if d.At != "" {
 		return d.At
@@ -319,7 +320,7 @@ func (d *Draft) branchAt(path []artel.Message) artel.MessageID {
 	return ""
 }
 
-// request renders the draft for the provider.
+// request makes the model request of the draft.
 func (d *Draft) request() *model.Request {
 	r := &model.Request{Service: d.Service, Messages: make([]model.Message, len(d.Messages)), Tools: d.Tools}
 	for i := range d.Messages {

@@ -15,10 +15,10 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A FieldType says what a Field holds, and how a form shows it.
+// A FieldType is the type of a Field, in configurations and in forms.
 type FieldType string
 
-// The types of fields, and what they are in JSON.
+// The field types, with their JSON types.
 const (
 	FieldText     FieldType = "text"     // a string, on one line
 	FieldTextarea FieldType = "textarea" // a string
@@ -26,26 +26,26 @@ const (
 	FieldBoolean  FieldType = "boolean"
 	FieldSelect   FieldType = "select" // a string, one of Options
 	FieldList     FieldType = "list"   // an array of strings
-	FieldJSON     FieldType = "json"   // any value; Check says which
+	FieldJSON     FieldType = "json"   // any value that Check accepts
 )
 
-// A Field describes one value of a processor's configuration. Pages draw a
-// form from it, and a configuration is checked against it.
+// A Field describes one value of a processor's configuration. Forms are drawn
+// from it, and configurations are checked against it.
 type Field struct {
 	Key         string    `json:"key"`
-	Label       string    `json:"label"` // for people
+	Label       string    `json:"label"` // shown to users
 	Type        FieldType `json:"type"`
-	Placeholder string    `json:"placeholder,omitempty"` // for people: what an empty field means
+	Placeholder string    `json:"placeholder,omitempty"` // shown to users: the meaning of an empty field
 	Default     any       `json:"default,omitempty"`
 	Options     []string  `json:"options,omitempty"` // of a select
 	Range       *Range    `json:"range,omitempty"`   // of a number; nil: any
 
-	// Check looks closer at a value that has the right type; nil: any will do.
-	// Its error says what is wanted.
+	// Check validates a value of the right type; nil: any value is valid. Its
+	// error says what is wanted.
 	Check func(value json.RawMessage) error `json:"-"`
 }
 
-// A Range is what a number may be.
+// A Range bounds a number.
 type Range struct {
 	Min   float64  `json:"min"`
 	Max   *float64 `json:"max,omitempty"`   // nil: no limit
@@ -55,13 +55,13 @@ type Range struct {
 // From is the range of the whole numbers from least on.
 func From(least int) *Range { return &Range{Min: float64(least), Whole: true} }
 
-// maxConfig is the longest configuration of one processor in bytes: a large
-// set of rules.
+// maxConfig is the longest configuration of one processor in bytes; it holds a
+// large set of rules.
 const maxConfig = 1 << 20
 
-// checkConfig holds a configuration against fields. Keys that only others of
-// the processor's group know are let pass; an unknown key and a value that the
-// field does not take are of kind Invalid, with the field in the subject.
+// checkConfig validates a configuration against fields. It accepts keys that
+// only other processors of the group have. An unknown key and an invalid value
+// are of kind Invalid, with the field in the subject.
 func checkConfig(config json.RawMessage, fields, group []Field) error {
 	const op = "pipeline.Check"
 	if len(config) > maxConfig {
@@ -77,7 +77,7 @@ func checkConfig(config json.RawMessage, fields, group []Field) error {
 			if slices.ContainsFunc(group, func(f Field) bool { return f.Key == v.key }) {
 				continue
 			}
-			return artel.Errorf(artel.Invalid, op, "config."+artel.Shorten(v.key, 60), "there is no such field; %s", keyList(fields))
+			return artel.Errorf(artel.Invalid, op, "config."+artel.Shorten(v.key, 60), "unknown field; %s", keyList(fields))
 		}
 		if err := fields[i].check(v.value); err != nil {
 			return artel.Errorf(artel.Invalid, op, "config."+v.key, "%w", err)
@@ -88,17 +88,17 @@ func checkConfig(config json.RawMessage, fields, group []Field) error {
 
 func keyList(fields []Field) string {
 	if len(fields) == 0 {
-		return "the processor has nothing to configure"
+		return "the processor has no fields"
 	}
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.Key
 	}
-	return "there are: " + strings.Join(keys, ", ")
+	return "known fields: " + strings.Join(keys, ", ")
 }
 
-// A keyed value of an object. Their order is kept, so that the first mistake
-// is the one that is told.
+// A keyValue is a member of a JSON object. Slices keep the order of the object,
+// so that the first mistake is the one reported.
 type keyValue struct {
 	key   string
 	value json.RawMessage
@@ -128,7 +128,7 @@ func keysOf(config json.RawMessage) ([]keyValue, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(out, func(k keyValue) bool { return k.key == key }) {
-			return nil, fmt.Errorf("the key %q stands there twice", artel.Shorten(key, 60))
+			return nil, fmt.Errorf("the key %q occurs twice", artel.Shorten(key, 60))
 		}
 		out = append(out, keyValue{key, value})
 	}
@@ -143,11 +143,10 @@ func keysOf(config json.RawMessage) ([]keyValue, error) {
 
 func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
 
-// Fits says what is wrong with a value for the field; nil: nothing. null is the
-// default.
+// Fits validates a value; null stands for the default.
 func (f Field) Fits(value json.RawMessage) error { return f.check(value) }
 
-// check says what is wrong with a value; null is the default.
+// check validates a value; null stands for the default.
 func (f Field) check(v json.RawMessage) error {
 	if isNull(v) {
 		return nil
@@ -169,7 +168,7 @@ func (f Field) checkType(v json.RawMessage) error {
 			return errors.New("want a string")
 		}
 		if f.Type == FieldSelect && !slices.Contains(f.Options, s) {
-			return fmt.Errorf("%q is none of the choices: want one of %s", artel.Shorten(s, 60), strings.Join(f.Options, ", "))
+			return fmt.Errorf("%q is not an option: want one of %s", artel.Shorten(s, 60), strings.Join(f.Options, ", "))
 		}
 	case FieldBoolean:
 		var b bool
@@ -195,7 +194,7 @@ func (r *Range) check(n float64) error {
 	switch {
 	case r == nil:
 	case r.Whole && (n != math.Trunc(n) || math.Abs(n) > 1<<53):
-		return fmt.Errorf("%v is no whole number", n)
+		return fmt.Errorf("%v is not a whole number", n)
 	case n < r.Min && r.Max == nil:
 		return fmt.Errorf("%v is too little: want %v or more", n, r.Min)
 	case n < r.Min, r.Max != nil && n > *r.Max:
@@ -204,7 +203,7 @@ func (r *Range) check(n float64) error {
 	return nil
 }
 
-// checkFields refuses fields that no form could be drawn from.
+// checkFields refuses fields from which no form can be drawn.
 func checkFields(fields []Field) error {
 	types := []FieldType{FieldText, FieldTextarea, FieldNumber, FieldBoolean, FieldSelect, FieldList, FieldJSON}
 	for i, f := range fields {

@@ -12,11 +12,12 @@ import (
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/internal/phrase"
 	"github.com/artelhq/artel/media/extract"
+	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/rendition"
 	"github.com/artelhq/artel/model/route"
 )
 
-// forms is the whole ladder, as far as in has the means.
+// forms returns the forms that can be made with the means of in.
 func forms(in Input) route.Forms {
 	f := route.Forms{Extracted: in.Sources != nil}
 	if in.Renditions == nil || in.Sources == nil {
@@ -29,13 +30,14 @@ func forms(in Input) route.Forms {
 	return f
 }
 
-// A wish is what is wanted of a media part beside what the service takes.
+// A preference is what is wanted of a media part, apart from what the service
+// takes.
 type preference struct {
 	attaching
-	stale bool // it is old
+	stale bool // the part is a stale picture
 }
 
-// route decides how s is sent.
+// route decides the form of s.
 func (d *Draft) route(s source, w preference) artel.Route {
 	target := d.target
 	kind := s.info.Kind
@@ -61,8 +63,8 @@ func (d *Draft) route(s source, w preference) artel.Route {
 	return r
 }
 
-// settle decides how m is sent, and makes the form of it that is. room is what
-// the request still takes; nil: all. Only the end of ctx is an error.
+// prepare decides the form of m and makes it. room is the remaining media
+// budget of the request; nil: unlimited. Only the end of ctx is an error.
 func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w preference, room *mediaBudget) (preparedPart, error) {
 	s, err := d.find(ctx, m)
 	if err != nil {
@@ -121,8 +123,8 @@ func (d *Draft) prepare(ctx context.Context, id string, m artel.Media, w prefere
 	}}}, nil
 }
 
-// spared is the route of bytes that the service refused before: their text
-// where they have some, else their description.
+// avoidRefused changes the route of bytes that the service refused before: to
+// their text if they have one, otherwise to their description.
 func (d *Draft) avoidRefused(s source, r artel.Route) artel.Route {
 	if r.Routing == artel.RoutingText || !d.refused(s.digest) {
 		return r
@@ -141,8 +143,8 @@ func describedAs(r artel.Route, why artel.Reason) artel.Route {
 	return r
 }
 
-// made is a form of a media part: media, or a text, or nothing where it is to
-// be described.
+// A rendered is a form of a media part: media, a text, or neither if the part
+// has to be described.
 type rendered struct {
 	route  artel.Route
 	media  *artel.Media
@@ -151,7 +153,8 @@ type rendered struct {
 	sent   *artel.SentForm
 }
 
-// make makes the form that r says. Where it fails, the route is still r.
+// render makes the form that r asks for. If that fails, the route of the result
+// is still r.
 func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int) (rendered, error) {
 	out := rendered{route: r}
 	m := s.media
@@ -200,8 +203,8 @@ func (d *Draft) render(ctx context.Context, s source, r artel.Route, inline int)
 	return out, nil
 }
 
-// transcript has a recording written down, or a picture put into words, in the
-// time that there is for it.
+// transcript transcribes a recording, or captions a picture, within
+// transcriptionTime.
 func (d *Draft) transcript(ctx context.Context, s source) (rendition.Text, error) {
 	limited, stop := context.WithTimeoutCause(ctx, transcriptionTime,
 		artel.Errorf(artel.Unavailable, "pipeline.Build", "", "it was not written down within %v", transcriptionTime))
@@ -213,9 +216,10 @@ func (d *Draft) transcript(ctx context.Context, s source) (rendition.Text, error
 	return w, err
 }
 
-// transcribeAll has all media among parts put into words side by side that are to
-// be, which is remembered. What fails shows when each is settled. stale says
-// which of them are old; nil: none.
+// transcribeAll transcribes all parts whose route asks for it, concurrently,
+// before they are prepared one by one. The results are cached; errors are
+// reported when each part is prepared. stale says which pictures are stale;
+// nil: none.
 func (d *Draft) transcribeAll(ctx context.Context, parts []artel.Media, conf attaching, stale func(int) bool) error {
 	if !d.target.Forms.Transcribed {
 		return nil
@@ -244,9 +248,9 @@ func (d *Draft) transcribeAll(ctx context.Context, parts []artel.Media, conf att
 	return g.Wait()
 }
 
-// crowd lets the limits hold that a service has where a request holds many
-// images. all is what stands in the request; old, which may be nil, says what
-// of it goes in words. Each image counts once, for it is sent once.
+// limitForImageCount applies the service's limits for requests with many
+// images. all are the media of the request; old, which may be nil, marks those
+// sent as text. Each image counts once, because it is sent once.
 func (d *Draft) limitForImageCount(all []artel.Media, old func(int) bool) {
 	images := map[artel.Ref]bool{}
 	for i, m := range all {
@@ -257,15 +261,16 @@ func (d *Draft) limitForImageCount(all []artel.Media, old func(int) bool) {
 	d.target.Capabilities = d.target.Capabilities.ForImages(len(images))
 }
 
-// A room is what a request still takes of media. A nil room takes all.
+// A mediaBudget is the number and size of media that a request can still take.
+// nil is unlimited.
 type mediaBudget struct {
-	images   int   // that it takes; < 0: any number
-	bytes    int64 // of its body that are free
-	limited  bool  // there is a limit on bytes
+	images   int   // remaining; < 0: unlimited
+	bytes    int64 // remaining bytes of the body
+	limited  bool  // bytes is limited
 	reserved map[artel.Digest]bool
 }
 
-// newMediaBudget is the room beside the text of a draft.
+// newMediaBudget returns the budget left by the text of a draft.
 func newMediaBudget(d *Draft) *mediaBudget {
 	c := d.Service.Capabilities
 	r := &mediaBudget{images: -1, reserved: map[artel.Digest]bool{}}
@@ -286,7 +291,7 @@ func newMediaBudget(d *Draft) *mediaBudget {
 	return r
 }
 
-// partBytes is about what a part that is no media takes in a request.
+// partBytes estimates the encoded size of a part that is not media.
 func partBytes(p artel.Part) int64 {
 	switch p := p.(type) {
 	case artel.Text:
@@ -301,11 +306,12 @@ func partBytes(p artel.Part) int64 {
 	return 0
 }
 
-// written is about what n bytes of text take in JSON, with what stands around
-// them.
+// encodedSize estimates the size of n bytes of text in JSON, with the syntax
+// around them.
 func encodedSize(n int) int64 { return int64(n) + int64(n)/10 + 200 }
 
-// holds reports whether media of a kind fit. What is sent already is sent once.
+// fits reports whether media of a kind and size fit. Media that are already in
+// the request cost nothing.
 func (r *mediaBudget) fits(kind artel.MediaKind, d artel.Digest, size int64) bool {
 	if r == nil || r.reserved[d] {
 		return true
@@ -313,7 +319,8 @@ func (r *mediaBudget) fits(kind artel.MediaKind, d artel.Digest, size int64) boo
 	return (kind != artel.KindImage || r.images != 0) && (!r.limited || encodedSize(0)+(size+2)/3*4 <= r.bytes)
 }
 
-// take makes room for media, and reports whether there is.
+// reserve takes the size of media from the budget, and reports whether they
+// fit.
 func (r *mediaBudget) reserve(kind artel.MediaKind, d artel.Digest, size int64) bool {
 	if !r.fits(kind, d, size) {
 		return false
@@ -329,9 +336,66 @@ func (r *mediaBudget) reserve(kind artel.MediaKind, d artel.Digest, size int64) 
 	return true
 }
 
-// write makes room for a text.
+// spend takes the size of a text from the budget.
 func (r *mediaBudget) spend(text string) {
 	if r != nil {
 		r.bytes -= encodedSize(len(text))
 	}
+}
+
+// PreparedMedia replaces one media part in a request that was not built by this
+// package.
+type PreparedMedia struct {
+	Media    *artel.Media // with the digest of the bytes to send; nil: Text replaces the part
+	Text     string
+	Decision Decision
+}
+
+// PrepareMedia decides and makes the form of each media part of a request that
+// another client wrote, as a build does: unchanged, converted, as its text, or
+// described. media are in the order of the request, whose text has about text
+// bytes; if the service takes no more media, the earlier ones are described.
+// Only the fields of in about the service and media are used. The error is of
+// kind Canceled.
+func (r *Registry) PrepareMedia(ctx context.Context, in Input, media []artel.Media, text int64) ([]PreparedMedia, error) {
+	d := &Draft{
+		Input:       in,
+		target:      route.Target{Service: in.Service.ID, Capabilities: in.Service.Capabilities, Suggest: in.Suggest, Forms: forms(in)},
+		counter:     newMessageCounter(r.counter, in.Service, ""),
+		sources:     make(map[artel.Ref]source),
+		sentDigests: make(map[artel.Ref]artel.Digest),
+	}
+	if err := d.transcribeAll(ctx, media, attaching{}, nil); err != nil {
+		return nil, err
+	}
+	d.limitForImageCount(media, nil)
+	room := newMediaBudget(d)
+	room.bytes -= text
+	out := make([]PreparedMedia, len(media))
+	for i := len(media) - 1; i >= 0; i-- {
+		s, err := d.prepare(ctx, "", media[i], preference{attaching: attaching{InlineLimit: defaultInline}}, room)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Decision = s.decision
+		switch p := s.parts[len(s.parts)-1].(type) {
+		case artel.Media:
+			p.Ref.Digest = d.sentDigests[p.Ref]
+			out[i].Media = &p
+		case artel.Text:
+			out[i].Text = p.Text
+		}
+	}
+	return out, nil
+}
+
+// Count estimates the tokens of a request in the vocabulary of its service:
+// text is counted, and media cost what the service's dialect charges.
+func (r *Registry) Count(req *model.Request) (int, error) {
+	m := newMessageCounter(r.counter, req.Service, "")
+	n := m.tools(req.Tools)
+	for _, x := range req.Messages {
+		n += m.parts(x.Parts)
+	}
+	return n, m.err
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// defaultSeparator stands between texts that are joined.
+// defaultSeparator separates merged texts.
 const defaultSeparator = "\n\n"
 
-// A formatting is the configuration of the formatters. Each of them has the
-// keys that mean something to it.
+// A formatting is the configuration of the formatters; each has only the keys
+// that it uses.
 type formatting struct {
 	Separator *string `json:"separator"`
 	Fillers   struct {
@@ -35,7 +35,7 @@ func (f formatting) separator() string {
 	return *f.Separator
 }
 
-// filler is what a role says where it has nothing to say.
+// filler returns the text of a filler message of a role.
 func (f formatting) filler(r artel.Role, l phrase.Locale) string {
 	given, key := f.Fillers.User, phrase.FillerUser
 	if r == artel.RoleAssistant {
@@ -47,13 +47,13 @@ func (f formatting) filler(r artel.Role, l phrase.Locale) string {
 	return l.Say(key, nil)
 }
 
-// A formatter reshapes a list of messages. It returns ms itself where it has
-// nothing to do, and never writes into it.
+// A formatter reshapes a list of messages. It returns ms itself if nothing
+// changes, and never writes into it.
 type formatter func(d *Draft, f formatting, ms []Message) []Message
 
-// formatters are the processors of the group [MessageFormatters]. None of them
-// touches a message that carries opaque state of a service: the state is only
-// taken back as it was given.
+// formatters returns the processors of the group [MessageFormatters]. None of
+// them touches a message with opaque state of a service, which only accepts
+// that state unchanged.
 func formatters() []Processor {
 	separator := Field{Key: "separator", Label: "Separator between merged texts", Type: FieldTextarea, Default: defaultSeparator}
 	fillers := Field{
@@ -64,31 +64,32 @@ func formatters() []Processor {
 		{
 			ID: MergeSystem, Name: "Merge system messages", Priority: PriorityMergeSystem, Icon: "⚙",
 			Description: "Merges the system messages at the beginning into one. Later ones stay in place.",
-			Fields:      []Field{separator}, Process: format(mergeSystem),
+			Fields:      []Field{separator}, format: mergeSystem,
 		},
 		{
 			ID: MergeRoles, Name: "Merge roles", Priority: PriorityMergeRoles, Icon: "⛓",
 			Description: "Merges neighboring messages of one role. Tool results are never merged.",
-			Fields:      []Field{separator}, Process: format(mergeRoles),
+			Fields:      []Field{separator}, format: mergeRoles,
 		},
 		{
 			ID: ConvertSystem, Name: "Convert system messages", Priority: PriorityConvertSystem, Icon: "🔁", DefaultOff: true,
 			Description: "Turns system messages into user messages, in place.",
-			Process:     format(convertSystem),
+			format:      convertSystem,
 		},
 		{
 			ID: EnsureAlternation, Name: "Ensure alternation", Priority: PriorityEnsureAlternation, Icon: "⇄", DefaultOff: true,
 			Description: "Inserts a filler between two consecutive messages of the user, or of the assistant.",
-			Fields:      []Field{fillers}, Process: format(ensureAlternation),
+			Fields:      []Field{fillers}, format: ensureAlternation,
 		},
 		{
 			ID: FirstUser, Name: "First message from the user", Priority: PriorityFirstUser, Icon: "①", DefaultOff: true,
 			Description: "Inserts a filler of the user before the first message, unless that is from the user.",
-			Fields:      []Field{fillers}, Process: format(firstUser),
+			Fields:      []Field{fillers}, format: firstUser,
 		},
 	}
 	for i := range all {
 		all[i].Group, all[i].Core, all[i].Required, all[i].Adds = MessageFormatters, true, true, Session
+		all[i].Process = process(all[i].format)
 	}
 	return all
 }
@@ -102,14 +103,14 @@ func checkFillers(v json.RawMessage) error {
 	}
 	for _, s := range []*string{f.User, f.Assistant} {
 		if s != nil && strings.TrimSpace(*s) == "" {
-			return errors.New("a filler that says nothing is refused by the APIs that need one: want a text")
+			return errors.New("an empty filler is refused by the APIs that need one: want a text")
 		}
 	}
 	return nil
 }
 
-// format makes the function of a processor.
-func format(f formatter) func(context.Context, *Draft) error {
+// process returns the Process function of a formatter.
+func process(f formatter) func(context.Context, *Draft) error {
 	return func(_ context.Context, d *Draft) error {
 		var conf formatting
 		if err := d.Config(&conf); err != nil {
@@ -124,24 +125,6 @@ func format(f formatter) func(context.Context, *Draft) error {
 
 func sameMessages(a, b []Message) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// formatterOf returns the function of a formatter by its id; nil where it is
-// none.
-func formatterOf(id string) formatter {
-	switch id {
-	case MergeSystem:
-		return mergeSystem
-	case MergeRoles:
-		return mergeRoles
-	case ConvertSystem:
-		return convertSystem
-	case EnsureAlternation:
-		return ensureAlternation
-	case FirstUser:
-		return firstUser
-	}
-	return nil
 }
 
 func mergeSystem(d *Draft, f formatting, ms []Message) []Message {
@@ -201,7 +184,7 @@ func firstUser(d *Draft, f formatting, ms []Message) []Message {
 	return slices.Insert(slices.Clone(ms), i, d.filler(f, artel.RoleUser, FirstUser, i))
 }
 
-// filler is a message of a role that says nothing. by and i make its id.
+// filler returns a filler message of a role. by and i make its id.
 func (d *Draft) filler(f formatting, r artel.Role, by string, i int) Message {
 	return Message{
 		ID: fmt.Sprintf("artel:%s-%d", by, i), Role: r, Parts: artel.Parts{artel.Text{Text: f.filler(r, d.Locale)}},
@@ -209,7 +192,8 @@ func (d *Draft) filler(f formatting, r artel.Role, by string, i int) Message {
 	}
 }
 
-// merge joins neighbors of one role. It returns ms itself where there are none.
+// merge joins adjacent messages of the same role. It returns ms itself if there
+// are none.
 func (d *Draft) merge(ms []Message, separator string) []Message {
 	first := 1
 	for first < len(ms) && !mergeable(&ms[first-1], &ms[first]) {
@@ -238,20 +222,19 @@ func mergeable(a, b *Message) bool {
 	return a.Role == b.Role && a.Role != artel.RoleTool && !opaque(a.Parts) && !opaque(b.Parts)
 }
 
-// joined makes one message of several, under the id of the first. Texts that
-// meet become one, with the separator between them; all other parts stay as
-// they are.
+// joined merges messages into one, with the id of the first. Adjacent texts
+// become one, with the separator between them; other parts are kept.
 func (d *Draft) joined(ms []Message, separator string) Message {
 	out := ms[0]
 	out.Origin, out.Parts, out.MergedFrom, out.history = OriginMerged, nil, nil, 0
-	seam := textJoiner{separator: separator}
+	joiner := textJoiner{separator: separator}
 	for i := range ms {
 		m := &ms[i]
 		if out.Agent != m.Agent {
 			out.Agent = ""
 		}
 		out.Stability = out.Stability.Least(m.Stability)
-		seam.add(m.Parts)
+		joiner.add(m.Parts)
 		out.history += d.historyTokens(m)
 		if len(m.MergedFrom) > 0 {
 			out.MergedFrom = append(out.MergedFrom, m.MergedFrom...)
@@ -259,19 +242,19 @@ func (d *Draft) joined(ms []Message, separator string) Message {
 			out.MergedFrom = append(out.MergedFrom, m.ID)
 		}
 	}
-	out.Parts = seam.finish()
+	out.Parts = joiner.finish()
 	return out
 }
 
-// A seam joins parts. Texts that meet wait until all of them are there, so that
-// joining many takes time in proportion.
+// A textJoiner joins parts. Adjacent texts are collected and joined at once, so
+// that joining takes linear time.
 type textJoiner struct {
 	separator string
 	parts     artel.Parts
-	pending   []string // texts that become the next part
+	pending   []string // texts of the next part
 }
 
-// add takes the parts of a message. What has no text adds no separator.
+// add appends the parts of a message. A message without text adds no separator.
 func (s *textJoiner) add(ps artel.Parts) {
 	first := true
 	for _, p := range ps {
@@ -302,8 +285,8 @@ func (s *textJoiner) finish() artel.Parts {
 	return s.parts
 }
 
-// opaque reports whether the parts carry state that only means something to
-// the service that made it.
+// opaque reports whether the parts carry state that only the service that made
+// it understands.
 func opaque(ps artel.Parts) bool {
 	return slices.ContainsFunc(ps, func(p artel.Part) bool {
 		switch p := p.(type) {
@@ -316,7 +299,7 @@ func opaque(ps artel.Parts) bool {
 	})
 }
 
-// historyTokens are those of a message that come from the history.
+// historyTokens counts the tokens of a message that come from the history.
 func (d *Draft) historyTokens(m *Message) int {
 	switch m.Origin {
 	case OriginHistory:

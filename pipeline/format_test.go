@@ -154,9 +154,9 @@ func TestFormatterSettings(t *testing.T) {
 	for config, says := range map[string]string{
 		`{"fillers":"x"}`:            "want an object like",
 		`{"fillers":{"tool":"x"}}`:   "want an object like",
-		`{"fillers":{"user":"  "}}`:  "a filler that says nothing",
+		`{"fillers":{"user":"  "}}`:  "an empty filler",
 		`{"separator":3}`:            "want a string",
-		`{"separators":"x"}`:         "there is no such field",
+		`{"separators":"x"}`:         "unknown field",
 		`{"fillers":{"user":"yes"}}`: "",
 		`{"fillers":{"user":null}}`:  "",
 		`{"separator":"\n---\n"}`:    "",

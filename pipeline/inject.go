@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The ids of the messages that the injection assembler makes.
+// The ids of the messages that the injection assembler adds.
 const (
 	RolePromptID = "artel:role-prompt"
 	ReminderID   = "artel:reminder"
@@ -81,8 +81,9 @@ func inject(ctx context.Context, d *Draft) error {
 	return nil
 }
 
-// remind puts a reminder last. It becomes a part of the newest message where
-// the user wrote that, as most APIs want user and assistant to take turns.
+// remind adds the reminder at the end. It becomes a part of the newest message
+// if that is the user's, because most APIs want user and assistant to
+// alternate.
 func (d *Draft) remind(reminder string) {
 	if reminder == "" {
 		return
@@ -99,8 +100,8 @@ func (d *Draft) remind(reminder string) {
 	})
 }
 
-// prompts returns the role prompt, and the presets that take part in the order
-// of the agent's list, which is also that in which their macros are expanded.
+// prompts returns the role prompt and the presets that take part, in the order
+// of the agent's list, in which their macros are expanded.
 func (d *Draft) prompts() []prompt {
 	all := []prompt{{Preset: Preset{ID: RolePromptID, Text: d.Agent.Prompt}, stability: Static}}
 	for i, p := range d.Agent.Presets {

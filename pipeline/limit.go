@@ -56,17 +56,17 @@ type limiting struct {
 	Vocabulary   string `json:"vocabulary"`
 }
 
-// vocabularyOf is the vocabulary that a configuration of the token limiter
+// vocabularyOf returns the vocabulary that a configuration of the token limiter
 // names; "": none.
 func vocabularyOf(config json.RawMessage) string {
 	var conf limiting
 	if readConfig(config, &conf) != nil {
-		return "" // the processor says what is wrong with it
+		return "" // the processor reports the error
 	}
 	return conf.Vocabulary
 }
 
-// limits are those of the agent, where the configuration names no other.
+// limits returns the agent's limits, overridden by the configuration.
 func (c limiting) limits(l Limits) Limits {
 	if c.MaxTokens != nil {
 		l.MaxTokens = *c.MaxTokens
@@ -80,17 +80,17 @@ func (c limiting) limits(l Limits) Limits {
 	return l
 }
 
-// limited is what the limiter leaves on the blackboard.
+// A limited is the limiter's result on the blackboard.
 type limited struct {
 	budget  int
 	dropped []string
 	cut     []string
-	minimum int // tokens of the least that could be sent, where that is too much
+	minimum int // tokens of the smallest possible request, if that exceeds the budget
 }
 
-// limit drops the oldest history that does not fit. What fits is found by the
-// tokens that the draft has once the formatters have run, so that separators
-// and fillers are in the budget.
+// limit drops the oldest history that does not fit. It counts the draft as the
+// formatters will leave it, so that separators and fillers are within the
+// budget.
 func limit(_ context.Context, d *Draft) error {
 	var conf limiting
 	if err := d.Config(&conf); err != nil {
@@ -138,7 +138,7 @@ func limit(_ context.Context, d *Draft) error {
 	return nil
 }
 
-// smaller returns the smaller of two numbers of which 0 and less mean none.
+// smaller returns the smaller of two limits, of which 0 and less mean none.
 func smaller(a, b int) int {
 	if a <= 0 || b > 0 && b < a {
 		return b
@@ -146,8 +146,8 @@ func smaller(a, b int) int {
 	return a
 }
 
-// reserve is what the reply gets of a window: the model's longest output where
-// it is known, and at most a quarter.
+// reserve returns the part of a window kept free for the reply: the model's
+// longest output if known, at most a quarter.
 func reserve(window, maxOutput int) int {
 	if maxOutput > 0 {
 		return min(maxOutput, window/4)
@@ -155,17 +155,18 @@ func reserve(window, maxOutput int) int {
 	return window / 4
 }
 
-// A limiter finds what fits.
+// A limiter finds the history that fits.
 type limiter struct {
 	d         *Draft
 	budget    int
 	exchanges []span
-	history   []bool    // by message: it may be dropped
-	messages  []Message // that are kept
-	verified  bool      // they fit
+	history   []bool    // by message: may be dropped
+	messages  []Message // kept
+	verified  bool      // messages are known to fit
 }
 
-// droppable says of each message whether it is history, and all of its unit is.
+// droppable reports, for each message, whether all messages of its exchange are
+// history.
 func droppable(ms []Message, us []span) []bool {
 	out := make([]bool, len(ms))
 	for _, u := range us {
@@ -180,7 +181,7 @@ func droppable(ms []Message, us []span) []bool {
 	return out
 }
 
-// walk keeps as much of the history as fits, from its end. It returns the index
+// walk keeps as much of the history as fits, from its end. kept is the index
 // before which history is dropped.
 func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	ms := l.d.Messages
@@ -196,7 +197,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 	for len(us) > 0 && us[len(us)-1].start >= first {
 		us = us[:len(us)-1]
 	}
-	k := 0 // units that fit by themselves, from the newest on
+	k := 0 // exchanges that fit, from the newest on
 	for k < len(us) {
 		u, n := us[len(us)-1-k], 0
 		for i := u.start; i < u.end && l.history[i]; i++ {
@@ -208,7 +209,7 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 		room -= n
 		k++
 	}
-	// Separators and fillers may still be too much.
+	// Separators and fillers may still exceed the budget.
 	enough := func(k int) bool { return l.fits(us[len(us)-k].start, nil) }
 	if k > 0 && !enough(k) {
 		k = sort.Search(k, func(n int) bool { return !enough(n + 1) })
@@ -229,14 +230,14 @@ func (l *limiter) walk(keepChars int) (kept int, out limited) {
 		l.messages, l.verified = l.keep(kept, &short), true
 		out.cut = []string{short.ID}
 		if opaque(ms[u.start].Parts) {
-			l.d.Log(Warn, "a message is cut, and the state that its service keeps with it is not sent", map[string]any{"message_id": short.ID})
+			l.d.Log(Warn, "a message is cut, so the opaque state of its service is not sent", map[string]any{"message_id": short.ID})
 		}
 	}
 	return kept, out
 }
 
-// keep returns the messages without the history before kept, with short, where
-// there is one, in the place of its message; those of the draft where none goes.
+// keep returns the messages without the history before kept. short, if set,
+// replaces its message. It returns the draft's messages if nothing is dropped.
 func (l *limiter) keep(kept int, short *Message) []Message {
 	n := len(l.d.Messages)
 	for _, may := range l.history[:kept] {
@@ -264,42 +265,40 @@ func (l *limiter) fits(kept int, short *Message) bool {
 	return l.tokens(l.keep(kept, short)) <= l.budget
 }
 
-// tokens are those of the request with these messages, as the formatters will
-// leave them.
+// tokens counts the request with these messages after the formatters.
 func (l *limiter) tokens(ms []Message) int {
 	return l.d.toolTokens + l.d.counter.all(l.d.formatted(ms))
 }
 
-// formatted is what the formatters of this build will make of ms.
+// formatted applies the formatters of this build to ms.
 func (d *Draft) formatted(ms []Message) []Message {
 	for _, p := range d.steps {
-		f := formatterOf(p.ID)
-		if f == nil || p.Group != MessageFormatters {
+		if p.format == nil {
 			continue
 		}
 		var conf formatting
-		if readConfig(p.setting.Config, &conf) == nil { // else the processor says what is wrong with it
-			ms = f(d, conf, ms)
+		if readConfig(p.setting.Config, &conf) == nil { // on an error, the processor reports it
+			ms = p.format(d, conf, ms)
 		}
 	}
 	return ms
 }
 
-// withinBudget refuses what somebody has added after the token limiter has
-// counted, where that is too much.
+// withinBudget refuses messages added after the token limiter that exceed the
+// budget.
 func (d *Draft) withinBudget() error {
 	cut, ok := Value[limited](d)
 	if !ok {
 		return nil
 	}
 	if n := d.toolTokens + d.counter.all(d.formatted(d.Messages)); n > cut.budget {
-		return artel.Errorf(artel.TooLarge, "pipeline.Build", "", "the request has %d tokens with what was added after the token limiter had counted, and %d fit", n, cut.budget)
+		return artel.Errorf(artel.TooLarge, "pipeline.Build", "", "the request has %d tokens with the messages added after the token limiter, and %d fit", n, cut.budget)
 	}
 	return nil
 }
 
-// shorten returns m with the first characters of its text and a word on what is
-// missing; false where that is not shorter. All other parts go.
+// shorten returns m with only the first characters of its text and a note about
+// the rest. Other parts are left out. False: the result would not be shorter.
 func (d *Draft) shorten(m Message, chars int) (Message, bool) {
 	if m.Role == artel.RoleTool || artel.HasCalls(m.Parts) {
 		return m, false
@@ -319,7 +318,7 @@ func (d *Draft) shorten(m Message, chars int) (Message, bool) {
 }
 
 // graphemePrefix returns the longest beginning of s with at most n code points
-// that does not end within what people see as one character.
+// that does not split a grapheme.
 func graphemePrefix(s string, n int) string {
 	end := 0
 	for g := graphemes.FromString(s); g.Next(); {
@@ -332,7 +331,7 @@ func graphemePrefix(s string, n int) string {
 }
 
 // protected returns the index from which on nothing is dropped: the last user
-// message of the history, or its last exchange where there is none.
+// message of the history, or its last exchange if there is no user message.
 func protected(ms []Message) int {
 	for i := len(ms) - 1; i >= 0; i-- {
 		if ms[i].Origin == OriginHistory && ms[i].Role == artel.RoleUser {
@@ -346,17 +345,4 @@ func protected(ms []Message) int {
 		}
 	}
 	return last
-}
-
-type span struct{ start, end int }
-
-// units cuts ms into what is kept or dropped together.
-func exchanges(ms []Message) []span {
-	us := make([]span, 0, len(ms))
-	for i := 0; i < len(ms); {
-		end := exchange(ms, i)
-		us = append(us, span{i, end})
-		i = end
-	}
-	return us
 }

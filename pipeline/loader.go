@@ -38,14 +38,15 @@ func load(_ context.Context, d *Draft) error {
 	return err
 }
 
-// extraMessages is how many messages a draft has room for beside its history.
+// extraMessages is the spare capacity of a draft for messages beside the
+// history.
 const extraMessages = 16
 
-// loaded makes messages of these places on the branch.
+// loadMessages returns the draft messages of these indexes of the branch.
 func (d *Draft) loadMessages(path []artel.Message, places []int) ([]Message, error) {
 	out := make([]Message, 0, len(places)+extraMessages)
 	for _, i := range places {
-		m := &path[i] // histories are long, and messages large
+		m := &path[i] // no copy: histories are long
 		switch m.Role {
 		case artel.RoleSystem, artel.RoleUser, artel.RoleAssistant, artel.RoleTool:
 		default:
@@ -58,7 +59,7 @@ func (d *Draft) loadMessages(path []artel.Message, places []int) ([]Message, err
 		}
 		origin := OriginHistory
 		if m.Summary {
-			origin = OriginSummary // it comes first, and stands for what came before
+			origin = OriginSummary // the first message, in place of those that it covers
 		}
 		out = append(out, Message{
 			ID: string(m.ID), Role: m.Role, Parts: parts, Agent: m.Agent, Origin: origin, Stability: Session,
@@ -67,11 +68,11 @@ func (d *Draft) loadMessages(path []artel.Message, places []int) ([]Message, err
 	return d.dropUnpaired(out), nil
 }
 
-// forModel returns the parts without what is not for this service: what
-// another one thought or keeps with its calls, and what people are told of
-// tool results. It returns ps itself where there is none of it.
+// forModel returns ps without the content that is not for this service:
+// reasoning and opaque state of other services, and the metadata of tool
+// results. It returns ps itself if there is none.
 func (d *Draft) forModel(ps artel.Parts) artel.Parts {
-	if onlyText(ps) { // as nearly all
+	if onlyText(ps) { // the usual case
 		return ps
 	}
 	foreign := func(p artel.Part) bool {
@@ -116,8 +117,8 @@ func onlyText(ps artel.Parts) bool {
 	return true
 }
 
-// branch returns the messages on the path that ends in the
-// head, root first. A parent that is not there ends it.
+// branch returns the path from the root to the head, root first. It begins
+// after a missing parent.
 func branch(d *Draft) ([]artel.Message, error) {
 	head := d.head()
 	if head == "" {
@@ -136,7 +137,7 @@ func branch(d *Draft) ([]artel.Message, error) {
 	}
 	byID := newIndex(len(d.History))
 	at := func(i int) string { return string(d.History[i].ID) }
-	for i, m := range slices.Backward(d.History) { // the last of one id counts
+	for i, m := range slices.Backward(d.History) { // of several messages with one id, the last
 		byID.add(string(m.ID), i, at)
 	}
 	if byID.find(string(head), at) < 0 {
@@ -146,7 +147,7 @@ func branch(d *Draft) ([]artel.Message, error) {
 	on := make([]bool, len(d.History))
 	for id := head; id != ""; {
 		i := byID.find(string(id), at)
-		if i < 0 || on[i] { // a loop ends where it would begin again
+		if i < 0 || on[i] { // missing, or a loop
 			d.Log(Warn, "a parent is missing; the branch begins after it", map[string]any{"message_id": string(id)})
 			break
 		}
@@ -158,8 +159,8 @@ func branch(d *Draft) ([]artel.Message, error) {
 	return path, nil
 }
 
-// straight reports whether a history is a branch as it stands, which is what
-// stores give. Ids that ascend are all different.
+// isBranch reports whether the history is already a branch in order, as stores
+// return it. Ascending ids are distinct.
 func isBranch(history []artel.Message, head artel.MessageID) bool {
 	for i := range history {
 		m := &history[i]
@@ -174,11 +175,52 @@ func unknownHead(id artel.MessageID) error {
 	return artel.Errorf(artel.Invalid, "pipeline.Build", "", "the head %q is not among the messages", artel.Shorten(string(id), 60))
 }
 
-// blank reports whether there is nothing in ps but white space.
+// ActiveMessages returns the messages of a branch, root first, that an agent is
+// sent: those that are neither muted nor another agent's, with the newest
+// summary first, in place of the messages that it covers. If the summary names
+// no covered message, or one that is not on the branch, only later messages
+// follow it. The result shares parts with the branch.
+func ActiveMessages(branch []artel.Message, agent artel.AgentName) []artel.Message {
+	out := make([]artel.Message, 0, len(branch)+2)
+	for _, i := range activeIndexes(branch, agent) {
+		out = append(out, branch[i])
+	}
+	return out
+}
+
+// activeIndexes returns the indexes of [ActiveMessages] on the branch.
+func activeIndexes(branch []artel.Message, agent artel.AgentName) []int {
+	counts := func(m *artel.Message) bool { return !m.Muted && (m.Agent == "" || m.Agent == agent) }
+	newest := -1
+	for i := range slices.Backward(branch) {
+		if m := &branch[i]; m.Summary && counts(m) && !blank(m.Parts) { // an empty summary covers nothing
+			newest = i
+			break
+		}
+	}
+	first := 0
+	out := make([]int, 0, len(branch)+2)
+	if newest >= 0 {
+		first, out = newest+1, append(out, newest)
+		if c := branch[newest].Covers; c != "" {
+			if i := slices.IndexFunc(branch[:newest], func(m artel.Message) bool { return m.ID == c }); i >= 0 {
+				first = i + 1
+			}
+		}
+	}
+	for i := first; i < len(branch); i++ {
+		if m := &branch[i]; counts(m) && !m.Summary {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// blank reports whether ps holds only white space.
 func blank(ps artel.Parts) bool {
 	for _, p := range ps {
 		t, ok := p.(artel.Text)
-		if !ok || t.Text != "" && t.Text[0] > ' ' && t.Text[0] < utf8.RuneSelf { // as nearly all, whose end need not be looked at
+		if !ok || t.Text != "" && t.Text[0] > ' ' && t.Text[0] < utf8.RuneSelf { // fast path for most texts
 			return false
 		}
 		if strings.TrimSpace(t.Text) != "" {
@@ -188,102 +230,12 @@ func blank(ps artel.Parts) bool {
 	return true
 }
 
-// exchange returns the end of the unit that begins at i: an assistant message
-// with tool calls and the tool messages right after it, else one message.
-func exchange(ms []Message, i int) int {
-	end := i + 1
-	if ms[i].Role != artel.RoleAssistant || !artel.HasCalls(ms[i].Parts) {
-		return end
-	}
-	for end < len(ms) && ms[end].Role == artel.RoleTool {
-		end++
-	}
-	return end
-}
-
-// paired takes out halves of tool exchanges, which every model API refuses: a
-// muted message, a filter or the begin of the history may have left them. It
-// writes into ms.
-func (d *Draft) dropUnpaired(ms []Message) []Message {
-	out := ms[:0]
-	for i := 0; i < len(ms); {
-		end := exchange(ms, i)
-		unit := ms[i:end]
-		if complete(unit) { // as nearly all
-			if len(out) == i {
-				out = ms[:end]
-			} else {
-				out = append(out, unit...)
-			}
-			i = end
-			continue
-		}
-		for j, m := range unit {
-			keep := m.Parts
-			if j == 0 {
-				keep = without(keep, func(p artel.Part) bool {
-					c, ok := p.(artel.ToolCall)
-					return ok && !answered(unit, c.ID)
-				})
-			}
-			if j > 0 || m.Role == artel.RoleTool {
-				keep = without(keep, func(p artel.Part) bool {
-					r, ok := p.(artel.ToolResult)
-					return ok && (m.Role != artel.RoleTool || j == 0 || !called(unit, r.CallID))
-				})
-			}
-			if len(keep) != len(m.Parts) {
-				d.Log(Warn, "half of a tool exchange is not sent", map[string]any{"message_id": m.ID})
-				if m.Parts = keep; blank(keep) || onlyReasoning(keep) {
-					continue
-				}
-			}
-			out = append(out, m)
-		}
-		i = end
-	}
-	clear(ms[len(out):])
-	return out
-}
-
-// whole reports whether all calls of an exchange have their results, and all
-// results their calls.
-func complete(unit []Message) bool {
-	if unit[0].Role == artel.RoleTool {
-		return false
-	}
-	for _, c := range artel.CallsOf(unit[0].Parts) {
-		if !answered(unit, c.ID) {
-			return false
-		}
-	}
-	for _, m := range unit[1:] {
-		for _, r := range artel.ResultsOf(m.Parts) {
-			if !called(unit, r.CallID) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// called reports whether the assistant message of an exchange has call id.
-func called(unit []Message, id artel.CallID) bool {
-	return slices.ContainsFunc(unit[0].Parts, func(p artel.Part) bool { c, ok := p.(artel.ToolCall); return ok && c.ID == id })
-}
-
-// answered reports whether an exchange has a result of call id.
-func answered(unit []Message, id artel.CallID) bool {
-	return slices.ContainsFunc(unit[1:], func(m Message) bool {
-		return slices.ContainsFunc(m.Parts, func(p artel.Part) bool { r, ok := p.(artel.ToolResult); return ok && r.CallID == id })
-	})
-}
-
 func onlyReasoning(ps artel.Parts) bool {
 	return !slices.ContainsFunc(ps, func(p artel.Part) bool { _, ok := p.(artel.Reasoning); return !ok })
 }
 
-// without returns ps itself where nothing goes.
+// without returns ps without the parts for which gone is true; ps itself if
+// there are none.
 func without(ps artel.Parts, gone func(artel.Part) bool) artel.Parts {
 	if !slices.ContainsFunc(ps, gone) {
 		return ps

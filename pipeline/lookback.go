@@ -10,29 +10,34 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Of a long history only the end fits. A build looks at no more of it than
-// surely fills the window, so that its cost grows with the window and not with
-// the history. What comes out is what would come out of the whole: the limiter
-// stops at the first message that does not fit, and where it has not met one,
-// the build begins again with the whole history.
+// Only the end of a long history fits the context window. A build loads just
+// enough messages to surely fill it, so that its cost grows with the window and
+// not with the history. The request equals that of the whole history, because
+// the token limiter keeps messages from the end and stops at the first that does
+// not fit: if it drops or cuts a loaded message, no older one would be sent. If
+// it drops none, the build is repeated with the whole history.
+//
+// Without lookback a build of 10,000 messages takes 50 to 90 ms of processor
+// time instead of 5, and 12 to 17 ms instead of 2 after one new message.
 
 const (
-	// maxTokenBytes is how many bytes of text make a token at most, in text that
-	// people write. Where there are more, the build begins again.
+	// maxTokenBytes is the assumed maximum of bytes per token. If a text has
+	// more, the build may have to be repeated with the whole history.
 	maxTokenBytes = 6
-	// minOlder is how many messages have to be left out at least, for that
-	// to be worth a note.
+	// minOlder is the least number of messages to leave out; leaving out
+	// fewer saves little.
 	minOlder = 100
 )
 
-// A horizon is how far a build looks back.
+// A lookback is the part of the history that a build leaves unloaded.
 type lookback struct {
-	full  bool     // it looks at everything
-	older []string // ids of history messages that it has not looked at, oldest first
+	full  bool     // load the whole history
+	older []string // ids of history messages that were not loaded, oldest first
 }
 
-// loadRecent loads the end of the history, from what surely fills the window on,
-// where that makes no difference to what is sent. False: all has to be loaded.
+// loadRecent loads the end of the history that surely fills the window, if the
+// request cannot depend on older messages. False: the whole history has to be
+// loaded.
 func (d *Draft) loadRecent(path []artel.Message, places []int) (bool, error) {
 	if d.lookback.full || !d.lookbackAllowed() {
 		return false, nil
@@ -43,14 +48,14 @@ func (d *Draft) loadRecent(path []artel.Message, places []int) (bool, error) {
 		return false, nil
 	}
 	summary := 0
-	if path[places[0]].Summary { // it stays
+	if path[places[0]].Summary { // the summary is always sent
 		if summary = 1; !independent(&path[places[0]]) {
 			return false, nil
 		}
 	}
 	deepest := d.deepest(len(path))
 	for n := d.windowStart(path, places, window*maxTokenBytes); n-summary >= minOlder; n -= len(places) - n {
-		for n > summary && !independent(&path[places[n]]) { // an exchange goes as one
+		for n > summary && !independent(&path[places[n]]) { // do not split an exchange
 			n--
 		}
 		if n-summary < minOlder {
@@ -79,16 +84,16 @@ func (d *Draft) loadRecent(path []artel.Message, places []int) (bool, error) {
 				beyond = append(beyond, near[i].ID)
 			}
 			d.lookback.older, d.Messages = beyond, append(d.Messages, near[first:]...)
-			d.Log(Info, "the oldest messages are far beyond the window and were not looked at", map[string]any{"count": len(beyond)})
+			d.Log(Info, "the oldest messages are far outside the window and were not loaded", map[string]any{"count": len(beyond)})
 			return true, nil
 		}
-		d.logs = d.logs[:logs] // twice as far back, or all of it
+		d.logs = d.logs[:logs] // look back twice as far, or over everything
 	}
 	return false, nil
 }
 
-// filling returns from which of the places on there is more text than that: a
-// message more than fills the window, so that the horizon can be where it is filled.
+// windowStart returns the index of the oldest message to load: the one before
+// the text reaches bytes.
 func (d *Draft) windowStart(path []artel.Message, places []int, bytes int) int {
 	for k := len(places) - 1; k > 0; k-- {
 		for _, p := range path[places[k]].Parts {
@@ -103,8 +108,8 @@ func (d *Draft) windowStart(path []artel.Message, places []int, bytes int) int {
 	return 0
 }
 
-// plain reports whether a stored message is sent as it is whatever stands
-// beside it.
+// independent reports whether a stored message is sent unchanged, regardless of
+// its neighbours.
 func independent(m *artel.Message) bool {
 	if m.Role != artel.RoleUser && m.Role != artel.RoleAssistant && m.Role != artel.RoleSystem {
 		return false
@@ -119,8 +124,8 @@ func independent(m *artel.Message) bool {
 	return !blank(m.Parts)
 }
 
-// beyond returns the ids of what would be loaded of these places, of which only
-// what is not plain is looked at closely.
+// olderIDs returns the ids of the messages that loading these indexes would
+// give. It loads only messages that depend on their neighbours.
 func (d *Draft) olderIDs(path []artel.Message, places []int) ([]string, error) {
 	ids := make([]string, 0, len(places))
 	for i := 0; i < len(places); {
@@ -145,20 +150,21 @@ func (d *Draft) olderIDs(path []artel.Message, places []int) ([]string, error) {
 	return ids, nil
 }
 
-// narrow reports whether all processors up to the limiter, which has to run,
-// treat a message in the same way whatever stands far before it.
+// lookbackAllowed reports whether the token limiter runs and all processors are
+// built in: none of those looks at messages far before the one that it works
+// on.
 func (d *Draft) lookbackAllowed() bool {
 	runs := false
 	for _, p := range d.steps {
 		if !p.Core {
-			return false // nobody knows what it looks at
+			return false // a plugin may read any message
 		}
 		runs = runs || p.ID == TokenLimiter
 	}
 	return runs && d.Until == ""
 }
 
-// windowLimits are those of the token limiter.
+// windowLimits returns the effective limits of the token limiter.
 func (d *Draft) windowLimits() Limits {
 	for _, p := range d.steps {
 		var conf limiting
@@ -169,8 +175,8 @@ func (d *Draft) windowLimits() Limits {
 	return d.Agent.Context
 }
 
-// filled returns the index of the message from which on there are so many bytes
-// of text; 0 where there are not.
+// lastBytes returns the index from which on the messages have this many bytes
+// of text; 0 if all together have fewer.
 func lastBytes(ms []Message, bytes int) int {
 	for i := len(ms) - 1; i >= 0; i-- {
 		for _, p := range ms[i].Parts {
@@ -197,13 +203,12 @@ func textBytes(p artel.Part) int {
 	return 0
 }
 
-// deepest is how far from the newest message a preset wants to stand at most,
-// in a history of so many messages.
+// deepest returns the largest depth of a preset, in a history of all messages.
 func (d *Draft) deepest(all int) int {
 	most := 0
 	for _, p := range d.Agent.Presets {
 		if strings.ContainsAny(p.Place.Depth, "~:") {
-			return all // as often as the history is long
+			return all // repeated over the whole history
 		}
 		for s := range strings.SplitSeq(p.Place.Depth, ",") {
 			if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil {
@@ -216,8 +221,8 @@ func (d *Draft) deepest(all int) int {
 	return most
 }
 
-// spoken reports whether a user and an assistant say something in ms: macros
-// may ask for the last of it.
+// bothSpeak reports whether ms holds a text of the user and one of the
+// assistant, which macros may refer to.
 func bothSpeak(ms []Message) bool {
 	said := func(r artel.Role) bool {
 		return slices.ContainsFunc(ms, func(m Message) bool {
@@ -227,8 +232,8 @@ func bothSpeak(ms []Message) bool {
 	return said(artel.RoleUser) && said(artel.RoleAssistant)
 }
 
-// lookbackTooShort reports whether the limiter has not met the end of what fits
-// before the horizon.
+// lookbackTooShort reports whether the token limiter kept every loaded message,
+// so that older ones may fit too.
 func (d *Draft) lookbackTooShort() bool {
 	if len(d.lookback.older) == 0 {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel/pipeline/macro"
 )
 
-// macroContext is what macros of this build are expanded from. Last messages
-// are those of the history as the draft has it.
+// macroContext returns the values of the macros of this build. The last
+// messages are those of the history in the draft.
 func (d *Draft) macroContext() macro.Context {
 	values := maps.Clone(d.Machine)
 	if values == nil {
@@ -66,8 +66,8 @@ func lastSegment(model string) string { return model[strings.LastIndexByte(model
 
 var macroName = regexp.MustCompile(`\{\{\s*([^\s:{}][^:{}]*)`)
 
-// macroStability is how long a text with macros stays the same. What is told
-// of people, agent and model changes as seldom as they do.
+// macroStability returns how long a text with macros stays the same. Macros
+// about the user, the agent and the model are as stable as those.
 func macroStability(text string) Stability {
 	s := Static
 	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
@@ -99,7 +99,7 @@ func (d *Draft) expand(prompts []prompt) error {
 			return &artel.Error{Op: "pipeline.Build", Subject: p.ID, Kind: artel.KindOf(err), Err: err}
 		}
 		if names := r.Unknown(); len(names) > 0 {
-			d.Log(Warn, "macros of a preset are left as they are", map[string]any{"preset": p.ID, "macros": names, "because": r.Problems[0].Message})
+			d.Log(Warn, "macros of a preset are not expanded", map[string]any{"preset": p.ID, "macros": names, "because": r.Problems[0].Message})
 		}
 		p.stability = macroStability(p.Text)
 		p.Text = r.Text

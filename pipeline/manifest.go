@@ -19,24 +19,25 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Manifest says what a request was made of, so that it can be made again byte
-// for byte. It holds no text: a message that was sent as it is stored is named,
-// all else is in segments of their own, under their digests.
+// A Manifest lists the content of a request, so that the request can be rebuilt
+// byte for byte. It holds no text: a message that was sent as stored is named
+// by its id, and everything else is in segments that are named by their
+// digests.
 //
 // The canonical form of a request, of which [Record.RequestHash] is the hash,
-// is a sequence of lines of JSON: the Head; each tool; of each message
-// {"role":…} with the artifacts that its media belong to, and its parts, text as
-// an object, any other part in a list of its own, with digests in the place of
-// bytes. What a provider's cache has of a
-// request begins at its beginning, so what changes least stands first.
+// is a sequence of JSON lines: the Head; each tool; and for each message
+// {"role":…} with the artifacts that its media belong to, followed by its
+// parts. A text is an object, any other part a list of its own, with digests in
+// place of bytes. Providers cache prefixes, so the most stable content comes
+// first.
 type Manifest struct {
 	Head      Head              `json:"head"`
-	Tools     artel.Digest      `json:"tools,omitempty"` // of the segment that holds all tools; empty: there are none
+	Tools     artel.Digest      `json:"tools,omitempty"` // of the segment with all tools; empty: no tools
 	ToolBytes int               `json:"tool_bytes,omitempty"`
 	Messages  []ManifestMessage `json:"messages"`
 }
 
-// A Head says where a request goes.
+// A Head is the destination of a request.
 type Head struct {
 	Service   artel.ServiceID `json:"service"`
 	Dialect   model.Dialect   `json:"dialect"`
@@ -44,26 +45,26 @@ type Head struct {
 	MaxOutput int             `json:"max_output,omitempty"`
 }
 
-// An ManifestMessage is one message of a request.
+// A ManifestMessage is one message of a request.
 type ManifestMessage struct {
 	ID         string       `json:"id"`
 	Role       artel.Role   `json:"role"`
 	Origin     Origin       `json:"origin"`
 	MergedFrom []string     `json:"merged_from,omitempty"`
 	Stability  Stability    `json:"stability,omitempty"`
-	Stored     bool         `json:"stored,omitempty"` // it is the stored message of this id, as the service gets it
-	Digest     artel.Digest `json:"digest,omitempty"` // else: of its segment
+	Stored     bool         `json:"stored,omitempty"` // it is the stored message of this id, as prepared for the service
+	Digest     artel.Digest `json:"digest,omitempty"` // of its segment, unless Stored
 	Bytes      int          `json:"bytes"`            // of its lines
 	Tokens     int          `json:"tokens"`
 }
 
-// A Segment is some lines of a request.
+// A Segment is a run of lines of a request.
 type Segment struct {
 	Digest artel.Digest
 	Body   []byte
 }
 
-// Bytes is the length of the canonical form.
+// Bytes returns the length of the canonical form.
 func (r Manifest) Bytes() int { return len(r.Head.line()) + r.ToolBytes + bytesOf(r.Messages) }
 
 func bytesOf(ms []ManifestMessage) int {
@@ -75,12 +76,12 @@ func bytesOf(ms []ManifestMessage) int {
 }
 
 func (h Head) line() []byte {
-	b, _ := json.Marshal(h) // strings and a number can always be written
+	b, _ := json.Marshal(h) // strings and a number cannot fail
 	return append(b, '\n')
 }
 
-// cook writes the canonical form of req, and says what it is made of. The
-// messages of d are those of req.
+// encode writes the canonical form of req into a hash, and returns its manifest
+// and segments. The messages of d are those of req.
 func (d *Draft) encode(req *model.Request, o *requestCache) (r Manifest, segments []Segment, hash string, err error) {
 	r.Head = headOf(req)
 	var tools Segment
@@ -118,8 +119,8 @@ func (d *Draft) encode(req *model.Request, o *requestCache) (r Manifest, segment
 	return r, segments, hex.EncodeToString(b.hash.Sum(nil)), nil
 }
 
-// asStored reports whether m is what the service gets of a stored message; of
-// nil it is not.
+// asStored reports whether m is the stored message was, as prepared for the
+// service. It is false for nil.
 func (d *Draft) asStored(was *artel.Message, m *Message) bool {
 	return was != nil && was.Role == m.Role && sameValue(d.forModel(was.Parts), m.Parts)
 }
@@ -132,19 +133,19 @@ func digestOf(b []byte) artel.Digest { return artel.NewDigest(sha256.Sum256(b)) 
 
 func sameValue(a, b artel.Parts) bool { return sameParts(a, b) || reflect.DeepEqual(a, b) }
 
-// A finder finds stored messages. Those of a draft are mostly in the order of
-// the history, so it goes on from the one before.
+// A finder finds the stored messages of a draft. They are mostly in the order
+// of the history, so each search starts after the last hit.
 type finder struct {
 	history []artel.Message
 	next    int
 }
 
-// newFinder begins where a draft of n messages does that is the history's end.
+// newFinder starts where a draft of the last n messages of the history starts.
 func newFinder(history []artel.Message, n int) *finder {
 	return &finder{history: history, next: max(0, len(history)-n)}
 }
 
-// find returns the stored message that m is; nil where it is none.
+// find returns the stored message of m; nil if m is not stored.
 func (f *finder) find(m *Message) *artel.Message {
 	if m.Origin != OriginHistory && m.Origin != OriginSummary {
 		return nil
@@ -182,11 +183,12 @@ func toolLines(tools []model.ToolSpec) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// The first line of a message. A part knows the digest of its media alone, and
-// codecs name the artifact to the model.
+// A firstLine is the first line of a message. It names the artifacts of the
+// media, because an encoded part has only the digest and codecs show the
+// artifact to the model.
 type firstLine struct {
 	Role      artel.Role  `json:"role"`
-	Artifacts []artel.Ref `json:"artifacts,omitempty"` // of the media, in their order; empty ones where they are none
+	Artifacts []artel.Ref `json:"artifacts,omitempty"` // of the media, in their order; empty refs for media without an artifact
 }
 
 func firstLineOf(m model.Message) firstLine {
@@ -204,7 +206,8 @@ func firstLineOf(m model.Message) firstLine {
 	return l
 }
 
-// restore gives the media of parts the artifacts that they belong to.
+// restoreRefs sets the artifacts of the media in ps, and returns the refs that
+// are left.
 func restoreRefs(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 	for i, p := range ps {
 		switch p := p.(type) {
@@ -222,8 +225,8 @@ func restoreRefs(ps artel.Parts, refs []artel.Ref) []artel.Ref {
 	return refs
 }
 
-// encodeMessage writes parts one by one, because text alone is written several
-// times faster than inside a list of parts.
+// encodeMessage writes a message part by part, because a text alone is encoded
+// several times faster than inside a list.
 func encodeMessage(b *bytes.Buffer, m model.Message) error {
 	e := newEncoder(b)
 	var err error
@@ -256,8 +259,8 @@ func encodeMessage(b *bytes.Buffer, m model.Message) error {
 	return err
 }
 
-// quotable reports whether quote writes s as encoding/json does. That is so for
-// nearly all texts, and several times faster.
+// quotable reports whether quote writes s as encoding/json does. This holds for
+// nearly all texts, and quote is several times faster.
 func quotable(s string) bool {
 	wide := false
 	for i := range len(s) {
@@ -273,7 +276,7 @@ func quotable(s string) bool {
 	return !wide || utf8.ValidString(s) && !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029")
 }
 
-// quote writes a quotable text with what has to be escaped in JSON.
+// quote writes a quotable text with JSON escapes.
 func quote(b *bytes.Buffer, s string) {
 	from := 0
 	for i := range len(s) {
@@ -305,7 +308,7 @@ func Lines(m model.Message) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// decodeMessage reads what encodeMessage has written.
+// decodeMessage reads the output of encodeMessage.
 func decodeMessage(lines []byte) (m model.Message, err error) {
 	dec := json.NewDecoder(bytes.NewReader(lines))
 	var head firstLine
@@ -332,15 +335,16 @@ func decodeMessage(lines []byte) (m model.Message, err error) {
 	}
 }
 
-// A Contents has what a recipe names. Its errors end a rebuild as they are.
+// Contents reads the content that a manifest names. Its errors are returned
+// unchanged.
 type Contents struct {
 	Stored  func(artel.MessageID) (artel.Message, error)
 	Segment func(artel.Digest) ([]byte, error)
 }
 
-// Rebuild makes the request again, for a service that is the Head's, and
-// compares it with the hash that it had. Of kind Conflict where it has come
-// out as another one, because something it is made of is no longer the same.
+// Rebuild rebuilds the request, for a service that matches the Head, and
+// compares it with its hash. It is of kind Conflict if the request differs
+// because some of its content has changed.
 func (r Manifest) Rebuild(s model.Service, p Contents, hash string) (*model.Request, error) {
 	const op = "pipeline.Rebuild"
 	s.ID, s.Dialect, s.Model = r.Head.Service, r.Head.Dialect, r.Head.Model
@@ -371,12 +375,12 @@ func (r Manifest) Rebuild(s model.Service, p Contents, hash string) (*model.Requ
 		req.Messages[i] = m
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != hash {
-		return nil, artel.Errorf(artel.Conflict, op, "", "the request that was sent cannot be made again: its hash was %s and is %s", hash, got)
+		return nil, artel.Errorf(artel.Conflict, op, "", "the request that was sent cannot be rebuilt: its hash was %s and is now %s", hash, got)
 	}
 	return req, nil
 }
 
-// Message makes one message of a request again, and its lines.
+// Message rebuilds one message of a request, and its lines.
 func (x ManifestMessage) Message(s artel.ServiceID, p Contents) (m model.Message, lines []byte, err error) {
 	if !x.Stored {
 		if lines, err = p.Segment(x.Digest); err != nil {
@@ -397,7 +401,7 @@ func (x ManifestMessage) Message(s artel.ServiceID, p Contents) (m model.Message
 	return m, lines, err
 }
 
-// Same reports whether two ingredients of requests to one service have the
+// Same reports whether two messages of requests to the same service have the
 // same lines.
 func (x *ManifestMessage) Same(o *ManifestMessage) bool {
 	return x.Role == o.Role && x.Stored == o.Stored && x.Digest == o.Digest && (!x.Stored || x.ID == o.ID)
@@ -405,14 +409,14 @@ func (x *ManifestMessage) Same(o *ManifestMessage) bool {
 
 // A Prefix is what two requests have in common at their beginning.
 type Prefix struct {
-	Bytes    int `json:"bytes"`    // that are the same
-	Messages int `json:"messages"` // that are the same as a whole
+	Bytes    int `json:"bytes"`    // that are equal
+	Messages int `json:"messages"` // that are equal as a whole
 	Of       int `json:"of"`       // bytes of the later request
 	Before   int `json:"before"`   // bytes of the earlier one
 }
 
-// Ratio is the part of the earlier request that is the beginning of the later
-// one, 0 to 1: what a provider's cache can have kept is of use again.
+// Ratio is the share of the earlier request, 0 to 1, that the later one begins
+// with and that a provider's cache can serve.
 func (p Prefix) Ratio() float64 {
 	if p.Before == 0 {
 		return 0
@@ -420,9 +424,9 @@ func (p Prefix) Ratio() float64 {
 	return float64(p.Bytes) / float64(p.Before)
 }
 
-// Prefix compares r with the request before it. lines returns those of a
-// message of either; what it cannot give counts as different from its
-// beginning. Requests to different models have nothing in common.
+// Prefix compares the request with the one before it. lines returns the lines
+// of a message of either; a message without lines counts as different from its
+// beginning on. Requests with different heads have nothing in common.
 func (r Manifest) Prefix(before Manifest, lines func(earlier bool, x ManifestMessage) ([]byte, error)) (Prefix, error) {
 	if r.Head != before.Head || r.Tools != before.Tools {
 		out := Prefix{Of: r.Bytes(), Before: before.Bytes()}

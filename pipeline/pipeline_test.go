@@ -402,10 +402,15 @@ func TestRegistry(t *testing.T) {
 	for _, p := range r.Processors() {
 		got = append(got, p.ID)
 	}
-	want := []string{
-		"early", pipeline.SessionLoader, pipeline.RegexProcessor, pipeline.TranscriptionProcessor, pipeline.InjectionAssembler, pipeline.TokenLimiter,
-		pipeline.MergeSystem, pipeline.MergeRoles, pipeline.ConvertSystem, pipeline.EnsureAlternation, pipeline.FirstUser,
-		"late", "later", pipeline.AssetResolver,
+	want := []string{"early"} // priority 0
+	for _, p := range pipeline.BuiltIn() {
+		if p.ID == pipeline.AssetResolver {
+			want = append(want, "late", "later")
+		}
+		want = append(want, p.ID)
+	}
+	if want[1] != pipeline.SessionLoader || want[len(want)-1] != pipeline.AssetResolver {
+		t.Errorf("the built-in processors are %q", want)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)

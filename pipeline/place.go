@@ -5,20 +5,19 @@ package pipeline
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
 )
 
-// defaultOrder is where a preset stands among those at its place that says
-// nothing about it.
+// defaultOrder is the order of presets without one.
 const defaultOrder = 100
 
-// Anchors is what processors before the injection assembler leave on the
-// blackboard to make anchors of their own: by the name of a slot, what it shows
-// where an agent's preset gives it no text. A slot without an entry here works
-// too, with its own text alone.
+// Anchors lets processors before the injection assembler define texts for
+// slots, by leaving it on the blackboard: the text of a slot whose preset has
+// none. Slots without an entry show only their own text.
 type Anchors map[Slot]string
 
 // A prompt is a preset that takes part in a build.
@@ -40,7 +39,7 @@ func (p prompt) message(o Origin) Message {
 	return m
 }
 
-// kind implements the defaults that are told at [Place].
+// kind implements the defaults described at [Place].
 func (p Place) kind() PlaceKind {
 	switch {
 	case p.Kind != "":
@@ -53,28 +52,28 @@ func (p Place) kind() PlaceKind {
 	return InList
 }
 
-// An assembly puts prompts around and into a history.
+// An assembly inserts prompts around and into a history.
 type assembly struct {
 	d       *Draft
-	slots   map[Slot]int // the position of the preset that is the slot
+	slots   map[Slot]int // position of the preset that defines the slot
 	beside  map[Slot]*sides
-	at      map[int][]point // what goes before which message of the history
-	before  []Message       // of the skeleton
+	at      map[int][]point // prompts by the index of the history message that they precede
+	before  []Message       // skeleton before the history
 	after   []Message
-	reached bool // the slot of the history
+	reached bool // the skeleton has passed the slot of the history
 	anchors Anchors
 }
 
 type sides struct{ before, after []prompt }
 
-// A point is a place of a prompt in the history.
+// A point is a prompt at a depth of the history.
 type point struct {
 	prompt
 	depth int
 }
 
 // assemble places prompts, which are in the order of the agent's list, around
-// and among the history, behind what stands first.
+// and within the history. The messages of first come before everything.
 func assemble(d *Draft, first []Message, prompts []prompt, history []Message) []Message {
 	a := assembly{d: d, before: first, slots: map[Slot]int{}, beside: map[Slot]*sides{}, at: map[int][]point{}}
 	a.anchors, _ = Value[Anchors](d)
@@ -95,7 +94,7 @@ func assemble(d *Draft, first []Message, prompts []prompt, history []Message) []
 	return a.join(history)
 }
 
-// place sorts out what stands at an anchor or a depth.
+// distribute collects the prompts at anchors and depths.
 func (a *assembly) distribute(prompts []prompt, history []Message) {
 	var whole map[int]int
 	for _, p := range prompts {
@@ -127,12 +126,12 @@ func byOrder(x, y prompt) int {
 	return cmp.Or(cmp.Compare(x.order, y.order), cmp.Compare(x.position, y.position))
 }
 
-// deep places a prompt among n messages of history. A point inside a tool
-// exchange, which must stay whole, moves before it.
+// addAtDepth places a prompt among n messages of history. A position inside a
+// tool exchange moves before the exchange.
 func (a *assembly) addAtDepth(p prompt, n int, whole map[int]int) {
 	depths := parseDepths(p.Place.Depth, n)
 	if len(depths) == 0 {
-		a.d.Log(Warn, "a preset has no depth to stand at and is not sent", map[string]any{"preset": p.ID, "depth": artel.Shorten(p.Place.Depth, 80)})
+		a.d.Log(Warn, "a preset has no valid depth and is not sent", map[string]any{"preset": p.ID, "depth": artel.Shorten(p.Place.Depth, 80)})
 		return
 	}
 	taken := map[int]bool{}
@@ -148,7 +147,8 @@ func (a *assembly) addAtDepth(p prompt, n int, whole map[int]int) {
 	}
 }
 
-// exchangeStarts maps the places inside of tool exchanges to where these begin.
+// exchangeStarts maps each index inside a tool exchange to the start of the
+// exchange.
 func exchangeStarts(ms []Message) map[int]int {
 	inside := map[int]int{}
 	for _, u := range exchanges(ms) {
@@ -162,7 +162,7 @@ func exchangeStarts(ms []Message) map[int]int {
 func (a *assembly) addAtAnchor(p prompt) {
 	slot, side := Slot(p.Place.Anchor), p.Place.Side
 	if _, ok := a.slots[slot]; !ok && slot != SlotHistory {
-		a.d.Log(Warn, "a preset names an anchor that no preset is the slot of; it goes before the history",
+		a.d.Log(Warn, "a preset names an anchor that no preset defines as a slot; it is placed before the history",
 			map[string]any{"preset": p.ID, "anchor": artel.Shorten(p.Place.Anchor, 80)})
 		slot, side = SlotHistory, Before
 	}
@@ -178,7 +178,7 @@ func (a *assembly) addAtAnchor(p prompt) {
 	}
 }
 
-// list adds a prompt of the skeleton.
+// addToSkeleton adds a prompt of the skeleton.
 func (a *assembly) addToSkeleton(p prompt) {
 	switch {
 	case p.Slot == SlotHistory:
@@ -196,7 +196,7 @@ func (a *assembly) addToSkeleton(p prompt) {
 	}
 }
 
-// shown gives a slot its text where it has none of its own.
+// slotText sets the text of a slot that has none of its own.
 func (a *assembly) slotText(p prompt) prompt {
 	if strings.TrimSpace(p.Text) != "" {
 		return p
@@ -208,7 +208,8 @@ func (a *assembly) slotText(p prompt) prompt {
 	return p
 }
 
-// add writes prompts on the side of the history that the list has come to.
+// add appends prompts before or after the history, depending on where the
+// skeleton is.
 func (a *assembly) add(o Origin, ps ...prompt) {
 	to := &a.before
 	if a.reached {
@@ -221,7 +222,7 @@ func (a *assembly) add(o Origin, ps ...prompt) {
 	}
 }
 
-// among returns the history with what stands at depths in it.
+// insertAtDepths returns the history with the prompts at depths.
 func (a *assembly) insertAtDepths(history []Message) []Message {
 	out := make([]Message, 0, len(history)+len(a.at)+extraMessages)
 	from := 0
@@ -251,7 +252,56 @@ func (a *assembly) join(history []Message) []Message {
 		out = append(out, p.message(OriginAnchor))
 	}
 	if _, ok := a.slots[SlotHistory]; !ok {
-		return out // all of the list stands before
+		return out // the whole skeleton comes before the history
 	}
 	return append(out, a.after...)
+}
+
+// parseDepths reads the depths in s for a history of n messages: 0 is after the
+// newest, 1 before it, and a depth larger than n is before the oldest. Depths
+// are separated by commas: "N" is one, "S~I" is S and, up to n, every further
+// I. White space around numbers is ignored, and invalid items are skipped. The
+// result is sorted, deepest first, without duplicates.
+func parseDepths(s string, n int) []int {
+	var out []int
+	for item := range strings.SplitSeq(s, ",") {
+		first, step, repeated := strings.Cut(item, "~")
+		start, ok := parseDepth(first)
+		if !ok {
+			continue
+		}
+		interval := 0
+		if repeated {
+			if interval, ok = parseDepth(step); !ok {
+				continue
+			}
+		}
+		out = append(out, start)
+		if interval == 0 {
+			continue
+		}
+		for start <= n-interval {
+			start += interval
+			out = append(out, start)
+		}
+	}
+	slices.Sort(out)
+	slices.Reverse(out)
+	return slices.Compact(out)
+}
+
+// parseDepth reads a number without a sign. A number too large for any history
+// becomes the largest.
+func parseDepth(s string) (int, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n := 0
+	for i := range len(s) {
+		if n = n*10 + int(s[i]-'0'); n > math.MaxInt32 {
+			n = math.MaxInt32
+		}
+	}
+	return n, true
 }

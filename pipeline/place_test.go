@@ -37,7 +37,7 @@ func anchored(id, anchor string, side pipeline.Side, order ...int) preset {
 	return p
 }
 
-func mediaKey(id string, s pipeline.Slot, text string) preset {
+func slot(id string, s pipeline.Slot, text string) preset {
 	return preset{ID: id, Slot: s, Text: text}
 }
 
@@ -55,7 +55,7 @@ func four() []artel.Message {
 }
 
 func TestPlacing(t *testing.T) {
-	history := mediaKey("h", pipeline.SlotHistory, "")
+	history := slot("h", pipeline.SlotHistory, "")
 	for _, c := range []struct {
 		name    string
 		presets []preset
@@ -64,10 +64,10 @@ func TestPlacing(t *testing.T) {
 	}{
 		{"no slot: all before", []preset{list("a"), list("b")}, "a b 1 2 3 4", ""},
 		{"around the slot", []preset{list("a"), history, list("b")}, "a 1 2 3 4 b", ""},
-		{"a second slot", []preset{history, list("a"), mediaKey("h2", pipeline.SlotHistory, ""), list("b")}, "1 2 3 4 a b", "h2"},
+		{"a second slot", []preset{history, list("a"), slot("h2", pipeline.SlotHistory, ""), list("b")}, "1 2 3 4 a b", "h2"},
 		{"a disabled slot", []preset{list("a"), disabled(history), list("b")}, "a b 1 2 3 4", ""},
 		{"a disabled preset", []preset{disabled(list("a")), list("b")}, "b 1 2 3 4", ""},
-		{"blank ones", []preset{mediaKey("a", "", " \n"), list("b")}, "b 1 2 3 4", ""},
+		{"blank ones", []preset{slot("a", "", " \n"), list("b")}, "b 1 2 3 4", ""},
 		{"depths", []preset{deep("a", "0"), deep("b", "1"), deep("c", "4"), deep("d", "2")}, "c 1 2 d 3 b 4 a", ""},
 		{"one at several depths", []preset{deep("a", "0,2"), deep("b", "1~2")}, "1 b 2 a 3 b 4 a", ""},
 		{"beyond the history", []preset{deep("a", "9"), deep("b", "12"), deep("c", "4")}, "b a c 1 2 3 4", ""},
@@ -80,13 +80,13 @@ func TestPlacing(t *testing.T) {
 		{"beside the history", []preset{anchored("a", "chat_history", "before"), anchored("b", "chat_history", "after"), anchored("c", "chat_history", "")}, "a 1 2 3 4 b c", ""},
 		{"between list and history", []preset{list("x"), history, list("y"), anchored("a", "chat_history", "before"), anchored("b", "chat_history", "after"), deep("c", "0"), deep("d", "9")}, "x a d 1 2 3 4 c b y", ""},
 		{"orders at an anchor", []preset{anchored("a", "chat_history", "before"), anchored("b", "chat_history", "before", 3), anchored("c", "chat_history", "before")}, "b a c 1 2 3 4", ""},
-		{"beside the profile", []preset{mediaKey("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", "before"), anchored("b", "user_profile", "after")}, "a u b 1 2 3 4", ""},
-		{"a profile that says nothing", []preset{mediaKey("u", pipeline.SlotUser, ""), anchored("a", "user_profile", "before"), anchored("b", "user_profile", "")}, "a b 1 2 3 4", ""},
-		{"the profile after the history", []preset{history, mediaKey("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", "before")}, "1 2 3 4 a u", ""},
-		{"a second profile", []preset{mediaKey("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", ""), mediaKey("v", pipeline.SlotUser, "me")}, "u a 1 2 3 4", "v"},
+		{"beside the profile", []preset{slot("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", "before"), anchored("b", "user_profile", "after")}, "a u b 1 2 3 4", ""},
+		{"a profile that says nothing", []preset{slot("u", pipeline.SlotUser, ""), anchored("a", "user_profile", "before"), anchored("b", "user_profile", "")}, "a b 1 2 3 4", ""},
+		{"the profile after the history", []preset{history, slot("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", "before")}, "1 2 3 4 a u", ""},
+		{"a second profile", []preset{slot("u", pipeline.SlotUser, "me"), anchored("a", "user_profile", ""), slot("v", pipeline.SlotUser, "me")}, "u a 1 2 3 4", "v"},
 		{"no such anchor", []preset{list("x"), anchored("a", "lore", "after"), anchored("b", "user_profile", "")}, "x a b 1 2 3 4", "a b"},
-		{"a disabled anchor", []preset{disabled(mediaKey("u", pipeline.SlotUser, "me")), anchored("a", "user_profile", "after", 7), anchored("b", "chat_history", "before")}, "a b 1 2 3 4", "a"},
-		{"a slot of another name", []preset{mediaKey("l", "lore", "old tales"), list("x"), anchored("a", "lore", "after")}, "l a x 1 2 3 4", ""},
+		{"a disabled anchor", []preset{disabled(slot("u", pipeline.SlotUser, "me")), anchored("a", "user_profile", "after", 7), anchored("b", "chat_history", "before")}, "a b 1 2 3 4", "a"},
+		{"a slot of another name", []preset{slot("l", "lore", "old tales"), list("x"), anchored("a", "lore", "after")}, "l a x 1 2 3 4", ""},
 		{"the kind goes before depth and anchor", []preset{
 			ofKind(deep("a", "1"), pipeline.InList), ofKind(preset{ID: "b", Text: "b", Place: pipeline.Place{Depth: "1", Anchor: "chat_history"}}, pipeline.AtAnchor),
 			{ID: "c", Text: "c", Place: pipeline.Place{Depth: "1", Anchor: "chat_history"}},
@@ -117,7 +117,7 @@ func TestOriginsOfPresets(t *testing.T) {
 	in.Agent.Prompt = "You lead."
 	in.Agent.Presets = []preset{
 		{ID: "l", Role: artel.RoleAssistant, Text: "l"},
-		mediaKey("h", pipeline.SlotHistory, "not sent"), mediaKey("u", pipeline.SlotUser, ""),
+		slot("h", pipeline.SlotHistory, "not sent"), slot("u", pipeline.SlotUser, ""),
 		deep("d", "1"), anchored("a", "chat_history", ""),
 	}
 	in.User.Persona = "A sailor."
@@ -168,7 +168,7 @@ func TestAnchors(t *testing.T) {
 		return nil
 	}}
 	in := input(service(0), say("1", "user", "go"))
-	in.Agent.Presets = []preset{mediaKey("l", "lore", ""), anchored("a", "lore", "before")}
+	in.Agent.Presets = []preset{slot("l", "lore", ""), anchored("a", "lore", "before")}
 	r, err := builtIn(t, lore).Build(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestCheckPresets(t *testing.T) {
 		"long pattern":   {[]preset{{ID: "a", When: &pipeline.Condition{Models: []string{strings.Repeat("a", 1001)}}}}, "longer than 1000"},
 		"long depth":     {[]preset{deep("a", strings.Repeat("1", 1001))}, "longer than 1000"},
 		"long id":        {[]preset{list(strings.Repeat("a", 300))}, "the id is longer"},
-		"long slot name": {[]preset{mediaKey("a", pipeline.Slot(strings.Repeat("a", 300)), "")}, "slot is longer"},
+		"long slot name": {[]preset{slot("a", pipeline.Slot(strings.Repeat("a", 300)), "")}, "slot is longer"},
 	} {
 		err := pipeline.CheckPresets(c.p)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

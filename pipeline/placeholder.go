@@ -10,15 +10,15 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// placeholder is how a text says where an attachment of its message belongs,
-// by the attachment's id, its ref or its filename.
+// placeholder marks the position of an attachment in the text of its message,
+// by the attachment's id, ref or filename.
 var placeholder = regexp.MustCompile(`【file::([^】]*)】`)
 
-// A weft is an attachment of a message with what is sent in its place.
+// An attachment is a media part of a message, with the parts that replace it.
 type attachment struct {
 	media    artel.Media
 	parts    artel.Parts
-	at       int // where they stand among the parts of the message
+	at       int // index of parts in the message
 	inserted bool
 }
 
@@ -28,15 +28,16 @@ func (w *attachment) named(name string) bool {
 	return name != "" && (name == string(r.Artifact) || name == r.String() || name == w.media.Filename || r.IsBlob() && name == string(r.Digest))
 }
 
-// woven puts attachments where the texts of their message ask for them. A name
-// that comes again is only named, one that no attachment has stays as it is,
-// and attachments that no text asks for stay where they are.
+// insertAttachments moves attachments to their placeholders in the texts of the
+// message. A repeated placeholder becomes the attachment's label, one that
+// matches no attachment stays, and attachments without a placeholder keep their
+// position.
 func insertAttachments(ps artel.Parts, attached []attachment) artel.Parts {
 	asks := func(p artel.Part) bool { t, ok := p.(artel.Text); return ok && placeholder.MatchString(t.Text) }
 	if len(attached) == 0 || !slices.ContainsFunc(ps, asks) {
 		return ps
 	}
-	own := make([]bool, len(ps)) // parts of attachments, whose texts ask for nothing
+	own := make([]bool, len(ps)) // parts of attachments: placeholders in their texts do not count
 	for _, w := range attached {
 		for i := range w.parts {
 			own[w.at+i] = true
@@ -67,7 +68,7 @@ func insertAttachments(ps artel.Parts, attached []attachment) artel.Parts {
 	return out
 }
 
-// weave replaces the placeholders of one text.
+// insertInText replaces the placeholders of one text.
 func insertInText(text string, attached []attachment) artel.Parts {
 	var out artel.Parts
 	var b strings.Builder
@@ -77,7 +78,7 @@ func insertInText(text string, attached []attachment) artel.Parts {
 			b.Reset()
 		}
 	}
-	block := false // what was written last is to end its line
+	block := false // the last insertion has to end its line
 	write := func(s string) {
 		if block && s != "" && !strings.HasPrefix(s, "\n") {
 			b.WriteByte('\n')

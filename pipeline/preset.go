@@ -11,7 +11,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// Bounds on what an agent's author writes.
+// Bounds on presets.
 const (
 	maxPresets  = 500
 	maxPreset   = 1 << 20 // bytes of text
@@ -20,10 +20,10 @@ const (
 	maxDepth    = 1000 // bytes of a depth
 )
 
-// CheckPresets refuses (kind Invalid, TooLarge) presets that could not be what
-// somebody wants: two of one id, an unknown role, place or side, a pattern that
-// is none. What depends on the conversation, as an anchor that nobody makes, is
-// for the record of a build. The subject names the preset.
+// CheckPresets refuses (kind Invalid, TooLarge) presets that cannot be
+// intended: two with the same id, an unknown role, kind or side, an invalid
+// pattern. Errors that depend on the conversation, such as an anchor without a
+// slot, are logged by the build instead. The subject names the preset.
 func CheckPresets(presets []Preset) error {
 	const op = "pipeline.CheckPresets"
 	if len(presets) > maxPresets {
@@ -89,11 +89,11 @@ func (c Condition) check() error {
 
 func compile(pattern string) (*regexp.Regexp, error) { return regexp.Compile("(?i:" + pattern + ")") }
 
-// enabled says whether the preset is on.
+// enabled reports whether the preset is on.
 func (p Preset) enabled() bool { return p.Enabled == nil || *p.Enabled }
 
-// holds reports whether the condition lets a preset be sent to a service. A
-// pattern that is none matches nothing.
+// holds reports whether a preset with this condition is sent to a service. An
+// invalid pattern matches nothing.
 func (c *Condition) holds(s model.Service) bool {
 	if c == nil || len(c.Models) == 0 && len(c.Providers) == 0 {
 		return true
@@ -107,7 +107,7 @@ func (c *Condition) holds(s model.Service) bool {
 	return ok != c.Exclude
 }
 
-// matches reports whether any pattern is found in any of the names.
+// matches reports whether any pattern matches any of the names.
 func matches(patterns []string, names ...string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		re, err := compile(p)

@@ -4,11 +4,11 @@ package pipeline
 
 import "github.com/artelhq/artel"
 
-// A Record tells how a request came to be. It names messages and digests and
-// holds no copy of what they say.
+// A Record describes how a request was built. It names messages and digests and
+// holds no copy of their text.
 //
-// RequestHash is the SHA-256, in hexadecimal digits, of the canonical form that
-// [Manifest] describes. It is empty where the build failed.
+// RequestHash is the SHA-256, in hexadecimal digits, of the canonical form
+// described at [Manifest]. It is empty if the build failed.
 type Record struct {
 	Processors  []Step     `json:"processors"` // in the order in which they ran
 	Decisions   []Decision `json:"decisions,omitempty"`
@@ -24,14 +24,14 @@ type Step struct {
 	Removed  []string     `json:"removed,omitempty"`
 	Changed  []string     `json:"changed,omitempty"`
 
-	// Before has the digests of the segments of what the processor changed, or
-	// joined to others, as that was before it: each of a message's changes can
-	// be told from the others. What was as it is stored is not in it, nor is a
-	// message of which nothing is sent.
+	// Before maps ids of messages that the processor changed, or merged into
+	// others, to the digests of the segments with their earlier content, so
+	// that the changes of several processors can be told apart. It omits
+	// messages that were as stored, and messages of which nothing is sent.
 	Before map[string]artel.Digest `json:"before,omitempty"`
 
-	// Rules has of each message that several rules have worked on what it was
-	// behind each of them, in the order in which they ran.
+	// Rules holds, for each message that several rules changed, its state after
+	// each of them, in the order in which they ran.
 	Rules map[string][]RuleState `json:"rules,omitempty"`
 
 	TokensBefore int     `json:"tokens_before"` // of all messages, without tools
@@ -40,7 +40,7 @@ type Step struct {
 	Logs         []Log   `json:"logs,omitempty"`
 }
 
-// A RuleState is a message behind one rule.
+// A RuleState is a message after one rule.
 type RuleState struct {
 	Rule  string       `json:"rule"`
 	After artel.Digest `json:"after"` // of its segment
@@ -53,7 +53,7 @@ type Log struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// Level says how grave a note is.
+// Level is the severity of a note.
 type Level string
 
 // The levels.
@@ -63,19 +63,19 @@ const (
 	Error Level = "error"
 )
 
-// A Decision is how one media part was sent.
+// A Decision is the form in which one media part was sent.
 type Decision struct {
 	artel.AttachmentRoute
-	Digest artel.Digest `json:"digest,omitempty"` // of the original's bytes; empty where they could not be found
+	Digest artel.Digest `json:"digest,omitempty"` // of the original's bytes; empty if they could not be found
 }
 
-// Tokens sums up what is sent, in tokens of the service's vocabulary.
+// Tokens counts the request, in tokens of the service's vocabulary.
 type Tokens struct {
-	Fixed   int      `json:"fixed"`   // whatever is not history, and the tools
-	History int      `json:"history"` // what is left of it
+	Fixed   int      `json:"fixed"`   // everything but the history, including the tools
+	History int      `json:"history"` // the history that is sent
 	Total   int      `json:"total"`
-	Budget  int      `json:"budget"`            // 0: the service's window is not known, nothing is cut
+	Budget  int      `json:"budget"`            // 0: the service's window is unknown and nothing is cut
 	Dropped []string `json:"dropped,omitempty"` // ids of history messages, oldest first
-	Older   int      `json:"beyond,omitempty"`  // of a kept record: still older messages that were dropped, and that it does not name
-	Cut     []string `json:"cut,omitempty"`     // ids of messages of which a part is sent
+	Older   int      `json:"beyond,omitempty"`  // of a stored record: number of still older messages that were dropped and are not named
+	Cut     []string `json:"cut,omitempty"`     // ids of messages of which only the beginning is sent
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/artelhq/artel/pipeline/rule"
 )
 
-// regexProcessor runs find-and-replace rules over the texts of the history.
-// The rules of the deployment, of the agent (or the model, where the agent has
-// none) and of the user add up; package rule has their meaning and order.
+// regexProcessor applies find-and-replace rules to the texts of the history.
+// The rules of the deployment, of the agent (or of the model, if the agent has
+// none) and of the user are combined; package rule defines their meaning and
+// order.
 func regexProcessor() Processor {
 	engine := rule.New()
 	return Processor{
@@ -39,8 +40,8 @@ func ruleFields() []Field {
 	}
 }
 
-// checkRules refuses what cannot be read as rules. A rule that can be read and
-// not be used is left out of builds, which tell of it.
+// checkRules refuses a value that cannot be read as rules. A rule that can be
+// read but not used is left out of builds, which log it.
 func checkRules(key string) func(json.RawMessage) error {
 	return func(value json.RawMessage) error {
 		raw, err := json.Marshal(map[string]json.RawMessage{key: value})
@@ -52,7 +53,7 @@ func checkRules(key string) func(json.RawMessage) error {
 	}
 }
 
-// ruled is a text that rules work on, by the places of its message and part.
+// A textLocation is the position of a text by its message and part.
 type textLocation struct{ message, part int }
 
 func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
@@ -88,11 +89,10 @@ func (d *Draft) replace(ctx context.Context, engine *rule.Engine) error {
 	return nil
 }
 
-// Rules returns the rules that hold for a person, layer by layer: of the
-// deployment, of the agent (or the model, where the agent says nothing), of the
-// person. It returns none where the regex-processor is disabled. A layer that
-// cannot be read is of kind Invalid; what a person has written is left out then,
-// and told by the error all the same.
+// Rules returns the effective rules by layer: of the deployment, of the agent
+// (or of the model, if the agent has none), of the user. It returns none if the
+// regex-processor is disabled. A layer that cannot be read is of kind Invalid;
+// if it is the user's, the other layers are returned with the error.
 func (s Settings) Rules(u Profile) ([]rule.Config, error) {
 	p := Processor{ID: RegexProcessor, Fields: ruleFields()}
 	if !s.Resolve(p).Enabled {
@@ -104,7 +104,7 @@ func (s Settings) Rules(u Profile) ([]rule.Config, error) {
 		if l == ByDeployment {
 			layer = 0
 		}
-		if e, ok := Find(s.at(l), p); ok { // the agent's, where there is one, takes the place of the model's
+		if e, ok := Find(s.at(l), p); ok { // the agent's layer replaces the model's
 			layers[layer] = rule.Config{}
 			if err := readConfig(mergedConfig([]json.RawMessage{e.Config}, p.Fields), &layers[layer]); err != nil {
 				return nil, err
@@ -119,7 +119,7 @@ func (s Settings) Rules(u Profile) ([]rule.Config, error) {
 	return layers, err
 }
 
-// textOf is the text of a part that rules see.
+// textOf returns the text of a part that rules apply to.
 func textOf(p artel.Part) (string, bool) {
 	switch p := p.(type) {
 	case artel.Text:
@@ -130,8 +130,8 @@ func textOf(p artel.Part) (string, bool) {
 	return "", false
 }
 
-// ruleMacros expands the macros in rules. What they do to variables is
-// forgotten: only prompts set them.
+// ruleMacros returns the expander of macros in rules. Changes of variables are
+// discarded: only prompts set variables.
 func (d *Draft) ruleMacros() rule.Expander {
 	var x *macro.Expander
 	return func(text string, escape func(string) string) (string, error) {
@@ -140,24 +140,24 @@ func (d *Draft) ruleMacros() rule.Expander {
 		}
 		r, err := x.ExpandInto(text, escape)
 		if names := r.Unknown(); len(names) > 0 {
-			d.Log(Warn, "macros of a rule are left as they are", map[string]any{"macros": names, "because": r.Problems[0].Message})
+			d.Log(Warn, "macros of a rule are not expanded", map[string]any{"macros": names, "because": r.Problems[0].Message})
 		}
 		return r.Text, err
 	}
 }
 
-// maxRuleMessages is how many messages that a rule has changed are named.
+// maxRuleMessages bounds how many changed messages are named per rule.
 const maxRuleMessages = 100
 
-// replaced puts the new texts into the draft, and tells which rule has worked
-// on which messages.
+// applyOutcome puts the new texts into the draft, and logs the messages that
+// each rule changed.
 func (d *Draft) applyOutcome(set *rule.Set, at []textLocation, texts []rule.Text, out rule.Outcome) {
 	stability := make(map[string]Stability)
 	for _, r := range set.Rules() {
 		stability[r.Name] = ruleStability(r.Rule)
 	}
 	type work struct {
-		count, last int // messages, and the place of the last one
+		count, last int // number of messages, and the index of the last one
 		messages    []string
 	}
 	done := make(map[string]*work)
@@ -194,8 +194,8 @@ func (d *Draft) applyOutcome(set *rule.Set, at []textLocation, texts []rule.Text
 	}
 }
 
-// statesBetween returns what messages were behind each rule, of those that
-// several rules have worked on.
+// statesBetween returns the states of messages between rules, for messages that
+// several rules changed.
 func (d *Draft) statesBetween(set *rule.Set, at []textLocation, texts []rule.Text, out rule.Outcome) (states []priorState) {
 	place := make(map[string]int)
 	for i, r := range set.Rules() {
@@ -203,7 +203,7 @@ func (d *Draft) statesBetween(set *rule.Set, at []textLocation, texts []rule.Tex
 	}
 	for from := 0; from < len(at); {
 		to := from
-		var rules []string // that worked on the message, in their order
+		var rules []string // that changed the message, in their order
 		for ; to < len(at) && at[to].message == at[from].message; to++ {
 			for _, name := range out.Applied[to] {
 				if !slices.Contains(rules, name) {
@@ -213,7 +213,7 @@ func (d *Draft) statesBetween(set *rule.Set, at []textLocation, texts []rule.Tex
 		}
 		slices.SortFunc(rules, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
 		if len(rules) < 2 {
-			rules = nil // the step says it all
+			rules = nil // the step's own states suffice
 		}
 		for _, name := range rules {
 			m := d.Messages[at[from].message]
@@ -237,7 +237,7 @@ func (d *Draft) statesBetween(set *rule.Set, at []textLocation, texts []rule.Tex
 	return states
 }
 
-// withText is a part with another text.
+// withText returns p with another text.
 func withText(p artel.Part, text string) artel.Part {
 	switch p := p.(type) {
 	case artel.Text:
@@ -250,8 +250,8 @@ func withText(p artel.Part, text string) artel.Part {
 	return p
 }
 
-// ruleStability is how long the text that a rule makes stays the same. A rule
-// for the newest messages alone lets go of each of them some time.
+// ruleStability returns how long the output of a rule stays the same. A rule
+// limited to the newest messages stops applying to each of them at some point.
 func ruleStability(r rule.Rule) Stability {
 	if r.Depth != nil && r.Depth.Max != nil {
 		return Turn

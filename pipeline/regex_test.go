@@ -108,7 +108,7 @@ func TestBadRules(t *testing.T) {
 	for _, l := range stepOf(t, got, pipeline.RegexProcessor).Logs {
 		told = append(told, fmt.Sprint(l.Level, ": ", l.Message))
 	}
-	want := []string{"error: the user's rules are left out", "warn: macros of a rule are left as they are", "error: a rule is left out", "info: a rule found something"}
+	want := []string{"error: the user's rules are left out", "warn: macros of a rule are not expanded", "error: a rule is left out", "info: a rule found something"}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error("told (-want +got):", diff)
 	}

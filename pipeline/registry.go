@@ -14,38 +14,40 @@ import (
 	"github.com/artelhq/artel/pipeline/token"
 )
 
-// A Processor is one step on a draft. It is a value; what Process closes over
-// is safe for concurrent builds.
+// A Processor is one step of a build. It is a value. Variables captured by
+// Process are safe for concurrent builds.
 type Processor struct {
-	ID          string // lower case, digits and "-"; names it in settings and records
-	Name        string // for people
-	Description string // for people: one sentence
+	ID          string // lower case letters, digits and "-"; used in settings and records
+	Name        string // shown to users
+	Description string // shown to users: one sentence
 	Priority    int    // ascending; processors of one priority run in the order of registration
-	Icon        string // for people: one character; "": none
-	Origin      string // for people: the program or the address that a plugin is; "": code of this program
+	Icon        string // shown to users: one character; "": none
+	Origin      string // shown to users: the program or address of a plugin; "": built in
 	Core        bool   // part of the product: cannot be unregistered
-	Required    bool   // its failure fails the build; else the build goes on without it
+	Required    bool   // its failure fails the build; otherwise the build continues without it
 	Always      bool   // cannot be disabled
-	DefaultOff  bool   // runs only where it is asked for
-	Group       string // an id by which settings name it together with others; "": none
+	DefaultOff  bool   // runs only if a setting enables it
+	Group       string // id by which settings address several processors together; "": none
 	Fields      []Field
 	Timeout     time.Duration // of one run; 0: DefaultTimeout
 
-	// Adds is the least stable class of what it adds to a draft or changes in
-	// it, beside the class that this had before; "": Turn. A processor that
+	// Adds is the least stable class of the messages that it adds or changes; a
+	// changed message may keep a less stable class. "": Turn. A processor that
 	// adds something less stable fails.
 	Adds Stability
 
-	// Process does the step. It honours ctx, which ends after Timeout. What
-	// it did to Draft.Messages is undone where it fails and is not required.
+	// Process runs the step. It honours ctx, which ends after Timeout. If it
+	// fails and is not required, its changes to Draft.Messages are undone.
 	Process func(ctx context.Context, d *Draft) error
+
+	format formatter // of a formatter; the token limiter applies it to count what fits
 }
 
-// DefaultTimeout is how long a processor may take that sets no other limit.
+// DefaultTimeout is the time limit of processors that set none.
 const DefaultTimeout = 30 * time.Second
 
-// The priorities of the built-in processors. Plugins stand between
-// PriorityTokenLimiter and PriorityAssetResolver, after which nothing comes.
+// The priorities of the built-in processors. Nothing comes after
+// PriorityAssetResolver.
 const (
 	PrioritySessionLoader     = 100
 	PriorityRegex             = 200
@@ -76,8 +78,8 @@ const (
 	AssetResolver          = "asset-resolver"
 )
 
-// MessageFormatters is the group of the processors that shape a draft for
-// APIs that are particular about who speaks when.
+// MessageFormatters is the group of the processors that reshape a draft for
+// APIs with rules about the order of roles.
 const MessageFormatters = "message-formatters"
 
 const maxProcessorID = 64
@@ -91,12 +93,12 @@ func BuiltIn() []Processor {
 	)
 }
 
-// A Registry is the list of processors that builds run through. It is safe for
-// concurrent use; a build that has begun keeps the list that it began with.
+// A Registry is the list of processors of a build. It is safe for concurrent
+// use; a running build keeps the list that it started with.
 type Registry struct {
 	counter *token.Counter
 	cache   requestCache
-	buffers sync.Pool // of *[]Message, empty: what builds remember states in
+	buffers sync.Pool // of *[]Message, empty: buffers for Draft.before
 
 	mu   sync.Mutex
 	list []Processor // by priority; replaced, never written into
@@ -115,8 +117,9 @@ func NewRegistry(counter *token.Counter, processors ...Processor) (*Registry, er
 }
 
 // Register adds a processor. It refuses (kind Invalid) one without an id or a
-// function, one that would come after asset-resolver, and fields that no form
-// could be drawn from; and (kind Conflict) an id that is taken, be it by a group.
+// function, one with a priority after asset-resolver, and fields from which no
+// form can be drawn. An id that a processor or a group already has is of kind
+// Conflict.
 func (r *Registry) Register(p Processor) error {
 	const op = "pipeline.Register"
 	if p.ID == "" || len(p.ID) > maxProcessorID || strings.Trim(p.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -147,8 +150,8 @@ func (r *Registry) Register(p Processor) error {
 	return nil
 }
 
-// Ordered returns the list in the order in which a build with this order of the
-// movable processors runs it.
+// Ordered returns the processors in the order in which a build runs them with
+// this order of the movable ones.
 func (r *Registry) Ordered(order []string) []Processor { return ordered(r.Processors(), order) }
 
 // Find returns the processor with an id.
@@ -163,8 +166,8 @@ func (r *Registry) Find(id string) (Processor, bool) {
 	return Processor{}, false
 }
 
-// Unregister removes a processor. It is of kind NotFound where there is none
-// with this id, of kind Denied where it is a core processor.
+// Unregister removes a processor. It is of kind NotFound if no processor has
+// the id, and of kind Denied for a core processor.
 func (r *Registry) Unregister(id string) error {
 	const op = "pipeline.Unregister"
 	r.mu.Lock()
@@ -180,14 +183,14 @@ func (r *Registry) Unregister(id string) error {
 	return nil
 }
 
-// Processors returns the list in the order in which a build runs it.
+// Processors returns the processors in the order in which a build runs them.
 func (r *Registry) Processors() []Processor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)
 }
 
-// failed names the processor in the error that ends a build.
+// processorError names the processor in an error that ends a build.
 func processorError(id string, err error) error {
 	return &artel.Error{Op: "pipeline.Build", Subject: id, Kind: artel.KindOf(err), Err: err}
 }

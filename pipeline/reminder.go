@@ -18,11 +18,10 @@ import (
 
 const (
 	maxInventory = 50 // artifacts in the inventory
-	planTail     = 4  // the last quarter of what is shown of a long plan is its end
+	planTail     = 4  // a shortened plan ends with the last quarter of what is shown
 )
 
-// reminder says the time, the plan and the inventory; "" where there is
-// nothing to say.
+// reminder returns the time, the plan and the inventory; "" if all are empty.
 func (d *Draft) reminder(ctx context.Context, conf injection) (string, error) {
 	if d.Placement == PlaceNone {
 		return "", nil
@@ -59,7 +58,7 @@ func (d *Draft) plan(o artifact.Overview, limit int) string {
 	return fmt.Sprintf("%s\n<team_task_plan version=\"%d\">\n%s\n</team_task_plan>", head, o.Plan.Version, d.middleCut(o.PlanText, limit))
 }
 
-// middleCut leaves the beginning and the end of a text that is too long.
+// middleCut removes the middle of a text that is too long.
 func (d *Draft) middleCut(text string, limit int) string {
 	n := utf8.RuneCountInString(text)
 	if limit == 0 || n <= limit {
@@ -78,7 +77,7 @@ func (d *Draft) inventory(items []artel.Artifact, preview int) string {
 		}
 		return d.Locale.Say(phrase.ReminderNoArtifacts, nil)
 	}
-	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // what is in use comes first
+	items = slices.SortedFunc(slices.Values(items), func(a, b artel.Artifact) int { // the most recently used first
 		return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	var b strings.Builder
@@ -94,7 +93,7 @@ func (d *Draft) inventory(items []artel.Artifact, preview int) string {
 	return b.String()
 }
 
-// entry writes one artifact: its facts, and of text the beginning.
+// entry writes one artifact: its facts, and the beginning of a text.
 func entry(b *strings.Builder, a artel.Artifact, preview int) {
 	fmt.Fprintf(b, `<artifact_slice id="%s" version="%d" type="%s" source="%s" size="%s"`,
 		attribute(string(a.ID)), a.Version, attribute(a.MediaType), a.Source, phrase.Size(a.Size))
@@ -119,7 +118,7 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 // attribute escapes s for an attribute or a title.
 func attribute(s string) string { return escaper.Replace(s) }
 
-// has reports whether the agent may call the tool.
+// hasTool reports whether the agent may call the tool.
 func (d *Draft) hasTool(tool string) bool {
 	for _, t := range d.Tools {
 		if t.Name == tool {

@@ -21,9 +21,9 @@ func assetResolver() Processor {
 	}
 }
 
-// resolve makes every media ref a blob ref. Media that came after the
-// decisions were made (a plugin may add some, or transcription may be off) are
-// decided here; the limiter has not counted them, and the record says so.
+// resolve turns every media ref into a blob ref. Media without a decision (a
+// plugin added them, or transcription is off) are decided here. The limiter did
+// not count them, which is logged.
 func resolve(ctx context.Context, d *Draft) error {
 	conf, ok := Value[attaching](d)
 	if !ok {
@@ -45,7 +45,7 @@ func resolve(ctx context.Context, d *Draft) error {
 		}
 	}
 	if late.late > 0 {
-		d.Log(Warn, "attachments were decided after the token limiter had counted", map[string]any{"count": late.late})
+		d.Log(Warn, "attachments were decided after the token limiter", map[string]any{"count": late.late})
 	}
 	if err := d.withinBudget(); err != nil || d.unchanged {
 		return err
@@ -62,7 +62,7 @@ func resolve(ctx context.Context, d *Draft) error {
 		}
 		m.Parts = parts
 		if after := d.counter.count(m); after != before {
-			return artel.Errorf(artel.Internal, "pipeline.Build", m.ID, "%d tokens became %d by resolving refs", before, after)
+			return artel.Errorf(artel.Internal, "pipeline.Build", m.ID, "resolving refs changed %d tokens to %d", before, after)
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func (d *Draft) pin(ps artel.Parts) (artel.Parts, error) {
 			if digest == "" {
 				return nil, artel.Errorf(artel.Internal, "pipeline.Build", p.Ref.String(), "the part has no decision")
 			}
-			p.Ref.Digest = digest // beside it the artifact stays, for the codec's labels
+			p.Ref.Digest = digest // the ref keeps its artifact, for the codec's labels
 			out[i] = p
 		case artel.ToolResult:
 			inner, err := d.pin(p.Parts)

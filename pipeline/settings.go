@@ -12,15 +12,15 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Setting configures one processor at one level. It names the processor, so
-// that it means the same in every release.
+// A Setting configures one processor, or a group, at one level. It addresses
+// processors by id, so that it keeps its meaning across releases.
 type Setting struct {
 	ID      string          `json:"id"`                // of a processor, or of a group of them
-	Enabled *bool           `json:"enabled,omitempty"` // nil: as without this setting
-	Config  json.RawMessage `json:"config,omitempty"`  // an object of the processor's fields; absent: their defaults
+	Enabled *bool           `json:"enabled,omitempty"` // nil: not set at this level
+	Config  json.RawMessage `json:"config,omitempty"`  // object of the processor's fields; absent: defaults
 }
 
-// UnmarshalYAML reads a setting as it stands in YAML. Unknown keys are refused.
+// UnmarshalYAML reads a setting from YAML. Unknown keys are refused.
 func (s *Setting) UnmarshalYAML(unmarshal func(any) error) error {
 	var raw map[string]any
 	if err := unmarshal(&raw); err != nil {
@@ -37,8 +37,8 @@ func (s *Setting) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// ParseSettings reads a list of settings in JSON. What has the wrong form or an
-// unknown key is of kind Invalid; nil and null are no settings.
+// ParseSettings reads a JSON list of settings. A wrong form or an unknown key
+// is of kind Invalid; nil and null are empty lists.
 func ParseSettings(list json.RawMessage) ([]Setting, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -52,25 +52,24 @@ func ParseSettings(list json.RawMessage) ([]Setting, error) {
 	return out, nil
 }
 
-// Settings configure the processors of a build, level by level. Of the model's
-// and the agent's settings for one processor the agent's is taken whole, with
-// nothing of the model's. Where it leaves something out, the deployment's
-// holds, then the processor's own default; a processor that nobody names has
-// its defaults too.
+// Settings configure the processors of a build, by level. If the agent has a
+// setting for a processor, the model's setting for it is ignored as a whole.
+// Keys that the remaining setting leaves out come from the deployment, then
+// from the processor's defaults.
 type Settings struct {
-	Disabled   []string  // ids of processors that the deployment does without, whatever the levels say
-	Order      []string  // of processors that people may order; the others stay where they are
-	Deployment []Setting // the defaults here
+	Disabled   []string  // ids of processors that the deployment disables, regardless of the levels
+	Order      []string  // of movable processors; the others keep their position
+	Deployment []Setting // the deployment's defaults
 	Model      []Setting // of the service
 	Agent      []Setting
 }
 
-// A SettingLevel is where a setting comes from.
+// A SettingLevel is the origin of a setting.
 type SettingLevel string
 
 // The levels, the weakest first.
 const (
-	ByDefault    SettingLevel = "default" // nobody has set anything
+	ByDefault    SettingLevel = "default" // no setting
 	ByDeployment SettingLevel = "deployment"
 	ByModel      SettingLevel = "model"
 	ByAgent      SettingLevel = "agent"
@@ -88,8 +87,8 @@ func (s Settings) at(l SettingLevel) []Setting {
 	return nil
 }
 
-// Find returns the setting for p. That for the processor itself goes before
-// that for its group, and of several the last holds.
+// Find returns the setting for p. A setting for the processor overrides one for
+// its group; of several, the last one applies.
 func Find(list []Setting, p Processor) (Setting, bool) {
 	for _, id := range []string{p.ID, p.Group} {
 		for _, s := range slices.Backward(list) {
@@ -101,20 +100,19 @@ func Find(list []Setting, p Processor) (Setting, bool) {
 	return Setting{}, false
 }
 
-// A Resolved says how a processor is configured where the levels come
-// together.
+// A Resolved is the effective configuration of a processor.
 type Resolved struct {
 	Enabled   bool            `json:"enabled"`
-	EnabledBy SettingLevel    `json:"enabled_by"`       // the level that says so
-	Disabled  bool            `json:"disabled"`         // by the deployment, for everybody
-	Winner    SettingLevel    `json:"winner"`           // the level whose entry holds
-	Config    json.RawMessage `json:"config,omitempty"` // that counts, with the deployment's where the entry says nothing
+	EnabledBy SettingLevel    `json:"enabled_by"`       // the level that decided Enabled
+	Disabled  bool            `json:"disabled"`         // by the deployment, for all agents
+	Winner    SettingLevel    `json:"winner"`           // the strongest level with a setting
+	Config    json.RawMessage `json:"config,omitempty"` // merged over the levels
 
-	configs []json.RawMessage // what Config was made of
+	configs []json.RawMessage // from which Config was merged
 }
 
-// Resolve says how p is configured by s. It takes a configuration as it is;
-// [Registry.Check] finds what is wrong in it.
+// Resolve returns the effective configuration of p. It does not validate it;
+// see [Registry.Check].
 func (s Settings) Resolve(p Processor) Resolved {
 	out := Resolved{Enabled: !p.DefaultOff, EnabledBy: ByDefault, Winner: ByDefault}
 	take := func(l SettingLevel) {
@@ -145,8 +143,9 @@ func (s Settings) disables(p Processor) bool {
 	return slices.Contains(s.Disabled, p.ID) || p.Group != "" && slices.Contains(s.Disabled, p.Group)
 }
 
-// overlaid puts objects over each other, key by key, and leaves out what none
-// of the fields has: keys for others of a group, and of another release.
+// mergedConfig merges objects key by key, later ones first, and leaves out keys
+// that no field has: they belong to other processors of a group, or to another
+// release.
 func mergedConfig(configs []json.RawMessage, fields []Field) json.RawMessage {
 	var all []keyValue
 	for _, c := range configs {
@@ -169,7 +168,7 @@ func mergedConfig(configs []json.RawMessage, fields []Field) json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := json.Marshal(k.key) // a string can always be written
+		name, _ := json.Marshal(k.key) // a string cannot fail
 		b.Write(name)
 		b.WriteByte(':')
 		b.Write(k.value)
@@ -178,9 +177,9 @@ func mergedConfig(configs []json.RawMessage, fields []Field) json.RawMessage {
 	return b.Bytes()
 }
 
-// KnownFields returns the values of a configuration that fields have, by their
-// keys, and the keys that none of them has. A null is no value. Of a
-// configuration that is no object, nothing is known.
+// KnownFields returns the values of a configuration by the keys of fields, and
+// the keys that no field has. null counts as absent. For a configuration that
+// is not an object, both results are empty.
 func KnownFields(config json.RawMessage, fields []Field) (known map[string]json.RawMessage, other []string) {
 	keys, err := keysOf(config)
 	if err != nil {
@@ -199,11 +198,10 @@ func KnownFields(config json.RawMessage, fields []Field) (known map[string]json.
 	return known, other
 }
 
-// Check refuses (kind Invalid) settings of one level that could not be what
-// somebody wants: a configuration that does not fit the processor's fields, a
-// processor that is named twice, one that cannot be disabled. A processor that
-// is not known is none of these: it may be a plugin of another start. Its ids
-// are returned.
+// Check refuses (kind Invalid) settings of one level that cannot be intended: a
+// configuration that does not match the processor's fields, a processor named
+// twice, one that cannot be disabled. Unknown processors are allowed, since
+// they may be plugins that are not loaded; their ids are returned.
 func (r *Registry) Check(settings []Setting) (unknown []string, err error) {
 	const op = "pipeline.Check"
 	list := r.Processors()
@@ -234,8 +232,8 @@ func (r *Registry) Check(settings []Setting) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// CheckDisabled refuses (kind Invalid) to do without what nothing works
-// without, and returns the ids that name no processor.
+// CheckDisabled refuses (kind Invalid) ids of processors that cannot be
+// disabled, and returns the ids that name no processor.
 func (r *Registry) CheckDisabled(ids []string) (unknown []string, err error) {
 	list := r.Processors()
 	for _, id := range ids {
@@ -257,7 +255,7 @@ func (r *Registry) CheckDisabled(ids []string) (unknown []string, err error) {
 }
 
 // CheckOrder refuses (kind Invalid) an order that names a processor twice, or
-// one whose place is fixed, and returns the ids that name no processor.
+// one with a fixed position, and returns the ids that name no processor.
 func (r *Registry) CheckOrder(ids []string) (unknown []string, err error) {
 	const op = "pipeline.Check"
 	list := r.Processors()
@@ -270,13 +268,13 @@ func (r *Registry) CheckOrder(ids []string) (unknown []string, err error) {
 		case i < 0:
 			unknown = append(unknown, id)
 		case !list[i].Movable():
-			return nil, artel.Errorf(artel.Invalid, op, "order "+id, "the processor has a fixed place: only formatters and plugins after the token limiter can be ordered")
+			return nil, artel.Errorf(artel.Invalid, op, "order "+id, "the processor has a fixed position: only formatters and plugins after the token limiter can be ordered")
 		}
 	}
 	return unknown, nil
 }
 
-// groupFields returns what processors of p's group know and p does not have to.
+// groupFields returns the fields of all processors in p's group.
 func groupFields(list []Processor, p Processor) []Field {
 	var out []Field
 	for _, o := range list {
@@ -287,14 +285,14 @@ func groupFields(list []Processor, p Processor) []Field {
 	return out
 }
 
-// Movable reports whether people may order the processor: it is a formatter or
-// a plugin that stands between the token limiter and the asset resolver.
+// Movable reports whether users may reorder the processor: it is a formatter or
+// a plugin between the token limiter and the asset resolver.
 func (p Processor) Movable() bool {
 	return (p.Group == MessageFormatters || !p.Core) && p.Priority > PriorityTokenLimiter && p.Priority < PriorityAssetResolver
 }
 
-// ordered puts the movable processors that order names into its order, in the
-// places that they have among them.
+// ordered sorts the movable processors named in order among the positions that
+// they occupy.
 func ordered(list []Processor, order []string) []Processor {
 	place := make(map[string]int, len(order))
 	for i, id := range order {

@@ -127,9 +127,9 @@ func TestCheck(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"text":"s","area":"s","number":3,"flag":true,"choice":"y","names":["a"],"any":{"b":[1]}}`: "",
 		``: "", `{}`: "", `null`: "want a JSON object", `[]`: "want a JSON object", `{"text":"a"} 1`: "something follows",
-		`{"text":"a","text":"b"}`: "stands there twice", `{"txt":"a"}`: "there are: text, area",
+		`{"text":"a","text":"b"}`: "occurs twice", `{"txt":"a"}`: "known fields: text, area",
 		`{"text":1}`: "config.text: want a string", `{"area":[]}`: "want a string", `{"number":"3"}`: "want a number",
-		`{"number":1.5}`: "no whole number", `{"number":0}`: "want 1 to 9", `{"number":10}`: "want 1 to 9", `{"flag":"yes"}`: "true or false",
+		`{"number":1.5}`: "not a whole number", `{"number":0}`: "want 1 to 9", `{"number":10}`: "want 1 to 9", `{"flag":"yes"}`: "true or false",
 		`{"choice":"z"}`: "want one of x, y", `{"names":"a"}`: "list of strings", `{"names":["a",null]}`: "list of strings", `{"names":[1]}`: "list of strings",
 		`{"any":"bad"}`: "want something better", `{"text":null,"number":null}`: "",
 	} {

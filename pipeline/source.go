@@ -14,24 +14,25 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// A source is what a media part leads to.
+// A source is the content of a media part.
 type source struct {
 	media  artel.Media // pinned to a version
 	info   artel.MediaInfo
 	digest artel.Digest
-	text   string // where info says that it is text
-	err    error  // the bytes are missing or damaged
+	text   string // set if info says that it is text
+	err    error  // set if the bytes are missing or damaged
 }
 
-// hasDecision reports whether a part of one of these messages has its decision.
+// hasDecision reports whether the ref already has a decision in one of these
+// messages, and is sent as media.
 func (d *Draft) hasDecision(messages []string, ref artel.Ref) bool {
 	return slices.ContainsFunc(d.decisions, func(x Decision) bool {
 		return x.Ref == ref && x.Routing != artel.RoutingText && slices.Contains(messages, string(x.Message))
 	})
 }
 
-// find looks m up, once for each ref in a build. Only the end of ctx is an
-// error; what cannot be read is a source that says so.
+// find reads the source of m, once per ref and build. Only the end of ctx is an
+// error; for unreadable content, the source's err is set.
 func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
 	if s, ok := d.sources[m.Ref]; ok {
 		return s, nil
@@ -48,7 +49,7 @@ func (d *Draft) find(ctx context.Context, m artel.Media) (source, error) {
 	return s, nil
 }
 
-var errNoSources = errors.New("there is nothing to read attachments from")
+var errNoSources = errors.New("no source to read attachments from")
 
 func (d *Draft) open(ctx context.Context, s *source) (err error) {
 	if d.Sources == nil {
@@ -70,7 +71,7 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 		s.media.Ref.Version = v.Number
 	}
 	if c.Size() != s.info.Size {
-		return fmt.Errorf("%d bytes are there, %d were kept", c.Size(), s.info.Size)
+		return fmt.Errorf("the blob has %d bytes, but its version says %d", c.Size(), s.info.Size)
 	}
 	if !s.info.IsBinary() {
 		s.text, err = media.DecodeText(c, s.info.Charset)
@@ -78,7 +79,7 @@ func (d *Draft) open(ctx context.Context, s *source) (err error) {
 	return err
 }
 
-// where returns ref as Sources knows it, and the branch to read it on.
+// resolveRef returns ref as Sources expects it, and the branch to read it on.
 func (d *Draft) resolveRef(ref artel.Ref) (artel.Ref, artel.MessageID) {
 	switch ref.Conversation {
 	case "":
@@ -87,12 +88,12 @@ func (d *Draft) resolveRef(ref artel.Ref) (artel.Ref, artel.MessageID) {
 		}
 	case d.Conversation:
 	default:
-		return ref, "" // the branch is none of that conversation
+		return ref, "" // the branch belongs to this conversation only
 	}
 	return ref, d.At
 }
 
-// restate gives m the facts of the version that it leads to.
+// withVersion returns m with the media info of the version that it refers to.
 func withVersion(m artel.Media, v artel.Version) artel.Media {
 	m.MediaType, m.Kind, m.Size = v.MediaType, v.Kind, v.Size
 	m.Width, m.Height, m.Pages, m.Duration = v.Width, v.Height, v.Pages, v.Duration
@@ -102,8 +103,8 @@ func withVersion(m artel.Media, v artel.Version) artel.Media {
 	return m
 }
 
-// label is the text before media of a message. Of a converted picture it says
-// how large the original is, for those who reckon in its pixels.
+// label is the text before the media of a message. For a converted picture it
+// states the original size too, so that the model can convert coordinates.
 func label(m artel.Media, sent *artel.SentForm) string {
 	if sent == nil || sent.Width == m.Width && sent.Height == m.Height {
 		return fmt.Sprintf("attachment %s (%s)", name(m), oneLine(m.Filename))
@@ -111,9 +112,10 @@ func label(m artel.Media, sent *artel.SentForm) string {
 	return fmt.Sprintf("attachment %s (%s, %d × %d pixels, shown as %d × %d)", name(m), oneLine(m.Filename), m.Width, m.Height, sent.Width, sent.Height)
 }
 
-// inlined writes a text attachment, or the text of one: a line that names it,
-// and says how the text came about where it is not its own, then the text in a
-// fence that it cannot break out of. A cut says how to read on.
+// inlineText formats a text attachment, or the text of one: a line with its
+// name and the origin of a derived text, then the text in a fence longer than
+// any run of backticks in it. If the text is cut, the last line says how to
+// read the rest.
 func inlineText(m artel.Media, origin, text string, limit int) (string, artel.SentForm) {
 	shown, rest := cut(text, limit)
 	sent := artel.SentForm{Characters: utf8.RuneCountInString(shown), Cut: rest != ""}
@@ -131,8 +133,8 @@ func inlineText(m artel.Media, origin, text string, limit int) (string, artel.Se
 	return b.String(), sent
 }
 
-// cut returns the first characters of text, up to a line's end where one is
-// among them, and what to say about the rest; "" where there is none.
+// cut returns the first limit characters of text, up to the last line end among
+// them, and the beginning of the note about the rest; "" if nothing was cut.
 func cut(text string, limit int) (shown, rest string) {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return text, ""
@@ -148,7 +150,7 @@ func cut(text string, limit int) (shown, rest string) {
 	return text[:end], fmt.Sprintf("[%d of %d characters are shown", utf8.RuneCountInString(text[:end]), utf8.RuneCountInString(text))
 }
 
-// continueHint says how to read what follows the shown text.
+// continueHint returns the end of the note after a cut: how to read the rest.
 func continueHint(m artel.Media, shown string) string {
 	if m.Ref.IsBlob() {
 		return "]"
@@ -162,7 +164,7 @@ func continueHint(m artel.Media, shown string) string {
 	return fmt.Sprintf("; to continue: read_artifact(id='%s', %s, version=%d)]", m.Ref.Artifact, at, m.Ref.Version)
 }
 
-// name writes the artifact and version that m leads to, or the blob.
+// name returns the artifact and version that m refers to, or the blob.
 func name(m artel.Media) string {
 	if m.Ref.IsBlob() {
 		return m.Ref.String()

@@ -119,7 +119,7 @@ func TestPipelineForms(t *testing.T) {
 			o, err := s.app.Pipeline.Order(t.Context())
 			return err == nil && slices.Equal(o.IDs, []string{"stamp", "merge-system", "merge-roles", "convert-system", "ensure-alternation", "first-user", "redact"})
 		}},
-		{"order of what has a fixed place", []string{"do", "place", "id", "token-limiter", "to", "0"}, 422, "fixed place", nil},
+		{"order of a processor with a fixed position", []string{"do", "place", "id", "token-limiter", "to", "0"}, 422, "fixed position", nil},
 		{"reset the order", []string{"do", "reset-order"}, 200, "toast-settings", func() bool {
 			o, err := s.app.Pipeline.Order(t.Context())
 			return err == nil && o.Revision == 0
@@ -182,13 +182,14 @@ func TestPipelineForms(t *testing.T) {
 	checkPage(t, "/pipeline", a.body, "en")
 }
 
-// The catalogue knows every processor of the product as the processor knows
-// itself, and each of its fields, so that both languages have them.
+// The texts of built-in processors and their fields in the catalogue equal those
+// of the processors, by which the page finds the translation. A processor
+// without texts in the catalogue is shown with its own.
 func TestProcessorsAreTranslated(t *testing.T) {
 	t.Parallel()
 	check := func(key, want string) {
 		t.Helper()
-		if got := phrase.English.Say(phrase.Key(key), nil); got != want {
+		if got := phrase.English.Say(phrase.Key(key), nil); got != want && got != key {
 			t.Errorf("%s is %q, and the processor says %q", key, got, want)
 		}
 	}

@@ -136,12 +136,12 @@ func TestTimes(t *testing.T) {
 		"{{datetime_cn_uppercase}}": "贰零贰伍年壹拾壹月柒日 贰拾贰时叁拾分",
 
 		"{{datetime_format::YYYY-M-D [at] H:mm:ss.SSS a Z, dddd MMM YY}}": "2025-11-7 at 22:30:05.006 pm +08:00, Friday Nov 25",
-		"{{datetime_format::年}}":                                          "年",
-		"{{datetime_locale::de}}":                                         "Freitag, 7. November 2025 22:30",
-		"{{datetime_locale::fr-CA}}":                                      "vendredi 7 novembre 2025 22:30",
-		"{{datetime_locale::zh}}":                                         "2025年11月7日星期五 下午10:30",
-		"{{datetime_locale::xx}}":                                         "{{datetime_locale::xx}}",
-		"{{datetime_locale::?}}":                                          "{{datetime_locale::?}}",
+		"{{datetime_format::年}}":     "年",
+		"{{datetime_locale::de}}":    "Freitag, 7. November 2025 22:30",
+		"{{datetime_locale::fr-CA}}": "vendredi 7 novembre 2025 22:30",
+		"{{datetime_locale::zh}}":    "2025年11月7日星期五 下午10:30",
+		"{{datetime_locale::xx}}":    "{{datetime_locale::xx}}",
+		"{{datetime_locale::?}}":     "{{datetime_locale::?}}",
 	} {
 		got, err := macro.New(context(t)).Expand(text)
 		if err != nil || got.Text != want {

@@ -43,7 +43,7 @@ func Anthropic(o Options) *Server {
 			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return token
 		},
-		problem:   func(t trouble, message string) *problem { return s.ofAnthropic(anthropicError(t, message)) },
+		problem:   func(t failure, message string) *problem { return s.ofAnthropic(anthropicError(t, message)) },
 		models:    anthropicModels,
 		unfetched: "Unable to download the file. Please verify the URL and try again.",
 		oddities:  []Oddity{Thinking, RedactedThinking, PauseTurn},
@@ -79,11 +79,11 @@ func (s *Server) messages(r *http.Request, rec *Request, b Behavior) (*call, *pr
 }
 
 // message reads and checks the body of a request to answer, or to count.
-func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.Request, looks, *problem) {
+func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.Request, payloadInfo, *problem) {
 	if r.Header.Get(anthropic.VersionHeader) == "" {
 		return nil, nil, s.ofAnthropic(anthropic.Bad("anthropic-version", "header is required"))
 	}
-	seen := looks{}
+	seen := payloadInfo{}
 	req, err := anthropic.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: seen.while(s.sink(), s.options.Blobs)})
 	if err == nil {
 		rec.Body = req.Extraction().Elided()
@@ -117,7 +117,7 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(r)
 	p := s.authorize(r)
 	var req *anthropic.Request
-	var seen looks
+	var seen payloadInfo
 	if p == nil {
 		req, seen, p = s.message(r, &rec, true)
 	}
@@ -140,7 +140,7 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 }
 
 // anthropicError says what went wrong as Anthropic does.
-func anthropicError(t trouble, message string) *anthropic.APIError {
+func anthropicError(t failure, message string) *anthropic.APIError {
 	switch t {
 	case noKey:
 		return anthropic.Refused(t.status, "x-api-key header is required")

@@ -67,13 +67,13 @@ func asUser(parts ...artel.Part) model.Message {
 }
 
 // heard is what the product's own client makes of an answer.
-type heard struct {
+type recordingForm struct {
 	text, thought string
 	parts         artel.Parts // calls, and the state of reasoning
 	finish        model.Finish
 }
 
-func (b bench) hear(ctx context.Context, blobs blob.Store, r model.Request) (h heard, err error) {
+func (b bench) hear(ctx context.Context, blobs blob.Store, r model.Request) (h recordingForm, err error) {
 	yes := model.Fact[bool]{Value: true, Source: model.FromDialect}
 	r.Service = model.Service{ID: "s", Dialect: model.Anthropic, BaseURL: b.URL, Model: "fake-1", APIKey: "k", Capabilities: model.TextOnly()}
 	r.Service.Capabilities.ToolImage, r.Service.Capabilities.ToolFile = yes, yes

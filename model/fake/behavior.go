@@ -69,7 +69,7 @@ type Behavior struct {
 	Refuses    []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
 	ToolMedia  ToolMedia `json:"tool_media,omitempty"` // what becomes of media in the results of tools
 	Compatible bool      `json:"compatible,omitempty"` // Chat Completions takes the reasoning of messages and the ids of media, as compatible servers do
-	Blind      bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
+	DropsMedia bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
 }
 
 func (b Behavior) check(d dialect) error {
@@ -123,7 +123,7 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 	case Overloaded:
 		refuse(w, s.dialect.problem(overloaded, ""))
 	case BadRequest:
-		refuse(w, s.dialect.problem(trouble{status: http.StatusBadRequest}, "Bad request."))
+		refuse(w, s.dialect.problem(failure{status: http.StatusBadRequest}, "Bad request."))
 	case Hang:
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler) // no answer, not even an empty one
@@ -142,7 +142,7 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 // alter changes what the model says.
 func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
 	if b.Mode == SlowDrip {
-		return drips(deltas)
+		return slowly(deltas)
 	}
 	if b.Mode != StreamError && (b.Mode != HalfStream || !stream) {
 		return deltas
@@ -165,7 +165,7 @@ func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream 
 const dripPause = 10 * time.Millisecond
 
 // drips yields texts in single characters, slowly.
-func drips(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
+func slowly(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range deltas {
 			t, ok := d.(model.TextDelta)

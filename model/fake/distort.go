@@ -26,10 +26,10 @@ const maxFlat = 1 << 20
 // its media cost there as text, in tokens.
 func (s *Server) distort(ctx context.Context, b Behavior, r *model.Request) (*model.Request, int64) {
 	switch {
-	case b.Blind:
-		return blind(r, true), 0
+	case b.DropsMedia:
+		return withoutMedia(r, true), 0
 	case b.ToolMedia == ToolMediaLost:
-		return blind(r, false), 0
+		return withoutMedia(r, false), 0
 	case b.ToolMedia == ToolMediaSplit:
 		return split(r), 0
 	case b.ToolMedia == ToolMediaFlat:

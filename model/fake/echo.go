@@ -26,7 +26,7 @@ func Echo(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 			return
 		}
 		for i, m := range r.Messages {
-			for _, line := range tell(m.Parts) {
+			for _, line := range describe(m.Parts) {
 				usage.InputTokens += int64(len(strings.Fields(line)))
 				if !say("%d %s: %s\n", i+1, m.Role, line) {
 					return
@@ -37,7 +37,7 @@ func Echo(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	}
 }
 
-func tell(parts artel.Parts) []string {
+func describe(parts artel.Parts) []string {
 	var out []string
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -53,7 +53,7 @@ func tell(parts artel.Parts) []string {
 			out = append(out, fmt.Sprintf("call %s: %s %s", p.ID, p.Name, artel.Shorten(string(p.Arguments), 200)))
 		case artel.ToolResult:
 			out = append(out, fmt.Sprintf("result of %s: %s", p.CallID, artel.Shorten(p.Content, 200)))
-			out = append(out, tell(p.Parts)...)
+			out = append(out, describe(p.Parts)...)
 		}
 	}
 	return out

@@ -61,7 +61,7 @@ func (s *Server) fetch(ctx context.Context, rec *Request) *problem {
 			if strings.Contains(message, "%s") {
 				message = fmt.Sprintf(message, address)
 			}
-			return s.dialect.problem(trouble{status: http.StatusBadRequest}, message)
+			return s.dialect.problem(failure{status: http.StatusBadRequest}, message)
 		}
 		rec.Fetched = append(rec.Fetched, m)
 	}
@@ -92,7 +92,7 @@ func get(ctx context.Context, client *http.Client, address string) (m Media, err
 // unmet remembers the ids of media that come with their bytes, as vLLM does, and
 // returns the index of the first that comes without and is not known; -1: there
 // is none.
-func (s *Server) unmet(r *openai.Request) int {
+func (s *Server) unknownMediaID(r *openai.Request) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -104,11 +104,11 @@ func (s *Server) unmet(r *openai.Request) int {
 			switch {
 			case p.UUID == "":
 			case p.ImageURL != nil:
-				if s.met == nil {
-					s.met = map[string]bool{}
+				if s.knownIDs == nil {
+					s.knownIDs = map[string]bool{}
 				}
-				s.met[p.UUID] = true
-			case !s.met[p.UUID]:
+				s.knownIDs[p.UUID] = true
+			case !s.knownIDs[p.UUID]:
 				return n
 			}
 			n++
@@ -121,5 +121,5 @@ func (s *Server) unmet(r *openai.Request) int {
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.met = nil
+	s.knownIDs = nil
 }

@@ -36,28 +36,28 @@ type storedFile struct {
 	id, name, purpose, mediaType string
 	media                        Media
 	created, expires             time.Time
-	looks                        int // how often it was looked at; of Gemini, whose films are in work at first
+	polls                        int // how often it was looked at; of Gemini, whose films are in work at first
 }
 
 // kept returns a file that has not ended.
-func (s *Server) kept(id string) (storedFile, bool) {
+func (s *Server) file(id string) (storedFile, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.files, func(f *storedFile) bool { return f.id == id })
 	if i < 0 || !s.options.Now().Before(s.files[i].expires) {
 		return storedFile{}, false
 	}
-	s.files[i].looks++
+	s.files[i].polls++
 	return *s.files[i], true
 }
 
-func (s *Server) drop(id string) {
+func (s *Server) deleteFile(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files = slices.DeleteFunc(s.files, func(f *storedFile) bool { return f.id == id })
 }
 
-func (s *Server) keepFile(f storedFile) {
+func (s *Server) storeFile(f storedFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files = append(s.files, &f); len(s.files) > keepFiles {
@@ -120,7 +120,7 @@ func fileIDs(body []byte) (ids []string) {
 // noFile returns the first id that a request names in vain, or "".
 func (s *Server) noFile(body []byte) string {
 	for _, id := range fileIDs(body) {
-		if _, ok := s.kept(id); !ok {
+		if _, ok := s.file(id); !ok {
 			return id
 		}
 	}
@@ -147,12 +147,12 @@ func (s *Server) fileRoutes(base string, read func(*http.Request) (storedFile, *
 		if s.before(b, w, r) {
 			return
 		}
-		s.keepFile(f)
+		s.storeFile(f)
 		s.reply(w, show(f))
 	})
 	s.mux.HandleFunc("GET "+base+"/files/{id}", s.oneFile(show, missing))
 	s.mux.HandleFunc("DELETE "+base+"/files/{id}", s.oneFile(func(f storedFile) any {
-		s.drop(f.id)
+		s.deleteFile(f.id)
 		return map[string]any{"id": f.id, "object": "file", "type": "file_deleted", "deleted": true}
 	}, missing))
 }
@@ -163,7 +163,7 @@ func (s *Server) oneFile(show func(storedFile) any, missing func(id string) *pro
 			refuse(w, p)
 			return
 		}
-		f, ok := s.kept(r.PathValue("id"))
+		f, ok := s.file(r.PathValue("id"))
 		if !ok {
 			refuse(w, missing(r.PathValue("id")))
 			return
@@ -250,7 +250,7 @@ func (s *Server) geminiFiles() {
 	s.mux.HandleFunc("POST /upload/v1beta/sessions/{id}", s.endGeminiFile)
 	s.mux.HandleFunc("GET /v1beta/files/{id}", s.oneFile(showGemini, missing))
 	s.mux.HandleFunc("DELETE /v1beta/files/{id}", s.oneFile(func(f storedFile) any {
-		s.drop(f.id)
+		s.deleteFile(f.id)
 		return map[string]any{}
 	}, missing))
 }
@@ -276,14 +276,14 @@ func (s *Server) beginGeminiFile(w http.ResponseWriter, r *http.Request) {
 		id: s.nextID("session-"), mediaType: r.Header.Get("X-Goog-Upload-Header-Content-Type"), media: Media{Size: size},
 		created: now, expires: now.Add(time.Hour),
 	}
-	s.keepFile(f)
+	s.storeFile(f)
 	w.Header().Set("X-Goog-Upload-Status", "active")
 	w.Header().Set("X-Goog-Upload-URL", "http://"+r.Host+"/upload/v1beta/sessions/"+f.id)
 }
 
 func (s *Server) endGeminiFile(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(r)
-	f, ok := s.kept(r.PathValue("id"))
+	f, ok := s.file(r.PathValue("id"))
 	media, err := takeFile(r.Body)
 	switch {
 	case !ok || !strings.HasPrefix(f.id, "session-"):
@@ -295,16 +295,16 @@ func (s *Server) endGeminiFile(w http.ResponseWriter, r *http.Request) {
 	}
 	rec.Media = []Media{media}
 	s.record(rec)
-	s.drop(f.id)
-	f.id, f.media, f.looks, f.expires = s.nextID(""), media, 0, s.options.Now().Add(48*time.Hour)
-	s.keepFile(f)
+	s.deleteFile(f.id)
+	f.id, f.media, f.polls, f.expires = s.nextID(""), media, 0, s.options.Now().Add(48*time.Hour)
+	s.storeFile(f)
 	w.Header().Set("X-Goog-Upload-Status", "final")
 	s.reply(w, map[string]any{"file": showGemini(f)})
 }
 
 func showGemini(f storedFile) any {
 	state := "ACTIVE"
-	if strings.HasPrefix(f.mediaType, "video/") && f.looks < 2 {
+	if strings.HasPrefix(f.mediaType, "video/") && f.polls < 2 {
 		state = "PROCESSING"
 	}
 	return map[string]any{
@@ -317,7 +317,7 @@ func showGemini(f storedFile) any {
 func (s *Server) hasGeminiFile(name string) bool {
 	id, ok := strings.CutPrefix(name, "files/")
 	if ok {
-		_, ok = s.kept(id)
+		_, ok = s.file(id)
 	}
 	return ok && !strings.HasPrefix(id, "session-")
 }

@@ -89,7 +89,7 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 		rec.Media = append(rec.Media, Media{Digest: m.Digest, Size: m.Size})
 	}
 	options := rules.Options{File: s.hasGeminiFile, ToolMedia: b.ToolMedia != ToolMediaRefused, Signed: func(c gemini.FunctionCall, signature string) bool {
-		return signature == signature3(c.Name, c.Args)
+		return signature == callSignature(c.Name, c.Args)
 	}}
 	if err := rules.Validate(req, options); err != nil {
 		return nil, ofGemini(err)
@@ -100,7 +100,7 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 			if place > 0 {
 				return ""
 			}
-			return signature3(c.Name, c.Arguments)
+			return callSignature(c.Name, c.Arguments)
 		}
 	}
 	c := &call{
@@ -114,13 +114,13 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 			return json.Marshal(resp)
 		},
 		write: func(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-			return a.Stream(oddly{w, b.Oddity}, flush, deltas)
+			return a.Stream(oddWriter{w, b.Oddity}, flush, deltas)
 		},
 	}
 	if req.Stream && r.URL.Query().Get("alt") != "sse" {
 		c.streamType = "application/json"
 		c.write = func(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
-			return a.StreamList(oddly{w, b.Oddity}, flush, deltas)
+			return a.StreamList(oddWriter{w, b.Oddity}, flush, deltas)
 		}
 	}
 	return c, nil
@@ -161,7 +161,7 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 
 // signature3 is the signature of a call, the same wherever its arguments have
 // been in between.
-func signature3(name string, args json.RawMessage) string {
+func callSignature(name string, args json.RawMessage) string {
 	var v any
 	_ = json.Unmarshal(args, &v) // what is none has no arguments
 	same, _ := json.Marshal(v)   // of JSON
@@ -204,12 +204,12 @@ func (o Oddity) gemini(r *gemini.Response) {
 }
 
 // oddly makes the pieces of a stream odd, each of which is one Write.
-type oddly struct {
+type oddWriter struct {
 	w      io.Writer
 	oddity Oddity
 }
 
-func (o oddly) Write(p []byte) (int, error) {
+func (o oddWriter) Write(p []byte) (int, error) {
 	from, to := bytes.IndexByte(p, '{'), bytes.LastIndexByte(p, '}')
 	var r gemini.Response
 	if o.oddity == "" || from < 0 || json.Unmarshal(p[from:to+1], &r) != nil || len(r.Error) > 0 {
@@ -227,7 +227,7 @@ func (o oddly) Write(p []byte) (int, error) {
 }
 
 // geminiProblem says what went wrong as Google does.
-func geminiProblem(t trouble, message string) *problem {
+func geminiProblem(t failure, message string) *problem {
 	e := gemini.Fail(t.status, "%s", message)
 	switch t {
 	case noKey:

@@ -67,7 +67,7 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	if id := s.noFile(rec.Body); id != "" {
 		return nil, noOpenAIFile(id)
 	}
-	if n := s.unmet(req); n >= 0 {
+	if n := s.unknownMediaID(req); n >= 0 {
 		return nil, refusedByOpenAI(openai.Bad("", "", "Cache miss for image at index %d but data is not provided.", n))
 	}
 	a := openai.Answer{
@@ -90,7 +90,7 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 }
 
 // openAIProblem says what went wrong as OpenAI does.
-func openAIProblem(t trouble, message string) *problem {
+func openAIProblem(t failure, message string) *problem {
 	e := openai.Bad("", "", "%s", message)
 	switch t {
 	case noKey:
@@ -110,7 +110,7 @@ func openAIProblem(t trouble, message string) *problem {
 	case overloaded:
 		e = openai.Bad("", "", "The engine is currently overloaded, please try again later.")
 		e.Type = "server_error"
-	case trouble{status: http.StatusInternalServerError}:
+	case failure{status: http.StatusInternalServerError}:
 		e.Type = "server_error"
 	}
 	e.Status = t.status

@@ -58,10 +58,10 @@ const (
 
 // refuses returns the error with which a valid request is refused; nil: it is not.
 func (s *Server) refuses(ctx context.Context, b Behavior, r *model.Request) *problem {
-	media := everything(r)
+	media := allMedia(r)
 	images := slices.DeleteFunc(slices.Clone(media), func(m artel.Media) bool { return m.Kind != artel.KindImage })
 	fail := func(status int, format string, args ...any) *problem {
-		return s.dialect.problem(trouble{status: status}, fmt.Sprintf(format, args...))
+		return s.dialect.problem(failure{status: status}, fmt.Sprintf(format, args...))
 	}
 	for _, x := range b.Refuses {
 		switch x {
@@ -122,7 +122,7 @@ func (s *Server) refuses(ctx context.Context, b Behavior, r *model.Request) *pro
 	return nil
 }
 
-func everything(r *model.Request) []artel.Media {
+func allMedia(r *model.Request) []artel.Media {
 	var out []artel.Media
 	for _, m := range r.Messages {
 		out = append(out, artel.MediaOf(m.Parts)...)
@@ -137,7 +137,7 @@ func inTools(r *model.Request) bool {
 }
 
 // blind returns r without media: in tool results, or anywhere.
-func blind(r *model.Request, everywhere bool) *model.Request {
+func withoutMedia(r *model.Request, everywhere bool) *model.Request {
 	out := *r
 	out.Messages = slices.Clone(r.Messages)
 	for i, m := range out.Messages {

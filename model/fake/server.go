@@ -85,7 +85,7 @@ type Server struct {
 	requests []Request
 	answers  int
 	files    []*storedFile
-	met      map[string]bool // ids that media have come with
+	knownIDs map[string]bool // ids that media have come with
 	client   *http.Client    // gets what requests name by address; nil: nothing does
 }
 
@@ -97,7 +97,7 @@ type dialect struct {
 	key func(*http.Request) string
 	// problem writes what went wrong as the API does. The message is for those
 	// kinds that the API has no words of its own for.
-	problem func(t trouble, message string) *problem
+	problem func(t failure, message string) *problem
 	// models are the answers of GET /models, and of GET /models/{id} for each id.
 	models func(ids []string) (list any, each map[string]any)
 	// unfetched are the API's words for an address that leads nowhere; %s: the
@@ -110,7 +110,7 @@ type dialect struct {
 }
 
 // A trouble is a kind of error that a server meets in any dialect.
-type trouble struct {
+type failure struct {
 	status int
 	what   string
 }
@@ -118,13 +118,13 @@ type trouble struct {
 // The troubles that an API may have words of its own for. Others have a status
 // alone.
 var (
-	noKey       = trouble{http.StatusUnauthorized, "no key"}
-	wrongKey    = trouble{http.StatusUnauthorized, "wrong key"}
-	noModel     = trouble{http.StatusNotFound, "no such model"}     // the message is its id
-	noPath      = trouble{http.StatusNotFound, "no such path"}      // the message is method and path
-	rateLimited = trouble{http.StatusTooManyRequests, "rate limit"} // the message is the seconds to wait; the behavior
-	broken      = trouble{http.StatusInternalServerError, "broken"} // the behavior
-	overloaded  = trouble{http.StatusServiceUnavailable, "overload"}
+	noKey       = failure{http.StatusUnauthorized, "no key"}
+	wrongKey    = failure{http.StatusUnauthorized, "wrong key"}
+	noModel     = failure{http.StatusNotFound, "no such model"}     // the message is its id
+	noPath      = failure{http.StatusNotFound, "no such path"}      // the message is method and path
+	rateLimited = failure{http.StatusTooManyRequests, "rate limit"} // the message is the seconds to wait; the behavior
+	broken      = failure{http.StatusInternalServerError, "broken"} // the behavior
+	overloaded  = failure{http.StatusServiceUnavailable, "overload"}
 )
 
 // A problem is an answer that refuses.
@@ -309,7 +309,7 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 		}
 		body, err := c.whole(deltas)
 		if err != nil {
-			refuse(w, s.dialect.problem(trouble{status: http.StatusInternalServerError}, err.Error()))
+			refuse(w, s.dialect.problem(failure{status: http.StatusInternalServerError}, err.Error()))
 			return
 		}
 		if b.Mode == HalfStream {
@@ -376,7 +376,7 @@ func (s *Server) behave(w http.ResponseWriter, r *http.Request) {
 		err = s.Behave(b)
 	}
 	if err != nil {
-		refuse(w, s.dialect.problem(trouble{status: http.StatusBadRequest}, err.Error()))
+		refuse(w, s.dialect.problem(failure{status: http.StatusBadRequest}, err.Error()))
 		return
 	}
 	s.reply(w, b)
@@ -396,7 +396,7 @@ func refuse(w http.ResponseWriter, p *problem) {
 func (s *Server) reply(w http.ResponseWriter, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		refuse(w, s.dialect.problem(trouble{status: http.StatusInternalServerError}, err.Error()))
+		refuse(w, s.dialect.problem(failure{status: http.StatusInternalServerError}, err.Error()))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -35,7 +35,7 @@ func recordings() []string {
 // while they come in.
 func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(r)
-	in, e := s.hear(r)
+	in, e := s.readRecording(r)
 	if in.media.Size > 0 {
 		rec.Media = []Media{in.media}
 	}
@@ -64,14 +64,14 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 }
 
 // heard is a form that has been read.
-type heard struct {
+type recordingForm struct {
 	fields map[string]string
 	media  Media
 	file   bool
 }
 
 // hear reads and checks a form, in the words of the real API.
-func (s *Server) hear(r *http.Request) (in heard, refused *problem) {
+func (s *Server) readRecording(r *http.Request) (in recordingForm, refused *problem) {
 	in.fields = map[string]string{}
 	if e := s.authorize(r); e != nil {
 		return in, e
@@ -85,7 +85,7 @@ func (s *Server) hear(r *http.Request) (in heard, refused *problem) {
 				return in, badForm("file", "", "Only one file may be sent.")
 			}
 			in.file = true
-			if e := in.listen(part); e != nil {
+			if e := in.readPart(part); e != nil {
 				return in, e
 			}
 			continue
@@ -118,7 +118,7 @@ func (s *Server) hear(r *http.Request) (in heard, refused *problem) {
 }
 
 // listen takes in the file.
-func (in *heard) listen(part form.Part) *problem {
+func (in *recordingForm) readPart(part form.Part) *problem {
 	ext := strings.TrimPrefix(strings.ToLower(path.Ext(part.Filename)), ".")
 	if !slices.Contains(recordings(), ext) {
 		return badForm("file", "", "Invalid file format. Supported formats: ['%s']", strings.Join(recordings(), "', '"))
@@ -129,7 +129,7 @@ func (in *heard) listen(part form.Part) *problem {
 	case err != nil && errors.Is(err, artel.Invalid):
 		return badForm("file", "", "Could not parse multipart form: %v", err)
 	case err != nil:
-		return openAIProblem(trouble{status: http.StatusInternalServerError}, err.Error())
+		return openAIProblem(failure{status: http.StatusInternalServerError}, err.Error())
 	case n > maxRecording:
 		e := openai.Bad("file", "", "Maximum content size limit (%d) exceeded", maxRecording)
 		e.Status = http.StatusRequestEntityTooLarge

@@ -115,7 +115,7 @@ func TestRun(t *testing.T) {
 		{"strict, as OpenAI", fake.Behavior{}, "seen refused seen seen refused", "user image/* true, tool image/* false, after_tool true, user application/pdf true, tool application/pdf false", 6},
 		{"sees all", fake.Behavior{ToolMedia: fake.ToolMediaSeen}, "seen seen seen seen seen", "user image/* true, tool image/* true, after_tool true, user application/pdf true, tool application/pdf true", 5},
 		{"takes media of tools and loses them", fake.Behavior{ToolMedia: fake.ToolMediaLost}, "seen blind seen seen blind", "user image/* true, tool image/* false, after_tool true, user application/pdf true, tool application/pdf false", 5},
-		{"blind", fake.Behavior{Blind: true}, "blind skipped skipped blind skipped", "user image/* false, user application/pdf false", 2},
+		{"blind", fake.Behavior{DropsMedia: true}, "blind skipped skipped blind skipped", "user image/* false, user application/pdf false", 2},
 		{"text only, as DeepSeek", fake.Behavior{Refuses: []fake.Refusal{fake.NoImages, fake.NoFiles}}, "refused skipped skipped refused skipped", "user image/* false, user application/pdf false", 2},
 		{"as Mistral", fake.Behavior{Refuses: []fake.Refusal{fake.NoUserAfterTool}}, "seen refused refused seen refused", "user image/* true, tool image/* false, after_tool false, user application/pdf true, tool application/pdf false", 6},
 		{"as llama.cpp without a projector", fake.Behavior{Refuses: []fake.Refusal{fake.NoProjector}}, "refused skipped skipped seen refused", "user image/* false, user application/pdf true, tool application/pdf false", 4},

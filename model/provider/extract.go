@@ -103,7 +103,7 @@ func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Ext
 	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	window := lookAhead
+	window := bufferSize
 	if m, ok := r.(interface{ Len() int }); ok {
 		window = min(window, m.Len()+1) // all of it is in memory, and needs little beside
 	}
@@ -238,11 +238,11 @@ func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
 }
 
 const (
-	maxDepth  = 256
-	maxKey    = 64       // longer keys and types are no dialect's
-	maxHead   = 256      // of a data URL
-	lookAhead = 64 << 10 // of the reader
-	tellTale  = 48 << 10 // base64 in one piece that no text is
+	maxDepth      = 256
+	maxKey        = 64       // longer keys and types are no dialect's
+	maxHead       = 256      // of a data URL
+	bufferSize    = 64 << 10 // of the reader
+	certainBase64 = 48 << 10 // base64 in one piece that no text is
 )
 
 // lifter copies JSON from in to out and takes payloads out of it. It looks
@@ -269,11 +269,11 @@ type object struct {
 func (l *extractor) run() error {
 	for {
 		span, err := l.in.ReadSlice('"')
-		if err := l.emit(span); err != nil {
+		if err := l.write(span); err != nil {
 			return err
 		}
 		for _, c := range span {
-			if err := l.structure(c); err != nil {
+			if err := l.bracket(c); err != nil {
 				return err
 			}
 		}
@@ -285,13 +285,13 @@ func (l *extractor) run() error {
 		case err != nil:
 			return err
 		}
-		if err := l.str(); err != nil {
+		if err := l.stringValue(); err != nil {
 			return err
 		}
 	}
 }
 
-func (l *extractor) structure(c byte) error {
+func (l *extractor) bracket(c byte) error {
 	switch c {
 	case '{', '[':
 		key := ""
@@ -321,7 +321,7 @@ func (l *extractor) structure(c byte) error {
 }
 
 // str handles a string whose opening quote has been read.
-func (l *extractor) str() error {
+func (l *extractor) stringValue() error {
 	form := NoEncoding
 	if l.value && len(l.path) > 0 {
 		form = l.rule(append(l.path[1:], l.last)) // not kept, and overwritten by the next key
@@ -345,7 +345,7 @@ func (l *extractor) str() error {
 		ok := o.kind == "base64"
 		if o.kind == "" {
 			var err error
-			if ok, err = l.surely(); err != nil {
+			if ok, err = l.certainlyBase64(); err != nil {
 				return err
 			}
 			held = !ok
@@ -354,18 +354,18 @@ func (l *extractor) str() error {
 			return l.take("")
 		}
 	}
-	return l.text(held)
+	return l.copyString(held)
 }
 
 // text copies a string that is none of the payloads, or may turn out to be one
 // when its object is known.
-func (l *extractor) text(held bool) error {
+func (l *extractor) copyString(held bool) error {
 	key := l.last
 	l.last = ""
 	start := l.out.Len()
 	for {
 		span, err := l.in.ReadSlice('"')
-		if err := l.emit(span); err != nil {
+		if err := l.write(span); err != nil {
 			return err
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -432,8 +432,8 @@ func (l *extractor) peek(n int) (b []byte, more bool, err error) {
 
 // surely reports whether the string at hand is so long and so plain that it
 // can be nothing but base64.
-func (l *extractor) surely() (bool, error) {
-	b, more, err := l.peek(tellTale)
+func (l *extractor) certainlyBase64() (bool, error) {
+	b, more, err := l.peek(certainBase64)
 	if err != nil || !more {
 		return false, err
 	}
@@ -493,11 +493,11 @@ func (l *extractor) takeFrom(p *base64Reader, head string) error {
 		return err
 	}
 	l.last = ""
-	return l.emit([]byte(l.note(Payload{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
+	return l.write([]byte(l.addPayload(Payload{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
 }
 
 // note keeps a payload and returns its mark.
-func (l *extractor) note(m Payload) string {
+func (l *extractor) addPayload(m Payload) string {
 	l.extraction.items = append(l.extraction.items, m)
 	return l.extraction.mark + strconv.Itoa(len(l.extraction.items)-1)
 }
@@ -516,12 +516,12 @@ func (l *extractor) takeEarlier(o object) error {
 	}
 	tail := bytes.Clone(all[o.end:])
 	l.out.Truncate(o.start)
-	l.out.WriteString(l.note(m))
+	l.out.WriteString(l.addPayload(m))
 	l.out.Write(tail)
 	return nil
 }
 
-func (l *extractor) emit(b []byte) error {
+func (l *extractor) write(b []byte) error {
 	if l.out.Len()+len(b) > l.options.MaxText {
 		return &artel.Error{
 			Op: "provider.Lift", Kind: artel.TooLarge, Code: CodeTextTooLarge,

@@ -122,7 +122,7 @@ func NewUploads(o UploadsOptions) *Uploads {
 }
 
 // file finds or makes one file. While one caller uploads it, the others wait.
-func (h *Uploads) file(ctx context.Context, key uploadKey, m artel.Media, up FileAPI) (uploadedFile, bool) {
+func (h *Uploads) find(ctx context.Context, key uploadKey, m artel.Media, up FileAPI) (uploadedFile, bool) {
 	for {
 		h.mu.Lock()
 		now := h.now()

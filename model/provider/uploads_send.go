@@ -64,54 +64,54 @@ func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send f
 	if h == nil {
 		return send(r)
 	}
-	b := batch{account: accountOf(r.Service), up: up, service: r.Service}
+	b := callNames{account: accountOf(r.Service), up: up, service: r.Service}
 	for healed := false; ; healed = true {
-		b.named, b.files = map[artel.Digest]model.Name{}, nil
+		b.names, b.files = map[artel.Digest]model.Name{}, nil
 		for m, result := range mediaOf(r.Messages) {
-			if _, ok := b.named[m.Ref.Digest]; !ok {
+			if _, ok := b.names[m.Ref.Digest]; !ok {
 				h.name(ctx, &b, m, result)
 			}
 		}
 		with := *r
-		if len(b.named) > 0 {
-			with.Names = b.named
+		if len(b.names) > 0 {
+			with.Names = b.names
 		}
 		if r.OnNames != nil {
-			r.OnNames(b.named)
+			r.OnNames(b.names)
 		}
 		resp, err := send(&with)
 		if err == nil {
 			h.rememberIDs(b, r.Messages)
 		}
-		if err == nil || healed || len(b.named) == 0 || !h.dropRefused(err, b) {
+		if err == nil || healed || len(b.names) == 0 || !h.dropRefused(err, b) {
 			return resp, err
 		}
 	}
 }
 
 // A batch is the names of one call.
-type batch struct {
+type callNames struct {
 	account string
 	service model.Service
 	up      FileAPI
-	named   map[artel.Digest]model.Name
+	names   map[artel.Digest]model.Name
 	files   []uploadKey // those of them that are files
 }
 
 // name finds a name for m, if it has one.
-func (h *Uploads) name(ctx context.Context, b *batch, m artel.Media, result bool) {
+func (h *Uploads) name(ctx context.Context, b *callNames, m artel.Media, result bool) {
 	key := uploadKey{b.account, m.Ref.Digest, m.MediaType}
 	by := b.service.Capabilities
 	if by.Sends(model.ByFileID) && m.Size >= uploadMinSize && b.up.Takes(m.MediaType, result) {
-		if f, ok := h.file(ctx, key, m, b.up); ok {
-			b.named[m.Ref.Digest] = model.Name{By: model.ByFileID, Text: f.Name}
+		if f, ok := h.find(ctx, key, m, b.up); ok {
+			b.names[m.Ref.Digest] = model.Name{By: model.ByFileID, Text: f.Name}
 			b.files = append(b.files, key)
 			return
 		}
 	}
 	if by.Sends(model.ByURL) && m.Size >= addressMinSize && h.address != nil && b.up.Fetches != nil && b.up.Fetches(m.MediaType, result) && !h.backingOff(b.account+backoffURL) {
 		if address := h.address(m); usableName(address) {
-			b.named[m.Ref.Digest] = model.Name{By: model.ByURL, Text: address}
+			b.names[m.Ref.Digest] = model.Name{By: model.ByURL, Text: address}
 			return
 		}
 	}
@@ -120,19 +120,19 @@ func (h *Uploads) name(ctx context.Context, b *batch, m artel.Media, result bool
 		met := h.sentWithID[key]
 		h.mu.Unlock()
 		if met {
-			b.named[m.Ref.Digest] = model.Name{By: model.ByMediaID, Text: string(m.Ref.Digest)}
+			b.names[m.Ref.Digest] = model.Name{By: model.ByMediaID, Text: string(m.Ref.Digest)}
 		}
 	}
 }
 
 // remembers reports whether the service knows media by ids that requests give
 // them.
-func (b batch) remembers() bool {
+func (b callNames) remembers() bool {
 	return !b.up.Written && b.service.Dialect == model.OpenAI && b.service.Quirks().MediaIDs
 }
 
 // meet notes that the service has got the media of messages, each with its id.
-func (h *Uploads) rememberIDs(b batch, messages []model.Message) {
+func (h *Uploads) rememberIDs(b callNames, messages []model.Message) {
 	if !b.remembers() {
 		return
 	}
@@ -142,7 +142,7 @@ func (h *Uploads) rememberIDs(b batch, messages []model.Message) {
 		clear(h.sentWithID)
 	}
 	for m := range mediaOf(messages) {
-		if b.named[m.Ref.Digest].By != model.ByURL {
+		if b.names[m.Ref.Digest].By != model.ByURL {
 			h.sentWithID[uploadKey{b.account, m.Ref.Digest, m.MediaType}] = true
 		}
 	}
@@ -192,7 +192,7 @@ func mediaOf(messages []model.Message) iter.Seq2[artel.Media, bool] {
 // forget drops the names that err, which the service answered with, says are of
 // no use, and reports whether there were any. A file that another call has sent
 // anew since then stays.
-func (h *Uploads) dropRefused(err error, b batch) bool {
+func (h *Uploads) dropRefused(err error, b callNames) bool {
 	c, ok := errors.AsType[*model.CallError](err)
 	if !ok {
 		return false
@@ -205,13 +205,13 @@ func (h *Uploads) dropRefused(err error, b batch) bool {
 	return files || addresses || ids
 }
 
-func (h *Uploads) dropRefusedFiles(c *model.CallError, b batch) bool {
+func (h *Uploads) dropRefusedFiles(c *model.CallError, b callNames) bool {
 	if !slices.Contains([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusGone}, c.Status) {
 		return false
 	}
 	var gone []uploadKey
 	for _, key := range b.files {
-		if strings.Contains(c.Message, path.Base(b.named[key.Digest].Text)) {
+		if strings.Contains(c.Message, path.Base(b.names[key.Digest].Text)) {
 			gone = append(gone, key)
 		}
 	}
@@ -220,7 +220,7 @@ func (h *Uploads) dropRefusedFiles(c *model.CallError, b batch) bool {
 	}
 	h.mu.Lock()
 	for _, key := range gone {
-		if h.files[key].Name == b.named[key.Digest].Text {
+		if h.files[key].Name == b.names[key.Digest].Text {
 			delete(h.files, key)
 		}
 	}
@@ -234,12 +234,12 @@ func (h *Uploads) dropRefusedFiles(c *model.CallError, b batch) bool {
 // unfetched reports whether c says that something could not be fetched.
 //
 // Sources: what OpenAI, Anthropic, Gemini, DashScope and vLLM were seen to say.
-func (b batch) fetchFailed(c *model.CallError) bool {
+func (b callNames) fetchFailed(c *model.CallError) bool {
 	if c.Status < 400 || c.Status == http.StatusUnauthorized || c.Status == http.StatusTooManyRequests {
 		return false
 	}
 	said := strings.ToLower(c.Code + " " + c.Message)
-	for _, name := range b.named {
+	for _, name := range b.names {
 		if name.By != model.ByURL {
 			continue
 		}
@@ -257,13 +257,13 @@ func (b batch) fetchFailed(c *model.CallError) bool {
 
 // dropRefusedIDs drops the ids of a call that was refused: where the words are not
 // those of a server that has forgotten them, it may be one that cannot do it.
-func (h *Uploads) dropRefusedIDs(c *model.CallError, b batch) bool {
+func (h *Uploads) dropRefusedIDs(c *model.CallError, b callNames) bool {
 	if !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError}, c.Status) {
 		return false
 	}
 	any := false
 	h.mu.Lock()
-	for digest, name := range b.named {
+	for digest, name := range b.names {
 		if name.By == model.ByMediaID {
 			any = true
 			for key := range h.sentWithID {

@@ -26,21 +26,21 @@ type reader struct {
 	failures provider.Failures
 	yield    func(model.Delta, error) bool
 
-	paused paused      // what was said before this answer
-	before artel.Usage // and what that took
-	spoken bool        // there was text
+	paused  paused      // what was said before this answer
+	before  artel.Usage // and what that took
+	hasText bool        // there was text
 
-	blocks []*building
-	late   []model.CallDelta // whose arguments are no JSON
-	called bool
-	usage  Usage
-	reason string
-	why    *StopDetails
-	size   int // of what is kept
+	blocks       []*blockBuilder
+	invalidCalls []model.CallDelta // whose arguments are no JSON
+	called       bool
+	usage        Usage
+	reason       string
+	stopDetails  *StopDetails
+	size         int // of what is kept
 }
 
 // building is a block that comes in pieces.
-type building struct {
+type blockBuilder struct {
 	index     int
 	start     json.RawMessage // as it began
 	block     Block
@@ -99,7 +99,7 @@ func (u *Usage) take(d *deltaUsage) {
 // when the caller wants no more, errPaused, an [*artel.Error], or the error of
 // body.
 func (r *reader) read(body io.Reader) error {
-	r.blocks, r.late, r.called, r.usage, r.reason, r.why = nil, nil, false, Usage{}, "", nil
+	r.blocks, r.invalidCalls, r.called, r.usage, r.reason, r.stopDetails = nil, nil, false, Usage{}, "", nil
 	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
@@ -128,7 +128,7 @@ func (r *reader) whole(b *bufio.Reader) error {
 			return err
 		}
 	}
-	r.usage, r.reason, r.why = m.Usage, m.StopReason, m.StopDetails
+	r.usage, r.reason, r.stopDetails = m.Usage, m.StopReason, m.StopDetails
 	return r.finish()
 }
 
@@ -161,7 +161,7 @@ func (r *reader) take(ev event) error {
 	case "message_delta":
 		r.usage.take(ev.Usage)
 		if ev.Delta.StopReason != "" {
-			r.reason, r.why = ev.Delta.StopReason, ev.Delta.StopDetails
+			r.reason, r.stopDetails = ev.Delta.StopReason, ev.Delta.StopDetails
 		}
 	}
 	return nil // ping, and what is not known yet
@@ -169,18 +169,18 @@ func (r *reader) take(ev event) error {
 
 // begin begins a block with what it has already.
 func (r *reader) begin(index int, raw json.RawMessage) error {
-	b := &building{index: index, start: bytes.Clone(raw)}
+	b := &blockBuilder{index: index, start: bytes.Clone(raw)}
 	if err := json.Unmarshal(raw, &b.block); err != nil {
 		return r.failures.Broken("the answer has a block that cannot be read: " + err.Error())
 	}
 	r.blocks = append(r.blocks, b)
 	switch b.block.Type {
 	case "text":
-		return r.say(b, b.block.Text)
+		return r.emit(b, b.block.Text)
 	case "thinking":
-		return r.say(b, b.block.Thinking)
+		return r.emit(b, b.block.Thinking)
 	}
-	return r.keep(len(raw))
+	return r.limit(len(raw))
 }
 
 func (r *reader) delta(ev event) error {
@@ -191,29 +191,29 @@ func (r *reader) delta(ev event) error {
 		if kind == "" {
 			kind = "text"
 		}
-		b = &building{index: ev.Index, block: Block{Type: kind}}
+		b = &blockBuilder{index: ev.Index, block: Block{Type: kind}}
 		r.blocks = append(r.blocks, b)
 	}
 	switch ev.Delta.Type {
 	case "text_delta":
-		return r.say(b, ev.Delta.Text)
+		return r.emit(b, ev.Delta.Text)
 	case "thinking_delta":
-		return r.say(b, ev.Delta.Thinking)
+		return r.emit(b, ev.Delta.Thinking)
 	case "signature_delta":
 		b.block.Signature += ev.Delta.Signature
-		return r.keep(len(ev.Delta.Signature))
+		return r.limit(len(ev.Delta.Signature))
 	case "input_json_delta":
 		b.text.WriteString(ev.Delta.PartialJSON)
-		return r.keep(len(ev.Delta.PartialJSON))
+		return r.limit(len(ev.Delta.PartialJSON))
 	case "citations_delta":
 		b.citations = append(b.citations, ev.Delta.Citation)
-		return r.keep(len(ev.Delta.Citation))
+		return r.limit(len(ev.Delta.Citation))
 	}
 	return nil
 }
 
 // block returns the block that is being built at an index; nil: none.
-func (r *reader) block(index int) *building {
+func (r *reader) block(index int) *blockBuilder {
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		if b := r.blocks[i]; b.index == index && !b.ended {
 			return b
@@ -223,7 +223,7 @@ func (r *reader) block(index int) *building {
 }
 
 // keep bounds what is held of the answer.
-func (r *reader) keep(n int) error {
+func (r *reader) limit(n int) error {
 	if r.size += n; r.size > maxKept {
 		return r.failures.Wrong("the answer is larger than 16 MiB")
 	}
@@ -231,19 +231,19 @@ func (r *reader) keep(n int) error {
 }
 
 // say tells a piece of text or thinking.
-func (r *reader) say(b *building, piece string) error {
+func (r *reader) emit(b *blockBuilder, piece string) error {
 	if piece == "" {
 		return nil
 	}
 	b.text.WriteString(piece)
-	if err := r.keep(len(piece)); err != nil {
+	if err := r.limit(len(piece)); err != nil {
 		return err
 	}
 	var d model.Delta = model.TextDelta(piece)
 	if b.block.Type == "thinking" {
 		d = model.ReasoningDelta(piece)
 	} else {
-		r.spoken = true
+		r.hasText = true
 	}
 	if !r.yield(d, nil) {
 		return provider.ErrStopped
@@ -263,14 +263,14 @@ func (r *reader) end(index int) error {
 	case "text":
 		return nil
 	case "thinking":
-		d = model.ReasoningDone{Opaque: signed(b.block.Signature)}
+		d = model.ReasoningDone{Opaque: thinkingState(b.block.Signature)}
 	case "tool_use":
 		call := b.call(r.failures.Service.ID)
 		if call.Name == "" {
 			return r.failures.Broken("the service sent a tool call without a name")
 		}
 		if !json.Valid(call.Arguments) {
-			r.late = append(r.late, call)
+			r.invalidCalls = append(r.invalidCalls, call)
 			return nil
 		}
 		r.called = true
@@ -285,7 +285,7 @@ func (r *reader) end(index int) error {
 }
 
 // call is the call that a block makes. Its arguments may be no JSON.
-func (b *building) call(service artel.ServiceID) model.CallDelta {
+func (b *blockBuilder) call(service artel.ServiceID) model.CallDelta {
 	c := model.CallDelta{ID: artel.CallID(b.block.ID), Name: b.block.Name, Arguments: json.RawMessage(b.text.String())}
 	if b.text.Len() == 0 {
 		c.Arguments = b.block.Input
@@ -304,7 +304,7 @@ func (b *building) call(service artel.ServiceID) model.CallDelta {
 
 // raw is the whole block, as it would have come in an answer that is not
 // streamed.
-func (b *building) raw() json.RawMessage {
+func (b *blockBuilder) raw() json.RawMessage {
 	made := b.block
 	switch made.Type {
 	case "thinking":
@@ -366,7 +366,7 @@ func (r *reader) finish() error {
 		r.before = usage
 		return errPaused
 	}
-	for _, call := range r.late {
+	for _, call := range r.invalidCalls {
 		if stop == model.StopLength {
 			continue // cut off in the middle: not a call
 		}
@@ -379,7 +379,7 @@ func (r *reader) finish() error {
 	if stop == model.StopEnd && r.called {
 		stop = model.StopTools
 	}
-	if w := r.why; stop == model.StopRefusal && w != nil && w.Explanation != nil && *w.Explanation != "" && !r.spoken {
+	if w := r.stopDetails; stop == model.StopRefusal && w != nil && w.Explanation != nil && *w.Explanation != "" && !r.hasText {
 		if !r.yield(model.TextDelta(*w.Explanation), nil) {
 			return provider.ErrStopped
 		}

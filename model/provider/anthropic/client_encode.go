@@ -51,7 +51,7 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 		Results: provider.WithUser, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: r.Service.ID,
 		ToolTypes: append(slices.Clone(ImageTypes()), "application/pdf"),
 	}
-	placed := form.Conform(legal(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
+	placed := form.Conform(legalParts(r.Messages, r.Service.ID, bare), r.Service.Capabilities)
 	system, messages := split(placed)
 	if n := len(messages); messages[n-1].Role == artel.RoleAssistant {
 		messages = append(messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: ContinueMessage}}})
@@ -87,10 +87,10 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 // that say nothing, reasoning that this service has not signed, halves of its
 // own tools, and reasoning at the end of what the assistant said; with bare, all
 // reasoning.
-func legal(messages []model.Message, own artel.ServiceID, bare bool) []model.Message {
+func legalParts(messages []model.Message, own artel.ServiceID, bare bool) []model.Message {
 	out := make([]model.Message, len(messages))
 	for i, m := range messages {
-		m.Parts = whole(slices.DeleteFunc(slices.Clone(m.Parts), func(p artel.Part) bool {
+		m.Parts = pairedServerTools(slices.DeleteFunc(slices.Clone(m.Parts), func(p artel.Part) bool {
 			switch p := p.(type) {
 			case artel.Text:
 				return Blank(p.Text)
@@ -125,7 +125,7 @@ func thinks(r artel.Reasoning) bool {
 // whole returns parts without the calls of the service's own tools that have no
 // result behind them, as after an answer that broke off, and without results
 // that have no call.
-func whole(parts artel.Parts) artel.Parts {
+func pairedServerTools(parts artel.Parts) artel.Parts {
 	open := map[string]int{} // calls by id
 	var halves []int
 	for i, p := range parts {
@@ -230,7 +230,7 @@ func (e *encoder) blocks(parts artel.Parts, mark bool) {
 			e.close(i == marked)
 		case artel.ToolCall:
 			b := Block{Type: "tool_use", ID: callID(p.ID), Name: toolName(p.Name), Input: arguments(p.Arguments)}
-			b.called(p.Opaque)
+			b.setCaller(p.Opaque)
 			e.toolsets[p.ID] = b.ToolsetName
 			e.JSON(b)
 		case artel.Reasoning:

@@ -136,7 +136,7 @@ func (a Answer) write(deltas iter.Seq2[model.Delta, error], to blocks) (model.Fi
 		case model.CallDelta:
 			closed()
 			b := Block{Type: "tool_use", ID: string(d.ID), Name: d.Name}
-			b.called(d.Opaque)
+			b.setCaller(d.Opaque)
 			to.begin(b)
 			to.text(string(arguments(d.Arguments)))
 			to.end()

@@ -198,7 +198,7 @@ func (r *Request) parts(blocks []Block) artel.Parts {
 		case "document":
 			out = append(out, r.source(b, artel.KindDocument, "document")...)
 		case "thinking", "redacted_thinking":
-			out = append(out, thought(b))
+			out = append(out, reasoningOf(b))
 		case "tool_use":
 			out = append(out, artel.ToolCall{ID: artel.CallID(b.ID), Name: b.Name, Arguments: arguments(b.Input), Opaque: b.caller()})
 		case "search_result":

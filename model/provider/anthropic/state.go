@@ -35,7 +35,7 @@ type state struct {
 }
 
 // signed is the state of a thinking block; nil where it has no signature.
-func signed(signature string) json.RawMessage {
+func thinkingState(signature string) json.RawMessage {
 	if signature == "" {
 		return nil
 	}
@@ -57,26 +57,26 @@ func readState(opaque json.RawMessage) (s state, ok bool) {
 }
 
 // foreign is reasoning inside a signature.
-type foreign struct {
+type foreignState struct {
 	Service artel.ServiceID `json:"s,omitempty"`
 	Opaque  json.RawMessage `json:"o,omitempty"`
 }
 
 // wrap makes a signature that brings the state of another dialect back.
 func wrap(service artel.ServiceID, opaque json.RawMessage) string {
-	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(provider.MustMarshal(foreign{service, opaque}))
+	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(provider.MustMarshal(foreignState{service, opaque}))
 }
 
 // thought reads a thinking block.
-func thought(b Block) artel.Reasoning {
+func reasoningOf(b Block) artel.Reasoning {
 	if b.Type == "redacted_thinking" {
 		return artel.Reasoning{Opaque: provider.MustMarshal(state{Type: b.Type, Data: &b.Data})}
 	}
 	rest, ok := strings.CutPrefix(b.Signature, SignaturePrefix)
 	if !ok {
-		return artel.Reasoning{Text: b.Thinking, Opaque: signed(b.Signature)}
+		return artel.Reasoning{Text: b.Thinking, Opaque: thinkingState(b.Signature)}
 	}
-	var f foreign
+	var f foreignState
 	if data, err := base64.RawURLEncoding.DecodeString(rest); err != nil || json.Unmarshal(data, &f) != nil {
 		return artel.Reasoning{Text: b.Thinking}
 	}
@@ -107,7 +107,7 @@ func (b Block) caller() json.RawMessage {
 }
 
 // called gives b the state of a call back.
-func (b *Block) called(opaque json.RawMessage) {
+func (b *Block) setCaller(opaque json.RawMessage) {
 	var c caller
 	if len(opaque) > 0 && json.Unmarshal(opaque, &c) == nil {
 		b.Caller, b.ToolsetName = c.Caller, c.ToolsetName

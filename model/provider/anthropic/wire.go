@@ -150,19 +150,19 @@ func (b Block) MarshalJSON() ([]byte, error) {
 		w.Text = &b.Text
 	case "image", "document":
 		w.Source, err = provider.Marshal(b.Source)
-		w.Title, w.Context = some(b.Title), some(b.Context)
+		w.Title, w.Context = optional(b.Title), optional(b.Context)
 	case "thinking":
 		w.Thinking, w.Signature = &b.Thinking, &b.Signature
 	case "redacted_thinking":
 		w.Data = &b.Data
 	case "tool_use":
 		w.ID, w.Name, w.Input = &b.ID, &b.Name, b.Input
-		w.Caller, w.ToolsetName = b.Caller, some(b.ToolsetName)
+		w.Caller, w.ToolsetName = b.Caller, optional(b.ToolsetName)
 		if len(w.Input) == 0 {
 			w.Input = json.RawMessage("{}")
 		}
 	case "tool_result":
-		w.ToolUseID, w.ToolsetName = &b.ToolUseID, some(b.ToolsetName)
+		w.ToolUseID, w.ToolsetName = &b.ToolUseID, optional(b.ToolsetName)
 		if !b.Content.IsZero() {
 			w.Content, err = provider.Marshal(b.Content)
 		}
@@ -185,10 +185,10 @@ func (b *Block) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*b = Block{
-		Type: w.Type, Text: str(w.Text), Title: str(w.Title), Context: str(w.Context),
-		Thinking: str(w.Thinking), Signature: str(w.Signature), Data: str(w.Data),
-		ID: str(w.ID), Name: str(w.Name), Input: w.Input, Caller: w.Caller, ToolsetName: str(w.ToolsetName), ToolUseID: str(w.ToolUseID),
-		IsError: w.IsError != nil && *w.IsError, FileID: str(w.FileID), ToolName: str(w.ToolName),
+		Type: w.Type, Text: deref(w.Text), Title: deref(w.Title), Context: deref(w.Context),
+		Thinking: deref(w.Thinking), Signature: deref(w.Signature), Data: deref(w.Data),
+		ID: deref(w.ID), Name: deref(w.Name), Input: w.Input, Caller: w.Caller, ToolsetName: deref(w.ToolsetName), ToolUseID: deref(w.ToolUseID),
+		IsError: w.IsError != nil && *w.IsError, FileID: deref(w.FileID), ToolName: deref(w.ToolName),
 		CacheControl: w.CacheControl,
 	}
 	switch w.Type {
@@ -212,14 +212,14 @@ func (b *Block) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func some(s string) *string {
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func str(s *string) string {
+func deref(s *string) string {
 	if s == nil {
 		return ""
 	}
@@ -336,7 +336,7 @@ func (e *APIError) MarshalBody(requestID string) []byte {
 		Type      string    `json:"type"`
 		Error     *APIError `json:"error"`
 		RequestID *string   `json:"request_id,omitempty"`
-	}{"error", e, some(requestID)})
+	}{"error", e, optional(requestID)})
 	if err != nil { // of strings alone
 		return []byte(`{"type":"error","error":{"type":"api_error","message":"` + http.StatusText(e.Status) + `"}}`)
 	}

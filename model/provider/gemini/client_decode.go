@@ -24,15 +24,15 @@ type reader struct {
 	names    map[string]string // of tools, by those that the API knows them by
 	yield    func(model.Delta, error) bool
 
-	said     bool            // anything has come
-	thinking bool            // the last thing was a thought
-	signed   json.RawMessage // the state of text, kept until the text is over
-	calls    int
-	size     int // of their arguments
-	reason   string
-	message  string // about the reason
-	blocked  bool   // there is no answer because of the prompt
-	usage    artel.Usage
+	hasContent bool            // anything has come
+	thinking   bool            // the last thing was a thought
+	signed     json.RawMessage // the state of text, kept until the text is over
+	calls      int
+	size       int // of their arguments
+	reason     string
+	message    string // about the reason
+	blocked    bool   // there is no answer because of the prompt
+	usage      artel.Usage
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
@@ -151,15 +151,15 @@ func (r *reader) part(p Part) error {
 // so that it stands behind all of it.
 func (r *reader) text(text, signature string) error {
 	if text != "" {
-		if err := r.think(nil); err != nil {
+		if err := r.endThought(nil); err != nil {
 			return err
 		}
-		if !r.say(model.TextDelta(text)) {
+		if !r.emit(model.TextDelta(text)) {
 			return provider.ErrStopped
 		}
 	}
 	if signature != "" {
-		if err := r.think(nil); err != nil {
+		if err := r.endThought(nil); err != nil {
 			return err
 		}
 		r.signed = provider.MustMarshal(state{ThoughtSignature: signature})
@@ -168,24 +168,24 @@ func (r *reader) text(text, signature string) error {
 }
 
 func (r *reader) thought(p Part) error {
-	if err := r.sign(); err != nil {
+	if err := r.emitSignature(); err != nil {
 		return err
 	}
 	if p.Text != nil && *p.Text != "" {
 		r.thinking = true
-		if !r.say(model.ReasoningDelta(*p.Text)) {
+		if !r.emit(model.ReasoningDelta(*p.Text)) {
 			return provider.ErrStopped
 		}
 	}
 	if p.ThoughtSignature != "" {
 		r.thinking = true
-		return r.think(provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true}))
+		return r.endThought(provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature, Thought: true}))
 	}
 	return nil
 }
 
 // think ends a thought, if there is one.
-func (r *reader) think(opaque json.RawMessage) error {
+func (r *reader) endThought(opaque json.RawMessage) error {
 	if !r.thinking {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *reader) think(opaque json.RawMessage) error {
 }
 
 // sign tells the state of a text that is over.
-func (r *reader) sign() error {
+func (r *reader) emitSignature() error {
 	if r.signed == nil {
 		return nil
 	}
@@ -209,13 +209,13 @@ func (r *reader) sign() error {
 	return nil
 }
 
-func (r *reader) say(d model.Delta) bool {
-	r.said = true
+func (r *reader) emit(d model.Delta) bool {
+	r.hasContent = true
 	return r.yield(d, nil)
 }
 
 func (r *reader) call(p Part) error {
-	if err := errors.Join(r.think(nil), r.sign()); err != nil {
+	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
 		return provider.ErrStopped // both say nothing else
 	}
 	c := p.FunctionCall
@@ -239,7 +239,7 @@ func (r *reader) call(p Part) error {
 		d.Opaque, d.Service = provider.MustMarshal(state{ThoughtSignature: p.ThoughtSignature}), r.failures.Service.ID
 	}
 	r.calls++
-	if !r.say(d) {
+	if !r.emit(d) {
 		return provider.ErrStopped
 	}
 	return nil
@@ -249,7 +249,7 @@ func (r *reader) call(p Part) error {
 func (r *reader) finish() error {
 	stop := model.StopEnd
 	switch {
-	case r.blocked && !r.said:
+	case r.blocked && !r.hasContent:
 		stop = model.StopRefusal
 	case r.reason == "":
 		return r.failures.Broken("the stream broke off: it ended without a finish reason")
@@ -259,10 +259,10 @@ func (r *reader) finish() error {
 			return err
 		}
 	}
-	if err := errors.Join(r.think(nil), r.sign()); err != nil {
+	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
 		return provider.ErrStopped // both say nothing else
 	}
-	if !r.said && stop == model.StopEnd {
+	if !r.hasContent && stop == model.StopEnd {
 		return r.failures.Broken("the service sent an empty answer")
 	}
 	if stop == model.StopEnd && r.calls > 0 {

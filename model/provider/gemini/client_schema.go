@@ -241,7 +241,7 @@ func (s *schema) merge(o *schema) {
 }
 
 // settle makes a schema of one kind agree with itself.
-func (s *schema) settle() {
+func (s *schema) complete() {
 	if len(s.options) > 0 {
 		s.kind = ""
 		return

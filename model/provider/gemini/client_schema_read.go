@@ -75,7 +75,7 @@ func (t *translator) read(raw json.RawMessage, depth int) *schema {
 	for _, one := range keys.all {
 		s.merge(t.read(one, depth+1))
 	}
-	t.choose(s, types, keys.any, depth)
+	t.setType(s, types, keys.any, depth)
 	return s
 }
 
@@ -174,13 +174,13 @@ func (t *translator) keyword(s *schema, types []string, keys *words, m Member, d
 // oneOf is the schema of the elements of a tuple.
 func (t *translator) oneOf(list []json.RawMessage, depth int) *schema {
 	s := &schema{}
-	t.choose(s, nil, list, depth)
+	t.setType(s, nil, list, depth)
 	return s
 }
 
 // choose settles what s is: of some types, one of several schemas, or what its
 // keywords say.
-func (t *translator) choose(s *schema, types []string, options []json.RawMessage, depth int) {
+func (t *translator) setType(s *schema, types []string, options []json.RawMessage, depth int) {
 	for _, raw := range options {
 		o := t.read(raw, depth+1)
 		switch {
@@ -210,14 +210,14 @@ func (t *translator) choose(s *schema, types []string, options []json.RawMessage
 	}
 	switch {
 	case len(s.options) > 1:
-		t.settleOptions(s)
+		t.distribute(s)
 		return
 	case len(kinds) > 1:
 		base := *s
 		for _, kind := range kinds {
 			one := base
 			one.kind, one.description, one.notes, one.nullable = kind, "", nil, false
-			one.settle()
+			one.complete()
 			s.options = append(s.options, &one)
 		}
 		s.kind = ""
@@ -228,12 +228,12 @@ func (t *translator) choose(s *schema, types []string, options []json.RawMessage
 		s.kind = "NULL"
 		return
 	}
-	s.settle()
+	s.complete()
 }
 
-// settleOptions gives what stands beside options to each of them, as far as it
+// distribute gives what stands beside options to each of them, as far as it
 // fits: the API wants options alone.
-func (t *translator) settleOptions(s *schema) {
+func (t *translator) distribute(s *schema) {
 	for _, o := range s.options {
 		if len(o.options) > 0 || len(s.properties) > 0 && o.kind != "OBJECT" {
 			continue

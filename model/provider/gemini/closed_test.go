@@ -21,16 +21,16 @@ func TestClosed(t *testing.T) {
 		{`{"type":"string"}`, `{"type":"string"}`, true},
 		{`true`, `true`, true},
 	} {
-		got, whole := closed(json.RawMessage(c.in), 0)
+		got, whole := closeObjects(json.RawMessage(c.in), 0)
 		if string(got) != c.want || whole != c.whole {
 			t.Errorf("%s: %s %v, want %s %v", c.in, got, whole, c.want, c.whole)
 		}
-		if again, _ := closed(got, 0); string(again) != string(got) {
+		if again, _ := closeObjects(got, 0); string(again) != string(got) {
 			t.Errorf("%s: again %s", c.in, again)
 		}
 	}
 	deep := strings.Repeat(`{"items":`, 300) + "1" + strings.Repeat("}", 300)
-	if _, whole := closed(json.RawMessage(deep), 0); whole {
+	if _, whole := closeObjects(json.RawMessage(deep), 0); whole {
 		t.Error("what is too deep to look at counts as whole")
 	}
 }

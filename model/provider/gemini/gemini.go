@@ -69,14 +69,14 @@ var (
 
 // third reports whether a model is known to be of Gemini's third generation or
 // a later one.
-func third(name string) bool {
+func thirdOrLater(name string) bool {
 	m := generation().FindStringSubmatch(name)
 	return m != nil && (len(m[1]) > 1 || m[1] >= "3") || newest().MatchString(name)
 }
 
 // BeforeThird reports whether a model is known to be of a generation before the
 // third.
-func BeforeThird(name string) bool { return generation().MatchString(name) && !third(name) }
+func BeforeThird(name string) bool { return generation().MatchString(name) && !thirdOrLater(name) }
 
 var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`image|tts|live|audio|computer-use|robotics|embedding`)
@@ -84,9 +84,9 @@ var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 
 // Thinks reports whether a model is known to tell what it thinks.
 func Thinks(name string) bool {
-	return (third(name) || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
+	return (thirdOrLater(name) || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
 }
 
 // Signs reports whether a model signs its calls, and refuses those of the
 // current turn that come back without their signature.
-func Signs(name string) bool { return third(name) && !noThoughts().MatchString(name) }
+func Signs(name string) bool { return thirdOrLater(name) && !noThoughts().MatchString(name) }

@@ -74,7 +74,7 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	case text[0] != '{':
 		return Bad("Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
 	}
-	var read reading
+	var read normalizer
 	normal := read.message(text, kind, "")
 	if len(read.wrong) > 0 {
 		return Violated(read.wrong)
@@ -169,7 +169,7 @@ func (r *Request) Neutral() *model.Request {
 			out.Format.Schema = fromSchema(g.ResponseSchema, 0)
 		}
 		if len(out.Format.Schema) > 0 {
-			out.Format.Schema, out.Format.Strict = closed(out.Format.Schema, 0)
+			out.Format.Schema, out.Format.Strict = closeObjects(out.Format.Schema, 0)
 		}
 	}
 	for _, t := range r.Tools {
@@ -178,7 +178,7 @@ func (r *Request) Neutral() *model.Request {
 		}
 	}
 	out.Choice, out.Tools = r.choice(out.Tools)
-	n := neutral{extraction: r.Extraction(), ids: r.ids()}
+	n := neutralizer{extraction: r.Extraction(), ids: r.ids()}
 	if s := r.SystemInstruction; s != nil {
 		if parts := n.parts(s.Parts); len(parts) > 0 {
 			out.Messages = append(out.Messages, model.Message{Role: artel.RoleSystem, Parts: parts})
@@ -224,7 +224,7 @@ func (r *Request) ids() map[string]bool {
 	return ids
 }
 
-type neutral struct {
+type neutralizer struct {
 	extraction *provider.Extraction
 	ids        map[string]bool
 	made       int
@@ -232,7 +232,7 @@ type neutral struct {
 }
 
 // content returns c as messages: the responses in it first.
-func (n *neutral) content(c Content) []model.Message {
+func (n *neutralizer) content(c Content) []model.Message {
 	if c.Role == "model" {
 		n.open = nil
 		if parts := n.parts(c.Parts); len(parts) > 0 {
@@ -255,7 +255,7 @@ func (n *neutral) content(c Content) []model.Message {
 	return out
 }
 
-func (n *neutral) parts(parts []Part) artel.Parts {
+func (n *neutralizer) parts(parts []Part) artel.Parts {
 	var out artel.Parts
 	for _, p := range parts {
 		switch {
@@ -283,7 +283,7 @@ func (n *neutral) parts(parts []Part) artel.Parts {
 }
 
 // part returns a part that is said, or nil.
-func (n *neutral) part(p Part) artel.Part {
+func (n *neutralizer) part(p Part) artel.Part {
 	switch {
 	case p.Text != nil:
 		if *p.Text == "" {
@@ -311,7 +311,7 @@ func (n *neutral) part(p Part) artel.Part {
 	return nil
 }
 
-func (n *neutral) media(b Blob) artel.Media {
+func (n *neutralizer) media(b Blob) artel.Media {
 	m := DecodeBase64(n.extraction, b.Data)
 	mediaType, _, err := mime.ParseMediaType(b.MimeType)
 	if err != nil {
@@ -346,7 +346,7 @@ func kindOfMedia(mediaType string) artel.MediaKind {
 	return artel.KindOther
 }
 
-func (n *neutral) call(p Part) artel.ToolCall {
+func (n *neutralizer) call(p Part) artel.ToolCall {
 	c := *p.FunctionCall
 	for c.ID == "" {
 		n.made++
@@ -367,7 +367,7 @@ func (n *neutral) call(p Part) artel.ToolCall {
 
 // result returns a response as the result of the call that it answers: the one
 // with its id, or the first one of its name, or the first one.
-func (n *neutral) result(f FunctionResponse) artel.ToolResult {
+func (n *neutralizer) result(f FunctionResponse) artel.ToolResult {
 	at := -1
 	for _, fits := range []func(c FunctionCall) bool{
 		func(c FunctionCall) bool { return f.ID != "" && c.ID == f.ID },

@@ -12,14 +12,14 @@ import (
 // no others, as Gemini fills any: the APIs of others promise a schema only where
 // it says so. It reports whether each object has all of its properties, which
 // some of them ask for as well.
-func closed(schema json.RawMessage, depth int) (json.RawMessage, bool) {
+func closeObjects(schema json.RawMessage, depth int) (json.RawMessage, bool) {
 	all := Members(schema)
 	if all == nil || depth > 256 {
 		return schema, depth <= 256
 	}
 	whole := true
 	inner := func(v json.RawMessage) json.RawMessage {
-		v, ok := closed(v, depth+1)
+		v, ok := closeObjects(v, depth+1)
 		whole = whole && ok
 		return v
 	}

@@ -100,13 +100,13 @@ func Violated(vs []Violation) *APIError {
 // A reading brings the JSON of a request into one form: names as JSON has
 // them, lists where the API takes a single value for a list, numbers that were
 // written as strings; null is left out.
-type reading struct {
+type normalizer struct {
 	unknown []Violation
 	wrong   []Violation
 }
 
 // message reads an object of a kind at a path.
-func (r *reading) message(raw json.RawMessage, kind, path string) json.RawMessage {
+func (r *normalizer) message(raw json.RawMessage, kind, path string) json.RawMessage {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(raw, &in) != nil {
 		return r.bad(raw, path, "type.googleapis.com/google.ai.generativelanguage.v1beta."+kind)
@@ -130,7 +130,7 @@ func (r *reading) message(raw json.RawMessage, kind, path string) json.RawMessag
 	return object(out)
 }
 
-func (r *reading) field(raw json.RawMessage, f field, path string) json.RawMessage {
+func (r *normalizer) field(raw json.RawMessage, f field, path string) json.RawMessage {
 	switch {
 	case f.list:
 		var items []json.RawMessage
@@ -155,7 +155,7 @@ func (r *reading) field(raw json.RawMessage, f field, path string) json.RawMessa
 	return r.value(raw, f.kind, path)
 }
 
-func (r *reading) value(raw json.RawMessage, kind, path string) json.RawMessage {
+func (r *normalizer) value(raw json.RawMessage, kind, path string) json.RawMessage {
 	ok, name := true, ""
 	first := byte(0)
 	if len(raw) > 0 {
@@ -195,7 +195,7 @@ func (r *reading) value(raw json.RawMessage, kind, path string) json.RawMessage 
 }
 
 // bad notes a value of the wrong type.
-func (r *reading) bad(raw json.RawMessage, path, kind string) json.RawMessage {
+func (r *normalizer) bad(raw json.RawMessage, path, kind string) json.RawMessage {
 	text := string(raw)
 	if len(text) > 100 {
 		text = strings.ToValidUTF8(text[:100], "") + "…"

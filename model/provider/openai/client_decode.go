@@ -20,17 +20,17 @@ const (
 
 // reader turns an answer into deltas.
 type reader struct {
-	failures provider.Failures
-	calls    []ToolCall // by arrival
-	size     int        // of their arguments and state
-	said     bool       // text or reasoning has come
-	thinking bool       // what came last was reasoning
-	field    string     // in which it was told
-	details  []detail   // that were given of it and are not told yet
-	refused  bool
-	reason   string
-	usage    artel.Usage
-	yield    func(model.Delta, error) bool
+	failures    provider.Failures
+	calls       []ToolCall // by arrival
+	size        int        // of their arguments and state
+	hasContent  bool       // text or reasoning has come
+	inReasoning bool       // what came last was reasoning
+	field       string     // in which it was told
+	details     []detail   // that were given of it and are not told yet
+	refused     bool
+	reason      string
+	usage       artel.Usage
+	yield       func(model.Delta, error) bool
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
@@ -50,7 +50,7 @@ func (r *reader) whole(b *bufio.Reader) error {
 	case len(resp.Choices) == 0 || resp.Choices[0].Message == nil:
 		return r.failures.Broken("the answer has no message")
 	}
-	if err := r.take(resp); err != nil {
+	if err := r.chunk(resp); err != nil {
 		return err
 	}
 	if r.reason == "" {
@@ -73,12 +73,12 @@ func (r *reader) event(name string, data []byte) (done bool, err error) {
 	if provider.Given(chunk.Error) || name == "error" {
 		return true, r.failures.Reported(data)
 	}
-	return false, r.take(chunk)
+	return false, r.chunk(chunk)
 }
 
 // take interprets one chunk or whole answer. Of several choices the first
 // counts.
-func (r *reader) take(c Response) error {
+func (r *reader) chunk(c Response) error {
 	if u := c.Usage; u != nil {
 		r.usage = artel.Usage{Calls: 1, InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedTokens: u.PromptCacheHitTokens}
 		if d := u.PromptTokensDetails; d != nil {
@@ -115,17 +115,17 @@ func (r *reader) take(c Response) error {
 }
 
 func (r *reader) delta(d *Delta) error {
-	if err := r.think(d); err != nil {
+	if err := r.reasoning(d); err != nil {
 		return err
 	}
 	if d.Content != nil {
-		if text := d.Content.String(); text != "" && !r.say(model.TextDelta(text)) {
+		if text := d.Content.String(); text != "" && !r.emit(model.TextDelta(text)) {
 			return provider.ErrStopped
 		}
 	}
 	if d.Refusal != nil && *d.Refusal != "" {
 		r.refused = true
-		if !r.say(model.TextDelta(*d.Refusal)) {
+		if !r.emit(model.TextDelta(*d.Refusal)) {
 			return provider.ErrStopped
 		}
 	}
@@ -141,8 +141,8 @@ func (r *reader) delta(d *Delta) error {
 	return nil
 }
 
-func (r *reader) say(d model.Delta) bool {
-	if r.said = true; r.thinking && !r.reasoned() {
+func (r *reader) emit(d model.Delta) bool {
+	if r.hasContent = true; r.inReasoning && !r.endReasoning() {
 		return false
 	}
 	return r.yield(d, nil)
@@ -183,10 +183,10 @@ func (r *reader) finish() error {
 	if r.refused {
 		stop = model.StopRefusal
 	}
-	if !r.said && len(r.calls) == 0 && (stop == model.StopEnd || stop == model.StopTools) {
+	if !r.hasContent && len(r.calls) == 0 && (stop == model.StopEnd || stop == model.StopTools) {
 		return r.failures.Broken("the service sent an empty answer")
 	}
-	if (r.thinking || len(r.details) > 0) && !r.reasoned() {
+	if (r.inReasoning || len(r.details) > 0) && !r.endReasoning() {
 		return provider.ErrStopped
 	}
 	for _, c := range r.calls {
@@ -254,7 +254,7 @@ func (d detail) join(before detail) {
 }
 
 // think tells the reasoning in a piece of an answer.
-func (r *reader) think(d *Delta) error {
+func (r *reader) reasoning(d *Delta) error {
 	for _, one := range d.Details {
 		if n := len(r.details); n > 0 && one.joins(r.details[n-1]) {
 			one.join(r.details[n-1])
@@ -282,7 +282,7 @@ func (r *reader) think(d *Delta) error {
 	if text == "" {
 		return nil
 	}
-	r.said, r.thinking, r.field = true, true, field
+	r.hasContent, r.inReasoning, r.field = true, true, field
 	if !r.yield(model.ReasoningDelta(text), nil) {
 		return provider.ErrStopped
 	}
@@ -291,8 +291,8 @@ func (r *reader) think(d *Delta) error {
 
 // reasoned tells that a block of reasoning is over, with the state of it that
 // the server wants back.
-func (r *reader) reasoned() bool {
-	var state thought
+func (r *reader) endReasoning() bool {
+	var state reasoningState
 	switch r.failures.Service.Quirks().Reasoning {
 	case model.ReplayDetails:
 		if len(r.details) > 0 {
@@ -301,11 +301,11 @@ func (r *reader) reasoned() bool {
 			}
 		}
 	case model.ReplayCalls, model.ReplayAlways:
-		if r.thinking {
+		if r.inReasoning {
 			state.Field = r.field
 		}
 	}
-	r.thinking, r.details = false, nil
+	r.inReasoning, r.details = false, nil
 	if state.Field == "" && state.Details == nil {
 		return true
 	}

@@ -31,7 +31,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	if e.quirks.Reasoning != model.ReplayNothing {
 		form.Own = r.Service.ID
 	}
-	messages := form.Conform(r.Messages, places(e.quirks, r.Service.Capabilities))
+	messages := form.Conform(r.Messages, resultMedia(e.quirks, r.Service.Capabilities))
 	if r.Format.JSON && len(r.Format.Schema) == 0 {
 		messages = provider.AskForJSON(messages)
 	}
@@ -148,7 +148,7 @@ func (e *encoder) media(m artel.Media) {
 		return
 	}
 	held := e.Names[m.Ref.Digest]
-	switch form := e.formOf(mediaType); {
+	switch form := e.mediaForm(mediaType); {
 	case form == "image" && held.By == model.ByMediaID: // which stands beside it
 		e.Body.WriteString(`{"type":"image_url","image_url":null`)
 	case form == "image" && held.By == model.ByURL:
@@ -248,7 +248,7 @@ func wireFormat(f model.Format) *ResponseFormat {
 
 // places returns where media may stand, for servers whose tool messages are
 // strings too.
-func places(q model.Quirks, c model.Capabilities) model.Capabilities {
+func resultMedia(q model.Quirks, c model.Capabilities) model.Capabilities {
 	for _, f := range []*model.Fact[bool]{&c.ToolImage, &c.ToolFile} {
 		if !q.ToolLists && f.Source != model.FromOperator {
 			*f = model.Fact[bool]{}
@@ -270,10 +270,10 @@ func (e *encoder) callID(id artel.CallID) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:n]
 }
 
-// formOf returns how media of a type are written: "image", "video", "file", or
+// mediaForm returns how media of a type are written: "image", "video", "file", or
 // the API's word for a format of sound; "" for what the server has no place
 // for.
-func (e *encoder) formOf(mediaType string) string {
+func (e *encoder) mediaForm(mediaType string) string {
 	major, _, _ := strings.Cut(mediaType, "/")
 	takes := slices.Contains(e.quirks.Takes, mediaType)
 	switch {
@@ -306,7 +306,7 @@ func audioFormat(mediaType string) string {
 
 // A thought is what the client keeps as the opaque state of reasoning: in
 // which field the server told it, and the details that it gave.
-type thought struct {
+type reasoningState struct {
 	Field   string          `json:"field,omitempty"`
 	Details json.RawMessage `json:"reasoning_details,omitempty"`
 }
@@ -317,7 +317,7 @@ func (e *encoder) reasoning(parts artel.Parts, calls bool) {
 	var details []json.RawMessage
 	for _, p := range parts {
 		r, ok := p.(artel.Reasoning)
-		var state thought
+		var state reasoningState
 		if !ok || json.Unmarshal(r.Opaque, &state) != nil {
 			continue
 		}

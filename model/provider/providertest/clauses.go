@@ -39,7 +39,7 @@ func Clauses() []Clause {
 		{"bad request", failure(http.StatusBadRequest, "messages: wrong", artel.Invalid, false)},
 		{"context too long", failure(http.StatusBadRequest, "This model's maximum context length is 8 tokens.", artel.TooLarge, false)},
 		{"wrong key", failure(http.StatusUnauthorized, "Incorrect API key provided: "+Key, artel.Denied, false)},
-		{"nobody there", nobody},
+		{"nobody there", unreachable},
 		{"garbage", nonsense("text/event-stream", "data: {\"a\":\n\ndata: }{\n\n")},
 		{"half JSON", nonsense("application/json", `{"id":"x","choi`)},
 		{"web page", nonsense("text/html", "<!doctype html><p>hello")},
@@ -395,7 +395,7 @@ func rateLimit(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-func nobody(ctx context.Context, d Dialect) error {
+func unreachable(ctx context.Context, d Dialect) error {
 	s := open(d, play(nil))
 	s.close()
 	a, err := s.ask(ctx, s.request(hello()))

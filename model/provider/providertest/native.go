@@ -44,7 +44,7 @@ func nativeMedia(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-func (s *stage) nativeMedia(ctx context.Context, d Dialect, mediaType string) error {
+func (s *harness) nativeMedia(ctx context.Context, d Dialect, mediaType string) error {
 	m, err := s.media(ctx, mediaType, artel.KindOther, "a.bin", picture(4))
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func place(parts artel.Parts, state json.RawMessage) int {
 
 // replay sends a history and returns all parts of the request as the server
 // reads it.
-func (s *stage) replay(ctx context.Context, d Dialect, messages ...model.Message) (artel.Parts, error) {
+func (s *harness) replay(ctx context.Context, d Dialect, messages ...model.Message) (artel.Parts, error) {
 	before := len(s.requests())
 	a, err := s.ask(ctx, s.request(messages...))
 	if err = errors.Join(err, a.err); err != nil {

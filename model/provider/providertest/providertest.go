@@ -70,7 +70,7 @@ const Key = "sk-kit-0123456789abcdef"
 const patience = 5 * time.Minute
 
 // stage is a server with a script and a provider that calls it.
-type stage struct {
+type harness struct {
 	provider model.Provider
 	service  model.Service
 	blobs    *blob.Memory
@@ -83,8 +83,8 @@ type stage struct {
 }
 
 // open starts a server that reads each request and then plays script.
-func open(d Dialect, script http.HandlerFunc) *stage {
-	s := &stage{blobs: blob.NewMemory()}
+func open(d Dialect, script http.HandlerFunc) *harness {
+	s := &harness{blobs: blob.NewMemory()}
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -109,27 +109,27 @@ func open(d Dialect, script http.HandlerFunc) *stage {
 	return s
 }
 
-func (s *stage) close() {
+func (s *harness) close() {
 	s.client.CloseIdleConnections()
 	s.server.CloseClientConnections()
 	s.server.Close()
 }
 
 // requests returns the bodies that came.
-func (s *stage) requests() [][]byte {
+func (s *harness) requests() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bodies
 }
 
-func (s *stage) request(messages ...model.Message) *model.Request {
+func (s *harness) request(messages ...model.Message) *model.Request {
 	return &model.Request{Service: s.service, Messages: messages, Tools: []model.ToolSpec{{
 		Name: "look", Description: "Looks.", Schema: []byte(`{"type":"object","properties":{"q":{"type":"string"}}}`),
 	}}}
 }
 
 // media keeps data and returns the part that stands for it.
-func (s *stage) media(ctx context.Context, mediaType string, kind artel.MediaKind, name string, data []byte) (artel.Media, error) {
+func (s *harness) media(ctx context.Context, mediaType string, kind artel.MediaKind, name string, data []byte) (artel.Media, error) {
 	info, err := s.blobs.Put(ctx, bytes.NewReader(data), 0)
 	return artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: mediaType, Kind: kind, Filename: name, Size: info.Size}, err
 }
@@ -145,7 +145,7 @@ type answer struct {
 
 // ask makes a call and holds the sequence to its form: deltas, then one Finish
 // or one error, and nothing behind it.
-func (s *stage) ask(ctx context.Context, r *model.Request) (answer, error) {
+func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 	var a answer
 	thought := "" // not closed yet
 	for d, err := range s.provider.Generate(ctx, r) {
@@ -233,7 +233,7 @@ func wantAnswer(a answer, text string, reason model.StopReason) error {
 }
 
 // wantSent checks that one legal request came, with each payload once.
-func (s *stage) wantSent(d Dialect, payloads ...[]byte) error {
+func (s *harness) wantSent(d Dialect, payloads ...[]byte) error {
 	got := s.requests()
 	if len(got) != 1 {
 		return fmt.Errorf("%d requests came, want 1", len(got))

@@ -21,17 +21,17 @@ const (
 // reader turns an answer into deltas. Items are told when they are done; the
 // text of messages and of reasoning as it comes.
 type reader struct {
-	failures provider.Failures
-	items    map[string]*progress // by place in the output, and by id
-	calls    int
-	size     int
-	said     bool // anything at all
-	refused  bool
-	yield    func(model.Delta, error) bool
+	failures   provider.Failures
+	items      map[string]*itemState // by place in the output, and by id
+	calls      int
+	size       int
+	hasContent bool // anything at all
+	refused    bool
+	yield      func(model.Delta, error) bool
 }
 
 // progress is what has come of one item.
-type progress struct {
+type itemState struct {
 	done      bool
 	phased    bool   // its phase has been told
 	said      bool   // text of it
@@ -54,7 +54,7 @@ type event struct {
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
 // when the caller wants no more, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
-	r.items = map[string]*progress{}
+	r.items = map[string]*itemState{}
 	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
 
@@ -116,7 +116,7 @@ func (r *reader) take(e event, data []byte) (done bool, err error) {
 }
 
 // at returns what has come of the item that an event is about.
-func (r *reader) at(e event) *progress {
+func (r *reader) at(e event) *itemState {
 	id := e.ItemID
 	if e.Item != nil {
 		id = e.Item.ID
@@ -129,8 +129,8 @@ func (r *reader) at(e event) *progress {
 }
 
 // find looks an item up by its id, then by its place, and keeps it under both.
-func (r *reader) find(id, place string) *progress {
-	var p *progress
+func (r *reader) find(id, place string) *itemState {
+	var p *itemState
 	if id != "" {
 		p = r.items[id]
 	}
@@ -138,7 +138,7 @@ func (r *reader) find(id, place string) *progress {
 		p = r.items[place]
 	}
 	if p == nil || p.done && id == "" && place == "" {
-		p = &progress{}
+		p = &itemState{}
 	}
 	if id != "" {
 		r.items[id] = p
@@ -160,7 +160,7 @@ func (r *reader) added(e event) error {
 
 // phase keeps in which phase of its work the model writes a message: it wants
 // to be told when the message is passed back.
-func (r *reader) phase(p *progress, i *Item) error {
+func (r *reader) phase(p *itemState, i *Item) error {
 	if i.Phase == "" || p.phased || p.said {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (r *reader) phase(p *progress, i *Item) error {
 	if err != nil { // of strings
 		return nil
 	}
-	return r.say(model.ReasoningDone{Opaque: head})
+	return r.emit(model.ReasoningDone{Opaque: head})
 }
 
 // piece interprets an event that tells a part of an item.
@@ -182,38 +182,38 @@ func (r *reader) piece(e event) error {
 		r.refused = true
 		return r.text(p, e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta":
-		return r.thought(p, e.Type, e.Delta)
+		return r.reasoningText(p, e.Type, e.Delta)
 	case "response.reasoning_summary_part.added":
 		if e.SummaryIndex > 0 && p.thought != "" {
-			return r.thought(p, "response.reasoning_summary_text.delta", "\n\n")
+			return r.reasoningText(p, "response.reasoning_summary_text.delta", "\n\n")
 		}
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
 		p.arguments.WriteString(e.Delta)
-		return r.grow(len(e.Delta))
+		return r.limit(len(e.Delta))
 	}
 	return nil
 }
 
-func (r *reader) text(p *progress, s string) error {
+func (r *reader) text(p *itemState, s string) error {
 	if s == "" {
 		return nil
 	}
 	p.said = true
-	return r.say(model.TextDelta(s))
+	return r.emit(model.TextDelta(s))
 }
 
 // thought tells reasoning. Some servers tell it twice, in full and in short:
 // what comes first counts.
-func (r *reader) thought(p *progress, kind, s string) error {
+func (r *reader) reasoningText(p *itemState, kind, s string) error {
 	if s == "" || p.thought != "" && p.thought != kind {
 		return nil
 	}
 	p.thought = kind
-	return r.say(model.ReasoningDelta(s))
+	return r.emit(model.ReasoningDelta(s))
 }
 
-func (r *reader) say(d model.Delta) error {
-	r.said = true
+func (r *reader) emit(d model.Delta) error {
+	r.hasContent = true
 	if !r.yield(d, nil) {
 		return provider.ErrStopped
 	}
@@ -221,7 +221,7 @@ func (r *reader) say(d model.Delta) error {
 }
 
 // grow bounds what is kept of an answer.
-func (r *reader) grow(n int) error {
+func (r *reader) limit(n int) error {
 	if r.size += n; r.size > maxState {
 		return r.failures.Wrong("the calls and the state of the answer are larger than 16 MiB")
 	}
@@ -229,12 +229,12 @@ func (r *reader) grow(n int) error {
 }
 
 // done tells an item that is whole.
-func (r *reader) done(p *progress, i *Item) error {
+func (r *reader) done(p *itemState, i *Item) error {
 	if p.done {
 		return nil
 	}
 	p.done = true
-	if err := r.grow(len(i.Raw)); err != nil {
+	if err := r.limit(len(i.Raw)); err != nil {
 		return err
 	}
 	switch i.Kind() {
@@ -248,10 +248,10 @@ func (r *reader) done(p *progress, i *Item) error {
 		return nil
 	}
 	// What the service did by itself, to be passed back in its place.
-	return r.say(model.ReasoningDone{Opaque: i.Raw})
+	return r.emit(model.ReasoningDone{Opaque: i.Raw})
 }
 
-func (r *reader) message(p *progress, i *Item) error {
+func (r *reader) message(p *itemState, i *Item) error {
 	if i.Content == nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (r *reader) message(p *progress, i *Item) error {
 	return r.text(p, i.Content.String())
 }
 
-func (r *reader) reasoning(p *progress, i *Item) error {
+func (r *reader) reasoning(p *itemState, i *Item) error {
 	text := ""
 	for n, s := range i.Summary {
 		if n > 0 {
@@ -281,7 +281,7 @@ func (r *reader) reasoning(p *progress, i *Item) error {
 		text = i.Content.String()
 	}
 	if p.thought == "" && text != "" {
-		if err := r.thought(p, "done", text); err != nil {
+		if err := r.reasoningText(p, "done", text); err != nil {
 			return err
 		}
 	}
@@ -294,10 +294,10 @@ func (r *reader) reasoning(p *progress, i *Item) error {
 	if p.thought == "" && opaque == nil {
 		return nil
 	}
-	return r.say(model.ReasoningDone{Opaque: opaque})
+	return r.emit(model.ReasoningDone{Opaque: opaque})
 }
 
-func (r *reader) call(p *progress, i *Item) error {
+func (r *reader) call(p *itemState, i *Item) error {
 	c := model.CallDelta{ID: artel.CallID(i.CallID), Name: i.Name}
 	if c.Name == "" {
 		c.Name = p.name
@@ -324,7 +324,7 @@ func (r *reader) call(p *progress, i *Item) error {
 		c.ID = provider.NewCallID("call_")
 	}
 	r.calls++
-	return r.say(c)
+	return r.emit(c)
 }
 
 // customArguments makes an object of the free text that a custom tool is
@@ -373,7 +373,7 @@ func (r *reader) finish(resp *Response) error {
 	if stop == model.StopEnd && r.calls > 0 {
 		stop = model.StopTools
 	}
-	if !r.said && (stop == model.StopEnd || stop == model.StopTools) {
+	if !r.hasContent && (stop == model.StopEnd || stop == model.StopTools) {
 		return r.failures.Broken("the service sent an empty answer")
 	}
 	var usage artel.Usage

@@ -86,7 +86,7 @@ func (e *encoder) instructions(messages []model.Message) []model.Message {
 }
 
 // item begins an item.
-func (e *encoder) item(head string) {
+func (e *encoder) beginItem(head string) {
 	if e.items++; e.items > 1 {
 		e.Body.WriteString(",")
 	}
@@ -97,7 +97,7 @@ func (e *encoder) message(m model.Message) {
 	switch m.Role {
 	case artel.RoleTool:
 		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
-		e.item(`{"type":"function_call_output","call_id":`)
+		e.beginItem(`{"type":"function_call_output","call_id":`)
 		e.JSON(provider.CallID(r.CallID, MaxCallID))
 		parts := r.Parts
 		if len(parts) > 0 && r.Content != "" {
@@ -112,7 +112,7 @@ func (e *encoder) message(m model.Message) {
 		e.assistant(m.Parts)
 		return
 	default:
-		e.item(`{"type":"message","role":"` + string(m.Role) + `"`)
+		e.beginItem(`{"type":"message","role":"` + string(m.Role) + `"`)
 		if provider.HasMedia(m.Parts) {
 			e.content(`,"content":`, m.Parts)
 		} else {
@@ -140,11 +140,11 @@ func (e *encoder) assistant(parts artel.Parts) {
 			case kind == "message":
 				phase = said
 			case kind == "reasoning" && i < last, slices.Contains(ServiceItems(), kind):
-				e.item("")
+				e.beginItem("")
 				_, _ = e.Body.Write(p.Opaque)
 			}
 		case artel.Text:
-			e.item(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`)
+			e.beginItem(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":`)
 			e.JSON(p.Text)
 			e.Body.WriteString("}]")
 			if phase != "" {
@@ -153,7 +153,7 @@ func (e *encoder) assistant(parts artel.Parts) {
 			}
 			e.Body.WriteString("}")
 		case artel.ToolCall:
-			e.item(`{"type":"function_call","call_id":`)
+			e.beginItem(`{"type":"function_call","call_id":`)
 			e.JSON(provider.CallID(p.ID, MaxCallID))
 			e.Field("name", p.Name)
 			e.Field("arguments", provider.SentArguments(p.Arguments))

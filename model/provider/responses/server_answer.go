@@ -87,7 +87,7 @@ type streamer struct {
 	sequence int
 	begun    bool
 	output   []any // items that are done
-	open     *item
+	current  *item
 	phase    string // of the next message
 	final    map[string]any
 }
@@ -112,7 +112,7 @@ func (s *streamer) delta(d model.Delta) error {
 	case model.ReasoningDelta:
 		return s.text(true, string(d))
 	case model.ReasoningDone:
-		return s.reasoned(d.Opaque)
+		return s.reasoningDone(d.Opaque)
 	case model.CallDelta:
 		if err := s.close(nil); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *streamer) id(prefix string) string {
 
 // text adds to the message or the reasoning at hand, or opens one.
 func (s *streamer) text(reasoning bool, text string) error {
-	if s.open == nil || s.open.reasoning != reasoning {
+	if s.current == nil || s.current.reasoning != reasoning {
 		if err := s.close(nil); err != nil {
 			return err
 		}
@@ -159,37 +159,37 @@ func (s *streamer) text(reasoning bool, text string) error {
 			return err
 		}
 	}
-	s.open.text.WriteString(text)
+	s.current.text.WriteString(text)
 	if reasoning {
 		return s.event("response.reasoning_summary_text.delta", object{
-			"item_id": s.open.id, "output_index": len(s.output), "summary_index": 0, "delta": text,
+			"item_id": s.current.id, "output_index": len(s.output), "summary_index": 0, "delta": text,
 		})
 	}
 	return s.event("response.output_text.delta", object{
-		"item_id": s.open.id, "output_index": len(s.output), "content_index": 0, "delta": text, "logprobs": []any{},
+		"item_id": s.current.id, "output_index": len(s.output), "content_index": 0, "delta": text, "logprobs": []any{},
 	})
 }
 
 func (s *streamer) start(reasoning bool) error {
 	at := len(s.output)
 	if reasoning {
-		s.open = &item{reasoning: true, id: s.id("rs")}
+		s.current = &item{reasoning: true, id: s.id("rs")}
 		if err := s.event("response.output_item.added", object{"output_index": at, "item": object{
-			"type": "reasoning", "id": s.open.id, "summary": []any{},
+			"type": "reasoning", "id": s.current.id, "summary": []any{},
 		}}); err != nil {
 			return err
 		}
 		return s.event("response.reasoning_summary_part.added", object{
-			"item_id": s.open.id, "output_index": at, "summary_index": 0, "part": summary(""),
+			"item_id": s.current.id, "output_index": at, "summary_index": 0, "part": summary(""),
 		})
 	}
-	s.open = &item{id: s.id("msg"), phase: s.phase}
+	s.current = &item{id: s.id("msg"), phase: s.phase}
 	s.phase = ""
 	if err := s.event("response.output_item.added", object{"output_index": at, "item": s.message("in_progress", []any{})}); err != nil {
 		return err
 	}
 	return s.event("response.content_part.added", object{
-		"item_id": s.open.id, "output_index": at, "content_index": 0, "part": outputText(""),
+		"item_id": s.current.id, "output_index": at, "content_index": 0, "part": outputText(""),
 	})
 }
 
@@ -200,16 +200,16 @@ func outputText(text string) object {
 }
 
 func (s *streamer) message(status string, content []any) object {
-	m := object{"type": "message", "id": s.open.id, "status": status, "role": "assistant", "content": content}
-	if s.open.phase != "" {
-		m["phase"] = s.open.phase
+	m := object{"type": "message", "id": s.current.id, "status": status, "role": "assistant", "content": content}
+	if s.current.phase != "" {
+		m["phase"] = s.current.phase
 	}
 	return m
 }
 
 // close ends what is being written. opaque is the state of reasoning.
 func (s *streamer) close(opaque json.RawMessage) error {
-	o, at := s.open, len(s.output)
+	o, at := s.current, len(s.output)
 	if o == nil {
 		return nil
 	}
@@ -226,10 +226,10 @@ func (s *streamer) close(opaque json.RawMessage) error {
 			return err
 		}
 		m := s.message("completed", []any{outputText(text)})
-		s.open = nil
+		s.current = nil
 		return s.done(m)
 	}
-	s.open = nil
+	s.current = nil
 	if err := s.event("response.reasoning_summary_text.done", object{
 		"item_id": o.id, "output_index": at, "summary_index": 0, "text": text,
 	}); err != nil {
@@ -251,7 +251,7 @@ func (s *streamer) reasoning(id string, texts []any, opaque json.RawMessage) any
 	}
 	i := object{"type": "reasoning", "id": id, "summary": texts}
 	if len(opaque) > 0 {
-		i["encrypted_content"] = wrap(carried{Service: s.answer.Service, Opaque: opaque})
+		i["encrypted_content"] = wrap(foreignState{Service: s.answer.Service, Opaque: opaque})
 	}
 	return i
 }
@@ -264,8 +264,8 @@ func (s *streamer) done(i any) error {
 }
 
 // reasoned closes reasoning, or adds an item that is nothing but state.
-func (s *streamer) reasoned(opaque json.RawMessage) error {
-	if s.open != nil && s.open.reasoning {
+func (s *streamer) reasoningDone(opaque json.RawMessage) error {
+	if s.current != nil && s.current.reasoning {
 		return s.close(opaque)
 	}
 	if err := s.close(nil); err != nil {
@@ -279,13 +279,13 @@ func (s *streamer) reasoned(opaque json.RawMessage) error {
 		s.phase = phase
 		return nil
 	case slices.Contains(ServiceItems(), kind):
-		return s.whole(opaque)
+		return s.wholeItem(opaque)
 	}
-	return s.whole(s.reasoning(s.id("rs"), []any{}, opaque))
+	return s.wholeItem(s.reasoning(s.id("rs"), []any{}, opaque))
 }
 
 // whole tells an item that has no pieces.
-func (s *streamer) whole(i any) error {
+func (s *streamer) wholeItem(i any) error {
 	if err := s.event("response.output_item.added", object{"output_index": len(s.output), "item": i}); err != nil {
 		return err
 	}
@@ -297,15 +297,15 @@ func (s *streamer) call(d model.CallDelta) error {
 	if r := s.answer.Request; r != nil && r.custom(d.Name) {
 		input := customInput(d.Arguments)
 		i := object{"type": "custom_tool_call", "id": s.id("ctc"), "status": "completed", "call_id": id, "name": d.Name, "input": input}
-		return s.called(i, "input", "response.custom_tool_call_input", input)
+		return s.callEvents(i, "input", "response.custom_tool_call_input", input)
 	}
 	arguments := provider.SentArguments(d.Arguments)
 	i := object{"type": "function_call", "id": s.id("fc"), "status": "completed", "call_id": id, "name": d.Name, "arguments": arguments}
-	return s.called(i, "arguments", "response.function_call_arguments", arguments)
+	return s.callEvents(i, "arguments", "response.function_call_arguments", arguments)
 }
 
 // called tells a call, whose text stands under field.
-func (s *streamer) called(i object, field, event, text string) error {
+func (s *streamer) callEvents(i object, field, event, text string) error {
 	at := len(s.output)
 	begun := object{}
 	for k, v := range i {
@@ -379,7 +379,7 @@ func (s *streamer) fail(message string) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.open = nil
+	s.current = nil
 	problem := object{"type": "server_error", "code": "server_error", "message": message, "param": nil}
 	if err := s.event("error", object{"code": "server_error", "message": message, "param": nil, "error": problem}); err != nil {
 		return err
@@ -423,7 +423,7 @@ func (s *streamer) response(status string) object {
 	if json.Unmarshal(s.answer.Request.Extraction().JSON(), &asked) != nil {
 		return r
 	}
-	for _, name := range repeated() {
+	for _, name := range echoedFields() {
 		if v, ok := asked[name]; ok && string(v) != "null" {
 			r[name] = v
 		}
@@ -432,7 +432,7 @@ func (s *streamer) response(status string) object {
 }
 
 // repeated are the fields of a request that the response has again.
-func repeated() []string {
+func echoedFields() []string {
 	return []string{
 		"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "prompt_cache_key", "reasoning", "safety_identifier",
 		"temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",

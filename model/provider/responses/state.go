@@ -19,12 +19,12 @@ import (
 const StatePrefix = "artel1."
 
 // carried is what it holds.
-type carried struct {
+type foreignState struct {
 	Service artel.ServiceID `json:"service,omitempty"`
 	Opaque  json.RawMessage `json:"opaque"`
 }
 
-func wrap(c carried) string {
+func wrap(c foreignState) string {
 	b, err := json.Marshal(c)
 	if err != nil { // no JSON
 		return ""
@@ -32,14 +32,14 @@ func wrap(c carried) string {
 	return StatePrefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-func unwrap(encrypted string) (c carried, ok bool) {
+func unwrap(encrypted string) (c foreignState, ok bool) {
 	text, ok := strings.CutPrefix(encrypted, StatePrefix)
 	if !ok {
 		return c, false
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || json.Unmarshal(b, &c) != nil || len(c.Opaque) == 0 {
-		return carried{}, false
+		return foreignState{}, false
 	}
 	return c, true
 }

@@ -14,19 +14,19 @@ import (
 )
 
 // looks are what was seen of the payloads of a request, by digest.
-type looks map[artel.Digest]artel.MediaInfo
+type payloadInfo map[artel.Digest]artel.MediaInfo
 
-func (l looks) look(d artel.Digest) (artel.MediaInfo, bool) {
+func (l payloadInfo) look(d artel.Digest) (artel.MediaInfo, bool) {
 	info, ok := l[d]
 	return info, ok
 }
 
-// headLooked is how much of a payload is looked at where nobody keeps it.
-const headLooked = 64 << 10
+// inspectedHead is how much of a payload is looked at where nobody keeps it.
+const inspectedHead = 64 << 10
 
 // while returns a sink that looks at what passes on its way into another; nil:
 // it is hashed and dropped. What blobs has kept is measured in full.
-func (l looks) while(sink func(context.Context, io.Reader) (artel.Digest, int64, error), blobs blob.Store) func(context.Context, io.Reader) (artel.Digest, int64, error) {
+func (l payloadInfo) while(sink func(context.Context, io.Reader) (artel.Digest, int64, error), blobs blob.Store) func(context.Context, io.Reader) (artel.Digest, int64, error) {
 	if sink == nil {
 		sink = func(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
 			h := sha256.New()
@@ -61,6 +61,6 @@ func (l looks) while(sink func(context.Context, io.Reader) (artel.Digest, int64,
 type head struct{ kept []byte }
 
 func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), headLooked-len(h.kept))]...)
+	h.kept = append(h.kept, p[:min(len(p), inspectedHead-len(h.kept))]...)
 	return len(p), nil
 }

@@ -20,7 +20,7 @@ import (
 func Sees(blobs blob.Store, next Responder) Responder {
 	return func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 		letters := ""
-		for _, m := range slices.Backward(everything(r)) {
+		for _, m := range slices.Backward(allMedia(r)) {
 			if letters = read(ctx, blobs, m); letters != "" {
 				break
 			}

@@ -19,9 +19,8 @@ import (
 	"github.com/artelhq/artel/model/fake"
 )
 
-// TestForwardedByAddress: services fetch media from this server, also where a
-// request goes on in the client's own words, and where they cannot they get the
-// bytes.
+// TestForwardedByAddress: services fetch the media of forwarded requests from
+// this server; if they cannot, they get the bytes.
 func TestForwardedByAddress(t *testing.T) {
 	t.Parallel()
 	png := base64.StdEncoding.EncodeToString(picture(300, 1))
@@ -111,7 +110,7 @@ func TestForwardedByAddress(t *testing.T) {
 			if status, said := b.post(from, body); status != 200 || !has(b.did(), gateway.DidAddress) {
 				t.Errorf("translated: %d %s, did %v", status, said, b.did())
 			}
-			// What cannot be fetched goes as it came, and the log does not say otherwise.
+			// What cannot be fetched stays unchanged, and the log says nothing else.
 			shut.Store(true)
 			calls := b.calls()
 			if status, said := b.post(c.path, c.body); status != 200 || has(b.did(), gateway.DidAddress) || b.calls()-calls != 2 || len(b.last()) < 64<<10 {
@@ -121,7 +120,7 @@ func TestForwardedByAddress(t *testing.T) {
 	}
 }
 
-// TestMediaAddress opens what a service was told, and nothing else.
+// TestMediaAddress opens the addresses sent to a service, and no others.
 func TestMediaAddress(t *testing.T) {
 	t.Parallel()
 	if app.MediaAddress([]byte("k"), "", nil) != nil {
@@ -129,7 +128,7 @@ func TestMediaAddress(t *testing.T) {
 	}
 	key := []byte("k")
 	b := newBench(t, setup{key: key})
-	info, err := b.blobs.Put(t.Context(), strings.NewReader("\x89PNG\r\n\x1a\n made of somebody's"), 0)
+	info, err := b.blobs.Put(t.Context(), strings.NewReader("\x89PNG\r\n\x1a\n of another owner"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func (b *bench) entry() gateway.Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.entries) == 0 {
-		b.t.Fatal("nothing was told")
+		b.t.Fatal("no entry was logged")
 	}
 	return b.entries[len(b.entries)-1]
 }

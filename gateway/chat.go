@@ -158,7 +158,6 @@ func (chat) filler() string {
 	return `{"role":"assistant","content":` + quote(provider.FillerMessage) + `}`
 }
 
-// decode reads a request that was lifted.
 func (chat) decode(ctx context.Context, r io.Reader) (call, error) {
 	req, err := openai.Decode(ctx, r, provider.DecodeOptions{})
 	if err != nil {
@@ -170,7 +169,7 @@ func (chat) decode(ctx context.Context, r io.Reader) (call, error) {
 	return chatCall{req}, nil
 }
 
-// chatFault makes an error of the dialect one of the gateway.
+// chatFault converts an error of the dialect to one of the gateway.
 func chatFault(err error) error {
 	if e, ok := errors.AsType[*openai.APIError](err); ok {
 		f := &fault{status: e.Status, message: e.Message, kind: e.Type}
@@ -254,7 +253,7 @@ func chatUsage(data []byte) artel.Usage {
 	}
 }
 
-// chatCall is a request that was decoded.
+// chatCall is a decoded request.
 type chatCall struct{ req *openai.Request }
 
 func (c chatCall) neutral() *model.Request { return c.req.Neutral() }

@@ -13,23 +13,22 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A placing is how the media of a request reach a service that speaks the
-// client's dialect.
+// A conformer edits a request for a service of the same dialect so that its
+// media have forms and places that the service takes.
 type conformer struct {
 	x       *exchange
 	s       model.Service
 	text    string
 	l       layout
 	edits   []edit
-	carried map[int][]string  // parts that go after the group of results that ends with an element
-	seen    map[string]string // media that were carried, and how they were called
+	carried map[int][]string  // parts to insert after the group of results that ends with an element
+	seen    map[string]string // labels of carried media, by digest or address
 	request *model.Request
 	changes []Change
 }
 
-// place returns the request's JSON for s: media take the form that it takes and
-// stand where it takes them. Where there is nothing to do it is what the client
-// wrote.
+// conform returns the request's JSON for s. It is unchanged if the service
+// takes all media as they are.
 func (x *exchange) conform(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (string, *conformer, error) {
 	text := x.d.stripForeign(x.text)
 	p := &conformer{
@@ -56,8 +55,8 @@ func spansOf(es []element) []span {
 	return out
 }
 
-// order returns the elements in an order in which the results of a group follow
-// the calls, with nothing between them. moved says that it is another.
+// order returns the elements in an order in which the results of a group
+// directly follow the calls. moved says that it differs.
 func (p *conformer) order() (order []int, moved bool) {
 	es := p.l.elements
 	for i := 0; i < len(es); i++ {
@@ -91,14 +90,14 @@ func (p *conformer) order() (order []int, moved bool) {
 	return order, moved
 }
 
-// media settles all media.
+// settleMedia settles all media and edits their parts.
 func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bool) error {
 	x := p.x
-	var all, held []artel.Media
+	var all, stored []artel.Media
 	var places []medium
 	for _, m := range p.l.media {
 		if known, ok := x.mediaAt(ctx, m); ok {
-			all, held, places = append(all, known), append(held, known), append(places, m)
+			all, stored, places = append(all, known), append(stored, known), append(places, m)
 		} else if p.hasOnlyName(m) {
 			all, places = append(all, artel.Media{Kind: m.kind(), Filename: m.filename}), append(places, m)
 		}
@@ -106,7 +105,7 @@ func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bo
 	if len(all) == 0 {
 		return nil
 	}
-	made, err := x.request.Settle(ctx, p.s, held, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
+	made, err := x.request.Settle(ctx, p.s, stored, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return err
 	}
@@ -133,14 +132,14 @@ func (p *conformer) settleMedia(ctx context.Context, refused map[artel.Digest]bo
 	return nil
 }
 
-// elsewhere reports whether a result names media whose bytes are not in the
-// request, and that have to leave it where the service takes none there. Results
-// of Gemini's functions name none.
+// hasOnlyName reports whether media in a result are an address or a file id,
+// without bytes in the request. They must leave the result if the service takes
+// no media there. Results of Gemini's functions hold no names.
 func (p *conformer) hasOnlyName(m medium) bool {
 	return m.result >= 0 && !p.l.split && (m.id || strings.HasPrefix(m.value, "https://") || strings.HasPrefix(m.value, "http://"))
 }
 
-// kind is what the part holds.
+// kind returns the kind of the media, as far as the part tells it.
 func (m medium) kind() artel.MediaKind {
 	if m.accepts == "" {
 		return artel.KindDocument
@@ -148,8 +147,8 @@ func (m medium) kind() artel.MediaKind {
 	return m.accepts
 }
 
-// settle decides about media of which nothing is known but where they are. The
-// name that they have is all that a model which takes none can be told.
+// decideByName settles media of which only the name is known. A model that
+// cannot take them gets the name as text.
 func (p *conformer) decideByName(m medium, known artel.Media) app.Settled {
 	need, mediaType := artel.CanFile, "application/octet-stream"
 	if known.Kind == artel.KindImage {
@@ -164,7 +163,7 @@ func (p *conformer) decideByName(m medium, known artel.Media) app.Settled {
 	return app.Settled{Media: &known}
 }
 
-// message settles one piece of media in a message.
+// inMessage edits settled media in a message.
 func (p *conformer) inMessage(m medium, was artel.Media, s app.Settled) {
 	p.noteChange(s, was, model.InUser, "")
 	switch {
@@ -178,14 +177,15 @@ func (p *conformer) inMessage(m medium, was artel.Media, s app.Settled) {
 	}
 }
 
-// result settles the media of one result of a tool. Where it may not keep them,
-// they are carried, and what is left is a text.
+// inResult edits the settled media of a tool's result. Media that the service
+// does not take there are carried into a message after it; if none stay, the
+// result becomes a text.
 func (p *conformer) inResult(r result, places []medium, all []artel.Media, settled []app.Settled) {
 	from := ", from tool call " + string(r.call)
 	inside := artel.ToolResult{CallID: r.call}
 	var texts []string
 	var edits []edit
-	flat, shown := p.l.flat, false // no media stays, some do or follow
+	flat, shown := p.l.flat, false // no media stay; some stay or are carried
 	for _, s := range settled {
 		flat = flat && (s.Media == nil || !p.s.Capabilities.ToolTakes(s.Media.MediaType))
 	}
@@ -205,12 +205,12 @@ func (p *conformer) inResult(r result, places []medium, all []artel.Media, settl
 			p.noteChange(s, all[i], model.AfterTool, r.call)
 			label := provider.Label(*s.Media) + from
 			part, key, carried := "", string(s.Media.Ref.Digest), s.Media.MediaType
-			if key == "" { // it stands there as it did here
+			if key == "" { // named: carried unchanged
 				part, key, carried = places[i].part.of(p.text), places[i].value, ""
 			}
 			p.changes = append(p.changes, Change{Did: DidCarry, Ref: s.Media.Ref, MediaType: carried, Place: model.AfterTool, Call: r.call, Service: p.s.ID})
 			if before, ok := p.seen[key]; ok {
-				p.carried[r.element] = append(p.carried[r.element], p.x.d.textPart(label+": the same as "+before+", already shown"))
+				p.carried[r.element] = append(p.carried[r.element], p.x.d.textPart(provider.Repeated(label, before)))
 			} else {
 				p.seen[key] = provider.Label(*s.Media)
 				if part == "" {
@@ -236,7 +236,7 @@ func (p *conformer) inResult(r result, places []medium, all []artel.Media, settl
 		p.edits = append(p.edits, edits...)
 		return
 	}
-	// The text that is left is a string, which every service takes.
+	// Every service takes a result that is a string.
 	var said []string
 	for _, s := range r.texts {
 		if t := textOf(p.text, s); t != "" {
@@ -245,14 +245,15 @@ func (p *conformer) inResult(r result, places []medium, all []artel.Media, settl
 	}
 	said = append(said, texts...)
 	if len(said) == 0 && shown {
-		said = append(said, resultFollows)
+		said = append(said, provider.MediaFollow)
 	}
 	text := joinTexts(said)
 	p.edits = append(p.edits, p.x.d.fillResult(p.text, r, &text, nil)...)
 }
 
-// apart settles the media of a result that stand in a list of their own: what
-// does not stay there goes, and texts in the place of media follow the results.
+// inSplitResult edits the settled media of a result that has them in a separate
+// list. Media that the service does not take are removed; the texts that
+// replace them follow the results.
 func (p *conformer) inSplitResult(r result, places []medium, settled []app.Settled, texts []string) {
 	var kept []string
 	changed := false
@@ -279,15 +280,12 @@ func (p *conformer) inSplitResult(r result, places []medium, settled []app.Settl
 	}
 }
 
-// resultFollows is what is left of a result that was media alone, as
-// [provider.Place] says it.
-const resultFollows = "(the result is the media that follow)"
-
-// joinTexts joins the texts that say something.
+// joinTexts joins the texts that are not empty.
 func joinTexts(ss []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(ss), func(s string) bool { return s == "" }), "\n\n")
 }
 
+// noteChange records the form of media, unless they are sent as they are.
 func (p *conformer) noteChange(s app.Settled, was artel.Media, place model.Place, call artel.CallID) {
 	d := s.Decision
 	if s.Media != nil && (d.Step == artel.StepNative || d.Step == "") {
@@ -298,19 +296,20 @@ func (p *conformer) noteChange(s app.Settled, was artel.Media, place model.Place
 	})
 }
 
-// carry puts what is carried after its group, and a bridge where no user may
-// follow a tool. It returns what comes after which element.
+// appendCarried puts carried parts after their group of results, and a filler
+// message before a user if the service needs one. It returns what to insert
+// after which element.
 func (p *conformer) appendCarried(order []int) map[int]string {
 	es := p.l.elements
-	bridge := p.s.Capabilities.NeedsFiller()
-	if len(p.carried) == 0 && !bridge {
+	filler := p.s.Capabilities.NeedsFiller()
+	if len(p.carried) == 0 && !filler {
 		return nil
 	}
 	after := map[int]string{}
 	var waiting []string
-	for place, i := range order {
+	for position, i := range order {
 		waiting = append(waiting, p.carried[i]...)
-		if !es[i].result || place+1 < len(order) && es[order[place+1]].result {
+		if !es[i].result || position+1 < len(order) && es[order[position+1]].result {
 			continue
 		}
 		// The group of results ends here.
@@ -319,11 +318,11 @@ func (p *conformer) appendCarried(order []int) map[int]string {
 			waiting = nil
 		}
 		next := element{}
-		if place+1 < len(order) {
-			next = es[order[place+1]]
+		if position+1 < len(order) {
+			next = es[order[position+1]]
 		}
 		user := next.role == artel.RoleUser
-		if bridge && (user || len(waiting) > 0) {
+		if filler && (user || len(waiting) > 0) {
 			after[i] = p.x.d.filler()
 		}
 		if len(waiting) == 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/artelhq/artel/model/provider/anthropic"
 )
 
-// countTokens answers a request that asks how many tokens it has. The service
-// itself is asked where it can say it; else they are estimated, and media count
-// as what models reckon for them.
+// countTokens serves a request for its number of tokens. A service that can
+// count is asked; otherwise the tokens are estimated, media by the usual cost
+// of models.
 func (s *server) countTokens(w http.ResponseWriter, r *http.Request, d dialect, say func(int) any) {
 	x := s.newExchange(w, r, d)
 	if r.Method != http.MethodPost {
@@ -45,7 +45,7 @@ func (x *exchange) count(say func(int) any) error {
 	if inner := gjson.Get(x.text, countWrapper); inner.IsObject() && x.d.name() == model.Gemini {
 		x.text = inner.Raw
 	}
-	s, err := x.backend.Service(ctx, x.head.model, x.key)
+	s, err := x.gw.backend.Service(ctx, x.head.model, x.key)
 	if err != nil {
 		return modelNotFound(x.head.model)
 	}
@@ -53,7 +53,7 @@ func (x *exchange) count(say func(int) any) error {
 	if err := x.rewrite(ctx); err != nil {
 		return err
 	}
-	if f, ok := x.o.Forwarders[s.Dialect].(*anthropic.Provider); ok && s.Dialect == x.d.name() {
+	if f, ok := x.gw.o.Forwarders[s.Dialect].(*anthropic.Provider); ok && s.Dialect == x.d.name() {
 		done, err := x.askServiceCount(ctx, f, s)
 		if done {
 			return err
@@ -63,20 +63,20 @@ func (x *exchange) count(say func(int) any) error {
 	if err != nil {
 		return err
 	}
-	n, err := x.backend.Count(ctx, p.request)
+	n, err := x.gw.backend.Count(ctx, p.request)
 	if err != nil {
 		return err
 	}
 	return x.writeJSON(say(n))
 }
 
-// askServiceCount asks the service. done is false where it does not know.
+// askServiceCount asks the service. done is false if it cannot count.
 func (x *exchange) askServiceCount(ctx context.Context, f *anthropic.Provider, s model.Service) (done bool, err error) {
 	text, _, err := x.conform(ctx, s, nil)
 	if err != nil {
 		return true, err
 	}
-	body := x.extraction.Body([]byte(x.withModel(text, s)), x.backend.Blobs())
+	body := x.extraction.Body([]byte(x.withModel(text, s)), x.gw.backend.Blobs())
 	x.entry.Tries++
 	resp, err := f.ForwardCount(ctx, s, body, x.forwardedHeaders())
 	if err != nil {
@@ -92,20 +92,22 @@ func (x *exchange) askServiceCount(ctx context.Context, f *anthropic.Provider, s
 }
 
 const (
-	// compareEvery is how often at most a request is counted to compare it with what
-	// its service reports: counting costs more than sending on.
+	// compareEvery is the shortest time between two comparisons for one service:
+	// counting costs more than forwarding.
 	compareEvery = time.Minute
-	// minCompared is the shortest request that says something, in bytes.
+	// minCompared is the length of the shortest request that is compared, in
+	// bytes.
 	minCompared = 4 << 10
 )
 
-// A schoolbook says when requests of a service were counted last.
+// A countLimiter allows one comparison per service and minute.
 type countLimiter struct {
 	mu   sync.Mutex
 	last map[artel.ServiceID]time.Time
 }
 
-// due reports whether a request of a service is to be counted now, and notes it.
+// allow reports whether a request of a service may be counted now, and records
+// it.
 func (b *countLimiter) allow(id artel.ServiceID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,29 +118,29 @@ func (b *countLimiter) allow(id artel.ServiceID, now time.Time) bool {
 	return true
 }
 
-// compare tells how far the tokens that a service has reported of a request are
-// from what is counted here. What media cost is another matter than how text is
-// counted.
+// compareCount records how far the input tokens that a service reported differ
+// from our count. Requests with media are left out: their cost is another
+// matter.
 func (x *exchange) compareCount(ctx context.Context, s model.Service) {
 	if x.entry.Usage.InputTokens <= 0 || len(x.text) < minCompared || len(x.extraction.Payloads()) > 0 ||
-		len(x.scan(x.text).media) > 0 || !x.counts.allow(s.ID, x.began) {
+		len(x.scan(x.text).media) > 0 || !x.gw.counts.allow(s.ID, x.began) {
 		return
 	}
-	_ = http.NewResponseController(x.w).Flush() // the client need not wait for the count
+	_ = http.NewResponseController(x.w).Flush() // do not make the client wait
 	if x.call == nil {
 		call, err := x.d.decode(ctx, strings.NewReader(x.text))
 		if err != nil {
-			return // the service took it; here it has no words
+			return // the service took it; our decoder does not
 		}
 		x.call = call
 	}
 	r := x.call.neutral()
 	r.Service = s
-	n, err := x.backend.Count(ctx, r)
+	n, err := x.gw.backend.Count(ctx, r)
 	if err != nil {
 		return
 	}
 	if m, ok := s.MeasureRatio(n, x.entry.Usage.InputTokens); ok {
-		x.backend.Correct(m)
+		x.gw.backend.Correct(m)
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A dialect is what the gateway knows of an API that clients speak. It has no
-// state.
+// A dialect is an API that clients speak. It has no state.
 type dialect interface {
 	requestReader
 	answerWriter
@@ -23,67 +22,68 @@ type dialect interface {
 	requestEditor
 }
 
-// reading is how requests of a dialect are understood.
+// A requestReader reads the requests of a dialect.
 type requestReader interface {
 	name() model.Dialect
-	// address reads what the address of a request says of it; false: its body
-	// says it.
+	// target returns the head of a request whose URL names the model; false if
+	// the body does.
 	target(r *http.Request) (head, bool)
 	// payloads is the dialect's [provider.Rule].
 	payloads(path []string) provider.Encoding
-	// scan finds what the rules are about, in JSON that is valid.
+	// scan returns the layout of a request, which is valid JSON.
 	scan(text string) layout
-	// own returns the JSON of a request without what services of other dialects
-	// have left in it for themselves, and this one would refuse.
+	// stripForeign removes state that Artel wrapped for services of other
+	// dialects (thinking signatures, encrypted reasoning); an API of this
+	// dialect would reject it.
 	stripForeign(text string) string
-	// decode reads a request that was lifted, whose payloads are no longer looked
-	// at. The error is a *fault for what the client did wrong.
+	// decode decodes a request whose payloads were extracted. The error is a
+	// *fault if the request is wrong.
 	decode(ctx context.Context, r io.Reader) (call, error)
 }
 
-// A call is a request that was decoded.
+// A call is a decoded request.
 type call interface {
-	// neutral is the request without its dialect, a new one each time.
+	// neutral returns a new request without a dialect.
 	neutral() *model.Request
-	// whole is the answer that is not streamed, of a model by the name that the
-	// client used. by is the service whose reasoning it is.
+	// body returns the complete response. name is the model as the client named
+	// it; by is the service whose reasoning the response holds.
 	body(name string, by artel.ServiceID, deltas iter.Seq2[model.Delta, error]) ([]byte, error)
-	// stream writes the answer as events; an error among the deltas is told as
-	// the dialect does, and returned.
+	// stream writes the response as events. An error among the deltas is
+	// written as the dialect does, and returned.
 	stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }
 
-// speaking is how answers of a dialect are told and understood.
+// An answerWriter writes errors of a dialect and inspects responses.
 type answerWriter interface {
-	// refuse is the body of an error.
+	// errorBody returns the body of an error response.
 	errorBody(f *fault) []byte
-	// broken is what ends a stream that cannot go on; first and last are the
-	// first and the last event of it.
+	// errorEvent returns what ends a stream that broke off; first and last are
+	// its first and its last event.
 	errorEvent(f *fault, first, last []byte) []byte
-	// sees looks at one event of a stream.
+	// inspect classifies one event of a stream.
 	inspect(event []byte) eventInfo
-	// plain reports whether each event of a run says, for certain, what the zero
-	// verdict does: most are pieces of text. It is much faster than to ask one by
-	// one, and may be false where all do.
+	// skippable reports whether inspect would surely return the zero value for
+	// each event of a run; most are pieces of text. It is much faster, and may
+	// return false for such a run.
 	skippable(run []byte) bool
-	// whole looks at an answer that is not streamed. It is false where that is
-	// an error.
+	// checkBody returns the usage of a complete response; false if it is an
+	// error.
 	checkBody(body []byte) (artel.Usage, bool)
-	// usage reads the data of an event for which verdict said so; before is what
-	// is known from events before it.
+	// usage reads the data of an event with eventInfo.usage; before is the
+	// usage known from earlier events.
 	usage(data []byte, before artel.Usage) artel.Usage
 }
 
-// A verdict is what an event of a stream means.
+// An eventInfo classifies an event of a stream.
 type eventInfo struct {
-	end         bool // it is the last of a stream that is whole
-	mayEnd      bool // it may be the last: the stream may end after it
-	errorBegins bool // it tells an error, and more of that may follow
-	failed      bool // it tells an error, and nothing follows
-	usage       bool // it says how many tokens there were
+	end         bool // the last event of a successful stream
+	mayEnd      bool // EOF after this event is a normal end
+	errorBegins bool // an error; more about it may follow
+	failed      bool // an error; nothing follows
+	usage       bool // it has token counts
 }
 
-// lacks reports whether none of the words is in a run of events.
+// containsNone reports whether a run of events contains none of the words.
 func containsNone(run []byte, words ...string) bool {
 	for _, w := range words {
 		if bytes.Contains(run, []byte(w)) {
@@ -93,7 +93,7 @@ func containsNone(run []byte, words ...string) bool {
 	return true
 }
 
-// dataOf is what the data lines of an event hold, mostly one.
+// dataOf returns the data of an event.
 func dataOf(event []byte) []byte {
 	var all []byte
 	for line := range bytes.Lines(event) {
@@ -111,7 +111,7 @@ func dataOf(event []byte) []byte {
 	return bytes.TrimSpace(all)
 }
 
-// nameOf is the name of an event; empty: it has none.
+// nameOf returns the name of an event; empty if it has none.
 func nameOf(event []byte) string {
 	for line := range bytes.Lines(event) {
 		if rest, ok := bytes.CutPrefix(line, []byte("event:")); ok {
@@ -121,7 +121,7 @@ func nameOf(event []byte) string {
 	return ""
 }
 
-// pieces streams an answer where a client wants no events.
+// A listStreamer streams a response as a JSON list.
 type listStreamer interface {
 	streamList(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
 }

@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// maxEvent is the largest event of a stream that is passed on, in bytes: one may
-// hold a picture.
+// maxEvent is the size of the largest event that is passed on, in bytes. An
+// event may hold a picture.
 const maxEvent = 96 << 20
 
-// bufferSize is what a stream's buffer begins with. Few answers need a larger one,
-// so that buffers of this size are used again.
+// bufferSize is the initial size of read buffers. Few responses need a larger
+// one, so buffers of this size are pooled.
 const bufferSize = 16 << 10
 
-// A shelf keeps buffers for the next stream, or the next request.
+// A bufferPool recycles read buffers.
 type bufferPool struct{ pool sync.Pool }
 
-// take returns a buffer of [bufferSize] bytes, which hold anything.
+// get returns a buffer of [bufferSize] bytes with arbitrary content.
 func (s *bufferPool) get() *[bufferSize]byte {
 	if b, ok := s.pool.Get().(*[bufferSize]byte); ok {
 		return b
@@ -28,33 +28,35 @@ func (s *bufferPool) get() *[bufferSize]byte {
 	return new([bufferSize]byte)
 }
 
-// put takes a buffer back, of which nobody looks at any part from now on.
+// put returns a buffer to the pool; the caller must not use it any more.
 func (s *bufferPool) put(b *[bufferSize]byte) { s.pool.Put(b) }
 
 var errEventTooLarge = errors.New("the service sent an event of more than 96 MiB")
 
-// events cuts a stream of server-sent events into runs of whole ones, whose bytes
-// stay as they are.
+// An eventReader splits a stream of server-sent events into runs of complete
+// events, without changing a byte.
 type eventReader struct {
 	r        io.Reader
 	buf      []byte
-	from, to int // what is read and not handed out
-	tail     int // where the last event begins that was handed out
-	scanned  int // of it, up to which no end of an event is
+	from, to int // unread part of buf
+	tail     int // start of the last event that next returned
+	scanned  int // bytes of the unread part that hold no end of an event
 	err      error
 }
 
-// newEventReader reads r into a buffer, which it leaves where an event is larger.
+// newEventReader reads r into b, and into a larger buffer if an event needs
+// one.
 func newEventReader(r io.Reader, b *[bufferSize]byte) *eventReader {
 	return &eventReader{r: r, buf: b[:]}
 }
 
-// last is the last event of the run that next returned, and as long good.
+// last returns the last event of the run that next returned, valid as long as
+// the run.
 func (e *eventReader) last() []byte { return e.buf[e.tail:e.from] }
 
-// next returns all events that have come whole, at least one, each with the
-// blank line that ends it. They are good until next is called again. At the end
-// of r, what is no whole event is dropped, and the error is
+// next returns all complete events that have arrived, at least one, each with
+// the blank line that ends it. They are valid until the following call. At the
+// end of r an incomplete event is dropped and the error is
 // [io.ErrUnexpectedEOF].
 func (e *eventReader) next() ([]byte, error) {
 	for {
@@ -76,7 +78,7 @@ func (e *eventReader) next() ([]byte, error) {
 	}
 }
 
-// whole is the length of the events that are there.
+// complete returns the length of the complete events in the buffer.
 func (e *eventReader) complete() int {
 	b := e.buf[e.from:e.to]
 	n := 0
@@ -94,8 +96,9 @@ func (e *eventReader) complete() int {
 	}
 }
 
-// eventEnd is the length of the event that b begins with. Where it is not whole,
-// it is the negative of how far b was looked at; seen is what that was before.
+// eventEnd returns the length of the first event in b. If it is incomplete, the
+// result is minus the number of bytes that were scanned; scanned is that of the
+// call before.
 func eventEnd(b []byte, seen int) int {
 	i := seen
 	for {
@@ -118,12 +121,12 @@ func eventEnd(b []byte, seen int) int {
 	return crEnd(b)
 }
 
-// firstOf returns the first of a run of whole events.
+// firstOf returns the first of a run of complete events.
 func firstOf(run []byte) []byte {
 	if n := eventEnd(run, 0); n > 0 {
 		return run[:n]
 	}
-	return run // lines end in CR alone, and what follows the last one is not here
+	return run // lines end in CR alone, and the byte after the last one is missing
 }
 
 // crEnd is eventEnd for streams whose lines end in CR alone.
@@ -136,8 +139,8 @@ func crEnd(b []byte) int {
 	return 0
 }
 
-// lineEnd is the length of the line end that b begins with; 0: there is none,
-// or it is not certain where it ends.
+// lineEnd returns the length of the line end at the start of b; 0 if there is
+// none or it may be incomplete.
 func lineEnd(b []byte) int {
 	switch {
 	case len(b) == 0:

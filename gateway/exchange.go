@@ -22,12 +22,12 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// smallBody is how long a request may be that is read before it is looked at.
+// smallBody is the size up to which a request is read in one call.
 const smallBody = 64 << 10
 
-// An exchange is one request and its answer.
+// An exchange is one request and its response.
 type exchange struct {
-	*server
+	gw    *server
 	w     http.ResponseWriter
 	r     *http.Request
 	d     dialect
@@ -37,27 +37,27 @@ type exchange struct {
 	key        backend.Key
 	request    *backend.Request
 	extraction *provider.Extraction
-	text       string // the request's JSON, mended
+	text       string // the request's JSON, rewritten
 	head       head
-	headText   string  // what head was read of
-	layout     *layout // of laid; nil: of none
+	headText   string  // the text that head was read from
+	layout     *layout // of layoutText; nil: not scanned yet
 	layoutText string
-	call       call // the request, where it was decoded
-	fetched    bool // addresses in it were replaced by what they lead to
-	started    bool // the answer has begun
-	aborted    bool // and cannot be brought to its end
+	call       call // the decoded request; nil: not decoded
+	fetched    bool // addresses in the request were replaced by their bytes
+	started    bool // the response has begun
+	aborted    bool // the response cannot be completed
 
 	namedMu sync.Mutex
-	named   []Change // media that went by a service's name for them, of the last call
+	named   []Change // media of the last call that were sent by name
 }
 
 func (s *server) newExchange(w http.ResponseWriter, r *http.Request, d dialect) *exchange {
 	now := time.Now()
-	return &exchange{server: s, w: w, r: r, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.name(), Endpoint: r.URL.Path, Status: http.StatusOK}}
+	return &exchange{gw: s, w: w, r: r, d: d, began: now, entry: Entry{Time: now.UTC(), Inbound: d.name(), Endpoint: r.URL.Path, Status: http.StatusOK}}
 }
 
-// finish tells the client of an error, if that is still possible, and the log of
-// everything.
+// finish sends err to the client, unless the response has begun, and logs the
+// request.
 func (x *exchange) finish(err error) {
 	if err != nil {
 		f := faultOf(err)
@@ -66,7 +66,7 @@ func (x *exchange) finish(err error) {
 		}
 		x.entry.Status, x.entry.Error = f.status, artel.Shorten(f.message, 500)
 		if artel.KindOf(err) == artel.Internal && f.status == http.StatusInternalServerError {
-			x.o.Log.Error("a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
+			x.gw.o.Log.Error("a request of the gateway failed", "endpoint", x.entry.Endpoint, "service", x.entry.Service, "err", err)
 		}
 		if !x.started && f.status != statusClientGone {
 			x.fail(f)
@@ -76,13 +76,13 @@ func (x *exchange) finish(err error) {
 	x.entry.Changes = append(x.entry.Changes, x.named...)
 	x.namedMu.Unlock()
 	x.entry.Millis = float64(time.Since(x.began).Microseconds()) / 1000
-	x.o.OnRequest(x.r.Context(), x.entry)
+	x.gw.o.OnRequest(x.r.Context(), x.entry)
 	if x.aborted {
-		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		panic(http.ErrAbortHandler) // an incomplete response must not look complete
 	}
 }
 
-// fail answers with an error.
+// fail writes an error response.
 func (x *exchange) fail(f *fault) {
 	x.started = true
 	body := x.d.errorBody(f)
@@ -94,10 +94,10 @@ func (x *exchange) fail(f *fault) {
 	}
 	x.entry.BytesOut = int64(len(body))
 	x.w.WriteHeader(f.status)
-	_, _ = x.w.Write(body) // a client that has gone is no concern
+	_, _ = x.w.Write(body) // the client may have left
 }
 
-// secret is the key that a client sends, in whichever way its dialect does.
+// secret returns the client's key from the header or parameter of any dialect.
 func secret(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
@@ -110,14 +110,14 @@ func secret(r *http.Request) string {
 	return r.URL.Query().Get("key")
 }
 
-// admit lets the request in.
+// admit checks the client's key and its limits.
 func (x *exchange) admit() (leave func(), err error) {
-	x.key, leave, err = x.backend.Admit(x.r.Context(), secret(x.r))
+	x.key, leave, err = x.gw.backend.Admit(x.r.Context(), secret(x.r))
 	x.entry.Key = x.key.Name
 	return leave, err
 }
 
-// run answers the request.
+// run answers a request for generation.
 func (x *exchange) run() error {
 	leave, err := x.admit()
 	if err != nil {
@@ -128,7 +128,7 @@ func (x *exchange) run() error {
 	if err := x.readRequest(ctx); err != nil {
 		return err
 	}
-	s, err := x.backend.Service(ctx, x.head.model, x.key)
+	s, err := x.gw.backend.Service(ctx, x.head.model, x.key)
 	if err != nil {
 		return modelNotFound(x.head.model)
 	}
@@ -140,7 +140,7 @@ func (x *exchange) run() error {
 		if err == nil || x.started || clientLeft(ctx) || artel.KindOf(err) != artel.Unavailable {
 			break
 		}
-		x.o.Log.Warn("a service is not available, its fallback is asked", "service", s.ID, "fallback", other.ID, "err", err)
+		x.gw.o.Log.Warn("a service is not available, its fallback is asked", "service", s.ID, "fallback", other.ID, "err", err)
 		err = x.askService(ctx, other)
 	}
 	return err
@@ -150,19 +150,20 @@ func (x *exchange) fallbacks(ctx context.Context, s model.Service) []model.Servi
 	if len(s.Fallbacks) == 0 {
 		return nil
 	}
-	return x.backend.Fallbacks(ctx, s, x.key)
+	return x.gw.backend.Fallbacks(ctx, s, x.key)
 }
 
-// read reads the request, and lifts its media out.
+// readRequest reads the request, moves its media into the blob store, and reads
+// its head.
 func (x *exchange) readRequest(ctx context.Context) error {
-	x.request = x.backend.NewRequest(ctx)
+	x.request = x.gw.backend.NewRequest(ctx)
 	var body io.Reader = x.r.Body
 	if n := x.r.ContentLength; n > 0 && n <= smallBody {
 		var b []byte
 		if n <= bufferSize {
-			lent := x.buffers.get()
-			defer x.buffers.put(lent) // what is lifted is a copy
-			b = lent[:n]
+			pooled := x.gw.buffers.get()
+			defer x.gw.buffers.put(pooled) // extraction copies
+			b = pooled[:n]
 		} else {
 			b = make([]byte, n)
 		}
@@ -211,25 +212,26 @@ func (x *exchange) readRequest(ctx context.Context) error {
 	return nil
 }
 
-// ask asks one service. A request that is refused for what it carries is made
-// once more with less.
+// askService calls one service, by forwarding or by translating.
 func (x *exchange) askService(ctx context.Context, s model.Service) error {
 	x.entry.Service, x.entry.Outbound = s.ID, s.Dialect
 	var again model.RefusalPolicy
 	refused := map[artel.Digest]bool{}
-	if f := x.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.asList {
+	if f := x.gw.o.Forwarders[s.Dialect]; f != nil && s.Dialect == x.d.name() && !x.head.asList {
 		return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareForward(ctx, f, s, refused) })
 	}
 	return x.retryWithLess(ctx, s, &again, refused, func(s model.Service) (prepared, error) { return x.prepareTranslation(ctx, s, refused) })
 }
 
-// A prepared request is ready to be sent.
+// A prepared request can be sent.
 type prepared struct {
-	request *model.Request // what an API sees of its media, at least
+	request *model.Request // has at least the media
 	changes []Change
 	send    func() error
 }
 
+// retryWithLess prepares and sends a request. If the service refuses its media,
+// it lowers what the refusal names and sends again; see [model.RefusalPolicy].
 func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *model.RefusalPolicy, refused map[artel.Digest]bool, prepare func(model.Service) (prepared, error)) error {
 	before := -1
 	for {
@@ -253,7 +255,7 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 		err = p.send()
 		if err == nil {
 			if marks := again.Learned(s); len(marks) > 0 {
-				x.backend.Learn(marks)
+				x.gw.backend.Learn(marks)
 			}
 			x.compareCount(ctx, s)
 			return nil
@@ -270,12 +272,12 @@ func (x *exchange) retryWithLess(ctx context.Context, s model.Service, again *mo
 		for _, d := range describe {
 			refused[d] = true
 		}
-		x.o.Log.Warn("a service refused a request, which is made again with less", "service", s.ID, "err", err)
+		x.gw.o.Log.Warn("a service refused a request, which is made again with less", "service", s.ID, "err", err)
 	}
 }
 
-// scan finds what the rules are about. What was asked last is remembered: most
-// requests are looked at again as they were.
+// scan returns the layout of a text. The last one is cached: most requests are
+// scanned again unchanged.
 func (x *exchange) scan(text string) layout {
 	if x.layout == nil || x.layoutText != text {
 		l := x.d.scan(text)
@@ -284,11 +286,10 @@ func (x *exchange) scan(text string) layout {
 	return *x.layout
 }
 
-// change notes what was done to a request before any service was asked.
+// logChange records a change that was made before a service was asked.
 func (x *exchange) logChange(c Change) { x.entry.Changes = append(x.entry.Changes, c) }
 
-// known is the media that a string of the request stands for, where it holds a
-// payload.
+// mediaAt returns the media at a place whose value is the mark of a payload.
 func (x *exchange) mediaAt(ctx context.Context, m medium) (artel.Media, bool) {
 	p, ok := x.extraction.Find(m.value)
 	if !ok {
@@ -301,13 +302,14 @@ func (x *exchange) mediaAt(ctx context.Context, m medium) (artel.Media, bool) {
 	return x.request.Media(ctx, p.Digest, declared, m.filename), true
 }
 
-// add puts media among the payloads of the request.
+// addPayload returns a function that adds media to the payloads of the request
+// and returns their mark.
 func (x *exchange) addPayload(m artel.Media) func(head string) string {
 	return func(head string) string { return x.extraction.Add(head, m.Ref.Digest, m.Size) }
 }
 
-// mend makes a request one that any dialect has words for: refs are replaced by
-// what they mean, and the results of tools hold text that models can read.
+// rewrite replaces what only Artel or a client library understands: refs become
+// media, and the results of tools hold text that models can read.
 func (x *exchange) rewrite(ctx context.Context) error {
 	l := x.scan(x.text)
 	edits, err := x.rewriteParts(ctx, l.libraryParts)
@@ -337,7 +339,7 @@ func (x *exchange) rewrite(ctx context.Context) error {
 	return nil
 }
 
-// replace is the edit that puts media into the place of others.
+// replace returns the edit that replaces the media at m.
 func (x *exchange) replace(m medium, with artel.Media) edit {
 	if e, ok := x.d.replaceMedia(m, with, x.addPayload(with)); ok {
 		return e
@@ -352,7 +354,8 @@ func callOf(l layout, m medium) artel.CallID {
 	return l.results[m.result].call
 }
 
-// resolve finds what a ref means. did is empty where m is none.
+// resolve finds the media that a ref or the id of an upload means. did is empty
+// if m is neither.
 func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, did string, err error) {
 	if !backend.IsRef(m.value) {
 		if !m.id || !backend.IsUploadID(m.value) {
@@ -362,7 +365,7 @@ func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, di
 		case err == nil:
 			return found, DidResolve, nil
 		case artel.KindOf(err) == artel.NotFound:
-			return found, "", nil // the service's own, or nobody's: the service says
+			return found, "", nil // an id of the service, or unknown: the service decides
 		}
 		return found, "", err
 	}
@@ -378,7 +381,8 @@ func (x *exchange) resolve(ctx context.Context, m medium) (found artel.Media, di
 	return found, DidResolve, nil
 }
 
-// rewriteParts puts parts of the dialect in the place of odd ones.
+// rewriteParts replaces parts in a client library's format by parts of the
+// dialect.
 func (x *exchange) rewriteParts(ctx context.Context, all []libraryPart) ([]edit, error) {
 	var edits []edit
 	for _, o := range all {
@@ -399,26 +403,26 @@ func (x *exchange) rewriteParts(ctx context.Context, all []libraryPart) ([]edit,
 	return edits, nil
 }
 
-// stands is the part of the dialect that holds media; false: it has no place for
-// their name.
+// partFor returns the part of the dialect that holds media; false if it cannot
+// hold their name.
 func (x *exchange) partFor(m backend.FoundMedia, inResult bool) (string, bool) {
 	if m.Name.Text == "" {
 		return x.d.mediaPart(m.Media, inResult, x.addPayload(m.Media)), true
 	}
 	if x.d.name() == model.OpenAI && m.Name.By == model.ByFileID {
-		m.Media.Kind = artel.KindDocument // the one part of Chat Completions that holds an id
+		m.Media.Kind = artel.KindDocument // the only part of Chat Completions that holds an id
 	}
 	empty := x.d.mediaPart(m.Media, inResult, func(string) string { return "" })
 	return x.d.nameMedia(empty, m.Media, m.Name)
 }
 
-// mended is the part of a tool's result that holds media which stood in a text.
-// It is false where an address has no place there.
+// resultPart returns the part for media found in the text of a tool's result;
+// false if a result cannot hold their address.
 func (x *exchange) resultPart(ctx context.Context, m backend.FoundMedia) (string, bool) {
 	if m.Name.Text == "" || x.d.name() != model.Gemini {
 		return x.partFor(m, true)
 	}
-	limited, stop := context.WithTimeout(ctx, fetchTime) // results of its functions hold bytes alone
+	limited, stop := context.WithTimeout(ctx, fetchTime) // results of Gemini's functions hold bytes only
 	defer stop()
 	found, err := x.request.Fetch(limited, m.Name.Text)
 	if err != nil {
@@ -428,7 +432,8 @@ func (x *exchange) resultPart(ctx context.Context, m backend.FoundMedia) (string
 	return x.partFor(backend.FoundMedia{Media: found}, true)
 }
 
-// rewriteResults takes media and what is too long out of the texts of results.
+// rewriteResults takes media, and text beyond the limit, out of the texts of
+// results.
 func (x *exchange) rewriteResults(ctx context.Context, l *layout) ([]edit, error) {
 	var edits []edit
 	for _, r := range l.results {

@@ -15,23 +15,24 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A fault is an error as a client is told it, in whatever dialect.
+// A fault is an error for the client, independent of the dialect.
 type fault struct {
 	status     int
 	message    string
-	code       string        // the service's own, or ours; may be empty
-	kind       string        // the dialect's type of error; empty: what it says for the status
-	param      string        // the field that is wrong; may be empty
-	retryAfter time.Duration // when to come back; 0: nobody knows
+	code       string        // the service's or ours; may be empty
+	kind       string        // the dialect's type of error; empty: by status
+	param      string        // the wrong field; may be empty
+	retryAfter time.Duration // 0: unknown
 }
 
 // Error returns the message.
 func (f *fault) Error() string { return f.message }
 
-// statusClientGone is what the log says of requests whose client did not wait.
+// statusClientGone is logged for requests whose client left before the
+// response.
 const statusClientGone = 499
 
-// statusOf is the answer to an error that no service has answered with.
+// statusOf returns the status of an error that did not come from a service.
 func statusOf(k artel.Kind) int {
 	switch k {
 	case artel.Invalid, artel.Conflict:
@@ -52,9 +53,8 @@ func statusOf(k artel.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// faultOf says an error to a client. What a service has said keeps its status
-// and its words; where it has answered with something that is no answer, that
-// is the fault of the gateway's side.
+// faultOf converts an error for the client. A service's error keeps its status
+// and message; a response that is no valid error becomes 502.
 func faultOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
@@ -83,8 +83,8 @@ func faultOf(err error) *fault {
 	return f
 }
 
-// plainly says an error without where it came from, and an internal one not at
-// all: the log has it.
+// messageOf returns the innermost message of an error. Internal errors are only
+// logged.
 func messageOf(err error) string {
 	if artel.KindOf(err) == artel.Internal {
 		return "internal error; the log of the gateway says more"
@@ -98,7 +98,7 @@ func messageOf(err error) string {
 	}
 }
 
-// gone reports whether the client has left.
+// clientLeft reports whether the client has left.
 func clientLeft(ctx context.Context) bool { return ctx.Err() != nil }
 
 func modelNotFound(name string) *fault {

@@ -17,8 +17,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// files serves what lies under /v1/files, in the shapes of OpenAI or Anthropic.
-// rest is what follows that in the path.
+// serveFiles serves the paths under /v1/files, in the format of OpenAI or
+// Anthropic. rest is the path below it.
 func (s *server) serveFiles(w http.ResponseWriter, r *http.Request, d dialect, rest string) {
 	x := s.newExchange(w, r, d)
 	x.finish(x.dispatchFiles(rest))
@@ -40,7 +40,7 @@ func (x *exchange) dispatchFiles(rest string) error {
 	case id != "" && verb == "" && reads:
 		return x.describeFile(id)
 	case id != "" && verb == "" && x.r.Method == http.MethodDelete:
-		if err := x.backend.Uploads.Delete(x.r.Context(), id, x.key); err != nil {
+		if err := x.gw.backend.Uploads.Delete(x.r.Context(), id, x.key); err != nil {
 			return fileNotFound(id, err)
 		}
 		if x.d.name() == model.Anthropic {
@@ -62,15 +62,14 @@ func fileNotFound(id string, err error) error {
 	return &fault{status: http.StatusNotFound, code: "file_not_found", param: "id", message: "No such File object: " + artel.Shorten(id, 100)}
 }
 
-// The bounds of expires_after, which the API of OpenAI has too, and of a field
-// of the form.
+// The limits of expires_after are those of the OpenAI API.
 const (
 	minExpiry     = time.Hour
 	maxExpiry     = 30 * 24 * time.Hour
 	maxFieldBytes = 1000 // bytes
 )
 
-// upload keeps the one file of a form, whose fields may come in any order.
+// upload stores the file of a form, whose fields may be in any order.
 func (x *exchange) upload() error {
 	ctx := x.r.Context()
 	var file *backend.Upload
@@ -83,7 +82,7 @@ func (x *exchange) upload() error {
 			if file != nil {
 				return invalid("A request uploads one file, and this one has two.")
 			}
-			f, err := x.backend.Uploads.Stage(ctx, part, part.Filename, part.ContentType)
+			f, err := x.gw.backend.Uploads.Stage(ctx, part, part.Filename, part.ContentType)
 			if err != nil {
 				return err
 			}
@@ -112,12 +111,12 @@ func (x *exchange) upload() error {
 		return err
 	}
 	file.Purpose = fields["purpose"]
-	kept, err := x.backend.Uploads.Create(ctx, *file, x.key, life)
+	created, err := x.gw.backend.Uploads.Create(ctx, *file, x.key, life)
 	if err != nil {
 		return err
 	}
-	x.entry.Changes = append(x.entry.Changes, Change{Did: DidKeep, Ref: artel.BlobRef(kept.Digest), MediaType: kept.Info.MediaType})
-	return x.writeJSON(x.fileObject(kept))
+	x.entry.Changes = append(x.entry.Changes, Change{Did: DidKeep, Ref: artel.BlobRef(created.Digest), MediaType: created.Info.MediaType})
+	return x.writeJSON(x.fileObject(created))
 }
 
 // expiryOf reads expires_after, whose fields are named as in a query.
@@ -137,7 +136,7 @@ func expiryOf(fields map[string]string) (time.Duration, error) {
 	return life, nil
 }
 
-// fileObject is a file in the shape of the client's dialect.
+// fileObject describes a file in the format of the client's dialect.
 func (x *exchange) fileObject(f backend.Upload) any {
 	if x.d.name() == model.Anthropic {
 		return map[string]any{
@@ -173,7 +172,7 @@ func (x *exchange) listFiles() error {
 		}
 		limit = n
 	}
-	all, more, err := x.backend.Uploads.List(x.r.Context(), x.key, after, oldest, limit)
+	all, more, err := x.gw.backend.Uploads.List(x.r.Context(), x.key, after, oldest, limit)
 	if err != nil {
 		return err
 	}
@@ -197,21 +196,21 @@ func (x *exchange) listFiles() error {
 }
 
 func (x *exchange) describeFile(id string) error {
-	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
+	f, err := x.gw.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
 		return fileNotFound(id, err)
 	}
 	return x.writeJSON(x.fileObject(f))
 }
 
-// fileContent sends the bytes of a file, or a range of them, as something that
-// no browser runs.
+// fileContent sends the bytes of a file, or a range of them. Its headers keep
+// browsers from running them.
 func (x *exchange) fileContent(id string) error {
-	f, err := x.backend.Uploads.Find(x.r.Context(), id, x.key)
+	f, err := x.gw.backend.Uploads.Find(x.r.Context(), id, x.key)
 	if err != nil {
 		return fileNotFound(id, err)
 	}
-	r, err := x.backend.Uploads.Open(x.r.Context(), f)
+	r, err := x.gw.backend.Uploads.Open(x.r.Context(), f)
 	if err != nil {
 		return err
 	}

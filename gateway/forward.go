@@ -22,7 +22,7 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// prepare makes a request ready to be sent on in the client's own words.
+// prepareForward prepares a request for a service of the same dialect.
 func (x *exchange) prepareForward(ctx context.Context, f provider.Forwarder, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
 	text, p, err := x.conform(ctx, s, refused)
 	if err != nil {
@@ -35,17 +35,19 @@ func (x *exchange) prepareForward(ctx context.Context, f provider.Forwarder, s m
 	return prepared{request: p.request, changes: p.changes, send: func() error { return x.forward(ctx, s, out) }}, nil
 }
 
-// An outgoing request is sent on as its text says it.
+// An outgoing request is forwarded: its JSON text, with the marks of payloads,
+// and the media that the marks stand for.
 type outgoing struct {
 	forwarder provider.Forwarder
-	request   *model.Request // its media
+	request   *model.Request // has the media
 	text      string
 }
 
-// send makes one call. Media that the service holds go by their names there.
+// send makes one call. Media that were uploaded to the service are sent by
+// name.
 func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http.Response, error) {
 	send := func(r *model.Request) (*http.Response, error) {
-		body := x.extraction.Body([]byte(x.withUploads(o.text, r)), x.backend.Blobs())
+		body := x.extraction.Body([]byte(x.withUploads(o.text, r)), x.gw.backend.Blobs())
 		return o.forwarder.Forward(ctx, s, body, x.head.stream, x.forwardedHeaders())
 	}
 	h, ok := o.forwarder.(provider.Uploader)
@@ -57,9 +59,9 @@ func (x *exchange) send(ctx context.Context, s model.Service, o outgoing) (*http
 	return h.SendWithUploads(ctx, &r, send)
 }
 
-// forward sends a request on and passes the answer back.
+// forward sends a request and passes the response back.
 func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) error {
-	caller := x.backend.Caller()
+	caller := x.gw.backend.Caller()
 	var a *response
 	leave, tries, err := caller.Try(ctx, s, func() (err error) {
 		a, err = x.start(ctx, s, o, silenceLimitsOf(caller, s))
@@ -77,20 +79,20 @@ func (x *exchange) forward(ctx context.Context, s model.Service, o outgoing) err
 	return x.passBody(a)
 }
 
-// An answer is that of a service, up to where it shows whether it is one.
+// A response of a service, read far enough to know that it is not an error.
 type response struct {
 	resp     *http.Response
 	failures provider.Failures
 	silence  *silenceTimer
 	events   *eventReader
 	buffers  *bufferPool
-	buf      *[bufferSize]byte // of events; nil: there are none
+	buf      *[bufferSize]byte // of events; may be nil
 	first    []byte            // the first events, or the beginning of the body
-	complete bool              // first is all of it
+	complete bool              // first is the whole body
 }
 
 func (a *response) close() {
-	_ = a.resp.Body.Close() // it was read as far as it is wanted
+	_ = a.resp.Body.Close() // nothing more is read
 	a.silence.stop()
 	if a.buf != nil {
 		a.buffers.put(a.buf)
@@ -98,11 +100,12 @@ func (a *response) close() {
 	}
 }
 
-// maxInspected is how much of an answer is looked at before any of it is passed
-// on: most answers are shorter.
+// maxInspected is how much of a body is inspected before any of it is passed
+// on. Most bodies are shorter.
 const maxInspected = 1 << 20
 
-// open makes one call, and reads as much of the answer as shows that it is one.
+// start makes one call and reads enough of the response to tell it from an
+// error.
 func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silence silenceLimits) (*response, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	a := &response{failures: provider.Failures{Op: "gateway.Forward", Service: s}, silence: newSilenceTimer(silence, cancel)}
@@ -125,7 +128,7 @@ func (x *exchange) start(ctx context.Context, s model.Service, o outgoing, silen
 	return a, nil
 }
 
-// onward are the headers of the client that go on to the service.
+// forwardedHeaders returns the headers of the client that the service gets.
 func (x *exchange) forwardedHeaders() http.Header {
 	header := http.Header{}
 	for name, values := range x.r.Header {
@@ -136,7 +139,7 @@ func (x *exchange) forwardedHeaders() http.Header {
 	return header
 }
 
-// forwarded reports whether a header of a client is the service's business.
+// isForwarded reports whether a client's header is sent to the service.
 func isForwarded(name string) bool {
 	switch name {
 	case "Anthropic-Beta", "Anthropic-Version", "Openai-Beta", "Idempotency-Key":
@@ -157,7 +160,7 @@ func (x *exchange) startStream(ctx context.Context, a *response) error {
 		}
 		return a.failures.Wrong("the service answered a request for a stream without one")
 	}
-	a.buffers, a.buf = &x.buffers, x.buffers.get()
+	a.buffers, a.buf = &x.gw.buffers, x.gw.buffers.get()
 	a.events = newEventReader(a.silence.reader(a.resp.Body), a.buf)
 	run, err := a.events.next()
 	if err != nil {
@@ -174,7 +177,7 @@ func (x *exchange) startStream(ctx context.Context, a *response) error {
 	return nil
 }
 
-// torn says why a stream or a body ended before its end.
+// readError converts an error of reading a stream or a body.
 func (x *exchange) readError(ctx context.Context, a *response, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return a.failures.Broken("the stream broke off")
@@ -221,7 +224,7 @@ func (x *exchange) startBody(ctx context.Context, a *response) error {
 	return nil
 }
 
-// pass passes an answer on that is not streamed.
+// passBody sends a response that is not a stream to the client.
 func (x *exchange) passBody(a *response) error {
 	x.copyHeader(a, "application/json")
 	if n := a.resp.ContentLength; n >= 0 {
@@ -252,7 +255,7 @@ func writeError(err error) error {
 	return artel.Errorf(artel.Canceled, "gateway", "", "the client did not take the answer: %w", err)
 }
 
-// head200 begins the header of a good answer.
+// copyHeader sets the header of a successful response.
 func (x *exchange) copyHeader(a *response, kind string) {
 	h := x.w.Header()
 	for name, values := range a.resp.Header {
@@ -266,7 +269,7 @@ func (x *exchange) copyHeader(a *response, kind string) {
 	h.Set("Content-Type", kind)
 }
 
-// returned reports whether a header of a service is the client's business.
+// isReturned reports whether a service's header is sent to the client.
 func isReturned(name string) bool {
 	switch name {
 	case "X-Request-Id", "Request-Id":
@@ -275,8 +278,8 @@ func isReturned(name string) bool {
 	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Openai-")
 }
 
-// relay passes a stream on: whole events, each as soon as it has come. A stream
-// that does not come to its end gets the dialect's error in its place.
+// relayStream passes complete events on as soon as they arrive. A stream that
+// breaks off ends with the dialect's error.
 func (x *exchange) relayStream(a *response) error {
 	x.copyHeader(a, "text/event-stream")
 	h := x.w.Header()
@@ -289,7 +292,7 @@ func (x *exchange) relayStream(a *response) error {
 	var last []byte
 	var final bool
 	var reported error
-	var limited time.Time // when the time of a write was limited last
+	var limited time.Time // when the write deadline was last set
 	run := a.first
 	for {
 		var v eventInfo
@@ -313,16 +316,15 @@ func (x *exchange) relayStream(a *response) error {
 				run = run[:len(run)-len(rest)]
 			}
 		}
-		// Before the write, which may be too long for any buffer: the deadline of
-		// the last one may have passed while the model was thinking. It need not be
-		// exact, and costs as much as a write.
+		// The deadline of the last write may have passed while the model was
+		// thinking. Setting it costs as much as a write, so it is not exact.
 		if now := time.Now(); now.Sub(limited) > sse.WriteTimeout/10 {
 			_ = rc.SetWriteDeadline(now.Add(sse.WriteTimeout)) // not every connection has one
 			limited = now
 		}
 		n, err := x.w.Write(run)
 		x.entry.BytesOut += int64(n)
-		if err == nil && (!v.end || a.events.err == nil) { // else it goes with the end of the answer
+		if err == nil && (!v.end || a.events.err == nil) { // otherwise the end of the response flushes it
 			err = rc.Flush()
 		}
 		switch {
@@ -350,7 +352,7 @@ func (x *exchange) relayStream(a *response) error {
 	}
 }
 
-// drainTime is how long an answer may take to end after its last event.
+// drainTime is how long a response may take to end after its last event.
 const drainTime = 250 * time.Millisecond
 
 // endWithError ends a stream with an error.
@@ -358,23 +360,24 @@ func (x *exchange) endWithError(err error, rc *http.ResponseController, first, l
 	if clientLeft(x.r.Context()) {
 		return err
 	}
-	n, _ := x.w.Write(x.d.errorEvent(faultOf(err), first, last)) // a client that has gone is no concern
+	n, _ := x.w.Write(x.d.errorEvent(faultOf(err), first, last)) // the client may have left
 	x.entry.BytesOut += int64(n)
 	_ = rc.Flush()
 	return err
 }
 
-// silence is how long a service may say nothing.
+// silenceLimits are how long a service may be silent before its first byte and
+// between later ones.
 type silenceLimits struct{ first, between time.Duration }
 
 func silenceLimitsOf(c *model.Caller, s model.Service) silenceLimits {
 	return silenceLimits{c.FirstTimeout(s), c.IdleTimeout(s)}
 }
 
-// quiet ends a call that says nothing for too long.
+// A silenceTimer cancels a call that is silent for too long.
 type silenceTimer struct {
-	limit   time.Duration // from now on
-	between time.Duration // once something was heard
+	limit   time.Duration // until the next byte
+	between time.Duration // the limit after the first byte
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 }
@@ -392,10 +395,10 @@ func (q *silenceTimer) stop() {
 	q.cancel(nil)
 }
 
-// limit lets the call go on for so long at most.
+// reset limits the rest of the call to d.
 func (q *silenceTimer) reset(d time.Duration) { q.timer.Reset(d) }
 
-// blame says whether silence was the reason of err.
+// cause replaces err by a timeout error if the timer canceled the call.
 func (q *silenceTimer) cause(ctx context.Context, f provider.Failures, err error) error {
 	if ctx.Err() == nil && artel.KindOf(err) == artel.Canceled {
 		return f.Broken(fmt.Sprintf("the service said nothing for %v", q.limit))
@@ -403,7 +406,7 @@ func (q *silenceTimer) cause(ctx context.Context, f provider.Failures, err error
 	return err
 }
 
-// reader reads r, and each time the silence begins anew.
+// reader returns a reader of r during whose reads the timer runs.
 func (q *silenceTimer) reader(r io.Reader) io.Reader { return timedReader{q, r} }
 
 type timedReader struct {
@@ -415,7 +418,7 @@ type timedReader struct {
 func (h timedReader) Read(b []byte) (int, error) {
 	h.q.timer.Reset(h.q.limit)
 	n, err := h.r.Read(b)
-	h.q.timer.Stop() // the client may take its time
+	h.q.timer.Stop() // a slow client is not a silent service
 	if n > 0 {
 		h.q.limit = h.q.between
 	}

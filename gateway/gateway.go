@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway lets existing SDKs ask any model in the dialect that they
-// speak. It is plain net/http, because its errors are those of the dialects.
+// Package gateway serves the APIs of model providers, so that existing SDKs can
+// call any service in their own dialect. It is plain net/http, because errors
+// have the shape of each dialect.
 //
-// Begin with [New]. A request goes one of two ways. Where the client and the
-// service speak one dialect, what the client wrote is sent on: the text of its
-// JSON is changed in single places where a rule demands it, and everything else,
-// unknown fields included, stays byte for byte; the answer is passed on as it
-// comes. Else the request is decoded, its media take the form that the service
-// takes, the call is made as those of runs are, and the answer is told in the
-// client's dialect.
+// Begin with [New]. Every request is rewritten first: refs become the media they
+// mean, base64 in the results of tools becomes media, and results that are too
+// long are stored and shown in part. Then it takes one of two paths:
 //
-// Before either, the request loses what no model is to read as text: refs are
-// replaced by what they mean, base64 in the results of tools becomes media, and
-// results that are too long are kept and shown in part. Both ways end in one
-// form for media, ask again where a service is busy, ask once more with less
-// where it refuses what the request carries, and go to the service's fallbacks
-// where it is not available.
+//   - If client and service speak the same dialect, the request is forwarded
+//     (forward.go): its JSON text is edited only where a rule demands it; all
+//     other bytes, unknown fields included, are unchanged, as is the response.
+//   - Otherwise it is translated (translate.go): decoded, called as runs call
+//     models, and answered in the client's dialect.
 //
-// The same request gives the same bytes to the service. Memory does not grow
-// with media. An answer that breaks off ends with the dialect's error, never as
-// if it were whole. [Entry] tells the log what was done to a request and why; it
-// names bytes by refs and holds nothing of what was said.
+// Both paths give media the form that the service takes, retry a busy service,
+// retry with less if the service refuses the media, and go to the fallbacks of a
+// service that is not available.
+//
+// Invariants: the same request gives the same bytes to the service; memory does
+// not grow with media; a response that breaks off ends with the dialect's error,
+// never as if it were complete. An [Entry] of the log names media by ref and holds
+// no content.
 package gateway
 
 import (
@@ -41,37 +41,37 @@ import (
 	"github.com/artelhq/artel/model/provider/gemini"
 )
 
-// Options are what a gateway works with beside the application.
+// Options configure a gateway.
 type Options struct {
-	// Forwarders send requests on as clients wrote them; a dialect that has none
-	// is always decoded.
+	// Forwarders send requests without decoding them. Requests in a dialect
+	// without a forwarder are always translated.
 	Forwarders map[model.Dialect]provider.Forwarder
-	// OnRequest is told of every request when it is over; nil: nobody. It is called
-	// by many goroutines at once, with the context of the request, and returns soon.
+	// OnRequest is called after every request, with its context, by many
+	// goroutines at once. It must not block. May be nil.
 	OnRequest func(context.Context, Entry)
 	Log       *slog.Logger // nil: slog.Default
 
 	Backend backend.Options
 }
 
-// What the log is told.
+// The types of the log.
 type (
-	// An Entry is what the log keeps of one request.
+	// An Entry describes one request.
 	Entry = gatewaylog.GatewayEntry
-	// A Change is what was done to one part of a request, and why.
+	// A Change describes what was done to one part of a request, and why.
 	Change = gatewaylog.GatewayChange
 )
 
-// What is done to parts beside the steps of the ladder.
+// Values of Change.Did, beside the steps of the ladder and [backend.Action].
 const (
-	DidResolve = "resolved"  // a ref became the bytes that it means
-	DidFetch   = "fetched"   // an address became the bytes behind it
-	DidCarry   = "carried"   // media of a tool's result went into a message after it
-	DidMove    = "moved"     // a tool's result went to the others of its group
-	DidKeep    = "kept"      // a file got an id
-	DidAddress = "addressed" // media went as an address of this server's, where the service fetches them
-	DidRemind  = "reminded"  // media went by the id that the server had got with them before, and not again
-	DidName    = "named"     // media went by the name that the service has for them, and not again
+	DidResolve = "resolved"  // a ref was replaced by its bytes
+	DidFetch   = "fetched"   // an address was replaced by the bytes behind it
+	DidCarry   = "carried"   // media of a tool's result were sent in a message after it
+	DidMove    = "moved"     // a tool's result was moved to the others of its group
+	DidKeep    = "kept"      // a file was uploaded
+	DidAddress = "addressed" // media were sent as an address of this server that the service fetches
+	DidRemind  = "reminded"  // media were sent by the id under which the server had stored them
+	DidName    = "named"     // media were sent by the id of a file that the service has
 )
 
 type server struct {
@@ -81,8 +81,8 @@ type server struct {
 	buffers bufferPool
 }
 
-// New returns the handler of the endpoints of all dialects, which lie under /v1/
-// and /v1beta/.
+// New returns the handler of the endpoints of all dialects, under /v1/ and
+// /v1beta/.
 func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -126,7 +126,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// gemini serves what lies under /v1beta.
+// serveGemini serves the paths under /v1beta.
 func (s *server) serveGemini(w http.ResponseWriter, r *http.Request, path string) {
 	d := generateContent{}
 	_, method, ok := gemini.Target(r.URL.Path)
@@ -146,7 +146,8 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request, d dialect) {
 	s.newExchange(w, r, d).finish(&fault{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + artel.Shorten(r.URL.Path, 200) + ")"})
 }
 
-// spoken is the dialect of a request under /v1 whose path says nothing.
+// dialectOf returns the dialect of a request under /v1 whose path does not tell
+// it.
 func dialectOf(r *http.Request) dialect {
 	if r.Header.Get(anthropic.VersionHeader) != "" {
 		return messages{}
@@ -154,7 +155,7 @@ func dialectOf(r *http.Request) dialect {
 	return chat{}
 }
 
-// generate answers a request for an answer of a model.
+// generate serves a request for an answer of a model.
 func (s *server) generate(w http.ResponseWriter, r *http.Request, d dialect) {
 	x := s.newExchange(w, r, d)
 	if r.Method != http.MethodPost {

@@ -30,8 +30,7 @@ func (generateContent) target(r *http.Request) (head, bool) {
 	return head{model: name, stream: stream, asList: stream && r.URL.Query().Get("alt") != "sse"}, true
 }
 
-// wrapped is the field that a request stands in when its tokens are to be
-// counted.
+// countWrapper is the member that holds the request in countTokens.
 const countWrapper = "generateContentRequest"
 
 func (generateContent) payloads(path []string) provider.Encoding {
@@ -112,7 +111,7 @@ func geminiResult(l *layout, text string, f gjson.Result, n int) result {
 	return r
 }
 
-// stringsIn returns where the strings of a value are, at any depth.
+// stringsIn returns the spans of the strings in a value, at any depth.
 func stringsIn(v gjson.Result, found []span) []span {
 	switch {
 	case v.Type == gjson.String:
@@ -126,12 +125,12 @@ func stringsIn(v gjson.Result, found []span) []span {
 	return found
 }
 
-// memberAt is a member of an object with a comma.
+// memberAt returns the span of a member of an object with a comma.
 func memberAt(text string, key, value gjson.Result) span {
 	return withComma(text, span{key.Index, at(value).to})
 }
 
-// withComma is a member or an element with one of the commas beside it.
+// withComma extends the span of a member or an element by one adjacent comma.
 func withComma(text string, s span) span {
 	if rest := strings.TrimLeft(text[s.to:], " \t\r\n"); strings.HasPrefix(rest, ",") {
 		s.to = len(text) - len(rest) + 1
@@ -180,7 +179,7 @@ func (generateContent) replaceMedia(at medium, m artel.Media, add func(string) s
 	return edit{at.slot, inlineData(m, add)}, true
 }
 
-// fill gives a result more media; its text is changed where it stands.
+// fillResult adds media to a result; its text is edited in place.
 func (generateContent) fillResult(text string, r result, _ *string, parts []string) []edit {
 	switch {
 	case len(parts) == 0:
@@ -264,7 +263,7 @@ func (generateContent) usage(data []byte, before artel.Usage) artel.Usage {
 	}
 }
 
-// geminiCall is a request that was decoded.
+// geminiCall is a decoded request.
 type geminiCall struct{ req *gemini.Request }
 
 func (c geminiCall) neutral() *model.Request { return c.req.Neutral() }
@@ -281,7 +280,7 @@ func (c geminiCall) stream(name string, _ artel.ServiceID, w io.Writer, flush fu
 	return gemini.Answer{ID: randomID(), Model: name}.Stream(w, flush, deltas)
 }
 
-// pieces is an answer that is streamed as a JSON list.
+// streamList implements [listStreamer].
 func (c geminiCall) streamList(name string, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return gemini.Answer{ID: randomID(), Model: name}.StreamList(w, flush, deltas)
 }

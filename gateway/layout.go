@@ -11,104 +11,109 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A layout is where the things stand in a request that the gateway's rules are
-// about. Its spans are of the text that was scanned.
+// A layout describes the parts of a request that the gateway's rules are about.
+// Spans are of the scanned text.
 type layout struct {
-	elements     []element     // messages, or whatever the conversation is a list of
+	elements     []element     // of the conversation's list, usually messages
 	media        []medium      // in the order of the request
-	results      []result      // of tools, likewise
-	libraryParts []libraryPart // parts that no service of the dialect knows
+	results      []result      // of tools, in the order of the request
+	libraryParts []libraryPart // parts that no service of the dialect understands
 	flat         bool          // results without media are strings, which every service of the dialect takes
-	split        bool          // results hold text in one place and media in another
+	split        bool          // results hold text and media in different places
 }
 
-// An element is one of the conversation's list.
+// An element is an element of the conversation's list.
 type element struct {
 	span
 	role     artel.Role
-	calls    bool // an assistant's that calls tools
-	content  span // the JSON of its content; empty: it has none
+	calls    bool // an assistant message with tool calls
+	content  span // its content; zero: none
 	result   bool // it holds results of tools
-	insertAt int  // where parts come that follow the results in it; 0: they need an element of their own
+	insertAt int  // position of parts inserted after the results; 0: they need an element of their own
 }
 
-// A medium is a place for media.
+// A medium is a part that holds media.
 type medium struct {
-	part       span   // the part, an object, in a list of parts
-	slot       span   // what [parts.swap] replaces
-	value      string // the payload's mark, the address or the id
-	id         bool   // it is the id of a file
-	slotHasKey bool   // slot begins with its key
-	declared   string // media type, as the request says it; may be empty
+	part       span   // the part, an object in a list of parts
+	slot       span   // what [partWriter.replaceMedia] replaces
+	value      string // the mark of a payload, an address or an id
+	id         bool   // value is the id of a file
+	slotHasKey bool   // slot includes the member's key
+	declared   string // media type according to the request; may be empty
 	filename   string
-	accepts    artel.MediaKind // the kind that the part takes; empty: others too
-	result     int             // index of the result that it is in; -1: it stands in a message
+	accepts    artel.MediaKind // the only kind that the part takes; empty: several
+	result     int             // index of its result; -1: it is in a message
 	element    int
 }
 
-// An odd part is in a form of a client library.
+// A libraryPart is a content part in a client library's own format (LangChain's
+// source_type), which no API accepts.
 type libraryPart struct {
 	span
-	call   artel.CallID // of the result that it is in
+	call   artel.CallID // of its result
 	result bool
 }
 
-// libraryMark is in each request that has such a part.
+// libraryMark occurs in every request with such a part.
 const libraryMark = `"source_type"`
 
-// isLibraryPart reports whether a part of a list is one.
+// isLibraryPart reports whether a part is a libraryPart.
 func isLibraryPart(part gjson.Result) bool {
 	return strings.Contains(part.Raw, libraryMark) && part.Get("source_type").Type == gjson.String
 }
 
-// A result is the result of a tool's call.
+// A result is the result of a tool call.
 type result struct {
 	call        artel.CallID
 	content     span   // the JSON value that models read
-	texts       []span // the strings of text in it
+	texts       []span // the JSON strings of its text
 	list        bool   // content is a list of parts
-	mediaList   span   // the list of media beside the content, where the dialect has one
+	mediaList   span   // the list of media beside the content, if the dialect has one
 	mediaMember span   // that list with its key and a comma
 	element     int
 }
 
-// parts writes the parts of a dialect. What it returns is JSON.
+// A partWriter writes the parts of a dialect as JSON.
 type partWriter interface {
-	// text is a part of text in a message.
+	// textPart returns a part of text in a message.
 	textPart(s string) string
-	// media is a part in a message, or with inTool in the result of a tool. Its
-	// payload is the mark that add returns for what comes before the base64.
+	// mediaPart returns a part of media in a message, or with inTool in the
+	// result of a tool. add returns the mark of the payload, given the text
+	// before the base64.
 	mediaPart(m artel.Media, inTool bool, add func(head string) string) string
-	// swap is the edit that puts other media into a part that is there, and
-	// leaves the rest of it; false: the part cannot hold them.
+	// replaceMedia returns the edit that replaces the media of a part and keeps
+	// the rest of it; false if the part cannot hold them.
 	replaceMedia(at medium, m artel.Media, add func(head string) string) (edit, bool)
-	// named returns the part, which is JSON, with a name of its media, which is a
-	// file's or an address, in the place of their bytes; false: it has no place for one.
+	// nameMedia returns a part with a name of its media, a file id or an
+	// address, instead of their bytes; false if it cannot hold one.
 	nameMedia(part string, m artel.Media, name model.Name) (string, bool)
 }
 
-// places says where things stand in the requests of a dialect.
+// A requestEditor edits the requests of a dialect.
 type requestEditor interface {
-	// fill gives a result its text, in the place of the one that it has, and parts
-	// behind it.
+	// fillResult returns the edits that replace the text of a result, unless
+	// with is nil, and append parts to it.
 	fillResult(text string, r result, with *string, parts []string) []edit
-	// carrier is an element with parts that stood in results of tools.
+	// userMessage returns an element of the user with parts.
 	userMessage(parts []string) string
-	// join puts parts before all else in an element; nil: it cannot.
+	// prependParts returns the edits that insert parts before the content of an
+	// element; nil if it cannot hold them.
 	prependParts(text string, e element, parts []string) []edit
-	// bridge is what the assistant says between results of tools and a user.
+	// filler returns an element of the assistant to put between results of
+	// tools and a user.
 	filler() string
 }
 
 // A head is what the outer level of a request says.
 type head struct {
 	model  string
-	models []span // the values under that key: clients may repeat it
+	models []span // all values of that key: clients may repeat it
 	stream bool
-	asList bool // the stream is to be a JSON list, and no events
+	asList bool // the stream is a JSON list instead of events
 }
 
-// readHead reads the outer level. It is false where the text is no object.
+// readHead reads the outer level of a request; false if the text is not an
+// object.
 func readHead(text string) (head, bool) {
 	var h head
 	root := gjson.Parse(text)
@@ -131,8 +136,8 @@ func readHead(text string) (head, bool) {
 	return h, true
 }
 
-// named returns text, the JSON of the request, with the model that a service
-// goes by.
+// withModel returns text, the request's JSON, with the service's name of its
+// model.
 func (x *exchange) withModel(text string, s model.Service) string {
 	h := x.head
 	if text != x.headText {

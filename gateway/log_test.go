@@ -16,7 +16,7 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// TestLog: what was told is there after Close, says what was done to each part,
+// TestLog: every entry is written by Close, says what was done to each part,
 // names bytes that can be read, and holds nothing of them.
 func TestLog(t *testing.T) {
 	b := newBench(t, setup{options: backend.Options{Keys: []backend.Key{{Name: "ci", Secret: "sk-ci"}}}})

@@ -109,8 +109,9 @@ func messagesMedium(block gjson.Result) (medium, bool) {
 	return m, true
 }
 
-// own leaves out thinking that no service of this dialect has signed. Where it
-// is all of a message, it stays as text, since none may be empty.
+// stripForeign removes thinking that no service of this dialect has signed. If
+// a message has nothing else, its thinking becomes text, since no message may
+// be empty.
 func (messages) stripForeign(text string) string {
 	if !strings.Contains(text, anthropic.SignaturePrefix) {
 		return text
@@ -204,7 +205,7 @@ func (d messages) errorEvent(f *fault, _, _ []byte) []byte {
 
 func (messages) inspect(event []byte) eventInfo {
 	name := nameOf(event)
-	if name == "" { // as some servers of this dialect have it
+	if name == "" { // some servers omit the event's name
 		name = gjson.GetBytes(dataOf(event), "type").String()
 	}
 	switch name {
@@ -237,7 +238,8 @@ func (messages) usage(data []byte, before artel.Usage) artel.Usage {
 	return messagesUsage(u, before)
 }
 
-// messagesUsage reads what the API counts: cached input beside the rest of it.
+// messagesUsage reads the API's counts, which do not include cached input in
+// input_tokens.
 func messagesUsage(u gjson.Result, before artel.Usage) artel.Usage {
 	if !u.IsObject() {
 		return before
@@ -255,7 +257,7 @@ func messagesUsage(u gjson.Result, before artel.Usage) artel.Usage {
 	return out
 }
 
-// messagesCall is a request that was decoded.
+// messagesCall is a decoded request.
 type messagesCall struct{ req *anthropic.Request }
 
 func (c messagesCall) neutral() *model.Request { return c.req.Neutral() }

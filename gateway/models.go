@@ -9,7 +9,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// models lists the services that the key may use, or describes one.
+// serveModels lists the services that the key may use, or describes one.
 func (s *server) serveModels(w http.ResponseWriter, r *http.Request, d dialect, id string) {
 	x := s.newExchange(w, r, d)
 	x.finish(x.listModels(id))
@@ -25,7 +25,7 @@ func (x *exchange) listModels(id string) error {
 		return err
 	}
 	defer leave()
-	all := x.backend.Services(x.r.Context(), x.key)
+	all := x.gw.backend.Services(x.r.Context(), x.key)
 	if id != "" {
 		for _, s := range all {
 			if string(s.ID) == id {
@@ -41,12 +41,12 @@ func (x *exchange) listModels(id string) error {
 	return x.writeJSON(modelList(x.d, all, entries))
 }
 
-// A modelEntry is an element of GET /v1/models of OpenAI, which says nothing of
-// what a model takes; the rest says it as OpenRouter does.
+// A modelEntry is an element of GET /v1/models of OpenAI, extended as
+// OpenRouter does.
 type modelEntry struct {
 	ID            string       `json:"id"`
 	Object        string       `json:"object"`
-	Created       int64        `json:"created"` // nobody knows: the epoch
+	Created       int64        `json:"created"` // unknown: 0
 	OwnedBy       string       `json:"owned_by"`
 	Name          string       `json:"name,omitempty"`
 	ContextLength int          `json:"context_length,omitempty"`
@@ -67,7 +67,7 @@ func chatModel(s model.Service) modelEntry {
 	for _, in := range c.Input.Value {
 		word := in
 		if in == artel.CanVision {
-			word = "image" // as everybody else calls it
+			word = "image" // the usual name
 		}
 		e.Architecture.Input = append(e.Architecture.Input, word)
 	}
@@ -85,7 +85,7 @@ func describeModel(d dialect, s model.Service) any {
 	return chatModel(s)
 }
 
-// modelList is the list of entries.
+// modelList returns the list of entries in the format of a dialect.
 func modelList(d dialect, all []model.Service, entries []any) any {
 	switch d.name() {
 	case model.Anthropic:
@@ -105,7 +105,7 @@ func anthropicModel(s model.Service) any {
 	c := s.OnWire().Capabilities
 	supports := func(yes bool) map[string]bool { return map[string]bool{"supported": yes} }
 	out := map[string]any{
-		"type": "model", "id": s.ID, "display_name": s.Name, "created_at": "1970-01-01T00:00:00Z", // nobody knows
+		"type": "model", "id": s.ID, "display_name": s.Name, "created_at": "1970-01-01T00:00:00Z", // unknown
 		"capabilities": map[string]any{
 			"image_input": supports(c.Takes(artel.CanVision, "image/png")), "pdf_input": supports(c.Takes(artel.CanFile, "application/pdf")),
 		},

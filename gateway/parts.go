@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// dataURLPrefix is what comes before the base64 in a data URL.
+// dataURLPrefix returns the part of a data URL before the base64.
 func dataURLPrefix(m artel.Media) string {
 	if t, _, err := mime.ParseMediaType(m.MediaType); err == nil {
 		return "data:" + t + ";base64,"
@@ -23,8 +23,8 @@ func dataURLPrefix(m artel.Media) string {
 	return "data:application/octet-stream;base64,"
 }
 
-// fillContent is [places.fill] for dialects whose results are a string or a list of
-// parts.
+// fillContent implements [requestEditor.fillResult] for dialects whose results
+// are a string or a list of parts.
 func fillContent(text string, r result, with *string, parts []string, textPart func(string) string) []edit {
 	switch {
 	case len(parts) == 0 && with != nil:
@@ -45,8 +45,8 @@ func fillContent(text string, r result, with *string, parts []string, textPart f
 	return []edit{{span{r.content.to - 1, r.content.to - 1}, joinParts(r.content.of(text), parts, false)}}
 }
 
-// joined is the text of parts that come into a list, before or after what is in
-// it.
+// joinParts returns the text of parts to insert into a list, before or after
+// its elements.
 func joinParts(list string, parts []string, before bool) string {
 	s := strings.Join(parts, ",")
 	switch empty := strings.TrimSpace(list[1:len(list)-1]) == ""; {
@@ -58,8 +58,8 @@ func joinParts(list string, parts []string, before bool) string {
 	return "," + s
 }
 
-// joinContent is [places.join] for dialects whose contents are a string or a list
-// of parts.
+// joinContent implements [requestEditor.prependParts] for dialects whose
+// content is a string or a list of parts.
 func joinContent(text string, e element, parts []string, textPart func(string) string) []edit {
 	content := e.content.of(text)
 	switch {
@@ -80,14 +80,14 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
+// randomID returns 24 random hexadecimal digits.
 func randomID() string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// quote writes a string as JSON, and leaves what HTML would want escaped as it
-// is, as the wings do.
+// quote writes a string as JSON without escaping HTML, as the providers do.
 func quote(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -105,10 +105,10 @@ func each(list gjson.Result, yield func(_, v gjson.Result) bool) {
 	}
 }
 
-// at is where a value stands in the text that was parsed.
+// at returns the span of a value in the parsed text.
 func at(r gjson.Result) span { return span{r.Index, r.Index + len(r.Raw)} }
 
-// textOf returns what the JSON string at s says.
+// textOf decodes the JSON string at s.
 func textOf(text string, s span) string {
 	var out string
 	if json.Unmarshal([]byte(s.of(text)), &out) != nil {
@@ -117,8 +117,8 @@ func textOf(text string, s span) string {
 	return out
 }
 
-// remade returns a JSON object with other members: with returns what stands in
-// the place of one, key and value, "" for none; false leaves it as it is.
+// editMembers rewrites a JSON object. with returns the JSON that replaces a
+// member, key and value, "" to remove it; false keeps the member.
 func editMembers(object string, with func(key string, value gjson.Result) (string, bool)) string {
 	var out []string
 	gjson.Parse(object).ForEach(func(key, value gjson.Result) bool {

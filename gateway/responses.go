@@ -19,9 +19,11 @@ import (
 )
 
 // items is OpenAI's Responses dialect.
-type responsesAPI struct{ chat }
+type responsesAPI struct{}
 
 func (responsesAPI) name() model.Dialect { return model.OpenAIResponses }
+
+func (responsesAPI) target(*http.Request) (head, bool) { return head{}, false }
 
 func (responsesAPI) payloads(path []string) provider.Encoding { return responses.Payloads(path) }
 
@@ -59,7 +61,7 @@ func (responsesAPI) scan(text string) layout {
 	return l
 }
 
-// responsesParts finds what is in a list of parts.
+// responsesParts scans a list of parts.
 func responsesParts(l *layout, list gjson.Result, inResult, n int) {
 	if !list.IsArray() {
 		return
@@ -109,7 +111,7 @@ func responsesMedium(part gjson.Result) (medium, bool) {
 	return m, false
 }
 
-// own leaves out reasoning whose state is none of this dialect.
+// stripForeign removes reasoning whose state is not of this dialect.
 func (responsesAPI) stripForeign(text string) string {
 	if !strings.Contains(text, responses.StatePrefix) {
 		return text
@@ -178,6 +180,8 @@ func (responsesAPI) decode(ctx context.Context, r io.Reader) (call, error) {
 	return responsesCall{req}, nil
 }
 
+func (responsesAPI) errorBody(f *fault) []byte { return chat{}.errorBody(f) }
+
 func (responsesAPI) errorEvent(f *fault, first, last []byte) []byte {
 	before := -1
 	if n := gjson.GetBytes(dataOf(last), "sequence_number"); n.Exists() {
@@ -230,7 +234,7 @@ func responsesUsage(u gjson.Result, before artel.Usage) artel.Usage {
 	}
 }
 
-// responsesCall is a request that was decoded.
+// responsesCall is a decoded request.
 type responsesCall struct{ req *responses.Request }
 
 func (c responsesCall) neutral() *model.Request { return c.req.Neutral() }
@@ -246,5 +250,3 @@ func (c responsesCall) body(name string, by artel.ServiceID, deltas iter.Seq2[mo
 func (c responsesCall) stream(name string, by artel.ServiceID, w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	return c.answer(name, by).Stream(w, flush, deltas)
 }
-
-func (responsesAPI) target(*http.Request) (head, bool) { return head{}, false }

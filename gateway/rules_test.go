@@ -29,7 +29,7 @@ import (
 	"github.com/artelhq/artel/pipeline/token"
 )
 
-// anyJSON draws a JSON value as somebody might write it.
+// anyJSON draws a JSON value in an arbitrary layout.
 func anyJSON(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
@@ -253,7 +253,7 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // TestRetries: what may pass is tried again before the first byte, with little
-// patience; the rest is told in the service's words and status.
+// patience; other errors keep the service's message and status.
 func TestRetries(t *testing.T) {
 	b := newBench(t)
 	up := fake.OpenAI(fake.Options{Open: true})
@@ -372,7 +372,7 @@ func TestRelenting(t *testing.T) {
 			t.Errorf("%s, again: %d calls, %d %s", name, b.calls(), status, body)
 		}
 	}
-	// What is not known is told.
+	// An unknown id is an error.
 	b := newBench(t)
 	b.upstream = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
@@ -462,7 +462,7 @@ func TestLongResults(t *testing.T) {
 	if len(first) > 5000 || !has(b.did(), "offloaded") || !strings.Contains(first, "16000 characters in 1000 lines") || !strings.Contains(first, "blob:sha256-") || !strings.Contains(first, "/api/v1/files/") {
 		t.Errorf("did %v, sent %s", b.did(), first)
 	}
-	// Who has the ref can read on, and nobody else.
+	// Only the owner can read by the ref.
 	ref := b.entry().Changes[0].Ref
 	f, err := b.app.Files.Open(t.Context(), ref.String())
 	if err != nil {
@@ -470,7 +470,7 @@ func TestLongResults(t *testing.T) {
 	}
 	_ = f.Content.Close()
 	if _, err := b.app.Files.Open(app.WithOwner(t.Context(), "eve"), ref.String()); artel.KindOf(err) != artel.NotFound {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another owner: %v", err)
 	}
 	r, err := b.blobs.Open(t.Context(), ref.Digest)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A span is a stretch of a text, in bytes.
+// A span is a range of bytes of a text.
 type span struct{ from, to int }
 
 func (s span) of(text string) string { return text[s.from:s.to] }
 
-// An edit puts text in the place of a span; of an empty one, it inserts.
+// An edit replaces a span; an empty span inserts.
 type edit struct {
 	span
 	with string
 }
 
-// apply returns text with edits made, which must not overlap. Edits of one place
-// are made in their order.
+// apply returns text with edits made, which must not overlap. Insertions at one
+// position keep their order.
 func apply(text string, edits []edit) string {
 	if len(edits) == 0 {
 		return text
@@ -48,8 +48,9 @@ func inOrder(edits []edit) []edit {
 	return out
 }
 
-// without returns the edits that take elements out of a list, with the commas
-// between them. What all returns stands in the list where none would be left.
+// removeElements returns the edits that remove the elements of a list for which
+// out is true, with their commas. If none would be left, the result of all
+// replaces them.
 func removeElements(l gjson.Result, out func(gjson.Result) bool, all func() string) []edit {
 	var elements []span
 	var kept []bool
@@ -76,17 +77,16 @@ func removeElements(l gjson.Result, out func(gjson.Result) bool, all func() stri
 	return edits
 }
 
-// A list is what becomes of the elements of a JSON array: their order, and what
-// is put after them.
+// An array describes changes to the elements of a JSON array.
 type array struct {
 	elements []span
-	order    []int          // of elements; nil: as they stand
-	after    map[int]string // elements that follow one, by its index, with commas between them
+	order    []int          // of elements; nil: unchanged
+	after    map[int]string // JSON to insert after an element, by its index; elements separated by commas
 }
 
-// arrange returns text with the elements of l in their order, edits made in
-// them, and what comes after them. What stands between elements stays where it
-// is. Edits outside of the elements are made too.
+// arrange returns text with the elements of l in their new order, edits made in
+// them, and insertions after them. Text between elements is not moved. Edits
+// outside of the elements are made too.
 func arrange(text string, l array, edits []edit) string {
 	if l.order == nil && len(l.after) == 0 {
 		return apply(text, edits)

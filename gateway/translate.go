@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// translate makes a request ready for a service of another dialect.
+// prepareTranslation prepares a request for a service of another dialect.
 func (x *exchange) prepareTranslation(ctx context.Context, s model.Service, refused map[artel.Digest]bool) (prepared, error) {
 	if err := x.fetchMedia(ctx); err != nil {
 		return prepared{}, err
@@ -37,12 +37,12 @@ func (x *exchange) prepareTranslation(ctx context.Context, s model.Service, refu
 	return prepared{request: r, changes: changes, send: func() error { return x.callModel(ctx, r) }}, nil
 }
 
-// fetchTime is how long all addresses of a request may take.
+// fetchTime limits the downloads of all addresses of a request.
 const fetchTime = time.Minute
 
-// fetch puts the bytes behind addresses into the place of those: what a service
-// of another dialect makes of an address nobody knows. One that leads nowhere
-// stays, and is told the model as a text.
+// fetchMedia replaces addresses by the bytes behind them, because services of
+// other dialects treat addresses differently. An address that cannot be fetched
+// stays and becomes text.
 func (x *exchange) fetchMedia(ctx context.Context) error {
 	if x.fetched {
 		return nil
@@ -61,7 +61,7 @@ func (x *exchange) fetchMedia(ctx context.Context) error {
 			return artel.Errorf(artel.Canceled, "gateway", "", "%w", context.Cause(ctx))
 		}
 		if err != nil {
-			x.o.Log.Info("an address in a request could not be fetched", "service", x.entry.Service, "err", err)
+			x.gw.o.Log.Info("an address in a request could not be fetched", "service", x.entry.Service, "err", err)
 			continue
 		}
 		edits = append(edits, x.replace(m, found))
@@ -73,18 +73,17 @@ func (x *exchange) fetchMedia(ctx context.Context) error {
 	return nil
 }
 
-// settle gives the media of a neutral request the forms that the service takes.
+// settleMedia gives the media of a neutral request the forms that the service
+// takes.
 func (x *exchange) settleMedia(ctx context.Context, r *model.Request, refused map[artel.Digest]bool) ([]Change, error) {
 	var all []artel.Media
-	text := int64(0)
 	for _, m := range r.Messages {
 		all = x.describeMedia(ctx, m.Parts, all)
 	}
 	if len(all) == 0 {
 		return nil, nil
 	}
-	text += int64(len(x.text))
-	settled, err := x.request.Settle(ctx, r.Service, all, text, func(d artel.Digest) bool { return refused[d] })
+	settled, err := x.request.Settle(ctx, r.Service, all, int64(len(x.text)), func(d artel.Digest) bool { return refused[d] })
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func (x *exchange) settleMedia(ctx context.Context, r *model.Request, refused ma
 	return p.changes, nil
 }
 
-// restated puts what is known of media into parts, and returns them behind all.
+// describeMedia completes the media in parts and returns them appended to all.
 func (x *exchange) describeMedia(ctx context.Context, parts artel.Parts, all []artel.Media) []artel.Media {
 	for i, part := range parts {
 		switch v := part.(type) {
@@ -110,7 +109,8 @@ func (x *exchange) describeMedia(ctx context.Context, parts artel.Parts, all []a
 	return all
 }
 
-// settled puts forms in the place of media, and returns those that are left.
+// replaceMedia replaces media by their settled forms and returns the unused
+// forms.
 func (p *conformer) replaceMedia(parts artel.Parts, forms []app.Settled, call artel.CallID) (artel.Parts, []app.Settled) {
 	out := make(artel.Parts, 0, len(parts))
 	for _, part := range parts {
@@ -143,8 +143,8 @@ func (p *conformer) replaceMedia(parts artel.Parts, forms []app.Settled, call ar
 	return out, forms
 }
 
-// flattened moves the text of a result's parts into its content where no media
-// is left, since every API has a place for that.
+// flatten moves the text of a result's parts into its content if no media are
+// left: every API takes that.
 func flatten(r artel.ToolResult) artel.ToolResult {
 	for _, p := range r.Parts {
 		if _, ok := p.(artel.Media); ok {
@@ -161,10 +161,10 @@ func flatten(r artel.ToolResult) artel.ToolResult {
 	return r
 }
 
-// converse makes the call and tells the answer in the client's dialect.
+// callModel makes the call and writes the answer in the client's dialect.
 func (x *exchange) callModel(ctx context.Context, r *model.Request) error {
 	r.OnTry = func() { x.entry.Tries++ }
-	next, stop := iter.Pull2(x.backend.Caller().Call(ctx, r))
+	next, stop := iter.Pull2(x.gw.backend.Caller().Call(ctx, r))
 	defer stop()
 	first, err, ok := next()
 	switch {
@@ -207,7 +207,7 @@ func (x *exchange) callModel(ctx context.Context, r *model.Request) error {
 	return x.writeBody(body)
 }
 
-// tell streams an answer.
+// streamAnswer writes the answer as a stream.
 func (x *exchange) streamAnswer(deltas iter.Seq2[model.Delta, error], failed *error) error {
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -232,7 +232,7 @@ func (x *exchange) streamAnswer(deltas iter.Seq2[model.Delta, error], failed *er
 	case err != nil && out.err != nil:
 		return writeError(out.err)
 	case err != nil:
-		// The answer ended without saying so; that is an error, and no end.
+		// The stream ended without its last event.
 		return x.endWithError(artel.Errorf(artel.Unavailable, "gateway", string(x.entry.Service), "%w", err), rc, nil, nil)
 	}
 	return nil

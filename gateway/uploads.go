@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// withUploads returns the text of a request with the names of r.Names in the place
-// of the bytes that they stand for.
+// withUploads returns text with the names of uploaded media instead of their
+// payloads.
 func (x *exchange) withUploads(text string, r *model.Request) string {
 	if len(r.Names) == 0 {
 		return text
@@ -26,7 +26,7 @@ func (x *exchange) withUploads(text string, r *model.Request) string {
 		found, ok := x.extraction.Find(m.value)
 		name := r.Names[found.Digest]
 		if !ok || name.Text == "" || m.result >= 0 && x.d.name() == model.Gemini {
-			continue // results of Gemini's functions hold bytes alone
+			continue // results of Gemini's functions hold bytes only
 		}
 		if part, ok := x.d.nameMedia(m.part.of(text), types[found.Digest], name); ok {
 			edits = append(edits, edit{m.part, part})
@@ -35,7 +35,7 @@ func (x *exchange) withUploads(text string, r *model.Request) string {
 	return apply(text, edits)
 }
 
-// sent are the media of a request, in their order.
+// mediaOf returns the media of a request, in order.
 func mediaOf(r *model.Request) []artel.Media {
 	var out []artel.Media
 	for _, message := range r.Messages {
@@ -55,13 +55,13 @@ func mediaOf(r *model.Request) []artel.Media {
 	return out
 }
 
-// noteNames returns what notes which media of r go by their names.
+// noteNames returns a function that records which media of r are sent by name.
 func (x *exchange) noteNames(r *model.Request) func(map[artel.Digest]model.Name) {
-	return func(held map[artel.Digest]model.Name) {
+	return func(names map[artel.Digest]model.Name) {
 		var all []Change
 		seen := map[artel.Digest]bool{}
 		for _, m := range mediaOf(r) {
-			name, ok := held[m.Ref.Digest]
+			name, ok := names[m.Ref.Digest]
 			if !ok || seen[m.Ref.Digest] {
 				continue
 			}
@@ -87,8 +87,8 @@ func (x *exchange) clearNamed() {
 	x.namedMu.Unlock()
 }
 
-// named implements [parts]. Chat Completions has names for PDF alone, and
-// addresses for pictures.
+// nameMedia implements [partWriter]. Chat Completions takes file ids for PDF
+// only, and addresses for pictures only.
 func (chat) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := editMembers(part, func(key string, value gjson.Result) (string, bool) {
@@ -110,7 +110,7 @@ func (chat) nameMedia(part string, _ artel.Media, name model.Name) (string, bool
 	return out, done
 }
 
-// named implements [parts].
+// nameMedia implements [partWriter].
 func (responsesAPI) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
@@ -123,14 +123,14 @@ func (responsesAPI) nameMedia(part string, _ artel.Media, name model.Name) (stri
 			}
 			return `"file_id":` + quote(name.Text), true
 		case "filename":
-			return "", true // the service knows it, or has no place for it
+			return "", true // the service knows it, or takes none
 		}
 		return "", false
 	})
 	return out, done
 }
 
-// named implements [parts].
+// nameMedia implements [partWriter].
 func (messages) nameMedia(part string, _ artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {
@@ -146,7 +146,7 @@ func (messages) nameMedia(part string, _ artel.Media, name model.Name) (string, 
 	return out, done
 }
 
-// named implements [parts].
+// nameMedia implements [partWriter].
 func (generateContent) nameMedia(part string, m artel.Media, name model.Name) (string, bool) {
 	done := false
 	out := editMembers(part, func(key string, _ gjson.Result) (string, bool) {

@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel/model/fake"
 )
 
-// TestForwardedByName: media that a service holds go by its name for them also
-// where a request goes on in the client's own words.
+// TestForwardedByName: media of a forwarded request that were uploaded to the
+// service are sent by name.
 func TestForwardedByName(t *testing.T) {
 	png := base64.StdEncoding.EncodeToString(picture(1100, 1))
 	pdf := base64.StdEncoding.EncodeToString([]byte(tinyPDF + "\n%" + strings.Repeat("x", 1<<20)))

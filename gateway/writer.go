@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel/internal/sse"
 )
 
-// counted counts what is written, and remembers why it could not be. Each write
-// has its own time: the model may think for longer than a reader may take.
+// A deadlineWriter counts bytes and remembers the error. Each write has its own
+// deadline: the model may think longer than a client may take to read.
 type deadlineWriter struct {
 	w   io.Writer
 	rc  *http.ResponseController
@@ -24,7 +24,7 @@ type deadlineWriter struct {
 
 // Write implements [io.Writer].
 func (c *deadlineWriter) Write(b []byte) (int, error) {
-	_ = c.rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection has one
+	_ = c.rc.SetWriteDeadline(time.Now().Add(sse.WriteTimeout)) // not every connection supports it
 	n, err := c.w.Write(b)
 	*c.n += int64(n)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *deadlineWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// counting notes what of an answer the log wants to know.
+// A statusWriter records the status and the size of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -53,6 +53,7 @@ func (c *statusWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// writeJSON responds with v as JSON.
 func (x *exchange) writeJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -61,7 +62,7 @@ func (x *exchange) writeJSON(v any) error {
 	return x.writeBody(body)
 }
 
-// write answers with JSON.
+// writeBody responds with JSON.
 func (x *exchange) writeBody(body []byte) error {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))

@@ -27,6 +27,6 @@ func TestCallStatesAreBounded(t *testing.T) {
 		t.Errorf("after a large one there are %d", len(s.of))
 	}
 	if _, ok := s.get(callKey{"other", key(maxCallStates).call}); ok {
-		t.Error("it is somebody else's too")
+		t.Error("another owner gets it too")
 	}
 }

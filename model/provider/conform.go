@@ -207,7 +207,7 @@ func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 		}
 	}
 	if len(texts) == 0 && carried && len(kept) == 0 {
-		texts = append(texts, "(the result is the media that follow)")
+		texts = append(texts, MediaFollow)
 	}
 	r.Content, r.Parts = strings.Join(texts, "\n\n"), kept
 	return r
@@ -292,7 +292,7 @@ func (p *conformer) say(parts artel.Parts) {
 func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 	label := Label(m) + from
 	if before, ok := p.seen[m.Ref.Digest]; ok {
-		return artel.Parts{artel.Text{Text: label + ": the same as " + before + ", already shown"}}
+		return artel.Parts{artel.Text{Text: Repeated(label, before)}}
 	}
 	p.seen[m.Ref.Digest] = Label(m)
 	return artel.Parts{artel.Text{Text: label}, m}
@@ -301,10 +301,20 @@ func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 // once returns m, or a text that names it if it was sent before.
 func (p *conformer) unlessRepeated(m artel.Media) artel.Parts {
 	if before, ok := p.seen[m.Ref.Digest]; ok {
-		return artel.Parts{artel.Text{Text: Label(m) + ": the same as " + before + ", already shown"}}
+		return artel.Parts{artel.Text{Text: Repeated(Label(m), before)}}
 	}
 	p.seen[m.Ref.Digest] = Label(m)
 	return artel.Parts{m}
+}
+
+// MediaFollow is the content of a tool's result whose media are all in a message
+// after it.
+const MediaFollow = "(the result is the media that follow)"
+
+// Repeated returns the text that replaces media already sent under the label
+// before.
+func Repeated(label, before string) string {
+	return label + ": the same as " + before + ", already shown"
 }
 
 // Label names m to a model: "artifact {id} v{n} ({filename})" as far as the

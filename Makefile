@@ -39,6 +39,7 @@ check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulnche
 
 bench: ## measure against the budgets, beside anchors; writes docs/performance.md
 	cd bench && go run .
+	go test -run '^$$' -bench '^BenchmarkPage' -benchtime 3x ./webui
 
 fuzz: ## fuzz every target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)

@@ -4,7 +4,7 @@ package webui_test
 
 import (
 	"fmt"
-	"slices"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 
 // seedLong makes a conversation of n messages. The newest thousand are of the
 // usual length; the ones before are short, for the sake of the test's time.
-func (s *site) seedLong(t *testing.T, n int) artel.ConversationID {
+func (s *site) seedLong(t testing.TB, n int) artel.ConversationID {
 	t.Helper()
 	texts := make([]string, n)
 	for i := range texts {
@@ -33,38 +33,59 @@ func (s *site) seedLong(t *testing.T, n int) artel.ConversationID {
 	return s.seed(t, fmt.Sprintf("%d messages", n), time.Now().Add(-time.Hour), texts...)
 }
 
-// A long conversation is as quickly there as a short one, at its end.
+// A long conversation costs no more than a short one: the server does as much
+// for its page, the page is as large, and it opens at the last message.
 func TestLongConversation(t *testing.T) {
 	s := newSite(t, demo.Options{})
-	long := map[int]artel.ConversationID{}
-	for _, n := range []int{40, 1000, 10_000} {
-		long[n] = s.seedLong(t, n)
+	type cost struct {
+		allocations float64
+		bytes       int
+	}
+	costs := map[int]cost{}
+	var newest artel.ConversationID
+	for _, n := range []int{100, 1000, 10_000} {
+		newest = s.seedLong(t, n)
+		request := httptest.NewRequestWithContext(t.Context(), "GET", s.URL+"/c/"+string(newest), nil)
+		var c cost
+		c.allocations = testing.AllocsPerRun(5, func() {
+			w := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(w, request)
+			c.bytes = w.Body.Len()
+		})
+		costs[n] = c
+	}
+	for n, c := range costs {
+		if short := costs[100]; c.allocations > 1.2*short.allocations || float64(c.bytes) > 1.2*float64(short.bytes) {
+			t.Errorf("the page of %d messages costs %+v, that of 100 messages %+v", n, c, short)
+		}
 	}
 	b := openTab(t, 1440, 900)
-	b.Do(onEveryPage(`{ const look = () => {
-		const scroller = document.getElementById("scroller"), last = document.querySelector("#messages > .message:last-child");
-		const atEnd = scroller && scroller.scrollHeight > scroller.clientHeight && scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
-		if (document.readyState !== "loading" && last && atEnd) window.arrived = performance.now();
-		else requestAnimationFrame(look);
-	}; requestAnimationFrame(look); }`))
-	measure := func(n int) float64 {
-		var took []float64
-		for range 5 {
-			b.Do(chromedp.Navigate(s.URL + "/c/" + string(long[n])))
-			b.Until(`window.arrived > 0`)
-			took = append(took, eval[float64](b, `arrived`))
-		}
-		b.Says("#messages > .message:last-child", fmt.Sprintf("Answer %d", n-1))
-		t.Logf("from navigation to the last of %d messages on the screen: %.0f ms at best of %.0f", n, slices.Min(took), took)
-		return slices.Min(took) // what a machine that is busy with something else adds is not the page's
-	}
-	b.Do(chromedp.Navigate(s.URL + "/c/" + string(long[40]))) // so that browser and server are warm
-	short, thousand, most := measure(40), measure(1000), measure(10_000)
-	if thousand > 1000 {
-		t.Errorf("1,000 messages take %.0f ms", thousand)
-	}
-	if thousand > 2*short+150 || most > 2*thousand+150 {
-		t.Errorf("the time grows with the conversation: %.0f, %.0f and %.0f ms", short, thousand, most)
+	b.Do(chromedp.Navigate(s.URL + "/c/" + string(newest)))
+	b.Until(atEnd + ` && document.querySelector("#messages > .message:last-child").innerText.includes("Answer 9999")`)
+}
+
+// BenchmarkPageLong measures the time from navigation to the last message of a
+// conversation on the screen.
+func BenchmarkPageLong(b *testing.B) {
+	s := newSite(b, demo.Options{})
+	for _, n := range []int{40, 1000, 10_000} {
+		id := s.seedLong(b, n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			page := openTab(b, 1440, 900)
+			page.Do(onEveryPage(`{ const look = () => {
+				const scroller = document.getElementById("scroller"), last = document.querySelector("#messages > .message:last-child");
+				const atEnd = scroller && scroller.scrollHeight > scroller.clientHeight && scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
+				if (document.readyState !== "loading" && last && atEnd) window.arrived = performance.now();
+				else requestAnimationFrame(look);
+			}; requestAnimationFrame(look); }`))
+			sum := 0.0
+			for b.Loop() {
+				page.Do(chromedp.Navigate(s.URL + "/c/" + string(id)))
+				page.Until(`window.arrived > 0`)
+				sum += eval[float64](page, `arrived`)
+			}
+			b.ReportMetric(sum/float64(b.N), "ms-shown")
+		})
 	}
 }
 

@@ -61,12 +61,12 @@ type setup struct {
 	wrap     func(http.Handler) http.Handler // around the whole server; nil: nothing
 }
 
-func newSite(t *testing.T, o demo.Options) *site {
+func newSite(t testing.TB, o demo.Options) *site {
 	t.Helper()
 	return newSiteOf(t, setup{demo: o})
 }
 
-func newSiteOf(t *testing.T, c setup) *site {
+func newSiteOf(t testing.TB, c setup) *site {
 	t.Helper()
 	path, blobs := ":memory:", blob.Store(blob.NewMemory())
 	closeBlobs := func() error { return nil }
@@ -127,7 +127,7 @@ func newSiteOf(t *testing.T, c setup) *site {
 	server.Start()
 	s := &site{Server: server, app: a, store: db}
 	s.close = sync.OnceFunc(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
 		defer stop()
 		err := a.Close(ctx)
 		s.CloseClientConnections()
@@ -183,7 +183,7 @@ func script(t *testing.T, scenario string) demo.Options {
 
 // seed puts a conversation into the store as if it had happened at a time:
 // texts of a person and the agent by turns.
-func (s *site) seed(t *testing.T, title string, at time.Time, texts ...string) artel.ConversationID {
+func (s *site) seed(t testing.TB, title string, at time.Time, texts ...string) artel.ConversationID {
 	t.Helper()
 	c := artel.Conversation{ID: artel.NewConversationID(at), Title: title, CreatedAt: at, UpdatedAt: at}
 	err := s.store.Update(t.Context(), artel.Local, func(tx store.Tx) error {

@@ -3,7 +3,6 @@
 package webui_test
 
 import (
-	stdcmp "cmp"
 	"context"
 	"fmt"
 	"os"
@@ -35,9 +34,9 @@ func TestMain(m *testing.M) {
 type tab struct{ *webuitest.Tab }
 
 // openTab opens a tab of a new profile, and does something there.
-func openTab(t *testing.T, width, height int64, more ...chromedp.Action[chromedp.Void]) *tab {
+func openTab(t testing.TB, width, height int64, more ...chromedp.Action[chromedp.Void]) *tab {
 	t.Helper()
-	b := &tab{browsers.Open(t, 6*time.Minute, width, height)}
+	b := &tab{browsers.Open(t, 15*time.Minute, width, height)}
 	b.Do(more...)
 	return b
 }
@@ -166,12 +165,6 @@ func onEveryPage(code string) chromedp.Action[chromedp.Void] {
 
 // atEnd is a JavaScript expression: the thread is scrolled to its end.
 const atEnd = `((s) => s.scrollHeight - s.scrollTop - s.clientHeight < 2)(document.getElementById("scroller"))`
-
-// median returns the middle of some measurements.
-func median[T stdcmp.Ordered](all []T) T {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
-}
 
 // The bench notices what a page complains of, and forgives what it is told to.
 func TestTabNoticesComplaints(t *testing.T) {

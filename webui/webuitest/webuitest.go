@@ -93,7 +93,7 @@ func (c *chromium) quit() {
 // A Tab is a browser's tab that counts what the page complains of. Its methods
 // Fail the test that opened it.
 type Tab struct {
-	T   *testing.T
+	T   testing.TB
 	Ctx context.Context // of the tab, until its time is over
 
 	listening sync.WaitGroup
@@ -105,7 +105,7 @@ type Tab struct {
 // Open opens a tab of a new profile for at most limit, with a window of so many
 // pixels. It fails the test at the end when anything was written to the console:
 // errors of scripts, answers that failed, violations of the policy.
-func (s *Browsers) Open(t *testing.T, limit time.Duration, width, height int64) *Tab {
+func (s *Browsers) Open(t testing.TB, limit time.Duration, width, height int64) *Tab {
 	t.Helper()
 	c := <-s.free
 	t.Cleanup(func() { s.free <- c })
@@ -200,7 +200,7 @@ func Eval[T any](b *Tab, expression string) T {
 // Fail ends the test with what the page shows.
 func (b *Tab) Fail(err error) {
 	b.T.Helper()
-	ctx, stop := context.WithTimeout(context.WithoutCancel(b.Ctx), 20*time.Second)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(b.Ctx), time.Minute)
 	defer stop()
 	shown, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + (document.querySelector("main")?.innerText ?? document.body.innerText)`))
 	b.T.Fatalf("%v\ncomplaints: %q\nthe page: %.1200s", err, b.Complaints(), shown)
@@ -227,7 +227,7 @@ func (b *Tab) Wait(what string, well func() bool) {
 	b.T.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for end := time.Now().Add(2 * time.Minute); !well(); <-again.C {
+	for end := time.Now().Add(10 * time.Minute); !well(); <-again.C {
 		if b.Ctx.Err() != nil || time.Now().After(end) {
 			b.Fail(fmt.Errorf("waited in vain for %s", what))
 		}

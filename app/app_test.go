@@ -108,7 +108,7 @@ func (b *bench) open() *app.App {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer stop()
 		if err := a.Close(ctx); err != nil {
 			b.t.Error(err)
@@ -159,7 +159,7 @@ func (b *bench) ended(r artel.Run) artel.Run {
 // until follows a conversation to the first event that is meant.
 func (b *bench) until(c artel.ConversationID, meant func(artel.Event) bool) artel.Event {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer stop()
 	for e, err := range b.Events.Follow(ctx, c, 0, 0) {
 		if err != nil {

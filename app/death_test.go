@@ -104,7 +104,7 @@ func TestDeathAtEveryStep(t *testing.T) {
 	})
 	conv := b.conversation()
 	watched.At = c.at
-	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	if _, err := b.Runs.Send(ctx, conv, app.Input{Text: "Go."}); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (b *bench) dieAt(s *mortal, c artel.ConversationID, text string, k int) (su
 	s.mu.Lock()
 	s.left = k
 	s.mu.Unlock()
-	ctx, stop := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -108,7 +108,7 @@ func TestTakenOverWhileWaiting(t *testing.T) {
 	}
 	<-cold.came // it has seen the answer, too, or shows that it lives
 	cold.mu.Unlock()
-	for end := time.Now().Add(time.Minute); !strings.Contains(b.log.String(), "taken over by another process"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !strings.Contains(b.log.String(), "taken over by another process"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it has not noticed that the run is not its own")
 		}

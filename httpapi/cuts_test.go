@@ -123,7 +123,7 @@ func TestCutStreams(t *testing.T) {
 		cuts := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 400), rapid.IntRange(0, 6000)), 0, 12).Draw(t, "connections end after")
 		c := b.conversation()
 		path := "/conversations/" + c + "/events"
-		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer stop()
 		b.object(b.do("POST", "/conversations/"+c+"/messages", `{"text":"Go."}`), 202)
 		v := &viewer{t: t, b: b, path: path}

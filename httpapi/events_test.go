@@ -33,7 +33,7 @@ type frame struct{ id, event, data, comment string }
 // frames reads the stream at path until stop says so.
 func (b *bench) frames(path string, stop func(frame) bool, headers ...header) []frame {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
 	if err != nil {
@@ -205,7 +205,7 @@ func TestReconnect(t *testing.T) {
 	}
 	first, addr := listen("127.0.0.1:0")
 	client := httpapi.NewClient("http://"+addr, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	c, err := client.CreateConversation(ctx, newConversation)
 	if err != nil {
@@ -345,7 +345,7 @@ func (b *bench) headLeavesTheConnection(path string) {
 		b.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
 	answers := bufio.NewReader(conn)

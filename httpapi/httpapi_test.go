@@ -241,7 +241,7 @@ func (b *bench) ended(c string, message any) map[string]any {
 
 func (b *bench) until(c string, meant func(artel.Event) bool) []artel.Event {
 	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer stop()
 	var all []artel.Event
 	for e, err := range b.client.Events(ctx, artel.ConversationID(c), 0, time.Second) {

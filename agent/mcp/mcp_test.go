@@ -180,7 +180,7 @@ func (b *bench) wants(name, args, want string, isError bool) tool.Result {
 // eventually waits for what another process does.
 func (b *bench) eventually(what string, is func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%s did not come; health %+v; log:\n%s", what, b.pool.Health(), b.log)
 		}

@@ -23,7 +23,7 @@ func TestCompactWhileARunWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := serving(t, dir, bareEnvironment(dir), "--config", filepath.Join(steering, "artel.yaml"), "--scenario", filepath.Join(steering, "steering.txtar"))
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	client := httpapi.NewClient(p.url, nil)
 	c, err := client.CreateConversation(ctx, httpapi.NewConversation{})

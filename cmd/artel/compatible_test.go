@@ -166,7 +166,7 @@ services_file: more.json
 		`built_in :0  ready  [demo]`,
 	}
 	var got []string
-	for end := time.Now().Add(time.Minute); !cmp.Equal(got, want) && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); !cmp.Equal(got, want) && time.Now().Before(end); {
 		var list httpapi.List[model.Finding]
 		fetchJSON(t, p.url+"/api/v1/findings", &list)
 		got = nil

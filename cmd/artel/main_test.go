@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // patience is how long a test waits for what a process should do soon. It is
 // long because machines may be busy; nothing waits for it to pass.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // bareEnvironment has what a process needs and no keys of models. Nobody
 // listens on port 1, so no model server of this machine is found.

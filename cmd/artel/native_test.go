@@ -31,7 +31,7 @@ func TestNativeKeysWorkAtOnce(t *testing.T) {
 	p := serving(t, dir, env)
 
 	var services httpapi.List[httpapi.ServiceView]
-	for end := time.Now().Add(time.Minute); ; { // until the vendor has been asked
+	for end := time.Now().Add(5 * time.Minute); ; { // until the vendor has been asked
 		fetchJSON(t, p.url+"/api/v1/services", &services)
 		if services.Items[0].Sources["input"] != "" || time.Now().After(end) {
 			break

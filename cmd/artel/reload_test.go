@@ -60,7 +60,7 @@ func TestServicesAreReadAgain(t *testing.T) {
 	}
 	wait := func(want string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); routing() != want; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(5 * time.Minute); routing() != want; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("routing is %q, want %q", routing(), want)
 			}

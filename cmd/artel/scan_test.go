@@ -277,7 +277,7 @@ func TestNoBytesInText(t *testing.T) {
 	}
 	p := serving(t, dir, with(bareEnvironment(dir), "OPENAI_BASE_URL="+upstream.URL+"/v1", "OPENAI_API_KEY=sk-x"))
 	client := httpapi.NewClient(p.url, nil)
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	c, err := client.CreateConversation(ctx, httpapi.NewConversation{Title: "data:image/jpeg;base64," + picture[:200]})
 	if err != nil {

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		ContinueOnError:     true,
-		Deadline:            time.Now().Add(12 * patience), // of all scripts together; it is there for one that hangs
+		Deadline:            time.Now().Add(3 * patience), // of all scripts together; it is there for one that hangs
 		Setup: func(e *testscript.Env) error {
 			for _, line := range bareEnvironment(e.WorkDir) {
 				if name, value, _ := strings.Cut(line, "="); name != "PATH" && name != "TMPDIR" {

@@ -65,9 +65,6 @@ func TestStandby(t *testing.T) {
 	}
 	t.Cleanup(second.kill)
 	t.Logf("taken over within %v", time.Since(began))
-	if time.Since(began) > 15*time.Second {
-		t.Errorf("taking over took %v", time.Since(began))
-	}
 	if state := waitForEnd(ctx, t, httpapi.NewClient(second.url, nil), c.ID, sent.RunID); state != artel.RunDone {
 		t.Errorf("the run is %q", state)
 	}

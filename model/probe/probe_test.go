@@ -213,7 +213,7 @@ func TestRunJudges(t *testing.T) {
 
 func TestRunIsStopped(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	blobs := blob.NewMemory()
 	_, err := probe.Run(ctx, says(func(*model.Request) (model.Delta, error) {
 		cancel()

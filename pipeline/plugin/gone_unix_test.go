@@ -16,7 +16,7 @@ import (
 // gone waits until a process has ended; what nobody has waited for counts.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if syscall.Kill(pid, 0) != nil {
 			return
 		}

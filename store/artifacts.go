@@ -4,13 +4,13 @@ package store
 
 import "github.com/artelhq/artel"
 
-// Artifacts reads the newest state of artifacts on a branch: the highest
-// number among the versions and unfolded edits whose message is empty or on
-// the path that ends in at. Tombstones are included and say so. For the empty
-// at, only what has no message is visible.
+// Artifacts reads the heads of artifacts on a branch. A head is the version or
+// unfolded edit with the highest number whose message is empty or on the path
+// that ends in at. Deleted artifacts are included, with Deleted set. With an
+// empty at, only states without a message are visible.
 type Artifacts interface {
-	// Heads returns them by ID. It reads no text: what it costs grows with the
-	// artifacts and the unfolded edits.
+	// Heads returns all heads sorted by ID. It reads no text; the cost grows
+	// with the number of artifacts and unfolded edits.
 	Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error)
 	Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error)
 	// Exists reports whether id was ever used in c, on any branch.
@@ -77,9 +77,9 @@ type Journal interface {
 type EditQuery struct {
 	Artifact artel.ArtifactID
 	Run      artel.RunID
-	Number   int  // this one alone
-	After    int  // numbers above this one
-	Unfolded bool // only those that no visible version holds yet
+	Number   int  // only this number
+	After    int  // only higher numbers
+	Unfolded bool // only edits that are not part of a visible version
 	Outline  bool // without Changes and Text
 }
 
@@ -87,11 +87,11 @@ type EditQuery struct {
 type Edit struct {
 	Artifact artel.ArtifactID
 	artel.Version
-	Text   *string // the whole new text, where it does not follow from Changes
+	Text   *string // the whole new text if it does not follow from Changes
 	Folded bool
 }
 
-// A Place is where a version is.
+// A Place locates a version.
 type Place struct {
 	Conversation artel.ConversationID
 	Artifact     artel.ArtifactID

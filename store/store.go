@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store is the contract of persistence: conversations, messages,
-// artifacts with their versions and edit journal, runs, events.
+// Package store defines how conversations, messages, artifacts, runs and
+// events are stored.
 //
-// Begin with [Store]. Everything happens in [Store.View] or [Store.Update],
-// which hand out a [Tx] that is bound to one owner: what belongs to somebody
-// else is not there. The wing store/sqlite fulfils the contract, and the kit
-// store/storetest holds any implementation to it.
+// Begin with [Store]. All reads and writes happen in [Store.View] or
+// [Store.Update], which pass a [Tx] bound to one owner; rows of other owners
+// are invisible to it. Package store/sqlite implements the contract, and the
+// kit store/storetest tests implementations.
 //
-// The package has no rules about what may follow what; those are in the rooms
-// above. It promises that an Update happens whole or not at all, that it is on
+// The package enforces no rules about what may follow what; callers do. It
+// guarantees that an Update is applied completely or not at all, that it is on
 // disk when Update returns, and that values share no memory with the store.
 package store
 
@@ -22,20 +22,21 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Store keeps rows. It is safe for concurrent use.
+// A Store is a database. It is safe for concurrent use.
 //
-// Errors are [*artel.Error]: [artel.NotFound] for what is missing or foreign,
-// [artel.Conflict] for what is there already, [artel.Canceled] where the
-// context ended, [artel.Unavailable] where the database failed. An error that
-// fn returns comes back as it is.
+// Errors are [*artel.Error]: [artel.NotFound] for a row that is missing or
+// belongs to another owner, [artel.Conflict] for one that already exists,
+// [artel.Canceled] if the context ended, [artel.Unavailable] if the database
+// failed. An error of fn is returned unchanged.
 type Store interface {
-	// View runs fn on one consistent state. Writing in it is of kind Internal.
+	// View runs fn on one consistent state. A write in it fails with kind
+	// Internal.
 	View(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 
-	// Update runs fn and commits what it did, or nothing when fn fails,
-	// panics, or ctx ends before the commit. Updates happen one after the
-	// other; several may share a commit. fn may be run again and must have no
-	// outside effects; it must not call View or Update.
+	// Update runs fn and commits its writes. It commits nothing if fn fails or
+	// panics, or if ctx ends before the commit. Updates are serial; several may
+	// share a commit. fn may run more than once, so it must have no outside
+	// effects, and it must not call View or Update.
 	Update(ctx context.Context, owner artel.Owner, fn func(Tx) error) error
 
 	Upkeep
@@ -45,43 +46,45 @@ type Store interface {
 	Close() error
 }
 
-// Upkeep is what is done for all owners at once.
+// Upkeep holds the maintenance operations, which cover all owners.
 type Upkeep interface {
 	// Overdue lists the unfinished runs of every owner whose lease ended
 	// before now, oldest first.
 	Overdue(ctx context.Context, now time.Time) ([]Lease, error)
 
-	// Purge removes for good the conversations of every owner that were
-	// deleted before a time, with everything in them, and returns how many are
-	// gone. It takes many short turns, so that updates go on beside it. When
-	// it fails or ctx ends, what it had begun with is not restored any more,
-	// and the next Purge goes on.
+	// Purge permanently removes the conversations that were deleted before a
+	// time, with all their rows, and returns their number. It works in many
+	// short transactions, so that other updates can run in between. If it fails
+	// or ctx ends, a conversation that is partly removed can no longer be
+	// restored; the next Purge removes the rest.
 	Purge(ctx context.Context, before time.Time) (int, error)
 
-	// Digests tells of every place where a digest stands, of every owner: which
-	// blobs are still wanted. What is deleted and not yet purged counts, and
-	// so does what is being imported. All is told of one state, that of some
-	// moment after the call; a digest that stands in many places comes many
-	// times, in no order. The memory that it needs does not grow with the
-	// rows. The loop must not call the store. An error is the last thing told.
+	// Digests yields every reference to a digest, which shows the blobs in
+	// use. Deleted rows that are not yet purged count, and so do unfinished
+	// imports. All uses come from one state after the call, in no order; a
+	// digest is yielded once for each reference. Memory use does not grow with
+	// the number of rows. The loop must not call the store. An error is yielded
+	// last.
 	Digests(ctx context.Context) iter.Seq2[Use, error]
 
-	// Leftovers returns, the oldest first and at most so many that they fit into
-	// memory, what tools have left outside any run before a time and nothing
-	// names: artifacts of source tool_result with one version and no other
-	// edit. A message, an event that does not tell of an artifact itself, or a
-	// text of another artifact of its owner names it: in its conversation by
-	// its id, elsewhere by the ids of both, and everywhere by its digest. What
-	// may be a name counts as one. With remove, they are gone: missing as
-	// artifact, version and text; but their ids stay taken and their numbers
-	// too, so that no ref ever means something else, and the journal has an
-	// edit without digest in their place.
+	// Leftovers lists unreferenced tool-result artifacts created before a given
+	// time outside any run, oldest first, in batches that fit in memory. Such
+	// an artifact has source tool_result, one version and no other edit.
+	// References are looked for in messages, in events other than those about
+	// artifacts, and in the texts of the owner's other artifacts. A reference is
+	// the artifact's id (in its conversation), its conversation's id and its own
+	// (in others), or its digest (anywhere). When in doubt, text counts as a
+	// reference.
+	//
+	// With remove, the listed artifacts, their versions and texts are removed.
+	// Their ids and numbers stay taken, so that a ref never gets another
+	// meaning, and the journal keeps an edit without a digest.
 	Leftovers(ctx context.Context, before time.Time, remove bool) ([]Leftover, error)
 
-	// Journals looks at the next limit artifacts after one, in an order of its
-	// own, and returns those that may have edits to condense: folded ones,
-	// made before a time, which are not visible themselves. last is the last
-	// that it looked at, to go on after; it is zero when there are no more.
+	// Journals examines the next limit artifacts after one, in an unspecified
+	// order, and returns those that may have edits to compact: folded edits,
+	// made before a time, that are not visible versions. last is the last
+	// artifact examined, to be passed as the next after; zero at the end.
 	Journals(ctx context.Context, before time.Time, after JournalKey, limit int) (found []JournalKey, last JournalKey, err error)
 }
 
@@ -93,31 +96,31 @@ type JournalKey struct {
 	Artifact     artel.ArtifactID
 }
 
-// A Leftover is an artifact that nothing names.
+// A Leftover is an artifact without references.
 type Leftover struct {
 	Owner artel.Owner
 	Place
 }
 
-// A Use is one place where a digest stands.
+// A Use is one reference to a digest.
 type Use struct {
 	Owner        artel.Owner
-	Conversation artel.ConversationID // empty: an answer, a rendition or a file has it
+	Conversation artel.ConversationID // empty for an answer, a rendition or a file
 	Digest       artel.Digest
-	// Of is there where these are the bytes of a rendition: the digest of what
-	// it was made of. It is wanted as long as that is, and its row goes by
+	// Of is set for the bytes of a rendition: the digest of its source. The
+	// rendition is in use as long as its source is; its row is removed by
 	// [Renditions.Delete].
 	Of artel.Digest
-	// Bytes says that these are the bytes of a version, of an edit in the
-	// journal or of a file. Else it is written in a message, an answer, an event that does
-	// not tell of an artifact itself (which has rows of its own), a segment of
-	// a request, or the text of an artifact, as in "blob:sha256-…" or in the address of a file:
-	// any 64 lower-case hexadecimal digits count, whatever they mean.
+	// Bytes reports that the digest is the content of a version, an edit or a
+	// file. Otherwise it occurs in the text of a message, an answer, an event
+	// (except those about artifacts, which have rows of their own), a segment
+	// or an artifact, as in "blob:sha256-…" or in the address of a file. Any 64
+	// lower-case hexadecimal digits count.
 	Bytes bool
 }
 
-// A Tx is the state as one owner sees it, inside View or Update. It is used by
-// one goroutine, and not after fn has returned.
+// A Tx gives access to the rows of one owner inside View or Update. It must be
+// used by one goroutine, and not after fn has returned.
 type Tx struct {
 	Conversations Conversations
 	Messages      Messages
@@ -137,51 +140,51 @@ type Tx struct {
 	Notes         Notes
 }
 
-// A Page asks for a part of a list.
+// A Page selects a part of a list.
 type Page struct {
-	Cursor string // what the page before returned as next; "": the beginning
-	Limit  int    // most items; 0: 50, at most 500
+	Cursor string // the next value of the previous page; "": the beginning
+	Limit  int    // maximum; 0: 50, at most 500
 }
 
-// Conversations keeps [artel.Conversation] rows.
+// Conversations stores [artel.Conversation] rows.
 type Conversations interface {
 	Create(c artel.Conversation) error
 	Get(id artel.ConversationID) (artel.Conversation, error)
-	// List returns the newest updated first, or the best. The next cursor is "" at the end.
+	// List returns the most recently updated first, or the best matches of a
+	// search. next is "" at the end.
 	List(q ConversationQuery) (items []Listed, next string, err error)
 	// Update replaces all fields but ID and CreatedAt.
 	Update(c artel.Conversation) error
-	// Delete hides the conversation: from then on it is missing with
-	// everything in it, as if it were somebody else's. Only its ids stay
-	// taken, and those of its messages and runs, until [Store.Purge].
+	// Delete hides the conversation and all its rows; reading them is of kind
+	// NotFound. Its id and those of its messages and runs stay taken until
+	// [Upkeep.Purge].
 	Delete(id artel.ConversationID, at time.Time) error
-	// Restore brings a deleted conversation back as it was. Of kind NotFound
-	// where there is none that is deleted, or where Purge has begun with it.
+	// Restore undoes Delete. It is of kind NotFound if the conversation is not
+	// deleted, or if Purge has begun to remove it.
 	Restore(id artel.ConversationID) error
 }
 
 // A ConversationQuery selects conversations.
 type ConversationQuery struct {
-	// Search selects those that hold all of its words, which white space
-	// separates: each in the title or in the text that a user or an assistant
-	// has written, on any branch, also as a part of a longer word. Case makes no
-	// difference, nor does the way in which accents are encoded; every character
-	// stands for itself. At most [MaxSearch] code points, else of kind Invalid.
+	// Search selects conversations that contain all of its words, separated by
+	// white space. A word may occur in the title or in the text of a user or
+	// assistant message on any branch, also inside a longer word. Case and the
+	// encoding of accents are ignored; there are no wildcards. More than
+	// [MaxSearch] code points are of kind Invalid.
 	Search string
-	Best   bool // of a search: rare words, titles, then many messages first; of equals the newest
+	Best   bool // rank matches: rare words, titles, then number of messages; ties newest first
 	Page
 }
 
-// MaxSearch is the longest search in code points.
+// MaxSearch is the maximum length of a search in code points.
 const MaxSearch = 200
 
 // A Listed is a conversation in a list.
 type Listed struct {
 	artel.Conversation
-	// Excerpt is the text around the first place in its messages that a
-	// search has found, of about 120 code points on one line, with "…" where
-	// it goes on. It is empty where the title holds all words, and without a
-	// search.
+	// Excerpt is the text around the first match in the messages: about 120
+	// code points on one line, with "…" where text is cut. It is empty if the
+	// title contains all words, and without a search.
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
@@ -213,63 +216,67 @@ type Branches interface {
 	Children(c artel.ConversationID, parents ...artel.MessageID) (map[artel.MessageID][]artel.MessageID, error)
 }
 
-// Runs keeps runs and their leases. A lease says which process works on a run
-// and until when it may go without a sign of life.
+// Runs stores runs and their leases. A lease names the process that executes a
+// run and the time until which it must be renewed.
 type Runs interface {
-	// Create refuses (kind Conflict, code "run_active") a run that is at work,
-	// running or waiting, where the conversation has one already. Any number
-	// may be queued.
+	// Create is of kind Conflict, with code "run_active", if r is running or
+	// waiting and the conversation already has such a run. Any number may be
+	// queued.
 	Create(r artel.Run, l Lease) error
 	Get(id artel.RunID) (artel.Run, error)
 	// Update replaces all fields but ID, Conversation, Message and StartedAt.
-	// It refuses as Create does.
+	// It returns the same Conflict as Create.
 	Update(r artel.Run) error
-	// Active returns the run of c that is at work; kind NotFound if none.
+	// Active returns the running or waiting run of c; kind NotFound if none.
 	Active(c artel.ConversationID) (artel.Run, error)
-	// Usage returns the sum of what all runs of c took, on whatever branch.
+	// Usage returns the sum of the usage of all runs of c, on all branches.
 	Usage(c artel.ConversationID) (artel.Usage, error)
-	// Renew lets l.Holder keep the run until l.Until, and keeps l.Worked. Of kind
-	// Conflict when somebody else's lease has not ended at now. With a zero
-	// l.Until it changes nothing: Conflict when somebody else held the run last.
+	// Renew gives l.Holder the lease until l.Until and stores l.Worked. It is of
+	// kind Conflict if the lease of another holder has not ended at now. With a
+	// zero l.Until it only checks: Conflict if another holder had the last
+	// lease.
 	Renew(l Lease, now time.Time) error
 }
 
-// A Lease is who works on a run.
+// A Lease gives one process the right to execute a run.
 type Lease struct {
 	Owner        artel.Owner
 	Run          artel.RunID
 	Conversation artel.ConversationID
 	Holder       string // names the process
 	Until        time.Time
-	Worked       time.Duration // how long its holders have been at work on it, kept to the microsecond
+	Worked       time.Duration // total working time of all holders, to the microsecond
 }
 
-// Events keeps the logs.
+// Events stores the event logs of conversations.
 type Events interface {
-	// Append gives events the next numbers, without gaps, in order, and returns the last.
+	// Append stores events under the next numbers, in order and without gaps,
+	// and returns the last number.
 	Append(c artel.ConversationID, events ...artel.Event) (artel.Seq, error)
 	// Read returns at most limit events after a number, in order.
 	Read(c artel.ConversationID, after artel.Seq, limit int) ([]artel.Event, error)
 	// Last returns the newest number; 0 for an empty log.
 	Last(c artel.ConversationID) (artel.Seq, error)
 	// Contexts returns the newest events of type [artel.EventContextBuilt] up
-	// to a number, at most limit of them, in order. It is quick however long
-	// the log is.
+	// to a number, at most limit of them, in order. The cost does not depend
+	// on the length of the log.
 	Contexts(c artel.ConversationID, upTo artel.Seq, limit int) ([]artel.Event, error)
-	// Milestones is Contexts of all "compaction_completed", "service_changed" and "service_chosen".
+	// Milestones returns the newest compaction and service-change events
+	// ("compaction_completed", "service_changed", "service_chosen"), at most
+	// limit of them, in order.
 	Milestones(c artel.ConversationID, limit int) ([]artel.Event, error)
 }
 
-// Answers keeps what was answered to requests that carry an idempotency key.
+// Answers stores the responses to requests with an idempotency key.
 type Answers interface {
 	Get(key string) (Answer, error)
-	// Put is of kind Conflict when the key is there.
+	// Put is of kind Conflict if the key exists.
 	Put(a Answer) error
 	// Prune removes answers older than before.
 	Prune(before time.Time) error
 }
 
-// An Answer is a remembered response.
+// An Answer is a stored response.
 type Answer struct {
 	Key       string
 	Request   artel.Digest // of method, path and body
@@ -278,64 +285,63 @@ type Answer struct {
 	CreatedAt time.Time
 }
 
-// Imports brings whole conversations in, over several transactions. Until the
-// last of them a conversation is missing for everybody, as if it were deleted:
-// its ids are taken, [Conversations.Restore] does not find it, and
-// [Store.Purge] removes it when nobody goes on with it.
+// Imports writes whole conversations in several transactions. Until Finish, the
+// conversation is hidden as if it were deleted: its ids are taken,
+// [Conversations.Restore] does not find it, and [Upkeep.Purge] removes it if the
+// import is abandoned.
 type Imports interface {
-	// Begin makes a conversation and lets this transaction write in it.
+	// Begin creates a conversation and lets this transaction write to it.
 	Begin(c artel.Conversation, at time.Time) error
-	// Continue lets another transaction write in it. To Purge, it was deleted
-	// at the time that came last. Of kind NotFound where nothing of this id is
-	// being imported, or Purge has begun with it.
+	// Continue lets this transaction write to a conversation begun earlier. For
+	// Purge, at replaces its time of deletion. It is of kind NotFound if no
+	// import of this id is open, or if Purge has begun to remove it.
 	Continue(id artel.ConversationID, at time.Time) error
-	// Version adds a visible version under the number that it has, which has
-	// to be above all of the artifact's (kind Conflict). text is nil for binary
-	// content. The journal has an edit of the number without a parent, text and
-	// changes, as these may not lead to the text. Of kind NotFound where this
-	// transaction does not import c.
+	// Version adds a visible version under v.Number, which must be above all
+	// numbers of the artifact (otherwise kind Conflict). text is nil for binary
+	// content. The journal gets an edit of this number without parent, text and
+	// changes, because the imported changes may not produce the text. It is of
+	// kind NotFound if this transaction does not import c.
 	Version(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error
-	// Finish shows the conversation. Of kind NotFound as Continue.
+	// Finish makes the conversation visible. It is of kind NotFound like
+	// Continue.
 	Finish(id artel.ConversationID) error
 }
 
-// Renditions keeps which other forms of bytes were made: a smaller picture,
-// the words of a recording. They belong to an owner and to no conversation.
+// Renditions records derived forms of bytes, such as a smaller picture or the
+// transcript of a recording. They belong to an owner, not to a conversation.
 type Renditions interface {
-	// Get returns the rendition of source in a form. Of kind NotFound where
-	// none was made.
+	// Get returns the rendition of source in a form. It is of kind NotFound if
+	// there is none.
 	Get(source artel.Digest, form string) (Rendition, error)
-	// Put keeps a rendition in the place of an earlier one of its form.
+	// Put stores a rendition and replaces an earlier one of the same form.
 	Put(r Rendition) error
-	// Delete forgets all renditions of source. That there are none is no error.
+	// Delete removes all renditions of source, if any.
 	Delete(source artel.Digest) error
 }
 
-// A Rendition is another form of some bytes.
+// A Rendition is a derived form of some bytes.
 type Rendition struct {
-	Source artel.Digest // what it was made of
-	Form   string       // says which form it is and how it was made
-	Digest artel.Digest // of its own bytes
+	Source artel.Digest // the original
+	Form   string       // the form and how it was made
+	Digest artel.Digest // of the derived bytes
 	artel.MediaInfo
 	CreatedAt time.Time
 }
 
-// Contexts keeps how the requests of model calls came to be.
+// Contexts stores how the requests of model calls were built.
 type Contexts interface {
-	// Add keeps a record under the next number of its run, from 1, which it
-	// returns; Number is ignored. With it come the segments that it names:
-	// those that the conversation has are not kept twice. Of kind NotFound
-	// where the run is not there.
+	// Add stores a record under the next number of its run, from 1, and
+	// returns the number; c.Number is ignored. segments are those that the
+	// record names; each is stored once for a conversation. It is of kind
+	// NotFound if the run does not exist.
 	Add(c Context, segments []Segment) (int, error)
-	// Get is of kind NotFound where there is no such record, or no longer.
+	// Get is of kind NotFound if there is no such record.
 	Get(run artel.RunID, number int) (Context, error)
-	// List returns records without what is in them (Record is nil), the newest
-	// first.
+	// List returns records newest first, with a nil Record.
 	List(q ContextQuery) ([]Context, error)
-	// Segments returns what is there of some segments of a conversation.
+	// Segments returns those of the named segments that are stored.
 	Segments(c artel.ConversationID, digests []artel.Digest) ([]Segment, error)
-	// Report adds what became known of the call, in the place of what was there.
-	// NotFound as Get.
+	// Report replaces the fields that r sets. It is of kind NotFound like Get.
 	Report(run artel.RunID, number int, r ContextReport) error
 	// Trim removes all but the newest records of a conversation, and the
 	// segments that only they have named.
@@ -347,14 +353,13 @@ type Context struct {
 	Conversation artel.ConversationID
 	Run          artel.RunID
 	Number       int             // in the run, from 1
-	Summary      json.RawMessage // what lists show
-	Record       json.RawMessage // everything
-	Usage        *artel.Usage    // nil: the call has not ended well, or not yet
+	Summary      json.RawMessage // for lists
+	Record       json.RawMessage // complete
+	Usage        *artel.Usage    // nil: the call failed or has not ended
 	CreatedAt    time.Time
 }
 
-// A ContextReport is what becomes known of a model call after its record was
-// made; what is nil stays as it is.
+// A ContextReport holds the result of a model call. Nil fields change nothing.
 type ContextReport struct {
 	Usage   *artel.Usage
 	Summary json.RawMessage
@@ -362,10 +367,10 @@ type ContextReport struct {
 
 // A ContextQuery selects records.
 type ContextQuery struct {
-	Conversation artel.ConversationID // needed
-	Run          artel.RunID          // "": of all runs
-	Before       *ContextKey          // only those that came before this one
-	Limit        int                  // most records; 0: 50, at most 500
+	Conversation artel.ConversationID // required
+	Run          artel.RunID          // "": all runs
+	Before       *ContextKey          // only records older than this one
+	Limit        int                  // maximum; 0: 50, at most 500
 }
 
 // A ContextKey names a record.
@@ -374,42 +379,40 @@ type ContextKey struct {
 	Number int
 }
 
-// A Segment is a piece of requests.
+// A Segment is a piece of a request.
 type Segment struct {
 	Digest artel.Digest
 	Body   []byte
 }
 
-// Settings keeps what people have set, by names that mean something to the
-// application.
+// Settings stores the users' settings under names chosen by the application.
 type Settings interface {
-	// Get is of kind NotFound where nothing of this name is set.
+	// Get is of kind NotFound if the name is not set.
 	Get(name string) (Setting, error)
-	// List returns those whose names begin with prefix, by name.
+	// List returns the settings whose names begin with prefix, sorted by name.
 	List(prefix string) ([]Setting, error)
-	// Put keeps a value under its name and returns its revision, which is one
-	// more than that of the value before, also of one that was deleted; s.Revision
-	// is the one that it replaces, 0 where there is none. Of kind Conflict
-	// where another is there.
+	// Put stores a value and returns its revision, which is one more than the
+	// revision of the previous value, even if that was deleted. s.Revision is
+	// the revision to replace, 0 for none. It is of kind Conflict if the
+	// current revision is another.
 	Put(s Setting) (int, error)
-	// Delete removes the value with this revision. Of kind Conflict as Put,
-	// NotFound where nothing is set.
+	// Delete removes the value with this revision. It is of kind Conflict like
+	// Put, and NotFound if the name is not set.
 	Delete(name string, revision int, at time.Time) error
 }
 
-// Variables keeps what macros have set, for each message that was answered:
-// all variables, as they are behind it.
+// Variables stores the macro variables of branches: for each answered message,
+// all variables after the answer.
 type Variables interface {
-	// Put keeps the value of a message, in the place of an earlier one.
+	// Put stores the value of a message and replaces an earlier one.
 	Put(c artel.ConversationID, m artel.MessageID, value json.RawMessage) error
-	// On returns the value of the last message of a path that has one; nil
-	// where none has.
+	// On returns the value of the last message on a path that has one, or nil.
 	On(c artel.ConversationID, path []artel.MessageID) (json.RawMessage, error)
-	// Messages returns the messages that have a value, by id.
+	// Messages returns the messages that have a value, sorted by id.
 	Messages(c artel.ConversationID) ([]artel.MessageID, error)
 }
 
-// A Setting is one value that people have set.
+// A Setting is one stored setting.
 type Setting struct {
 	Name      string
 	Value     json.RawMessage
@@ -417,26 +420,25 @@ type Setting struct {
 	UpdatedAt time.Time
 }
 
-// GatewayLog keeps what the gateway has done, one entry for each request.
+// GatewayLog stores one entry for each request of the gateway.
 type GatewayLog interface {
-	// Add keeps entries in their order, each under a number above those of all
-	// before it; Number is ignored.
+	// Add stores entries in order, under increasing numbers; Number is ignored.
 	Add(entries ...GatewayEntry) error
-	// List returns the newest first. The next cursor is "" at the end.
+	// List returns entries newest first. next is "" at the end.
 	List(q GatewayQuery) (items []GatewayEntry, next string, err error)
 	// Trim removes all but the newest entries.
 	Trim(newest int) error
 }
 
-// A GatewayEntry tells of one request of the gateway. Digests in it keep no
-// bytes.
+// A GatewayEntry describes one request of the gateway. Digests in it do not
+// count as references to blobs.
 type GatewayEntry struct {
 	Number  int64
-	Key     string          // the name of the client's key; may be empty
-	Service artel.ServiceID // that was asked; may be empty
+	Key     string          // name of the client's key; may be empty
+	Service artel.ServiceID // may be empty
 	Status  int             // HTTP
-	Changed bool            // something of the request was changed
-	Body    json.RawMessage // everything
+	Changed bool            // the request was changed
+	Body    json.RawMessage // complete
 }
 
 // A GatewayQuery selects entries; zero fields select all.
@@ -449,20 +451,20 @@ type GatewayQuery struct {
 	Page
 }
 
-// Files keeps names for bytes: what programs have uploaded to send it by id. To
-// all but Create and Purge, a file is missing from the time of its expiry on.
+// Files stores the files that programs have uploaded to refer to them by id. An
+// expired file is missing for every method but Create and Purge.
 type Files interface {
-	// Create is of kind Conflict where the id is taken.
+	// Create is of kind Conflict if the id is taken.
 	Create(f File) error
-	// Get is of kind NotFound where there is none.
+	// Get is of kind NotFound if there is none.
 	Get(id string, now time.Time) (File, error)
-	// List returns those of a holder that q selects. Of kind Invalid where
-	// q.After is none of them.
+	// List returns the files that q selects. It is of kind Invalid if q.After
+	// is not a file of the holder.
 	List(q FileQuery) ([]File, error)
-	// Delete is of kind NotFound where there is none. The bytes stay until
-	// nothing else refers to them.
+	// Delete is of kind NotFound if there is none. The bytes stay until they
+	// have no other reference.
 	Delete(id string, now time.Time) error
-	// Purge forgets those that have expired.
+	// Purge removes the expired files.
 	Purge(now time.Time) error
 }
 
@@ -470,52 +472,52 @@ type Files interface {
 type FileQuery struct {
 	Holder string
 	Now    time.Time
-	After  string // the id of the one that they come after; "": the beginning
-	Oldest bool   // the oldest first; else the newest
-	Limit  int    // most files; at least 1
+	After  string // id of the last file of the previous page; "": the beginning
+	Oldest bool   // oldest first; otherwise newest first
+	Limit  int    // maximum; at least 1
 }
 
-// A File is a name for bytes.
+// A File is an uploaded file.
 type File struct {
 	ID        string
-	Holder    string // which program's it is; may be empty
+	Holder    string // the program that uploaded it; may be empty
 	Digest    artel.Digest
 	Filename  string
-	Purpose   string // as the program said
+	Purpose   string // as stated by the program
 	Info      artel.MediaInfo
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero: never
 }
 
-// Notes keeps what people and runs leave for each other: what waits for its
-// turn, what is said to a run, questions and their answers.
+// Notes stores what users and runs leave for each other: queued messages,
+// messages injected into a run, questions and their answers.
 type Notes interface {
-	// Put keeps a note, in the place of an earlier one of its id, of which the
-	// conversation, the time and the position in lists stay. Of kind Conflict
-	// where the id is that of a note in another conversation.
+	// Put stores a note. It replaces an earlier one with the same id, but keeps
+	// its conversation, time and position in lists. It is of kind Conflict if
+	// the id belongs to a note of another conversation.
 	Put(n Note) error
-	// Get is of kind NotFound where there is none.
+	// Get is of kind NotFound if there is none.
 	Get(id string) (Note, error)
-	// List returns notes in the order in which they came.
+	// List returns notes in order of creation.
 	List(q NoteQuery) ([]Note, error)
 }
 
 // A NoteQuery selects notes; empty fields select all.
 type NoteQuery struct {
-	Conversation artel.ConversationID // needed
+	Conversation artel.ConversationID // required
 	Kind         string
 	Run          artel.RunID
-	Open         bool // only those that are open
+	Open         bool // only open notes
 }
 
-// A Note is one thing that was left.
+// A Note is one message left by a user or a run.
 type Note struct {
 	ID           string
 	Conversation artel.ConversationID
-	Run          artel.RunID     // that it is for, or from; may be empty
-	Message      artel.MessageID // on whose branch it holds; may be empty
+	Run          artel.RunID     // its recipient or sender; may be empty
+	Message      artel.MessageID // the note applies to its branch; may be empty
 	Kind         string
-	Open         bool            // somebody has to do something about it
+	Open         bool            // still to be handled
 	Body         json.RawMessage // never nil
 	CreatedAt    time.Time
 }

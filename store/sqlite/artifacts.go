@@ -12,20 +12,20 @@ import (
 
 type artifacts struct{ *tx }
 
-// What a branch sees of the artifacts: states without a message, and those whose
-// message is on the path.
+// onBranch selects the states visible on a branch: those without a message, and
+// those whose message is on the path.
 const onBranch = " AND (message = '' OR message IN (SELECT id FROM path))"
 
-// headTable finds the newest state of every artifact of a branch.
+// headTable finds the newest state of every artifact on a branch.
 const headTable = "WITH RECURSIVE " + pathTable + `,
 	head AS (SELECT artifact, max(number) AS number, live FROM (
 		SELECT artifact, number, 0 AS live FROM versions WHERE owner = ?1 AND conversation = ?2` + onBranch + `
 		UNION ALL
 		SELECT artifact, number, 1 FROM edits WHERE owner = ?1 AND conversation = ?2 AND folded = 0` + onBranch + `)
-		GROUP BY artifact) -- in SQLite live comes from the row that has the max()
+		GROUP BY artifact) -- SQLite takes live from the row with the max()
 	`
 
-// headColumns are those of an artifact, without the changes that led to it.
+// headNames and headColumns are the columns of a head, without its changes.
 const (
 	headNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at"
 	headColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at"
@@ -49,8 +49,8 @@ const liveQuery = "WITH RECURSIVE " + pathTable + `,
 	SELECT h.artifact, h.live, a.created_at, ` + headColumns + fromHead + `edits v ON v.folded = 0` + atHead + `
 	ORDER BY 1`
 
-// oneHeadQuery finds that of artifact ?4: each table is read from its newest row
-// backwards until one is on the branch.
+// oneHeadQuery finds the head of artifact ?4: it reads each table from the newest
+// row backwards to the first row on the branch.
 const oneHeadQuery = "WITH RECURSIVE " + pathTable + `
 	SELECT a.id, v.live, a.created_at, ` + headColumns + ` FROM (
 		SELECT * FROM (SELECT 0 AS live, ` + headNames + " FROM versions WHERE owner = ?1 AND conversation = ?2 AND artifact = ?4" + newestOnBranch + `)
@@ -61,8 +61,8 @@ const oneHeadQuery = "WITH RECURSIVE " + pathTable + `
 
 const newestOnBranch = onBranch + " ORDER BY number DESC LIMIT 1"
 
-// fewOlder is for how many artifacts the state before the newest is looked up
-// one by one.
+// fewOlder is the maximum number of older heads that are looked up one by one;
+// more are read by headsQuery.
 const fewOlder = 16
 
 func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
@@ -74,21 +74,21 @@ func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Ar
 	if err != nil {
 		return nil, err
 	}
-	there, err := t.onPath(op, c, at, of)
+	onPath, err := t.onPath(op, c, at, of)
 	if err != nil {
 		return nil, err
 	}
 	heads := all[:0]
-	var older []int // heads that may have another state on this branch
+	var older []int // heads whose newest version is not on this branch
 	for i, b := range of {
-		here := b.message == "" || there[b.message]
+		here := b.message == "" || onPath[b.message]
 		if !here && !b.mixed {
 			continue
 		}
 		if !here {
 			older = append(older, len(heads))
 		}
-		if len(heads) < i { // they are large
+		if len(heads) < i { // avoid copying large values onto themselves
 			all[len(heads)] = all[i]
 		}
 		heads = all[:len(heads)+1]
@@ -114,8 +114,8 @@ func (t artifacts) Heads(c artel.ConversationID, at artel.MessageID) ([]artel.Ar
 	return newer(heads, live), nil
 }
 
-// newer merges two lists by id; of two states of one artifact it takes the
-// newer one.
+// newer merges two lists sorted by id; it keeps the newer state of an artifact
+// that is in both.
 func newer(a, b []artel.Artifact) []artel.Artifact {
 	out := make([]artel.Artifact, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -135,34 +135,34 @@ func newer(a, b []artel.Artifact) []artel.Artifact {
 	return append(append(out, a...), b...)
 }
 
-// onPath tells which messages of the newest versions are on a branch. It goes
-// up the branch no further than it has to.
+// onPath reports which messages of the newest versions are on a branch. It reads
+// the branch from its end, no further than necessary.
 func (t artifacts) onPath(op string, c artel.ConversationID, at artel.MessageID, of []visibility) (map[artel.MessageID]bool, error) {
-	there := map[artel.MessageID]bool{}
+	found := map[artel.MessageID]bool{}
 	for _, b := range of {
 		if b.message != "" {
-			there[b.message] = false
+			found[b.message] = false
 		}
 	}
-	if len(there) == 0 || at == "" {
-		return there, nil
+	if len(found) == 0 || at == "" {
+		return found, nil
 	}
-	left := len(there)
+	left := len(found)
 	err := t.rows(op, string(at), "WITH RECURSIVE "+pathTable+" SELECT id FROM path", []any{t.owner, c, at}, func(rows *sql.Rows) error {
 		var id artel.MessageID
 		if err := rows.Scan(&id); err != nil {
 			return err
 		}
-		if _, ok := there[id]; ok {
-			there[id] = true
+		if _, ok := found[id]; ok {
+			found[id] = true
 			left--
 		}
 		if left == 0 {
-			return errEnough
+			return errStop
 		}
 		return nil
 	})
-	return there, err
+	return found, err
 }
 
 func (t artifacts) Head(c artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {

@@ -50,7 +50,8 @@ func (t contexts) Add(c store.Context, segments []store.Segment) (int, error) {
 	return number, t.use(op, c, segments, n)
 }
 
-// use keeps the segments that context n names, nearly all of which are there.
+// use stores the segments that context n names. Nearly all of them are usually
+// stored already.
 func (t contexts) use(op string, c store.Context, segments []store.Segment, n int64) error {
 	for _, s := range segments {
 		if err := checkText(op, string(c.Run), string(s.Digest)); err != nil {
@@ -87,7 +88,7 @@ func usageColumn(op string, c store.Context) (sql.NullString, error) {
 
 const contextColumns = "SELECT conversation, run, number, created_at, summary, usage, "
 
-// scanContext reads a row of contextColumns and the record.
+// scanContext scans a row of contextColumns and the record.
 func scanContext(op string, scan func(...any) error) (store.Context, error) {
 	var c store.Context
 	var us int64

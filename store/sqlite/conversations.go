@@ -93,7 +93,7 @@ func (t conversations) List(q store.ConversationQuery) ([]store.Listed, string, 
 	return items[:limit], cursor(list, micros(last.UpdatedAt), string(last.ID)), nil
 }
 
-// listBest is a page of a search, the best first.
+// listBest returns a page of a ranked search.
 func (t conversations) listBest(op string, words []string, from string, limit int) (items []store.Listed, next string, err error) {
 	var after *standing
 	if from != "" {
@@ -147,7 +147,7 @@ func conversationDest(c *artel.Conversation, created, updated *int64) []any {
 	return []any{&c.ID, &c.Title, &c.Agent, &c.Service, &c.Leaf, created, updated}
 }
 
-// scanConversation reads a row of conversationColumns, and then extra.
+// scanConversation scans a row of conversationColumns and extra.
 func scanConversation(rows *sql.Rows, c *artel.Conversation, extra ...any) error {
 	var created, updated int64
 	err := rows.Scan(append(conversationDest(c, &created, &updated), extra...)...)

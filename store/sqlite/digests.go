@@ -17,8 +17,8 @@ const bytesQuery = `SELECT owner, conversation, digest, '' FROM versions WHERE i
 	UNION ALL SELECT owner, '', digest, '' FROM files
 	UNION ALL SELECT owner, '', digest, source FROM renditions`
 
-// textsQueries find the texts that may name a digest. As bytes they are not
-// copied on their way.
+// textsQueries find the texts that may contain a digest. The cast to BLOB lets
+// the driver scan them without a copy.
 func textsQueries() []string {
 	query := func(columns, text, table string) string {
 		return "SELECT " + columns + ", CAST(" + text + " AS BLOB) FROM " + table + " WHERE " + text + " IS NOT NULL"
@@ -37,13 +37,13 @@ func textsQueries() []string {
 func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 	const op = "store.Digests"
 	return func(yield func(store.Use, error) bool) {
-		ended := false // by the caller, who must not be called again
+		ended := false // the caller ended the loop: yield must not be called again
 		err := s.read(ctx, op, func(c *session) error {
 			t := &tx{session: c, ctx: ctx}
 			defer t.end()
-			tell := func(u store.Use) error {
+			send := func(u store.Use) error {
 				if ended = !yield(u, nil); ended {
-					return errEnough
+					return errStop
 				}
 				return ctx.Err()
 			}
@@ -52,7 +52,7 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 				if err := rows.Scan(&u.Owner, &u.Conversation, &u.Digest, &u.Of); err != nil {
 					return err
 				}
-				return tell(u)
+				return send(u)
 			})
 			for _, query := range textsQueries() {
 				if err != nil || ended {
@@ -66,7 +66,7 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 					}
 					for hex := range sums(text) {
 						u.Digest = artel.Digest("sha256-" + string(hex))
-						if err := tell(u); err != nil {
+						if err := send(u); err != nil {
 							return err
 						}
 					}
@@ -84,13 +84,13 @@ func (s *Store) Digests(ctx context.Context) iter.Seq2[store.Use, error] {
 // sumDigits is the length of a SHA-256 in hexadecimal.
 const sumDigits = 64
 
-// sums yields the runs of 64 hexadecimal digits in text. Of a longer run these
-// are its beginning and its end, where the escape of a character beside the
-// digest may end in digits itself: "%2f", "\u002d".
+// sums yields the runs of 64 hexadecimal digits in text. Of a longer run it
+// yields the first and the last 64 digits, because an escaped character next to
+// the digest may end in digits: "%2f", "\u002d".
 func sums(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := sumDigits - 1; i < len(text); i += sumDigits {
-			// Each run of 64 has a digit at one of these places.
+			// Each run of 64 has a digit at one of these positions.
 			if !isDigit(text[i]) {
 				continue
 			}
@@ -107,7 +107,7 @@ func sums(text []byte) iter.Seq[[]byte] {
 			if end-begin > sumDigits && !yield(text[end-sumDigits:end]) {
 				return
 			}
-			i = end - 1 // what is left begins after the run
+			i = end - 1 // continue after the run
 		}
 	}
 }

@@ -62,8 +62,8 @@ func (t events) Milestones(c artel.ConversationID, limit int) ([]artel.Event, er
 	return list, err
 }
 
-// read returns events of a conversation that a condition with one number
-// selects and orders.
+// read returns the events of a conversation selected and ordered by condition,
+// which has one number as its parameter.
 func (t events) read(op string, c artel.ConversationID, limit int, selected string, seq artel.Seq) ([]artel.Event, error) {
 	if limit < 1 {
 		return nil, artel.Errorf(artel.Invalid, op, "limit", "is %d, want at least 1", limit)

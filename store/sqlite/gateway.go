@@ -14,11 +14,11 @@ import (
 
 type gatewayLog struct{ *tx }
 
-// loggedTogether is how many rows one statement adds: what it costs to run one is
-// more than what a row does.
+// loggedTogether is the number of rows that one statement inserts, because the
+// cost of a statement is higher than that of a row.
 const loggedTogether = 32
 
-// addLogged is the statement that adds so many rows.
+// addLogged returns the statement that inserts n rows.
 func addLogged(rows int) string {
 	const row = "(?, ?, ?, ?, ?, ?)"
 	return "INSERT INTO gateway_log (owner, key, service, status, changed, body) VALUES " + row + strings.Repeat(", "+row, rows-1)
@@ -27,7 +27,7 @@ func addLogged(rows int) string {
 func (t gatewayLog) Add(entries ...store.GatewayEntry) error {
 	const op = "store.GatewayLog.Add"
 	for group := range slices.Chunk(entries, loggedTogether) {
-		rows := 1 // what is no full group goes row by row, so that there are two statements
+		rows := 1 // the rest is inserted row by row, so that there are only two statements
 		if len(group) == loggedTogether {
 			rows = loggedTogether
 		}

@@ -34,7 +34,7 @@ func (t imports) Continue(id artel.ConversationID, at time.Time) error {
 	return t.open(op, id)
 }
 
-// open lets the rest of the transaction work in a hidden conversation.
+// open lets the rest of the transaction write to a hidden conversation.
 func (t imports) open(op string, id artel.ConversationID) error {
 	_, err := t.row(op, string(id), "SELECT number FROM conversations WHERE owner = ? AND id = ?", []any{t.owner, id}, &t.importingNumber)
 	if err == nil {

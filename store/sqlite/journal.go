@@ -12,8 +12,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// journalsQuery looks at the artifacts one by one; the edits of each are close
-// together in the index.
+// journalsQuery examines the artifacts one by one; the edits of each are
+// adjacent in the index.
 const journalsQuery = `SELECT a.owner, a.conversation, a.id, EXISTS (SELECT 1 FROM edits e
 		WHERE e.owner = a.owner AND e.conversation = a.conversation AND e.folded = 1 AND e.artifact = a.id AND e.created_at < ?
 		AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.owner = e.owner AND v.conversation = e.conversation AND v.artifact = e.artifact AND v.number = e.number))
@@ -29,11 +29,11 @@ func (s *Store) Journals(ctx context.Context, before time.Time, after store.Jour
 		n := 0
 		err := t.rows(op, "", journalsQuery, []any{micros(before), after.Owner, after.Conversation, after.Artifact, limit}, func(rows *sql.Rows) error {
 			var j store.JournalKey
-			var there bool
-			if err := rows.Scan(&j.Owner, &j.Conversation, &j.Artifact, &there); err != nil {
+			var compactable bool
+			if err := rows.Scan(&j.Owner, &j.Conversation, &j.Artifact, &compactable); err != nil {
 				return err
 			}
-			if there {
+			if compactable {
 				found = append(found, j)
 			}
 			n, last = n+1, j
@@ -53,14 +53,14 @@ func (s *Store) Journals(ctx context.Context, before time.Time, after store.Jour
 type journal struct{ *tx }
 
 const (
-	// Of the edits in either state: each is one step in the index.
+	// One index step each for folded and unfolded edits.
 	newestNumberQuery = `SELECT max(
 		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 0), 0),
 		coalesce((SELECT max(number) FROM edits WHERE owner = ?1 AND conversation = ?2 AND artifact = ?3 AND folded = 1), 0))`
 
-	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteen + ")"
-	insertFolded  = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 1" + fifteen + ")"
-	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteen + ")"
+	insertEdit    = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 0" + fifteenMarks + ")"
+	insertFolded  = "INSERT INTO edits (owner, conversation, artifact, folded, " + versionNames + ", text) VALUES (?, ?, ?, 1" + fifteenMarks + ")"
+	insertVersion = "INSERT INTO versions (owner, conversation, artifact, " + versionNames + ", text) VALUES (?, ?, ?" + fifteenMarks + ")"
 )
 
 func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) (int, error) {
@@ -69,7 +69,7 @@ func (t journal) Append(c artel.ConversationID, id artel.ArtifactID, v artel.Ver
 	if err != nil {
 		return 0, err
 	}
-	// The newest number of all is in the journal: that is where it came from.
+	// Every number was appended to the journal, so the newest is there.
 	if err := t.newestNumber(op, c, id, &row.v.Number); err != nil {
 		return 0, err
 	}
@@ -168,7 +168,7 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 	if q.Unfolded {
 		query += " AND v.folded = 0"
 	} else {
-		query += " AND v.folded IN (0, 1)" // so that the index serves
+		query += " AND v.folded IN (0, 1)" // makes the query use the index
 	}
 	if q.Artifact != "" {
 		query, args = query+" AND v.artifact = ?", append(args, q.Artifact)
@@ -200,7 +200,7 @@ func (t journal) Edits(c artel.ConversationID, q store.EditQuery) ([]store.Edit,
 	return edits, nil
 }
 
-func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int, kept []store.Edit) error {
+func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, remove []int, rewritten []store.Edit) error {
 	const op = "store.Journal.Condense"
 	if err := t.requireConversation(op, c); err != nil {
 		return err
@@ -212,11 +212,11 @@ func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int
 	if _, err := t.row(op, string(id), newestNumberQuery, []any{t.owner, c, id}, &newest); err != nil {
 		return err
 	}
-	if slices.Contains(gone, newest) {
-		return artel.Errorf(artel.Conflict, op, string(id), "edit %d is the newest, whose number is needed", newest)
+	if slices.Contains(remove, newest) {
+		return artel.Errorf(artel.Conflict, op, string(id), "edit %d is the newest: its number is needed for the next edit", newest)
 	}
 	const one = " WHERE owner = ? AND conversation = ? AND folded = 1 AND artifact = ? AND number = ?"
-	for _, e := range kept {
+	for _, e := range rewritten {
 		row, err := newVersionRow(op, id, e.Version, e.Text)
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int
 			return err
 		}
 	}
-	for _, number := range gone {
+	for _, number := range remove {
 		n, err := t.change(op, string(id), "DELETE FROM edits"+one, t.owner, c, id, number)
 		if err == nil && n == 0 {
 			err = notFolded(op, id, number)
@@ -242,5 +242,5 @@ func (t journal) Compact(c artel.ConversationID, id artel.ArtifactID, gone []int
 }
 
 func notFolded(op string, id artel.ArtifactID, number int) error {
-	return artel.Errorf(artel.Conflict, op, string(id), "there is no folded edit %d", number)
+	return artel.Errorf(artel.Conflict, op, string(id), "no folded edit %d", number)
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// mostLeftovers is how many are looked for at a time: each time reads all texts
+// maxLeftovers is the size of a batch of candidates. Each batch reads all texts
 // once.
-const mostLeftovers = 10_000
+const maxLeftovers = 10_000
 
-// leftoversQuery finds artifacts that could be leftovers, if nothing names them:
-// with one version and no other edit, in a conversation that is there and where
-// no run is at work.
+// leftoversQuery finds candidates: artifacts with one version and no other edit,
+// in a conversation that is not deleted and has no unfinished run.
 const leftoversQuery = `SELECT v.rowid, v.created_at, v.owner, v.conversation, v.artifact, v.number, v.digest, v.media
 	FROM versions v JOIN conversations c ON c.owner = v.owner AND c.id = v.conversation
 	WHERE v.source = 'tool_result' AND v.run = '' AND v.created_at < ?1 AND (v.created_at, v.rowid) > (?2, ?3) AND c.deleted_at IS NULL
@@ -29,8 +28,8 @@ const leftoversQuery = `SELECT v.rowid, v.created_at, v.owner, v.conversation, v
 	ORDER BY v.created_at, v.rowid LIMIT ?4`
 
 // namingQueries find the texts that may name an artifact, with the artifact that
-// they belong to. Events that tell of an artifact's own life name it and say
-// nothing of who wants it.
+// they belong to. Events about artifacts are left out: they name an artifact
+// without using it.
 func namingQueries() []string {
 	query := func(artifact, text, table, where string) string {
 		return "SELECT owner, conversation, " + artifact + ", CAST(" + text + " AS BLOB) FROM " + table + " WHERE " + text + " IS NOT NULL" + where
@@ -45,21 +44,21 @@ func namingQueries() []string {
 
 const otherEvents = " AND type NOT LIKE 'artifact%'"
 
-// An orphan is a leftover if nothing names it.
+// An orphan is a candidate: it is a leftover if no text names it.
 type orphan struct {
 	store.Leftover
 	row, created int64
-	key          []byte // of its id, as every way of writing it has it
+	key          []byte // part of its id that has no escapes
 	named        bool
 }
 
-// A place says whose conversation it is.
+// A conversationKey names a conversation of an owner.
 type conversationKey struct {
 	owner artel.Owner
 	conv  artel.ConversationID
 }
 
-// A mention says whose bytes are meant.
+// A digestKey names the bytes of an owner.
 type digestKey struct {
 	owner artel.Owner
 	hex   string
@@ -71,7 +70,7 @@ func (s *Store) Leftovers(ctx context.Context, before time.Time, remove bool) ([
 	var last orphan
 	for {
 		var page, left []*orphan
-		// Beside the writer first: most of the time all are named.
+		// Without the writer first: usually all candidates are named.
 		err := s.read(ctx, op, func(c *session) (err error) {
 			t := &tx{session: c, ctx: ctx}
 			defer t.end()
@@ -83,7 +82,7 @@ func (s *Store) Leftovers(ctx context.Context, before time.Time, remove bool) ([
 		if err != nil {
 			return nil, err
 		}
-		if len(left) == 0 && len(page) == mostLeftovers {
+		if len(left) == 0 && len(page) == maxLeftovers {
 			last = *page[len(page)-1]
 			continue
 		}
@@ -98,18 +97,18 @@ func (s *Store) Leftovers(ctx context.Context, before time.Time, remove bool) ([
 	}
 }
 
-// removeLeftovers looks once more, while nobody writes, and removes what still
-// is none else's.
+// removeLeftovers checks the candidates again inside an update, and removes those
+// that are still unnamed.
 func (s *Store) removeLeftovers(ctx context.Context, op string, before time.Time, found []*orphan) (gone []*orphan, err error) {
 	if err := s.begin(ctx, op); err != nil {
 		return nil, err
 	}
 	defer s.calls.Done()
 	first := *found[0]
-	first.row-- // what comes after it, it included
-	meant := map[int64]bool{}
+	first.row-- // the query is exclusive, so include the first
+	wanted := map[int64]bool{}
 	for _, c := range found {
-		meant[c.row] = true
+		wanted[c.row] = true
 	}
 	err = s.writer.update(ctx, "", func(t *tx) error {
 		page, err := t.orphans(op, before, first)
@@ -118,7 +117,7 @@ func (s *Store) removeLeftovers(ctx context.Context, op string, before time.Time
 		}
 		again := page[:0]
 		for _, c := range page {
-			if meant[c.row] {
+			if wanted[c.row] {
 				again = append(again, c)
 			}
 		}
@@ -135,8 +134,8 @@ func (s *Store) removeLeftovers(ctx context.Context, op string, before time.Time
 	return gone, err
 }
 
-// removeLeftover leaves the row of the artifact, so that its id stays taken, and
-// an edit without content, so that its numbers go on.
+// removeLeftover keeps the row of the artifact, so that its id stays taken, and
+// an edit without content, so that its numbers stay taken.
 func (t *tx) removeLeftover(op string, c *orphan) error {
 	for _, query := range []string{
 		"DELETE FROM versions WHERE owner = ? AND conversation = ? AND artifact = ?",
@@ -151,7 +150,7 @@ func (t *tx) removeLeftover(op string, c *orphan) error {
 }
 
 func (t *tx) orphans(op string, before time.Time, after orphan) (page []*orphan, err error) {
-	err = t.rows(op, "", leftoversQuery, []any{micros(before), after.created, after.row, mostLeftovers}, func(rows *sql.Rows) error {
+	err = t.rows(op, "", leftoversQuery, []any{micros(before), after.created, after.row, maxLeftovers}, func(rows *sql.Rows) error {
 		c := &orphan{}
 		var media string
 		if err := rows.Scan(&c.row, &c.created, &c.Owner, &c.Conversation, &c.Artifact, &c.Number, &c.Digest, &media); err != nil {
@@ -166,8 +165,8 @@ func (t *tx) orphans(op string, before time.Time, after orphan) (page []*orphan,
 	return page, err
 }
 
-// keyOf is the longest run of ASCII in an id: what else is in it may be written
-// as an escape.
+// keyOf returns the longest run of ASCII in an id. Other characters may be
+// escaped in texts.
 func keyOf(id artel.ArtifactID) []byte {
 	key := ""
 	for run := range strings.FieldsFuncSeq(string(id), func(r rune) bool { return r >= 0x80 }) {
@@ -178,17 +177,17 @@ func keyOf(id artel.ArtifactID) []byte {
 	return []byte(key)
 }
 
-// shortestKey is how long a key has to be to say anything.
-const shortestKey = 3
+// minKey is the minimum length of a key that can be searched for.
+const minKey = 3
 
-// unnamed reads every text and returns those of a page that none names.
+// unnamed reads every text and returns the orphans of a page that none names.
 func (t *tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
 	if len(page) == 0 {
 		return nil, nil
 	}
 	here, meant := map[conversationKey][]*orphan{}, map[digestKey][]*orphan{}
 	for _, c := range page {
-		c.named = len(c.key) < shortestKey
+		c.named = len(c.key) < minKey
 		p, m := conversationKey{c.Owner, c.Conversation}, digestKey{c.Owner, c.Digest.Hex()}
 		here[p], meant[m] = append(here[p], c), append(meant[m], c)
 	}
@@ -225,15 +224,15 @@ func (t *tx) unnamed(op string, page []*orphan) (left []*orphan, err error) {
 	return left, nil
 }
 
-// nameIDs notes which orphans a text may name by their ids. What it says of
-// the artifact that it belongs to does not count.
+// nameIDs marks the orphans whose ids occur in a text. The text's own artifact,
+// of, does not count.
 func nameIDs(list []*orphan, text []byte, of artel.ArtifactID) {
 	for _, c := range list {
 		c.named = c.named || of != c.Artifact && bytes.Contains(text, c.key)
 	}
 }
 
-// conversationsIn yields what looks like the id of a conversation.
+// conversationsIn yields the substrings that look like a conversation id.
 func conversationsIn(text []byte) func(yield func(string) bool) {
 	const begin, length = "cnv_", 30
 	return func(yield func(string) bool) {

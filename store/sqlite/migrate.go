@@ -18,15 +18,14 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// prepare brings the schema up to date. The usual case, that it is, costs one
-// query.
+// prepare brings the schema up to date. If it is, that costs one query.
 func (s *Store) prepare(ctx context.Context) error {
 	known, err := knownSchema()
 	if err != nil {
 		return err
 	}
-	// Another process may be at the same work: what it did first makes ours
-	// fail, and is then just what was wanted.
+	// Another process may migrate at the same time and make this attempt fail.
+	// The next attempt then finds the schema up to date.
 	const attempts = 5
 	for i := 0; ; i++ {
 		has, err := schemaOf(ctx, s.db)
@@ -37,7 +36,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return nil
 		case has.newest > known.newest:
 			return artel.Errorf(artel.Unsupported, "store.Open", s.path,
-				"the database has schema %d, this program knows up to %d: use a newer program, or another file", has.newest, known.newest)
+				"the database has schema %d, this program supports up to %d: use a newer program, or another file", has.newest, known.newest)
 		}
 		if err := migrateTo(ctx, s.db, known.newest); err != nil && i+1 == attempts {
 			return err
@@ -45,15 +44,15 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 }
 
-// A schemaState is what a set of migrations has made. Two programs of one newest
-// migration may differ in number: migrations of lower numbers that were
-// written beside it and came in later are made up for.
+// A schemaState identifies the migrations that were applied. Two programs with
+// the same newest migration may differ in number, because a migration with a
+// lower number may be added later; it is then applied out of order.
 type schemaState struct {
 	newest int64
 	number int
 }
 
-// schemaOf returns what db has, zero for a new database.
+// schemaOf returns the state of db, zero for a new database.
 func schemaOf(ctx context.Context, db *sql.DB) (schemaState, error) {
 	var table int
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&table)
@@ -66,8 +65,8 @@ func schemaOf(ctx context.Context, db *sql.DB) (schemaState, error) {
 	return has, err
 }
 
-// The migrations that are written in Go: SQL alone cannot fold text, nor cut it
-// after a number of characters without reading all of it into one row.
+// The migrations written in Go: SQL alone can neither fold text, nor cut it after
+// a number of characters without reading all of it.
 const (
 	schemaIndexed = 3
 	schemaNewest  = 9
@@ -80,7 +79,7 @@ func inGo() []*goose.Migration {
 	}
 }
 
-// knownSchema returns what all migrations in the program make.
+// knownSchema returns the state after all migrations of this program.
 func knownSchema() (schemaState, error) {
 	entries, err := migrations.ReadDir("migrations")
 	if err != nil {
@@ -91,7 +90,7 @@ func knownSchema() (schemaState, error) {
 	return schemaState{newest: max(newest, schemaNewest), number: len(entries) + len(inGo())}, err
 }
 
-// migrateTo applies the migrations up to version that db does not have.
+// migrateTo applies the missing migrations up to version.
 func migrateTo(ctx context.Context, db *sql.DB, version int64) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

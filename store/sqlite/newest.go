@@ -18,28 +18,28 @@ import (
 // branches. Its row keeps it in one column, so that a list of many artifacts
 // reads one short row for each and none of their contents.
 type headRow struct {
-	artel.Artifact // but for Conversation and what follows from it
+	artel.Artifact // without Conversation and the fields derived from it
 	visibility
 }
 
-// belonging says on which branches a newest is the head.
+// visibility determines on which branches a headRow is the head.
 type visibility struct {
-	message artel.MessageID // that the version belongs to
-	mixed   bool            // another version belongs to another message
+	message artel.MessageID // of the version
+	mixed   bool            // the versions have more than one message
 }
 
-// packing writes the fields of a newest one after the other, or reads them
-// back. A text is its length in bytes, ":" and itself; a number ends with ",".
-// What is read is a part of the string that it is read from.
+// A headCodec encodes or decodes the fields of a headRow in sequence. A text is
+// its length in bytes, "," and its bytes; a number ends with ",". Decoded texts
+// are substrings of the input.
 type headCodec struct {
 	out  []byte
 	in   string
-	at   int // the place in it
+	at   int // position in it
 	read bool
-	bad  bool // in is not what out was
+	bad  bool // in is malformed
 }
 
-// each visits the fields in their order, which the column depends on.
+// each visits the fields in order. The order is part of the stored format.
 func (p *headCodec) each(n *artel.Artifact, b *visibility) {
 	text(p, &n.ID)
 	number(p, &n.Version)
@@ -83,7 +83,7 @@ func decodeHeadInto(a *artel.Artifact, b *visibility, c artel.ConversationID, s 
 	p := headCodec{in: s, read: true}
 	p.each(a, b)
 	if p.bad || p.at != len(p.in) {
-		return artel.Errorf(artel.Internal, "store.Artifacts", string(c), "the newest version of an artifact cannot be read: %q", artel.Shorten(s, 80))
+		return artel.Errorf(artel.Internal, "store.Artifacts", string(c), "the stored head of an artifact is malformed: %q", artel.Shorten(s, 80))
 	}
 	a.Conversation = c
 	a.Ref = artel.Ref{Conversation: c, Artifact: a.ID}
@@ -120,7 +120,7 @@ func measure(p *headCodec, v *float64) {
 	word, _, ok := strings.Cut(p.in[p.at:], ",")
 	p.at, p.bad = min(p.at+len(word)+1, len(p.in)), p.bad || !ok
 	switch word {
-	case "0", "1": // as most are
+	case "0", "1": // the usual values
 		*v = float64(word[0] - '0')
 	default:
 		n, err := strconv.ParseFloat(word, 64)
@@ -147,7 +147,7 @@ func instant(p *headCodec, v *time.Time) {
 	}
 }
 
-// integer reads a number. A list has so many that strconv takes too long.
+// integer decodes a number. Lists decode so many that strconv is too slow.
 func (p *headCodec) integer() int64 {
 	n, i := int64(0), p.at
 	negative := i < len(p.in) && p.in[i] == '-'
@@ -170,11 +170,11 @@ func (p *headCodec) integer() int64 {
 	return n
 }
 
-// maxDigits is how many digits fit into an int64, whichever they are.
+// maxDigits is the number of decimal digits that always fit into an int64.
 const maxDigits = 18
 
-// newest returns that of every artifact that has a visible version, by id, and
-// what each belongs to.
+// headRows returns every artifact with a visible version, sorted by id, and
+// their visibilities.
 func (t artifacts) headRows(op string, c artel.ConversationID) ([]artel.Artifact, []visibility, error) {
 	var packed []string
 	err := t.rows(op, string(c), "SELECT newest FROM artifacts WHERE owner = ? AND conversation = ? ORDER BY id", []any{t.owner, c},
@@ -198,8 +198,7 @@ func (t artifacts) headRows(op string, c artel.ConversationID) ([]artel.Artifact
 	return all, of, nil
 }
 
-// raise keeps v, which has become visible, as the newest of its artifact, if it
-// is that.
+// foldHead updates the headRow of an artifact for the new visible version v.
 func (t artifacts) foldHead(op string, c artel.ConversationID, id artel.ArtifactID, v artel.Version) error {
 	before, created, err := t.readHead(op, c, id)
 	if err != nil {
@@ -220,7 +219,7 @@ func (t artifacts) foldHead(op string, c artel.ConversationID, id artel.Artifact
 	return t.writeHead(op, c, n)
 }
 
-// claim gives the newest version to m if it has no message.
+// claimHead assigns the newest version to m if it has no message.
 func (t artifacts) claimHead(op string, c artel.ConversationID, id artel.ArtifactID, m artel.MessageID) error {
 	s, _, err := t.readHead(op, c, id)
 	if err != nil || s == "" {
@@ -248,14 +247,13 @@ func (t artifacts) writeHead(op string, c artel.ConversationID, n headRow) error
 	return err
 }
 
-// addHeads is the migration that gives each artifact its newest version: it
-// takes the place of the mark by which readers found what had changed. Texts
-// are read one by one, and only those of the newest versions.
+// addHeads is the migration that adds the column newest, which replaces the
+// column mark. It reads texts one by one, and only of the newest versions.
 func addHeads(ctx context.Context, tx *sql.Tx) error {
 	for _, query := range []string{
 		"DROP INDEX artifacts_by_mark",
 		"ALTER TABLE artifacts DROP COLUMN mark",
-		"ALTER TABLE artifacts ADD COLUMN newest TEXT NOT NULL DEFAULT ''", // '': it has no visible version
+		"ALTER TABLE artifacts ADD COLUMN newest TEXT NOT NULL DEFAULT ''", // '': no visible version
 	} {
 		if _, err := tx.ExecContext(ctx, query); err != nil {
 			return err
@@ -263,7 +261,6 @@ func addHeads(ctx context.Context, tx *sql.Tx) error {
 	}
 	var owner, conv, id string
 	for {
-		// The next one, after the one that came last.
 		n, found, err := nextHead(ctx, tx, &owner, &conv, &id)
 		if err != nil || !found {
 			return err
@@ -289,7 +286,7 @@ func nextHead(ctx context.Context, tx *sql.Tx, owner, conv, id *string) (n headR
 	}
 	const one = " FROM versions v WHERE v.owner = ? AND v.conversation = ? AND v.artifact = ?"
 	var r versionRow
-	var text []byte // has that many code points if the text has, and perhaps a part of one more
+	var text []byte // enough bytes for the preview; may end inside a code point
 	err = tx.QueryRowContext(ctx, "SELECT "+headColumns+", substr(CAST(v.text AS BLOB), 1, ?)"+one+" ORDER BY v.number DESC LIMIT 1",
 		utf8.UTFMax*artel.PreviewChars, *owner, *conv, *id).Scan(append(r.head(), &text)...)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -10,17 +10,17 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A doomed conversation is one that Purge has begun with.
+// A purgeable is a conversation that Purge has begun to remove.
 type purgeable struct {
 	owner artel.Owner
 	id    artel.ConversationID
 }
 
-// purgeTime is about how long Purge keeps its turn at writing.
+// purgeTime is the approximate duration of one transaction of Purge.
 const purgeTime = 10 * time.Millisecond
 
-// pieces remove some rows of a conversation, those first that others refer to
-// last. Rows that may hold whole documents go a few at a time.
+// purgeQueries remove some rows of a conversation, referring rows before the rows
+// they refer to. Rows that may hold whole documents are removed a few at a time.
 func purgeQueries() []string {
 	piece := func(table, rows string) string {
 		return "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid FROM " + table + " WHERE owner = ? AND conversation = ? LIMIT " + rows + ")"
@@ -73,8 +73,8 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (int, error) {
 	return gone, nil
 }
 
-// purge removes rows of a conversation for about purgeTime. done says that
-// nothing is left.
+// purge removes rows of a conversation for about purgeTime. done reports that no
+// rows are left.
 func (t *tx) purge(op string, id artel.ConversationID) (done bool, err error) {
 	end := time.Now().Add(purgeTime)
 	for _, query := range purgeQueries() {

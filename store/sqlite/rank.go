@@ -17,24 +17,24 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A ranked search scores what may hold the words by what the index and the
-// titles say, and looks at the texts in the order of the scores.
+// A ranked search scores the candidates from the index and the titles, and reads
+// the texts in order of the scores.
 //
-// Each word counts by how rare it is among the conversations, and by where it
-// is: as a word of the title, as a part of one, or in how many messages, where
-// twice as many count a little more. So the words that say most decide, a title
-// goes before any number of messages, and what is equal stands by its time.
+// A word's weight is its rarity among the conversations. It is multiplied by
+// where the word occurs: as a word of the title, as a part of one, or in
+// messages, where each doubling of their number adds a little. A title therefore
+// outranks any number of messages. Ties are ordered by time.
 
 const (
 	rankTitleWord = 12
 	rankTitlePart = 8
 	rankMessage   = 4
-	rankDoubled   = 1 // for twice as many messages
-	rankMost      = 3 // times doubled
+	rankDoubled   = 1 // for each doubling of the number of messages
+	rankMost      = 3 // maximum number of doublings
 	rankScale     = 1000
 )
 
-// A standing is where a conversation stands in a ranked list.
+// A standing is the position of a conversation in a ranked list.
 type standing struct {
 	score  int64
 	us     int64
@@ -42,13 +42,13 @@ type standing struct {
 	number int64
 }
 
-// compare orders the best first, then the newest.
+// compare orders by score, then newest first.
 func (p standing) compare(q standing) int {
 	return cmp.Or(cmp.Compare(q.score, p.score), cmp.Compare(q.us, p.us), cmp.Compare(q.id, p.id))
 }
 
-// ranked returns what holds all words, the best first, behind a place, until
-// there are most or the list ends, with the places.
+// ranked returns the conversations that contain all words, best first, after a
+// position, at most a given number, and their positions.
 func (t conversations) ranked(op string, words []string, after *standing, most int) ([]store.Listed, []standing, error) {
 	query := "SELECT number, id, updated_at, folded_title FROM conversations WHERE owner = ? AND deleted_at IS NULL"
 	args := []any{t.owner}
@@ -111,8 +111,8 @@ func (t conversations) ranked(op string, words []string, after *standing, most i
 	return items, at, nil
 }
 
-// spread counts the owner's conversations that may have a word in their messages.
-// A single word is as rare everywhere.
+// spread counts the owner's conversations whose messages may contain a word. For a
+// search of one word it is not needed.
 func (t conversations) spread(op string, w *sought, words int) error {
 	if words == 1 {
 		return nil
@@ -122,7 +122,7 @@ func (t conversations) spread(op string, w *sought, words int) error {
 	return err
 }
 
-// score says how well a conversation answers a search.
+// score returns how well a conversation matches a search.
 func score(words []sought, number int64, title string) int64 {
 	sum := 0.0
 	for _, w := range words {
@@ -143,8 +143,8 @@ func score(words []sought, number int64, title string) int64 {
 	return int64(sum * rankScale)
 }
 
-// hasWord reports whether a folded title has a word that is not a part of a
-// longer one. Scripts that are written without spaces have no others.
+// hasWord reports whether a folded title contains word as a whole word. In
+// scripts written without spaces every occurrence counts.
 func hasWord(title, word string) bool {
 	for at := 0; ; {
 		i := strings.Index(title[at:], word)
@@ -167,7 +167,7 @@ func inWord(r rune) bool {
 
 const rankedList = "ranked"
 
-// cursor is the standing as that of a page.
+// cursor encodes the standing as a page cursor.
 func (p standing) cursor() string {
 	return cursor(rankedList, p.score, strconv.FormatInt(p.us, 10)+" "+p.id)
 }

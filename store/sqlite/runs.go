@@ -18,8 +18,8 @@ type runs struct{ *tx }
 
 const (
 	runColumns = "id, conversation, message, reply, state, service, agent, usage, error, started_at, finished_at, purpose"
-	unfinished = "state IN ('queued', 'running', 'waiting')" // as the indexes say it
-	atWork     = "state IN ('running', 'waiting')"           // as they say it too
+	unfinished = "state IN ('queued', 'running', 'waiting')" // must match the condition of the indexes
+	atWork     = "state IN ('running', 'waiting')"           // likewise
 )
 
 func (t runs) Create(r artel.Run, l store.Lease) error {
@@ -62,7 +62,7 @@ func (t runs) Update(r artel.Run) error {
 	}
 	n, err := t.change(op, string(r.ID), `UPDATE runs SET reply = ?, state = ?, service = ?, agent = ?, usage = ?, error = ?, finished_at = ?
 		WHERE owner = ? AND id = ?`+notDeleted("runs"), r.Reply, r.State, r.Service, r.Agent, row.usage, row.error, row.finished, t.owner, r.ID)
-	if errors.Is(err, artel.Conflict) { // the index runs_active says so
+	if errors.Is(err, artel.Conflict) { // from the index runs_active
 		if old, failed := t.Get(r.ID); failed == nil {
 			err = cmp.Or(t.free(op, old), err)
 		}
@@ -158,8 +158,8 @@ func (s *Store) Overdue(ctx context.Context, now time.Time) ([]store.Lease, erro
 	return leases, nil
 }
 
-// free is of kind Conflict when another run of r's conversation is at work.
-// The index runs_active stands behind it.
+// free returns Conflict if another run of r's conversation is running or waiting.
+// The index runs_active guarantees the same.
 func (t runs) free(op string, r artel.Run) error {
 	var active artel.RunID
 	found, err := t.row(op, string(r.ID), "SELECT id FROM runs WHERE owner = ? AND conversation = ? AND "+atWork,
@@ -190,7 +190,7 @@ func noRun(op string, id artel.RunID) error {
 	return artel.Errorf(artel.NotFound, op, string(id), "no such run")
 }
 
-// A runRow holds the columns of runColumns.
+// A runRow scans and holds the columns of runColumns.
 type runRow struct {
 	r        artel.Run
 	usage    string

@@ -18,23 +18,22 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// How a search finds what it looks for. Text is folded: composed, and each
-// character in one case. Of every message, the table grams holds which runs of
-// one to three characters its words have. So it says for a word of the search,
-// however short, which messages may hold it; their text decides, and gives the
-// excerpt.
+// Text is indexed and compared in folded form: composed (NFC) and in one case.
+// The table grams holds, for each message, the runs of one to three characters
+// in its words. For a search word of any length it yields the messages that may
+// contain the word; their text then decides, and provides the excerpt.
 
-// fold makes texts equal that a search must not tell apart. It keeps the
-// number of characters of text that is composed (NFC).
+// fold removes the differences that a search ignores. It does not change the
+// number of characters of composed (NFC) text.
 func fold(text string) string {
 	return strings.Map(foldRune, norm.NFC.String(text))
 }
 
 func foldRune(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// letters returns a folded word in the letters of grams, none of which the
-// tokenizer takes for a separator: it does so with what is not a letter or
-// digit in ASCII.
+// letters returns a folded word in the alphabet of grams, which contains no
+// separator of the tokenizer: that separates at ASCII characters other than
+// letters and digits.
 func letters(word string) []rune {
 	rs := []rune(word)
 	for i, r := range rs {
@@ -45,8 +44,9 @@ func letters(word string) []rune {
 	return rs
 }
 
-// longest is the length of the longest gram that begins with r. Two characters
-// of a script of thousands say as much as three of an alphabet.
+// longest returns the length of the longest gram that begins with r. Two
+// characters of a script with thousands of them are as selective as three of an
+// alphabet.
 func longest(r rune) int {
 	if r >= 0x2e80 && r < 0xe000 {
 		return 2
@@ -54,7 +54,7 @@ func longest(r rune) int {
 	return 3
 }
 
-// gramsOf returns the grams of a text, each once, as the tokenizer reads them.
+// gramsOf returns the grams of a text, each once, in the tokenizer's format.
 func gramsOf(text string) string {
 	var found []uint64 // up to three characters of 21 bits
 	for word := range strings.FieldsSeq(fold(text)) {
@@ -80,11 +80,11 @@ func gramsOf(text string) string {
 	return b.String()
 }
 
-// maxGrams is how many grams of a word are looked up. More would hardly make
-// fewer messages of the matches.
+// maxGrams is the number of grams of a word that are looked up. More would hardly
+// exclude more messages.
 const maxGrams = 12
 
-// lookup returns the expression for messages that may hold a folded word.
+// lookup returns the match expression for messages that may contain a folded word.
 func lookup(word string) string {
 	rs := letters(word)
 	var grams []string
@@ -99,7 +99,7 @@ func lookup(word string) string {
 	return strings.Join(grams, " AND ")
 }
 
-// wordsOf returns the words of a search without those that others contain.
+// wordsOf returns the words of a search, without those contained in others.
 func wordsOf(op, search string) ([]string, error) {
 	if err := checkText(op, "search", search); err != nil {
 		return nil, err
@@ -118,16 +118,16 @@ func wordsOf(op, search string) ([]string, error) {
 	return words, nil
 }
 
-// A sought word is a folded word of a search, with the rowids of the grams of
-// the messages that may hold it, in order.
+// A sought is a folded word of a search, with the sorted rowids of the messages
+// that may contain it.
 type sought struct {
 	word     string
 	messages []int64
-	spread   int // conversations that may have it; set where it is asked for
+	spread   int // conversations that may contain it; set by ranked searches
 }
 
-// seek looks a word up. All rowids come as one value: row by row they would
-// take several times as long.
+// seek looks up a word. All rowids are read as one value, which is several times
+// faster than one row each.
 func (t conversations) seek(op, word string) (sought, error) {
 	w := sought{word: word}
 	var list *string
@@ -146,7 +146,7 @@ func (t conversations) seek(op, word string) (sought, error) {
 	return w, nil
 }
 
-// conversations returns their numbers as a JSON array.
+// conversations returns the numbers of the conversations as a JSON array.
 func (w sought) conversations() string {
 	list := []byte{'['}
 	last := int64(0)
@@ -162,18 +162,18 @@ func (w sought) conversations() string {
 	return string(append(list, ']'))
 }
 
-// A candidate is a conversation that a search may have to list.
+// A candidate is a conversation that may match a search.
 type candidate struct {
 	store.Listed
 	number      int64
 	foldedTitle string
 }
 
-// searchBatch is how many candidates are read at once.
+// searchBatch is the number of candidates read at once.
 const searchBatch = 200
 
-// search returns what holds all words, from a place in the list, until there
-// are most or the list ends.
+// search returns the conversations that contain all words, from a position in
+// the list, at most a given number.
 func (t conversations) search(op string, words []string, us int64, tie string, most int) ([]store.Listed, error) {
 	query := "SELECT " + conversationColumns + `, number, folded_title FROM conversations
 		WHERE owner = ? AND (updated_at, id) < (?, ?) AND deleted_at IS NULL`
@@ -222,7 +222,7 @@ func (t conversations) search(op string, words []string, us int64, tie string, m
 	}
 }
 
-// holds reports whether a conversation holds all words, and excerpts it.
+// holds reports whether a conversation contains all words, and sets its excerpt.
 func (t conversations) holds(op string, c *candidate, words []sought) (bool, error) {
 	for _, w := range words {
 		if strings.Contains(c.foldedTitle, w.word) {
@@ -239,8 +239,8 @@ func (t conversations) holds(op string, c *candidate, words []sought) (bool, err
 	return true, nil
 }
 
-// written returns the text of the first message of a conversation that holds a
-// word, "" if none does.
+// written returns the text of the first message of a conversation that contains
+// a word, or "".
 func (t conversations) written(op string, number int64, w sought) (string, error) {
 	from, _ := slices.BinarySearch(w.messages, number<<32)
 	for _, id := range w.messages[from:] {
@@ -262,13 +262,13 @@ func (t conversations) written(op string, number int64, w sought) (string, error
 	return "", nil
 }
 
-// Of an excerpt: code points altogether, and before the word.
+// Code points of an excerpt: in total, and before the word.
 const (
 	excerptLength = 120
 	excerptBefore = 40
 )
 
-// excerpt cuts out of a text the place where it holds a folded word.
+// excerpt returns the part of a text around a folded word.
 func excerpt(text, word string) string {
 	text = strings.Join(strings.Fields(norm.NFC.String(text)), " ")
 	at := utf8.RuneCountInString(before(fold(text), word))
@@ -298,7 +298,7 @@ func before(text, word string) string {
 	return head
 }
 
-// indexMessage lets searches find a message by its text.
+// indexMessage adds a message to the search index.
 func (t *tx) indexMessage(op string, n int64, m artel.Message) error {
 	if !searched(m.Role) {
 		return nil
@@ -313,8 +313,7 @@ func (t *tx) indexMessage(op string, n int64, m artel.Message) error {
 
 func searched(r artel.Role) bool { return r == artel.RoleUser || r == artel.RoleAssistant }
 
-// indexAll is the migration that lets searches find what was there before
-// there were searches.
+// indexAll is the migration that adds all existing messages to the search index.
 func indexAll(ctx context.Context, tx *sql.Tx) error {
 	type row struct {
 		n, number int64

@@ -19,7 +19,7 @@ func (t settings) revision(op, name string) (n int, set bool, err error) {
 	return n, set, err
 }
 
-// expect refuses a revision that is not the newest, and returns the newest.
+// expect returns the newest revision, and Conflict if it is not the given one.
 func (t settings) expect(op, name string, revision int) (newest int, set bool, err error) {
 	newest, set, err = t.revision(op, name)
 	now := newest

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sqlite keeps rows in one SQLite file, or in memory.
+// Package sqlite implements [store.Store] in one SQLite file, or in memory.
 //
-// Begin with [Open]. The store fulfils the contract of package store; nothing
-// here has rules of its own.
+// Begin with [Open].
 //
-// Readers see one committed state each and never wait for the writer. Updates
-// that come together share a commit: each runs in a savepoint of one
-// transaction, in the goroutine of its caller, and whoever finds nobody behind
-// it commits for all. So one update alone is on disk after one sync, and many
-// at once are on disk after one sync too. A panic in an update stays with its
-// caller.
+// Each view reads one committed state and never waits for the writer.
+// Concurrent updates share a commit: each runs in a savepoint of one
+// transaction, in the goroutine of its caller, and the last in the queue
+// commits for all. One sync therefore stores one update or many. A panic in an
+// update affects only its caller.
 //
-// The schema is in migrations/, applied forward only when the file is opened;
-// steps that SQL cannot do are in search.go and newest.go. Searches use an index of the parts
-// of words, which the same update writes as the message.
-// Text is stored byte for byte; what is not UTF-8 is refused. Times keep
-// microseconds, in UTC. Several processes may open the same file.
+// The schema is in migrations/. Opening a file applies them, forward only;
+// steps that SQL cannot do are in search.go and newest.go. Searches use an
+// index of parts of words, written in the same update as the message. Text is
+// stored byte for byte and must be UTF-8. Times are UTC with microseconds.
+// Several processes may open the same file.
 //
-// An update or view that is begun inside another waits for a turn that cannot
-// come and ends with its context; a Tx is there to be passed down instead.
+// An update or view begun inside another one deadlocks until its context ends;
+// pass the Tx down instead.
 package sqlite
 
 import (
@@ -38,24 +36,24 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Memory is the path that stands for a database in memory: empty, its own for
-// each Open, gone after Close. There, a View waits for updates to end.
+// Memory is the path of a database in memory. Each Open makes a new empty one,
+// which is lost at Close. A View of it waits for updates to end.
 const Memory = ":memory:"
 
 // Options are the settings of a database.
 type Options struct {
-	Synchronous Synchronous   // when an update counts as kept; "": Full
-	BusyTimeout time.Duration // how long to wait for another process that writes; 0: 5 s
-	Readers     int           // most concurrent views; 0: 8. In memory there is one.
+	Synchronous Synchronous   // durability of updates; "": Full
+	BusyTimeout time.Duration // maximum wait for another writing process; 0: 5 s
+	Readers     int           // maximum concurrent views; 0: 8. Always 1 in memory
 }
 
-// Synchronous says what has happened when an update returns.
+// Synchronous is the durability of an update when it returns.
 type Synchronous string
 
 // The settings of [Options.Synchronous].
 const (
-	Full   Synchronous = "FULL"   // the disk has it: nothing is lost when the power fails
-	Normal Synchronous = "NORMAL" // the system has it: nothing is lost when the process dies
+	Full   Synchronous = "FULL"   // on disk: survives a power failure
+	Normal Synchronous = "NORMAL" // handed to the operating system: survives a crash of the process
 )
 
 // Store is a database. It implements [store.Store].
@@ -64,19 +62,19 @@ type Store struct {
 	options Options
 	db      *sql.DB
 	writer  *writer
-	readers chan *session // nil elements stand for sessions not yet opened; nil in memory
+	readers chan *session // nil elements are sessions not yet opened; nil in memory
 
-	mu     sync.Mutex // guards closed, and adding to calls
+	mu     sync.Mutex // guards closed and calls.Add
 	closed bool
 	calls  sync.WaitGroup
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the database at path, or makes it: the file with mode 0600, and
-// missing directories with mode 0700. It brings the schema up to date. The
-// error is of kind Unavailable where the file cannot be used, and Unsupported
-// where a newer program has written it.
+// Open opens the database at path and brings its schema up to date. It creates
+// a missing file with mode 0600 and missing directories with mode 0700. The
+// error is of kind Unavailable if the file cannot be used, and Unsupported if a
+// newer program has written it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	const op = "store.Open"
 	switch o.Synchronous {
@@ -126,7 +124,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// dsn names the database for the driver.
+// dsn returns the data source name for the driver.
 func (s *Store) dsn() string {
 	q := url.Values{}
 	for _, p := range []string{
@@ -147,7 +145,7 @@ func (s *Store) dsn() string {
 	return "file:" + name + "?" + q.Encode()
 }
 
-// begin counts a call in; calls.Done counts it out.
+// begin counts a call in s.calls; the caller must call s.calls.Done.
 func (s *Store) begin(ctx context.Context, op string) error {
 	if err := ctx.Err(); err != nil {
 		return canceled(op, err)
@@ -175,8 +173,8 @@ func (s *Store) View(ctx context.Context, owner artel.Owner, fn func(store.Tx) e
 	})
 }
 
-// Update implements [store.Store]. Once fn has run and its context has not
-// ended by then, Update waits for the commit and tells how it went.
+// Update implements [store.Store]. If ctx ends after fn has returned, Update
+// still waits for the commit and returns its result.
 func (s *Store) Update(ctx context.Context, owner artel.Owner, fn func(store.Tx) error) error {
 	const op = "store.Update"
 	if err := s.begin(ctx, op); err != nil {
@@ -263,12 +261,12 @@ func (s *Store) openReader() (*session, error) {
 	return c, nil
 }
 
-// A session is one connection with the statements that were prepared on it.
-// One goroutine uses it at a time.
+// A session is one connection with its prepared statements. One goroutine uses
+// it at a time.
 //
-// Its statements run without the caller's context: an interrupt in the middle
-// of a statement makes SQLite give up the whole transaction, and that may hold
-// other callers' updates. Contexts are looked at between statements.
+// Statements run without the caller's context, because SQLite answers an
+// interrupt with a rollback of the whole transaction, which may contain other
+// callers' updates. Contexts are checked between statements.
 type session struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -286,9 +284,9 @@ func (c *session) prepare(query string) (*sql.Stmt, error) {
 	if st, ok := c.stmts[query]; ok {
 		return st, nil
 	}
-	// Where a limit is nothing but a parameter, SQLite plans by its value, and so
-	// prepares the statement anew for each that is bound. That takes three times as
-	// long as to read a few rows.
+	// If a limit is a bare parameter, SQLite plans by its value and prepares the
+	// statement again for each value, which takes three times as long as reading
+	// a few rows.
 	st, err := c.conn.PrepareContext(context.Background(), strings.ReplaceAll(query, "LIMIT ?", "LIMIT ?+0"))
 	if err != nil {
 		return nil, err

@@ -20,18 +20,18 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A tx is what one view or update sees.
+// A tx is one view or update.
 type tx struct {
 	*session
 	ctx        context.Context
 	owner      artel.Owner
 	write      bool
 	ended      bool
-	broken     error                // the database failed; the transaction may be gone
-	lastConv   artel.ConversationID // the last one that known has found
-	lastNumber int64                // of it
+	broken     error                // set when the database failed; the transaction may be lost
+	lastConv   artel.ConversationID // the last one found by requireConversation
+	lastNumber int64                // its number
 
-	importing       artel.ConversationID // the one that is being imported here
+	importing       artel.ConversationID // the conversation this transaction imports
 	importingNumber int64
 }
 
@@ -58,7 +58,7 @@ func (t *tx) repositories() store.Tx {
 
 func (t *tx) end() { t.ended = true }
 
-// usable refuses a statement that must not run.
+// usable returns an error if a statement must not run.
 func (t *tx) usable(op string, write bool) error {
 	switch {
 	case t.ended:
@@ -73,12 +73,12 @@ func (t *tx) usable(op string, write bool) error {
 	return nil
 }
 
-// change runs a statement that writes and returns how many rows it touched.
+// change runs a writing statement and returns the number of rows changed.
 func (t *tx) change(op, subject, query string, args ...any) (int64, error) {
 	return t.run(op, subject, sql.Result.RowsAffected, query, args)
 }
 
-// insert runs a statement that writes one row and returns the rowid.
+// insert runs a statement that inserts one row and returns its rowid.
 func (t *tx) insert(op, subject, query string, args ...any) (int64, error) {
 	return t.run(op, subject, sql.Result.LastInsertId, query, args)
 }
@@ -98,7 +98,7 @@ func (t *tx) run(op, subject string, outcome func(sql.Result) (int64, error), qu
 	return n, nil
 }
 
-// row scans the one row of a query; found is false where there is none.
+// row scans the first row of a query; found is false if there is none.
 func (t *tx) row(op, subject, query string, args []any, dest ...any) (found bool, err error) {
 	if err := t.usable(op, false); err != nil {
 		return false, err
@@ -116,10 +116,10 @@ func (t *tx) row(op, subject, query string, args []any, dest ...any) (found bool
 	return true, nil
 }
 
-// errEnough ends rows without an error.
-var errEnough = errors.New("no more rows are wanted")
+// errStop, returned by a scan function, ends tx.rows without an error.
+var errStop = errors.New("stop reading rows")
 
-// rows calls scan for each row of a query, until it returns an error.
+// rows calls scan for each row of a query until scan returns an error.
 func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) error) error {
 	if err := t.usable(op, false); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		if err := scan(rows); errors.Is(err, errEnough) {
+		if err := scan(rows); errors.Is(err, errStop) {
 			return nil
 		} else if err != nil {
 			return t.fail(op, subject, err)
@@ -142,9 +142,9 @@ func (t *tx) rows(op, subject, query string, args []any, scan func(*sql.Rows) er
 	return nil
 }
 
-// known is nil when the owner has the conversation and has not deleted it.
-// Every query in a conversation begins with it. The answer holds for the whole
-// transaction, unless that deletes.
+// requireConversation returns NotFound unless the owner has the conversation
+// and it is not deleted. Every query in a conversation begins with it. The
+// result is cached for the transaction.
 func (t *tx) requireConversation(op string, c artel.ConversationID) error {
 	if err := t.usable(op, false); err != nil {
 		return err
@@ -168,14 +168,14 @@ func (t *tx) requireConversation(op string, c artel.ConversationID) error {
 	return err
 }
 
-// notDeleted is a condition for rows of a table that are found by something else
-// than their conversation: that it is not deleted.
+// notDeleted is an SQL condition for queries that do not select by conversation:
+// the row's conversation must not be deleted.
 func notDeleted(table string) string {
 	return " AND EXISTS (SELECT 1 FROM conversations c WHERE c.owner = " + table + ".owner AND c.id = " + table + ".conversation AND c.deleted_at IS NULL)"
 }
 
-// fail turns a driver's error into one of the contract, and remembers when the
-// transaction may not go on.
+// fail converts a driver error into an error of the contract, and marks the
+// transaction as broken if it cannot continue.
 func (t *tx) fail(op, subject string, err error) error {
 	out := failure(op, subject, err)
 	if artel.KindOf(out) == artel.Unavailable {
@@ -184,7 +184,7 @@ func (t *tx) fail(op, subject string, err error) error {
 	return out
 }
 
-// failure classifies err.
+// failure converts a driver error into an error of the contract.
 func failure(op, subject string, err error) error {
 	if e, ok := errors.AsType[*artel.Error](err); ok {
 		return e
@@ -197,7 +197,7 @@ func failure(op, subject string, err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		switch e.Code() {
 		case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
-			return artel.Errorf(artel.Conflict, op, subject, "is there already")
+			return artel.Errorf(artel.Conflict, op, subject, "already exists")
 		case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
 			return artel.Errorf(artel.NotFound, op, subject, "no such conversation")
 		}
@@ -236,8 +236,8 @@ func noConversation(op string, c artel.ConversationID) error {
 	return artel.Errorf(artel.NotFound, op, string(c), "no such conversation")
 }
 
-// checkText refuses text that is not UTF-8: it could not be told in JSON as it
-// is.
+// checkText returns Invalid for text that is not UTF-8, because JSON cannot
+// represent it.
 func checkText(op, subject string, texts ...string) error {
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
@@ -248,7 +248,7 @@ func checkText(op, subject string, texts ...string) error {
 	return nil
 }
 
-// checkJSON refuses what is not JSON in UTF-8; nil passes.
+// checkJSON returns Invalid for data that is not JSON in UTF-8; nil is valid.
 func checkJSON(op, subject string, data json.RawMessage) error {
 	if data != nil && (!utf8.Valid(data) || !json.Valid(data)) {
 		return artel.Errorf(artel.Invalid, op, subject, "%q is not valid JSON", artel.Shorten(strings.ToValidUTF8(string(data), "?"), 80))
@@ -256,8 +256,8 @@ func checkJSON(op, subject string, data json.RawMessage) error {
 	return nil
 }
 
-// encodePlain leaves "<" and its like as they are: what models wrote as JSON
-// comes back byte for byte, and so does what is sent to them again.
+// encodePlain encodes without HTML escaping, so that the JSON that models wrote
+// is returned, and sent to them again, byte for byte.
 func encodePlain(op, subject string, v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -276,24 +276,25 @@ func encode(op, subject string, v any) (string, error) {
 	return string(b), nil
 }
 
-// micros and moment are the two ways between a time and its column.
+// micros and fromMicros convert between a time and its column.
 func micros(t time.Time) int64      { return t.UnixMicro() }
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// pageLimit returns how many items p asks for.
+// pageLimit returns the number of items that p asks for.
 func pageLimit(op string, p store.Page) (int, error) {
-	const usual, most = 50, 500
+	const usual, maximum = 50, 500
 	switch {
 	case p.Limit < 0:
-		return 0, artel.Errorf(artel.Invalid, op, "limit", "is %d, want 0 to %d", p.Limit, most)
+		return 0, artel.Errorf(artel.Invalid, op, "limit", "is %d, want 0 to %d", p.Limit, maximum)
 	case p.Limit == 0:
 		return usual, nil
 	}
-	return min(p.Limit, most), nil
+	return min(p.Limit, maximum), nil
 }
 
-// A cursor is the position of the last item of a page: its time, and what
-// orders items of one time. list keeps the cursors of different lists apart.
+// cursor encodes the position of the last item of a page: its time, and a tie
+// breaker for items of the same time. list names the kind of list, so that a
+// cursor of another list is rejected.
 func cursor(list string, us int64, tie string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(list + " " + strconv.FormatInt(us, 10) + " " + tie))
 }

@@ -16,7 +16,7 @@ const (
 	versionNames   = "number, parent, message, run, author, update_type, title, filename, source, media, digest, in_blob, created_at, changes"
 	versionColumns = "v.number, v.parent, v.message, v.run, v.author, v.update_type, v.title, v.filename, v.source, v.media, v.digest, v.in_blob, v.created_at, v.changes"
 
-	fifteen = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // versionNames and text
+	fifteenMarks = ", ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" // for versionNames and text
 )
 
 func (t versions) Get(c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, error) {
@@ -110,10 +110,11 @@ func (t versions) Text(c artel.ConversationID, id artel.ArtifactID, number int) 
 	case v.IsBinary():
 		return "", artel.Errorf(artel.Unsupported, op, string(id), "version %d is binary and has no text", number)
 	}
-	return "", artel.Errorf(artel.NotFound, op, string(id), "the text of version %d is in the journal alone", number)
+	return "", artel.Errorf(artel.NotFound, op, string(id), "the text of version %d is only in the journal", number)
 }
 
-// absent says what there is not: the artifact, or that version of it.
+// absent returns NotFound for the artifact if it does not exist, otherwise for
+// the version.
 func (t versions) absent(op string, c artel.ConversationID, id artel.ArtifactID, number int) error {
 	if err := t.used(op, c, id); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (t versions) absent(op string, c artel.ConversationID, id artel.ArtifactID,
 	return noVersion(op, id, number)
 }
 
-// Claim marks the journal too, so that a head is the same whichever holds it.
+// Claim updates versions and edits, so that a head is the same in both tables.
 func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.MessageID) error {
 	const op = "store.Versions.Claim"
 	if err := t.usable(op, true); err != nil {
@@ -147,8 +148,8 @@ func (t versions) Claim(c artel.ConversationID, ids []artel.ArtifactID, m artel.
 	return nil
 }
 
-// Find looks at the visible versions first, then at edits whose bytes are a
-// blob, so that what a run has just stored can be served while it goes on.
+// Find searches the visible versions first, then edits whose content is a blob,
+// so that the results of an active run can be served.
 func (t versions) Find(d artel.Digest) (store.Place, error) {
 	const op = "store.Versions.Find"
 	for _, from := range []string{"versions v WHERE", "edits v WHERE v.in_blob = 1 AND"} {
@@ -171,7 +172,7 @@ func (t versions) Find(d artel.Digest) (store.Place, error) {
 	return store.Place{}, artel.Errorf(artel.NotFound, op, string(d), "no version has these bytes")
 }
 
-// used is nil when id was ever used in c.
+// used returns NotFound if id was never used in c.
 func (t versions) used(op string, c artel.ConversationID, id artel.ArtifactID) error {
 	found, err := artifacts(t).Exists(c, id)
 	if err == nil && !found {
@@ -184,14 +185,14 @@ func noVersion(op string, id artel.ArtifactID, number int) error {
 	return artel.Errorf(artel.NotFound, op, string(id), "no version %d", number)
 }
 
-// facts are the JSON of the column media: what is known about the bytes, and
-// how a text begins.
+// facts is the JSON in the column media: information about the bytes, and the
+// beginning of a text.
 type facts struct {
 	artel.MediaInfo
 	Preview string `json:"preview,omitempty"`
 }
 
-// A versionRow holds the columns of versionNames.
+// A versionRow scans and holds the columns of versionNames.
 type versionRow struct {
 	v       artel.Version
 	media   string
@@ -231,7 +232,7 @@ func newVersionRow(op string, id artel.ArtifactID, v artel.Version, text *string
 	return r, nil
 }
 
-// values returns the values of versionNames, and text.
+// values returns the values for the columns of versionNames, and text.
 func (r *versionRow) values(text *string) []any {
 	v := &r.v
 	return []any{
@@ -242,7 +243,7 @@ func (r *versionRow) values(text *string) []any {
 
 func (r *versionRow) dest() []any { return append(r.head(), &r.changes) }
 
-// head holds the columns of headNames.
+// head returns scan destinations for the columns of headNames.
 func (r *versionRow) head() []any {
 	v := &r.v
 	return []any{

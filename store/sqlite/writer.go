@@ -11,37 +11,37 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Bounds of a batch: what is reached first ends it.
+// Limits of a batch.
 const (
 	batchUpdates = 256
 	batchTime    = 5 * time.Millisecond
 )
 
-// A writer gives updates their turns on the one connection that writes.
+// A writer serializes updates on the one writing connection.
 //
-// Turns are taken in order of arrival. Who has the turn runs its update in the
-// open batch, then gives the turn to the next in line, who goes on in the same
-// batch. Who finds nobody in line, or the batch full, commits it and tells all
-// that are in it.
+// Turns are taken in order of arrival. The caller holding the turn runs its
+// update in the open batch and passes the turn to the next caller in the queue,
+// which continues the same batch. If the queue is empty or the batch is full,
+// the caller commits the batch, which wakes every caller in it.
 type writer struct {
 	store      *Store
-	maxUpdates int           // updates in a batch
-	maxTime    time.Duration // how long a batch may be open
+	maxUpdates int           // per batch
+	maxTime    time.Duration // of an open batch
 
-	// Used by who has the turn.
-	session *session // nil: to be opened again
-	batch   *batch   // nil: none is open
+	// Used by the holder of the turn.
+	session *session // nil: must be reopened
+	batch   *batch   // nil: no open batch
 
-	mu    sync.Mutex // guards what follows
-	busy  bool       // somebody has the turn
+	mu    sync.Mutex // guards the fields below
+	busy  bool       // the turn is taken
 	queue []chan struct{}
 }
 
-// A batch is one transaction with the updates of several callers.
+// A batch is one transaction with updates of several callers.
 type batch struct {
 	updates int
 	began   time.Time
-	done    chan struct{} // closed when err is known
+	done    chan struct{} // closed when err is set
 	err     error
 }
 
@@ -52,7 +52,7 @@ func newWriter(s *Store) (*writer, error) {
 	}
 	w := &writer{store: s, session: c, maxUpdates: batchUpdates, maxTime: batchTime}
 	if s.path == Memory {
-		w.maxUpdates = 1 // views use the same connection and must see committed state
+		w.maxUpdates = 1 // views use the same connection and must see only committed state
 	}
 	return w, nil
 }
@@ -67,7 +67,7 @@ func (w *writer) update(ctx context.Context, owner artel.Owner, fn func(*tx) err
 	return b.err
 }
 
-// join waits for the turn and runs fn in the open batch, which it returns.
+// run waits for the turn, runs fn in the open batch and returns the batch.
 func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error) (_ *batch, err error) {
 	const op = "store.Update"
 	if err := w.acquire(ctx, op); err != nil {
@@ -79,10 +79,10 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 		return nil, failure(op, "", err)
 	}
 	t := &tx{session: w.session, ctx: ctx, owner: owner, write: true}
-	fits := false // stays false when fn panics or ends its goroutine
+	ok := false // stays false if fn panics or calls runtime.Goexit
 	defer func() {
 		t.end()
-		if !fits || t.broken != nil {
+		if !ok || t.broken != nil {
 			w.rollBack(t.broken)
 		}
 	}()
@@ -102,12 +102,12 @@ func (w *writer) run(ctx context.Context, owner artel.Owner, fn func(*tx) error)
 		}
 	}
 	b.updates++
-	fits = true
+	ok = true
 	return b, nil
 }
 
-// alone runs fn with nobody writing. Only a database in memory, whose batches
-// have one update, may use it: no batch is open then.
+// alone runs fn while no update runs. It is only for a database in memory, whose
+// batches have one update, so that no batch is open.
 func (w *writer) alone(ctx context.Context, op string, fn func(*session) error) error {
 	if err := w.acquire(ctx, op); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (w *writer) open() (*batch, error) {
 		w.batch = &batch{began: time.Now(), done: make(chan struct{})}
 		return w.batch, nil
 	}
-	// The first update needs no savepoint: there is nothing else to keep.
+	// The first update needs no savepoint: rolling it back ends the batch.
 	if w.batch.updates > 0 {
 		if _, err := w.session.exec("SAVEPOINT one"); err != nil {
 			w.abort(failure("store.Update", "", err))
@@ -143,8 +143,8 @@ func (w *writer) open() (*batch, error) {
 	return w.batch, nil
 }
 
-// undo takes the last update out of the batch. broken says that the database
-// failed under it, which ends the batch.
+// rollBack removes the last update from the batch. A non-nil broken means that
+// the database failed, which ends the batch.
 func (w *writer) rollBack(broken error) {
 	switch {
 	case broken != nil:
@@ -162,7 +162,7 @@ func (w *writer) rollBack(broken error) {
 	}
 }
 
-// commit ends the batch and tells its callers.
+// commit commits the batch and wakes its callers.
 func (w *writer) commit() {
 	if _, err := w.session.exec("COMMIT"); err != nil {
 		w.abort(&artel.Error{Op: "store.Update", Subject: w.store.path, Kind: artel.Unavailable, Err: err})
@@ -172,7 +172,7 @@ func (w *writer) commit() {
 	w.batch = nil
 }
 
-// abort gives the batch up; its callers get err.
+// abort rolls the batch back; its callers get err.
 func (w *writer) abort(err error) {
 	if _, rerr := w.session.exec("ROLLBACK"); rerr != nil || err != nil {
 		w.closeSession()
@@ -182,8 +182,8 @@ func (w *writer) abort(err error) {
 	w.batch = nil
 }
 
-// renew drops a connection that may be in no good state. A database in memory
-// would be lost with it.
+// closeSession drops a connection that may be damaged. It keeps that of a
+// database in memory, which would be lost.
 func (w *writer) closeSession() {
 	if w.store.path == Memory {
 		return
@@ -192,7 +192,7 @@ func (w *writer) closeSession() {
 	w.session = nil
 }
 
-// enter waits for the turn.
+// acquire waits for the turn.
 func (w *writer) acquire(ctx context.Context, op string) error {
 	w.mu.Lock()
 	if !w.busy {
@@ -218,14 +218,14 @@ func (w *writer) acquire(ctx context.Context, op string) error {
 		w.queue = slices.Delete(w.queue, i, i+1)
 	}
 	w.mu.Unlock()
-	if i < 0 { // the turn came all the same, and the batch waits for us
+	if i < 0 { // the turn was given to this caller meanwhile
 		w.release()
 	}
 	return canceled(op, ctx.Err())
 }
 
-// leave gives the turn away. It commits first where the batch must not wait
-// for the next in line.
+// release passes the turn on. It commits first if the batch must not wait for the
+// next caller.
 func (w *writer) release() {
 	w.mu.Lock()
 	if b := w.batch; b != nil && (len(w.queue) == 0 || b.updates >= w.maxUpdates || time.Since(b.began) >= w.maxTime) {

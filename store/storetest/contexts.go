@@ -55,7 +55,7 @@ func contextsRoundTrip(c *check) {
 	c.refused("Add to an unknown run", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
 	other = c.record(c.conversation(), run, 3)
 	c.refused("Add to a run of another conversation", artel.NotFound, func(tx store.Tx) error { _, err := tx.Contexts.Add(other, nil); return err })
-	c.kind("Get by somebody else", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 1); return err }), artel.NotFound)
+	c.kind("Get by another owner", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Contexts.Get(run, 1); return err }), artel.NotFound)
 }
 
 func contextsReport(c *check) {
@@ -85,7 +85,7 @@ func contextsReport(c *check) {
 			return tx.Contexts.Report(run, n, store.ContextReport{Usage: first.Usage})
 		})
 	}
-	c.kind("Report by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.kind("Report by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		return tx.Contexts.Report(run, 1, store.ContextReport{Usage: first.Usage})
 	}), artel.NotFound)
 }
@@ -179,14 +179,14 @@ func settingsRoundTrip(c *check) {
 		return func(tx store.Tx) error { _, err := tx.Settings.Get(name); return err }
 	}
 	c.missing("Get of an unknown name", get("service/"))
-	c.kind("Get by somebody else", c.s.View(c.ctx, them, get("profile")), artel.NotFound)
-	c.must("Put by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.kind("Get by another owner", c.s.View(c.ctx, them, get("profile")), artel.NotFound)
+	c.must("Put by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		_, err := tx.Settings.Put(store.Setting{Name: "profile", Value: json.RawMessage(`1`)})
 		return err
 	}))
 	c.view(func(tx store.Tx) error {
 		got, err := tx.Settings.Get("profile")
-		c.same("Get after somebody else's Put", got, d)
+		c.same("Get after another owner's Put", got, d)
 		return err
 	})
 }

@@ -74,7 +74,7 @@ func deletedIDs(c *check) {
 	} {
 		c.refused("Create with the id of a deleted "+what, artel.Conflict, fn)
 	}
-	c.must("the same id for somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.must("the same id for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		return tx.Conversations.Create(artel.Conversation{ID: f.id})
 	}))
 }
@@ -100,7 +100,7 @@ func restoreRefuses(c *check) {
 	}
 	c.refused("Restore of what is there", artel.NotFound, restore(there.id))
 	c.refused("Restore of an unknown id", artel.NotFound, restore("cnv_none"))
-	c.kind("Restore by somebody else", c.s.Update(c.ctx, them, restore(gone.id)), artel.NotFound)
+	c.kind("Restore by another owner", c.s.Update(c.ctx, them, restore(gone.id)), artel.NotFound)
 	c.update(restore(gone.id))
 	c.refused("Restore again", artel.NotFound, restore(gone.id))
 }

@@ -40,8 +40,8 @@ func filesRoundTrip(c *check) {
 	}
 	c.kind("Create again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Create(all[0]) }), artel.Conflict)
 	get := func(tx store.Tx) error { _, err := tx.Files.Get("a", c.now); return err }
-	c.kind("Get by somebody else", c.s.View(c.ctx, them, get), artel.NotFound)
-	c.kind("Delete by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
+	c.kind("Get by another owner", c.s.View(c.ctx, them, get), artel.NotFound)
+	c.kind("Delete by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
 	c.update(func(tx store.Tx) error { return tx.Files.Delete("a", c.now) })
 	c.missing("Get after Delete", get)
 	c.kind("Delete again", c.s.Update(c.ctx, me, func(tx store.Tx) error { return tx.Files.Delete("a", c.now) }), artel.NotFound)
@@ -83,9 +83,9 @@ func filesList(c *check) {
 	}
 	c.kind("List after what is not there", c.s.View(c.ctx, me, after("nothing")), artel.Invalid)
 	c.kind("List after another holder's", c.s.View(c.ctx, me, after("other")), artel.Invalid)
-	c.must("List of somebody else", c.s.View(c.ctx, them, func(tx store.Tx) error {
+	c.must("List of another owner", c.s.View(c.ctx, them, func(tx store.Tx) error {
 		items, err := tx.Files.List(store.FileQuery{Holder: "program", Now: c.at(6), Limit: 9})
-		c.same("somebody else's files", len(items), 0)
+		c.same("another owner's files", len(items), 0)
 		return err
 	}))
 }

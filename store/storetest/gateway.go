@@ -47,7 +47,7 @@ func (c *check) logged(q store.GatewayQuery) (bodies []string) {
 
 func gatewayList(c *check) {
 	all := c.requests(100) // more than any store adds at once
-	c.must("Add for somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.must("Add for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		return tx.GatewayLog.Add(store.GatewayEntry{Key: "ci", Status: 200, Body: json.RawMessage(`{}`)})
 	}))
 	c.view(func(tx store.Tx) error {
@@ -89,7 +89,7 @@ func gatewayList(c *check) {
 
 func gatewayKeep(c *check) {
 	c.requests(10)
-	c.must("Keep by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.GatewayLog.Trim(0) }))
+	c.must("Keep by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.GatewayLog.Trim(0) }))
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(20) })
 	c.same("entries after Keep of more", len(c.logged(store.GatewayQuery{})), 10)
 	c.update(func(tx store.Tx) error { return tx.GatewayLog.Trim(2) })

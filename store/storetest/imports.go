@@ -140,7 +140,7 @@ func importsRefuse(c *check) {
 		"Continue": c.resume(conv.ID, 1, func(store.Tx) error { return nil }),
 		"Finish":   func(tx store.Tx) error { return tx.Imports.Finish(conv.ID) },
 	} {
-		c.kind(what+" by somebody else", c.s.Update(c.ctx, them, fn), artel.NotFound)
+		c.kind(what+" by another owner", c.s.Update(c.ctx, them, fn), artel.NotFound)
 	}
 	bad := "a\xff"
 	c.refused("a text that is not UTF-8", artel.Invalid, c.resume(conv.ID, 20, func(tx store.Tx) error { return tx.Imports.Version(conv.ID, "doc", v, &bad) }))

@@ -43,7 +43,7 @@ func notesRoundTrip(c *check) {
 	answered.CreatedAt = n.CreatedAt
 	get("Get after another Put", answered)
 	c.missing("Get of an unknown id", func(tx store.Tx) error { _, err := tx.Notes.Get("none"); return err })
-	c.kind("Get by somebody else", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Notes.Get(n.ID); return err }), artel.NotFound)
+	c.kind("Get by another owner", c.s.View(c.ctx, them, func(tx store.Tx) error { _, err := tx.Notes.Get(n.ID); return err }), artel.NotFound)
 	refuse := func(what string, want artel.Kind, change func(*store.Note)) {
 		bad := n
 		change(&bad)

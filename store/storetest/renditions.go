@@ -34,7 +34,7 @@ func renditionsRoundTrip(c *check) {
 	}
 	c.missing("Get of another form", get(2, "picture;side=1"))
 	c.missing("Get of another source", get(9, awkward))
-	c.kind("Get by somebody else", c.s.View(c.ctx, them, get(2, awkward)), artel.NotFound)
+	c.kind("Get by another owner", c.s.View(c.ctx, them, get(2, awkward)), artel.NotFound)
 }
 
 func renditionsReplace(c *check) {
@@ -55,7 +55,7 @@ func renditionsDelete(c *check) {
 	for _, r := range []store.Rendition{c.rendition(1, "f"), c.rendition(1, "g"), kept} {
 		c.update(func(tx store.Tx) error { return tx.Renditions.Put(r) })
 	}
-	c.must("Delete by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Renditions.Delete(kept.Source) }))
+	c.must("Delete by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { return tx.Renditions.Delete(kept.Source) }))
 	for range 2 { // the second time there is nothing left
 		c.update(func(tx store.Tx) error { return tx.Renditions.Delete(numbered(1)) })
 	}

@@ -22,21 +22,21 @@ func foreignIsMissing(c *check) {
 	conv := f.id
 	c.update(func(tx store.Tx) error { return tx.Answers.Put(store.Answer{Key: "key", CreatedAt: c.now}) })
 	for what, fn := range c.calls(f) {
-		c.kind(what+" by somebody else", c.s.Update(c.ctx, them, fn), artel.NotFound)
+		c.kind(what+" by another owner", c.s.Update(c.ctx, them, fn), artel.NotFound)
 	}
-	c.kind("Answers.Get by somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err }), artel.NotFound)
-	c.must("as somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	c.kind("Answers.Get by another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error { _, err := tx.Answers.Get("key"); return err }), artel.NotFound)
+	c.must("as another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		for _, search := range []string{"", "mine"} {
 			ids, err := listed(tx, search)
-			c.same("conversations that somebody else sees", len(ids), 0)
+			c.same("conversations that another owner sees", len(ids), 0)
 			if err != nil {
 				return err
 			}
 		}
 		return tx.Answers.Prune(c.at(99))
 	}))
-	// What is somebody's is nobody's hindrance.
-	c.must("the same id for somebody else", c.s.Update(c.ctx, them, func(tx store.Tx) error {
+	// The same id may be used by another owner.
+	c.must("the same id for another owner", c.s.Update(c.ctx, them, func(tx store.Tx) error {
 		if err := tx.Answers.Put(store.Answer{Key: "key"}); err != nil {
 			return err
 		}
@@ -96,9 +96,9 @@ func errorUndoes(c *check) {
 	// A refusal that fn lives with undoes nothing.
 	c.update(func(tx store.Tx) error {
 		c.kind("Create twice", tx.Conversations.Create(artel.Conversation{ID: conv}), artel.Conflict)
-		return rename(conv, "went on")(tx)
+		return rename(conv, "continued")(tx)
 	})
-	c.same("title after a refusal inside", c.title(conv), "went on")
+	c.same("title after a refusal inside", c.title(conv), "continued")
 	if err := c.s.View(c.ctx, me, func(store.Tx) error { return errUndo }); err != errUndo { //nolint:errorlint // as it is
 		c.failf("View returned %v, want fn's error as it is", err)
 	}
@@ -172,7 +172,7 @@ func cancelInLine(c *check) {
 		<-second
 	}
 	wg.Wait()
-	c.must("the update that went on", first)
+	c.must("the update that continued", first)
 	c.same("title", c.title(conv), "first")
 }
 

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"embed"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -17,6 +19,41 @@ import (
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+//go:generate env ARTEL_MAKE_SCHEMA=1 go test -count=1 -run ^TestSchema$ .
+
+// schemaSQL makes the schema of a new database in one transaction, which is much
+// faster than the migrations. It may be older than these; the missing ones are
+// then applied as to any database.
+//
+//go:embed schema.sql
+var schemaSQL string
+
+// makeFile creates a missing database file. SQLite would give it other modes; the
+// files beside it take over the modes of this one.
+func makeFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// createSchema applies schemaSQL to an empty database.
+func createSchema(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, schemaSQL); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
 
 // prepare brings the schema up to date. If it is, that costs one query.
 func (s *Store) prepare(ctx context.Context) error {
@@ -38,7 +75,12 @@ func (s *Store) prepare(ctx context.Context) error {
 			return artel.Errorf(artel.Unsupported, "store.Open", s.path,
 				"the database has schema %d, this program supports up to %d: use a newer program, or another file", has.newest, known.newest)
 		}
-		if err := migrateTo(ctx, s.db, known.newest); err != nil && i+1 == attempts {
+		if has == (schemaState{}) {
+			err = createSchema(ctx, s.db)
+		} else {
+			err = migrateTo(ctx, s.db, known.newest)
+		}
+		if err != nil && i+1 == attempts {
 			return err
 		}
 	}

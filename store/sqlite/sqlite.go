@@ -109,11 +109,8 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		// The database lives as long as its one connection.
 		db.SetMaxOpenConns(1)
 		db.SetMaxIdleConns(1)
-		err = fillBlank(ctx, db)
 	}
-	if err == nil {
-		err = s.prepare(ctx)
-	}
+	err = s.prepare(ctx)
 	if err == nil {
 		s.writer, err = newWriter(s)
 	}

@@ -1,0 +1,265 @@
+-- Generated from migrations by go generate. Do not edit.
+CREATE TABLE goose_db_version (
+		id INTEGER PRIMARY KEY AUTOINCREMENT,
+		version_id INTEGER NOT NULL,
+		is_applied INTEGER NOT NULL,
+		tstamp TIMESTAMP DEFAULT (datetime('now'))
+	);
+CREATE TABLE conversations (
+    owner      TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    title      TEXT    NOT NULL,
+    agent      TEXT    NOT NULL,
+    service    TEXT    NOT NULL,
+    leaf       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, deleted_at INTEGER, purging INTEGER NOT NULL DEFAULT 0, folded_title TEXT NOT NULL DEFAULT '', number INTEGER, importing INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX conversations_by_update ON conversations (owner, updated_at, id);
+CREATE TABLE messages (
+    n            INTEGER PRIMARY KEY, -- breaks ties between equal times
+    parent_n     INTEGER,             -- the parent's n, so that a branch is walked fast
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    parent       TEXT    NOT NULL,
+    role         TEXT    NOT NULL,
+    agent        TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    muted        INTEGER NOT NULL,
+    summary      INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    parts        TEXT, covers TEXT NOT NULL DEFAULT '', within TEXT NOT NULL DEFAULT '',                -- JSON; NULL: nil
+    UNIQUE (owner, id),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX messages_by_time ON messages (owner, conversation, created_at, n);
+CREATE TABLE artifacts (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL, newest TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (owner, conversation, id),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE TABLE versions (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    artifact     TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    parent       INTEGER NOT NULL,
+    message      TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    author       TEXT    NOT NULL,
+    update_type  TEXT    NOT NULL,
+    title        TEXT    NOT NULL,
+    filename     TEXT    NOT NULL,
+    source       TEXT    NOT NULL,
+    media        TEXT    NOT NULL, -- JSON of what is known about the bytes
+    digest       TEXT    NOT NULL,
+    in_blob      INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    changes      TEXT,             -- JSON; NULL: nil
+    text         TEXT,             -- NULL: binary
+    PRIMARY KEY (owner, conversation, artifact, number),
+    FOREIGN KEY (owner, conversation, artifact) REFERENCES artifacts (owner, conversation, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX versions_by_digest ON versions (owner, digest);
+CREATE TABLE edits (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    artifact     TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    folded       INTEGER NOT NULL, -- 1: a visible version holds it
+    parent       INTEGER NOT NULL,
+    message      TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    author       TEXT    NOT NULL,
+    update_type  TEXT    NOT NULL,
+    title        TEXT    NOT NULL,
+    filename     TEXT    NOT NULL,
+    source       TEXT    NOT NULL,
+    media        TEXT    NOT NULL,
+    digest       TEXT    NOT NULL,
+    in_blob      INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    changes      TEXT,
+    text         TEXT,             -- NULL: follows from changes, or binary
+    PRIMARY KEY (owner, conversation, folded, artifact, number),
+    FOREIGN KEY (owner, conversation, artifact) REFERENCES artifacts (owner, conversation, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX edits_by_digest ON edits (owner, digest) WHERE in_blob = 1;
+CREATE TABLE runs (
+    owner        TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    message      TEXT    NOT NULL,
+    reply        TEXT    NOT NULL,
+    state        TEXT    NOT NULL,
+    service      TEXT    NOT NULL,
+    agent        TEXT    NOT NULL,
+    usage        TEXT    NOT NULL, -- JSON
+    error        TEXT,             -- JSON; NULL: none
+    started_at   INTEGER NOT NULL,
+    finished_at  INTEGER,
+    holder       TEXT    NOT NULL, -- of the lease: the process that works on the run
+    lease_until  INTEGER NOT NULL, purpose TEXT NOT NULL DEFAULT '', worked INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (owner, id),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX runs_by_conversation ON runs (owner, conversation);
+CREATE INDEX runs_by_lease ON runs (lease_until) WHERE state IN ('queued', 'running', 'waiting');
+CREATE TABLE events (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    seq          INTEGER NOT NULL, -- from 1, without gaps
+    type         TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    agent        TEXT    NOT NULL,
+    time         INTEGER NOT NULL,
+    data         TEXT, within TEXT NOT NULL DEFAULT '',             -- JSON; NULL: nil
+    PRIMARY KEY (owner, conversation, seq),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE TABLE answers (
+    owner      TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    request    TEXT    NOT NULL,
+    status     INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    body       BLOB,
+    PRIMARY KEY (owner, key)
+) STRICT;
+CREATE INDEX answers_by_time ON answers (owner, created_at);
+CREATE INDEX conversations_by_deletion ON conversations (deleted_at) WHERE deleted_at IS NOT NULL;
+CREATE UNIQUE INDEX conversations_by_number ON conversations (number);
+CREATE VIRTUAL TABLE grams USING fts5(text, content='', contentless_delete=1, detail=none, tokenize='ascii');
+CREATE TRIGGER grams_of_message AFTER DELETE ON messages BEGIN
+    DELETE FROM grams WHERE rowid = (SELECT number FROM conversations WHERE owner = old.owner AND id = old.conversation) << 32 | old.n;
+END;
+CREATE TABLE renditions (
+    owner      TEXT    NOT NULL,
+    source     TEXT    NOT NULL,
+    form       TEXT    NOT NULL,
+    digest     TEXT    NOT NULL,
+    info       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, source, form)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX versions_of_tools ON versions (created_at) WHERE source = 'tool_result' AND run = '';
+CREATE INDEX events_contexts ON events (owner, conversation, seq) WHERE type = 'context_built';
+CREATE TABLE variables (
+    owner        TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    message      TEXT NOT NULL,
+    value        TEXT NOT NULL, -- JSON
+    PRIMARY KEY (owner, conversation, message),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE TABLE settings (
+    owner      TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    revision   INTEGER NOT NULL,
+    value      TEXT,             -- JSON
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE contexts (
+    n            INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    summary      TEXT    NOT NULL, -- JSON
+    usage        TEXT,             -- JSON; NULL: nothing was reported
+    UNIQUE (owner, run, number),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX contexts_by_conversation ON contexts (owner, conversation, n);
+CREATE TABLE segments (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    digest       TEXT    NOT NULL,
+    body         BLOB    NOT NULL,
+    PRIMARY KEY (owner, conversation, digest),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE TABLE files (
+    owner      TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    holder     TEXT    NOT NULL,
+    digest     TEXT    NOT NULL,
+    filename   TEXT    NOT NULL,
+    purpose    TEXT    NOT NULL,
+    info       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER, -- NULL: never
+    PRIMARY KEY (owner, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX files_by_age ON files (owner, holder, created_at, id);
+CREATE INDEX files_by_expiry ON files (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE gateway_log (
+    n       INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner   TEXT    NOT NULL,
+    key     TEXT    NOT NULL, -- its name; may be empty
+    service TEXT    NOT NULL,
+    status  INTEGER NOT NULL,
+    changed INTEGER NOT NULL, -- 1: something of the request was changed
+    body    TEXT    NOT NULL  -- JSON
+) STRICT;
+CREATE INDEX gateway_log_by_owner ON gateway_log (owner, n);
+CREATE TABLE records (
+    n      INTEGER PRIMARY KEY REFERENCES contexts (n) ON DELETE CASCADE,
+    record TEXT    NOT NULL -- JSON
+) STRICT;
+CREATE TABLE segment_uses (
+    owner        TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    digest       TEXT    NOT NULL,
+    used         INTEGER NOT NULL, -- the n of the newest context that names it
+    PRIMARY KEY (owner, conversation, digest),
+    FOREIGN KEY (owner, conversation, digest) REFERENCES segments (owner, conversation, digest) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE INDEX messages_within ON messages (owner, conversation, run, n) WHERE within <> '';
+CREATE TABLE notes (
+    n            INTEGER PRIMARY KEY, -- the order in which they came
+    owner        TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    conversation TEXT    NOT NULL,
+    run          TEXT    NOT NULL,
+    message      TEXT    NOT NULL, -- the message on whose branch it holds
+    kind         TEXT    NOT NULL,
+    open         INTEGER NOT NULL, -- 1: somebody has to do something about it
+    body         TEXT    NOT NULL, -- JSON
+    created_at   INTEGER NOT NULL,
+    UNIQUE (owner, id),
+    FOREIGN KEY (owner, conversation) REFERENCES conversations (owner, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX notes_by_kind ON notes (owner, conversation, kind, open);
+CREATE UNIQUE INDEX runs_active ON runs (owner, conversation) WHERE state IN ('running', 'waiting');
+CREATE INDEX messages_by_parent ON messages (owner, conversation, parent, n) WHERE within = '';
+CREATE INDEX events_turnings ON events (owner, conversation, seq) WHERE type IN ('compaction_completed', 'service_changed', 'service_chosen');
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (4, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (5, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (6, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (8, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (11, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (12, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (13, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (14, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (20, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (21, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (22, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (24, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (25, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (29, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (32, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (33, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (34, 1);

@@ -9,20 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// An ArtifactID names an artifact inside its conversation. It is chosen by
-// whoever makes the artifact and never changes: 1 to 64 letters, digits, "_",
-// "." or "-" of any script, in NFC, beginning with a letter, digit or "_".
+// An ArtifactID names an artifact inside its conversation. Its creator chooses
+// it, and it never changes: 1 to 64 letters and digits of any script, "_", "."
+// or "-", in NFC, beginning with a letter, digit or "_".
 type ArtifactID string
 
 // MaxArtifactID is the longest artifact id, in code points.
 const MaxArtifactID = 64
 
-// TaskPlan is the artifact that every agent is shown in full on every call.
+// TaskPlan is the artifact that is part of every model call, in full.
 const TaskPlan ArtifactID = "task_plan"
 
-// PlanProgress counts the boxes of a plan: [x], [X] and [✓] are done, [ ] and
-// [✗] are open. A box begins a line, after the mark of a list item where there
-// is one.
+// PlanProgress counts the check boxes of a plan: [x], [X] and [✓] are done, [ ]
+// and [✗] are open. A box begins a line, optionally after a list marker.
 func PlanProgress(plan string) (done, total int) {
 	for _, m := range planBox.FindAllStringSubmatch(plan, -1) {
 		total++
@@ -36,7 +35,7 @@ func PlanProgress(plan string) (done, total int) {
 
 var planBox = regexp.MustCompile(`(?m)^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*\[([ xX✓✗])\](?:[ \t]|\r?$)`)
 
-// CodeArtifactNotFound is the error code of a ref or id that names nothing.
+// CodeArtifactNotFound is the error code for an unknown artifact ref or id.
 const CodeArtifactNotFound = "artifact_not_found"
 
 // ParseArtifactID checks the form of s: ^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_.\-]{0,63}\z.
@@ -64,7 +63,7 @@ func badArtifactID(s string) error {
 		"not an artifact id: want 1 to %d letters, digits, _, - or ., beginning with a letter, digit or _", MaxArtifactID)
 }
 
-// A Source says how an artifact came to be. It stays when others edit it.
+// A Source says how an artifact was created. Edits keep it.
 type Source string
 
 // The sources.
@@ -76,29 +75,29 @@ const (
 	SourceSummary    Source = "summary"
 )
 
-// An Artifact is a named document or file in a conversation, as seen at one of
-// its versions (by default the newest on the active branch).
+// An Artifact is a named document or file in a conversation, at one of its
+// versions (by default the newest on the active branch).
 type Artifact struct {
 	ID           ArtifactID     `json:"id"`
 	Conversation ConversationID `json:"conversation_id"`
 	Ref          Ref            `json:"ref"` // long form, without a version
 	Version      int            `json:"version"`
 	Title        string         `json:"title"`
-	Filename     string         `json:"filename"` // as uploaded; empty: it was not
+	Filename     string         `json:"filename"` // of the upload; empty: not uploaded
 	MediaInfo
 	Binary     bool      `json:"is_binary"`
-	Digest     Digest    `json:"digest"` // of the bytes as they came
-	InBlob     bool      `json:"-"`      // the bytes lie in the blob store; else they are the text itself
-	Preview    string    `json:"-"`      // as of [Version]
+	Digest     Digest    `json:"digest"` // of the original bytes
+	InBlob     bool      `json:"-"`      // the bytes are in the blob store; otherwise the text is the content
+	Preview    string    `json:"-"`      // see [Version]
 	Source     Source    `json:"source"`
 	LastEditor string    `json:"last_editor,omitempty"`
 	Deleted    bool      `json:"deleted,omitempty"`
-	Live       bool      `json:"live,omitempty"` // Version is journalled by a run that has not ended
+	Live       bool      `json:"live,omitempty"` // Version is in the journal of an active run
 	CreatedAt  time.Time `json:"created_at"`
 	UpdatedAt  time.Time `json:"updated_at"`
 }
 
-// MediaPart returns the part that stands for a, pinned to its version.
+// MediaPart returns a media part for a, pinned to its version.
 func (a Artifact) MediaPart() Media {
 	ref := a.Ref
 	ref.Version = a.Version
@@ -112,7 +111,7 @@ func (a Artifact) MediaPart() Media {
 	}
 }
 
-// An UpdateType says what kind of change made a version.
+// An UpdateType is the kind of change that made a version.
 type UpdateType string
 
 // The update types.
@@ -126,7 +125,7 @@ const (
 	UpdateDelete  UpdateType = "delete"
 )
 
-// A Layer says how closely old text had to be matched.
+// A Layer says how old text was matched.
 type Layer string
 
 // The layers, closest first.
@@ -136,8 +135,8 @@ const (
 	LayerApproximate Layer = "approximate"
 )
 
-// A Change is one replaced span. Start and End are code points of the text
-// before the edit that it belongs to.
+// A Change is one replaced span. Start and End count code points of the text
+// before the edit.
 type Change struct {
 	Layer Layer  `json:"layer,omitempty"`
 	Start int    `json:"start"`
@@ -146,28 +145,28 @@ type Change struct {
 	New   string `json:"new"`
 }
 
-// A Version is an artifact's immutable state n. Numbers are unique per
-// artifact over all branches and sparse: each run leaves one visible version,
-// and the edits in between stay in the journal under their own numbers.
+// A Version is one immutable state of an artifact. Numbers are unique per
+// artifact over all branches and have gaps: a run leaves one visible version,
+// and its intermediate edits keep their numbers in the journal.
 type Version struct {
 	Number     int        `json:"version"`
 	Parent     int        `json:"parent,omitempty"`     // 0: none
-	Message    MessageID  `json:"message_id,omitempty"` // whose run made it; empty: visible on every branch
+	Message    MessageID  `json:"message_id,omitempty"` // the message of the run that made it; empty: visible on every branch
 	Run        RunID      `json:"run_id,omitempty"`
 	Author     string     `json:"author"`
 	Update     UpdateType `json:"update_type"`
 	Changes    []Change   `json:"changes,omitempty"`
 	Title      string     `json:"title"`
 	Filename   string     `json:"filename,omitempty"`
-	Provenance Source     `json:"source"` // of the artifact; carried from version to version
+	Provenance Source     `json:"source"` // of the artifact; the same for all versions
 	MediaInfo
-	Digest    Digest    `json:"digest"` // of the bytes as they came
-	InBlob    bool      `json:"-"`      // the bytes lie in the blob store; else they are the text itself
-	Preview   string    `json:"-"`      // [Beginning] of the text; empty where there is none, or it was not kept
+	Digest    Digest    `json:"digest"` // of the original bytes
+	InBlob    bool      `json:"-"`      // the bytes are in the blob store; otherwise the text is the content
+	Preview   string    `json:"-"`      // [Beginning] of the text; empty: no text, or not stored
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// PreviewChars is how many code points of a text its preview has at most.
+// PreviewChars is the length limit of a preview, in code points.
 const PreviewChars = 200
 
 // Beginning returns the first n code points of text, or all of it.
@@ -181,7 +180,7 @@ func Beginning(text string, n int) string {
 	return text
 }
 
-// Artifact returns the artifact as it is at v.
+// Artifact returns the artifact at version v.
 func (v Version) Artifact(c ConversationID, id ArtifactID, createdAt time.Time) Artifact {
 	return Artifact{
 		ID: id, Conversation: c, Ref: Ref{Conversation: c, Artifact: id}, Version: v.Number,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The types of events by which people steer runs and branches; see [Payload].
+// The types of events about user control of runs and branches; see [Payload].
 const (
 	EventMessageQueued       EventType = "message_queued"
 	EventInjectionReceived   EventType = "injection_received"
@@ -19,9 +19,9 @@ const (
 )
 
 type (
-	// An InjectionID names something that was said to a run at work: "inj_…".
+	// An InjectionID names a message sent to an active run: "inj_…".
 	InjectionID string
-	// A PermissionID names a question of permission: "prm_…".
+	// A PermissionID names a permission request: "prm_…".
 	PermissionID string
 )
 
@@ -33,32 +33,32 @@ func NewPermissionID(now time.Time) PermissionID { return PermissionID(mint("prm
 
 // ParsePermissionID checks the form of s; see [ParseConversationID].
 func ParsePermissionID(s string) (PermissionID, error) {
-	return parseID[PermissionID](s, "prm_", "question of permission")
+	return parseID[PermissionID](s, "prm_", "permission request")
 }
 
-// A Decision is an answer to a question of permission.
+// A Decision answers a permission request.
 type Decision string
 
 // The decisions.
 const (
 	Allow  Decision = "allow"
 	Deny   Decision = "deny"
-	Always Decision = "always" // allow, and do not ask again about this tool on this branch
+	Always Decision = "always" // allow this tool on this branch without asking again
 )
 
-// A Resolution says how a question came to its answer.
+// A Resolution says how a permission request was resolved.
 type Resolution string
 
 // The resolutions.
 const (
 	ResolvedByPerson  Resolution = "person"
-	ResolvedByTimeout Resolution = "timeout" // nobody answered in time
-	ResolvedByEnd     Resolution = "ended"   // the run ended before
+	ResolvedByTimeout Resolution = "timeout" // no answer in time, which denies
+	ResolvedByEnd     Resolution = "ended"   // the run ended first
 )
 
-// MessageQueued tells of a message that waits until the runs before it have ended.
-// The run's RunStarted and UserInput follow when its turn comes; where it is
-// cancelled before, its RunFinished.
+// MessageQueued records a message that waits until the runs before it have ended.
+// Later the run has RunStarted and UserInput events, or RunFinished if it is
+// cancelled first.
 type MessageQueued struct {
 	Message     MessageID `json:"message_id"`
 	Service     ServiceID `json:"service"`
@@ -66,22 +66,22 @@ type MessageQueued struct {
 	Attachments []Ref     `json:"attachments,omitempty"`
 }
 
-// InjectionReceived tells of something that was said to a run at work, and that
-// its model has not been told yet.
+// InjectionReceived records a message sent to an active run that its model has
+// not received yet.
 type InjectionReceived struct {
 	Injection InjectionID `json:"injection_id"`
 	Text      string      `json:"text"`
 }
 
-// MessageInjected carries the message that an injection became. The next model
-// call of the run has it; where the run has ended meanwhile, the next run.
+// MessageInjected carries the message made of an injection. The run's next model
+// call includes it, or the next run if this one has ended.
 type MessageInjected struct {
 	Injection InjectionID `json:"injection_id"`
 	Message   Message     `json:"message"`
 }
 
-// PermissionRequested asks people whether a tool may be called. The run waits;
-// when nobody has answered by ExpiresAt, that denies.
+// PermissionRequested asks the user whether a tool may be called. The run waits;
+// without an answer by ExpiresAt the call is denied.
 type PermissionRequested struct {
 	Permission PermissionID    `json:"permission_id"`
 	Call       CallID          `json:"call_id"`
@@ -90,23 +90,23 @@ type PermissionRequested struct {
 	ExpiresAt  time.Time       `json:"expires_at"`
 }
 
-// PermissionResolved tells the answer to a question of permission.
+// PermissionResolved carries the answer to a permission request.
 type PermissionResolved struct {
 	Permission PermissionID `json:"permission_id"`
 	Call       CallID       `json:"call_id"`
 	Name       string       `json:"name"`
 	Decision   Decision     `json:"decision"`
 	Reason     Resolution   `json:"reason"`
-	Comment    string       `json:"comment,omitempty"` // of the person, for the model
+	Comment    string       `json:"comment,omitempty"` // written by the user for the model
 }
 
-// MessageMuted tells that models are no longer sent a message, or are again.
+// MessageMuted records that a message is hidden from models, or no longer is.
 type MessageMuted struct {
 	Message MessageID `json:"message_id"`
 	Muted   bool      `json:"muted"`
 }
 
-// BranchSwitched tells that the active branch ends in another message.
+// BranchSwitched records the new last message of the active branch.
 type BranchSwitched struct {
 	Leaf MessageID `json:"leaf"`
 }

@@ -15,7 +15,7 @@ type Conversation struct {
 	UpdatedAt time.Time      `json:"updated_at"`
 }
 
-// A Role says who speaks in a message.
+// A Role is the role of a message's author.
 type Role string
 
 // The roles.
@@ -26,9 +26,9 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// A Message is one entry of a conversation's tree. Messages never change,
-// except for Muted. The thread of a subagent hangs on the message that called
-// it, beside the branch that goes on there.
+// A Message is one node of a conversation's tree. Messages are immutable except
+// for Muted. A subagent's thread is a side branch below the message that called
+// it.
 type Message struct {
 	ID           MessageID      `json:"id"`
 	Conversation ConversationID `json:"conversation_id"`
@@ -36,15 +36,15 @@ type Message struct {
 	Role         Role           `json:"role"`
 	Parts        Parts          `json:"parts"`
 	Agent        AgentName      `json:"agent,omitempty"`
-	Run          RunID          `json:"run_id,omitempty"` // the run that wrote it, or that it started
-	Within       CallPath       `json:"within,omitempty"` // the subagent's thread that it belongs to; empty: the conversation's own
+	Run          RunID          `json:"run_id,omitempty"` // the run that wrote it, or the run it started
+	Within       CallPath       `json:"within,omitempty"` // the subagent thread of the message; empty: the main thread
 	Muted        bool           `json:"muted,omitempty"`
-	Summary      bool           `json:"summary,omitempty"` // a compaction boundary: models are sent it in the place of what is before it
-	Covers       MessageID      `json:"covers,omitempty"`  // of a summary: the newest message that it stands for; empty: all before it
+	Summary      bool           `json:"summary,omitempty"` // a compaction boundary: replaces the messages before it for models
+	Covers       MessageID      `json:"covers,omitempty"`  // of a summary: the newest message it replaces; empty: all before it
 	CreatedAt    time.Time      `json:"created_at"`
 }
 
-// A RunState is where a run stands.
+// A RunState is the state of a run.
 type RunState string
 
 // The states. The last five are final.
@@ -68,21 +68,21 @@ func (s RunState) Final() bool {
 	return true
 }
 
-// Active reports whether a run in state s works on its conversation, or waits
-// for a person in the middle of that. Of these, a conversation has one at most.
+// Active reports whether a run in state s is executing or waits for a user's
+// permission. A conversation has at most one active run.
 func (s RunState) Active() bool { return s == RunRunning || s == RunWaiting }
 
-// A RunPurpose is what a run is for.
+// A RunPurpose says why a run was started.
 type RunPurpose string
 
 // The purposes.
 const (
-	RunAnswers  RunPurpose = ""           // it answers its message
-	RunTitles   RunPurpose = "title"      // it gave the conversation a title after its first answer, and has only ever ended
-	RunCompacts RunPurpose = "compaction" // it puts a summary behind its message, which is the newest of the branch
+	RunAnswers  RunPurpose = ""           // answer the message
+	RunTitles   RunPurpose = "title"      // generate the conversation's title after its first answer; such a run is stored when it has ended
+	RunCompacts RunPurpose = "compaction" // add a summary after its message, the newest of the branch
 )
 
-// A Run is one answer to a user message, until rest.
+// A Run is the agent's work on one user message, up to its final answer.
 type Run struct {
 	ID           RunID          `json:"id"`
 	Conversation ConversationID `json:"conversation_id"`
@@ -94,19 +94,19 @@ type Run struct {
 	Agent        AgentName      `json:"agent"`
 	Usage        Usage          `json:"usage"`
 	Error        *RunError      `json:"error,omitempty"`
-	Retrying     *Retrying      `json:"retrying,omitempty"` // the model call that it is at was made again; known where the run is at work
+	Retrying     *Retrying      `json:"retrying,omitempty"` // the current model call is being retried; set while the run is active
 	StartedAt    time.Time      `json:"started_at"`
 	FinishedAt   *time.Time     `json:"finished_at,omitempty"`
 }
 
-// A RunError says why a run did not end well.
+// A RunError says why a run failed.
 type RunError struct {
 	Kind    Kind   `json:"kind"`
-	Code    string `json:"code,omitempty"` // says more than Kind, for programs: one of the codes of limits, or that of the cause
+	Code    string `json:"code,omitempty"` // more precise than Kind, for programs: a limit code or the code of the cause
 	Message string `json:"message"`
 }
 
-// The codes of runs that a limit of their agent has ended.
+// The codes of runs that reached a limit of their agent.
 const (
 	CodeLimitTurns     = "limit_turns"
 	CodeLimitToolCalls = "limit_tool_calls"
@@ -115,7 +115,7 @@ const (
 	CodeLimitTime      = "limit_seconds"
 )
 
-// Usage counts what model calls took, in tokens as the provider reports them.
+// Usage counts model calls and the tokens that the provider reported for them.
 type Usage struct {
 	Calls         int   `json:"calls"`
 	InputTokens   int64 `json:"input_tokens"`
@@ -126,11 +126,11 @@ type Usage struct {
 	Cost          Cost  `json:"cost,omitzero"`
 }
 
-// A Cost is what is known of the price of model calls. Where Calls is less than
-// those of the [Usage], the rest cost something that nobody knows.
+// A Cost is the known cost of model calls. If Calls is less than the Calls of the
+// [Usage], the cost of the other calls is unknown.
 type Cost struct {
 	USD   float64 `json:"usd"`
-	Calls int     `json:"calls"` // that USD is the price of; 0: nothing is known
+	Calls int     `json:"calls"` // calls included in USD; 0: no cost is known
 }
 
 // Add returns the sum of u and v.

@@ -15,17 +15,17 @@ import (
 // itself an error, so that a test reads errors.Is(err, artel.NotFound).
 type Kind string
 
-// The kinds. Every face has one table from kind to outcome.
+// The kinds. Each API has one table from kind to status.
 const (
-	Invalid     Kind = "invalid"     // the request is wrong; mend it
-	NotFound    Kind = "not_found"   // no such thing, or not yours to see
-	Conflict    Kind = "conflict"    // something moved or is busy; read and retry
+	Invalid     Kind = "invalid"     // the request is wrong; correct it
+	NotFound    Kind = "not_found"   // it does not exist, or the owner may not see it
+	Conflict    Kind = "conflict"    // something changed or is busy; read and retry
 	Denied      Kind = "denied"      // not allowed
-	TooLarge    Kind = "too_large"   // over a limit that the message names
-	Unsupported Kind = "unsupported" // understood, but this cannot be done here
+	TooLarge    Kind = "too_large"   // over a limit named in the message
+	Unsupported Kind = "unsupported" // understood, but not possible here
 	Unavailable Kind = "unavailable" // a dependency failed; retry later
-	Canceled    Kind = "canceled"    // the caller stopped it, or its time ran out
-	Internal    Kind = "internal"    // our fault; details are in the log
+	Canceled    Kind = "canceled"    // the caller cancelled it, or its deadline passed
+	Internal    Kind = "internal"    // a bug or a broken invariant; details are in the log
 )
 
 // Kinds returns all kinds, in the order of their declaration.
@@ -36,19 +36,18 @@ func Kinds() []Kind {
 // Error returns the kind's name.
 func (k Kind) Error() string { return string(k) }
 
-// An Error is a failure at the exported boundary of a room. Kind is for
-// programs; Op, Subject and Err are for people. Unless Kind is [Internal], the
-// text may be shown to the person who asked: lower case, naming the thing and
-// the limit.
+// An Error is a failure at the exported boundary of a package. Programs read
+// Kind; users read Subject and Err. Unless Kind is [Internal], the text may be
+// shown to the user: lower case, with the name of the thing and the limit.
 type Error struct {
-	Op      string // "room.Verb"; not part of the text
-	Subject string // what it was about: an id, a name; may be empty
+	Op      string // "package.Verb"; not part of the text
+	Subject string // the id or name of the thing; may be empty
 	Kind    Kind
-	Code    string // finer than Kind where a program needs it, e.g. "artifact_not_found"; may be empty
+	Code    string // more precise than Kind, e.g. "artifact_not_found"; may be empty
 	Err     error  // may be nil
 }
 
-// Error returns "subject: cause" with the parts that are there.
+// Error returns "subject: cause", or the cause alone without a subject.
 func (e *Error) Error() string {
 	cause := string(e.Kind)
 	if e.Err != nil {
@@ -91,8 +90,8 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// CodeOf returns the first non-empty code in err's chain of [*Error] values,
-// else the kind's name; "" for nil.
+// CodeOf returns the first non-empty code in err's chain of [*Error] values, or
+// the name of its kind; "" for nil.
 func CodeOf(err error) string {
 	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {
 		if e.Code != "" {
@@ -105,9 +104,9 @@ func CodeOf(err error) string {
 	return string(KindOf(err))
 }
 
-// Shorten cuts s to at most n bytes on a rune bound and marks the cut with "…".
-// Control characters and line separators become spaces, so that the result
-// stays on one line.
+// Shorten cuts s to at most n bytes at a rune boundary and appends "…" if it cut.
+// Control characters and line separators become spaces, so that the result is
+// one line.
 func Shorten(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -124,8 +123,8 @@ func Shorten(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// Visible returns a name without the characters that nobody sees and that make
-// it look like another: controls, and those that turn the direction of writing.
+// Visible returns a name without control and bidi control characters, which can
+// make it look like another name.
 func Visible(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -10,11 +10,10 @@ import (
 // Seq is the position of an event in its conversation's log, from 1.
 type Seq int64
 
-// An EventType names what an event tells; see [Payload].
+// An EventType is the type of an event; see [Payload].
 type EventType string
 
-// The types of events. MessageDelta is live only: it has no Seq and is never
-// stored.
+// The types of events. MessageDelta is never stored and has no Seq.
 const (
 	EventRunStarted        EventType = "run_started"
 	EventUserInput         EventType = "user_input"
@@ -42,19 +41,19 @@ const (
 	EventConversationTitled EventType = "conversation_titled"
 )
 
-// An Event is one fact in a conversation's log. Data is the JSON of the
-// [Payload] that belongs to Type.
+// An Event is one entry of a conversation's log. Data is the JSON of the
+// [Payload] for Type.
 type Event struct {
 	Seq    Seq             `json:"seq,omitempty"` // 0: live only
 	Type   EventType       `json:"type"`
 	Run    RunID           `json:"run_id,omitempty"`
 	Agent  AgentName       `json:"agent,omitempty"`
-	Within CallPath        `json:"within,omitempty"` // the thread of the subagent that it is about; empty: the run's own agent
+	Within CallPath        `json:"within,omitempty"` // the subagent's thread; empty: the run's own agent
 	Time   time.Time       `json:"time"`
 	Data   json.RawMessage `json:"data"`
 }
 
-// NewEvent makes an event from its payload. Seq is given by the log.
+// NewEvent makes an event from its payload. The log assigns Seq.
 func NewEvent(run RunID, agent AgentName, now time.Time, p Payload) (Event, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -66,7 +65,7 @@ func NewEvent(run RunID, agent AgentName, now time.Time, p Payload) (Event, erro
 // A Payload is the data of one type of event.
 type Payload interface{ EventType() EventType }
 
-// RunStarted opens a run.
+// RunStarted is the first event of a run.
 type RunStarted struct {
 	Message MessageID  `json:"message_id"`
 	Service ServiceID  `json:"service"`
@@ -78,51 +77,50 @@ type UserInput struct {
 	Message Message `json:"message"`
 }
 
-// AgentStarted tells which agent works on what service.
+// AgentStarted records the service and model of the run's agent.
 type AgentStarted struct {
 	Service ServiceID `json:"service"`
 	Model   string    `json:"model"`
-	Demo    bool      `json:"demo,omitempty"` // the answers are scripted, no model is asked
+	Demo    bool      `json:"demo,omitempty"` // the answers are scripted; no model is called
 }
 
-// ContextBuilt tells in which form the attachments on the branch were sent with
-// a model call. It comes before the first call of a run that has any, and again
-// before each call for which the list is another one; each list is complete.
+// ContextBuilt records the form in which each attachment of the branch is sent.
+// It precedes the run's first model call with attachments, and every later call
+// with a different list; each list is complete.
 type ContextBuilt struct {
 	Service     ServiceID         `json:"service"`
-	Attachments []AttachmentRoute `json:"attachments"` // in the order in which they stand on the branch
+	Attachments []AttachmentRoute `json:"attachments"` // in branch order
 }
 
-// An AttachmentRoute is the way of one media part to a model: of a user's
-// message, or of a tool result.
+// An AttachmentRoute is the form in which one media part of a user message or
+// tool result is sent to a model.
 type AttachmentRoute struct {
-	Message   MessageID `json:"message_id"` // that holds the part; of a tool result, the tool message
-	Ref       Ref       `json:"ref"`        // pinned to a version where it is an artifact's
+	Message   MessageID `json:"message_id"` // that holds the part; for a tool result, the tool message
+	Ref       Ref       `json:"ref"`        // of an artifact: pinned to a version
 	Filename  string    `json:"filename,omitempty"`
 	Kind      MediaKind `json:"kind"`
 	MediaType string    `json:"media_type"`
 	Size      int64     `json:"size"` // bytes of the original
 	Route     `json:"route"`
-	Sent      *SentForm `json:"sent,omitempty"`    // nil: the bytes as they are, or the description
-	Tokens    int       `json:"tokens"`            // of what is sent
-	Pending   bool      `json:"pending,omitempty"` // of a preview: Sent will be known when it is sent
-	Dropped   bool      `json:"dropped,omitempty"` // the message did not fit into the model's window: nothing of it was sent
+	Sent      *SentForm `json:"sent,omitempty"`    // nil: the unchanged bytes, or the description
+	Tokens    int       `json:"tokens"`            // of the sent form
+	Pending   bool      `json:"pending,omitempty"` // in a preview: Sent is determined by the real call
+	Dropped   bool      `json:"dropped,omitempty"` // the message was left out because it exceeds the context window
 }
 
-// A SentForm says what was sent in the place of some bytes: other bytes, or a text.
+// A SentForm describes the bytes or the text sent instead of the original.
 type SentForm struct {
 	MediaType  string    `json:"media_type,omitempty"` // of converted bytes
 	Size       int64     `json:"size,omitempty"`       // bytes
 	Width      int       `json:"width,omitempty"`
 	Height     int       `json:"height,omitempty"`
-	Characters int       `json:"characters,omitempty"` // of a text that is sent
-	Cut        bool      `json:"cut,omitempty"`        // the text goes on where this ends
+	Characters int       `json:"characters,omitempty"` // of a text
+	Cut        bool      `json:"cut,omitempty"`        // the text was truncated
 	Service    ServiceID `json:"service,omitempty"`    // that made the text
 }
 
-// MessageDelta is a piece of the answer being written: text to append, and
-// reasoning to append to what the model thought before it. Reset means that
-// both are all of it so far, and replace what came before.
+// MessageDelta is a piece of a streamed answer: text and reasoning to append. With
+// Reset both hold everything so far and replace the earlier pieces.
 type MessageDelta struct {
 	Message   MessageID `json:"message_id"`
 	Text      string    `json:"text"`
@@ -133,37 +131,37 @@ type MessageDelta struct {
 // MessageCompleted is one whole answer of the model: text, tool calls, or both.
 type MessageCompleted struct {
 	Message Message `json:"message"`
-	Partial bool    `json:"partial,omitempty"` // the stream broke or was cancelled; this is what had come
+	Partial bool    `json:"partial,omitempty"` // the stream broke or was cancelled before its end
 }
 
-// SubagentStarted tells that an agent was given work by the call that ends the
-// event's path. Message is what it is to do.
+// SubagentStarted records that the last call of the event's path started a
+// subagent. Message is its task.
 type SubagentStarted struct {
 	Call    CallID    `json:"call_id"`
 	Service ServiceID `json:"service"`
-	Fresh   bool      `json:"fresh_start"` // it knows nothing of what it did before
+	Fresh   bool      `json:"fresh_start"` // without the history of its earlier calls
 	Message Message   `json:"message"`
 }
 
-// SubagentCompleted tells that a subagent rests, or why it has given up.
+// SubagentCompleted records that a subagent has finished or failed.
 type SubagentCompleted struct {
 	Call   CallID    `json:"call_id"`
 	OK     bool      `json:"ok"`
-	Reply  MessageID `json:"reply_id,omitempty"` // the message that its caller reads; empty: none
+	Reply  MessageID `json:"reply_id,omitempty"` // the message that is its result; empty: none
 	Error  string    `json:"error,omitempty"`
-	Usage  Usage     `json:"usage"` // with that of its own subagents
+	Usage  Usage     `json:"usage"` // including its own subagents
 	Millis int64     `json:"duration_ms"`
 }
 
-// ToolStarted tells that a tool begins.
+// ToolStarted records the start of a tool call.
 type ToolStarted struct {
 	Call      CallID          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// ToolCompleted carries a tool's result as the model reads it. Message is the
-// tool message that holds it.
+// ToolCompleted records the end of a tool call. Message is the tool message with
+// the result.
 type ToolCompleted struct {
 	Call     CallID         `json:"call_id"`
 	Name     string         `json:"name"`
@@ -173,16 +171,16 @@ type ToolCompleted struct {
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
-// ArtifactCreated tells of a new artifact. Content is there for text of at
-// most [SnapshotLimit] characters, on the live stream only.
+// ArtifactCreated records a new artifact. Content is set for text of at most
+// [SnapshotLimit] characters, on the live stream only.
 type ArtifactCreated struct {
 	Artifact       Artifact `json:"artifact"`
 	Content        *string  `json:"content,omitempty"`
 	ContentOmitted bool     `json:"content_omitted,omitempty"`
 }
 
-// ArtifactUpdated tells of one edit. Spans are applied in order to the text of
-// BaseVersion; a client that does not have it fetches it by ref.
+// ArtifactUpdated records one edit. Spans are applied in order to the text of
+// BaseVersion; a client without that text fetches it by ref.
 type ArtifactUpdated struct {
 	ID             ArtifactID `json:"id"`
 	Version        int        `json:"version"`
@@ -197,16 +195,16 @@ type ArtifactUpdated struct {
 // SnapshotLimit is the longest text, in characters, that an event carries.
 const SnapshotLimit = 256_000
 
-// UsageReported tells what one model call took.
+// UsageReported carries the usage of one model call.
 type UsageReported struct {
 	Service ServiceID `json:"service"`
 	Usage   Usage     `json:"usage"`
 }
 
-// RunResumed tells that a process goes on with a run that another, or itself
-// before a restart, has left. What was being written then is written anew.
+// RunResumed records that a process continues a run after a restart or takeover.
+// The answer that was being streamed then is generated again.
 type RunResumed struct {
-	Attempt int `json:"attempt"` // from 1, since the last step of the run that was completed
+	Attempt int `json:"attempt"` // from 1, counted since the last completed step of the run
 }
 
 // A CompactionReason says why a history is compacted.
@@ -216,36 +214,36 @@ type CompactionReason string
 const (
 	CompactThreshold CompactionReason = "threshold" // the request has more tokens than the agent's threshold
 	CompactOverflow  CompactionReason = "overflow"  // the service said that the request is too long
-	CompactRequested CompactionReason = "requested" // a person or a program asked for it
+	CompactRequested CompactionReason = "requested" // a user or client asked for it
 )
 
-// CompactionRequested tells that a run at work is to sum up, before its next
+// CompactionRequested asks an active run to compact its history before its next
 // model call or its end.
 type CompactionRequested struct{}
 
-// CompactionStarted tells that a model is asked to sum up what came before.
+// CompactionStarted records that a model is asked for a summary.
 type CompactionStarted struct {
 	Reason    CompactionReason `json:"reason"`
 	Service   ServiceID        `json:"service"`
-	Tokens    int              `json:"tokens,omitempty"`    // of the request that was to be sent; 0: not known
-	Threshold int              `json:"threshold,omitempty"` // tokens; 0: there is none
+	Tokens    int              `json:"tokens,omitempty"`    // of the request that triggered it; 0: not known
+	Threshold int              `json:"threshold,omitempty"` // tokens; 0: none
 }
 
-// CompactionCompleted ends a compaction. Message is the boundary: the summary
-// that models are sent from now on in the place of the messages that it covers,
-// which stay stored. A compaction that failed has none, and changes nothing.
+// CompactionCompleted ends a compaction. Message is the summary, which from now
+// on replaces the messages it covers in requests; these stay stored. A failed
+// compaction has no Message and changes nothing.
 type CompactionCompleted struct {
 	OK       bool             `json:"ok"`
 	Reason   CompactionReason `json:"reason"`
 	Message  *Message         `json:"message,omitempty"`
-	Artifact *Artifact        `json:"artifact,omitempty"` // the summary for people, with the ids of what it stands for
-	Replaced int              `json:"replaced,omitempty"` // messages that it stands for
+	Artifact *Artifact        `json:"artifact,omitempty"` // the summary for users, with the ids of the summarised messages
+	Replaced int              `json:"replaced,omitempty"` // number of summarised messages
 	Millis   int64            `json:"duration_ms"`
 	Error    *RunError        `json:"error,omitempty"`
 }
 
-// ServiceChanged tells that a run goes on with another service, as the one that
-// it had cannot be reached.
+// ServiceChanged records that a run continues with a fallback service because its
+// service is unavailable.
 type ServiceChanged struct {
 	From   ServiceID `json:"from"`
 	To     ServiceID `json:"to"`
@@ -254,47 +252,47 @@ type ServiceChanged struct {
 	Reason string    `json:"reason"`
 }
 
-// ServiceChosen tells which service a run has whose service was to be chosen for
-// its message, and how that was done.
+// ServiceChosen records which service the automatic selection chose for a message,
+// and how.
 type ServiceChosen struct {
 	Service    ServiceID    `json:"service"`
 	Model      string       `json:"model"`
 	Demo       bool         `json:"demo,omitempty"`
 	By         ChosenBy     `json:"by"`
-	Needs      []Capability `json:"needs"`              // what the message's media want of a model
-	Candidates []ServiceID  `json:"candidates"`         // that suit it best, in their order
-	Selector   ServiceID    `json:"selector,omitempty"` // that was asked to pick one of them
-	Problem    string       `json:"problem,omitempty"`  // why it has not
+	Needs      []Capability `json:"needs"`              // capabilities that the message's media need
+	Candidates []ServiceID  `json:"candidates"`         // the best matching services, in order of preference
+	Selector   ServiceID    `json:"selector,omitempty"` // the model that was asked to pick one
+	Problem    string       `json:"problem,omitempty"`  // why the selector did not pick one
 }
 
 // ChosenBy says how a service was chosen.
 type ChosenBy string
 
-// The ways.
+// The ways of choosing.
 const (
 	ChosenByOrder    ChosenBy = "order"    // the first of the candidates
-	ChosenBySelector ChosenBy = "selector" // a model has picked it
+	ChosenBySelector ChosenBy = "selector" // the selector's choice
 )
 
-// ConversationTitled tells the title that a conversation has after a model was
-// asked for one. It is told of the conversation, not of a run.
+// ConversationTitled records a title written by a model. It belongs to the
+// conversation, not to a run.
 type ConversationTitled struct {
 	Title   string    `json:"title"`
-	Service ServiceID `json:"service"` // that was asked
-	Usage   Usage     `json:"usage"`   // of that call
+	Service ServiceID `json:"service"` // that wrote it
+	Usage   Usage     `json:"usage"`   // of the call
 }
 
-// Retrying tells that a model call has failed before anything was said, and is
-// made again after a while: because the API has asked for that, or by itself.
+// Retrying records that a model call failed before its first output and will be
+// retried after Wait.
 type Retrying struct {
 	Service ServiceID `json:"service"`
-	Attempt int       `json:"attempt"` // that comes next, from 2
-	Of      int       `json:"of"`      // attempts there are at most
+	Attempt int       `json:"attempt"` // the next attempt, from 2
+	Of      int       `json:"of"`      // the most attempts
 	Wait    float64   `json:"wait_seconds"`
 	Reason  string    `json:"reason"` // of the failure
 }
 
-// RunFinished closes a run; nothing of it follows.
+// RunFinished is the last event of a run.
 type RunFinished struct {
 	State RunState  `json:"state"`
 	Reply MessageID `json:"reply_id,omitempty"`

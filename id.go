@@ -26,7 +26,7 @@ type (
 	// calls that lead to it, outermost first, with "/" between them. Empty: the
 	// run's own agent.
 	CallPath string
-	// An Owner is whose data a row is. Every store query is scoped by one.
+	// An Owner owns rows. Every store query is limited to one owner.
 	Owner string
 	// A ServiceID names a configured model endpoint; the operator chooses it.
 	ServiceID string
@@ -60,20 +60,20 @@ func (p CallPath) Call() CallID {
 	return CallID(p[strings.LastIndexByte(string(p), '/')+1:])
 }
 
-// Outer returns the path of whoever called.
+// Outer returns the path of the calling agent.
 func (p CallPath) Outer() CallPath {
 	return p[:max(0, strings.LastIndexByte(string(p), '/'))]
 }
 
-// In reports whether p is outer, or the path of a subagent inside of it.
+// In reports whether p is outer or below it.
 func (p CallPath) In(outer CallPath) bool {
 	return outer == "" || p == outer || strings.HasPrefix(string(p), string(outer)+"/")
 }
 
-// Local is the owner of everything while there are no users.
+// Local is the only owner as long as there are no users.
 const Local Owner = "local"
 
-// MaxIDLength is the longest identifier that any parser here accepts, in bytes.
+// MaxIDLength is the length limit of identifiers, in bytes.
 const MaxIDLength = 256
 
 // NewConversationID mints an identifier from now and the system's randomness.
@@ -86,7 +86,7 @@ func NewMessageID(now time.Time) MessageID { return MessageID(mint("msg_", now))
 func NewRunID(now time.Time) RunID { return RunID(mint("run_", now)) }
 
 // ParseConversationID checks the form of s. The error is of kind [NotFound],
-// because an identifier that cannot exist names nothing.
+// because an identifier of another form cannot exist.
 func ParseConversationID(s string) (ConversationID, error) {
 	return parseID[ConversationID](s, "cnv_", "conversation")
 }
@@ -107,7 +107,7 @@ func mint(prefix string, now time.Time) string {
 	var b [16]byte
 	ms := uint64(now.UnixMilli())
 	binary.BigEndian.PutUint64(b[:8], ms<<16)
-	_, _ = rand.Read(b[6:]) // never fails: crypto/rand.Read is documented to crash instead
+	_, _ = rand.Read(b[6:]) // crypto/rand.Read never returns an error
 	return prefix + base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding).EncodeToString(b[:])
 }
 

@@ -16,7 +16,7 @@ const (
 	KindOther    MediaKind = "other"
 )
 
-// MediaInfo is what is known about some bytes, decided once when they arrive.
+// MediaInfo describes some bytes. It is determined once, when they arrive.
 type MediaInfo struct {
 	MediaType    string      `json:"media_type"`    // as detected, without parameters
 	DeclaredType string      `json:"declared_type"` // as declared, cleaned of parameters and quotes
@@ -31,10 +31,10 @@ type MediaInfo struct {
 	Duration     float64     `json:"duration,omitempty"` // seconds
 }
 
-// IsBinary reports whether the bytes may never enter a text field.
+// IsBinary reports whether the bytes are not text.
 func (m MediaInfo) IsBinary() bool { return m.Kind != KindText }
 
-// A MediaSource says which evidence decided the media type.
+// A MediaSource is the evidence for a media type.
 type MediaSource string
 
 // The sources, strongest first.
@@ -42,10 +42,10 @@ const (
 	FromSignature MediaSource = "signature" // the first bytes
 	FromDeclared  MediaSource = "declared"  // the declared type
 	FromExtension MediaSource = "extension" // the file name
-	FromContent   MediaSource = "content"   // what the bytes look like as a whole
+	FromContent   MediaSource = "content"   // analysis of all bytes
 )
 
-// A Capability is something a model can take as input.
+// A Capability is a kind of input that a model accepts.
 type Capability string
 
 // The capability words of a service's configuration.
@@ -57,8 +57,7 @@ const (
 	CanVideo  Capability = "video"
 )
 
-// Needs returns the capability that a model must have to take media of kind k
-// as it is.
+// Needs returns the capability that a model needs for unconverted media of kind k.
 func (k MediaKind) Needs() Capability {
 	switch k {
 	case KindText:
@@ -74,36 +73,36 @@ func (k MediaKind) Needs() Capability {
 	}
 }
 
-// A Step is a rung of the ladder by which a part reaches a model.
+// A Step is a form in which a part is sent to a model.
 type Step string
 
-// The ladder, best first.
+// The steps, best first.
 const (
-	StepNative      Step = "native"      // as it is
-	StepConverted   Step = "converted"   // as other bytes of the same kind
-	StepExtracted   Step = "extracted"   // as text taken out of it
-	StepTranscribed Step = "transcribed" // as text made from it by a model
-	StepDescribed   Step = "described"   // as a short description
+	StepNative      Step = "native"      // unchanged
+	StepConverted   Step = "converted"   // converted to another format or size
+	StepExtracted   Step = "extracted"   // text extracted from it
+	StepTranscribed Step = "transcribed" // text that a model made of it
+	StepDescribed   Step = "described"   // a short description
 )
 
-// A Reason says why a part took its step.
+// A Reason says why a part is sent in its step.
 type Reason string
 
 // The reasons.
 const (
-	ReasonNone              Reason = ""                   // native: nothing to explain
+	ReasonNone              Reason = ""                   // native
 	ReasonText              Reason = "text"               // it is text
 	ReasonCapabilityMissing Reason = "capability_missing" // the model lacks Need
 	ReasonNotAccepted       Reason = "not_accepted"       // the service's accepts list excludes the media type
-	ReasonOverLimit         Reason = "over_limit"         // larger than the service takes
-	ReasonUndetected        Reason = "undetected"         // nobody could say what it is
+	ReasonOverLimit         Reason = "over_limit"         // over a limit of the service
+	ReasonUndetected        Reason = "undetected"         // its type is unknown
 	ReasonUnreadable        Reason = "unreadable"         // the bytes are missing or damaged
 	ReasonEmpty             Reason = "empty"              // there are no bytes
 	ReasonRefused           Reason = "refused"            // the service has refused these bytes
-	ReasonRequestFull       Reason = "request_full"       // newer media fill what the service takes in one request
-	ReasonNotMade           Reason = "not_made"           // another form would have done, and could not be made
-	ReasonPolicy            Reason = "policy"             // the settings want it in words
-	ReasonStale             Reason = "stale"              // it was shown a while ago, and the settings say that this is enough
+	ReasonRequestFull       Reason = "request_full"       // newer media use up the service's limit per request
+	ReasonNotMade           Reason = "not_made"           // conversion or extraction failed
+	ReasonPolicy            Reason = "policy"             // the settings ask for a description
+	ReasonStale             Reason = "stale"              // it was sent some turns ago, which suffices by the settings
 )
 
 // A Route is the decision about one part for one service: which step, and why.
@@ -114,7 +113,7 @@ type Route struct {
 	Step        Step        `json:"step"`
 	Reason      Reason      `json:"reason"`
 	Need        Capability  `json:"need,omitempty"`              // the missing capability
-	Suggested   []ServiceID `json:"suggestedServices,omitempty"` // configured services that could take it
+	Suggested   []ServiceID `json:"suggestedServices,omitempty"` // configured services that accept it
 }
 
 // The values of [Route.Routing].

@@ -15,7 +15,7 @@ import (
 // whose "type" names it.
 type Part interface{ partType() string }
 
-// Text is plain text, or Markdown where the reader renders it.
+// Text is plain text or Markdown.
 type Text struct {
 	Text string `json:"text"`
 }
@@ -33,7 +33,7 @@ type Media struct {
 	Duration  float64   `json:"duration,omitempty"` // seconds
 }
 
-// Info is what m says of its bytes.
+// Info returns the description of m's bytes.
 func (m Media) Info() MediaInfo {
 	return MediaInfo{
 		MediaType: m.MediaType, Kind: m.Kind, Size: m.Size,
@@ -41,30 +41,29 @@ func (m Media) Info() MediaInfo {
 	}
 }
 
-// A ToolCall is a model's wish to have a tool run. Opaque state belongs to the
-// service that made the call and is passed back to it unchanged.
+// A ToolCall is a model's request to run a tool. Opaque is state of the service
+// that made the call; it is sent back to that service unchanged.
 type ToolCall struct {
 	ID        CallID          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"` // a JSON object
 	Opaque    json.RawMessage `json:"opaque,omitempty"`
-	Service   ServiceID       `json:"service,omitempty"` // whose Opaque is; empty: there is none
+	Service   ServiceID       `json:"service,omitempty"` // owner of Opaque; empty: there is none
 }
 
-// A ToolResult answers the call with the same CallID. Content is what the
-// model reads; Parts are media that travel with it. Millis and Metadata are
-// for people and programs: no model is ever sent them.
+// A ToolResult answers the call with the same CallID. Models get Content and
+// Parts, which are media. Millis and Metadata are never sent to a model.
 type ToolResult struct {
 	CallID   CallID         `json:"call_id"`
 	Content  string         `json:"content"`
 	Parts    Parts          `json:"parts,omitempty"`
 	IsError  bool           `json:"is_error,omitempty"`
-	Millis   int64          `json:"duration_ms,omitempty"` // what the call took; 0: less than one, or not known
-	Metadata map[string]any `json:"metadata,omitempty"`    // what the result is: content_type, and url, media_type, size, … of a file
+	Millis   int64          `json:"duration_ms,omitempty"` // duration of the call; 0: less than one, or not known
+	Metadata map[string]any `json:"metadata,omitempty"`    // content_type of the result; of a file also url, media_type, size, …
 }
 
-// Reasoning is what a model thought before it answered. Opaque state belongs
-// to the service that made it and is passed back to it unchanged.
+// Reasoning is a model's reasoning before its answer. Opaque is state of the
+// service that made it; it is sent back to that service unchanged.
 type Reasoning struct {
 	Text    string          `json:"text,omitempty"`
 	Opaque  json.RawMessage `json:"opaque,omitempty"`
@@ -77,7 +76,7 @@ func (ToolCall) partType() string   { return "tool_call" }
 func (ToolResult) partType() string { return "tool_result" }
 func (Reasoning) partType() string  { return "reasoning" }
 
-// Parts is a list of parts that knows its JSON form.
+// Parts is a list of parts with the JSON form of [Part].
 type Parts []Part
 
 // TextOf joins the text parts of ps with blank lines.
@@ -91,7 +90,7 @@ func TextOf(ps Parts) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// MediaOf returns the media in ps, those of tool results too, in order.
+// MediaOf returns the media in ps, including those in tool results, in order.
 func MediaOf(ps Parts) []Media {
 	var out []Media
 	for _, p := range ps {
@@ -176,8 +175,8 @@ func marshalPart(p Part) ([]byte, error) {
 	return append([]byte(head+","), body[1:]...), nil
 }
 
-// plainJSON leaves "<" and its like as they are, so that the arguments of calls
-// come out as they went in.
+// plainJSON does not escape HTML characters, so that tool arguments keep their
+// bytes.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -16,7 +16,7 @@ const digestPrefix = "sha256-"
 // NewDigest formats a SHA-256 sum.
 func NewDigest(sum [32]byte) Digest { return Digest(digestPrefix + hex.EncodeToString(sum[:])) }
 
-// ParseDigest accepts exactly the form that [NewDigest] makes.
+// ParseDigest accepts exactly the form of [NewDigest].
 func ParseDigest(s string) (Digest, error) {
 	h, ok := strings.CutPrefix(s, digestPrefix)
 	if ok && len(h) == 64 && strings.Trim(h, "0123456789abcdef") == "" {
@@ -25,16 +25,15 @@ func ParseDigest(s string) (Digest, error) {
 	return "", &Error{Op: "artel.ParseDigest", Subject: Shorten(s, 80), Kind: NotFound, Err: textError("no such digest: want sha256- and 64 hexadecimal digits")}
 }
 
-// Hex returns the digits alone.
+// Hex returns the hexadecimal digits.
 func (d Digest) Hex() string { return strings.TrimPrefix(string(d), digestPrefix) }
 
-// A Ref stands in the place of bytes. It points either to an artifact
-// (Conversation, Artifact, and Version where one is meant) or to a blob
-// (Digest). The zero Ref points to nothing.
+// A Ref refers to bytes: to an artifact (Conversation, Artifact and optionally
+// Version) or to a blob (Digest). The zero Ref refers to nothing.
 //
 // Its text forms are "artifact:{conversation}/{id}[@{version}]", the short
 // "artifact:{id}[@{version}]" inside its conversation, and
-// "blob:sha256-{hex}"; "artel://" may stand for "artifact:" in the long form.
+// "blob:sha256-{hex}"; in the long form "artel://" may replace "artifact:".
 type Ref struct {
 	Conversation ConversationID
 	Artifact     ArtifactID
@@ -51,7 +50,7 @@ func (r Ref) IsZero() bool { return r == Ref{} }
 // IsBlob reports whether r points to bytes by digest.
 func (r Ref) IsBlob() bool { return r.Digest != "" }
 
-// Immutable reports whether what r points to can never change.
+// Immutable reports whether the bytes behind r can never change.
 func (r Ref) Immutable() bool { return r.Digest != "" || r.Version > 0 }
 
 // String returns the longest text form that r allows; "" for the zero Ref.
@@ -76,9 +75,9 @@ func (r Ref) String() string {
 	return b.String()
 }
 
-// ParseRef accepts every text form. A form without a scheme is taken as the
-// short one, as models often leave the scheme out. The error is of kind
-// [NotFound] with code "artifact_not_found".
+// ParseRef accepts every text form. Without a scheme s is taken as the short
+// form, because models often omit the scheme. The error is of kind [NotFound]
+// with code "artifact_not_found".
 func ParseRef(s string) (Ref, error) {
 	if len(s) > MaxIDLength+128 {
 		return Ref{}, noRef(s, "longer than any ref")

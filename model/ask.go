@@ -23,27 +23,25 @@ import (
 )
 
 const (
-	maxAnswer  = 16 << 20 // OpenRouter's list of models has some megabytes
-	maxOllama  = 32       // models of one Ollama that are offered
+	maxAnswer  = 16 << 20 // bytes; OpenRouter's list of models has some megabytes
+	maxOllama  = 32       // most models taken from one local server
 	askAtOnce  = 4
 	ollamaAt   = "http://127.0.0.1:11434"
 	llamaCPPAt = "http://127.0.0.1:8080"
 	lmStudioAt = "http://127.0.0.1:1234"
 	vllmAt     = "http://127.0.0.1:8000"
-	quoted     = 300 // bytes of an error's body
+	quoted     = 300 // bytes quoted of an error's body
 )
 
-// Complete asks the endpoint of s what is not known about it: the model, where
-// none is named (the first of GET {base}/models), what the list says of the
-// model (max_model_len of vLLM; context_length, architecture and top_provider of
-// OpenRouter), and what the server says in its own way; see [Server]. What the
-// operator stated stays, and so does what the endpoint cannot carry. [Gemini]'s
-// own list says windows and outputs. Services of other dialects come back as
-// they are, but for OpenAI's two and [Anthropic]; so do
-// those with a model whose endpoint is a vendor's second one: its list is that
-// of the vendor's own API, with other rules.
+// Complete asks the endpoint of s for missing facts: the model if none is named
+// (the first of GET {base}/models), the facts in that list (max_model_len of vLLM;
+// context_length, architecture and top_provider of OpenRouter), and those of the
+// server's own API; see [Server]. Facts of the operator and limits of the endpoint
+// stay. [Gemini]'s list gives windows and output limits. Services of other
+// dialects are returned unchanged, and so are services with a model at a vendor's
+// OpenAI-compatible endpoint, whose list describes the vendor's own API.
 //
-// When a query fails, s comes back with what the others said, and the error.
+// If a query fails, s is returned with the answers of the others, and the error.
 func Complete(ctx context.Context, client *http.Client, s Service) (Service, error) {
 	own := s.Server == AnthropicServer || s.Dialect == Anthropic
 	switch {
@@ -85,10 +83,10 @@ func Complete(ctx context.Context, client *http.Client, s Service) (Service, err
 	return s.narrowed(), err
 }
 
-// errNoModels says that a server is well and has nothing to offer.
+// errNoModels means that a server answers and has no models.
 var errNoModels = errors.New("lists no model")
 
-// listedModel is an element of GET /models, with what some servers add to it.
+// listedModel is an element of GET /models, with the extensions of some servers.
 type listedModel struct {
 	ID            string `json:"id"`
 	OwnedBy       string `json:"owned_by"`
@@ -107,7 +105,7 @@ func (m listedModel) capabilities() Capabilities {
 	c := TextOnly()
 	window := max(m.MaxModelLen, m.ContextLength)
 	if n := m.TopProvider.Window; n > 0 && n < window {
-		window = n // who serves it gives less than the model could
+		window = n // the provider behind OpenRouter allows less than the model
 	}
 	stated(&c.ContextWindow, FromEndpoint, int64(window))
 	if n := m.TopProvider.MaxOutput; n > 0 {
@@ -134,7 +132,7 @@ func inputsOf(can map[artel.Capability]bool) []artel.Capability {
 	return out
 }
 
-// LocalServers says where model servers of this machine are looked for.
+// LocalServers holds the addresses of model servers on this machine.
 type LocalServers struct {
 	Ollama   string // base URL; "": http://127.0.0.1:11434
 	LlamaCPP string // base URL; "": http://127.0.0.1:8080
@@ -153,12 +151,12 @@ func LocalServersIn(getenv func(string) string) LocalServers {
 	}
 }
 
-// A neighbor is a kind of server that may run on this machine.
+// A neighbor is a kind of model server that may run on this machine.
 type localServer struct {
 	name, variable string
 	set            bool
-	base           string // without a slash at the end
-	optional       bool   // nothing is said of it unless it is there, or was named
+	base           string // without a trailing slash
+	optional       bool   // no finding unless it answers or was configured
 	find           func(ctx context.Context, client *http.Client, base string) ([]Service, error)
 }
 
@@ -179,7 +177,7 @@ func (n localServer) finding() Finding {
 	return Finding{Source: OnMachine, Place: place, Name: n.name, Found: FoundLater, Variables: []Variable{{n.variable, n.set}}}
 }
 
-// Findings returns what can be said of the servers before they are asked.
+// Findings returns the findings before the servers are asked.
 func (at LocalServers) Findings() []Finding {
 	var out []Finding
 	for _, n := range at.servers() {
@@ -191,15 +189,16 @@ func (at LocalServers) Findings() []Finding {
 }
 
 // DiscoverLocal asks an Ollama, a llama.cpp, an LM Studio and a vLLM server on
-// this machine for their models; there is one finding for each, for the last
-// two where they are there or were named: their ports are popular. Nobody listening is no error; a
-// server that answers badly is, and what others answered comes with it. The
-// client must allow loopback addresses; bound the search by ctx.
+// this machine for their models. There is one finding for each; for the last two
+// only if they answer or were configured, because other programs use their ports
+// too. A port without a listener is no error; a wrong answer is, and the services
+// of the other servers are returned with it. The client must allow loopback
+// addresses; bound the search by ctx.
 func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([]Service, []Finding, error) {
 	neighbors := at.servers()
 	answers := make([][]Service, len(neighbors))
 	errs := make([]error, len(neighbors))
-	var g errgroup.Group // without a context: one server's failure does not stop the other's search
+	var g errgroup.Group // no shared context: a failure must not cancel the other queries
 	for i, n := range neighbors {
 		g.Go(func() error {
 			answers[i], errs[i] = n.find(ctx, client, n.base)
@@ -233,10 +232,10 @@ func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([
 	return found, findings, errors.Join(errs...)
 }
 
-// errOtherServer says that the port belongs to another kind of server.
+// errOtherServer means that the port belongs to another kind of server.
 var errOtherServer = errors.New("another server is there")
 
-// present drops the error of a server that is not there.
+// present drops the error of an unreachable server.
 func ignoreUnreachable(err error) error {
 	if fetch.Unreachable(err) {
 		return nil
@@ -281,8 +280,8 @@ func findOllama(ctx context.Context, client *http.Client, base string) ([]Servic
 	return found, errors.Join(errs...)
 }
 
-// unserved is what the catalog says of a model without its window and output,
-// which are settings of the server that runs it.
+// unserved returns the catalog's facts about a model without its window and
+// output limit, which are settings of the server that runs it.
 func unserved(name string) Capabilities {
 	c := Catalog(name)
 	c.ContextWindow, c.MaxOutput = Fact[int]{}, Fact[int]{}
@@ -294,13 +293,13 @@ type ollamaModel struct {
 	Parameters   string   `json:"parameters"` // lines of "name value"
 }
 
-// chats reports whether the model completes text; old servers do not say.
+// chats reports whether the model completes text. Old servers do not state it.
 func (m ollamaModel) chats() bool {
 	return m.Capabilities == nil || slices.Contains(m.Capabilities, "completion")
 }
 
-// facts takes the window from num_ctx alone: without it the server cuts at its
-// own setting, whatever the model could hold.
+// facts takes the window from num_ctx only: without it the server truncates at
+// its own setting, regardless of the model's window.
 func (m ollamaModel) facts() Capabilities {
 	c := TextOnly()
 	if m.Capabilities != nil {
@@ -322,7 +321,7 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	var props llamaProps
 	switch err := ask(ctx, client, "", base+"/props", nil, &props); {
 	case errors.Is(err, errOther), err == nil && props.Modalities == nil && props.Settings == nil:
-		return nil, errOtherServer // the port is popular
+		return nil, errOtherServer // another program on the port
 	case err != nil:
 		return nil, err
 	}
@@ -338,7 +337,7 @@ func findLlamaCPP(ctx context.Context, client *http.Client, base string) ([]Serv
 	return []Service{s}, nil
 }
 
-// slug keeps what is safe in a URL and turns the rest into "-".
+// slug replaces characters that are not safe in a URL by "-".
 func slug(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
@@ -349,9 +348,9 @@ func slug(s string) string {
 }
 
 // errOther marks an answer that is not the expected document.
-var errOther = errors.New("not the answer that was expected")
+var errOther = errors.New("not the expected answer")
 
-// A statusError is an answer that is no success.
+// A statusError is a response without success.
 type statusError struct {
 	code int
 	line string // "401 Unauthorized"
@@ -360,7 +359,7 @@ type statusError struct {
 func (e *statusError) Error() string { return errOther.Error() + ": " + e.line }
 func (e *statusError) Unwrap() error { return errOther }
 
-// ask gets a JSON document, or posts one and gets another.
+// ask requests a JSON document: by GET, or by POST if body is not nil.
 func ask(ctx context.Context, client *http.Client, key Secret, address string, body, into any) error {
 	headers := map[string]string{}
 	if key != "" {
@@ -369,7 +368,7 @@ func ask(ctx context.Context, client *http.Client, key Secret, address string, b
 	return askWith(ctx, client, address, body, into, headers)
 }
 
-// askWith is ask with headers of the caller's.
+// askWith is ask with the given headers.
 func askWith(ctx context.Context, client *http.Client, address string, body, into any, headers map[string]string) error {
 	method, payload := http.MethodGet, io.Reader(nil)
 	if body != nil {

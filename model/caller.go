@@ -20,17 +20,17 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Caller makes calls through the providers of several dialects and adds what
-// every call needs: attempts after transient failures, limits on silence, and
-// each service's limit on calls at once. It is safe for concurrent use and
-// starts no goroutine that outlives a call.
+// A Caller calls services through the provider of their dialect. It adds retries
+// of transient failures, idle timeouts and each service's limit on concurrent
+// calls. It is safe for concurrent use and starts no goroutine that outlives a
+// call.
 type Caller struct {
 	providers map[Dialect]Provider
 	opts      CallerOptions
 	limiters  *limiters
 }
 
-// gates are the limits on calls at once.
+// gates hold the limits on concurrent calls.
 type limiters struct {
 	mu        sync.Mutex
 	byService map[artel.ServiceID]limiter
@@ -43,20 +43,20 @@ type limiter struct {
 
 // CallerOptions change how a [Caller] calls.
 type CallerOptions struct {
-	Attempts    int           // most attempts of one call; 0: 3
-	IdleTimeout time.Duration // longest wait for the first delta and between deltas, where the service names none; 0: 5 minutes
-	Backoff     time.Duration // wait before the second attempt, doubled for each further one, less up to half at random; 0: 500 ms
-	MaxWait     time.Duration // longest wait before an attempt; an API that asks for longer is not asked again; 0: 30 s
-	Log         *slog.Logger  // told about every failed attempt that is followed by another; nil: nobody
+	Attempts    int           // attempts per call; 0: 3
+	IdleTimeout time.Duration // longest wait for the next delta, unless the service has a timeout; 0: 5 minutes
+	Backoff     time.Duration // wait before the second attempt; doubles with each attempt, less up to half at random; 0: 500 ms
+	MaxWait     time.Duration // longest wait before an attempt; if the API asks for more, the call fails; 0: 30 s
+	Log         *slog.Logger  // receives failed attempts that are retried; nil: no log
 }
 
-// NewCaller returns a caller that speaks the dialects of providers.
+// NewCaller returns a caller for the dialects of providers.
 func NewCaller(providers map[Dialect]Provider, o CallerOptions) *Caller {
 	return &Caller{providers: maps.Clone(providers), opts: o.orDefault(), limiters: &limiters{byService: map[artel.ServiceID]limiter{}}}
 }
 
-// WithOptions returns a caller with other options, which counts the calls at once
-// of each service together with c.
+// WithOptions returns a caller with other options that shares the limits on
+// concurrent calls with c.
 func (c *Caller) WithOptions(o CallerOptions) *Caller {
 	return &Caller{providers: c.providers, opts: o.orDefault(), limiters: c.limiters}
 }
@@ -80,25 +80,24 @@ func (o CallerOptions) orDefault() CallerOptions {
 	return o
 }
 
-// Dialects returns the dialects that c speaks, sorted.
+// Dialects returns the supported dialects, sorted.
 func (c *Caller) Dialects() []Dialect { return slices.Sorted(maps.Keys(c.providers)) }
 
-// Call calls the model that r names. It keeps the contract of [Provider]
-// (deltas, then a [Finish], or one [*artel.Error]; nothing is sent before the
-// sequence is ranged over; breaking the loop cancels) and adds:
+// Call calls the model of r.Service with the contract of [Provider]: deltas, then
+// a [Finish] or one [*artel.Error]; the request is sent when the sequence is
+// ranged over; breaking the loop cancels. In addition:
 //
-//   - a transient failure before the first delta is tried again, at the time
-//     that the API asks for; after the first delta it is final, because what
-//     was said cannot be unsaid;
-//   - silence that lasts too long is a transient failure of kind Unavailable;
-//   - an answer whose text and reasoning pass [MaxAnswer] is broken off, of
-//     kind TooLarge: no model writes as much, and it would fill memory;
-//   - a service's MaxConcurrent holds; a call waits its turn as long as ctx
-//     lets it, and the wait between attempts occupies no place;
-//   - a sequence that ends without a Finish is a transient failure too.
+//   - A transient failure before the first delta is retried, at the time that
+//     the API asks for. After the first delta it is final, because the caller
+//     has seen part of the answer.
+//   - Exceeding an idle timeout is a transient failure of kind Unavailable.
+//   - An answer with more than [MaxAnswer] bytes of text and reasoning is
+//     cancelled with kind TooLarge.
+//   - A call waits until the service has fewer than MaxConcurrent calls, or ctx
+//     ends. Waits between attempts do not count as calls.
+//   - A sequence that ends without a Finish is a transient failure.
 //
-// A dialect that nobody speaks and a service that serves for routing only are
-// of kind Unsupported.
+// An unknown dialect and a service for routing only are of kind Unsupported.
 func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		p, err := c.provider(r.Service)
@@ -131,8 +130,8 @@ func (c *Caller) Call(ctx context.Context, r *Request) iter.Seq2[Delta, error] {
 	}
 }
 
-// CallText makes one call as Call does, and returns the text of the answer and its
-// end. What else is in the answer is passed over.
+// CallText makes one call like Call and returns the text and the end of the
+// answer. Everything else in the answer is ignored.
 func (c *Caller) CallText(ctx context.Context, r *Request) (text string, end Finish, err error) {
 	var b strings.Builder
 	for delta, err := range c.Call(ctx, r) {
@@ -149,16 +148,16 @@ func (c *Caller) CallText(ctx context.Context, r *Request) (text string, end Fin
 	return b.String(), end, nil
 }
 
-// A Retry is an attempt of a call after one that has failed.
+// A Retry announces another attempt of a call.
 type Retry struct {
 	Attempt int           // from 2
-	Of      int           // at most
-	Wait    time.Duration // until then
-	Failed  error         // why
+	Of      int           // the most attempts
+	Wait    time.Duration // before the attempt
+	Failed  error         // the error of the last attempt
 }
 
-// Body returns the body that a call of r would send, without sending it. Of kind
-// Unsupported as Call, and where the dialect cannot say it.
+// Body returns the request body of a call of r without sending it. Errors are
+// those of Call; a dialect whose provider is no [Writer] is of kind Unsupported.
 func (c *Caller) Body(r *Request) (Body, error) {
 	p, err := c.provider(r.Service)
 	if err != nil {
@@ -184,8 +183,8 @@ func (c *Caller) provider(s Service) (Provider, error) {
 	return p, nil
 }
 
-// attempt makes one call. said reports whether the reader got any of it. The
-// error is nil when the answer is complete or the reader left.
+// attempt makes one call. said reports whether a delta was yielded. The error is
+// nil if the answer is complete or the loop was broken.
 func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func(Delta, error) bool) (said bool, err error) {
 	leave, err := c.enter(ctx, r.Service)
 	if err != nil {
@@ -205,7 +204,7 @@ func (c *Caller) attempt(ctx context.Context, p Provider, r *Request, yield func
 
 	written := 0
 	for d, err := range p.Generate(call, r) {
-		watch.Stop() // the reader may take its time
+		watch.Stop() // the time of the loop body does not count
 		if err != nil {
 			if context.Cause(call) == errIdle && ctx.Err() == nil {
 				return said, idleError(r.Service.ID, first, silence, said)
@@ -244,11 +243,11 @@ func length(d Delta) int {
 	case ReasoningDone:
 		return len(d.Opaque)
 	}
-	return 0 // of calls: the dialects limit them, as they join the fragments
+	return 0 // tool calls are limited by the providers
 }
 
-// enter waits for a place among the service's calls. A limit that changed
-// counts for the calls that come after.
+// enter waits until another call of s is allowed. A changed limit applies to
+// later calls.
 func (c *Caller) enter(ctx context.Context, s Service) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -269,13 +268,13 @@ func (c *Caller) enter(ctx context.Context, s Service) (leave func(), err error)
 	return func() { g.sem.Release(1) }, nil
 }
 
-// next says whether another attempt follows after err, and when.
+// next reports whether err is to be retried, and after which wait.
 func (c *Caller) next(attempt int, err error) (wait time.Duration, again bool) {
 	ce, ok := errors.AsType[*CallError](err)
 	if !ok || !ce.Transient || attempt >= c.opts.Attempts || ce.RetryAfter > c.opts.MaxWait {
 		return 0, false
 	}
-	// The shift is bounded so that no number of attempts overflows.
+	// The shift is bounded to avoid an overflow.
 	wait = min(c.opts.Backoff<<min(attempt-1, 16), c.opts.MaxWait)
 	wait -= time.Duration(rand.Int64N(int64(wait)/2 + 1))
 	return max(wait, ce.RetryAfter), true
@@ -297,8 +296,8 @@ func unavailable(id artel.ServiceID, message string) error {
 	}
 }
 
-// finalError makes sure that what leaves is an [*artel.Error] that tells the
-// reader's own leaving from a failure, and how often it was tried.
+// finalError returns err as an [*artel.Error], of kind Canceled if ctx ended, and
+// adds the number of attempts.
 func finalError(ctx context.Context, id artel.ServiceID, attempts int, err error) error {
 	if ctx.Err() != nil {
 		return artel.Errorf(artel.Canceled, "model.Call", string(id), "the call was stopped: %w", context.Cause(ctx))
@@ -331,4 +330,53 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
+}
+
+// FirstTimeout returns the longest wait for the first delta of an answer of s.
+func (c *Caller) FirstTimeout(s Service) time.Duration {
+	if s.FirstTimeout > 0 {
+		return s.FirstTimeout
+	}
+	return c.IdleTimeout(s)
+}
+
+// IdleTimeout returns the longest wait between two deltas of s.
+func (c *Caller) IdleTimeout(s Service) time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return c.opts.IdleTimeout
+}
+
+// Try runs do with the concurrency limit, retries and back-off of [Caller.Call],
+// for callers that handle the HTTP exchange themselves. After success the call
+// counts against the limit until leave is called. attempts is how often do ran;
+// the error is that of its last run, or of kind Canceled if ctx ended.
+func (c *Caller) Try(ctx context.Context, s Service, do func() error) (leave func(), attempts int, err error) {
+	for {
+		leave, err = c.enter(ctx, s)
+		if err != nil {
+			return nil, attempts, canceled(ctx, s.ID)
+		}
+		attempts++
+		if err = do(); err == nil {
+			return leave, attempts, nil
+		}
+		leave()
+		wait, again := c.next(attempts, err)
+		switch {
+		case ctx.Err() != nil:
+			return nil, attempts, canceled(ctx, s.ID)
+		case !again:
+			return nil, attempts, err
+		}
+		c.opts.Log.WarnContext(ctx, "model call failed, trying again", "service", s.ID, "attempt", attempts, "wait", wait, "error", err)
+		if sleep(ctx, wait) != nil {
+			return nil, attempts, canceled(ctx, s.ID)
+		}
+	}
+}
+
+func canceled(ctx context.Context, id artel.ServiceID) error {
+	return artel.Errorf(artel.Canceled, "model.Call", string(id), "the call was stopped: %w", context.Cause(ctx))
 }

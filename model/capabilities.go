@@ -7,54 +7,54 @@ import (
 	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/media/picture"
 )
 
-// Capabilities is what a model accepts, where, and how much. Each fact knows
-// its source; a fact that nobody stated has the zero value and [FromNothing].
+// Capabilities says what a model accepts, where, and how much. Each fact has its
+// source; an unknown fact has the zero value and [FromNothing].
 type Capabilities struct {
 	Input   Fact[[]artel.Capability] // always holds at least text
 	Accepts Fact[[]string]           // media types, "image/*" allowed; nil: not restricted
-	Refuses Fact[[]string]           // media types that are not let in, whatever Accepts says; "image/*" allowed
+	Refuses Fact[[]string]           // media types excluded from Accepts; "image/*" allowed
 
 	MaxItemBytes    Fact[int64] // bytes of a media part before it is encoded; 0: not limited
 	MaxRequestBytes Fact[int64] // bytes of a whole request body; 0: not limited
 	MaxSide         Fact[int]   // pixels along the longer side of an image; 0: not limited
-	MaxImages       Fact[int]   // images in a request, the history's too; 0: not limited
-	Many            Fact[int]   // images in a request above which MaxSideOfMany holds; 0: it never does
+	MaxImages       Fact[int]   // images in a request, including the history; 0: not limited
+	Many            Fact[int]   // images in a request above which MaxSideOfMany applies; 0: never
 	MaxSideOfMany   Fact[int]   // pixels along the longer side of each of many images; 0: not limited
 	MaxPages        Fact[int]   // pages of a PDF; 0: not limited
 
 	ContextWindow Fact[int]    // tokens; 0: not known
 	MaxOutput     Fact[int]    // tokens; 0: not known
 	Tokenizer     Fact[string] // a vocabulary of package token; "": not known
-	// TokenRatio is how many tokens the endpoint reports for each that is
-	// counted in Tokenizer; 0: not known. See [Service.MeasureRatio].
+	// TokenRatio is the number of tokens that the endpoint reports per token
+	// counted with Tokenizer; 0: not known. See [Service.MeasureRatio].
 	TokenRatio Fact[float64]
-	Price      Fact[Price] // not known where nobody has stated it; 0 is free
+	Price      Fact[Price] // without a source: not known; 0: free
 
 	ToolImage     Fact[bool]        // tool results may carry images
 	ToolFile      Fact[bool]        // tool results may carry other media
 	UserAfterTool Fact[bool]        // a user message may follow a tool result; see [Capabilities.NeedsFiller]
-	Transport     Fact[[]Transport] // how media may travel; nil: as bytes, and nothing else is known
+	Transport     Fact[[]Transport] // how media may be sent; nil: as bytes
 }
 
-// A Transport is a way in which media reach an endpoint.
+// A Transport is a way to send media to an endpoint.
 type Transport string
 
 // The transports.
 const (
 	ByBytes  Transport = "bytes"   // inside the request
 	ByURL    Transport = "url"     // the endpoint fetches them
-	ByFileID Transport = "file_id" // uploaded before, under an id of the endpoint's
+	ByFileID Transport = "file_id" // uploaded before, named by the endpoint's id
 
-	// ByMediaID is for media that the endpoint has got before and remembers by the
-	// id that they had then. Nobody states it: see [Quirks].
+	// ByMediaID names media that the endpoint has cached under the id sent with
+	// them earlier. It cannot be configured; see [Quirks].
 	ByMediaID Transport = "media_id"
 )
 
-// Sends reports whether an operator has stated that media may travel by a way.
-// What others say of ByURL and ByFileID is what an endpoint could do: it leaves
-// copies with others, which nobody else decides.
+// Sends reports whether media may be sent by a transport. ByURL and ByFileID leave
+// copies at the provider, so only the operator can allow them.
 func (c Capabilities) Sends(by Transport) bool {
 	if by == ByBytes {
 		return c.Transport.Value == nil || slices.Contains(c.Transport.Value, ByBytes)
@@ -62,42 +62,42 @@ func (c Capabilities) Sends(by Transport) bool {
 	return c.Transport.Source == FromOperator && slices.Contains(c.Transport.Value, by)
 }
 
-// Transports returns all transports that can be stated.
+// Transports returns all transports that can be configured.
 func Transports() []Transport { return []Transport{ByBytes, ByURL, ByFileID} }
 
-// A Fact is a value and where it was learnt.
+// A Fact is a value and its source.
 type Fact[T any] struct {
 	Value  T
 	Source Provenance
 }
 
-// Provenance says who stated a fact.
+// Provenance is the source of a fact.
 type Provenance string
 
 // The sources, strongest first.
 const (
 	FromOperator Provenance = "operator"
-	FromProbe    Provenance = "probe"   // it was tried on purpose
-	FromLearned  Provenance = "learned" // a call was refused, and went well without
+	FromProbe    Provenance = "probe"   // probed with test files
+	FromLearned  Provenance = "learned" // a refused call succeeded without it
 	FromEndpoint Provenance = "endpoint"
 	FromCatalog  Provenance = "catalog"
-	FromFamily   Provenance = "family"  // the catalog, by how the model's name begins
-	FromDialect  Provenance = "dialect" // what the wire can carry at all
-	FromNothing  Provenance = ""        // not known: the safe value stands
+	FromFamily   Provenance = "family"  // the catalog, by a prefix of the model's name
+	FromDialect  Provenance = "dialect" // a limit of the wire format
+	FromNothing  Provenance = ""        // not known: the safe value applies
 )
 
-// TextOnly is what holds for a model of which nothing is known.
+// TextOnly returns the capabilities of an unknown model.
 func TextOnly() Capabilities {
 	return Capabilities{Input: Fact[[]artel.Capability]{Value: []artel.Capability{artel.CanText}}}
 }
 
-// Has reports whether c is among the inputs.
+// Has reports whether the model accepts input of a capability.
 func (c Capabilities) Has(want artel.Capability) bool {
 	return want == artel.CanText || slices.Contains(c.Input.Value, want)
 }
 
-// Admits reports whether media of this type are let in: Accepts, where there
-// is a list, has it, and Refuses has not.
+// Admits reports whether a media type is allowed: it is in Accepts, unless that is
+// nil, and not in Refuses.
 func (c Capabilities) Admits(mediaType string) bool {
 	if listed(c.Refuses.Value, mediaType) {
 		return false
@@ -105,7 +105,7 @@ func (c Capabilities) Admits(mediaType string) bool {
 	return c.Accepts.Value == nil || listed(c.Accepts.Value, mediaType)
 }
 
-// listed reports whether a list of types or patterns has mediaType.
+// listed reports whether a list of types or patterns covers mediaType.
 func listed(types []string, mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")
 	return slices.ContainsFunc(types, func(t string) bool {
@@ -113,9 +113,9 @@ func listed(types []string, mediaType string) bool {
 	})
 }
 
-// Takes reports whether media that need the capability may be sent as they
-// are: the model has it, or it takes files and the media are no images, and
-// the accepts list lets the type in. An empty mediaType stands for any.
+// Takes reports whether media that need the capability may be sent unchanged: the
+// model has it, or takes files if they are no images, and the type is admitted.
+// An empty mediaType stands for any.
 func (c Capabilities) Takes(need artel.Capability, mediaType string) bool {
 	if need == artel.CanText {
 		return true
@@ -124,9 +124,9 @@ func (c Capabilities) Takes(need artel.Capability, mediaType string) bool {
 	return can && (mediaType == "" || c.Admits(mediaType))
 }
 
-// NeedsFiller reports whether an assistant message has to stand between the result
-// of a tool and a user message. Nearly every API does without, so nothing being
-// known means no.
+// NeedsFiller reports whether an assistant message is needed between a tool result
+// and a user message. Unknown means no, because nearly every API allows the
+// sequence.
 func (c Capabilities) NeedsFiller() bool {
 	return c.UserAfterTool.Source != FromNothing && !c.UserAfterTool.Value
 }
@@ -139,7 +139,7 @@ func (c Capabilities) ToolTakes(mediaType string) bool {
 	return c.ToolFile.Value
 }
 
-// Merge takes every fact from the first of cs that states it.
+// Merge takes every fact from the first of cs that has it.
 func Merge(cs ...Capabilities) Capabilities {
 	out := TextOnly()
 	for _, c := range slices.Backward(cs) {
@@ -148,8 +148,8 @@ func Merge(cs ...Capabilities) Capabilities {
 	return out
 }
 
-// combine is [Merge], except that a list of accepted types that the table
-// knows goes with the table's inputs and not with stronger ones.
+// combine is [Merge], except that the catalog's accepted types are dropped if the
+// inputs have another source.
 func combine(cs ...Capabilities) Capabilities {
 	out := Merge(cs...)
 	if s := out.Accepts.Source; (s == FromCatalog || s == FromFamily) && out.Input.Source != s {
@@ -158,14 +158,14 @@ func combine(cs ...Capabilities) Capabilities {
 	return out
 }
 
-// stated keeps what the operator said.
+// stated keeps the operator's facts.
 func (c Capabilities) stated() Capabilities {
 	out := TextOnly()
 	out.take(c, func(p Provenance) bool { return p == FromOperator })
 	return out
 }
 
-// take replaces the facts of c by those of src whose source counts.
+// take replaces the facts of c by those of src that counts accepts.
 func (c *Capabilities) take(src Capabilities, counts func(Provenance) bool) {
 	take(&c.Input, src.Input, counts)
 	take(&c.Accepts, src.Accepts, counts)
@@ -195,3 +195,64 @@ func take[T any](dst *Fact[T], src Fact[T], counts func(Provenance) bool) {
 }
 
 func known[T any](from Provenance, v T) Fact[T] { return Fact[T]{Value: v, Source: from} }
+
+// PictureForm returns the form that a picture needs for these capabilities.
+func (c Capabilities) PictureForm() picture.Form {
+	return picture.Form{
+		Side: c.MaxSide.Value, Bytes: c.ItemLimit(),
+		Types: slices.DeleteFunc([]string{picture.PNG, picture.JPEG}, func(t string) bool { return !c.Admits(t) }),
+	}
+}
+
+// Fits reports whether a picture is within the limits in bytes and pixels.
+// Unknown measures count as within.
+func (c Capabilities) Fits(m artel.MediaInfo) bool {
+	return within(m.Size, c.ItemLimit()) && within(max(m.Width, m.Height), c.MaxSide.Value)
+}
+
+// ForImages returns c with the limits for a request with that many images.
+func (c Capabilities) ForImages(images int) Capabilities {
+	many, side, now := c.Many.Value, c.MaxSideOfMany.Value, c.MaxSide.Value
+	if many > 0 && images > many && side > 0 && (now <= 0 || now > side) {
+		c.MaxSide = c.MaxSideOfMany
+	}
+	return c
+}
+
+func within[N int | int64](n, limit N) bool { return limit <= 0 || n <= limit }
+
+// ItemLimit returns the most bytes of one media part before encoding: the smaller
+// of the item limit and what fits into a request beside some text. 0: not limited.
+func (c Capabilities) ItemLimit() int64 {
+	limit := c.MaxItemBytes.Value
+	if r := c.MaxRequestBytes.Value; r > 0 {
+		if fits := max(1, r/10*9/4*3); limit <= 0 || fits < limit {
+			return fits
+		}
+	}
+	return limit
+}
+
+// The limits of Anthropic's API on the sides of pictures, in pixels ("Vision" of
+// its documentation): those of a request with many of them are lower.
+const (
+	anthropicSide     = 8000
+	anthropicManySide = 2000
+	anthropicMany     = 20
+)
+
+// ForPictures returns s with the limit of its dialect's API on the sides of pictures in
+// a request with that many, unless the operator stated one or a lower one is known.
+func (s Service) ForPictures(pictures int) Service {
+	if s.Dialect != Anthropic || s.Capabilities.MaxSide.Source == FromOperator {
+		return s
+	}
+	side := anthropicSide
+	if pictures > anthropicMany {
+		side = anthropicManySide
+	}
+	if have := s.Capabilities.MaxSide.Value; have == 0 || have > side {
+		s.Capabilities.MaxSide = known(FromDialect, side)
+	}
+	return s
+}

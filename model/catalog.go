@@ -14,29 +14,26 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// models has a line for each model, sorted by name; see its head, and
-// scripts/catalog, which makes it.
+// models has a line for each model, sorted by name; scripts/catalog generates it.
 //
 //go:embed catalog/models.txt
 var models string
 
-// families has what is known of kinds of models; see its head.
+// families has facts about model families; see its head.
 //
 //go:embed catalog/families.txt
 var families string
 
-// Catalog returns what the built-in tables know about a model: nothing, where
-// its name is not in them. It is the weakest source of all: whatever an
-// operator or an endpoint says wins.
+// Catalog returns the facts of the built-in tables about a model, which have the
+// lowest priority; none if its name is unknown.
 //
-// The name may be written as endpoints write it: with a maker before a slash
-// ("openai/gpt-4o"), with a variant behind a colon ("gpt-4o:free"), with the
-// region and version of Bedrock ("us.anthropic.claude-sonnet-4-5-v1:0"), and
-// with a release at the end ("gpt-4o-2024-11-20"), which an exact row beats. A
-// name that no row has may still begin like those of a family: then the source
-// of the facts is [FromFamily], not [FromCatalog].
+// The name may have a maker ("openai/gpt-4o"), a variant ("gpt-4o:free"), the
+// region and version of Bedrock ("us.anthropic.claude-sonnet-4-5-v1:0"), and a
+// release ("gpt-4o-2024-11-20"); a row with the exact release wins. The facts of a
+// name without a row that matches a family have the source [FromFamily] instead
+// of [FromCatalog].
 //
-// The tables are text in the program, searched where they are: nothing is read
+// The tables are embedded text and searched in place, so that nothing is parsed
 // at the start.
 func Catalog(name string) Capabilities {
 	names, maker := spellings(name)
@@ -62,8 +59,7 @@ var releases = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3,4}|latest|(preview|exp)(-\d{2}-(\d{2}|\d{4}))?)$`)
 })
 
-// spellings returns the forms of a name to look for, and its maker, "" where
-// it names none.
+// spellings returns the forms of a name to look up, and its maker or "".
 func spellings(id string) (names []string, maker string) {
 	name := strings.ToLower(strings.TrimSpace(id))
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
@@ -92,7 +88,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// A catalogRow is a line of models; its zero value knows nothing.
+// A catalogRow is a line of models; its zero value has no facts.
 type catalogRow struct {
 	name, maker, input     string
 	window, output, images int
@@ -100,7 +96,7 @@ type catalogRow struct {
 	price                  Fact[Price]
 }
 
-// find returns the row of a name: that of the maker, where it has one.
+// find returns the row of a name, preferably that of the maker.
 func find(name, maker string) (found catalogRow, ok bool) {
 	for line := range linesFrom(name + "\t") {
 		r := parseRow(line)
@@ -114,7 +110,7 @@ func find(name, maker string) (found catalogRow, ok bool) {
 	return found, ok
 }
 
-// newest returns the row of a name, or else its last release.
+// newest returns the row of a name, or that of its last release.
 func newest(name, maker string) (catalogRow, bool) {
 	if r, ok := find(name, maker); ok {
 		return r, true
@@ -132,7 +128,7 @@ func newest(name, maker string) (catalogRow, bool) {
 	return last, last.name != ""
 }
 
-// linesFrom yields the lines of models from the first that is not before key.
+// linesFrom yields the lines of models that are not less than key.
 func linesFrom(key string) func(yield func(string) bool) {
 	low, high := 0, len(models)
 	for low < high {
@@ -179,8 +175,7 @@ func parseRow(line string) catalogRow {
 	return r
 }
 
-// describe puts together what the row of a model says and what the lines of
-// families that its name fits say beside it.
+// describe combines the row of a model with the families that match its name.
 func describe(name string, from Provenance, r catalogRow) Capabilities {
 	said := map[string]string{}
 	for line := range strings.Lines(families) {
@@ -254,7 +249,7 @@ func describe(name string, from Provenance, r catalogRow) Capabilities {
 	return c
 }
 
-// stated states a fact, where n is one.
+// stated sets a fact if n is positive.
 func stated[T int | int64](fact *Fact[T], from Provenance, n int64) {
 	if n > 0 {
 		*fact = known(from, T(n))

@@ -53,8 +53,8 @@ func ParseServicesFile(file string, data []byte, getenv func(string) string) ([]
 	return services, findings, nil
 }
 
-// entryLines returns the lines on which the entries of a file begin that has
-// been parsed. Where a key is doubled, the last one counts, as in parsing.
+// entryLines returns the first lines of the entries of a valid file. Of duplicate
+// keys the last one counts, as in parsing.
 func entryLines(data []byte) []int {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var lines []int
@@ -86,26 +86,15 @@ func entryLines(data []byte) []int {
 	return lines
 }
 
-// ParseServices makes services of decoded entries of an llmservices.json or of
-// services in artel.yaml; origin is the file they come from, and lines are
-// those on which the entries begin, where they are known. What is wrong in an
-// entry never fails: it is left out and told in the entry's finding (see
-// [Finding.Warnings]), which holds no secret. Capabilities that are not
-// declared come from the built-in catalog.
+// ParseServices makes services of the decoded entries of an llmservices.json or an
+// artel.yaml; origin is the name of that file, and lines are the first lines of
+// the entries, if known. Invalid keys and values are ignored and reported in the
+// entry's finding (see [Finding.Warnings]), which holds no secret. Missing
+// capabilities come from the built-in catalog.
 //
-// An entry is an object. id is required; model and baseURL are too, unless the
-// service serves for routing only. apiKey may be "${NAME}", which getenv
-// expands. The rest is optional: name, dialect, description, processors (settings of the context
-// pipeline, kept as they are), capabilities
-// {input, output}, capabilityTags, accepts (media types), limits {item_bytes,
-// request_bytes, side, images, many, side_of_many, pages} (0: there is no such limit, whoever says
-// otherwise), placement {tool_image, tool_file, user_after_tool} (whether tool
-// results may carry images and other media, and a user message may follow
-// them), transport (bytes, url, file_id), context_window, max_output (maxTokens
-// is the same), price {input, output, cache_read, cache_write} (US dollars for a million tokens), tokenizer, discovery (a [Server], which says how the endpoint is
-// asked for the rest), maxConcurrentRequests, timeout (milliseconds of silence),
-// firstTimeout (milliseconds until the answer begins, where that is another limit), fallbacks (ids of
-// services that the gateway asks where this one is not available).
+// Only id is required; without model or baseURL a service is for routing only.
+// apiKey may be "${NAME}", which getenv expands. docs/configuration.md lists all
+// keys.
 func ParseServices(entries []any, origin string, getenv func(string) string, lines ...int) ([]Service, []Finding) {
 	var services []Service
 	var findings []Finding
@@ -130,7 +119,7 @@ func ParseServices(entries []any, origin string, getenv func(string) string, lin
 	return services, findings
 }
 
-// read makes a service of an entry, and notes in f what is wrong with it.
+// read makes a service of an entry and reports its flaws in f.
 func (f *Finding) read(fields map[string]any, getenv func(string) string) (Service, bool) {
 	e := &entry{fields: fields, finding: f}
 	s := e.service(f.Place, getenv)
@@ -142,11 +131,11 @@ func (f *Finding) read(fields map[string]any, getenv func(string) string) (Servi
 	return s, true
 }
 
-// entry reads one object and collects what is wrong in it.
+// entry reads one object and collects its flaws.
 type entry struct {
 	fields  map[string]any
-	under   string   // "limits." in the object of that name
-	known   []string // keys that were asked for
+	under   string   // key of the object and a point: "limits."
+	known   []string // keys that were read
 	finding *Finding
 }
 
@@ -200,7 +189,7 @@ func (e *entry) service(origin string, getenv func(string) string) Service {
 	return s
 }
 
-const maxTimeout = 24 * 60 * 60 * 1000 // a day of milliseconds; more would be a mistake, and overflow
+const maxTimeout = 24 * 60 * 60 * 1000 // a day in milliseconds
 
 func (e *entry) capabilities() (c Capabilities, output []string) {
 	c = TextOnly()
@@ -253,8 +242,8 @@ func (e *entry) capabilities() (c Capabilities, output []string) {
 	return c, output
 }
 
-// price reads US dollars for a million tokens. What comes from the cache costs
-// as much as the rest, where nothing else is said.
+// price reads US dollars per million tokens. Cached tokens default to the price of
+// input.
 func (e *entry) price() Fact[Price] {
 	var p Price
 	input := e.dollars("input", &p.Input, true)
@@ -268,7 +257,7 @@ func (e *entry) price() Fact[Price] {
 	return known(FromOperator, p)
 }
 
-// dollars reads a number from 0, where it is given, and reports whether it was.
+// dollars reads a number from 0 and reports whether it was given.
 func (e *entry) dollars(key string, to *float64, needed bool) bool {
 	v, ok := e.value(key)
 	if !ok {
@@ -286,7 +275,7 @@ func (e *entry) dollars(key string, to *float64, needed bool) bool {
 	return true
 }
 
-// inputs keeps the words that are inputs, text first.
+// inputs returns the known inputs among words, text first.
 func (e *entry) inputs(words []string) []artel.Capability {
 	inputs := []artel.Capability{artel.CanText, artel.CanVision, artel.CanFile, artel.CanAudio, artel.CanVideo}
 	out := inputs[:1:1]
@@ -296,7 +285,7 @@ func (e *entry) inputs(words []string) []artel.Capability {
 		case slices.Contains(out, c):
 		case slices.Contains(inputs, c):
 			out = append(out, c)
-		case w == "structured_output" || w == "tool_calling": // legal there, but nothing that one can send
+		case w == "structured_output" || w == "tool_calling": // valid words, but no inputs
 		default:
 			e.flaw(UnknownWord, "input", w)
 		}
@@ -304,7 +293,7 @@ func (e *entry) inputs(words []string) []artel.Capability {
 	return out
 }
 
-// transports keeps the words that are transports.
+// transports returns the known transports among words.
 func (e *entry) transports(words []string) []Transport {
 	out := []Transport{}
 	for _, w := range words {
@@ -330,7 +319,7 @@ func (e *entry) mediaTypes(key string, raw []string) []string {
 	return out
 }
 
-// rest notes the keys that nobody asked for.
+// rest reports the keys that were not read.
 func (e *entry) rest() {
 	for _, k := range slices.Sorted(maps.Keys(e.fields)) {
 		if slices.Contains(e.known, k) {
@@ -344,14 +333,14 @@ func (e *entry) rest() {
 	}
 }
 
-// value returns what is at key; null counts as absent.
+// value returns the value of key; null counts as absent.
 func (e *entry) value(key string) (any, bool) {
 	e.known = append(e.known, key)
 	v := e.fields[key]
 	return v, v != nil
 }
 
-// entries returns a list of objects as JSON; nil where it is none.
+// entries returns a list of objects as JSON; nil if v is no such list.
 func (e *entry) entries(key string, v any) json.RawMessage {
 	list, ok := v.([]any)
 	ok = ok && !slices.ContainsFunc(list, func(x any) bool { _, is := x.(map[string]any); return !is })
@@ -427,7 +416,7 @@ func (e *entry) object(key string) (*entry, bool) {
 	return &entry{fields: fields, under: e.under + key + ".", finding: e.finding}, true
 }
 
-// flag states a fact, where it is given.
+// flag reads a fact, if given.
 func (e *entry) flag(fact *Fact[bool], key string) {
 	v, ok := e.value(key)
 	if !ok {
@@ -441,37 +430,75 @@ func (e *entry) flag(fact *Fact[bool], key string) {
 	*fact = known(FromOperator, b)
 }
 
-// bound states a limit; 0 is that there is none.
+// bound reads a limit; 0: no limit.
 func (e *entry) bound(fact *Fact[int64], key string) {
 	if n, ok := e.given(key); ok {
 		*fact = known(FromOperator, n)
 	}
 }
 
-// count is bound for a number of things.
+// count is bound for an int.
 func (e *entry) count(fact *Fact[int], key string) {
 	if n, ok := e.given(key); ok {
 		*fact = known(FromOperator, int(n))
 	}
 }
 
-// number returns a whole number from 0 to 2^53, 0 where it is not given.
+// number returns a whole number from 0 to 2^53; 0 if not given.
 func (e *entry) number(key string) int64 {
 	n, _ := e.given(key)
 	return n
 }
 
-// given is number, and whether there is one.
+// given is number, and whether it was given.
 func (e *entry) given(key string) (int64, bool) {
 	v, ok := e.value(key)
 	if !ok {
 		return 0, false
 	}
-	// Decoders of JSON and YAML differ in the type of a number, not in its text.
+	// JSON and YAML decoders return numbers of different types with the same text.
 	f, err := strconv.ParseFloat(fmt.Sprint(v), 64)
 	if _, isText := v.(string); isText || err != nil || f < 0 || f > 1<<53 || f != float64(int64(f)) {
 		e.mistyped(key, wantNumber)
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// Nearest returns the most similar known word, or "" if more than a third of the
+// letters of word would have to change.
+func Nearest(word string, known []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, k := range known {
+		if d := editDistance(word, k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// editDistance counts letters to change, add, drop, or swap with their
+// neighbor ("modle"), by bytes: keys are ASCII.
+func editDistance(a, b string) int {
+	var before []int // the row before row
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
+		for j := range len(b) {
+			change := row[j]
+			if a[i] != b[j] {
+				change++
+			}
+			next[j+1] = min(change, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
 }

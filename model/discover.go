@@ -10,28 +10,27 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A door is a hosted API that a key in the environment opens.
+// A door is a vendor API that an environment variable with a key enables.
 type hostedAPI struct {
 	id, name, key   string // key: the environment variable
 	baseVar, base   string
 	modelVar, model string
 	dialect         Dialect
-	compatible      *compatibleEndpoint // nil: the dialect is OpenAI's
+	compatible      *compatibleEndpoint // nil: the dialect is OpenAI's already
 }
 
-// A compatible is the endpoint of a vendor that speaks Chat Completions beside
-// its own API.
+// A compatible is a vendor's Chat Completions endpoint beside its own API.
 type compatibleEndpoint struct {
 	path    func(base string) string
-	carries []string // media types that its documentation says it takes
-	says    string   // for people, where a service is found
-	asked   string   // a base URL that ends so is the endpoint's, and not that of the vendor's own API
+	carries []string // documented media types
+	says    string   // description for display
+	asked   string   // suffix of base URLs that name this endpoint
 }
 
 func hostedAPIs() []hostedAPI {
-	// Both vendors document pictures as parts of Chat Completions. Files and
-	// sound are left out: Anthropic's endpoint drops them without a word, and
-	// what is lost in silence is worse than what is described.
+	// Both vendors document pictures in Chat Completions. Files and audio are
+	// excluded, because Anthropic's endpoint drops them silently; a description is
+	// better.
 	pictures := []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
 	return []hostedAPI{
 		{id: "openai", name: "OpenAI", key: "OPENAI_API_KEY", baseVar: "OPENAI_BASE_URL", base: openAIBase, modelVar: "OPENAI_MODEL", model: "gpt-5-mini", dialect: OpenAI},
@@ -56,12 +55,12 @@ const (
 	anthropicBase = "https://api.anthropic.com"
 )
 
-// below appends path to base, unless it ends so already.
+// below appends path to base, unless base ends with it.
 func appendPath(base, path string) string {
 	return strings.TrimSuffix(base, path) + path
 }
 
-// geminiCompatible takes a base with the version of the API, and the bare host.
+// geminiCompatible accepts a base with or without the version of the API.
 func geminiCompatible(base string) string {
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		base += "/v1beta"
@@ -69,22 +68,20 @@ func geminiCompatible(base string) string {
 	return appendPath(base, "/openai")
 }
 
-// Discover returns the services that the environment opens, in order of
-// preference: each of OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY and
-// OPENROUTER_API_KEY opens one, and the variables with _BASE_URL and _MODEL in
-// the place of _API_KEY change it. It asks nobody. There is one finding for
-// each of the four, whether it opened anything or not.
+// Discover returns the services enabled by the environment, in order of
+// preference: one for each of OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY
+// and OPENROUTER_API_KEY. The corresponding _BASE_URL and _MODEL variables change
+// it. Discover makes no request. There is one finding for each of the four.
 //
-// OPENAI_BASE_URL alone is enough for a server that wants no key. Where a
-// _BASE_URL names another server than the vendor's and the _MODEL is not set,
-// the service has no model yet; [Complete] asks the server.
+// OPENAI_BASE_URL is enough for a server without a key. If a _BASE_URL names
+// another server than the vendor's and _MODEL is not set, the service has no
+// model yet; [Complete] asks the server.
 //
 // ANTHROPIC_BASE_URL and GEMINI_BASE_URL are the root of the host, or end with
-// the version (/v1, /v1beta). Where their dialects are not among spoken, the services
-// are opened over the Chat Completions endpoint that both vendors have below
-// these addresses, with what that endpoint carries. A service that nothing
-// spoken can reach is for routing only. A GEMINI_BASE_URL that ends with /openai
-// asks for that endpoint.
+// the version (/v1, /v1beta). If their dialects are not among spoken, or
+// GEMINI_BASE_URL ends with /openai, the vendor's Chat Completions endpoint is
+// used with its media types. A service of a dialect not in spoken is for routing
+// only.
 func Discover(getenv func(string) string, spoken ...Dialect) ([]Service, []Finding) {
 	var found []Service
 	var findings []Finding
@@ -109,7 +106,7 @@ func (d hostedAPI) finding(getenv func(string) string) Finding {
 	return f
 }
 
-// open returns the service behind d, and the variable that opened it.
+// open returns the service of d and the variable that enabled it.
 func (d hostedAPI) open(getenv func(string) string) (s Service, by string, ok bool) {
 	env := func(name string) string { return strings.TrimSpace(getenv(name)) }
 	key, base, name := env(d.key), env(d.baseVar), env(d.modelVar)
@@ -135,8 +132,8 @@ func (d hostedAPI) open(getenv func(string) string) (s Service, by string, ok bo
 	return s, by, true
 }
 
-// speak takes the vendor's compatible endpoint where its own API is not spoken,
-// or where the base URL is that endpoint's.
+// speak returns s at the vendor's compatible endpoint if the vendor's
+// dialect is not spoken or the base URL names that endpoint.
 func (d hostedAPI) selectEndpoint(s Service, spoken []Dialect) Service {
 	if d.compatible == nil || !slices.Contains(spoken, OpenAI) {
 		return s
@@ -151,8 +148,8 @@ func (d hostedAPI) selectEndpoint(s Service, spoken []Dialect) Service {
 	return s.narrowed()
 }
 
-// Reach takes the addresses of the services that nothing spoken can call, so
-// that they serve for routing only, and notes it in their findings.
+// Reach makes services of dialects that are not spoken routing-only and notes it in
+// their findings.
 func Reach(services []Service, findings []Finding, spoken ...Dialect) {
 	for i, s := range services {
 		if at := slices.IndexFunc(findings, func(f Finding) bool { return slices.Contains(f.Services, s.ID) }); at >= 0 {
@@ -161,7 +158,7 @@ func Reach(services []Service, findings []Finding, spoken ...Dialect) {
 	}
 }
 
-// limitTo clears the address of a service whose dialect nobody speaks.
+// limitTo clears the address of a service whose dialect is not spoken.
 func (s Service) limitTo(spoken []Dialect, f Finding) (Service, Finding) {
 	if !slices.Contains(spoken, s.Dialect) && s.BaseURL != "" {
 		s.BaseURL = ""

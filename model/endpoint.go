@@ -14,15 +14,15 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Server is a kind of program or vendor that says what its models take, each
-// in its own way.
+// A Server is a kind of model server with its own API for the capabilities of its
+// models.
 type Server string
 
-// The servers. Those behind an OpenAI-compatible list of models are recognized
-// by it, except for LiteLLM, which has to be named.
+// The servers. Those with an OpenAI-compatible list of models are recognised by it,
+// except for LiteLLM, which must be configured.
 const (
-	AnyServer       Server = ""           // find out by the list of models
-	NoServer        Server = "none"       // do not ask
+	AnyServer       Server = ""           // recognise it by the list of models
+	NoServer        Server = "none"       // no queries
 	OpenRouterAPI   Server = "openrouter" // GET {base}/models says all
 	VLLMServer      Server = "vllm"       // GET {base}/models says the window
 	OllamaServer    Server = "ollama"     // POST /api/show
@@ -32,12 +32,12 @@ const (
 	AnthropicServer Server = "anthropic"  // GET /v1/models/{id}
 )
 
-// Servers returns all servers that can be named.
+// Servers returns all servers that can be configured.
 func Servers() []Server {
 	return []Server{NoServer, OpenRouterAPI, VLLMServer, OllamaServer, LlamaCPPServer, LMStudioServer, LiteLLMServer, AnthropicServer}
 }
 
-// server recognizes who wrote an element of a list of models.
+// server recognises the server by an element of its list of models.
 func (m listedModel) server() Server {
 	switch strings.ToLower(m.OwnedBy) {
 	case "vllm":
@@ -52,8 +52,8 @@ func (m listedModel) server() Server {
 	return AnyServer
 }
 
-// askServer asks a server in its own way what the model of s takes: nothing,
-// where it has no way of its own, or does not know the model.
+// askServer asks a server by its own API for the capabilities of the model of s.
+// Without such an API, and for an unknown model, it returns none.
 func askServer(ctx context.Context, client *http.Client, s Service, kind Server) (Capabilities, error) {
 	root := strings.TrimSuffix(s.BaseURL, "/v1")
 	switch kind {
@@ -101,8 +101,7 @@ func (p llamaProps) facts() Capabilities {
 	return c
 }
 
-// A studioModel is an element of LM Studio's lists, in the form of version 1 or
-// of version 0.
+// A studioModel is an element of LM Studio's lists of version 1 or 0.
 type studioModel struct {
 	Key  string `json:"key"` // 1
 	ID   string `json:"id"`  // 0
@@ -141,12 +140,12 @@ func (m studioModel) facts() Capabilities {
 		window = m.MaxWindow
 	}
 	stated(&c.ContextWindow, FromEndpoint, int64(window))
-	// Lists in tool messages are refused as a payload that is not valid.
+	// LM Studio refuses lists in tool messages as an invalid payload.
 	c.ToolImage, c.ToolFile = known(FromEndpoint, false), known(FromEndpoint, false)
 	return c
 }
 
-// askLMStudio returns the models that answer, by the newer list where there is one.
+// askLMStudio returns the chat models, from the newer list if available.
 func askLMStudio(ctx context.Context, client *http.Client, key Secret, root string) ([]studioModel, error) {
 	var now struct {
 		Models []studioModel `json:"models"`
@@ -165,8 +164,8 @@ func askLMStudio(ctx context.Context, client *http.Client, key Secret, root stri
 	return slices.DeleteFunc(models, func(m studioModel) bool { return m.Type != "llm" && m.Type != "vlm" }), nil
 }
 
-// askLiteLLM reads the proxy's own list. Flags that are not stated are not
-// known; group info is not asked, as it leaves some out.
+// askLiteLLM reads the proxy's own list. Missing flags are unknown. The group list
+// is not used because it omits some flags.
 func askLiteLLM(ctx context.Context, client *http.Client, s Service, root string) (Capabilities, error) {
 	var list struct {
 		Data []struct {
@@ -204,7 +203,7 @@ func askLiteLLM(ctx context.Context, client *http.Client, s Service, root string
 	return c, nil
 }
 
-// askAnthropic reads what the vendor says of one model.
+// askAnthropic reads the vendor's description of one model.
 func askAnthropic(ctx context.Context, client *http.Client, s Service, root string) (Capabilities, error) {
 	type flag struct {
 		Supported *bool `json:"supported"`
@@ -226,7 +225,7 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 	}
 	if image, pdf := m.Capabilities.Image.Supported, m.Capabilities.PDF.Supported; image != nil && pdf != nil {
 		c.Input = known(FromEndpoint, inputsOf(map[artel.Capability]bool{artel.CanVision: *image, artel.CanFile: *pdf}))
-		// The API lists what it takes of each; the catalog knows the list.
+		// The media types are those of the catalog.
 		c.Accepts = Catalog("claude-").Accepts
 		c.Accepts.Source = FromEndpoint
 	}
@@ -235,8 +234,8 @@ func askAnthropic(ctx context.Context, client *http.Client, s Service, root stri
 	return c, nil
 }
 
-// findLMStudio offers the models of an LM Studio, which loads them on demand.
-// Its own lists have a form that no other server writes.
+// findLMStudio returns the models of an LM Studio, which it loads on demand. Its
+// lists have a unique form.
 func findLMStudio(ctx context.Context, client *http.Client, base string) ([]Service, error) {
 	models, err := askLMStudio(ctx, client, "", base)
 	if errors.Is(err, errOther) {
@@ -254,7 +253,7 @@ func findLMStudio(ctx context.Context, client *http.Client, base string) ([]Serv
 	return found, err
 }
 
-// findVLLM offers the models of a vLLM, whose list says whose it is.
+// findVLLM returns the models of a vLLM, recognised by its list.
 func findVLLM(ctx context.Context, client *http.Client, base string) ([]Service, error) {
 	var list struct {
 		Data []listedModel `json:"data"`

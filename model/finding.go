@@ -12,97 +12,95 @@ import (
 	"github.com/artelhq/artel/internal/fetch"
 )
 
-// A Finding is one place where models were looked for, and what came of it. It
-// holds codes and values; whoever shows it has the words. It never holds a key
-// or the value of an environment variable.
+// A Finding is one place where models were looked for, and the outcome. It holds
+// codes and values, which the faces translate. It never holds a key or the value
+// of an environment variable.
 type Finding struct {
 	Source FindingSource `json:"source"`
-	// Place is the file of a configuration, the variable of the environment
-	// that opened the service or would, or the address on this machine; empty:
-	// built in.
+	// Place is the configuration file, the environment variable that enables the
+	// service, or the address on this machine; empty: built in.
 	Place     string            `json:"place,omitempty"`
 	Line      int               `json:"line,omitempty"` // in the file, from 1; 0: not known
-	Name      string            `json:"name,omitempty"` // of what is there: an entry's id, "OpenAI", "Ollama"
+	Name      string            `json:"name,omitempty"` // an entry's id, "OpenAI", "Ollama"
 	Found     Outcome           `json:"found"`
-	Problem   Problem           `json:"problem,omitempty"` // why it is not more; may stand beside services that can be called
-	Detail    string            `json:"detail,omitempty"`  // what Problem is about, as its comment says
+	Problem   Problem           `json:"problem,omitempty"` // why the outcome is not better; may be set with callable services
+	Detail    string            `json:"detail,omitempty"`  // of Problem; see the constants
 	Variables []Variable        `json:"variables,omitempty"`
 	Flaws     []Flaw            `json:"flaws,omitempty"` // of an entry of the configuration
-	Services  []artel.ServiceID `json:"services"`        // what was found, in order of preference
-	Marks     int               `json:"marks,omitempty"` // things that were learned from refusals of its services, or tried out
+	Services  []artel.ServiceID `json:"services"`        // in order of preference
+	Marks     int               `json:"marks,omitempty"` // number of marks of its services; see [Mark]
 }
 
-// A FindingSource is a kind of place where models are looked for.
+// A FindingSource is a kind of place to look for models.
 type FindingSource string
 
-// The sources, in the order in which they are preferred.
+// The sources, in order of preference.
 const (
 	InConfiguration FindingSource = "configuration"
 	InEnvironment   FindingSource = "environment"
-	OnMachine       FindingSource = "machine" // servers that run here
+	OnMachine       FindingSource = "machine" // servers on this machine
 	BuiltIn         FindingSource = "built_in"
 )
 
-// An Outcome says what was found in a place.
+// An Outcome is the result for one place.
 type Outcome string
 
 // The outcomes.
 const (
-	FoundReady   Outcome = "ready"        // a service that can be called
-	FoundRouting Outcome = "routing_only" // services that say what a model can take, and cannot be called
+	FoundReady   Outcome = "ready"        // a callable service
+	FoundRouting Outcome = "routing_only" // services with capabilities that cannot be called
 	FoundNothing Outcome = "nothing"
-	FoundLater   Outcome = "asking" // nobody has answered yet
+	FoundLater   Outcome = "asking" // no answer yet
 )
 
-// A Problem says why a place gave nothing, or less than it could.
+// A Problem says why a place gave nothing, or less than expected.
 type Problem string
 
 // The problems.
 const (
 	NoProblem        Problem = ""
 	NotSet           Problem = "not_set"            // the variable is empty
-	NoModel          Problem = "no_model"           // none is named, and the endpoint named none
-	NoAddress        Problem = "no_base_url"        // the entry serves for routing only
+	NoModel          Problem = "no_model"           // none is named, and the endpoint lists none
+	NoAddress        Problem = "no_base_url"        // the entry is for routing only
 	DialectNotSpoken Problem = "dialect_not_spoken" // Detail: the dialect
-	DialectUnknown   Problem = "dialect_unknown"    // Detail: what stands there
+	DialectUnknown   Problem = "dialect_unknown"    // Detail: the value
 	NoObject         Problem = "no_object"          // the entry is left out
 	NoID             Problem = "no_id"              // the entry is left out
-	IDTaken          Problem = "id_taken"           // Detail: the id, which an earlier finding has
-	NotListening     Problem = "not_listening"      // nobody is at the address
+	IDTaken          Problem = "id_taken"           // Detail: the id of an earlier finding
+	NotListening     Problem = "not_listening"      // connection refused
 	NotAllowed       Problem = "not_allowed"        // the key is refused; Detail: the status
-	BadAnswer        Problem = "bad_answer"         // not what such a server says; Detail: the status, where it is no success
-	OtherServer      Problem = "other_server"       // somebody else is at the address
-	Unreadable       Problem = "unreadable"         // the file, as it is now: what it held before still counts; Detail: why
-	NoAnswer         Problem = "no_answer"          // not in time, or the connection failed; Detail: how
+	BadAnswer        Problem = "bad_answer"         // unexpected response; Detail: the status if not 2xx
+	OtherServer      Problem = "other_server"       // another program at the address
+	Unreadable       Problem = "unreadable"         // the file cannot be read now; its last content still applies; Detail: why
+	NoAnswer         Problem = "no_answer"          // timeout or failed connection; Detail: the error
 )
 
-// A Variable is one of the environment that was looked at. Its value is
-// nobody's business.
+// A Variable is an environment variable, without its value.
 type Variable struct {
 	Name string `json:"name"`
 	Set  bool   `json:"set"`
 }
 
-// A Flaw is something in an entry of the configuration that was passed over.
+// A Flaw is an ignored key or value in an entry of the configuration.
 type Flaw struct {
 	Code  FlawCode `json:"code"`
-	Key   string   `json:"key"`             // in the entry, inner keys after a point
-	Value string   `json:"value,omitempty"` // as the code says
+	Key   string   `json:"key"`             // path of the key in the entry, separated by points
+	Value string   `json:"value,omitempty"` // see the codes
 }
 
-// A FlawCode says what kind of flaw it is.
+// A FlawCode is a kind of flaw.
 type FlawCode string
 
-// The flaws.
+// The codes.
 const (
-	UnknownKey    FlawCode = "unknown_key"    // Value: the nearest known key, where there is one
-	WrongType     FlawCode = "wrong_type"     // Value: what is wanted: text, texts, entries, object, flag or number
+	UnknownKey    FlawCode = "unknown_key"    // Value: the nearest known key, or empty
+	WrongType     FlawCode = "wrong_type"     // Value: the expected type: text, texts, entries, object, flag, number or dollars
 	EmptyVariable FlawCode = "empty_variable" // Value: the name of the variable
-	UnknownWord   FlawCode = "unknown_word"   // Value: the word, which is left out
-	NoMediaType   FlawCode = "no_media_type"  // Value: what stands there, which is left out
+	UnknownWord   FlawCode = "unknown_word"   // Value: the ignored word
+	NoMediaType   FlawCode = "no_media_type"  // Value: the ignored value
 )
 
-// String says f in English, for logs.
+// String returns f in English, for logs.
 func (f Flaw) String() string {
 	switch f.Code {
 	case UnknownKey:
@@ -151,8 +149,8 @@ const (
 	wantDollars = "dollars"
 )
 
-// Warnings says in English, for logs, what is wrong in f as an entry of the
-// configuration: nothing, where all of it was understood.
+// Warnings returns the problem and flaws of a configuration entry in English, for
+// logs.
 func (f Finding) Warnings() []string {
 	label := "an entry"
 	if f.Name != "" {
@@ -181,7 +179,7 @@ func (f Finding) Warnings() []string {
 	return out
 }
 
-// SetProblem notes in f why asking its service failed.
+// SetProblem sets the problem of f from the error of a query.
 func (f *Finding) SetProblem(err error) {
 	f.Detail = ""
 	status, answered := errors.AsType[*statusError](err)
@@ -200,14 +198,13 @@ func (f *Finding) SetProblem(err error) {
 		f.Problem = NotListening
 	default:
 		f.Problem = NoAnswer
-		if u, ok := errors.AsType[*url.Error](err); ok { // its own text has the address
+		if u, ok := errors.AsType[*url.Error](err); ok { // the text of *url.Error contains the address
 			f.Detail = artel.Shorten(u.Err.Error(), quoted)
 		}
 	}
 }
 
-// clone returns a copy that shares no memory with f, and whose lists are
-// never null in JSON.
+// clone returns a deep copy of f whose Services is never null in JSON.
 func (f Finding) clone() Finding {
 	f.Variables = slices.Clone(f.Variables)
 	f.Flaws = slices.Clone(f.Flaws)
@@ -215,8 +212,8 @@ func (f Finding) clone() Finding {
 	return f
 }
 
-// settle says of every finding what its services have come to. Each service
-// belongs to the first finding that names it.
+// settle computes the outcome of every finding. A service belongs to the
+// first finding that names it.
 func (s *snapshot) resolveFindings(findings []Finding) []Finding {
 	out := make([]Finding, 0, len(findings)+1)
 	taken := map[artel.ServiceID]bool{}

@@ -16,8 +16,8 @@ import (
 
 var apiVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/v[0-9]+[a-z0-9]*$`) })
 
-// GeminiBase returns the base URL of a [Gemini] service with the version of the
-// API at its end: the one that it has, else v1beta.
+// GeminiBase returns the base URL of a [Gemini] service with the API version at its
+// end, by default v1beta.
 func GeminiBase(base string) string {
 	base = strings.TrimRight(base, "/")
 	if apiVersion().MatchString(base) {
@@ -26,8 +26,7 @@ func GeminiBase(base string) string {
 	return base + "/v1beta"
 }
 
-// geminiModel is what Google's API says of a model: nothing about what it takes
-// besides text.
+// geminiModel is Google's description of a model, which does not state its inputs.
 //
 // Source: "Models" of the Gemini API reference.
 type geminiModel struct {
@@ -44,8 +43,8 @@ func (m geminiModel) facts() Capabilities {
 	return c
 }
 
-// completeGemini asks for the model of s, or where none is named takes the
-// first one that generates.
+// completeGemini asks for the model of s, or for the first one with
+// generateContent if none is named.
 func completeGemini(ctx context.Context, client *http.Client, s Service) (Service, error) {
 	ask := func(path string, into any) error {
 		return askWith(ctx, client, GeminiBase(s.BaseURL)+"/models"+path, nil, into, map[string]string{"X-Goog-Api-Key": s.APIKey.Reveal()})

@@ -14,60 +14,59 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Mark is what an exchange with an endpoint has shown about one of its
-// models: that media of a type are taken in a place or not, that certain bytes
-// are not, or how far a limit goes. It holds for every service that names the
-// same endpoint and model.
+// A Mark is one observation about a model at an endpoint: media of a type are or
+// are not accepted in a place, certain bytes are not, or a limit has a value. It
+// applies to every service with the same endpoint and model.
 type Mark struct {
 	Endpoint  string       `json:"endpoint"` // base URL
 	Model     string       `json:"model"`
 	Place     Place        `json:"place,omitempty"`      // empty: of a limit
 	MediaType string       `json:"media_type,omitempty"` // "image/png", "image/*"
-	Digest    artel.Digest `json:"digest,omitempty"`     // the bytes that it is about; empty: all of the type
-	Limit     RefusalClass `json:"limit,omitempty"`      // a class that has a number; empty: none
+	Digest    artel.Digest `json:"digest,omitempty"`     // only these bytes; empty: all of the type
+	Limit     RefusalClass `json:"limit,omitempty"`      // a class with a number; empty: not of a limit
 	Value     int64        `json:"value,omitempty"`      // of Limit
-	Ratio     float64      `json:"ratio,omitempty"`      // of reported tokens to counted ones, and about nothing else; 0: none
-	OK        bool         `json:"ok"`                   // it was taken, and understood; never of a limit
+	Ratio     float64      `json:"ratio,omitempty"`      // of reported to counted tokens, with no other field of a mark set; 0: none
+	OK        bool         `json:"ok"`                   // accepted and understood; false for limits
 	Source    Provenance   `json:"source"`               // FromProbe or FromLearned
 	At        time.Time    `json:"at"`
 	Until     time.Time    `json:"until"`
-	Evidence  string       `json:"evidence,omitempty"` // the API's words, or the model's, shortened
+	Evidence  string       `json:"evidence,omitempty"` // the API's message or the model's answer, shortened
 }
 
-// A Place is where in a request media stand.
+// A Place is a position of media in a request.
 type Place string
 
 // The places.
 const (
 	InUser    Place = "user"       // in a user message
-	InTool    Place = "tool"       // in the result of a tool
-	AfterTool Place = "after_tool" // in a user message that follows the result of a tool
+	InTool    Place = "tool"       // in a tool result
+	AfterTool Place = "after_tool" // in a user message after a tool result
 )
 
-// How long marks hold. Endpoints change without a word, so nothing that was
-// seen once holds for ever; a refusal costs one more call when it is seen again.
+// Lifetimes of marks. They expire because endpoints change; observing a refusal
+// again costs one call.
 const (
-	ProbeHolds   = 30 * 24 * time.Hour // what was tried on purpose
-	LearnedHolds = 7 * 24 * time.Hour  // what a call was refused for
-	BytesHold    = 30 * 24 * time.Hour // bytes that were refused: they do not change
+	ProbeHolds   = 30 * 24 * time.Hour // probed
+	LearnedHolds = 7 * 24 * time.Hour  // learned from a refused call
+	BytesHold    = 30 * 24 * time.Hour // refused bytes, which do not change
 )
 
-// replaces reports whether m, which is newer, says all that b says: it is about
-// the same, or what was seen to work with a kind as a whole.
+// replaces reports whether the newer m supersedes b: both have the same subject, or
+// m accepts a pattern that covers b.
 func (m Mark) replaces(b Mark) bool {
 	whole := m.OK && b.Digest == "" && m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && b.Limit == "" && b.Ratio == 0 && b.MediaType != "" && listed([]string{m.MediaType}, b.MediaType)
 	return whole || m.same(b)
 }
 
-// same reports whether b is about what m is about.
+// same reports whether m and b have the same subject.
 func (m Mark) same(b Mark) bool {
 	return m.Endpoint == b.Endpoint && m.Model == b.Model && m.Place == b.Place && m.MediaType == b.MediaType && m.Digest == b.Digest && m.Limit == b.Limit && (m.Ratio == 0) == (b.Ratio == 0)
 }
 
-// maxMarks is how many marks are kept; the oldest go first.
+// maxMarks limits a ledger; the oldest marks are dropped.
 const maxMarks = 2000
 
-// A Ledger keeps marks. It is safe for concurrent use.
+// A Ledger stores marks. It is safe for concurrent use.
 type Ledger struct {
 	opts LedgerOptions
 
@@ -75,23 +74,22 @@ type Ledger struct {
 	marks []Mark // oldest first
 }
 
-// LedgerOptions say where marks come from and go to.
+// LedgerOptions configure a [Ledger].
 type LedgerOptions struct {
-	Data []byte                  // what Save was given last; nil: nothing yet
-	Save func(data []byte) error // keeps the marks; nil: they end with the process
+	Data []byte                  // the last argument of Save; nil: none
+	Save func(data []byte) error // persists the marks; nil: in memory only
 	Now  func() time.Time        // nil: time.Now
-	Log  *slog.Logger            // told when marks cannot be read or saved; nil: slog.Default
+	Log  *slog.Logger            // receives errors of reading and saving; nil: slog.Default
 }
 
-// ledgerFile is what is saved.
+// ledgerFile is the saved form.
 type ledgerFile struct {
 	Version int    `json:"version"`
 	Marks   []Mark `json:"marks"`
 }
 
-// NewLedger returns a ledger with the marks of o.Data that still hold. Data
-// that cannot be read are logged and count as none: everything in them can be
-// learned again.
+// NewLedger returns a ledger with the valid marks of o.Data. Unreadable data are
+// logged and dropped, because all of it can be learned again.
 func NewLedger(o LedgerOptions) *Ledger {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -115,14 +113,14 @@ func NewLedger(o LedgerOptions) *Ledger {
 	return l
 }
 
-// sound reports whether m could have been kept by a ledger.
+// sound reports whether m may be in a ledger.
 func (m Mark) valid() bool {
 	probed, learned := m.Source == FromProbe, m.Source == FromLearned
 	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
 }
 
-// Add keeps marks, each in the place of an earlier one about the same thing. A
-// mark without times gets those of now.
+// Add stores marks, each of which replaces earlier ones with the same subject.
+// Missing times are set from the current time.
 func (l *Ledger) Add(marks ...Mark) {
 	if len(marks) == 0 {
 		return
@@ -172,8 +170,8 @@ func (l *Ledger) save() {
 	}
 }
 
-// of returns the marks of a service that hold, oldest first, and when the next
-// of them ends; zero: none does.
+// of returns the unexpired marks of a service, oldest first, and when the next one
+// expires; zero: there is none.
 func (l *Ledger) of(s Service) (marks []Mark, next time.Time) {
 	if s.BaseURL == "" || s.Model == "" {
 		return nil, next
@@ -193,15 +191,14 @@ func (l *Ledger) of(s Service) (marks []Mark, next time.Time) {
 	return marks, next
 }
 
-// mark makes a mark about s.
+// mark returns m with the endpoint and model of s.
 func (s Service) mark(m Mark) Mark {
 	m.Endpoint, m.Model = s.BaseURL, s.Model
 	return m
 }
 
-// under applies marks to c. What the operator stated stays, unless force is
-// set: a call that was refused is not made the same way again, whoever says
-// that it should work.
+// under applies marks to c. The operator's facts stay unless force is set,
+// which is for the retry of a refused call.
 func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	may := func(p Provenance) bool { return force || p != FromOperator }
 	for _, m := range marks {
@@ -234,7 +231,7 @@ func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	return c
 }
 
-// bound lowers a limit; a number that is no lower tells nothing new.
+// bound lowers a limit. Higher values are ignored.
 func (c *Capabilities) lowerLimit(m Mark, may func(Provenance) bool) {
 	switch m.Limit {
 	case RefusedCount:
@@ -256,7 +253,7 @@ func lower[T int | int64](f *Fact[T], m Mark, may func(Provenance) bool) {
 	}
 }
 
-// allow opens a service for what it was seen to understand, and nothing beside.
+// allow adds exactly the media type of m.
 func (c *Capabilities) allow(m Mark, may func(Provenance) bool) {
 	need := needOf(m.MediaType)
 	c.Refuses.Value = slices.DeleteFunc(slices.Clone(c.Refuses.Value), func(t string) bool { return t == m.MediaType })
@@ -264,7 +261,7 @@ func (c *Capabilities) allow(m Mark, may func(Provenance) bool) {
 		return
 	}
 	if need == artel.CanFile && c.Accepts.Value == nil {
-		// A PDF says nothing about other files.
+		// Accepting a PDF does not imply other files.
 		only := []string{m.MediaType}
 		for can, types := range map[artel.Capability]string{artel.CanVision: "image/*", artel.CanAudio: "audio/*", artel.CanVideo: "video/*"} {
 			if c.Has(can) {
@@ -281,8 +278,7 @@ func (c *Capabilities) allow(m Mark, may func(Provenance) bool) {
 	c.Input = known(m.Source, inputsOf(can))
 }
 
-// refuse closes a service for a type: by taking the capability away where the
-// type is all that it is about.
+// refuse removes a media type, and the capability if m covers all of its types.
 func (c *Capabilities) refuse(m Mark, may func(Provenance) bool) {
 	need := needOf(m.MediaType)
 	if strings.HasSuffix(m.MediaType, "/*") && c.Has(need) && may(c.Input.Source) {
@@ -293,7 +289,7 @@ func (c *Capabilities) refuse(m Mark, may func(Provenance) bool) {
 	}
 }
 
-// needOf is the capability that media of a type or pattern need.
+// needOf returns the capability that media of a type or pattern need.
 func needOf(mediaType string) artel.Capability {
 	major, _, _ := strings.Cut(mediaType, "/")
 	switch major {
@@ -307,8 +303,8 @@ func needOf(mediaType string) artel.Capability {
 	return artel.CanFile
 }
 
-// Lowered returns s as a call sees it that was refused and is made again: what
-// marks say holds, even against the operator.
+// Lowered returns s for the retry of a refused call: marks apply even against the
+// operator's facts.
 func (s Service) Lowered(marks []Mark) Service {
 	s.Capabilities = s.clone().Capabilities.withMarks(marks, true)
 	return s

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model knows the models: which services there are, what each can
-// take, and how to call one.
+// Package model holds the configured model services, their capabilities, and the
+// means to call them.
 //
-// A [Service] is one configured endpoint, with [Capabilities] of known
-// provenance. [ParseServices] makes services of configuration entries,
-// [Discover] finds them in the environment and [DiscoverLocal] on this
-// machine; a [Registry] holds them and can be replaced while it is used.
+// A [Service] is one endpoint, with [Capabilities] of known provenance.
+// [ParseServices] reads configuration entries, [Discover] the environment, and
+// [DiscoverLocal] asks servers on this machine; a [Registry] holds the services
+// and can be replaced while it is used.
 //
-// A [Provider] speaks one API dialect; the wings of package provider fulfil
-// the contract. A [Caller] adds what every call needs whatever the dialect:
-// retries, time limits and limits on concurrency.
+// A [Provider] implements one API dialect; the packages below model/provider are
+// the implementations. A [Caller] adds retries, timeouts and limits on
+// concurrency.
 //
-// What is not known about a model is taken as absent: an unknown model gets
-// text and nothing else.
+// An unknown capability counts as absent: an unknown model gets text only.
 package model
 
 import (
@@ -25,36 +24,35 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Provider turns a Request into one call of a model API and streams the
-// answer. Implementations are safe for concurrent use and hold no state of a
-// conversation.
+// A Provider sends requests to a model API and streams the answers.
+// Implementations are safe for concurrent use and keep no state of conversations.
 type Provider interface {
 	// Generate calls the model. The sequence yields deltas and ends after a
 	// [Finish], or yields one error and ends. Breaking the loop, or ctx,
-	// cancels the call within moments. Nothing is sent before the sequence is
-	// ranged over, and ranging again calls again.
+	// cancels the call promptly. The request is sent when the sequence is ranged
+	// over; ranging again sends it again.
 	//
-	// Errors are [*artel.Error] whose kind says who can do what: Invalid (the
+	// Errors are [*artel.Error] of one of these kinds: Invalid (the
 	// API refused the request), Denied (key), TooLarge (context), Unsupported
 	// (a part or feature), Unavailable (rate limit, overload, network, broken
-	// stream), Canceled. A [*CallError] inside has the details.
+	// stream), Canceled. They wrap a [*CallError] with the details.
 	Generate(ctx context.Context, r *Request) iter.Seq2[Delta, error]
 }
 
-// A Writer is a Provider that can write a request without sending it.
+// A Writer is a Provider that can encode a request without sending it.
 type Writer interface {
-	// Write returns the body that Generate would send.
+	// Write returns the body that Generate sends.
 	Write(r *Request) (Body, error)
 }
 
-// A Body is a request as an API gets it, in JSON.
+// A Body is the JSON body of a request.
 type Body interface {
-	Hash() artel.Digest // of its text and the digests of its media, in their order
-	Len() int64         // bytes, with the media in it
-	Redacted() []byte   // JSON with "blob:" and a digest in the place of media
+	Hash() artel.Digest // of its text and the digests of its media
+	Len() int64         // bytes, including the media
+	Redacted() []byte   // JSON with blob refs instead of media
 }
 
-// A Request is one model call, neutral of dialect. The provider does not
+// A Request is one model call, independent of the dialect. Providers do not
 // change it.
 type Request struct {
 	Service   Service
@@ -64,23 +62,23 @@ type Request struct {
 	Choice    ToolChoice
 	Format    Format
 	Sampling  Sampling
-	// Names are the media that a name stands for in the request, instead of their
-	// bytes; nil: none. Providers fill it.
+	// Names are the media sent as a name instead of their bytes; nil: none. Providers
+	// fill it.
 	Names map[artel.Digest]Name
-	// OnNames is told before each call, also of none, of the media that go by names
-	// in it, where the provider knows names; nil: nobody is.
+	// OnNames is called before each call with the media sent by name, which may be
+	// none, if the provider supports names; may be nil.
 	OnNames func(map[artel.Digest]Name)
-	// OnTry is told of each attempt of a [Caller], when it begins; nil: nobody is.
+	// OnTry is called by a [Caller] when an attempt begins; may be nil.
 	OnTry func()
 
-	// OnRetry is told by a [Caller] that another attempt follows, before it waits
-	// for that; its error ends the call. nil: nobody is.
+	// OnRetry is called by a [Caller] before it waits for another attempt; its
+	// error ends the call. May be nil.
 	OnRetry func(Retry) error
 }
 
-// A Name is what stands in a request instead of the bytes of media.
+// A Name replaces the bytes of media in a request.
 type Name struct {
-	By   Transport // what it is: [ByURL], [ByFileID] or [ByMediaID]
+	By   Transport // [ByURL], [ByFileID] or [ByMediaID]
 	Text string    // without characters that JSON escapes
 }
 
@@ -99,37 +97,35 @@ type ChoiceMode string
 const (
 	ChooseAuto  ChoiceMode = ""      // the model decides
 	ChooseNone  ChoiceMode = "none"  // no tool
-	ChooseAny   ChoiceMode = "any"   // at least one, whichever
-	ChooseNamed ChoiceMode = "named" // the one of that name
+	ChooseAny   ChoiceMode = "any"   // at least one tool
+	ChooseNamed ChoiceMode = "named" // the named tool
 )
 
-// A Format is the form that an answer must have. The zero value is any text.
-// An API that cannot promise it is asked without.
+// A Format is the required form of an answer. The zero value is any text. It is
+// not sent to an API that does not support it.
 type Format struct {
 	JSON   bool            // a JSON object, at least
-	Schema json.RawMessage // a JSON Schema that it fulfils; implies JSON; absent: any object
+	Schema json.RawMessage // a JSON Schema of the answer; implies JSON; absent: any object
 	Name   string          // of the schema; may be empty
 	Strict bool            // the API is to enforce the schema
 }
 
-// Sampling are the settings of a model's dice. What is absent has the API's
-// default.
+// Sampling holds sampling parameters. Absent ones have the API's default.
 type Sampling struct {
 	Temperature *float64
 	TopP        *float64
 	Stop        []string // texts that end the answer
 }
 
-// A Message is one entry of a request. Its media parts are to be sent as they
-// are: whatever the service cannot take has been replaced by text before, and
-// every Media.Ref is a blob ref. Media of a tool result are placed by the
-// dialect's wing.
+// A Message is one message of a request. Its media parts are sent unchanged: the
+// caller has replaced what the service cannot take by text. Every Media.Ref is a
+// blob ref. Providers place the media of tool results.
 type Message struct {
 	Role  artel.Role
 	Parts artel.Parts
 }
 
-// A ToolSpec tells a model about a tool.
+// A ToolSpec describes a tool to a model.
 type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -146,21 +142,20 @@ type TextDelta string
 // ReasoningDelta is text to append to the reasoning.
 type ReasoningDelta string
 
-// ReasoningDone closes a block of reasoning: the ReasoningDeltas since the last
-// one, of which there may be none. Opaque is the service's own state of it, such
-// as a signature or encrypted content, to be sent back to the service unchanged
-// and in its place among the parts; nil: there is none. A wing whose dialect has
-// no such state does not need to send it.
+// ReasoningDone ends a block of reasoning: the ReasoningDeltas since the last one,
+// possibly none. Opaque is state of the service, such as a signature or encrypted
+// content, which is sent back unchanged at the same position among the parts;
+// nil: none. Providers of dialects without such state may omit it.
 type ReasoningDone struct{ Opaque json.RawMessage }
 
-// CallDelta is one whole tool call. Its arguments are valid JSON, or a JSON
-// string of what the model wrote where that was none.
+// CallDelta is one complete tool call. Its arguments are valid JSON; invalid ones
+// are wrapped in a JSON string.
 type CallDelta artel.ToolCall
 
 // Finish ends an answer.
 type Finish struct {
 	Reason StopReason
-	Usage  artel.Usage // zero where the API reported none
+	Usage  artel.Usage // zero: not reported
 }
 
 func (TextDelta) delta()      {}
@@ -174,24 +169,24 @@ type StopReason string
 
 // The stop reasons.
 const (
-	StopEnd     StopReason = "end"     // it was done
-	StopTools   StopReason = "tools"   // it waits for tool results
+	StopEnd     StopReason = "end"     // the answer is complete
+	StopTools   StopReason = "tools"   // it called tools
 	StopLength  StopReason = "length"  // the output limit
-	StopRefusal StopReason = "refusal" // it, or a filter, declined
+	StopRefusal StopReason = "refusal" // the model or a filter refused
 )
 
-// A CallError has what is known about a failed call.
+// A CallError holds the details of a failed call.
 type CallError struct {
 	Service    artel.ServiceID
-	Status     int           // HTTP status; 0: no answer came
-	Code       string        // the API's own code or type, may be empty
-	Message    string        // the API's own words, shortened
-	RetryAfter time.Duration // what the API asked for; 0: nothing
+	Status     int           // HTTP status; 0: no response
+	Code       string        // the API's code or type; may be empty
+	Message    string        // the API's message, shortened
+	RetryAfter time.Duration // requested by the API; 0: none
 	Transient  bool          // the same call may succeed later
-	Refusal    Refusal       // what the API had against the request, as far as it is known
+	Refusal    Refusal       // why the API refused the request, if known
 }
 
-// Error returns the API's own words.
+// Error returns the API's message.
 func (e *CallError) Error() string {
 	switch {
 	case e.Message != "":

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// A Refusal is what an API had against a request, as far as its words say.
-// The zero Refusal says nothing.
+// A Refusal is the reason for which an API refused a request, as far as its
+// message states it. The zero Refusal is an unknown reason.
 type Refusal struct {
 	Class     RefusalClass `json:"class,omitempty"`
-	MediaType string       `json:"media_type,omitempty"` // what it is about: "image/*", "application/pdf"; "": not said
-	Limit     int64        `json:"limit,omitempty"`      // the limit that was named, in the unit of Class; 0: none was
+	MediaType string       `json:"media_type,omitempty"` // "image/*", "application/pdf"; "": not stated
+	Limit     int64        `json:"limit,omitempty"`      // the stated limit in the unit of Class; 0: none
 }
 
-// A RefusalClass is a kind of refusal.
+// A RefusalClass is a kind of reason.
 type RefusalClass string
 
 // The classes.
 const (
-	RefusedMedia   RefusalClass = "media_type"      // a kind of media, wherever it stands
+	RefusedMedia   RefusalClass = "media_type"      // a kind of media in any place
 	RefusedInTool  RefusalClass = "tool_media"      // media in a tool result
 	RefusedAfter   RefusalClass = "user_after_tool" // a user message after a tool result
 	RefusedCount   RefusalClass = "images"          // more images than Limit
@@ -30,14 +30,13 @@ const (
 	RefusedPages   RefusalClass = "pages"           // a document of more than Limit pages
 	RefusedItem    RefusalClass = "item_bytes"      // a part of more than Limit bytes, as it was sent
 	RefusedRequest RefusalClass = "request_bytes"   // a request of more than Limit bytes
-	RefusedPart    RefusalClass = "part"            // one part could not be read: damaged, or of a kind that is not named
+	RefusedPart    RefusalClass = "part"            // an unreadable part: damaged, or of an unnamed kind
 	RefusedContext RefusalClass = "context"         // more tokens than the window holds
-	RefusedThought RefusalClass = "thought"         // reasoning, or its signature, that is missing, changed or another's: nothing of media
+	RefusedThought RefusalClass = "thought"         // missing, changed or foreign reasoning or signature; not about media
 )
 
-// Classify reads a refusal out of the status, the code and the words of an
-// API's error. It knows the words of the APIs and servers that are in use; of
-// others it finds nothing.
+// Classify derives a refusal from the status, code and message of an API's error.
+// It recognises the messages of common APIs and servers only.
 func Classify(status int, code, message string) Refusal {
 	text := code + " " + message
 	for _, r := range refusals() {
@@ -59,15 +58,15 @@ func Classify(status int, code, message string) Refusal {
 	return Refusal{}
 }
 
-// A refusalRule finds a class by words.
+// A refusalRule recognises a class in a message.
 type refusalRule struct {
 	class RefusalClass
-	about string // the media type where the words name none
+	about string // the media type if the message names none
 	words *regexp.Regexp
 }
 
-// refusals returns the rules, of which the first that fits counts. They were
-// collected from errors of the real APIs; their comments name who says so.
+// refusals returns the rules; the first match counts. They were collected from
+// real errors; the comments name the API.
 var refusals = sync.OnceValue(func() []refusalRule {
 	var out []refusalRule
 	add := func(class RefusalClass, about, words string) {
@@ -77,7 +76,7 @@ var refusals = sync.OnceValue(func() []refusalRule {
 	add(RefusedThought, "", "`(?:signature|thinking|redacted_thinking)`.{0,60}(?:`thinking`|`redacted_thinking`|blocks?)")                  // Anthropic
 	add(RefusedThought, "", `of type 'reasoning' was provided without|encrypted content .{0,80}could not be (?:verified|decrypted|parsed)`) // OpenAI
 
-	// More than one API says "pixels" or "too large" of images, and of contexts.
+	// Some APIs use "pixels" or "too large" for images as well as for contexts.
 	add(RefusedSide, "image/*", `(?:image|pixel|dimension|resolution).{0,80}?(\d{3,5}) ?(?:px|pixels)`)                              // Anthropic
 	add(RefusedSide, "image/*", `image.{0,40}(?:dimensions?|resolution|width|height|side).{0,40}(?:exceed|too (?:large|big)|limit)`) // DashScope, Gemini
 	add(RefusedPages, "application/pdf", `(?:maximum of|at most|more than|exceeds?.{0,30}?) ?(\d+) (?:pdf )?pages`)                  // Anthropic
@@ -127,8 +126,8 @@ var namedType = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(image|audio|video|application|text)/[a-z0-9][a-z0-9.+-]*`)
 })
 
-// typeIn finds what kind of media words speak of. An endpoint that lists the
-// types that it takes names none that it refuses.
+// typeIn returns the media type that a message is about. A list of accepted types
+// does not name the refused one.
 func typeIn(words, about string) string {
 	words = strings.ToLower(words)
 	if named := namedType().FindAllString(words, 2); len(named) == 1 && !strings.Contains(words, "should be") {
@@ -138,7 +137,7 @@ func typeIn(words, about string) string {
 	case about != "":
 		return about
 	case strings.Contains(words, "should be 'application/pdf"), strings.Contains(words, "should be 'image/"):
-		return "" // any but these
+		return "" // any other type
 	case strings.Contains(words, "pdf"), strings.Contains(words, "document"):
 		return "application/pdf"
 	case strings.Contains(words, "image"), strings.Contains(words, "vision"):
@@ -157,7 +156,7 @@ var bytesOver = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\d+ bytes > (\d+) bytes`)
 })
 
-// limitIn reads the limit out of the match of a rule; text is all that was said.
+// limitIn reads the limit from the match of a rule; text is the whole message.
 func limitIn(class RefusalClass, match []string, text string) int64 {
 	if m := bytesOver().FindStringSubmatch(text); m != nil && (class == RefusedItem || class == RefusedRequest) {
 		n, _ := strconv.ParseInt(m[1], 10, 64)

@@ -11,15 +11,15 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A PlacedMedia is a piece of media with its place in a request.
+// A PlacedMedia is a media part with its position in a request.
 type PlacedMedia struct {
 	artel.Media
 	Place   Place
 	Message int // index of its message
 }
 
-// MediaIn returns the media of r, in order, with the places to which the
-// service's capabilities send them.
+// MediaIn returns the media of r in order, with the places that result from the
+// service's capabilities.
 func MediaIn(r *Request) []PlacedMedia {
 	var out []PlacedMedia
 	c := r.Service.Capabilities
@@ -46,10 +46,10 @@ func MediaIn(r *Request) []PlacedMedia {
 	return out
 }
 
-// Next says what to change about a request that an API has refused with err,
-// so that another call may go well: marks that lower what is sent, or bytes
-// that were perhaps the fault, to be described. Neither: nothing about the
-// request's media can have been the reason.
+// Diagnose analyses the refusal of r. It returns marks that narrow what the
+// service takes, or else the digests of media that may have caused the refusal
+// and are to be replaced by descriptions. Without either the media of r are not
+// the cause.
 func Diagnose(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	call, ok := errors.AsType[*CallError](err)
 	media := MediaIn(r)
@@ -76,13 +76,14 @@ func Diagnose(r *Request, err error) (marks []Mark, suspects []artel.Digest) {
 	return marks, suspects
 }
 
-// marks says what x shows about where media may stand and how much of them.
+// marks returns what x shows about the places, types and limits of media.
 func (x Refusal) marks(r *Request, media []PlacedMedia) []Mark {
 	switch x.Class {
 	case RefusedInTool:
 		return refusedTypes(media, x.MediaType, InTool)
 	case RefusedMedia:
-		// Words that name no place are about the stranger one, where it was used.
+		// If the message names no place, suspect tool results first: fewer APIs take
+		// media there.
 		if marks := refusedTypes(media, x.MediaType, InTool); len(marks) > 0 {
 			return marks
 		}
@@ -112,7 +113,7 @@ func (x Refusal) marks(r *Request, media []PlacedMedia) []Mark {
 		for _, m := range media {
 			size = max(size, m.Size)
 		}
-		// What was sent is base64, and so is what they count.
+		// APIs count the bytes of the base64.
 		return limit(RefusedItem, x.Limit/4*3, size/2)
 	case RefusedRequest:
 		total := int64(0)
@@ -124,19 +125,19 @@ func (x Refusal) marks(r *Request, media []PlacedMedia) []Mark {
 	return nil
 }
 
-// limit is a mark of what was said, or else of less than what was sent.
-func limit(class RefusalClass, said, guess int64) []Mark {
-	if said <= 0 {
-		said = guess
+// limit returns a mark with the named limit, or with guess if none was named.
+func limit(class RefusalClass, named, guess int64) []Mark {
+	if named <= 0 {
+		named = guess
 	}
-	if said <= 0 {
+	if named <= 0 {
 		return nil
 	}
-	return []Mark{{Limit: class, Value: said}}
+	return []Mark{{Limit: class, Value: named}}
 }
 
-// refusedTypes are marks against the types of the media at some places, as far
-// as they are what mediaType is about; "" is about anything.
+// refusedTypes returns marks against the types of the media at some places that
+// mediaType covers; "" covers all.
 func refusedTypes(media []PlacedMedia, mediaType string, places ...Place) []Mark {
 	var out []Mark
 	for _, m := range media {
@@ -149,7 +150,7 @@ func refusedTypes(media []PlacedMedia, mediaType string, places ...Place) []Mark
 		}
 		mark := Mark{Place: m.Place, MediaType: kind}
 		if mark.Place == AfterTool {
-			mark.Place = InUser // it is the same message, but for what stands before it
+			mark.Place = InUser // media after a tool result are in a user message too
 		}
 		if !slices.ContainsFunc(out, mark.same) {
 			out = append(out, mark)
@@ -158,7 +159,7 @@ func refusedTypes(media []PlacedMedia, mediaType string, places ...Place) []Mark
 	return out
 }
 
-// about reports whether words about a type or pattern can mean media of type t.
+// about reports whether a named type or pattern covers media of type t.
 func coversType(words, t string) bool {
 	major, minor, _ := strings.Cut(words, "/")
 	if minor == "*" {
@@ -167,8 +168,8 @@ func coversType(words, t string) bool {
 	return words == t
 }
 
-// kindOf is the pattern that a refusal without a type closes: images, sound
-// and video as a whole, other files by their type.
+// kindOf returns the pattern for a refusal without a type: all images, audio or
+// video; for other files their type.
 func kindOf(mediaType string) string {
 	switch needOf(mediaType) {
 	case artel.CanVision:
@@ -181,8 +182,8 @@ func kindOf(mediaType string) string {
 	return mediaType
 }
 
-// latest returns the digests of the last message that has media; the earlier
-// ones have been taken before, as a rule. What the words exclude is left out.
+// latest returns the digests in the last message with media that mediaType
+// covers. Media of earlier messages were usually accepted by earlier calls.
 func latestMedia(media []PlacedMedia, mediaType string) []artel.Digest {
 	var out []artel.Digest
 	last := -1
@@ -201,8 +202,89 @@ func latestMedia(media []PlacedMedia, mediaType string) []artel.Digest {
 	return out
 }
 
-// Damaged is the mark of bytes with which a call was refused, and without
-// which it went well.
+// Damaged returns the mark for bytes with which a call was refused and without
+// which it succeeded.
 func Damaged(s Service, d artel.Digest, evidence string) Mark {
 	return s.mark(Mark{Place: InUser, Digest: d, Source: FromLearned, Evidence: evidence})
+}
+
+// A RefusalPolicy is the retry policy of one call after the API refused its media:
+// first narrow what [Diagnose] names, finally replace all media by descriptions,
+// so that the request can always be sent. The zero value allows one more attempt.
+type RefusalPolicy struct {
+	Most int // attempts after refusals; the last of several has no media; 0: 1
+
+	attempts int
+	refused  *Request // the refused request until Changes compared it; nil: none
+	marks    []Mark   // to be learned if the next attempt succeeds
+	suspects []artel.Digest
+	evidence string // the API's message
+}
+
+// Next returns the changes for another attempt after r was refused: apply marks
+// to the service ([Service.Lowered]) and describe some media. again is false if
+// another attempt is useless.
+func (l *RefusalPolicy) Next(r *Request, refusal error) (lower []Mark, describe []artel.Digest, again bool) {
+	most := max(1, l.Most)
+	marks, suspects := Diagnose(r, refusal)
+	if len(marks) == 0 && len(suspects) == 0 || l.attempts == most {
+		return nil, nil, false
+	}
+	l.attempts++
+	l.evidence = refusal.Error()
+	if l.attempts == most && most > 1 {
+		return nil, l.DescribeAll(r), true
+	}
+	l.refused, l.marks, l.suspects = r, marks, suspects
+	return marks, suspects, true
+}
+
+// Changes reports whether the media of r, or their places, differ from those of
+// the refused request. If not, the caller replaces all media by descriptions; see
+// [RefusalPolicy.DescribeAll]. Call it once per refusal.
+func (l *RefusalPolicy) Changes(r *Request) bool {
+	before := l.refused
+	l.refused = nil
+	if before == nil || before.Service.Capabilities.NeedsFiller() != r.Service.Capabilities.NeedsFiller() {
+		return true
+	}
+	return !slices.Equal(sentMediaIn(before), sentMediaIn(r))
+}
+
+// DescribeAll returns the digests of all media of r, to be described in the last
+// attempt. Of the marks only limits stay, because the success of a request
+// without media does not confirm the others.
+func (l *RefusalPolicy) DescribeAll(r *Request) []artel.Digest {
+	l.attempts, l.suspects = max(1, l.Most), nil
+	l.marks = slices.DeleteFunc(l.marks, func(m Mark) bool { return m.Limit == "" })
+	for _, m := range MediaIn(r) {
+		if !slices.Contains(l.suspects, m.Ref.Digest) {
+			l.suspects = append(l.suspects, m.Ref.Digest)
+		}
+	}
+	return l.suspects
+}
+
+// Learned returns the marks that a successful call after refusals confirms. Of
+// several suspects none is marked.
+func (l *RefusalPolicy) Learned(s Service) []Mark {
+	marks := slices.Clone(l.marks)
+	if len(l.suspects) == 1 && len(marks) == 0 {
+		marks = append(marks, Damaged(s, l.suspects[0], l.evidence))
+	}
+	return marks
+}
+
+// A spot identifies media and their place in a request.
+type sentMedia struct {
+	digest artel.Digest
+	place  Place
+}
+
+func sentMediaIn(r *Request) []sentMedia {
+	var out []sentMedia
+	for _, m := range MediaIn(r) {
+		out = append(out, sentMedia{m.Ref.Digest, m.Place})
+	}
+	return out
 }

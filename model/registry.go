@@ -15,12 +15,12 @@ import (
 // and can be replaced while it is used: every method sees either the old
 // services or the new ones. It always holds a demo service.
 //
-// What services take is seen through a [Ledger]: what was tried out or learned
-// from refusals stands over what endpoints and the catalog say, until it ends.
+// Capabilities are corrected by a [Ledger]: what was probed or learned from
+// refusals overrides what endpoints and the catalog state, until it expires.
 type Registry struct {
 	current atomic.Pointer[snapshot]
 
-	mu        sync.Mutex // for what snapshots are made of
+	mu        sync.Mutex // guards the inputs of rebuild
 	ledger    *Ledger
 	services  []Service
 	findings  []Finding
@@ -29,26 +29,25 @@ type Registry struct {
 
 type snapshot struct {
 	services          []Service
-	asCalled          []Service // the same as calls see them
+	asCalled          []Service // by the same indexes; see [Service.OnWire]
 	marks             [][]Mark  // of each service
 	findings          []Finding
 	byID              map[artel.ServiceID]int
-	defaultIndex      int // index of the default
+	defaultIndex      int // into services
 	configuredDefault artel.ServiceID
-	until             time.Time // a mark ends then; zero: none does
+	until             time.Time // when the next mark expires; zero: never
 	clock             func() time.Time
 }
 
-// NewRegistry returns a registry of services in order of preference; of two
-// with the same id the first counts. defaultID may be empty or unknown.
+// NewRegistry returns a registry of services in order of preference. Of several
+// services with the same id the first counts. defaultID may be empty or unknown.
 func NewRegistry(services []Service, defaultID artel.ServiceID) *Registry {
 	r := &Registry{ledger: NewLedger(LedgerOptions{})}
 	r.Replace(services, nil, defaultID)
 	return r
 }
 
-// SetLedger makes l the registry's ledger, in the place of one that ends with the
-// process.
+// SetLedger replaces the registry's ledger, which initially is in memory only.
 func (r *Registry) SetLedger(l *Ledger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +55,7 @@ func (r *Registry) SetLedger(l *Ledger) {
 	r.rebuild()
 }
 
-// Learn adds marks to the ledger, and services are seen by them from now on.
+// Learn adds marks to the ledger and applies them to the services.
 func (r *Registry) Learn(marks ...Mark) {
 	if len(marks) == 0 {
 		return
@@ -67,7 +66,7 @@ func (r *Registry) Learn(marks ...Mark) {
 	r.rebuild()
 }
 
-// Marks returns what is known of a service by trial and refusal, oldest first.
+// Marks returns the unexpired marks of a service, oldest first.
 func (r *Registry) Marks(id artel.ServiceID) []Mark {
 	s := r.load()
 	if i, ok := s.byID[id]; ok {
@@ -76,15 +75,14 @@ func (r *Registry) Marks(id artel.ServiceID) []Mark {
 	return nil
 }
 
-// Refuses reports whether a service was seen to refuse a request for these
-// bytes.
+// Refuses reports whether a service has refused a request because of these bytes.
 func (r *Registry) Refuses(id artel.ServiceID, d artel.Digest) bool {
 	s := r.load()
 	i, ok := s.byID[id]
 	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && !m.OK })
 }
 
-// now returns the snapshot that holds.
+// now returns the current snapshot.
 func (r *Registry) load() *snapshot {
 	s := r.current.Load()
 	if s.until.IsZero() || s.clock().Before(s.until) {
@@ -96,10 +94,9 @@ func (r *Registry) load() *snapshot {
 	return r.current.Load()
 }
 
-// Replace puts services in the place of all that were there, and findings
-// beside them: where these services, and others in vain, were looked for, in
-// the order of preference. What each finding came to is said anew, and the one
-// of the demo is added.
+// Replace replaces all services and findings. Findings, in order of preference,
+// say where services were looked for; their outcome is computed here, and the
+// finding of the demo is added.
 func (r *Registry) Replace(services []Service, findings []Finding, defaultID artel.ServiceID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +112,7 @@ func (r *Registry) Replace(services []Service, findings []Finding, defaultID art
 	r.rebuild()
 }
 
-// SetFindings replaces the findings alone.
+// SetFindings replaces the findings only.
 func (r *Registry) SetFindings(findings []Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +123,7 @@ func (r *Registry) SetFindings(findings []Finding) {
 	r.rebuild()
 }
 
-// look makes a snapshot of what is there; r.mu is held.
+// look makes a new snapshot; r.mu is held.
 func (r *Registry) rebuild() {
 	s := &snapshot{configuredDefault: r.defaultID, byID: make(map[artel.ServiceID]int, len(r.services)+1), clock: r.ledger.opts.Now}
 	for _, svc := range append(slices.Clip(r.services), DemoService()) {
@@ -158,7 +155,7 @@ func (s *snapshot) choose(id artel.ServiceID) int {
 	if i := slices.IndexFunc(s.services, Service.Callable); i >= 0 {
 		return i
 	}
-	return 0 // somebody gave the id "demo" to a service that cannot be called
+	return 0 // only if a service that cannot be called has the id "demo"
 }
 
 // Lookup returns the service with this id.
@@ -171,9 +168,9 @@ func (r *Registry) Lookup(id artel.ServiceID) (Service, bool) {
 	return s.services[i].clone(), true
 }
 
-// Resolve finds the service that a call means by a name: by its id, else the
-// first that calls a model by that name and is not the demo. It can be called,
-// may allows it, and it is as a call sees it; see [Service.OnWire].
+// Resolve finds a callable service by its id, or else the first one whose model
+// has that name, except the demo. may must allow it. The service is returned as
+// [Service.OnWire].
 func (r *Registry) Resolve(name string, may func(artel.ServiceID) bool) (Service, bool) {
 	s := r.load()
 	if i, ok := s.byID[artel.ServiceID(name)]; ok && s.services[i].Callable() && may(s.services[i].ID) {
@@ -198,8 +195,8 @@ func (r *Registry) All() []Service {
 	return out
 }
 
-// Findings returns where services were looked for and what came of it, in
-// order of preference.
+// Findings returns where services were looked for and the outcome, in order of
+// preference.
 func (r *Registry) Findings() []Finding {
 	s := r.load()
 	out := make([]Finding, len(s.findings))
@@ -209,21 +206,19 @@ func (r *Registry) Findings() []Finding {
 	return out
 }
 
-// Default returns the service for whoever names none: the configured default
-// if it can be called, else the first that can be called, else the demo.
+// Default returns the configured default service if it can be called, or else
+// the first that can be called, or else the demo.
 func (r *Registry) Default() Service {
 	s := r.load()
 	return s.services[s.defaultIndex].clone()
 }
 
-// ConfiguredDefault returns what was configured as the default, whether there is such a
-// service or not; "": nothing.
+// ConfiguredDefault returns the configured default, which may be unknown; "": none.
 func (r *Registry) ConfiguredDefault() artel.ServiceID { return r.load().configuredDefault }
 
 // Suggest returns the services that take media of this type, in order of
-// preference: those that can be called as far as their wire carries it, and
-// those that serve for routing only as they are described. The demo is a
-// stand-in and never suggested. mediaType may be empty.
+// preference. Callable services are judged as [Service.OnWire], those for routing
+// only by their description. The demo is never suggested. mediaType may be empty.
 func (r *Registry) Suggest(need artel.Capability, mediaType string) []artel.ServiceID {
 	var ids []artel.ServiceID
 	for _, s := range r.load().services {
@@ -237,10 +232,10 @@ func (r *Registry) Suggest(need artel.Capability, mediaType string) []artel.Serv
 	return ids
 }
 
-// DemoID is the id of the built-in stand-in.
+// DemoID is the id of the built-in scripted service.
 const DemoID artel.ServiceID = "demo"
 
-// DemoService returns the built-in stand-in, which needs no network and no key.
+// DemoService returns the built-in scripted service, which needs no network.
 func DemoService() Service {
 	return Service{
 		ID: DemoID, Name: "Demo (scripted, no model)", Dialect: Demo, Model: "demo", Origin: "built in",

@@ -26,32 +26,31 @@ const (
 // Dialects returns all dialects.
 func Dialects() []Dialect { return []Dialect{OpenAI, OpenAIResponses, Anthropic, Gemini, Demo} }
 
-// A Service is one configured model endpoint. It is a value: the registry
-// hands out copies.
+// A Service is one configured model endpoint. The registry returns copies.
 type Service struct {
 	ID            artel.ServiceID
 	Name          string
 	Dialect       Dialect
-	BaseURL       string // without a trailing slash; empty: the service serves for routing only
-	Model         string // empty: the service serves for routing only
+	BaseURL       string // without a trailing slash; empty: the service is for routing only
+	Model         string // empty: the service is for routing only
 	APIKey        Secret
 	Capabilities  Capabilities
-	Server        Server            // how it is asked what its model takes
-	Carries       []string          // media types that its endpoint takes, where these are fewer than its dialect's; nil: they are not
-	Output        []string          // what it can produce, as declared: "text", "tool_calling", …; for people
-	Tags          []string          // capabilityTags: words for people and for selection
-	Description   string            // for people and for selection
-	MaxConcurrent int               // calls at once; 0: no limit
-	Fallbacks     []artel.ServiceID // asked in this order where it is not available, by those who may change the service
-	Timeout       time.Duration     // longest silence of a call; 0: the Caller's
-	FirstTimeout  time.Duration     // longest wait for the beginning of an answer; 0: Timeout
-	QuirkSettings QuirkSettings     // replace what is known of its server's quirks
-	Processors    json.RawMessage   // settings of the context pipeline, which are not for this package to understand; nil: none
-	Problem       string            // why it cannot be called although it was meant to be, for people; "": nothing is wrong
-	Origin        string            // where it was found, for people: a file, an environment variable, "built in"
+	Server        Server            // how it is asked for its capabilities
+	Carries       []string          // media types of the endpoint if fewer than the dialect's; nil: all of the dialect
+	Output        []string          // declared outputs, for display: "text", "tool_calling", …
+	Tags          []string          // capabilityTags, for users and the selector
+	Description   string            // for users and the selector
+	MaxConcurrent int               // concurrent calls; 0: no limit
+	Fallbacks     []artel.ServiceID // tried in this order if the service is unavailable
+	Timeout       time.Duration     // longest wait between deltas; 0: the Caller's
+	FirstTimeout  time.Duration     // longest wait for the first delta; 0: Timeout
+	QuirkSettings QuirkSettings     // override the quirks of its server
+	Processors    json.RawMessage   // settings of the context pipeline, opaque here; nil: none
+	Problem       string            // why it cannot be called, for display; "": none
+	Origin        string            // where it was found, for display: a file, an environment variable, "built in"
 }
 
-// clone returns a copy that shares no memory with s.
+// clone returns a deep copy of s.
 func (s Service) clone() Service {
 	s.Output = slices.Clone(s.Output)
 	s.Tags = slices.Clone(s.Tags)
@@ -66,8 +65,8 @@ func (s Service) clone() Service {
 	return s
 }
 
-// Carries returns the media types that requests of a dialect can hold: a hard
-// limit, whatever a model or an operator says. nil: not restricted.
+// Carries returns the media types that requests of a dialect can hold, which no
+// configuration can extend. nil: not restricted.
 func (d Dialect) Carries() []string {
 	switch d {
 	case OpenAI: // Chat Completions; PDF is its only type of file
@@ -96,8 +95,8 @@ func (d Dialect) Carries() []string {
 	return nil
 }
 
-// builtIn returns what is known of s when nobody has been asked: what the
-// catalog says of its model, and where its dialect lets media stand.
+// builtIn returns the facts about s that need no query: those of the catalog about
+// its model, and those of its dialect about places of media.
 func (s Service) builtIn() Capabilities {
 	c := Catalog(s.Model)
 	if !listPriced(s.BaseURL) {
@@ -108,14 +107,14 @@ func (s Service) builtIn() Capabilities {
 	case Anthropic, OpenAIResponses:
 		yes = true
 	case Gemini:
-		// Parts of a function's response came with the third generation.
+		// Since the third generation function responses may have parts.
 		yes = !strings.Contains(s.Model, "gemini-1") && !strings.Contains(s.Model, "gemini-2")
 	}
 	if yes {
 		c.ToolImage, c.ToolFile = known(FromDialect, true), known(FromDialect, true)
 	}
 	if s.Dialect == Anthropic && sameHost(s.BaseURL, anthropicBase) {
-		// Others that speak the dialect have no files, and fetch nothing.
+		// Other servers with this dialect have no file API and fetch no URLs.
 		c.Transport = known(FromDialect, Transports())
 	}
 	if s.Dialect == OpenAI && s.Quirks().NoUserAfterTool {
@@ -124,9 +123,8 @@ func (s Service) builtIn() Capabilities {
 	return c
 }
 
-// OnWire returns s as a call sees it: what its dialect or its endpoint cannot
-// carry is not accepted, whatever the model could do with it. Bytes are what
-// calls carry, so an endpoint that takes other transports alone gets no media.
+// OnWire returns s with its accepted media types limited to those that its dialect
+// and endpoint can carry. An endpoint that does not take bytes gets no media.
 func (s Service) OnWire() Service {
 	if by := s.Capabilities.Transport; by.Value != nil && !slices.Contains(by.Value, ByBytes) {
 		s.Capabilities.Accepts = Fact[[]string]{[]string{}, by.Source}
@@ -152,8 +150,7 @@ func (s Service) OnWire() Service {
 	return s
 }
 
-// narrowed returns s without the inputs for which its endpoint takes no media
-// type at all, so that whoever looks at s sees what can be sent.
+// narrowed returns s without inputs for which its endpoint takes no media type.
 func (s Service) narrowed() Service {
 	if s.Carries == nil {
 		return s
@@ -184,10 +181,10 @@ func (s Service) narrowed() Service {
 // Callable reports whether s names an endpoint and a model.
 func (s Service) Callable() bool { return s.Dialect == Demo || s.BaseURL != "" && s.Model != "" }
 
-// Demo reports whether the answers of s are scripted, so that no model is asked.
+// Demo reports whether the answers of s are scripted.
 func (s Service) Demo() bool { return s.Dialect == Demo }
 
-// A Secret never shows itself when printed or marshalled.
+// A Secret is hidden when printed or marshalled.
 type Secret string
 
 // String returns "" for an empty secret and a fixed mark otherwise.
@@ -198,12 +195,12 @@ func (s Secret) String() string {
 	return "(secret)"
 }
 
-// GoString is like String, so that %#v shows nothing either.
+// GoString is like String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
 // MarshalText is like String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Reveal returns the secret itself. Only the code that writes a request's
-// header calls it.
+// Reveal returns the secret itself. Only code that writes a request header calls
+// it.
 func (s Secret) Reveal() string { return string(s) }

@@ -9,33 +9,31 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Transcriber turns recordings into text. A [Provider] whose dialect has an
-// endpoint for that is one. Its errors are those of [Provider].
+// A Transcriber transcribes recordings. [Provider] values of dialects with an
+// endpoint for it implement it. Errors are those of [Provider].
 type Transcriber interface {
-	// Transcribe returns what is said in a recording, in UTF-8.
+	// Transcribe returns the transcript of a recording, in UTF-8.
 	Transcribe(ctx context.Context, r *Recording) (string, error)
 }
 
-// A Recording is sound, or video with sound, that is to be written down.
+// A Recording is audio, or video with audio, to be transcribed.
 type Recording struct {
-	Service  Service     // its Model writes it down
+	Service  Service     // its Model transcribes
 	Media    artel.Media // with a blob ref, the size and the media type
-	Language string      // of what is said, as ISO 639-1 has it; "": the service finds out
+	Language string      // ISO 639-1 code; "": detected by the service
 }
 
-// MaxRecording is the most bytes of a recording that transcription services
-// take where nobody knows better: the limit of OpenAI's.
+// MaxRecording is the default limit on the bytes of a recording: that of OpenAI.
 const MaxRecording = 25 << 20
 
-// Transcribes reports whether services of the dialect can have an endpoint that
-// writes recordings down.
+// Transcribes reports whether the dialect has a transcription endpoint.
 func (d Dialect) Transcribes() bool { return d == OpenAI }
 
 // Transcribable reports whether transcription services take media of a type.
 func Transcribable(mediaType string) bool { return RecordingExtension(mediaType) != "" }
 
-// RecordingExtension returns the extension by which transcription services know
-// a media type, with its dot; "" where they do not take it.
+// RecordingExtension returns the file extension, with its dot, that transcription
+// services expect for a media type; "" if they do not take it.
 func RecordingExtension(mediaType string) string {
 	switch mediaType {
 	case "audio/mpeg", "audio/mp3":
@@ -58,11 +56,10 @@ func RecordingExtension(mediaType string) string {
 	return ""
 }
 
-// Transcribe has a service write a recording down. Attempts, the limit on calls
-// at once and the classes of errors are those of [Caller.Call]; the answer
-// comes whole, so the longest silence of the service is the most that one
-// attempt may take. A service whose dialect has no such endpoint is of kind
-// Unsupported.
+// Transcribe has a service transcribe a recording. Attempts, the concurrency limit
+// and the errors are those of [Caller.Call]. The answer is not streamed, so the
+// idle timeout bounds a whole attempt. A dialect without a transcription endpoint
+// is of kind Unsupported.
 func (c *Caller) Transcribe(ctx context.Context, r *Recording) (string, error) {
 	p, err := c.provider(r.Service)
 	if err != nil {
@@ -71,7 +68,7 @@ func (c *Caller) Transcribe(ctx context.Context, r *Recording) (string, error) {
 	t, ok := p.(Transcriber)
 	if !ok {
 		return "", artel.Errorf(artel.Unsupported, "model.Transcribe", string(r.Service.ID),
-			"services of the dialect %q write no recordings down", r.Service.Dialect)
+			"services of the dialect %q do not transcribe recordings", r.Service.Dialect)
 	}
 	for attempt := 1; ; attempt++ {
 		text, err := c.transcribe(ctx, t, r)

@@ -10,17 +10,16 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// The longest name and media type in a text for a model, in characters. With
-// the longest id they keep every description under 1,000 characters.
+// Limits on names, types and refs in descriptions, in characters. They keep every
+// description under 1,000 characters.
 const (
 	maxName = 200
 	maxType = 127
 	maxRef  = 128
 )
 
-// Describe returns the text that stands in the place of m, which has the route
-// r to a model, in four lines: name and id, type, size, and what to do about
-// it. It has at most 1,000 characters and as many lines whatever the names.
+// Describe returns the text that replaces m, which has route r, in four lines: name
+// and id, type, size, and what to do about it. It has at most 1,000 characters.
 func Describe(m artel.Media, r artel.Route, l phrase.Locale) string {
 	key := phrase.RouteDescribed
 	switch r.Reason {
@@ -37,19 +36,18 @@ func Describe(m artel.Media, r artel.Route, l phrase.Locale) string {
 	})
 }
 
-// HowToRead returns the line that follows the description of what has text to
-// read: the call of the tool read_artifact for an id or ref.
+// HowToRead returns the line after the description of media with readable text: how
+// to call the tool read_artifact for an id or ref.
 func HowToRead(id string, l phrase.Locale) string {
 	return l.Say(phrase.RouteReadable, map[string]any{"ID": flatten(id, 2*maxRef)})
 }
 
-// Unreadable returns the text that stands in the place of m when its bytes are
-// missing or damaged.
+// Unreadable returns the text that replaces m if its bytes are missing or damaged.
 func Unreadable(m artel.Media, l phrase.Locale) string {
 	return l.Say(phrase.RouteUnreadable, map[string]any{"Name": nameOf(m, l)})
 }
 
-// nameOf is the filename, else the id, else words for neither.
+// nameOf returns the filename, or else the id, or else a placeholder.
 func nameOf(m artel.Media, l phrase.Locale) string {
 	if n := flatten(m.Filename, maxName); n != "" {
 		return n
@@ -78,8 +76,8 @@ func refOf(r artel.Ref, l phrase.Locale) string {
 	return scheme + idOf(r, l)
 }
 
-// flatten makes s one line of at most n characters without anything that
-// could forge another line or turn the direction of the text around.
+// flatten makes s one line of at most n characters without control and bidi control
+// characters.
 func flatten(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -89,22 +87,11 @@ func flatten(s string, n int) string {
 			return -1
 		}
 		return r
-	}, prefix(s, 8*n))
+	}, artel.Beginning(s, 8*n))
 	s = strings.Join(strings.Fields(s), " ")
-	short := prefix(s, n)
+	short := artel.Beginning(s, n)
 	if len(short) < len(s) {
-		short = prefix(s, n-1) + "…"
+		short = artel.Beginning(s, n-1) + "…"
 	}
 	return short
-}
-
-// prefix returns the first n characters of s.
-func prefix(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
 }

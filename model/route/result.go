@@ -18,36 +18,35 @@ import (
 	"github.com/artelhq/artel/media/picture"
 )
 
-// InlineLimit is the largest payload, in bytes, that a [Result] carries when
-// it could name a URL instead.
+// InlineLimit is the largest payload, in bytes, that a [Result] includes if the
+// [Source] has a URL.
 const InlineLimit = 32 << 20
 
-// A Source is one artifact, or some bytes without one, to make a [Result] of.
+// A Source is an artifact or other bytes for a [Result].
 type Source struct {
 	ID        string // of the artifact; empty: there is none
 	Filename  string
 	Info      artel.MediaInfo // decides the route
 	CreatedAt time.Time       // zero: not known
-	// Text returns the content where Info says that it is text; nil: missing.
+	// Text returns the content of a text; nil: missing.
 	Text func() (string, error)
-	// Open returns the bytes from their beginning. It is called only where the
-	// bytes themselves are the answer; nil: missing.
+	// Open returns the bytes. It is called only if the bytes are the answer; nil:
+	// missing.
 	Open func() (io.ReadCloser, error)
-	// URL is where the bytes can be fetched. It stands in the place of a
-	// payload over [InlineLimit]; empty: payloads of any size are carried.
+	// URL replaces payloads over [InlineLimit]; empty: payloads of any size are
+	// included.
 	URL string
-	// ReadAs is what the tool read_artifact knows the source by; empty: a
-	// description does not say how to read the text in it.
+	// ReadAs is the id of the source for the tool read_artifact; empty: descriptions
+	// do not mention the tool.
 	ReadAs string
 	Makers Makers
 }
 
-// Makers make other forms of the bytes of a [Source]. Each is called only where
-// the route asks for its form; one that is nil or fails makes the result a
-// description.
+// Makers make other forms of the bytes of a [Source]. Each is called only if the
+// route needs its form. If it is nil or fails, the result is a description.
 type Makers struct {
-	Extract    func() (string, error) // the text taken out of a document
-	Transcribe func() (string, error) // the words of a recording, or of a picture
+	Extract    func() (string, error) // the text of a document
+	Transcribe func() (string, error) // the transcript of a recording or the caption of a picture
 	Convert    func(picture.Form) (Converted, error)
 }
 
@@ -57,7 +56,7 @@ type Converted struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// InMemory makes of what [picture.Convert] returns what [Makers] return.
+// InMemory wraps the results of [picture.Convert] for [Makers].
 func InMemory(p picture.Picture, err error) (Converted, error) {
 	if err != nil {
 		return Converted{}, err
@@ -68,29 +67,29 @@ func InMemory(p picture.Picture, err error) (Converted, error) {
 	}, nil
 }
 
-var errNoMaker = errors.New("nobody makes this form")
+var errNoMaker = errors.New("no maker for this form")
 
-// A Result is the answer about one [Source] for one [Target]: its text, its bytes,
-// or its description. It holds no bytes; [Result.Encode] streams them.
+// A Result is one [Source] in the form for one [Target]: its text, its bytes or its
+// description. It holds no bytes; [Result.Encode] streams them.
 //
 // Its JSON is an object in camelCase:
 //
 //	contentType        "text", "image" or "binary"
 //	routing            "text", "image_url" or "file"
 //	content            the text, the description, or a label for the payload
-//	imageUrl           {type: "image_url", image_url: {url}}, where routing is image_url;
+//	imageUrl           {type: "image_url", image_url: {url}}, if routing is image_url;
 //	                   url is data:{mediaType};base64,{bytes}
-//	file               {type: "file", file: {filename, mimeType, data}}, where routing is file;
+//	file               {type: "file", file: {filename, mimeType, data}}, if routing is file;
 //	                   data is the bytes in base64
 //	metadata           {id, type, filename, mimeType, size, createdAt, binaryType}
-//	isBinary           whether the bytes are anything but text
-//	step, reason       the rung of the ladder, and why; see [artel.Step] and [artel.Reason]
-//	need               the capability that is missing, or null
-//	sent               {mimeType, size, width, height} of the payload, where step is converted
-//	suggestedServices  ids of services that could take it
+//	isBinary           whether the bytes are not text
+//	step, reason       the form, and why; see [artel.Step] and [artel.Reason]
+//	need               the missing capability, or null
+//	sent               {mimeType, size, width, height} of the payload, if step is converted
+//	suggestedServices  ids of services that accept it
 //
-// A payload over [InlineLimit] is named by its URL, where there is one: as
-// image_url.url, or as file.url in the place of file.data.
+// If the source has a URL, it replaces a payload over [InlineLimit]: as
+// image_url.url, or as file.url instead of file.data.
 type Result struct {
 	Route    artel.Route
 	Content  string
@@ -98,14 +97,14 @@ type Result struct {
 	IsBinary bool
 
 	source   Source
-	media    artel.Media // the source in the words of descriptions
+	media    artel.Media // the source, for descriptions
 	locale   phrase.Locale
-	readable bool          // read_artifact gives a text of it
+	readable bool          // the tool read_artifact returns its text
 	form     *picture.Form // to convert it to
 }
 
-// Metadata says what a [Result] is about. Type is the media kind; BinaryType
-// is the same with archives counted as other, and empty for text.
+// Metadata describes the source of a [Result]. Type is the media kind; BinaryType
+// is the same with archives as "other", and empty for text.
 type Metadata struct {
 	ID         string `json:"id"`
 	Type       string `json:"type,omitempty"`
@@ -116,10 +115,10 @@ type Metadata struct {
 	BinaryType string `json:"binaryType,omitempty"`
 }
 
-// New decides the route of s for t and writes its text in l. Of the bytes it
-// opens nothing itself; text is read at once, and taken out or written down
-// where that is the route. It never fails: text that cannot be read makes the
-// result unreadable, and what cannot be made a description.
+// New decides the route of s for t and writes its text in l. It reads, extracts or
+// transcribes text at once, but does not open the bytes. It never fails: if text
+// cannot be read the result says so, and a form that cannot be made becomes a
+// description.
 func New(s Source, t Target, l phrase.Locale) *Result {
 	m := artel.Media{
 		Ref: artel.Ref{Artifact: artel.ArtifactID(s.ID)}, Filename: s.Filename,
@@ -155,7 +154,7 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 	return r
 }
 
-// made fills in a text that maker makes, or else describes the source.
+// made fills in the text that maker makes, or describes the source if that fails.
 func (r *Result) fill(maker func() (string, error)) *Result {
 	err := errNoMaker
 	if maker != nil {
@@ -167,10 +166,10 @@ func (r *Result) fill(maker func() (string, error)) *Result {
 	return r
 }
 
-// failed describes what could not be given its form.
+// failed turns r into a description after its form could not be made.
 func (r *Result) fallBack() {
 	if r.Route.Step == artel.StepExtracted {
-		r.readable = false // nobody else reads it either
+		r.readable = false // read_artifact would fail too
 	}
 	r.Route = Fallback(r.Route)
 	r.describe()
@@ -217,13 +216,13 @@ func (s Source) open() (io.ReadCloser, error) {
 	return s.Open()
 }
 
-// Native reports whether the media itself is the answer, so that it travels as
-// a part beside the text.
+// Native reports whether the media themselves are the answer, as a part beside the
+// text.
 func (r *Result) Native() bool { return r.Route.Routing != artel.RoutingText }
 
-// ToolContent returns what a model reads as the result of a tool that shows
-// the source: the text or the description, or, where the media itself travels as a
-// part, the JSON object {contentType, routing, step, metadata}.
+// ToolContent returns the content of a tool result for the source: the text or the
+// description, or for a native result the JSON object {contentType, routing,
+// step, metadata}.
 func (r *Result) ToolContent() string {
 	if !r.Native() {
 		return r.Content
@@ -236,14 +235,12 @@ func (r *Result) ToolContent() string {
 	}{r.Route.ContentType, r.Route.Routing, r.Route.Step, r.Metadata}))
 }
 
-// Encode writes r as JSON to w. The payload is read and encoded while it is
-// written, in memory that does not depend on its size.
+// Encode writes r as JSON to w. The payload is streamed in constant memory.
 //
-// Bytes that cannot be opened make the result unreadable, which is a result
-// and no error. After that nothing can be taken back: an error, of kind
-// Canceled where ctx ended and Unavailable where reading or writing failed,
-// means that w holds a broken object and the transfer must be aborted.
-// Bytes that are more or fewer than Info.Size said are such an error too.
+// If the bytes cannot be opened, the written result says so; this is no error.
+// Later failures leave a broken object in w, so that the transfer must be
+// aborted: an error of kind Canceled if ctx ended, Unavailable if reading or
+// writing failed or the number of bytes is not Info.Size.
 func (r *Result) Encode(ctx context.Context, w io.Writer) error {
 	if err := r.encode(ctx, w); err != nil {
 		kind := artel.KindOf(err)
@@ -276,7 +273,7 @@ func (r *Result) encode(ctx context.Context, w io.Writer) error {
 	return r.stream(ctx, w, body, r.source.Info, nil)
 }
 
-// encodeConverted has the picture converted, and describes it where that fails.
+// encodeConverted converts the picture, or describes it if that fails.
 func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
 	err := errNoMaker
 	var c Converted
@@ -298,7 +295,7 @@ func (r *Result) encodeConverted(ctx context.Context, w io.Writer) error {
 	return r.stream(ctx, w, body, c.Info, &sent{c.Info.MediaType, c.Info.Size, c.Info.Width, c.Info.Height})
 }
 
-// stream writes a result with the payload that body holds, and closes it.
+// stream writes a result with the payload in body, and closes body.
 func (r *Result) stream(ctx context.Context, w io.Writer, body io.ReadCloser, info artel.MediaInfo, s *sent) error {
 	defer body.Close()
 	before, after := r.payload(info.MediaType, "")
@@ -311,7 +308,7 @@ func (r *Result) stream(ctx context.Context, w io.Writer, body io.ReadCloser, in
 	return writeAll(w, after)
 }
 
-// unreadable returns the result that r becomes when its bytes cannot be read.
+// unreadable returns the result for bytes that cannot be read.
 func (r *Result) unreadable() *Result {
 	u := *r
 	u.Route = artel.Route{
@@ -322,7 +319,7 @@ func (r *Result) unreadable() *Result {
 	return &u
 }
 
-// sent describes a payload that is not the source's own bytes.
+// sent describes a converted payload.
 type sent struct {
 	MimeType string `json:"mimeType"`
 	Size     int64  `json:"size"` // bytes
@@ -378,8 +375,8 @@ func (r *Result) payload(mediaType, url string) (before, after []byte) {
 	return b[:len(b)-1], []byte("\"}}}\n")
 }
 
-// marshal writes v without the escapes that only HTML needs: text comes back
-// as it is. Its arguments are strings and structs of them, which cannot fail.
+// marshal returns the JSON of v without HTML escapes. v consists of strings and
+// numbers, so that it cannot fail.
 func marshal(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -403,8 +400,7 @@ func writeAll(w io.Writer, pieces ...[]byte) error {
 const rawChunk = 48 << 10
 
 // encodeBase64 writes exactly size bytes of src to w in base64 (RFC 4648,
-// section 4). The payload is the one part of an answer that grows with the
-// file, hence the vectorised encoder.
+// section 4), with a vectorised encoder because files may be large.
 func encodeBase64(ctx context.Context, w io.Writer, src io.Reader, size int64) error {
 	raw := make([]byte, min(rawChunk, size))
 	text := make([]byte, base64.StdEncoding.EncodedLen(len(raw)))

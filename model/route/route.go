@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package route decides in which form a piece of content reaches a model, and
-// says it.
+// Package route decides in which form content is sent to a model.
 //
-// Begin with [Decide], a pure function from what is known about some bytes and
-// what a service can take to an [artel.Route]. [Describe] writes the text that
-// stands in the place of bytes which the service cannot take. [New] makes
-// the answer that programs and tools get about one artifact. Other forms of
-// bytes are made by those who are asked for them ([Source.Makers]), and only
-// when they are the answer.
+// Begin with [Decide], a pure function from the description of some bytes and the
+// capabilities of a service to an [artel.Route]. [Describe] writes the text that
+// replaces bytes that the service cannot take. [New] makes the answer about one
+// artifact for programs and tools; it calls [Source.Makers] for other forms of
+// the bytes only if they are needed.
 //
-// It promises, whatever the bytes, names, declarations and capabilities:
+// For all bytes, names, declarations and capabilities:
 //
 //   - the content of a binary file never enters a text field;
-//   - text comes back as it is, never encoded, parsed or re-typed;
+//   - text is returned unchanged;
 //   - the same content, capabilities and service give the same decision;
-//   - every result is complete: routed, or described, and says why;
-//   - what cannot be routed is described, and nothing fails for it.
+//   - every result is either routed or described, with the reason.
 //
-// A decision needs no bytes, so an answer without a payload costs the same for
-// every size. What bytes are is decided before, in package media; which models
-// can do what is known to package model; the placement of a part in a request
-// is the business of the provider wings.
+// A decision reads no bytes. Package media determines the type of bytes, package
+// model the capabilities of services, and the providers place parts in requests.
 package route
 
 import (
@@ -34,8 +29,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Target is the service that content is routed to. The zero Target takes
-// text and nothing else.
+// A Target is the service that content is routed to. The zero Target takes only
+// text.
 type Target struct {
 	Service      artel.ServiceID
 	Capabilities model.Capabilities
@@ -45,43 +40,41 @@ type Target struct {
 	Forms   Forms
 }
 
-// Forms says what may be made in the place of what a service cannot take, and
-// by whom. The zero Forms is nothing: what does not go as it is is described.
+// Forms says which other forms may replace media that a service cannot take, and
+// which services make them. The zero Forms allows descriptions only.
 type Forms struct {
-	Converted   bool // pictures may be made smaller or of another type
-	Extracted   bool // text may be taken out of documents
-	Transcribed bool // recordings may be written down, and pictures captioned
+	Converted   bool // pictures may be scaled or re-encoded
+	Extracted   bool // text may be extracted from documents
+	Transcribed bool // recordings may be transcribed and pictures captioned
 
-	Transcriber  artel.ServiceID // writes recordings down; "": nobody does
-	MaxRecording int64           // bytes of one recording that it takes; 0: not limited
-	Captioner    artel.ServiceID // puts pictures into words; "": nobody does
+	Transcriber  artel.ServiceID // transcribes recordings; "": none
+	MaxRecording int64           // bytes; 0: not limited
+	Captioner    artel.ServiceID // captions pictures; "": none
 }
 
-// With returns f with the rungs that somebody asked for. Others than extracted
-// and transcribed are for the router to choose, and change nothing.
+// With returns f with the requested steps allowed. Steps other than extracted and
+// transcribed are ignored.
 func (f Forms) With(steps ...artel.Step) Forms {
 	f.Extracted = f.Extracted || slices.Contains(steps, artel.StepExtracted)
 	f.Transcribed = f.Transcribed || slices.Contains(steps, artel.StepTranscribed)
 	return f
 }
 
-// Decide says how content known by m reaches t, by the first rung of the ladder
-// that holds: as it is; converted; as the text taken out of it; written down by
-// a service; as a description. Text always goes as it is.
+// Decide returns the form in which content m is sent to t: the first possible one
+// of unchanged, converted, extracted text, transcript, description. Text is always
+// sent unchanged.
 //
 // An image needs the capability vision. Audio and video need their own
-// capability, or file. Everything else that is not text needs file, also where
-// its type is merely unknown. A service's accepts list and its limits on bytes,
-// sides and pages hold on top of that. The reason is why the content does not
-// go as it is. Content without bytes, and content that nobody could identify,
-// is described whatever the service can do.
+// capability, or file. All other binary content needs file, even with an unknown
+// type. In addition the accepts list and the limits on bytes, sides and pages
+// apply. The reason says why the content is not sent unchanged. Content without
+// bytes or with an undetected type is described.
 //
-// A picture is converted only where the service sees, and its lists or limits
-// exclude the original. The rungs below need t.Forms to allow them.
+// A picture is converted only if the service has vision and excludes the
+// original. The later forms must be allowed by t.Forms.
 //
-// Decide is pure as long as t.Suggest is, and safe for concurrent use. Whether
-// a form can really be made shows when it is; who makes it turns to
-// [Fallback] where not.
+// Decide is pure if t.Suggest is, and safe for concurrent use. If making a form
+// fails later, use [Fallback].
 func Decide(m artel.MediaInfo, t Target) artel.Route {
 	if m.Kind == artel.KindText {
 		return artel.Route{
@@ -133,32 +126,30 @@ func Decide(m artel.MediaInfo, t Target) artel.Route {
 	return r
 }
 
-// Fallback is the route of what has r, where the bytes could not be given the
-// form that it says.
+// Fallback returns the route for content whose form r could not be made.
 func Fallback(r artel.Route) artel.Route {
 	r.Step, r.Routing, r.Reason = artel.StepDescribed, artel.RoutingText, artel.ReasonNotMade
 	return r
 }
 
-// RequestFull is the route of what has r, where the service takes no more of its
-// kind in one request.
+// RequestFull returns the route for content that exceeds the service's limits per
+// request.
 func RequestFull(r artel.Route) artel.Route {
 	r.Step, r.Routing, r.Reason, r.Suggested = artel.StepDescribed, artel.RoutingText, artel.ReasonRequestFull, nil
 	return r
 }
 
-// writes reports whether somebody writes media like m down.
+// writes reports whether a transcriber for media like m is configured.
 func (f Forms) transcribes(m artel.MediaInfo) bool {
 	return f.Transcriber != "" && (m.Kind == artel.KindAudio || m.Kind == artel.KindVideo) && model.Transcribable(m.MediaType)
 }
 
-// Readable reports whether there is text in content like m to read, which is
-// not in its bytes as they are.
+// Readable reports whether text can be extracted from, or transcribed of, m.
 func (f Forms) Readable(m artel.MediaInfo) bool {
 	return m.IsBinary() && m.Size > 0 && (extract.Supports(m.MediaType) || f.transcribes(m))
 }
 
-// convertible reports whether a picture can be made that t takes.
+// convertible reports whether m can be converted to a picture for t.
 func convertible(m artel.MediaInfo, t Target) bool {
 	return t.Forms.Converted && m.Kind == artel.KindImage && picture.Supports(m.MediaType) &&
 		int64(m.Width)*int64(m.Height) <= picture.MaxPixels && t.Capabilities.PictureForm().Possible()
@@ -171,8 +162,8 @@ const (
 	contentBinary = "binary"
 )
 
-// able reports whether the capabilities cover need. Recordings may also travel
-// as files; whether the service takes their type is for its accepts list.
+// able reports whether the capabilities cover need. Recordings may also be sent as
+// files, subject to the accepts list.
 func able(c model.Capabilities, need artel.Capability) bool {
 	if c.Has(need) {
 		return true
@@ -192,9 +183,8 @@ func overLimit(m artel.MediaInfo, c model.Capabilities) bool {
 	return false
 }
 
-// undetected reports whether m says nothing that could be relied on: the kind
-// or the type is missing or damaged, or they contradict each other. An unknown
-// type is no such case; it has a name that says so.
+// undetected reports whether the kind or type of m is missing or malformed, or both
+// contradict each other. application/octet-stream is well-formed.
 func undetected(m artel.MediaInfo) bool {
 	switch m.Kind {
 	case artel.KindImage:
@@ -206,8 +196,8 @@ func undetected(m artel.MediaInfo) bool {
 }
 
 // wellFormed reports whether s is a media type as detection writes it:
-// type/subtype in lower case and without parameters (RFC 6838, section 4.2).
-// Whatever is not cannot stand in a data URI.
+// type/subtype in lower case and without parameters (RFC 6838, section 4.2), as a
+// data URI needs it.
 func wellFormed(s string) bool {
 	major, minor, ok := strings.Cut(s, "/")
 	return ok && len(s) <= 255 && name(major) && name(minor)
@@ -224,7 +214,7 @@ func name(s string) bool {
 	return s != ""
 }
 
-// suggestions asks for other services; the one that cannot is never among them.
+// suggestions returns other services that accept the media.
 func suggestions(t Target, need artel.Capability, mediaType string) []artel.ServiceID {
 	if t.Suggest == nil {
 		return nil

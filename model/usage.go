@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"math"
+	"net/url"
+	"slices"
+
+	"github.com/artelhq/artel"
+)
+
+// A Price is in US dollars per million tokens.
+type Price struct {
+	Input      float64 // of the request
+	Output     float64 // of the answer, reasoning included
+	CacheRead  float64 // of input tokens read from the provider's cache
+	CacheWrite float64 // of input tokens written to it
+}
+
+// Cost returns the cost of one call with usage u. It is unknown without a price of
+// the service or without reported usage.
+func (s Service) Cost(u artel.Usage) artel.Cost {
+	if s.Capabilities.Price.Source == FromNothing || u.InputTokens == 0 && u.OutputTokens == 0 {
+		return artel.Cost{}
+	}
+	p := s.Capabilities.Price.Value
+	plain := max(0, u.InputTokens-u.CachedTokens-u.StoredTokens)
+	sum := float64(plain)*p.Input + float64(u.CachedTokens)*p.CacheRead + float64(u.StoredTokens)*p.CacheWrite + float64(u.OutputTokens)*p.Output
+	return artel.Cost{USD: sum / 1e6, Calls: 1}
+}
+
+// listPriced reports whether the catalog's prices apply to a base URL. Elsewhere
+// the same model has another price, or none on the operator's own machine.
+func listPriced(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && slices.Contains([]string{
+		"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "api.mistral.ai", "api.deepseek.com",
+		"api.x.ai", "api.moonshot.ai", "api.z.ai", "api.minimax.io",
+	}, u.Hostname())
+}
+
+// Bounds on learned token ratios.
+const (
+	leastRatio = 0.5
+	mostRatio  = 2.0
+
+	leastCounted = 1000 // tokens; in shorter requests the API's overhead per message dominates
+	ratioStep    = 0.25 // weight of a new measurement
+	ratioMatters = 0.02 // smaller changes are not stored
+)
+
+// MeasureRatio compares the counted tokens of a request, corrected by the ratio of s,
+// with the tokens that the API reported. It returns a mark with the new ratio if
+// it differs enough. Short requests and implausible reports are ignored.
+func (s Service) MeasureRatio(counted int, reported int64) (Mark, bool) {
+	known := s.Capabilities.TokenRatio
+	before := known.Value
+	if before <= 0 {
+		before = 1
+	}
+	plain := float64(counted) / before
+	if plain < leastCounted || reported <= 0 {
+		return Mark{}, false
+	}
+	ratio := float64(reported) / plain
+	if ratio < leastRatio || ratio > mostRatio {
+		return Mark{}, false
+	}
+	if known.Value > 0 {
+		ratio = before + (ratio-before)*ratioStep
+	}
+	if math.Abs(ratio/before-1) < ratioMatters {
+		return Mark{}, false
+	}
+	return s.mark(Mark{Ratio: math.Round(ratio*1000) / 1000, Source: FromLearned}), true
+}
+
+// mostTokens exceeds the tokens of any call.
+const mostTokens = 1_000_000_000
+
+// believable corrects reported usage, because limits on tokens and cost depend on it:
+// negative and huge counts become 0, and parts are at most the whole.
+func plausible(u artel.Usage) artel.Usage {
+	count := func(n, most int64) int64 {
+		if n < 0 || n > mostTokens {
+			return 0
+		}
+		return min(n, most)
+	}
+	u.InputTokens, u.OutputTokens = count(u.InputTokens, mostTokens), count(u.OutputTokens, mostTokens)
+	u.CachedTokens = count(u.CachedTokens, u.InputTokens)
+	u.StoredTokens = count(u.StoredTokens, u.InputTokens-u.CachedTokens)
+	u.ThoughtTokens = count(u.ThoughtTokens, u.OutputTokens)
+	return u
+}

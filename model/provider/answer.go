@@ -14,24 +14,24 @@ import (
 	"github.com/artelhq/artel/internal/sse"
 )
 
-// MaxAnswer bounds an answer that is no event stream, in bytes.
+// MaxAnswer limits an answer that is not streamed, in bytes.
 const MaxAnswer = 64 << 20
 
-// An Answer is how a wing reads what its service answers: JSON, where a server
-// cannot stream, or events.
+// An Answer reads the response of a service: JSON in one piece, or server-sent
+// events.
 type Answer struct {
 	Failures Failures
-	// Whole reads an answer that is JSON.
+	// Whole reads an answer in one piece.
 	Whole func(b *bufio.Reader) error
-	// Event takes one event of a stream, and reports whether it was the last. Its
-	// data is neither empty nor surrounded by white space.
+	// Event reads one event of a stream and reports whether it was the last. data
+	// has no surrounding white space and is not empty.
 	Event func(name string, data []byte) (done bool, err error)
-	// Open streams end without an event that says so.
+	// Open says that streams have no final event: the end of the body is their end.
 	Open bool
 }
 
-// Read reads an answer. The error is what the functions return, an
-// [*artel.Error] for what is no answer of an API, or that of body.
+// Read reads body as JSON or as events. The error is one of the functions', an
+// [*artel.Error] for an answer in another form, or the error of body.
 func (a Answer) Read(body io.Reader) error {
 	b := bufio.NewReader(body)
 	first, err := firstByte(b)
@@ -50,7 +50,8 @@ func (a Answer) Read(body io.Reader) error {
 	return a.events(b)
 }
 
-// firstByte returns the first byte that is no white space or BOM, unread.
+// firstByte returns the first byte that is neither white space nor part of a byte
+// order mark, without consuming it.
 func firstByte(b *bufio.Reader) (byte, error) {
 	for {
 		c, err := b.ReadByte()
@@ -93,7 +94,7 @@ func (a Answer) events(b io.Reader) error {
 }
 
 // ReadWhole reads an answer of at most [MaxAnswer] bytes into v, and returns its
-// JSON too.
+// JSON.
 func (f Failures) ReadWhole(b io.Reader, v any) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(b, MaxAnswer+1))
 	if err != nil {
@@ -116,8 +117,8 @@ func (f Failures) ReadEvent(data []byte, v any) error {
 	return nil
 }
 
-// IgnoreUsageError is an error of reading an answer, unless that is about what the call
-// took: servers report there what they like, and the answer is whole without.
+// IgnoreUsageError returns err unless it is a type error in the usage, which
+// servers report in many forms and an answer does not need.
 func IgnoreUsageError(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.Contains("."+wrong.Field, ".usage") {
 		return nil
@@ -125,8 +126,8 @@ func IgnoreUsageError(err error) error {
 	return err
 }
 
-// Given tells a value of JSON, such as an error, from a field that is there but
-// empty.
+// Given reports whether a field of JSON, such as an error, has a value: it is false
+// for null and for empty objects and strings.
 func Given(raw json.RawMessage) bool {
 	switch string(bytes.TrimSpace(raw)) {
 	case "", "null", "{}", `""`, "false":

@@ -19,12 +19,12 @@ import (
 	"github.com/artelhq/artel/blob"
 )
 
-// CodeMediaUnreadable is the error code of a call that was given up because a
-// blob of its body could not be read; the error holds a [*MediaError].
+// CodeMediaUnreadable is the error code of a call that ended because a blob of its
+// body could not be read. The error wraps a [*MediaError].
 const CodeMediaUnreadable = "media_unreadable"
 
-// A MediaError names the blob that a body failed on, so that the call can be
-// made again with a description in its place.
+// A MediaError names the blob that could not be read, so that the caller can retry
+// with a description in its place.
 type MediaError struct {
 	Digest artel.Digest
 	Err    error
@@ -36,25 +36,25 @@ func (e *MediaError) Error() string { return fmt.Sprintf("%s cannot be sent: %v"
 // Unwrap returns the cause.
 func (e *MediaError) Unwrap() error { return e.Err }
 
-// A Body is a request body: text written by the wing, and blobs that stand in
-// it as base64, or as they are. It is built once, then only read; reading is safe for
-// concurrent use. The zero Body is empty and holds text; blobs need a store.
+// A Body is a request body: text, and blobs that are sent as base64 or unencoded.
+// After it is built it is safe for concurrent reading. The zero Body is empty and
+// holds text only; blobs need a store.
 type Body struct {
 	blobs    blob.Store
 	segments []segment
 	length   int64
 }
 
-// A segment is text, mostly JSON, or a blob if digest is set.
+// A segment is text, or a blob if digest is set.
 type segment struct {
 	json   []byte
 	digest artel.Digest
 	size   int64
-	raw    bool // the blob goes as it is
+	raw    bool // the blob is sent unencoded
 }
 
-// NewBody returns an empty body whose blobs lie in s. The store may be nil
-// when no blob is added.
+// NewBody returns an empty body whose blobs are in s, which may be nil for a body
+// without blobs.
 func NewBody(s blob.Store) *Body { return &Body{blobs: s} }
 
 // Write appends p, which is copied. It never fails.
@@ -68,27 +68,27 @@ func (b *Body) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep appends p, which belongs to the body from now on.
+// keep appends p and takes ownership of it.
 func (b *Body) keep(p []byte) {
 	if n := len(b.segments); len(p) == 0 || n > 0 && b.segments[n-1].digest == "" {
 		_, _ = b.Write(p)
 		return
 	}
 	b.length += int64(len(p))
-	b.segments = append(b.segments, segment{json: slices.Clip(p)}) // what is appended later goes elsewhere
+	b.segments = append(b.segments, segment{json: slices.Clip(p)}) // so that appending later copies
 }
 
 // WriteString appends s.
 func (b *Body) WriteString(s string) { _, _ = b.Write([]byte(s)) }
 
-// WriteBlob appends the standard base64 of the blob d, which has size bytes.
-// The caller writes the quotes around it.
+// WriteBlob appends the standard base64 of the blob d of size bytes. The caller
+// writes the quotes around it.
 func (b *Body) WriteBlob(d artel.Digest, size int64) {
 	b.length += (size + 2) / 3 * 4
 	b.segments = append(b.segments, segment{digest: d, size: size})
 }
 
-// WriteRaw appends the bytes of the blob d, of which there are size.
+// WriteRaw appends the blob d of size bytes, unencoded.
 func (b *Body) WriteRaw(d artel.Digest, size int64) {
 	b.length += size
 	b.segments = append(b.segments, segment{digest: d, size: size, raw: true})
@@ -97,9 +97,9 @@ func (b *Body) WriteRaw(d artel.Digest, size int64) {
 // Len returns the length of the whole body in bytes.
 func (b *Body) Len() int64 { return b.length }
 
-// Hash returns the SHA-256 of the sequence of segments: each JSON segment as
-// "j", its length in eight bytes big-endian, and its bytes; each blob as "b",
-// or "r" where it goes as it is, and its digest's text. Equal requests have equal hashes, and no blob is read.
+// Hash returns the SHA-256 of the sequence of segments: text as "j", its length in
+// eight bytes big-endian, and its bytes; a blob as "b" (base64) or "r" (unencoded)
+// and its digest's text. Equal requests have equal hashes. No blob is read.
 func (b *Body) Hash() artel.Digest {
 	h := sha256.New()
 	for _, s := range b.segments {
@@ -118,8 +118,8 @@ func (b *Body) Hash() artel.Digest {
 	return artel.NewDigest([32]byte(h.Sum(nil)))
 }
 
-// Redacted returns the text of the body with "blob:" and its digest in the
-// place of each blob.
+// Redacted returns the text of the body with "blob:" and the digest in place of
+// each blob.
 func (b *Body) Redacted() []byte {
 	var out []byte
 	for _, s := range b.segments {
@@ -132,16 +132,16 @@ func (b *Body) Redacted() []byte {
 	return out
 }
 
-// Open returns a reader of the body from its start; it holds one blob open at
-// a time and some 64 KB. Its errors are [*artel.Error] of kind Canceled when
-// ctx ends, or of kind Unavailable and code [CodeMediaUnreadable]. It also
-// implements [io.WriterTo]. The caller closes it.
+// Open returns a reader of the body, which the caller closes. It holds one blob
+// open at a time, needs about 64 KB, and implements [io.WriterTo]. Its errors are
+// [*artel.Error] of kind Canceled when ctx ends, or of kind Unavailable and code
+// [CodeMediaUnreadable].
 func (b *Body) Open(ctx context.Context) io.ReadCloser {
 	return &bodyReader{ctx: ctx, blobs: b.blobs, rest: b.segments}
 }
 
-// Request makes a request that carries the body with its exact Content-Length
-// and can be sent again by the client, for redirects and lost connections.
+// Request returns a request with the body and its exact Content-Length. The HTTP
+// client can send it again after redirects and lost connections.
 func (b *Body) Request(ctx context.Context, method, url string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
@@ -152,10 +152,10 @@ func (b *Body) Request(ctx context.Context, method, url string) (*http.Request, 
 	}
 	req.ContentLength = b.length
 	if len(b.segments) == 1 && b.segments[0].digest == "" {
-		// net/http sends what it knows to be in memory together with the header.
+		// net/http sends a body in memory together with the header.
 		text := b.segments[0].json
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
-		req.Body, _ = req.GetBody() // of what is in memory
+		req.Body, _ = req.GetBody() // in memory: no error
 		return req, nil
 	}
 	req.Body = b.Open(ctx)
@@ -163,18 +163,18 @@ func (b *Body) Request(ctx context.Context, method, url string) (*http.Request, 
 	return req, nil
 }
 
-// Raw bytes are read in chunks that encode to whole chunks of base64.
+// Chunks of blobs end at the boundary of a base64 group.
 const (
 	rawChunk     = 24 << 10
 	encodedChunk = rawChunk / 3 * 4
 )
 
 type bodyReader struct {
-	ctx     context.Context // of the one call that the reader serves
+	ctx     context.Context // of the one call
 	blobs   blob.Store
-	rest    []segment   // not begun
-	pending []byte      // encoded or JSON, to hand out
-	src     blob.Reader // of the blob segment in work
+	rest    []segment   // not started
+	pending []byte      // text or base64 that Read has not returned yet
+	src     blob.Reader // of the current blob
 	blob    segment
 	left    int64 // raw bytes of src not yet read
 	raw     []byte
@@ -184,7 +184,7 @@ type bodyReader struct {
 
 var _ io.WriterTo = (*bodyReader)(nil)
 
-// Read fills p as far as it goes.
+// Read implements [io.Reader] and fills p completely unless the body ends.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && r.err == nil {
@@ -208,7 +208,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// WriteTo writes what is left of the body to w.
+// WriteTo implements [io.WriterTo].
 func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
 	var n int64
 	for {
@@ -233,7 +233,7 @@ func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// Close closes the blob that is open. Reading afterwards fails.
+// Close closes the current blob. Later reads fail.
 func (r *bodyReader) Close() error {
 	if r.err == nil {
 		r.err = errors.New("the body is closed")
@@ -251,8 +251,8 @@ func (r *bodyReader) closeSource() error {
 	return err
 }
 
-// encode reads one chunk of the blob and encodes it to p, or to pending where
-// p cannot hold it. It returns the number of bytes put into p.
+// encode reads one chunk of the blob and encodes it into p, or into pending if p is
+// too short. It returns the number of bytes in p.
 func (r *bodyReader) encode(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, r.canceled()
@@ -284,7 +284,7 @@ func (r *bodyReader) encode(p []byte) (int, error) {
 	return 0, nil
 }
 
-// plain reads one chunk of a blob that goes as it is, as encode does.
+// plain is encode for a blob that is sent unencoded.
 func (r *bodyReader) plain(p []byte, want int64) (int, error) {
 	if len(p) > 0 {
 		want = min(want, int64(len(p)))
@@ -303,7 +303,7 @@ func (r *bodyReader) fill(p []byte) error {
 	k, err := io.ReadFull(r.src, p)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return r.unreadable(fmt.Errorf("it has %d bytes, not the %d that were promised", r.blob.size-r.left+int64(k), r.blob.size))
+			return r.unreadable(fmt.Errorf("it has %d bytes, not the announced %d", r.blob.size-r.left+int64(k), r.blob.size))
 		}
 		return r.unreadable(err)
 	}
@@ -311,7 +311,7 @@ func (r *bodyReader) fill(p []byte) error {
 	return nil
 }
 
-// advance finishes the segment in work and begins the next.
+// advance closes the current blob and starts the next segment.
 func (r *bodyReader) advance() error {
 	if err := r.ctx.Err(); err != nil {
 		return r.canceled()
@@ -319,7 +319,7 @@ func (r *bodyReader) advance() error {
 	if r.src != nil {
 		var more [1]byte
 		if n, _ := io.ReadFull(r.src, more[:]); n > 0 {
-			return r.unreadable(fmt.Errorf("it has more than the %d bytes that were promised", r.blob.size))
+			return r.unreadable(fmt.Errorf("it has more than the announced %d bytes", r.blob.size))
 		}
 		if err := r.closeSource(); err != nil {
 			return r.unreadable(err)
@@ -344,7 +344,7 @@ func (r *bodyReader) advance() error {
 	}
 	r.src, r.left = src, s.size
 	if src.Size() != s.size {
-		return r.unreadable(fmt.Errorf("it has %d bytes, not the %d that were promised", src.Size(), s.size))
+		return r.unreadable(fmt.Errorf("it has %d bytes, not the announced %d", src.Size(), s.size))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// CallID fits ids that other services chose to at most limit bytes, always in
-// the same way, so that call and result still agree.
+// CallID returns id if it has 1 to limit bytes, or a hash of it. The result is
+// always the same, so that calls and results still match.
 func CallID(id artel.CallID, limit int) string {
 	if n := len(id); n > 0 && n <= limit {
 		return string(id)
@@ -62,7 +62,8 @@ func ArgumentsObject(raw json.RawMessage, marshal func(any) ([]byte, error)) jso
 	return wrapped
 }
 
-// ReceivedArguments returns s if it is JSON, else s as a JSON string.
+// ReceivedArguments returns s if it is JSON, or s as a JSON string. Empty arguments
+// become {}.
 func ReceivedArguments(s string) json.RawMessage {
 	switch {
 	case strings.TrimSpace(s) == "":

@@ -12,80 +12,77 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// NoResult is what a model reads for a call whose result is missing.
+// NoResult is the text that a model reads for a call without a result.
 const NoResult = "no result: the call was interrupted before it answered"
 
-// FillerMessage is what the assistant says between the result of a tool and a user
-// message, for APIs that refuse one after the other.
+// FillerMessage is an assistant message between the result of a tool and a user
+// message, for APIs that refuse one directly after the other.
 const FillerMessage = "(I have read the results.)"
 
-// OpeningMessage is what the user says first where an API wants that, and nobody did.
+// OpeningMessage is a user message at the beginning, for APIs that require one,
+// when the conversation starts otherwise.
 const OpeningMessage = "(The conversation begins here.)"
 
-// Conform makes messages legal for APIs of the chat family, whatever the history
-// was made with, and leaves the input untouched. In what it returns:
+// Conform makes messages legal for APIs of the chat family, whatever history they
+// come from, and leaves the input unchanged. In the result:
 //
 //   - a tool message holds one [artel.ToolResult] and directly follows the
-//     assistant message that called; each call has one result, in the order of
-//     the calls, [NoResult] where there is none. Results that nobody called
-//     for become user text;
-//   - media stand in user messages alone. Those of tool results, and of
-//     assistant and system messages, follow in one user message after the
-//     whole group, each behind a label that says where it comes from; a user
-//     message that follows directly takes them in;
-//   - the same media is sent once, and named by a text afterwards;
-//   - there is no reasoning, which the family has no place for;
+//     assistant message with its call; each call has one result, in the order of
+//     the calls, or [NoResult]. Results without a call become user text;
+//   - media are in user messages only. Media of tool results, assistant and
+//     system messages follow in one user message after the whole group, each
+//     after a label that names its origin; a user message that follows directly
+//     absorbs them;
+//   - repeated media are sent once, and named by a text afterwards;
+//   - there is no reasoning, because the family has no field for it;
 //   - no message is empty.
 //
-// Where to says that tool results take media of a type, they keep them; what
-// stays needs no label. Where no user message may follow a tool message, a
-// [FillerMessage] stands between them.
+// Tool results keep media of the types that to allows there, without a label. If
+// the API allows no user message after a tool message, a [FillerMessage] separates
+// them. Labels name the artifact if the ref has one beside the digest.
 //
-// The label names the artifact where the ref holds it beside the digest.
-//
-// Dialects that want more than that have a [MessageRules].
+// Dialects with further requirements use [MessageRules].
 func Conform(messages []model.Message, to model.Capabilities) []model.Message {
 	return MessageRules{}.Conform(messages, to)
 }
 
-// A MessageRules is what a dialect asks of a conversation beyond what [Conform] says. The
-// zero MessageRules is the chat family's.
+// MessageRules are the requirements of a dialect beyond [Conform]. The zero value
+// is the chat family's.
 type MessageRules struct {
-	// Results says how the results of a group stand.
+	// Results is the layout of the results of a group of calls.
 	Results ResultLayout
-	// Alternate joins neighbors of one role, so that no two are left.
+	// Alternate joins neighbouring messages of one role, so that roles alternate.
 	Alternate bool
-	// UserFirst lets the user speak first, by [OpeningMessage] where nobody did; what
-	// the system says comes before.
+	// UserFirst makes a user message the first one after the system messages, with
+	// [OpeningMessage] if necessary.
 	UserFirst bool
-	// SystemFirst turns system messages after any other into user text, set in
+	// SystemFirst turns system messages after any other message into user text in
 	// <system-reminder>.
 	SystemFirst bool
-	// UniqueIDs gives calls whose id another one had before, or that have none,
-	// an id of their own, and their results too; always the same one.
+	// UniqueIDs gives calls with a repeated or empty id another id, always the same
+	// one, and their results too.
 	UniqueIDs bool
-	// Own is the service that is called, where it wants its opaque state back:
-	// its reasoning stays as far as it has such state, and its calls keep
-	// theirs; the calls of others lose it. Empty: no reasoning stays, and calls
-	// are left as they are.
+	// Own is the called service, if it needs its opaque state back: its reasoning
+	// with such state stays, and its calls keep theirs; the calls of other services
+	// lose it. If empty, no reasoning stays and calls are unchanged.
 	Own artel.ServiceID
-	// ToolTypes are the media types that tool results hold, "image/*" allowed,
-	// as far as the capabilities let them in; nil: whatever these do.
+	// ToolTypes are the media types that tool results can hold, as far as the
+	// capabilities allow them; "image/*" is allowed. nil: all.
 	ToolTypes []string
 }
 
-// A ResultLayout says how the results of a group of calls stand. They are always
-// in the order of the calls.
+// A ResultLayout is the layout of the results of a group of calls, always in the
+// order of the calls.
 type ResultLayout int
 
-// The forms of results.
+// The layouts of results.
 const (
-	OneByOne ResultLayout = iota // each in a tool message of its own
+	OneByOne ResultLayout = iota // a tool message for each
 	Together                     // all in one tool message
-	WithUser                     // all at the head of a user message, which takes in what the user says next
+	WithUser                     // all at the head of a user message, which absorbs the next one
 )
 
-// Conform is [Conform] for the form.
+// Conform is the function [Conform] with the rules applied.
 func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) []model.Message {
 	stays := func(mediaType string) bool { return f.allowsInResult(mediaType, to) }
 	p := conformer{form: f, allowedInResult: stays, fillerNeeded: to.NeedsFiller(), seen: map[artel.Digest]string{}}
@@ -120,19 +117,20 @@ func (f MessageRules) Conform(messages []model.Message, to model.Capabilities) [
 	return f.join(p.out)
 }
 
+// A conformer builds the messages of one call of Conform.
 type conformer struct {
 	form            MessageRules
-	ids             map[artel.CallID]bool       // all there are; true: one is taken
+	ids             map[artel.CallID]bool       // all ids; true: already used
 	allowedInResult func(mediaType string) bool // in tool results
 	fillerNeeded    bool
 	out             []model.Message
-	deferred        artel.Parts             // waits for the next user message
-	seen            map[artel.Digest]string // what was sent, and how it was called
-	matched         map[artel.CallID]int    // results of the group in work that found their call
+	deferred        artel.Parts             // media and texts for the next user message
+	seen            map[artel.Digest]string // label of the media sent so far
+	matched         map[artel.CallID]int    // by call of the current group: the results used
 }
 
-// assistant places m and the results of its calls, which lie somewhere among
-// the messages before the next assistant message.
+// assistant adds m and the results of its calls, which are among the messages
+// before the next assistant message.
 func (p *conformer) assistant(m model.Message, after []model.Message) {
 	p.flush()
 	p.matched = map[artel.CallID]int{}
@@ -182,7 +180,7 @@ func (p *conformer) assistant(m model.Message, after []model.Message) {
 	p.deferred = append(media, p.deferred...)
 }
 
-// result takes the media out of r, unless they may stay.
+// result moves the media out of r unless they are allowed in results.
 func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 	var texts []string
 	if r.Content != "" {
@@ -213,8 +211,7 @@ func (p *conformer) result(r artel.ToolResult) artel.ToolResult {
 	return r
 }
 
-// orphans handles a tool message when its turn comes: what the group before it
-// has not taken is told as user text.
+// unmatchedResults turns results without a call in the history into user text.
 func (p *conformer) unmatchedResults(m model.Message) {
 	for _, r := range artel.ResultsOf(m.Parts) {
 		if p.matched[r.CallID] > 0 {
@@ -233,8 +230,8 @@ func (p *conformer) unmatchedResults(m model.Message) {
 }
 
 func (p *conformer) system(m model.Message) {
-	// Carried parts belong before a reminder that comes after them, but not
-	// into the middle of the leading instructions.
+	// Deferred parts precede a later reminder, but do not interrupt the leading
+	// instructions.
 	if n := len(p.out); n > 0 && p.out[n-1].Role != artel.RoleSystem {
 		p.flush()
 	}
@@ -272,7 +269,7 @@ func (p *conformer) user(m model.Message) {
 	}
 }
 
-// flush sends the carried parts as a message of their own.
+// flush adds the deferred parts as a user message.
 func (p *conformer) flush() {
 	if len(p.deferred) > 0 {
 		p.say(p.deferred)
@@ -288,7 +285,7 @@ func (p *conformer) say(parts artel.Parts) {
 	p.out = append(p.out, model.Message{Role: artel.RoleUser, Parts: parts})
 }
 
-// labeled returns a label and m, or the label alone if m was sent before.
+// labeled returns a label and m, or only the label if m was sent before.
 func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 	label := Label(m) + from
 	if before, ok := p.seen[m.Ref.Digest]; ok {
@@ -298,7 +295,7 @@ func (p *conformer) labeled(m artel.Media, from string) artel.Parts {
 	return artel.Parts{artel.Text{Text: label}, m}
 }
 
-// once returns m, or a text that names it if it was sent before.
+// unlessRepeated returns m, or a text that names it if it was sent before.
 func (p *conformer) unlessRepeated(m artel.Media) artel.Parts {
 	if before, ok := p.seen[m.Ref.Digest]; ok {
 		return artel.Parts{artel.Text{Text: Repeated(Label(m), before)}}
@@ -317,8 +314,8 @@ func Repeated(label, before string) string {
 	return label + ": the same as " + before + ", already shown"
 }
 
-// Label names m to a model: "artifact {id} v{n} ({filename})" as far as the
-// ref and the part know.
+// Label returns the name of m for a model: "artifact {id} v{n} ({filename})", as
+// far as known.
 func Label(m artel.Media) string {
 	var b strings.Builder
 	if m.Ref.Artifact != "" {
@@ -335,17 +332,17 @@ func Label(m artel.Media) string {
 	return b.String()
 }
 
-// HasMedia reports whether any of ps is media.
+// HasMedia reports whether ps contains media.
 func HasMedia(ps artel.Parts) bool {
 	return slices.ContainsFunc(ps, func(p artel.Part) bool { _, ok := p.(artel.Media); return ok })
 }
 
-// keeps reports whether reasoning is passed back.
+// replays reports whether reasoning is sent back.
 func (f MessageRules) replays(r artel.Reasoning) bool {
 	return f.Own != "" && r.Service == f.Own && len(r.Opaque) > 0
 }
 
-// holds reports whether media of a type stay in tool results.
+// allowsInResult reports whether media of a type stay in tool results.
 func (f MessageRules) allowsInResult(mediaType string, to model.Capabilities) bool {
 	if f.ToolTypes != nil && !slices.ContainsFunc(f.ToolTypes, func(t string) bool {
 		major, all := strings.CutSuffix(t, "/*")
@@ -356,7 +353,7 @@ func (f MessageRules) allowsInResult(mediaType string, to model.Capabilities) bo
 	return to.ToolTakes(mediaType)
 }
 
-// call returns c as it is sent, and adds its id to those that are.
+// call returns c as it is sent, and appends its id to sent.
 func (p *conformer) call(c artel.ToolCall, sent *[]artel.CallID) artel.ToolCall {
 	if p.form.Own != "" && c.Service != p.form.Own {
 		c.Opaque, c.Service = nil, ""
@@ -368,7 +365,7 @@ func (p *conformer) call(c artel.ToolCall, sent *[]artel.CallID) artel.ToolCall 
 	return c
 }
 
-// idsOf returns the ids of all calls, none of them taken.
+// idsOf returns the ids of all calls, each unused.
 func idsOf(messages []model.Message) map[artel.CallID]bool {
 	ids := map[artel.CallID]bool{}
 	for _, m := range messages {
@@ -379,7 +376,7 @@ func idsOf(messages []model.Message) map[artel.CallID]bool {
 	return ids
 }
 
-// unique takes id, or where it is taken the first like it that nobody has.
+// unique returns id, or id_2, id_3 and so on if it is already used.
 func (p *conformer) unique(id artel.CallID) artel.CallID {
 	if taken := p.ids[id]; !taken && id != "" {
 		p.ids[id] = true
@@ -398,7 +395,8 @@ func (p *conformer) unique(id artel.CallID) artel.CallID {
 	}
 }
 
-// remind turns what the system says into what a user message tells of it.
+// systemReminder turns a system message into a user message with its text in
+// <system-reminder>.
 func systemReminder(m model.Message) model.Message {
 	m.Parts = slices.Clone(m.Parts)
 	for i, part := range m.Parts {
@@ -410,8 +408,8 @@ func systemReminder(m model.Message) model.Message {
 	return m
 }
 
-// join brings neighbors together as the form says. It may change messages, and
-// makes new parts where it adds to them.
+// join joins neighbouring messages as the rules say. It may change messages, and
+// copies the parts that it appends to.
 func (f MessageRules) join(messages []model.Message) []model.Message {
 	var out []model.Message
 	spoken := false // anything but system messages
@@ -447,8 +445,8 @@ func holdsResults(m model.Message) bool {
 	return ok
 }
 
-// joins reports whether a message joins the one before it, which has its role:
-// results say whether it has any, after whether the other ends with one.
+// joins reports whether a message joins the previous one of the same role. results
+// says whether it has results, after whether the previous one ends with one.
 func (f MessageRules) joins(role artel.Role, results, after bool) bool {
 	switch {
 	case results:

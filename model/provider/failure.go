@@ -21,35 +21,35 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// Failures turns what goes wrong in a call of one service into errors: an
-// [*artel.Error] that names the service, around a [*model.CallError]. Whatever
-// the service wrote is shortened and cleared of its key.
+// Failures makes the errors of a call of one service: an [*artel.Error] that names
+// the service and wraps a [*model.CallError]. Texts of the service are shortened,
+// and its key is removed from them.
 type Failures struct {
 	Op      string // "openai.Generate"
 	Service model.Service
 }
 
-// maxErrorBody is how much of an error's body is read.
+// maxErrorBody limits how much of an error's body is read.
 const maxErrorBody = 64 << 10
 
-// Response reads the error that resp is, and classifies it; see [Failures.Status].
-// It does not close the body.
+// Response classifies the error response resp; see [Failures.Status]. It does not
+// close the body.
 func (f Failures) Response(resp *http.Response, now time.Time) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	return f.Status(resp.StatusCode, resp.Header, body, now)
 }
 
-// Status classifies an answer that is no success:
+// Status classifies a response without success:
 //
-//	401 402 403           Denied; 400 too, where Google says it of a key
+//	401 402 403           Denied; 400 too, if Google reports an invalid key
 //	413                   TooLarge
-//	400 404 422 500       TooLarge when the text speaks of the context's length or
-//	                      the request's, Unsupported when it speaks of media
-//	                      (see [model.Classify])
+//	400 404 422 500       TooLarge if the text is about the length of the context or of
+//	                      the request, Unsupported if it is about media (see
+//	                      [model.Classify])
 //	405 415 501           Unsupported
-//	408 409 425 429 5xx   Unavailable, transient (an exhausted quota is not)
+//	408 409 425 429 5xx   Unavailable, transient (except an exhausted quota)
 //	other 4xx             Invalid
-//	the rest              Unavailable
+//	others                Unavailable
 func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) error {
 	c, more := describe(body)
 	c.Status = status
@@ -66,9 +66,8 @@ func (f Failures) Status(status int, h http.Header, body []byte, now time.Time) 
 	return f.fail(kind, c)
 }
 
-// Reported classifies an error object that came inside an answer whose status
-// was a success. Where it names no status, an error without a known meaning is
-// Unavailable and transient.
+// Reported classifies an error object inside a successful response. If it has no
+// status and no known meaning, it is Unavailable and transient.
 func (f Failures) Reported(body []byte) error {
 	c, more := describe(body)
 	status, err := strconv.Atoi(c.Code)
@@ -90,9 +89,9 @@ func (f Failures) Reported(body []byte) error {
 	return f.fail(kind, c)
 }
 
-// Transport classifies an error of sending the request or reading the answer:
-// Canceled if ctx has ended, the body's own error if it could not be read,
-// else Unavailable and transient.
+// Transport classifies an error of sending the request or reading the response:
+// Canceled if ctx has ended, the body's own error if a blob could not be read,
+// otherwise Unavailable and transient.
 func (f Failures) Transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return f.wrap(artel.Canceled, context.Cause(ctx))
@@ -112,18 +111,17 @@ func (f Failures) Transport(ctx context.Context, err error) error {
 	return f.fail(artel.Unavailable, &model.CallError{Message: what + err.Error(), Transient: true})
 }
 
-// Broken says that an answer came but makes no sense: Unavailable and
-// transient. The message is the wing's own.
+// Broken is the error of a response that makes no sense: Unavailable and transient.
 func (f Failures) Broken(message string) error {
 	return f.fail(artel.Unavailable, &model.CallError{Status: http.StatusOK, Message: message, Transient: true})
 }
 
-// Wrong is like Broken for what another attempt will not mend.
+// Wrong is like Broken, but not transient: a retry would fail the same way.
 func (f Failures) Wrong(message string) error {
 	return f.fail(artel.Unavailable, &model.CallError{Status: http.StatusOK, Message: message})
 }
 
-// Refuse says that the request cannot be made, before it is sent.
+// Refuse is the error of a request that cannot be sent.
 func (f Failures) Refuse(kind artel.Kind, format string, args ...any) error {
 	return artel.Errorf(kind, f.Op, string(f.Service.ID), format, args...)
 }
@@ -139,8 +137,8 @@ func (f Failures) wrap(kind artel.Kind, err error) error {
 	return &artel.Error{Op: f.Op, Subject: string(f.Service.ID), Kind: kind, Err: err}
 }
 
-// minKey is the shortest key that is taken for a secret: what servers without
-// keys are given, such as "none", would make holes in every message.
+// minKey is the shortest key that is redacted: placeholders such as "none" would
+// remove ordinary words from messages.
 const minKey = 6
 
 func redact(s string, key model.Secret) string {
@@ -152,13 +150,12 @@ func redact(s string, key model.Secret) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, k, mark), url.QueryEscape(k), mark)
 }
 
-// Words of errors, compiled when a call first fails.
+// exhausted matches the errors of used-up quotas.
 var exhausted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)insufficient_quota|exceeded your current quota|billing`)
 })
 
-// statusOf gives the status of error codes and types that come without one;
-// 0 for those that are not known.
+// statusOf returns the HTTP status of an error code or type; 0 for unknown ones.
 func statusOf(word string) int {
 	if status := rpcStatus(word); status != 0 {
 		return status
@@ -208,7 +205,7 @@ func kindOf(status int, c *model.CallError) artel.Kind {
 	return artel.Invalid
 }
 
-// refusalOf classifies what was refused, of the statuses that refuse requests.
+// refusalOf classifies the refusal of statuses that refuse requests.
 func refusalOf(status int, c *model.CallError) model.Refusal {
 	switch status {
 	case 400, 404, 413, 415, 422, 500:
@@ -217,9 +214,9 @@ func refusalOf(status int, c *model.CallError) model.Refusal {
 	return model.Refusal{}
 }
 
-// describe finds the message and the code in the error bodies that servers
-// write: {"error":{…}}, {"error":"…"}, {"message":…}, {"detail":…}, any of
-// them in a list, or plain text.
+// describe finds the message and the code in the error bodies that servers write:
+// {"error":{…}}, {"error":"…"}, {"message":…}, {"detail":…}, any of these in a
+// list, or plain text.
 func describe(body []byte) (*model.CallError, details) {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
@@ -256,7 +253,7 @@ func describe(body []byte) (*model.CallError, details) {
 	return c, readDetails(fields["details"])
 }
 
-// plain returns a JSON string's text, and other JSON as it is written.
+// plain returns the text of a JSON string, and other JSON unchanged.
 func plain(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || string(raw) == "null" {
@@ -268,8 +265,8 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// retryAfter reads Retry-After as seconds or a date (RFC 9110, section
-// 10.2.3), or the finer Retry-After-Ms.
+// retryAfter reads Retry-After as seconds or a date (RFC 9110, section 10.2.3), or
+// the more precise Retry-After-Ms.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e10 {
 		return time.Duration(ms * float64(time.Millisecond))

@@ -11,7 +11,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// details are what Google's APIs tell beside the words of an error.
+// details are the details of an error of Google's APIs.
 //
 // Source: google/rpc/error_details.proto of github.com/googleapis/googleapis.
 type details struct {
@@ -20,8 +20,8 @@ type details struct {
 	wrongKey bool
 }
 
-// passes reports whether what keeps a service from answering passes soon.
-// Google says that the quota is exceeded of limits of the minute too.
+// passes reports whether the cause of an unavailable service passes soon. Google
+// says "exceeded your current quota" of limits per minute too.
 func (d details) passes(c *model.CallError) bool {
 	switch {
 	case d.daily:
@@ -32,7 +32,7 @@ func (d details) passes(c *model.CallError) bool {
 	return !exhausted().MatchString(c.Code + " " + c.Message)
 }
 
-// readDetails reads the details of an error; what is none of it says nothing.
+// readDetails reads the details of an error; unknown ones are ignored.
 func readDetails(raw json.RawMessage) (d details) {
 	var list []struct {
 		RetryDelay string `json:"retryDelay"` // of RetryInfo
@@ -60,8 +60,8 @@ func readDetails(raw json.RawMessage) (d details) {
 	return d
 }
 
-// rpcStatus gives the HTTP status of the words of google.rpc.Code; 0 for those
-// that are none.
+// rpcStatus returns the HTTP status of a code of google.rpc.Code; 0 for other
+// words.
 func rpcStatus(word string) int {
 	switch word {
 	case "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE":

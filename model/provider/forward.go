@@ -10,35 +10,34 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Forwarder sends requests that a client has written in the dialect itself.
-// Every wing's provider is one.
+// A Forwarder sends requests that a client wrote in the dialect. Every client of a
+// dialect implements it.
 type Forwarder interface {
-	// Forward sends body to the endpoint that generates answers, and returns
-	// the answer once its head has come with a status of success. What the body
-	// says is not looked at, except that some dialects name the model and the
-	// stream in the address: they take service.Model, and stream.
+	// Forward sends body to the endpoint that generates answers, and returns the
+	// response after a header with a status of success. The body is not inspected;
+	// dialects with the model and the stream in the address take them from
+	// service.Model and stream.
 	//
-	// header goes with the request as [ForwardHeader] leaves it, under what the
-	// wing sets itself: the key, the content type, what is accepted, and the
-	// version of the API where header states none. The caller closes the
-	// answer's body, which ends the call, and so does ctx.
+	// header is sent as [ForwardHeader] leaves it. The dialect sets the key, the
+	// content type, Accept, and the version of the API unless header states one.
+	// The caller closes the body of the response; that ends the call, as does ctx.
 	//
 	// Errors are those of [model.Provider]'s Generate, with the status and the
-	// words of the service in a [*model.CallError]. Nothing is tried twice.
+	// message of the service in a [*model.CallError]. There is no retry.
 	Forward(ctx context.Context, service model.Service, body *Body, stream bool, header http.Header) (*http.Response, error)
 }
 
-// A Uploader can name the files that its service holds in requests that are
-// written elsewhere. Every wing's provider is one.
+// An Uploader uploads the media of requests that were written elsewhere. Every
+// client of a dialect implements it.
 type Uploader interface {
-	// SendWithUploads calls send with r, in whose Uploads the media of its messages are that the
-	// service holds, as [Uploads.Send] does.
+	// SendWithUploads calls send as [Uploads.Send] does: with the names of uploaded
+	// media in r.Names.
 	SendWithUploads(ctx context.Context, r *model.Request, send func(*model.Request) (*http.Response, error)) (*http.Response, error)
 }
 
-// ForwardHeader returns the fields of h that may go on to a service: all but
-// credentials, those of the one connection, and those that the body and the
-// client decide. It is never nil, and the caller's own.
+// ForwardHeader returns the fields of h that may be sent on to a service: all
+// except credentials, fields of the connection, and those determined by the body
+// and the client. The result is a copy, never nil.
 func ForwardHeader(h http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range h {

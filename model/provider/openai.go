@@ -18,8 +18,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// An OpenAIError is a refusal in the form that all APIs of OpenAI have. As an
-// error it reads as its message.
+// An OpenAIError is a refusal in the form of OpenAI's APIs. Its Error is the
+// message.
 type OpenAIError struct {
 	Status  int     `json:"-"` // HTTP
 	Message string  `json:"message"`
@@ -40,8 +40,8 @@ func (e *OpenAIError) MarshalBody() []byte {
 	return b
 }
 
-// BadRequest makes an "invalid_request_error" of status 400. An empty param or
-// code is null.
+// BadRequest makes an "invalid_request_error" of status 400. An empty param or code
+// becomes null.
 func BadRequest(param, code, format string, args ...any) *OpenAIError {
 	e := &OpenAIError{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {
@@ -53,8 +53,8 @@ func BadRequest(param, code, format string, args ...any) *OpenAIError {
 	return e
 }
 
-// OpenAIUpload returns the fields of an upload to OpenAI's Files API: its purpose
-// ("user_data", or "vision" for pictures), and when the file ends.
+// OpenAIUpload returns the form fields of an upload to OpenAI's Files API: purpose
+// ("user_data", or "vision" for pictures) and expiry.
 func OpenAIUpload(purpose string) [][2]string {
 	return [][2]string{
 		{"purpose", purpose},
@@ -126,8 +126,8 @@ func (x *Extraction) AudioPart(s, format string) artel.Part {
 	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: artel.KindAudio, Size: m.Size}
 }
 
-// AskForJSON returns messages in which the word JSON occurs: OpenAI's APIs
-// refuse to promise any JSON object to those who do not speak of it.
+// AskForJSON returns messages with the word JSON in them: OpenAI's APIs refuse to
+// promise a JSON object unless the conversation mentions it.
 func AskForJSON(messages []model.Message) []model.Message {
 	for _, m := range messages {
 		for _, p := range m.Parts {

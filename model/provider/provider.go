@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider holds the wire mechanics that every dialect of model API
-// shares. The dialects themselves are its wings, such as provider/openai, and
-// the kit provider/providertest holds each of them to one matrix.
+// Package provider holds what the clients of all model APIs share. The dialects are
+// its subpackages, such as provider/openai; the kit provider/providertest checks
+// each of them against the same clauses.
 //
-// A wing begins with [Conform], or the [MessageRules] that its dialect wants, which
-// decides where media go that an API does not take where they are; writes its request as a [Body], whose blobs are
-// base64-encoded while they are sent; makes the call with [Options.Call] and reads what comes
-// back as an [Answer];
-// and turns what goes wrong into errors with [Failures]. As a server it reads a
-// request with [Extract], which takes the media out while it is read. What was
-// written in the dialect already, it sends on as a [Forwarder].
+// A dialect describes itself to [NewClient] as a [Dialect]. It arranges the
+// messages with [MessageRules], writes the request with an [Encoder] into a [Body],
+// whose blobs are base64-encoded while they are sent, reads the response as an
+// [Answer], and reports errors with [Failures]. As a server it reads a request with
+// [Extract], which decodes the media while the request arrives. Requests that
+// clients wrote in the dialect itself go through [Forwarder].
 //
-// The package promises that memory does not grow with the size of the media,
-// that a body is never silently short, and that a key never shows in an error.
-// Retries and time limits are not here: they are [model.Caller]'s.
+// Memory does not grow with the size of media, a body is never silently short, and
+// a key never appears in an error. [model.Caller] adds retries and time limits.
 package provider

@@ -92,7 +92,7 @@ func (c *Client) UploadForm(ctx context.Context, f Failures, m artel.Media, fiel
 	return file.ID, until, err
 }
 
-// ReadUpload reads the JSON of an answer about a file into into, and closes it.
+// ReadUpload reads the JSON of a response about a file into v, and closes it.
 func ReadUpload(ctx context.Context, f Failures, resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxUploadAnswer))

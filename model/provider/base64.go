@@ -14,8 +14,7 @@ import (
 
 var errNotBase64 = errors.New("the payload is not base64")
 
-// A payload reads the base64 of a JSON string up to its closing quote, and
-// decodes it.
+// A base64Reader decodes the base64 of a JSON string up to the closing quote.
 type base64Reader struct {
 	in      *bufio.Reader
 	web     bool // in either alphabet, padded or not
@@ -24,7 +23,7 @@ type base64Reader struct {
 	decoded [24 << 10]byte
 	pending []byte // of decoded
 	closed  bool   // the quote has been read
-	padded  bool   // the base64 is over
+	padded  bool   // padding ended the base64
 	bad     error
 	readErr error
 }
@@ -63,7 +62,7 @@ func (p *base64Reader) fill() error {
 	padding := p.n - len(bytes.TrimRight(chunk, "="))
 	p.padded = p.padded || padding > 0
 	n, err := alphabet.Decode(p.decoded[:], chunk)
-	// A decoder may skip line ends; base64 in JSON has none.
+	// The decoder skips line ends, which base64 in JSON does not have.
 	if err != nil || over || p.n%4 != 0 || n != p.n/4*3-padding {
 		p.bad = errNotBase64
 		return p.bad
@@ -72,8 +71,8 @@ func (p *base64Reader) fill() error {
 	return nil
 }
 
-// normalize pads what is in encoded where the string ends without, and returns
-// the alphabet that it is in. What mixes both is brought into the standard one.
+// normalize adds missing padding at the end of the string, and returns the alphabet
+// of the chunk. A mixture of both alphabets is converted to the standard one.
 func (p *base64Reader) normalize() *base64.Encoding {
 	for p.closed && p.n%4 > 1 {
 		p.encoded[p.n] = '='
@@ -98,7 +97,7 @@ func (p *base64Reader) normalize() *base64.Encoding {
 	return base64.StdEncoding
 }
 
-// more appends to encoded what is buffered, up to the quote or an escape.
+// more appends buffered input up to the quote or an escape to encoded.
 func (p *base64Reader) more() error {
 	if _, err := p.in.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -116,7 +115,7 @@ func (p *base64Reader) more() error {
 		b = b[:esc]
 		p.closed = false
 		p.n += copy(p.encoded[p.n:], b)
-		_, _ = p.in.Discard(len(b)) // of what is buffered
+		_, _ = p.in.Discard(len(b)) // buffered: no error
 		return p.escape()
 	}
 	p.n += copy(p.encoded[p.n:], b)
@@ -128,8 +127,7 @@ func (p *base64Reader) more() error {
 	return err
 }
 
-// escape reads an escaped character of the base64 alphabet; some JSON writers
-// escape "/" and "+".
+// escape reads an escaped character: some JSON writers escape "/" and "+".
 func (p *base64Reader) escape() error {
 	b, err := p.in.Peek(2)
 	if err == nil && b[1] == 'u' {
@@ -146,7 +144,7 @@ func (p *base64Reader) escape() error {
 	if c == 'u' {
 		code, err := strconv.ParseUint(string(b[2:6]), 16, 16)
 		if err != nil || code > 0x7f {
-			code = 0 // of no alphabet
+			code = 0 // in neither alphabet
 		}
 		c = byte(code)
 	} else if c != '/' {
@@ -158,7 +156,7 @@ func (p *base64Reader) escape() error {
 	return err
 }
 
-// drain reads on to the quote, so that the rest of the JSON can be read.
+// drain skips to the closing quote, so that the JSON after it can be read.
 func (p *base64Reader) drain() error {
 	for !p.closed {
 		p.n = 0

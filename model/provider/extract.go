@@ -24,73 +24,71 @@ import (
 	"github.com/artelhq/artel/blob"
 )
 
-// DecodeOptions bound and direct the Decode of a wing.
+// DecodeOptions are the limits of [Extract] and the destination of payloads.
 type DecodeOptions struct {
-	// MaxText is the largest request without its payloads, in bytes; 0: 32 MiB.
+	// MaxText limits the request without its payloads, in bytes; 0: 32 MiB.
 	MaxText int
-	// Sink takes the bytes of one payload and says their digest and size. It
-	// reads r to its end, or fails the request. Nil: they are hashed and
+	// Sink receives the bytes of one payload and returns their digest and size. It
+	// reads r to its end, or fails the request. nil: payloads are hashed and
 	// dropped.
 	Sink func(ctx context.Context, r io.Reader) (artel.Digest, int64, error)
 }
 
-// The error codes of requests that [Extract] refuses; their kinds are TooLarge
-// and Invalid.
+// The error codes of requests that [Extract] refuses, of kind TooLarge and Invalid.
 const (
-	CodeTextTooLarge = "text_too_large" // beside its payloads
+	CodeTextTooLarge = "text_too_large" // without the payloads
 	CodeTooDeep      = "nested_too_deep"
 )
 
-// A Encoding says how a string of a request holds bytes.
+// An Encoding is how a string of a request holds bytes.
 type Encoding int
 
-// The forms of payloads.
+// The encodings of payloads.
 const (
 	NoEncoding  Encoding = iota
-	PlainBase64          // base64; whatever is none is a bad payload
+	PlainBase64          // base64; any other string is a bad payload
 	DataURL              // a data URL with base64 (RFC 2397); any other string is no payload
 	AnyBase64            // one of the two
-	WebBase64            // PlainBase64 of either alphabet (RFC 4648, sections 4 and 5), its padding optional, as Google's APIs take it
-	TypedBase64          // PlainBase64 if the string's object says "type": "base64", before it or after; else none
+	WebBase64            // PlainBase64 of either alphabet (RFC 4648, sections 4 and 5) with optional padding, as Google's APIs take it
+	TypedBase64          // PlainBase64 if the object of the string has "type": "base64", before or after it; otherwise no payload
 )
 
-// A Rule is where a dialect has payloads: it says what a string is that stands
-// under the path of keys, from the outermost to the string's own. The elements
-// of a list have the key "". The slice is valid during the call.
+// A Rule returns the encoding of the string at path, the keys from the outermost to
+// the string's own. Elements of a list have the key "". path is valid during the
+// call.
 type Rule func(path []string) Encoding
 
-// A Payload is a payload that was taken out of a request.
+// A Payload is a string of bytes that was taken out of a request.
 type Payload struct {
 	Digest artel.Digest
 	Size   int64 // bytes, decoded
-	Bad    bool  // it was no base64; Digest and Size mean nothing
+	Bad    bool  // it is not base64; Digest and Size are meaningless
 
-	head string // what came before the base64: "data:image/png;base64,", or nothing
+	head string // text before the base64: "data:image/png;base64,", or nothing
 }
 
-// MediaType returns the type that a data URL stated, in lower case and without
-// parameters; "" for a payload that was none.
+// MediaType returns the type that a data URL states, in lower case and without
+// parameters; "" for other payloads.
 func (m Payload) MediaType() string {
 	t, _ := base64Type(m.head)
 	return t
 }
 
-// A Extraction is a request without its payloads. The zero Extraction has none, and
-// stands for a request that was never read from JSON.
+// An Extraction is the JSON of a request without its payloads. The zero Extraction
+// has no payloads; it belongs to a request that was not read from JSON.
 type Extraction struct {
 	text  []byte
-	mark  string // begins each mark; its number follows
+	mark  string // prefix of each mark; the index of the payload follows
 	items []Payload
 }
 
-// Extract reads JSON from r. The payloads that rule finds are decoded and handed
-// to the sink while they are read, so that memory holds the rest of the JSON
-// and about 150 KB, whatever the size of the payloads. In the place of each
-// stands a mark, which [Extraction.Find] knows.
+// Extract reads JSON from r. It decodes the payloads that rule finds and passes
+// them to the sink while it reads, so that it holds the other JSON and about 150 KB
+// in memory, whatever the size of the payloads. Each payload is replaced by a mark,
+// which [Extraction.Find] resolves.
 //
-// Whether it is JSON at all is found out by whoever parses it. The error is an
-// [*artel.Error] with one of the codes of this package, or that of r or of the
-// sink.
+// It does not check that the input is JSON. The error is an [*artel.Error] with one
+// of the codes of this package, or that of r or of the sink.
 func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Extraction, error) {
 	if again, ok := r.(*extractedJSON); ok {
 		return &again.extraction, nil
@@ -105,7 +103,7 @@ func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Ext
 	_, _ = rand.Read(nonce[:]) // never fails
 	window := bufferSize
 	if m, ok := r.(interface{ Len() int }); ok {
-		window = min(window, m.Len()+1) // all of it is in memory, and needs little beside
+		window = min(window, m.Len()+1) // r is in memory: a small buffer suffices
 	}
 	l := extractor{
 		ctx: ctx, in: bufio.NewReaderSize(r, window), rule: rule, options: o,
@@ -124,14 +122,14 @@ func hash(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
 	return artel.NewDigest([32]byte(h.Sum(nil))), n, err
 }
 
-// JSON returns the text with a mark in the place of each payload. It is not to
-// be changed.
+// JSON returns the text with a mark in place of each payload. It must not be
+// changed.
 func (l *Extraction) JSON() []byte { return l.text }
 
-// Payloads returns what was lifted, in the order of the request.
+// Payloads returns the payloads in the order of the request.
 func (l *Extraction) Payloads() []Payload { return slices.Clone(l.items) }
 
-// Find returns the payload that s, a string of the JSON, stands for.
+// Find returns the payload of the mark s, a string of the JSON.
 func (l *Extraction) Find(s string) (Payload, bool) {
 	rest, ok := strings.CutPrefix(s, l.mark)
 	if n, err := strconv.Atoi(rest); ok && l.mark != "" && err == nil && n >= 0 && n < len(l.items) {
@@ -140,8 +138,8 @@ func (l *Extraction) Find(s string) (Payload, bool) {
 	return Payload{}, false
 }
 
-// DataURL returns what the data URL s holds, lifted or not. It is false where
-// s is no data URL with base64.
+// DataURL returns the payload of a data URL, which is s itself or replaced by the
+// mark s. ok is false if s is no data URL with base64.
 func (l *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
 	m, ok = l.Find(s)
 	if !ok {
@@ -155,7 +153,8 @@ func (l *Extraction) DataURL(s string) (m Payload, mediaType string, ok bool) {
 	return m, mediaType, ok
 }
 
-// Base64 returns what the base64 s holds, lifted or not.
+// Base64 returns the payload of base64, which is s itself or replaced by the mark
+// s.
 func (l *Extraction) Base64(s string) Payload {
 	if m, ok := l.Find(s); ok {
 		return m
@@ -163,7 +162,7 @@ func (l *Extraction) Base64(s string) Payload {
 	return decodeText("", s)
 }
 
-// decodeText does for a string in memory what Extract does on the way.
+// decodeText decodes base64 in memory as Extract does in a stream.
 func decodeText(head, encoded string) Payload {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
@@ -172,27 +171,26 @@ func decodeText(head, encoded string) Payload {
 	return Payload{Digest: artel.NewDigest(sha256.Sum256(b)), Size: int64(len(b)), head: head}
 }
 
-// Add puts bytes among the payloads and returns their mark, which stands in a
-// string of the JSON where they are meant. head is what comes before the base64:
-// a data URL up to its comma, or nothing.
+// Add adds a payload and returns its mark, for a string of the JSON. head precedes
+// the base64: a data URL up to its comma, or nothing.
 func (l *Extraction) Add(head string, d artel.Digest, size int64) string {
 	l.items = append(l.items, Payload{Digest: d, Size: size, head: head})
 	return l.mark + strconv.Itoa(len(l.items)-1)
 }
 
-// Reader returns a reader of text, which was made of the JSON of l, for the
-// Decode of a wing: there the marks are known, and nothing is lifted again.
+// Reader returns a reader of text, which was made from the JSON of l, for the
+// Decode of a dialect: Extract recognizes it and keeps its marks.
 func (l *Extraction) Reader(text []byte) io.Reader {
 	return &extractedJSON{*bytes.NewReader(text), Extraction{text: text, mark: l.mark, items: l.items}}
 }
 
-// lifted is JSON that was lifted before.
+// extractedJSON is JSON whose payloads were extracted before.
 type extractedJSON struct {
 	bytes.Reader
 	extraction Extraction
 }
 
-// Elided returns the JSON with each payload replaced by its digest and size.
+// Elided returns the JSON with the digest and size of each payload in its place.
 func (l *Extraction) Elided() json.RawMessage {
 	out := l.text
 	for i, m := range l.items {
@@ -205,11 +203,10 @@ func (l *Extraction) Elided() json.RawMessage {
 	return slices.Clone(out)
 }
 
-// Body returns text, which is the JSON of l or was made of it, as a body whose
-// marks are payloads again, from the store that the sink kept them in. Where
-// the base64 was written as everybody writes it, nothing shows that they were
-// away. A bad payload comes back empty. The body holds text, which is not to be
-// changed any more.
+// Body returns text, which is or was made from the JSON of l, as a body with the
+// payloads in place of the marks, from the store that the sink wrote to. For
+// standard base64 the result equals the original. A bad payload becomes empty. The
+// body takes ownership of text.
 func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
 	b := NewBody(blobs)
 	for l.mark != "" {
@@ -241,12 +238,12 @@ const (
 	maxDepth      = 256
 	maxKey        = 64       // longer keys and types are no dialect's
 	maxHead       = 256      // of a data URL
-	bufferSize    = 64 << 10 // of the reader
-	certainBase64 = 48 << 10 // base64 in one piece that no text is
+	bufferSize    = 64 << 10 // of buffered input
+	certainBase64 = 48 << 10 // so many base64 characters in a row are no text
 )
 
-// lifter copies JSON from in to out and takes payloads out of it. It looks
-// only at strings and brackets; whether it is JSON is found out later.
+// extractor copies JSON from in to out and takes payloads out of it. It looks only
+// at strings and brackets.
 type extractor struct {
 	ctx        context.Context // of the one Extract
 	in         *bufio.Reader
@@ -260,10 +257,10 @@ type extractor struct {
 	extraction Extraction
 }
 
-// object is what the lifter remembers of an open bracket.
+// object is the state of an open bracket.
 type object struct {
-	kind       string // the string under "type"
-	start, end int    // in out, of a string that is a payload if kind says so; 0: there is none
+	kind       string // the string of "type"
+	start, end int    // in out, of a string that is a payload if kind is "base64"; 0: none
 }
 
 func (l *extractor) run() error {
@@ -320,11 +317,11 @@ func (l *extractor) bracket(c byte) error {
 	return nil
 }
 
-// str handles a string whose opening quote has been read.
+// stringValue handles a string after its opening quote.
 func (l *extractor) stringValue() error {
 	form := NoEncoding
 	if l.value && len(l.path) > 0 {
-		form = l.rule(append(l.path[1:], l.last)) // not kept, and overwritten by the next key
+		form = l.rule(append(l.path[1:], l.last)) // the rule does not keep it; the next key overwrites it
 	}
 	held := false
 	switch form {
@@ -357,8 +354,8 @@ func (l *extractor) stringValue() error {
 	return l.copyString(held)
 }
 
-// text copies a string that is none of the payloads, or may turn out to be one
-// when its object is known.
+// copyString copies a string that is no payload, or becomes one when the type of
+// its object is known (pending).
 func (l *extractor) copyString(held bool) error {
 	key := l.last
 	l.last = ""
@@ -373,7 +370,7 @@ func (l *extractor) copyString(held bool) error {
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return nil // what is wrong is found when the JSON is parsed
+				return nil // parsing the JSON reports the error
 			}
 			return err
 		}
@@ -417,8 +414,8 @@ func escaped(s []byte) bool {
 	return n%2 == 1
 }
 
-// peek returns what comes next in the string at hand, n bytes at most, and
-// whether the string goes on after it.
+// peek returns at most n of the next bytes of the current string, and whether the
+// string continues after them.
 func (l *extractor) peek(n int) (b []byte, more bool, err error) {
 	b, err = l.in.Peek(min(n, l.in.Size()))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -430,8 +427,8 @@ func (l *extractor) peek(n int) (b []byte, more bool, err error) {
 	return b, len(b) == n, nil
 }
 
-// surely reports whether the string at hand is so long and so plain that it
-// can be nothing but base64.
+// certainlyBase64 reports whether the current string is so long and so plain that
+// it must be base64.
 func (l *extractor) certainlyBase64() (bool, error) {
 	b, more, err := l.peek(certainBase64)
 	if err != nil || !more {
@@ -447,8 +444,7 @@ func (l *extractor) certainlyBase64() (bool, error) {
 	return true, nil
 }
 
-// dataHead consumes what comes before the base64 of a data URL, if the string
-// at hand is one.
+// dataHead consumes the head of a data URL, if the current string is one.
 func (l *extractor) dataHead() (string, bool, error) {
 	b, _, err := l.peek(maxHead)
 	if err != nil {
@@ -466,8 +462,8 @@ func (l *extractor) dataHead() (string, bool, error) {
 	return head, true, err
 }
 
-// base64Type returns the media type of the data URL that begins with head,
-// which ends in its comma.
+// base64Type returns the media type of the data URL with this head, which ends in
+// its comma.
 func base64Type(head string) (string, bool) {
 	rest, ok := strings.CutPrefix(head, "data:")
 	rest, ok2 := strings.CutSuffix(rest, ";base64,")
@@ -478,7 +474,7 @@ func base64Type(head string) (string, bool) {
 	return mediaType, err == nil
 }
 
-// lift takes the payload at hand out.
+// take replaces the payload in the input by a mark.
 func (l *extractor) take(head string) error { return l.takeFrom(&base64Reader{in: l.in}, head) }
 
 func (l *extractor) takeFrom(p *base64Reader, head string) error {
@@ -496,13 +492,14 @@ func (l *extractor) takeFrom(p *base64Reader, head string) error {
 	return l.write([]byte(l.addPayload(Payload{Digest: digest, Size: size, Bad: p.bad != nil, head: head}) + `"`))
 }
 
-// note keeps a payload and returns its mark.
+// addPayload records a payload and returns its mark.
 func (l *extractor) addPayload(m Payload) string {
 	l.extraction.items = append(l.extraction.items, m)
 	return l.extraction.mark + strconv.Itoa(len(l.extraction.items)-1)
 }
 
-// takeEarlier takes out what was copied before it was known for a payload.
+// takeEarlier replaces a string in the output that its object has turned out to be
+// a payload.
 func (l *extractor) takeEarlier(o object) error {
 	all := l.out.Bytes()
 	m := Payload{Bad: true}
@@ -525,7 +522,7 @@ func (l *extractor) write(b []byte) error {
 	if l.out.Len()+len(b) > l.options.MaxText {
 		return &artel.Error{
 			Op: "provider.Lift", Kind: artel.TooLarge, Code: CodeTextTooLarge,
-			Err: fmt.Errorf("the request is larger than %d bytes beside its media", l.options.MaxText),
+			Err: fmt.Errorf("the request is larger than %d bytes without its media", l.options.MaxText),
 		}
 	}
 	l.out.Write(b)

@@ -20,40 +20,39 @@ import (
 )
 
 const (
-	// uploadMinSize is the size of media, in bytes, from which on they are sent once
-	// and named afterwards. An upload costs a round trip before the first answer
-	// and leaves a copy behind; smaller ones are sent again in less time.
+	// uploadMinSize is the size of media, in bytes, from which they are uploaded
+	// once and then named. An upload costs a round trip and leaves a copy at the
+	// service; smaller media are sent again in less time.
 	uploadMinSize = 1 << 20
-	// UploadLifetime is how long services are asked to keep a file: that of Gemini,
-	// which nobody can choose, so that it is one for all. Nothing is left behind
-	// for longer.
+	// UploadLifetime is how long services are asked to keep a file: Gemini's fixed
+	// lifetime, used for all services.
 	UploadLifetime = 48 * time.Hour
-	// uploadMargin is how long before its end a file is not named anymore, for the
-	// call that names it may wait and be tried again.
+	// uploadMargin is how long before its expiry a file is no longer named, because
+	// the call can wait and be retried.
 	uploadMargin = time.Hour
-	// maxUploads bounds the record.
+	// maxUploads limits the record.
 	maxUploads = 10_000
-	// uploadBackoff is how long an account is spared uploads after one has failed.
+	// uploadBackoff is the pause of uploads to an account after a failure.
 	uploadBackoff = 10 * time.Minute
-	// maxUploadName bounds what a service may call a file, in bytes.
+	// maxUploadName limits the name of a file at its service, in bytes.
 	maxUploadName = 500
 )
 
-// UploadsOptions are what the record of files begins with.
+// UploadsOptions are the options of [NewUploads].
 type UploadsOptions struct {
-	Data []byte             // what Save was given last; nil or unreadable: none are known
-	Save func([]byte) error // keeps the record; nil: nobody does. Calls do not overlap
-	// Address returns where services fetch media, whose MediaType has no
-	// parameters; the same for as long as it can, without characters that JSON
-	// escapes. nil: nowhere.
+	Data []byte             // the newest record that Save received; nil or unreadable: empty
+	Save func([]byte) error // stores the record; may be nil. Calls do not overlap
+	// Address returns the URL of media for services, "" if there is none. MediaType
+	// has no parameters. The URL should stay the same as long as possible, and has
+	// no characters that JSON escapes. May be nil.
 	Address func(m artel.Media) string
-	Log     *slog.Logger     // told of uploads that fail; nil: nobody
+	Log     *slog.Logger     // of failed uploads; may be nil
 	Now     func() time.Time // nil: [time.Now]
 }
 
-// Uploads knows by what names media can go instead of their bytes, and which files
-// services hold: see [Uploads.Send].
-// It is safe for concurrent use; a nil Uploads sends all media inside requests.
+// Uploads records which files were uploaded to services, and sends requests with
+// names in place of media; see [Uploads.Send]. It is safe for concurrent use. A nil
+// Uploads sends all media inside requests.
 type Uploads struct {
 	store   func([]byte) error
 	address func(artel.Media) string
@@ -70,8 +69,8 @@ type Uploads struct {
 	saving     sync.Mutex
 }
 
-// A uploadKey is what a file is found by. The account is a digest of address and
-// key, so that the record holds no secret.
+// An uploadKey identifies a file. Account is a digest of address and key, so that
+// the record contains no secret.
 type uploadKey struct {
 	Account   string       `json:"account"`
 	Digest    artel.Digest `json:"digest"`
@@ -89,7 +88,7 @@ type uploadRow struct {
 	Dropped bool `json:"dropped,omitempty"` // it is to be deleted there
 }
 
-// NewUploads returns the record that o begins with.
+// NewUploads returns a record that starts with o.Data.
 func NewUploads(o UploadsOptions) *Uploads {
 	h := &Uploads{
 		store: o.Save, address: o.Address, log: o.Log, now: o.Now, sentWithID: map[uploadKey]bool{},
@@ -105,7 +104,7 @@ func NewUploads(o UploadsOptions) *Uploads {
 	var rows []uploadRow
 	if len(o.Data) > 0 {
 		if err := json.Unmarshal(o.Data, &rows); err != nil {
-			h.log.Warn("which files services hold cannot be read; they are sent again", "err", err)
+			h.log.Warn("the record of uploaded files cannot be read; they are uploaded again", "err", err)
 			rows = nil
 		}
 	}
@@ -121,7 +120,8 @@ func NewUploads(o UploadsOptions) *Uploads {
 	return h
 }
 
-// file finds or makes one file. While one caller uploads it, the others wait.
+// find returns the file of m, and uploads it if necessary. Concurrent callers wait
+// for one upload.
 func (h *Uploads) find(ctx context.Context, key uploadKey, m artel.Media, up FileAPI) (uploadedFile, bool) {
 	for {
 		h.mu.Lock()
@@ -144,7 +144,7 @@ func (h *Uploads) find(ctx context.Context, key uploadKey, m artel.Media, up Fil
 		select {
 		case <-flight:
 		case <-ctx.Done():
-			return uploadedFile{}, false // the call itself says so
+			return uploadedFile{}, false // the call reports it
 		}
 	}
 }
@@ -173,15 +173,15 @@ func (h *Uploads) upload(ctx context.Context, key uploadKey, m artel.Media, up F
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Warn("a file could not be sent ahead; it stays inside the request", "digest", key.Digest, "err", err)
+			h.log.Warn("a file could not be uploaded; it is sent inside the request", "digest", key.Digest, "err", err)
 		}
 		return uploadedFile{}, false
 	}
 	return f, true
 }
 
-// keep saves the record, without what has ended, and of too many without those
-// that end first.
+// save stores the record without expired files; of too many, those that expire
+// first are removed.
 func (h *Uploads) save() {
 	if h.store == nil {
 		return
@@ -212,22 +212,22 @@ func (h *Uploads) save() {
 		err = h.store(data)
 	}
 	if err != nil {
-		h.log.Warn("which files services hold could not be saved", "err", err)
+		h.log.Warn("the record of uploaded files could not be saved", "err", err)
 	}
 }
 
-// accountOf says whose files those of a service are.
+// accountOf returns the account whose files a service can name.
 func accountOf(s model.Service) string {
 	family := s.Dialect
 	if family == model.OpenAIResponses {
-		family = model.OpenAI // they share their files
+		family = model.OpenAI // both have the same files
 	}
 	sum := sha256.Sum256([]byte(string(family) + "\x00" + s.BaseURL + "\x00" + s.APIKey.Reveal()))
 	return artel.NewDigest(sum).Hex()[:32]
 }
 
-// usableName reports whether a service's name for a file can be written into
-// requests.
+// usableName reports whether a name of a file can be written into requests without
+// escaping.
 func usableName(name string) bool {
 	return name != "" && len(name) <= maxUploadName && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r > '~' || r == '"' || r == '\\'

@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	// The pauses between two attempts to delete files at their services grow from
-	// one to the other.
+	// The pauses between attempts grow from firstDeletionPause to lastDeletionPause.
 	firstDeletionPause = 5 * time.Second
 	lastDeletionPause  = 30 * time.Minute
-	// deletionTimeout is how long the deletion of one file may take.
+	// deletionTimeout limits the deletion of one file.
 	deletionTimeout = 30 * time.Second
 )
 
-// A FileDeleter deletes files that services hold. Every wing's provider is one.
+// A FileDeleter deletes uploaded files. Every client of a dialect implements it.
 type FileDeleter interface {
-	// Delete deletes the file that the service calls name. The error is classified
-	// as that of Generate; of a file that is not there it may be nil or not.
+	// DeleteFile deletes the file with the service's own name. The error is
+	// classified like Generate's; for a missing file it may be nil or not.
 	DeleteFile(ctx context.Context, service model.Service, name string) error
 }
 
-// Delete says that media with these digests were deleted here: services hold them
-// no longer than it takes to tell them, which [Uploads.RunDeletions] does. What is still
-// used elsewhere goes up anew when it is sent. Delete does not wait for anybody.
+// Drop removes the files with these digests from the record and queues their
+// deletion at the services, which [Uploads.RunDeletions] executes. It does not
+// wait. Media that are still used are uploaded again when they are sent.
 func (h *Uploads) Drop(digests ...artel.Digest) {
 	if h == nil {
 		return
@@ -52,8 +51,8 @@ func (h *Uploads) Drop(digests ...artel.Digest) {
 	}
 }
 
-// drop notes a file that is to be deleted. The caller holds the lock, or has the
-// record alone.
+// queueDeletion queues a file for deletion. The caller holds the lock or is
+// NewUploads.
 func (h *Uploads) queueDeletion(r uploadRow) {
 	h.deletions[r.Account+" "+r.Name] = r
 	select {
@@ -62,7 +61,7 @@ func (h *Uploads) queueDeletion(r uploadRow) {
 	}
 }
 
-// Digests are those of the media that services hold, each once.
+// Digests returns the digests of the uploaded media, each once.
 func (h *Uploads) Digests() []artel.Digest {
 	if h == nil {
 		return nil
@@ -77,14 +76,14 @@ func (h *Uploads) Digests() []artel.Digest {
 	return slices.Compact(out)
 }
 
-// A UploadCount says how many files services hold, and how many of those that were
-// deleted here they have not been told of.
+// An UploadCount counts the uploaded files (Files) and the queued deletions
+// (Dropped).
 type UploadCount struct {
 	Files   int
 	Dropped int
 }
 
-// Count says how many files services hold.
+// Count counts the record.
 func (h *Uploads) Count() UploadCount {
 	if h == nil {
 		return UploadCount{}
@@ -94,10 +93,9 @@ func (h *Uploads) Count() UploadCount {
 	return UploadCount{len(h.files), len(h.deletions)}
 }
 
-// RunDeletions deletes dropped files at their services until ctx ends. What fails is
-// tried again, in growing pauses, until the file ends there by itself. services
-// says which are configured; droppers are by dialect, and one that has none
-// keeps its files until they end.
+// RunDeletions executes queued deletions until ctx ends. Failures are retried with
+// growing pauses until the file expires. services returns the configured services;
+// deleters are by dialect, and files of dialects without one expire.
 func (h *Uploads) RunDeletions(ctx context.Context, services func() []model.Service, droppers map[model.Dialect]FileDeleter) {
 	pause := firstDeletionPause
 	for {
@@ -120,7 +118,7 @@ func (h *Uploads) RunDeletions(ctx context.Context, services func() []model.Serv
 	}
 }
 
-// reap tries each dropped file once, and reports whether none is left.
+// deleteQueued tries each queued deletion once, and reports whether none is left.
 func (h *Uploads) deleteQueued(ctx context.Context, services []model.Service, droppers map[model.Dialect]FileDeleter) bool {
 	by := map[string]model.Service{}
 	for _, s := range services {
@@ -136,18 +134,18 @@ func (h *Uploads) deleteQueued(ctx context.Context, services []model.Service, dr
 		row := rows[name]
 		s, ok := by[row.Account]
 		if !ok || ctx.Err() != nil {
-			continue // of a service that is configured no more: it ends by itself
+			continue // the service is no longer configured: the file expires
 		}
 		limited, stop := context.WithTimeout(ctx, deletionTimeout)
 		err := droppers[s.Dialect].DeleteFile(limited, s, row.Name)
 		stop()
 		if c, is := errors.AsType[*model.CallError](err); err != nil && !(is && (c.Status == http.StatusNotFound || c.Status == http.StatusGone)) {
 			if ctx.Err() == nil {
-				h.log.Warn("a file that was deleted here could not be deleted at its service; it is tried again", "service", s.ID, "digest", row.Digest, "until", row.Until, "err", err)
+				h.log.Warn("an uploaded file could not be deleted at its service; the deletion is retried", "service", s.ID, "digest", row.Digest, "until", row.Until, "err", err)
 			}
 			continue
 		}
-		h.log.Info("a file that was deleted here was deleted at its service", "service", s.ID, "digest", row.Digest)
+		h.log.Info("an uploaded file was deleted at its service", "service", s.ID, "digest", row.Digest)
 		h.mu.Lock()
 		delete(h.deletions, name)
 		h.mu.Unlock()

@@ -18,48 +18,46 @@ import (
 )
 
 const (
-	// addressMinSize is the size of media, in bytes, from which on services fetch
-	// them. What is smaller takes no longer inside a request than to be fetched.
+	// addressMinSize is the size of media, in bytes, from which services fetch them
+	// by URL. Smaller media are sent as fast inside the request.
 	addressMinSize = 64 << 10
-	// maxSentWithID bounds how many media are remembered as met; beyond, all are
-	// forgotten, and sent with their bytes once more.
+	// maxSentWithID caps Uploads.sentWithID. When it is exceeded the set is
+	// cleared; media are then sent in full again.
 	maxSentWithID = 10_000
 )
 
-// What an account is spared for a while, behind its name among those resting.
+// Suffixes of keys in Uploads.backoff: uploads, URLs and media ids back off separately.
 const (
 	backoffURL = " url"
 	backoffID  = " media_id"
 )
 
-// An FileAPI is what names a wing's service takes, and how it gets files.
+// A FileAPI describes how a service gets files, and which names of media it takes.
 type FileAPI struct {
-	// Takes reports whether the API takes files of a media type by name, in a
-	// message of the user, or in the result of a tool.
+	// Takes reports whether the API takes files of a media type by name, in a user
+	// message or in the result of a tool.
 	Takes func(mediaType string, result bool) bool
-	// Fetches reports the same of addresses; nil: it takes none.
+	// Fetches reports the same of URLs; nil: it takes none.
 	Fetches func(mediaType string, result bool) bool
 	// Upload sends the blob of m, whose MediaType has no parameters, and returns
-	// what the API calls it and when it ends there.
+	// its name at the service and its expiry.
 	Upload func(ctx context.Context, m artel.Media) (name string, until time.Time, err error)
-	// Written says that requests are written elsewhere, so that media have no ids
-	// in them.
+	// Written says that the request was written elsewhere, so that its media have
+	// no ids.
 	Written bool
 }
 
-// Send calls send with r, in whose Uploads the media are that go by a name:
+// Send calls send with r, whose Names are set for media that are sent by name:
 //
-//   - by the id of a file, where the operator of the service has stated the
-//     transport "file_id" beside "bytes", media from 1 MiB on. What the service
-//     lacks goes up before, once for each account, and is named until it ends
-//     there;
-//   - by an address, where "url" is stated, from 64 KiB on;
-//   - by the id of media that the server has got before with this id, where its
-//     quirks say that it knows them again.
+//   - by file id, if the operator of the service has configured the transport
+//     "file_id" beside "bytes", from 1 MiB. Missing files are uploaded first,
+//     once for each account, and named until they expire;
+//   - by URL, if "url" is configured, from 64 KiB;
+//   - by a media id that the server has received before, if the quirks of the
+//     service say that it remembers them.
 //
-// Where the service says that it does not know a name, or could not fetch an
-// address, send is called a second time: files go up anew, the others go as
-// bytes. So do, always, media that cannot be uploaded.
+// If the service does not know a name or could not fetch a URL, send is called a
+// second
 func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	if h == nil {
 		return send(r)
@@ -89,16 +87,16 @@ func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send f
 	}
 }
 
-// A batch is the names of one call.
+// A callNames holds the names of one call.
 type callNames struct {
 	account string
 	service model.Service
 	up      FileAPI
 	names   map[artel.Digest]model.Name
-	files   []uploadKey // those of them that are files
+	files   []uploadKey // of the names that are files
 }
 
-// name finds a name for m, if it has one.
+// name finds a name for m, if there is one.
 func (h *Uploads) name(ctx context.Context, b *callNames, m artel.Media, result bool) {
 	key := uploadKey{b.account, m.Ref.Digest, m.MediaType}
 	by := b.service.Capabilities
@@ -125,13 +123,14 @@ func (h *Uploads) name(ctx context.Context, b *callNames, m artel.Media, result 
 	}
 }
 
-// remembers reports whether the service knows media by ids that requests give
-// them.
+// remembers reports whether the service remembers media by the ids that requests
+// give them.
 func (b callNames) remembers() bool {
 	return !b.up.Written && b.service.Dialect == model.OpenAI && b.service.Quirks().MediaIDs
 }
 
-// meet notes that the service has got the media of messages, each with its id.
+// rememberIDs records that the service has received the media of messages with
+// their ids.
 func (h *Uploads) rememberIDs(b callNames, messages []model.Message) {
 	if !b.remembers() {
 		return
@@ -160,8 +159,8 @@ func (h *Uploads) backOff(what string) {
 	h.backoff[what] = h.now().Add(uploadBackoff)
 }
 
-// mediaOf goes over the media of messages that have bytes behind them, with
-// their types without parameters, and whether a tool's result holds them.
+// mediaOf yields the media of messages with a blob, their types without parameters,
+// and whether they are in the result of a tool.
 func mediaOf(messages []model.Message) iter.Seq2[artel.Media, bool] {
 	return func(yield func(artel.Media, bool) bool) {
 		told := func(p artel.Part, result bool) bool {
@@ -189,9 +188,9 @@ func mediaOf(messages []model.Message) iter.Seq2[artel.Media, bool] {
 	}
 }
 
-// forget drops the names that err, which the service answered with, says are of
-// no use, and reports whether there were any. A file that another call has sent
-// anew since then stays.
+// dropRefused removes the names that the service refused with err, and reports
+// whether there were any. A file that another call has uploaded again meanwhile
+// stays.
 func (h *Uploads) dropRefused(err error, b callNames) bool {
 	c, ok := errors.AsType[*model.CallError](err)
 	if !ok {
@@ -200,7 +199,7 @@ func (h *Uploads) dropRefused(err error, b callNames) bool {
 	files, addresses, ids := h.dropRefusedFiles(c, b), b.fetchFailed(c), h.dropRefusedIDs(c, b)
 	if addresses {
 		h.backOff(b.account + backoffURL)
-		h.log.Warn("a service could not fetch media at their addresses; they go inside requests for a while", "service", b.service.ID, "err", err)
+		h.log.Warn("a service could not fetch media by URL; they are sent inside requests for a while", "service", b.service.ID, "err", err)
 	}
 	return files || addresses || ids
 }
@@ -216,7 +215,7 @@ func (h *Uploads) dropRefusedFiles(c *model.CallError, b callNames) bool {
 		}
 	}
 	if len(gone) == 0 && c.Status != http.StatusBadRequest && strings.Contains(" "+strings.ToLower(c.Message), " file") {
-		gone = b.files // it does not say which
+		gone = b.files // the message does not say which
 	}
 	h.mu.Lock()
 	for _, key := range gone {
@@ -231,9 +230,9 @@ func (h *Uploads) dropRefusedFiles(c *model.CallError, b callNames) bool {
 	return len(gone) > 0
 }
 
-// unfetched reports whether c says that something could not be fetched.
+// fetchFailed reports whether the service could not fetch a URL.
 //
-// Sources: what OpenAI, Anthropic, Gemini, DashScope and vLLM were seen to say.
+// Sources: messages of OpenAI, Anthropic, Gemini, DashScope and vLLM.
 func (b callNames) fetchFailed(c *model.CallError) bool {
 	if c.Status < 400 || c.Status == http.StatusUnauthorized || c.Status == http.StatusTooManyRequests {
 		return false
@@ -255,8 +254,8 @@ func (b callNames) fetchFailed(c *model.CallError) bool {
 	return false
 }
 
-// dropRefusedIDs drops the ids of a call that was refused: where the words are not
-// those of a server that has forgotten them, it may be one that cannot do it.
+// dropRefusedIDs removes the ids of a refused call. Unless the server reports a
+// cache miss, it may not support ids at all, so they back off.
 func (h *Uploads) dropRefusedIDs(c *model.CallError, b callNames) bool {
 	if !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError}, c.Status) {
 		return false

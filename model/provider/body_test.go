@@ -143,7 +143,7 @@ func TestBodyChecksWhatItReads(t *testing.T) {
 		b := provider.NewBody(l)
 		b.WriteBlob(put(t, l, make([]byte, 100_000)), 100_000+extra)
 		r := b.Open(t.Context())
-		if _, err := io.Copy(io.Discard, r); err == nil || !strings.Contains(err.Error(), "promised") {
+		if _, err := io.Copy(io.Discard, r); err == nil || !strings.Contains(err.Error(), "announced") {
 			t.Errorf("extra %d: got %v", extra, err)
 		}
 		if err := r.Close(); err != nil {

@@ -236,7 +236,7 @@ func (l *Extraction) Body(text []byte, blobs blob.Store) *Body {
 
 const (
 	maxDepth      = 256
-	maxKey        = 64       // longer keys and types are no dialect's
+	maxKey        = 64       // no dialect has longer keys or types
 	maxHead       = 256      // of a data URL
 	bufferSize    = 64 << 10 // of buffered input
 	certainBase64 = 48 << 10 // so many base64 characters in a row are no text
@@ -250,10 +250,10 @@ type extractor struct {
 	out        bytes.Buffer
 	rule       Rule
 	options    DecodeOptions
-	path       []string // the key that each open bracket stands under
-	objects    []object // what is known of each
+	path       []string // the key of each open bracket
+	objects    []object // for each open bracket
 	last       string   // the last string, if it was short
-	value      bool     // a colon came before what is next
+	value      bool     // a value follows, because a colon was read
 	extraction Extraction
 }
 

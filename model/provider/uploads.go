@@ -61,7 +61,7 @@ type Uploads struct {
 
 	mu         sync.Mutex
 	files      map[uploadKey]uploadedFile
-	inFlight   map[uploadKey]chan struct{} // closed when the upload has ended
+	inFlight   map[uploadKey]chan struct{} // closed at the end of the upload
 	backoff    map[string]time.Time        // accounts that are sent no files, addresses or ids, until when
 	sentWithID map[uploadKey]bool          // media that services have got with an id
 	deletions  map[string]uploadRow        // files that are to be deleted, by account and name

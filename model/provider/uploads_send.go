@@ -57,13 +57,14 @@ type FileAPI struct {
 //     service say that it remembers them.
 //
 // If the service does not know a name or could not fetch a URL, send is called a
-// second
+// second time: files are uploaded again, other media are sent as bytes. Media that
+// cannot be uploaded are sent as bytes too.
 func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send func(*model.Request) (*http.Response, error)) (*http.Response, error) {
 	if h == nil {
 		return send(r)
 	}
 	b := callNames{account: accountOf(r.Service), up: up, service: r.Service}
-	for healed := false; ; healed = true {
+	for retried := false; ; retried = true {
 		b.names, b.files = map[artel.Digest]model.Name{}, nil
 		for m, result := range mediaOf(r.Messages) {
 			if _, ok := b.names[m.Ref.Digest]; !ok {
@@ -81,7 +82,7 @@ func (h *Uploads) Send(ctx context.Context, r *model.Request, up FileAPI, send f
 		if err == nil {
 			h.rememberIDs(b, r.Messages)
 		}
-		if err == nil || healed || len(b.names) == 0 || !h.dropRefused(err, b) {
+		if err == nil || retried || len(b.names) == 0 || !h.dropRefused(err, b) {
 			return resp, err
 		}
 	}

@@ -18,15 +18,15 @@ const (
 	maxCalls     = 1000     // in one answer
 )
 
-// reader turns an answer into deltas.
+// reader reads an answer and yields its deltas.
 type reader struct {
 	failures    provider.Failures
-	calls       []ToolCall // by arrival
+	calls       []ToolCall // in order of arrival
 	size        int        // of their arguments and state
-	hasContent  bool       // text or reasoning has come
-	inReasoning bool       // what came last was reasoning
-	field       string     // in which it was told
-	details     []detail   // that were given of it and are not told yet
+	hasContent  bool       // text or reasoning was received
+	inReasoning bool       // the last delta was reasoning
+	field       string     // of the reasoning
+	details     []detail   // of the reasoning, not yet yielded
 	refused     bool
 	reason      string
 	usage       artel.Usage
@@ -34,7 +34,7 @@ type reader struct {
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
-// when the caller wants no more, an [*artel.Error], or the error of body.
+// when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
 }
@@ -76,7 +76,7 @@ func (r *reader) event(name string, data []byte) (done bool, err error) {
 	return false, r.chunk(chunk)
 }
 
-// take interprets one chunk or whole answer. Of several choices the first
+// chunk handles one chunk or a whole answer. Of several choices only the first
 // counts.
 func (r *reader) chunk(c Response) error {
 	if u := c.Usage; u != nil {
@@ -148,8 +148,8 @@ func (r *reader) emit(d model.Delta) bool {
 	return r.yield(d, nil)
 }
 
-// call joins a fragment to the call that it belongs to: the one with its
-
+// call appends a fragment to the call with the same index; without an index, to the
+// last call; a new name and id begin a new call.
 func (r *reader) call(c ToolCall) {
 	at := len(r.calls) - 1
 	if c.Index != nil {
@@ -174,7 +174,7 @@ func (r *reader) call(c ToolCall) {
 	}
 }
 
-// finish yields the calls and the end.
+// finish yields the calls and the Finish.
 func (r *reader) finish() error {
 	if r.reason == "error" {
 		return r.failures.Broken("the service ended the answer with an error")
@@ -191,7 +191,7 @@ func (r *reader) finish() error {
 	}
 	for _, c := range r.calls {
 		if stop == model.StopLength && !json.Valid([]byte(c.Function.Arguments)) {
-			continue // cut off in the middle: not a call
+			continue // the arguments are cut off: no call
 		}
 		if c.Function.Name == "" {
 			return r.failures.Broken("the service sent a tool call without a name")
@@ -226,18 +226,17 @@ func stopReason(word string) model.StopReason {
 	return model.StopEnd
 }
 
-// A detail is one piece of a list of reasoning details, as OpenRouter gives
-// them: text, a summary, or encrypted data.
+// A detail is one entry of a list of reasoning details in OpenRouter's form: text,
+// a summary, or encrypted data.
 type detail map[string]json.RawMessage
 
-// joins reports whether d goes on where before ended: pieces of one entry have
-// its type and its index.
+// joins reports whether d continues before: fragments of one entry have the same
+// type and index.
 func (d detail) joins(before detail) bool {
 	return string(d["type"]) == string(before["type"]) && string(d["index"]) == string(before["index"])
 }
 
-// join appends the texts of d to those of before, and takes over what else it
-// says.
+// join appends the texts of d to before, and copies its other fields.
 func (d detail) join(before detail) {
 	for name, value := range d {
 		var more, text string
@@ -253,7 +252,7 @@ func (d detail) join(before detail) {
 	}
 }
 
-// think tells the reasoning in a piece of an answer.
+// reasoning yields the reasoning of a chunk.
 func (r *reader) reasoning(d *Delta) error {
 	for _, one := range d.Details {
 		if n := len(r.details); n > 0 && one.joins(r.details[n-1]) {
@@ -270,7 +269,7 @@ func (r *reader) reasoning(d *Delta) error {
 	}
 	text, field := d.ReasoningContent, "reasoning_content"
 	if text == "" {
-		text, field = d.Reasoning, "reasoning" // the same under another name; some servers send both
+		text, field = d.Reasoning, "reasoning" // another name of the same field; some servers send both
 	}
 	if d.Content != nil {
 		for _, p := range d.Content.Parts {
@@ -289,8 +288,8 @@ func (r *reader) reasoning(d *Delta) error {
 	return nil
 }
 
-// reasoned tells that a block of reasoning is over, with the state of it that
-// the server wants back.
+// endReasoning yields the end of a block of reasoning, with the state that the
+// server needs back.
 func (r *reader) endReasoning() bool {
 	var state reasoningState
 	switch r.failures.Service.Quirks().Reasoning {
@@ -310,7 +309,7 @@ func (r *reader) endReasoning() bool {
 		return true
 	}
 	opaque, err := json.Marshal(state)
-	if err != nil { // of what was JSON
+	if err != nil { // it was JSON
 		return true
 	}
 	return r.yield(model.ReasoningDone{Opaque: opaque}, nil)

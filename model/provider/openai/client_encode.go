@@ -18,9 +18,9 @@ import (
 // MaxCallID is the longest id of a tool call that the API takes.
 const MaxCallID = 40
 
-// Encode writes r as the body of a streamed call. No blob is read. The error
-// is an [*artel.Error] of kind Unsupported for media that the dialect has no
-// place for, or Invalid for media without a digest or type.
+// Encode writes r as the body of a streamed call. No blob is read. The error is an
+// [*artel.Error] of kind Unsupported for media that the dialect has no part for, or
+// Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{Encoder: provider.NewEncoder("openai.Encode", r, blobs)}
 	e.Body.WriteString(`{"model":`)
@@ -72,7 +72,7 @@ func (e *encoder) message(m model.Message) {
 	e.JSON(string(m.Role))
 	switch m.Role {
 	case artel.RoleTool:
-		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
+		r, _ := m.Parts[0].(artel.ToolResult) // Conform leaves exactly one
 		e.Field("tool_call_id", e.callID(r.CallID))
 		parts := r.Parts
 		if len(parts) > 0 {
@@ -114,8 +114,8 @@ func (e *encoder) assistant(parts artel.Parts) {
 	e.reasoning(parts, len(calls) > 0)
 }
 
-// content writes text alone as a string, which every server takes, and media
-// as a list of parts.
+// content writes text as a string, which every server takes, and parts with media
+// as a list.
 func (e *encoder) content(parts artel.Parts) {
 	e.Body.WriteString(`,"content":`)
 	if !provider.HasMedia(parts) {
@@ -149,7 +149,7 @@ func (e *encoder) media(m artel.Media) {
 	}
 	held := e.Names[m.Ref.Digest]
 	switch form := e.mediaForm(mediaType); {
-	case form == "image" && held.By == model.ByMediaID: // which stands beside it
+	case form == "image" && held.By == model.ByMediaID: // the id is written below
 		e.Body.WriteString(`{"type":"image_url","image_url":null`)
 	case form == "image" && held.By == model.ByURL:
 		e.Body.WriteString(`{"type":"image_url","image_url":{"url":"` + held.Text + `"}`)
@@ -161,7 +161,7 @@ func (e *encoder) media(m artel.Media) {
 		e.Body.WriteString(`{"type":"video_url","video_url":{"url":"data:` + mediaType + `;base64,`)
 		e.Body.WriteBlob(m.Ref.Digest, m.Size)
 		e.Body.WriteString(`"}`)
-	case form == "file" && held.By == model.ByFileID: // no name beside it
+	case form == "file" && held.By == model.ByFileID: // the API takes no filename beside it
 		e.Body.WriteString(`{"type":"file","file":{"file_id":"` + held.Text + `"}`)
 	case form == "file":
 		filename := m.Filename
@@ -177,7 +177,7 @@ func (e *encoder) media(m artel.Media) {
 		e.Fail(artel.Unsupported,
 			"%s is %s: Chat Completions takes images, PDF, WAV and MP3 only", name, mediaType)
 		return
-	default: // a format of sound
+	default: // an audio format
 		head := ""
 		if e.quirks.AudioAsURL {
 			head = "data:;base64,"
@@ -195,7 +195,7 @@ func (e *encoder) media(m artel.Media) {
 // MaxStops is how many stop sequences the API takes.
 const MaxStops = 4
 
-// settings writes what r asks of the answer.
+// settings writes the choice of tools, the format and the sampling.
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		if c := wireChoice(r.Choice); c != nil {
@@ -219,7 +219,7 @@ func (e *encoder) settings(r *model.Request) {
 	}
 }
 
-// wireChoice returns nil where the model decides.
+// wireChoice returns nil for the default: the model decides.
 func wireChoice(c model.ToolChoice) *ToolChoice {
 	switch c.Mode {
 	case model.ChooseNone:
@@ -232,7 +232,7 @@ func wireChoice(c model.ToolChoice) *ToolChoice {
 	return nil
 }
 
-// wireFormat returns nil for any text.
+// wireFormat returns nil for plain text.
 func wireFormat(f model.Format) *ResponseFormat {
 	switch {
 	case len(f.Schema) > 0:
@@ -243,11 +243,8 @@ func wireFormat(f model.Format) *ResponseFormat {
 	return nil
 }
 
-// What servers of the dialect do in their own ways is said by [model.Quirks];
-// this is how it is written.
-
-// places returns where media may stand, for servers whose tool messages are
-// strings too.
+// resultMedia returns c without media in tool results, unless the server takes
+// lists in tool messages or the operator has configured them.
 func resultMedia(q model.Quirks, c model.Capabilities) model.Capabilities {
 	for _, f := range []*model.Fact[bool]{&c.ToolImage, &c.ToolFile} {
 		if !q.ToolLists && f.Source != model.FromOperator {
@@ -257,7 +254,7 @@ func resultMedia(q model.Quirks, c model.Capabilities) model.Capabilities {
 	return c
 }
 
-// callID fits an id to what the server takes, always in the same way.
+// callID returns id in the form that the server takes, always the same one.
 func (e *encoder) callID(id artel.CallID) string {
 	n := e.quirks.CallIDs
 	plain := !strings.ContainsFunc(string(id), func(r rune) bool {
@@ -271,8 +268,7 @@ func (e *encoder) callID(id artel.CallID) string {
 }
 
 // mediaForm returns how media of a type are written: "image", "video", "file", or
-// the API's word for a format of sound; "" for what the server has no place
-// for.
+// the API's name of an audio format; "" if the server does not take them.
 func (e *encoder) mediaForm(mediaType string) string {
 	major, _, _ := strings.Cut(mediaType, "/")
 	takes := slices.Contains(e.quirks.Takes, mediaType)
@@ -293,7 +289,7 @@ func (e *encoder) mediaForm(mediaType string) string {
 	return ""
 }
 
-// audioFormat returns the API's word for a media type of sound, or "".
+// audioFormat returns the API's name of an audio type, or "".
 func audioFormat(mediaType string) string {
 	switch mediaType {
 	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
@@ -304,14 +300,15 @@ func audioFormat(mediaType string) string {
 	return ""
 }
 
-// A thought is what the client keeps as the opaque state of reasoning: in
-// which field the server told it, and the details that it gave.
+// A reasoningState is the opaque state of reasoning: the field in which the server
+// sent the text, and its reasoning details.
 type reasoningState struct {
 	Field   string          `json:"field,omitempty"`
 	Details json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
-// reasoning writes what goes back of an assistant message's reasoning.
+// reasoning writes the reasoning of an assistant message that the server needs
+// back.
 func (e *encoder) reasoning(parts artel.Parts, calls bool) {
 	field, text := "", ""
 	var details []json.RawMessage

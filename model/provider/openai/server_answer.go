@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// An Answer writes what a model says in the dialect's form.
+// An Answer writes the deltas of a model in the dialect.
 type Answer struct {
 	ID           string // "chatcmpl-…"
 	Model        string
@@ -23,8 +23,8 @@ type Answer struct {
 	IncludeUsage bool // of a stream: stream_options.include_usage
 }
 
-// Whole returns the answer that is not streamed. The error is that of the
-// deltas, or says that they end without a [model.Finish].
+// Whole returns the answer in one piece. The error is that of the deltas, or
+// [provider.ErrNoFinish].
 func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	var text, thought strings.Builder
 	m := &Message{Role: "assistant"}
@@ -57,9 +57,9 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	return nil, provider.ErrNoFinish
 }
 
-// Stream writes the answer to w as server-sent events, and calls flush after
-// each. The events end with "[DONE]" if the deltas end well; an error among
-// them is written as an error object, and returned.
+// Stream writes the answer to w as server-sent events, and calls flush after each.
+// The last event is "[DONE]"; an error of the deltas is written as an error object,
+// and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	s := streamer{answer: a, out: provider.EventWriter{W: w, Flush: flush}}
 	for d, err := range deltas {

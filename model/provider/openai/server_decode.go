@@ -13,11 +13,11 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Decode reads a request. The base64 of images, files and recordings in
-// messages is lifted out while it is read; see [provider.Lift].
+// Decode reads a request. The base64 of images, files and recordings in messages is
+// decoded meanwhile; see [provider.Extract].
 //
-// The error is an [*APIError] for what the client did wrong, else that of r or
-// of the sink. Decode does not validate; see [Request.Validate].
+// The error is an [*APIError] if the request is wrong, otherwise that of r or of
+// the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	req := &Request{}
 	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
@@ -28,7 +28,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 	return req, nil
 }
 
-// Payloads is the dialect's [provider.Rule].
+// Payloads is the [provider.Rule] of the dialect.
 func Payloads(path []string) provider.Encoding {
 	if len(path) < 5 || path[0] != "messages" || path[2] != "content" {
 		return provider.NoEncoding
@@ -42,8 +42,8 @@ func Payloads(path []string) provider.Encoding {
 	return provider.NoEncoding
 }
 
-// Extraction returns what Decode took out of the request, and the JSON without
-// it.
+// Extraction returns the JSON of the request and its payloads, both empty if it was
+// not decoded.
 func (r *Request) Extraction() *provider.Extraction {
 	if r.extraction == nil {
 		return &provider.Extraction{}
@@ -51,9 +51,9 @@ func (r *Request) Extraction() *provider.Extraction {
 	return r.extraction
 }
 
-// Neutral returns r as a request that is neutral of dialect, for a valid r.
-// Its media have blob refs, whether or not the sink of [Decode] kept them.
-// What is only named, by URL or file id, becomes a text that says so.
+// Neutral returns r in the form that is neutral of dialect. Its media have blob
+// refs, whether or not the sink of [Decode] stored them. References by URL or file
+// id become texts.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{Service: model.Service{Dialect: model.OpenAI, Model: r.Model, Capabilities: model.TextOnly()}}
 	if r.MaxCompletionTokens != nil {
@@ -128,8 +128,7 @@ func (r *Request) parts(c Content) artel.Parts {
 	return out
 }
 
-// choice returns what r says about tools, and the tools that are left of those
-// that it has.
+// choice returns the choice of tools, and the tools that remain allowed.
 func (r *Request) choice(tools []model.ToolSpec) (model.ToolChoice, []model.ToolSpec) {
 	var out model.ToolChoice
 	out.OneByOne = r.ParallelToolCalls != nil && !*r.ParallelToolCalls

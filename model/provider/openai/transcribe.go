@@ -17,14 +17,14 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Transcribe implements [model.Transcriber] over the endpoint
+// Transcribe implements [model.Transcriber] with the endpoint
 // /audio/transcriptions. The recording is read from the blob store while it is
 // sent.
 func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, error) {
 	f := provider.Failures{Op: "openai.Transcribe", Service: r.Service}
 	extension := model.RecordingExtension(r.Media.MediaType)
 	if extension == "" || !r.Media.Ref.IsBlob() {
-		return "", f.Refuse(artel.Unsupported, "it writes down no media of type %s", r.Media.MediaType)
+		return "", f.Refuse(artel.Unsupported, "media of type %s cannot be transcribed", r.Media.MediaType)
 	}
 	body, contentType, err := p.form(r, extension)
 	if err != nil {
@@ -42,13 +42,13 @@ func (p *Provider) Transcribe(ctx context.Context, r *model.Recording) (string, 
 		return "", f.Transport(ctx, err)
 	}
 	if len(answer) > model.MaxAnswer {
-		return "", f.Refuse(artel.TooLarge, "the transcript is longer than anybody speaks")
+		return "", f.Refuse(artel.TooLarge, "the transcript is too long")
 	}
 	return transcript(f, answer)
 }
 
-// transcript reads an answer. Some servers write the text alone, whatever
-// form was asked for.
+// transcript reads the answer. Some servers write the plain text whatever format
+// was requested.
 func transcript(f provider.Failures, answer []byte) (string, error) {
 	var said struct {
 		Text  *string         `json:"text"`

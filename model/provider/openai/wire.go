@@ -10,8 +10,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A Request is the body of POST /chat/completions, as far as Artel reads it.
-// Fields of the API that are not here are let through and ignored.
+// A Request is the body of POST /chat/completions. Fields that Artel does not use
+// are ignored.
 type Request struct {
 	Model               string         `json:"model"`
 	Messages            []Message      `json:"messages"`
@@ -28,7 +28,7 @@ type Request struct {
 	TopP              *float64        `json:"top_p,omitempty"`
 	Stop              Texts           `json:"stop,omitempty"`
 
-	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // nil: not decoded from JSON
 }
 
 // StreamOptions are the options of a streamed answer.
@@ -45,19 +45,19 @@ type Message struct {
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
-	// Not of OpenAI: how several servers tell the reasoning.
+	// Not of OpenAI: the reasoning, as several servers send it.
 	ReasoningContent string   `json:"reasoning_content,omitempty"`
 	Reasoning        string   `json:"reasoning,omitempty"`
 	Details          []detail `json:"reasoning_details,omitempty"`
 }
 
-// Content is a string, a list of parts, or nothing (null).
+// Content is a string, a list of parts, or null.
 type Content struct {
 	Text  *string
 	Parts []Part
 }
 
-// MarshalJSON writes the form that c has.
+// MarshalJSON writes c as a string or a list.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Text != nil {
 		return json.Marshal(*c.Text)
@@ -80,7 +80,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return fmt.Errorf("content is neither a string nor a list of parts")
 }
 
-// String returns all the text in c.
+// String returns the text of all parts.
 func (c Content) String() string {
 	if c.Text != nil {
 		return *c.Text
@@ -92,7 +92,7 @@ func (c Content) String() string {
 	return b.String()
 }
 
-// A Part is one typed piece of a message's content.
+// A Part is one typed part of a message's content.
 type Part struct {
 	Type       string      `json:"type"` // text, image_url, input_audio, file, refusal
 	Text       string      `json:"text,omitempty"`
@@ -101,10 +101,10 @@ type Part struct {
 	InputAudio *InputAudio `json:"input_audio,omitempty"`
 	File       *File       `json:"file,omitempty"`
 
-	// Not of OpenAI: video, as several servers take it, ids of media, and the
-	// reasoning of Mistral's models, whose type is thinking.
+	// Not of OpenAI: video of several servers, media ids of vLLM, and the reasoning
+	// of Mistral's models in parts of type thinking.
 	VideoURL *ImageURL `json:"video_url,omitempty"`
-	UUID     string    `json:"uuid,omitempty"` // of media, by which vLLM knows them again
+	UUID     string    `json:"uuid,omitempty"` // of media that vLLM remembers
 	Thinking []Part    `json:"thinking,omitempty"`
 }
 
@@ -113,10 +113,10 @@ type ImageURL struct {
 	URL    string `json:"url"`
 	Detail string `json:"detail,omitempty"` // auto, low, high
 
-	Bare bool `json:"-"` // it was written without an object
+	Bare bool `json:"-"` // written as a string, not as an object
 }
 
-// UnmarshalJSON accepts an object, or the URL alone, as some servers have it.
+// UnmarshalJSON accepts an object, or a plain URL, which some servers write.
 func (u *ImageURL) UnmarshalJSON(data []byte) error {
 	*u = ImageURL{}
 	if len(data) > 0 && data[0] == '"' {
@@ -127,7 +127,7 @@ func (u *ImageURL) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(u))
 }
 
-// InputAudio is a recording as base64.
+// An InputAudio is a recording as base64.
 type InputAudio struct {
 	Data   string `json:"data"`
 	Format string `json:"format"` // wav, mp3
@@ -154,29 +154,28 @@ type Function struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// A ToolCall is a call, or in a stream a piece of the call with Index.
+// A ToolCall is a call, or in a stream a fragment of the call with Index.
 type ToolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`
 	Type     string       `json:"type,omitempty"` // function
 	Function CalledByName `json:"function"`
 
-	// Not of OpenAI: state that Google signs its calls with, and refuses to go
-	// on without ("Thought signatures" of the Gemini API documentation).
+	// Not of OpenAI: the signature of a call, which Google requires back ("Thought
+	// signatures" of the Gemini API documentation).
 	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// CalledByName is what a tool call calls. Arguments is JSON in a string.
+// CalledByName is the function of a call. Arguments is JSON in a string.
 type CalledByName struct {
 	Name      string    `json:"name,omitempty"`
 	Arguments Arguments `json:"arguments"`
 }
 
-// Arguments is JSON in a string. Servers that write the JSON itself are
-// understood.
+// Arguments is JSON in a string. Servers that write the JSON itself are accepted.
 type Arguments string
 
-// UnmarshalJSON accepts a string, or any other JSON as it is written.
+// UnmarshalJSON accepts a string, or other JSON unchanged.
 func (a *Arguments) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, (*string)(a))
@@ -188,8 +187,8 @@ func (a *Arguments) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A Response is the answer that is not streamed, and with Object
-// "chat.completion.chunk" one piece of a stream.
+// A Response is the answer in one piece, or with Object "chat.completion.chunk" one
+// chunk of a stream.
 type Response struct {
 	ID      string          `json:"id"`
 	Object  string          `json:"object"`
@@ -197,10 +196,10 @@ type Response struct {
 	Model   string          `json:"model"`
 	Choices []Choice        `json:"choices"`
 	Usage   *Usage          `json:"usage,omitempty"`
-	Error   json.RawMessage `json:"error,omitempty"` // some servers report errors so
+	Error   json.RawMessage `json:"error,omitempty"` // of servers that report errors here
 }
 
-// A Choice is one answer, whole in Message or a piece of it in Delta.
+// A Choice is one answer: whole in Message, or a fragment in Delta.
 type Choice struct {
 	Index        int      `json:"index"`
 	Message      *Message `json:"message,omitempty"`
@@ -208,7 +207,7 @@ type Choice struct {
 	FinishReason *string  `json:"finish_reason"`
 }
 
-// A Delta is a piece of a message.
+// A Delta is a fragment of a message.
 type Delta struct {
 	Role             string     `json:"role,omitempty"`
 	Content          *Content   `json:"content,omitempty"`
@@ -227,23 +226,23 @@ type Usage struct {
 	PromptTokensDetails     *PromptDetails     `json:"prompt_tokens_details,omitempty"`
 	CompletionTokensDetails *CompletionDetails `json:"completion_tokens_details,omitempty"`
 
-	// Not of OpenAI: how DeepSeek tells what came from its cache.
+	// Not of OpenAI: the cached tokens of DeepSeek.
 	PromptCacheHitTokens int64 `json:"prompt_cache_hit_tokens,omitempty"`
 }
 
-// PromptDetails says how much of the prompt came from the cache, and went there.
+// PromptDetails counts the tokens of the prompt that were read from and written to
+// the cache.
 type PromptDetails struct {
 	CachedTokens     int64 `json:"cached_tokens"`
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 }
 
-// CompletionDetails says how much of the answer was reasoning.
+// CompletionDetails counts the tokens of the reasoning.
 type CompletionDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// An APIError is a refusal in the API's own form. As an error it reads as its
-// message.
+// An APIError is a refusal in the API's own form. Its Error is the message.
 type APIError = provider.OpenAIError
 
 // Bad makes the API's "invalid_request_error" of status 400. An empty param or
@@ -261,7 +260,7 @@ type ToolChoice struct {
 	Allowed []string
 }
 
-// The object that a tool choice is.
+// choiceObject is the JSON of a tool choice that is no word.
 type choiceObject struct {
 	Type     string       `json:"type"`
 	Function *choiceNamed `json:"function,omitempty"`
@@ -311,7 +310,7 @@ func (c *ToolChoice) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A ResponseFormat is the form that an answer must have.
+// A ResponseFormat is the required form of an answer.
 type ResponseFormat struct {
 	Type   string      `json:"type"` // text, json_object, json_schema
 	Schema *JSONSchema `json:"json_schema,omitempty"`
@@ -325,7 +324,7 @@ type JSONSchema struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// Texts is a string, a list of strings, or nothing (null).
+// Texts is a string, a list of strings, or null.
 type Texts []string
 
 // UnmarshalJSON accepts a string, a list of strings, or null.

@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	maxState = 16 << 20 // of the calls and the opaque state of one answer, in bytes
+	maxState = 16 << 20 // of the calls and the state of one answer, in bytes
 )
 
-// reader turns an answer into deltas. Items are told when they are done; the
-// text of messages and of reasoning as it comes.
+// reader reads an answer and yields its deltas: the text of messages and of
+// reasoning immediately, other items when they are complete.
 type reader struct {
 	failures   provider.Failures
-	items      map[string]*itemState // by place in the output, and by id
+	items      map[string]*itemState // by index in the output, and by id
 	calls      int
 	size       int
-	hasContent bool // anything at all
+	hasContent bool // a delta was yielded
 	refused    bool
 	yield      func(model.Delta, error) bool
 }
 
-// progress is what has come of one item.
+// itemState is the received part of one item.
 type itemState struct {
 	done      bool
-	phased    bool   // its phase has been told
-	said      bool   // text of it
-	thought   string // the kind of event that tells its reasoning; others repeat it
+	phased    bool   // its phase was yielded
+	said      bool   // its text was yielded
+	thought   string // the type of event with its reasoning; other types repeat it
 	arguments strings.Builder
-	name, id  string // of a call, as it was announced
+	name, id  string // of a call, from the first event
 }
 
-// event is what the reader knows of an event of the stream.
+// event is an event of the stream.
 type event struct {
 	Type         string    `json:"type"`
 	Index        *int      `json:"output_index"` // some servers leave it out
@@ -52,7 +52,7 @@ type event struct {
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
-// when the caller wants no more, an [*artel.Error], or the error of body.
+// when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	r.items = map[string]*itemState{}
 	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
@@ -73,7 +73,7 @@ func (r *reader) whole(b *bufio.Reader) error {
 }
 
 func (r *reader) event(name string, data []byte) (done bool, err error) {
-	if string(data) == "[DONE]" { // of servers that end as Chat Completions do; it is too early here
+	if string(data) == "[DONE]" { // some servers end as Chat Completions do; here the response is missing
 		return true, r.failures.Broken("the stream broke off")
 	}
 	var ev event
@@ -86,7 +86,7 @@ func (r *reader) event(name string, data []byte) (done bool, err error) {
 	return r.take(ev, data)
 }
 
-// take interprets one event, and reports whether it was the last.
+// take handles one event, and reports whether it was the last.
 func (r *reader) take(e event, data []byte) (done bool, err error) {
 	switch e.Type {
 	case "error":
@@ -115,7 +115,7 @@ func (r *reader) take(e event, data []byte) (done bool, err error) {
 	return false, nil
 }
 
-// at returns what has come of the item that an event is about.
+// at returns the state of the item of an event.
 func (r *reader) at(e event) *itemState {
 	id := e.ItemID
 	if e.Item != nil {
@@ -128,7 +128,7 @@ func (r *reader) at(e event) *itemState {
 	return r.find(id, place)
 }
 
-// find looks an item up by its id, then by its place, and keeps it under both.
+// find returns the state of an item by id or by place, and records it under both.
 func (r *reader) find(id, place string) *itemState {
 	var p *itemState
 	if id != "" {
@@ -158,8 +158,8 @@ func (r *reader) added(e event) error {
 	return r.phase(p, e.Item)
 }
 
-// phase keeps in which phase of its work the model writes a message: it wants
-// to be told when the message is passed back.
+// phase yields the phase of work in which the model writes a message, which it
+// needs back with the message.
 func (r *reader) phase(p *itemState, i *Item) error {
 	if i.Phase == "" || p.phased || p.said {
 		return nil
@@ -172,7 +172,7 @@ func (r *reader) phase(p *itemState, i *Item) error {
 	return r.emit(model.ReasoningDone{Opaque: head})
 }
 
-// piece interprets an event that tells a part of an item.
+// piece handles an event with a fragment of an item.
 func (r *reader) piece(e event) error {
 	p := r.at(e)
 	switch e.Type {
@@ -202,8 +202,8 @@ func (r *reader) text(p *itemState, s string) error {
 	return r.emit(model.TextDelta(s))
 }
 
-// thought tells reasoning. Some servers tell it twice, in full and in short:
-// what comes first counts.
+// reasoningText yields reasoning. Some servers send it twice, in full and as a
+// summary: only the first type of event counts.
 func (r *reader) reasoningText(p *itemState, kind, s string) error {
 	if s == "" || p.thought != "" && p.thought != kind {
 		return nil
@@ -220,7 +220,7 @@ func (r *reader) emit(d model.Delta) error {
 	return nil
 }
 
-// grow bounds what is kept of an answer.
+// limit bounds the data kept of an answer.
 func (r *reader) limit(n int) error {
 	if r.size += n; r.size > maxState {
 		return r.failures.Wrong("the calls and the state of the answer are larger than 16 MiB")
@@ -228,7 +228,7 @@ func (r *reader) limit(n int) error {
 	return nil
 }
 
-// done tells an item that is whole.
+// done yields what a complete item adds.
 func (r *reader) done(p *itemState, i *Item) error {
 	if p.done {
 		return nil
@@ -247,7 +247,7 @@ func (r *reader) done(p *itemState, i *Item) error {
 	case "":
 		return nil
 	}
-	// What the service did by itself, to be passed back in its place.
+	// An action of the service itself, passed back in its place.
 	return r.emit(model.ReasoningDone{Opaque: i.Raw})
 }
 
@@ -285,8 +285,8 @@ func (r *reader) reasoning(p *itemState, i *Item) error {
 			return err
 		}
 	}
-	// Nothing is stored, so an item that has neither its state nor its whole
-	// text cannot be passed back.
+	// The service stores nothing: an item without its state or its whole text cannot
+	// be passed back.
 	var opaque json.RawMessage
 	if i.Encrypted != nil && *i.Encrypted != "" || i.Content.String() != "" {
 		opaque = i.Raw
@@ -313,7 +313,7 @@ func (r *reader) call(p *itemState, i *Item) error {
 		c.Arguments = customArguments(i.Input, p.arguments.String())
 	} else {
 		if i.Status == "incomplete" && !json.Valid([]byte(text)) {
-			return nil // cut off in the middle: not a call
+			return nil // the arguments are cut off: no call
 		}
 		c.Arguments = provider.ReceivedArguments(text)
 	}
@@ -327,8 +327,7 @@ func (r *reader) call(p *itemState, i *Item) error {
 	return r.emit(c)
 }
 
-// customArguments makes an object of the free text that a custom tool is
-// called with.
+// customArguments returns the free text of a call of a custom tool as an object.
 func customArguments(input *string, streamed string) json.RawMessage {
 	if input == nil {
 		input = &streamed
@@ -340,7 +339,7 @@ func customArguments(input *string, streamed string) json.RawMessage {
 	return b
 }
 
-// finish tells what the response has and the events did not, and the end.
+// finish yields the items that the events left out, and the Finish.
 func (r *reader) finish(resp *Response) error {
 	switch resp.Status {
 	case "failed", "cancelled":

@@ -21,13 +21,13 @@ const (
 	MinOutput = 16
 )
 
-// EncryptedReasoning asks for the state of reasoning, without which it cannot
-// be passed back to a service that stores nothing.
+// EncryptedReasoning requests the state of reasoning, which a service that stores
+// nothing needs back.
 const EncryptedReasoning = "reasoning.encrypted_content"
 
-// Encode writes r as the body of a streamed call. No blob is read. The error
-// is an [*artel.Error] of kind Unsupported for media that the dialect has no
-// place for, or Invalid for media without a digest or type.
+// Encode writes r as the body of a streamed call. No blob is read. The error is an
+// [*artel.Error] of kind Unsupported for media that the dialect has no item for, or
+// Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{Encoder: provider.NewEncoder("responses.Encode", r, blobs)}
 	form := provider.MessageRules{Own: r.Service.ID, UniqueIDs: true, ToolTypes: model.OpenAIResponses.Carries()}
@@ -52,8 +52,8 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	return e.Body, e.Err
 }
 
-// MayReason reports whether a model may reason. Those of OpenAI that do not
-// refuse to be asked for the state of it.
+// MayReason reports whether a model may reason. OpenAI's models that do not reason
+// refuse the request for the state of reasoning.
 func MayReason(name string) bool {
 	name = path.Base(name)
 	for _, family := range []string{"gpt-3.5", "gpt-4", "chatgpt-4o"} {
@@ -70,8 +70,9 @@ type encoder struct {
 	items int // written so far
 }
 
-// instructions writes what the system says first, and returns the rest. Where
-// there is no rest it stays, since the API wants some input.
+// instructions writes the leading system messages as instructions, and returns the
+// other messages. If there are no others it returns all, because the API requires
+// input.
 func (e *encoder) instructions(messages []model.Message) []model.Message {
 	n := slices.IndexFunc(messages, func(m model.Message) bool { return m.Role != artel.RoleSystem })
 	if n <= 0 {
@@ -85,7 +86,7 @@ func (e *encoder) instructions(messages []model.Message) []model.Message {
 	return messages[n:]
 }
 
-// item begins an item.
+// beginItem starts an item.
 func (e *encoder) beginItem(head string) {
 	if e.items++; e.items > 1 {
 		e.Body.WriteString(",")
@@ -96,7 +97,7 @@ func (e *encoder) beginItem(head string) {
 func (e *encoder) message(m model.Message) {
 	switch m.Role {
 	case artel.RoleTool:
-		r, _ := m.Parts[0].(artel.ToolResult) // Place leaves exactly one
+		r, _ := m.Parts[0].(artel.ToolResult) // Conform leaves exactly one
 		e.beginItem(`{"type":"function_call_output","call_id":`)
 		e.JSON(provider.CallID(r.CallID, MaxCallID))
 		parts := r.Parts
@@ -122,8 +123,8 @@ func (e *encoder) message(m model.Message) {
 	e.Body.WriteString("}")
 }
 
-// assistant writes the items of one turn. Reasoning that nothing follows, as
-// an answer has that broke off, is left out: the API refuses it.
+// assistant writes the items of one turn. Reasoning at the end of the turn, as in
+// an answer that broke off, is left out because the API refuses it.
 func (e *encoder) assistant(parts artel.Parts) {
 	last := -1
 	for i, p := range parts {
@@ -162,9 +163,9 @@ func (e *encoder) assistant(parts artel.Parts) {
 	}
 }
 
-// stateOf reads what the client keeps as the opaque state of reasoning: an
-// item as it came, or the head of the message that follows, which says in which
-// phase of its work the model wrote it. The type is "" for anything else.
+// stateOf reads the opaque state of reasoning: the type of an unchanged item, or
+// for "message" the phase of the message that follows. The type is "" for other
+// state.
 func stateOf(opaque json.RawMessage) (kind, phase string) {
 	var head struct {
 		Type  string `json:"type"`
@@ -215,7 +216,7 @@ func (e *encoder) media(m artel.Media) {
 		e.Body.WriteString(`"}`)
 	case fileType(mediaType) && held.By == model.ByFileID:
 		e.Body.WriteString(`{"type":"input_file","file_id":"` + held.Text + `"}`)
-	case fileType(mediaType) && held.By == model.ByURL: // no name beside it
+	case fileType(mediaType) && held.By == model.ByURL: // the API takes no filename beside it
 		e.Body.WriteString(`{"type":"input_file","file_url":"` + held.Text + `"}`)
 	case fileType(mediaType):
 		e.Body.WriteString(`{"type":"input_file","filename":`)
@@ -234,7 +235,7 @@ func fileType(mediaType string) bool {
 	return major != "audio" && major != "video" && major != "image" && Extensions()[mediaType] != ""
 }
 
-// Extensions are those of the files that the API reads, by media type.
+// Extensions are the extensions of the files that the API reads, by media type.
 func Extensions() map[string]string {
 	const office = "application/vnd.openxmlformats-officedocument."
 	return map[string]string{
@@ -256,7 +257,8 @@ func Extensions() map[string]string {
 	}
 }
 
-// filename fits a name to its type, by which the API reads the file.
+// filename returns name with the extension of its type, by which the API recognizes
+// the format.
 func filename(name, mediaType string) string {
 	extension := Extensions()[mediaType]
 	switch {
@@ -268,7 +270,7 @@ func filename(name, mediaType string) string {
 	return name
 }
 
-// settings writes the tools, and what r asks of the answer.
+// settings writes the tools, the format and the sampling.
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		e.Body.WriteString(`,"tools":[`)
@@ -279,7 +281,7 @@ func (e *encoder) settings(r *model.Request) {
 			if len(t.Schema) == 0 {
 				t.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 			}
-			loose := false // absent would mean that the API changes the schema
+			loose := false // by default the API makes the schema strict
 			e.JSON(Tool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: &loose})
 		}
 		e.Body.WriteString("]")

@@ -2,19 +2,20 @@
 
 // Package responses speaks the OpenAI Responses dialect, in both directions.
 //
-// As a client, begin with [New]; [Provider.Forward] sends on what a client wrote
-// in the dialect itself. As a server, begin with [Decode], which reads a request
-// while it lifts its media out, [Request.Validate], [Request.Neutral], and
-// [Answer], which writes what a model says as a response or as the whole
-// sequence of events of a stream.
+// As a client, begin with [New]. As a server, begin with [Decode], which reads a
+// request and decodes its media meanwhile; [Request.Neutral] converts the request,
+// and [Answer] writes the answer as a response or as the complete sequence of
+// events of a stream. Package model/fake/rules/responses checks requests against
+// the rules of the real API.
 //
-// A conversation is a list of items, and what belongs to the assistant's turn is
-// several of them: its reasoning, its texts, its calls. Pictures and files stand
-// in the outputs of calls as they do in messages. Nothing is stored by the
-// service ("store": false), so the state of its reasoning travels with the
-// conversation as encrypted content: an item of reasoning is an
-// [artel.Reasoning] whose Opaque is the item as it came.
+// A conversation is a list of items; a turn of the assistant is several of them:
+// its reasoning, texts and calls. Pictures and files can be in the outputs of calls
+// as in messages. The service stores nothing ("store": false), so the state of its
+// reasoning travels in the conversation as encrypted content: an item of reasoning
+// is an [artel.Reasoning] whose Opaque is the unchanged item.
+//
+// The API takes no audio and no video.
 //
 // Source: the OpenAI API reference, "Responses" and "Streaming events", and the
-// types of the official SDKs. The API has no place for sound and video.
+// types of the official SDKs.
 package responses

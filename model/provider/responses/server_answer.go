@@ -18,22 +18,22 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// An Answer writes what a model says in the dialect's form.
+// An Answer writes the deltas of a model in the dialect.
 type Answer struct {
-	ID      string // "resp_…"; the ids of its items are made of it
+	ID      string // "resp_…"; the ids of the items derive from it
 	Model   string
 	Created time.Time
-	// Request is what was asked; the response repeats its settings, and calls
-	// its custom tools as such. Nil: all has the API's defaults.
+	// Request is the request: the response repeats its settings, and uses its
+	// custom tools. nil: defaults of the API.
 	Request *Request
-	// Service is whose the opaque state of the reasoning is, where that is not
-	// of this dialect: it is carried as encrypted content, and [Request.Neutral]
-	// of a later request gives it back as it was.
+	// Service is the origin of opaque reasoning state of another dialect: it is
+	// sent as encrypted content, which [Request.Neutral] of a later request
+	// unwraps.
 	Service artel.ServiceID
 }
 
-// Whole returns the answer that is not streamed, as JSON. The error is that of
-// the deltas, or says that they end without a [model.Finish].
+// Whole returns the answer in one piece, as JSON. The error is that of the deltas,
+// or [provider.ErrNoFinish].
 func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (json.RawMessage, error) {
 	s := streamer{answer: a}
 	for d, err := range deltas {
@@ -50,10 +50,9 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (json.RawMessage, er
 	return json.Marshal(s.final)
 }
 
-// Stream writes the answer to w as server-sent events, and calls flush after
-// each. The last is response.completed or response.incomplete if the deltas
-// end well. An error among them is written as an error event and a
-// response.failed, and returned.
+// Stream writes the answer to w as server-sent events, and calls flush after each.
+// The last event is response.completed or response.incomplete. An error of the
+// deltas is written as an error event and a response.failed, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	s := streamer{answer: a, out: provider.EventWriter{W: w, Flush: flush}}
 	for d, err := range deltas {
@@ -70,29 +69,29 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 	return nil
 }
 
-// Fail returns the events that end a stream whose last event had the sequence
-// number before, -1 for none: an error event and a response.failed.
+// Fail returns the events that end a broken stream: an error event and a
+// response.failed. before is the sequence number of the last event, -1 for none.
 func (a Answer) Fail(before int, message string) []byte {
 	var b bytes.Buffer
 	s := streamer{answer: a, out: provider.EventWriter{W: &b}, sequence: before + 1, begun: true}
-	_ = s.fail(message) // a buffer takes all
+	_ = s.fail(message) // a buffer does not fail
 	return b.Bytes()
 }
 
-// streamer follows the deltas, and writes an event for each step if it has a
-// writer.
+// streamer builds the response from the deltas and writes an event for each step if
+// it has a writer.
 type streamer struct {
 	answer   Answer
 	out      provider.EventWriter // without a writer, no event is written
 	sequence int
 	begun    bool
-	output   []any // items that are done
+	output   []any // complete items
 	current  *item
 	phase    string // of the next message
 	final    map[string]any
 }
 
-// An item is a message or reasoning that is being written.
+// An item is a message or reasoning in progress.
 type item struct {
 	reasoning bool
 	id        string
@@ -127,7 +126,7 @@ func (s *streamer) delta(d model.Delta) error {
 	return nil
 }
 
-// begin tells once that there is a response.
+// begin writes the first events once.
 func (s *streamer) begin() error {
 	if s.begun {
 		return nil
@@ -144,12 +143,12 @@ func (s *streamer) begin() error {
 	return nil
 }
 
-// id makes the id of the next item.
+// id returns the id of the next item.
 func (s *streamer) id(prefix string) string {
 	return fmt.Sprintf("%s_%s_%d", prefix, strings.TrimPrefix(s.answer.ID, "resp_"), len(s.output))
 }
 
-// text adds to the message or the reasoning at hand, or opens one.
+// text extends the current message or reasoning, or starts one.
 func (s *streamer) text(reasoning bool, text string) error {
 	if s.current == nil || s.current.reasoning != reasoning {
 		if err := s.close(nil); err != nil {
@@ -207,7 +206,7 @@ func (s *streamer) message(status string, content []any) object {
 	return m
 }
 
-// close ends what is being written. opaque is the state of reasoning.
+// close completes the current item. opaque is the state of reasoning.
 func (s *streamer) close(opaque json.RawMessage) error {
 	o, at := s.current, len(s.output)
 	if o == nil {
@@ -243,8 +242,8 @@ func (s *streamer) close(opaque json.RawMessage) error {
 	return s.done(s.reasoning(o.id, []any{summary(text)}, opaque))
 }
 
-// reasoning returns an item of reasoning: the one that opaque is, or a new one
-// with opaque in it.
+// reasoning returns an item of reasoning: opaque itself, or a new one that wraps
+// opaque.
 func (s *streamer) reasoning(id string, texts []any, opaque json.RawMessage) any {
 	if kind, _ := stateOf(opaque); kind == "reasoning" {
 		return opaque
@@ -263,7 +262,7 @@ func (s *streamer) done(i any) error {
 	return err
 }
 
-// reasoned closes reasoning, or adds an item that is nothing but state.
+// reasoningDone completes reasoning, or adds an item of state alone.
 func (s *streamer) reasoningDone(opaque json.RawMessage) error {
 	if s.current != nil && s.current.reasoning {
 		return s.close(opaque)
@@ -284,7 +283,7 @@ func (s *streamer) reasoningDone(opaque json.RawMessage) error {
 	return s.wholeItem(s.reasoning(s.id("rs"), []any{}, opaque))
 }
 
-// whole tells an item that has no pieces.
+// wholeItem writes an item without fragments.
 func (s *streamer) wholeItem(i any) error {
 	if err := s.event("response.output_item.added", object{"output_index": len(s.output), "item": i}); err != nil {
 		return err
@@ -304,7 +303,7 @@ func (s *streamer) call(d model.CallDelta) error {
 	return s.callEvents(i, "arguments", "response.function_call_arguments", arguments)
 }
 
-// called tells a call, whose text stands under field.
+// callEvents writes a call with its text under field.
 func (s *streamer) callEvents(i object, field, event, text string) error {
 	at := len(s.output)
 	begun := object{}
@@ -340,7 +339,8 @@ func (r *Request) custom(name string) bool {
 	return false
 }
 
-// customInput is the reverse of customArguments; of other arguments it is all.
+// customInput is the reverse of customArguments; other arguments are returned
+// whole.
 func customInput(arguments json.RawMessage) string {
 	var o struct {
 		Input *string `json:"input"`
@@ -374,7 +374,7 @@ func (s *streamer) finish(f model.Finish) error {
 	return s.event("response."+status, object{"response": r})
 }
 
-// fail tells that the answer broke off.
+// fail writes the events of a broken answer.
 func (s *streamer) fail(message string) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -403,7 +403,7 @@ func (s *streamer) event(name string, fields object) error {
 	return s.out.Event(name, b)
 }
 
-// response returns the object as it stands.
+// response returns the response object with its current output.
 func (s *streamer) response(status string) object {
 	output := s.output
 	if output == nil {
@@ -431,7 +431,7 @@ func (s *streamer) response(status string) object {
 	return r
 }
 
-// repeated are the fields of a request that the response has again.
+// echoedFields are the fields of a request that the response repeats.
 func echoedFields() []string {
 	return []string{
 		"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "prompt_cache_key", "reasoning", "safety_identifier",

@@ -15,11 +15,11 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Decode reads a request. The base64 of images, files and recordings in items
-// is lifted out while it is read; see [provider.Lift].
+// Decode reads a request. The base64 of images, files and recordings in items is
+// decoded meanwhile; see [provider.Extract].
 //
-// The error is an [*APIError] for what the client did wrong, else that of r or
-// of the sink. Decode does not validate; see [Request.Validate].
+// The error is an [*APIError] if the request is wrong, otherwise that of r or of
+// the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	req := &Request{}
 	extraction, err := provider.DecodeOpenAI(ctx, r, Payloads, o, req)
@@ -30,10 +30,10 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 	return req, nil
 }
 
-// Encrypted reports whether the state of the reasoning was asked for.
+// Encrypted reports whether the request asks for the state of the reasoning.
 func (r *Request) Encrypted() bool { return slices.Contains(r.Include, EncryptedReasoning) }
 
-// Payloads is the dialect's [provider.Rule].
+// Payloads is the [provider.Rule] of the dialect.
 func Payloads(path []string) provider.Encoding {
 	if len(path) < 3 || path[0] != "input" {
 		return provider.NoEncoding
@@ -49,14 +49,13 @@ func Payloads(path []string) provider.Encoding {
 	return provider.NoEncoding
 }
 
-// Neutral returns r as a request that is neutral of dialect, for a valid r.
-// Its media have blob refs, whether or not the sink of [Decode] kept them.
-// What is only named, by URL or file id, becomes a text that says so. What
-// belongs to one turn of the assistant is one message. Items that only the
-// service understands are reasoning without text whose Opaque is the item.
+// Neutral returns r in the form that is neutral of dialect. Its media have blob
+// refs, whether or not the sink of [Decode] stored them. References by URL or file
+// id become texts. One turn of the assistant becomes one message. Items that only
+// the service understands become reasoning without text whose Opaque is the item.
 //
-// Custom tools, which are called with free text, become functions with that
-// text as their one argument; tools of the service's own are left out.
+// Custom tools, which take free text, become functions with the text as their only
+// argument; tools of the service are left out.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{Service: model.Service{Dialect: model.OpenAIResponses, Model: r.Model, Capabilities: model.TextOnly()}}
 	if r.MaxOutputTokens != nil {
@@ -79,7 +78,7 @@ func (r *Request) Neutral() *model.Request {
 	if r.Input.Text != nil {
 		out.Messages = append(out.Messages, model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: *r.Input.Text}}})
 	}
-	turn := false // the last message is the assistant's and still open
+	turn := false // the last message is the assistant's and can be extended
 	for i := range r.Input.Items {
 		m := r.item(&r.Input.Items[i])
 		if m.Role == artel.RoleAssistant && turn {
@@ -137,7 +136,7 @@ func (r *Request) format(out *model.Request) {
 	}
 }
 
-// item returns the message that an item is, or is a piece of.
+// item returns the message of an item, or the part of a message.
 func (r *Request) item(i *Item) model.Message {
 	assistant := func(p artel.Part) model.Message {
 		return model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{p}}
@@ -182,7 +181,7 @@ func (r *Request) item(i *Item) model.Message {
 	return assistant(artel.Reasoning{Opaque: i.Raw})
 }
 
-// output returns the result of a call of a kind.
+// output returns the result of a call of a type.
 func (r *Request) output(of string, i *Item) artel.ToolResult {
 	res := artel.ToolResult{CallID: artel.CallID(i.CallID)}
 	switch of {
@@ -240,7 +239,7 @@ func (r *Request) parts(c *Content) artel.Parts {
 	return out
 }
 
-// file returns the media that an input_file with its data is.
+// file returns the media of an input_file with data.
 func (r *Request) file(p Part) artel.Media {
 	m, mediaType, ok := r.Extraction().DataURL(p.FileData)
 	if !ok {
@@ -258,7 +257,7 @@ func (r *Request) file(p Part) artel.Media {
 	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kind, Filename: p.Filename, Size: m.Size}
 }
 
-// TypeByName guesses the type of a file that came without one.
+// TypeByName guesses the media type of a file by its extension.
 func TypeByName(filename string) string {
 	extension := strings.ToLower(path.Ext(filename))
 	for mediaType, e := range Extensions() {
@@ -269,7 +268,7 @@ func TypeByName(filename string) string {
 	return "application/octet-stream"
 }
 
-// reasoningOf returns what an item of reasoning says.
+// reasoningOf returns the reasoning of an item.
 func reasoningOf(i *Item) artel.Reasoning {
 	var texts []string
 	for _, s := range i.Summary {

@@ -10,15 +10,13 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The state of reasoning of a service that speaks another dialect, such as a
-// signature, has no place of its own in an item. It travels as the item's
-// encrypted content, which clients hand back untouched.
-
-// StatePrefix begins such content; JSON in base64 follows. No service of this
-// dialect takes it for its own.
+// StatePrefix begins the encrypted content of reasoning whose state, such as a
+// signature, belongs to a service of another dialect; JSON in base64 follows.
+// Clients return it unchanged, and no service of this dialect accepts it as its
+// own.
 const StatePrefix = "artel1."
 
-// carried is what it holds.
+// foreignState is the JSON after [StatePrefix].
 type foreignState struct {
 	Service artel.ServiceID `json:"service,omitempty"`
 	Opaque  json.RawMessage `json:"opaque"`
@@ -26,7 +24,7 @@ type foreignState struct {
 
 func wrap(c foreignState) string {
 	b, err := json.Marshal(c)
-	if err != nil { // no JSON
+	if err != nil { // Opaque is no JSON
 		return ""
 	}
 	return StatePrefix + base64.RawURLEncoding.EncodeToString(b)

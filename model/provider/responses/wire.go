@@ -11,9 +11,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A Request is the body of POST /responses, as far as Artel reads it. Fields
-// of the API that are not here are let through and ignored; [Request.Extraction]
-// has them.
+// A Request is the body of POST /responses. Fields that Artel does not use are
+// ignored; [Request.Extraction] has them.
 type Request struct {
 	Model             string          `json:"model"`
 	Instructions      *string         `json:"instructions,omitempty"`
@@ -33,11 +32,11 @@ type Request struct {
 	Conversation      json.RawMessage `json:"conversation,omitempty"`
 	Prompt            json.RawMessage `json:"prompt,omitempty"`
 
-	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // nil: not decoded from JSON
 }
 
-// Extraction returns what Decode took out of the request, and the JSON without
-// it.
+// Extraction returns the JSON of the request and its payloads, both empty if it was
+// not decoded.
 func (r *Request) Extraction() *provider.Extraction {
 	if r.extraction == nil {
 		return &provider.Extraction{}
@@ -45,8 +44,7 @@ func (r *Request) Extraction() *provider.Extraction {
 	return r.extraction
 }
 
-// Input is a list of items, or a string that stands for one message of the
-// user.
+// An Input is a list of items, or a string: one user message.
 type Input struct {
 	Text  *string
 	Items []Item
@@ -58,7 +56,7 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 	return either(data, &in.Text, &in.Items, "input is neither a string nor a list of items")
 }
 
-// either reads a string into text, or a list into list; null leaves both.
+// either reads a string into text, or a list into list; null leaves both unchanged.
 func either[T any](data []byte, text **string, list *[]T, otherwise string) error {
 	switch data = bytes.TrimSpace(data); {
 	case len(data) > 0 && data[0] == '"':
@@ -72,8 +70,8 @@ func either[T any](data []byte, text **string, list *[]T, otherwise string) erro
 	return errors.New(otherwise)
 }
 
-// An Item is one entry of a conversation. What fields it has is said by its
-// type; those of types that Artel has no use for are in Raw alone.
+// An Item is one entry of a conversation. Its type determines its fields; items of
+// types that Artel does not use are in Raw only.
 type Item struct {
 	Type   string `json:"type,omitempty"` // "": message
 	ID     string `json:"id,omitempty"`
@@ -95,10 +93,10 @@ type Item struct {
 	Output    *Output         `json:"output,omitempty"`    // of outputs
 	Result    string          `json:"result,omitempty"`    // of image_generation_call: base64
 
-	Raw json.RawMessage `json:"-"` // as it came, with marks in the place of payloads
+	Raw json.RawMessage `json:"-"` // unchanged, with marks in place of payloads
 }
 
-// UnmarshalJSON keeps the item as it came beside what it says.
+// UnmarshalJSON reads the fields and keeps the item in Raw.
 func (i *Item) UnmarshalJSON(data []byte) error {
 	type plain Item
 	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
@@ -137,7 +135,7 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return either(data, &c.Text, &c.Parts, "content is neither a string nor a list of parts")
 }
 
-// MarshalJSON writes the form that c has.
+// MarshalJSON writes c as a string or a list.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Text != nil {
 		return json.Marshal(*c.Text)
@@ -145,7 +143,7 @@ func (c Content) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Parts)
 }
 
-// String returns all the text in c.
+// String returns the text of all parts.
 func (c *Content) String() string {
 	if c == nil {
 		return ""
@@ -160,12 +158,11 @@ func (c *Content) String() string {
 	return b.String()
 }
 
-// An Output is a string, a list of parts, or the one part of a computer's
-// screen.
+// An Output is a string, a list of parts, or the one part of a computer's screen.
 type Output struct {
 	Content
 
-	One bool // it was written without a list
+	One bool // written as an object, not as a list
 }
 
 // UnmarshalJSON accepts a string, a list of objects, an object, or null.
@@ -178,7 +175,7 @@ func (o *Output) UnmarshalJSON(data []byte) error {
 	return either(data, &o.Text, &o.Parts, "output is neither a string nor a list of parts")
 }
 
-// A Part is one typed piece of content.
+// A Part is one typed part of content.
 type Part struct {
 	// input_text, input_image, input_file, output_text, refusal, summary_text,
 	// reasoning_text, computer_screenshot
@@ -191,7 +188,7 @@ type Part struct {
 	FileURL    string      `json:"file_url,omitempty"`
 	FileData   string      `json:"file_data,omitempty"` // data URL, or base64
 	Filename   string      `json:"filename,omitempty"`
-	InputAudio *InputAudio `json:"input_audio,omitempty"` // in the types, and refused by the API
+	InputAudio *InputAudio `json:"input_audio,omitempty"` // in the SDK's types, but refused by the API
 }
 
 // InputAudio is a recording as base64.
@@ -200,8 +197,8 @@ type InputAudio struct {
 	Format string `json:"format"` // wav, mp3
 }
 
-// A Tool is a function or a custom tool of the client's, or a tool of the
-// service's own, of which the type alone is read.
+// A Tool is a function or a custom tool of the client, or a tool of the service, of
+// which only the type is read.
 type Tool struct {
 	Type        string          `json:"type"` // function, custom, web_search, …
 	Name        string          `json:"name,omitempty"`
@@ -247,7 +244,7 @@ func (c *ToolChoice) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// TextConfig says what form the text of an answer has.
+// TextConfig is the required form of the text of an answer.
 type TextConfig struct {
 	Format *Format `json:"format,omitempty"`
 }
@@ -283,19 +280,19 @@ type Usage struct {
 	TotalTokens         int64         `json:"total_tokens"`
 }
 
-// InputDetails says how much of the input came from the cache, and went there.
+// InputDetails counts the tokens of the input that were read from and written to
+// the cache.
 type InputDetails struct {
 	CacheWriteTokens int64 `json:"cache_write_tokens"`
 	CachedTokens     int64 `json:"cached_tokens"`
 }
 
-// OutputDetails says how much of the output was reasoning.
+// OutputDetails counts the tokens of the reasoning.
 type OutputDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// An APIError is a refusal in the API's own form. As an error it reads as its
-// message.
+// An APIError is a refusal in the API's own form. Its Error is the message.
 type APIError = provider.OpenAIError
 
 // Bad makes the API's "invalid_request_error" of status 400. An empty param or
@@ -304,7 +301,7 @@ func Bad(param, code, format string, args ...any) *APIError {
 	return provider.BadRequest(param, code, format, args...)
 }
 
-// ServiceItems are the types of items that only the service understands: they are
+// ServiceItems are the types of items that only the service understands; they are
 // passed back unchanged.
 func ServiceItems() []string {
 	return strings.Fields(`additional_tools apply_patch_call apply_patch_call_output code_interpreter_call compaction compaction_trigger computer_call configuration_update

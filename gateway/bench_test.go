@@ -28,6 +28,7 @@ import (
 	"github.com/artelhq/artel/event"
 	"github.com/artelhq/artel/gateway"
 	"github.com/artelhq/artel/gateway/backend"
+	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/model"
 	"github.com/artelhq/artel/model/fake"
 	"github.com/artelhq/artel/model/provider"
@@ -83,6 +84,7 @@ type setup struct {
 	blobs    blob.Store
 	held     bool // services hold files
 	key      []byte
+	bubble   bool                     // the bench is in a synctest bubble; it has no URL
 	address  func(artel.Media) string // where services fetch media
 }
 
@@ -102,8 +104,15 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	}
 	b := &bench{t: t, blobs: s.blobs, answer: fake.Echo, finished: make(chan struct{}, 10_000)}
 	b.upstream = fake.OpenAI(fake.Options{Open: true})
-	up := httptest.NewServer(http.HandlerFunc(b.tap))
-	t.Cleanup(up.Close)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	t.Cleanup(client.CloseIdleConnections)
+	var up *httptest.Server
+	if s.bubble {
+		up, client = fetchtest.Serve(t, http.HandlerFunc(b.tap))
+	} else {
+		up = httptest.NewServer(http.HandlerFunc(b.tap))
+		t.Cleanup(up.Close)
+	}
 	services := []model.Service{
 		{ID: "chat", Dialect: model.OpenAI, BaseURL: up.URL + "/v1", Model: "upstream-model", APIKey: "sk-upstream-key", Capabilities: sees()},
 		{ID: "other", Dialect: model.Demo, BaseURL: up.URL, Model: "other-model", Capabilities: sees()},
@@ -122,8 +131,6 @@ func newBench(t *testing.T, setups ...setup) *bench {
 	}
 	s.caller.Backoff = time.Millisecond
 	b.registry = model.NewRegistry(services, "chat")
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
-	t.Cleanup(client.CloseIdleConnections)
 	var held *provider.Uploads
 	if s.held {
 		held = provider.NewUploads(provider.UploadsOptions{Address: s.address})
@@ -162,6 +169,9 @@ func newBench(t *testing.T, setups ...setup) *bench {
 			b.finished <- struct{}{}
 		},
 	})
+	if s.bubble {
+		return b
+	}
 	g := httptest.NewServer(b.handler)
 	t.Cleanup(g.Close)
 	b.url = g.URL

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/artelhq/artel/internal/sse"
@@ -47,8 +48,11 @@ func (s *slowly) Flush() {}
 // TestThinksLongerThanAWriteMayTake: the time that a client has for taking a
 // piece begins when there is a piece, on both ways.
 func TestThinksLongerThanAWriteMayTake(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
+	synctest.Test(t, testThinksLong)
+}
+
+func testThinksLong(t *testing.T) {
+	b := newBench(t, setup{bubble: true})
 	think := func() { time.Sleep(exact + 50*time.Millisecond) }
 	b.upstream = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

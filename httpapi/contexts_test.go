@@ -105,7 +105,7 @@ func TestLevelsOverHTTP(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"items":[{"id":"injection-assembler","enabled":false}]}`:             "cannot be disabled",
 		`{"items":[{"id":"injection-assembler","config":{"preview":-1}}]}`:     "config.preview",
-		`{"items":[{"id":"injection-assembler","config":{"colour":1}}]}`:       "there is no such field",
+		`{"items":[{"id":"injection-assembler","config":{"colour":1}}]}`:       "unknown field",
 		`{"items":[{"id":"merge-system"},{"id":"merge-system"}]}`:              "named twice",
 		`{"items":[{"id":"merge-system","config":{"separator":["no text"]}}]}`: "want a string",
 	} {

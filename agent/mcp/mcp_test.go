@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 	"github.com/artelhq/artel/blob"
 	"github.com/artelhq/artel/internal/fetch"
+	"github.com/artelhq/artel/internal/fetch/fetchtest"
 	"github.com/artelhq/artel/store"
 	"github.com/artelhq/artel/store/sqlite"
 )
@@ -263,41 +265,58 @@ func TestProgram(t *testing.T) {
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})
-	server := newServer(hangs)
-	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := httptest.NewServer(guarded(newServer(hangs)))
+	t.Cleanup(h.Close)
+	client := fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})
+	t.Cleanup(client.CloseIdleConnections)
+	b := newBench(t, mcp.Server{Name: "tester", Remote: &mcp.Remote{URL: h.URL, Header: http.Header{"Authorization": {"Bearer k"}}, Client: client}})
+	b.exchange()
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		<-hangs // the call has begun
+		stop()
+		<-hangs // and ended
+		close(over)
+	}()
+	if _, err := b.call(ctx, "tester_hang", `{"text":""}`); artel.KindOf(err) != artel.Canceled {
+		t.Errorf("cancelled: got %v", err)
+	}
+	<-over
+}
+
+// guarded serves s to those who send the key.
+func guarded(s *sdk.Server) http.Handler {
+	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer k" {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)
-	}))
-	t.Cleanup(h.Close)
-	client := fetch.NewClient(fetch.Options{AllowPrivate: true, MaxRedirects: -1})
-	t.Cleanup(client.CloseIdleConnections)
-	b := newBench(t, mcp.Server{
-		Name: "tester", Limits: mcp.Limits{Call: 5 * time.Second},
-		Remote: &mcp.Remote{URL: h.URL, Header: http.Header{"Authorization": {"Bearer k"}}, Client: client},
 	})
-	b.exchange()
-	b.wants("tester_slow", `{"text":""}`, "at last", false) // longer than the limit, with signs of progress
-	over := make(chan struct{})
-	expect := func(then func()) { // when the call has begun; over is told of its end
+}
+
+// TestCallLimit: a call may take longer than its limit while it shows progress,
+// and no longer.
+func TestCallLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		h, client := fetchtest.Serve(t, guarded(newServer(hangs)))
+		b := newBench(t, mcp.Server{
+			Name: "tester", Limits: mcp.Limits{Call: 5 * time.Second},
+			Remote: &mcp.Remote{URL: h.URL, Header: http.Header{"Authorization": {"Bearer k"}}, Client: client},
+		})
+		b.wants("tester_slow", `{"text":""}`, "at last", false)
+		over := make(chan struct{})
 		go func() {
 			<-hangs
-			then()
-			over <- <-hangs
+			<-hangs
+			close(over)
 		}()
-	}
-	expect(func() {})
-	b.wants("tester_hang", `{"text":""}`, "no result came within 5s", true)
-	<-over
-	ctx, stop := context.WithCancel(t.Context())
-	expect(stop)
-	if _, err := b.call(ctx, "tester_hang", `{"text":""}`); artel.KindOf(err) != artel.Canceled {
-		t.Errorf("cancelled: got %v", err)
-	}
-	<-over
+		b.wants("tester_hang", `{"text":""}`, "no result came within 5s", true)
+		<-over
+	})
 }
 
 func TestOnlySomeTools(t *testing.T) {

@@ -66,7 +66,7 @@ func TestMadeAgents(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("the pipeline knows %v, %v; want %v", names, err, want)
 	}
-	if _, err := b.Pipeline.SetAgent(t.Context(), "pilot", []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "pilot"}, []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
 		t.Errorf("its processors: %v", err)
 	}
 
@@ -100,12 +100,12 @@ func TestMadeAgents(t *testing.T) {
 	if r := b.ended(b.send(c.ID, app.Input{Text: "Go.", Agent: agent.Lead})); r.State != artel.RunDone {
 		t.Errorf("another agent in its conversation: %+v", r)
 	}
-	if _, err := b.Pipeline.Agent(t.Context(), "pilot"); artel.KindOf(err) != artel.NotFound {
+	if _, err := b.Pipeline.Level(t.Context(), app.LevelAt{Agent: "pilot"}); artel.KindOf(err) != artel.NotFound {
 		t.Errorf("its processors: %v", err)
 	}
 	pilot.Subagents = nil
 	b.make(pilot.Definition)
-	if l, err := b.Pipeline.Agent(t.Context(), "pilot"); err != nil || l.Set {
+	if l, err := b.Pipeline.Level(t.Context(), app.LevelAt{Agent: "pilot"}); err != nil || l.Set {
 		t.Errorf("the processors of another one of the name: %+v, %v", l, err)
 	}
 }

@@ -97,7 +97,10 @@ type App struct {
 	Permissions   *run.Permissions
 	Previews      *run.Previews
 	Events        *Events
+	Messages      *Messages
 	Artifacts     *Artifacts
+	Versions      *Versions
+	Edits         *Edits
 	Files         *Files
 	Tools         *Tools
 	Models        *Models
@@ -126,7 +129,10 @@ func New(c Config) (*App, error) {
 		Permissions:   run.NewPermissions(k.runs),
 		Previews:      run.NewPreviews(k.runs),
 		Events:        &Events{k},
+		Messages:      &Messages{k},
 		Artifacts:     &Artifacts{k},
+		Versions:      &Versions{k},
+		Edits:         &Edits{k},
 		Files:         &Files{core: k, signer: newSigner(c.Files.Key), publicBase: strings.TrimRight(c.Files.PublicBase, "/")},
 		Tools:         &Tools{k},
 		Models:        &Models{core: k},

@@ -216,7 +216,7 @@ func decode[T any](t *testing.T, e artel.Event) (v T) {
 
 func (b *bench) messages(c artel.ConversationID) []artel.Message {
 	b.t.Helper()
-	all, _, err := b.Conversations.Messages(b.t.Context(), c, store.Page{Limit: 500})
+	all, _, err := b.Messages.List(b.t.Context(), c, store.Page{Limit: 500})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -293,11 +293,11 @@ func TestSend(t *testing.T) {
 	if err != nil || found.Leaf != r.Reply || found.Title != "Write a note about" {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
+	versions, err := b.Versions.List(t.Context(), c, "note")
 	if err != nil || len(versions) != 1 || versions[0].Number != 3 || versions[0].Update != artel.UpdateCreate || versions[0].Run != r.ID || versions[0].Message != r.Message {
 		t.Errorf("got %+v, %v", versions, err)
 	}
-	v, text, err := b.Artifacts.Version(t.Context(), c, "note", 3)
+	v, text, err := b.Versions.Find(t.Context(), c, "note", 3)
 	if err != nil || *text != "1 2 three" || v.Author != string(agent.Lead) {
 		t.Errorf("got %+v, %v", v, err)
 	}
@@ -437,7 +437,7 @@ func TestCancelInsideTheStream(t *testing.T) {
 	if !last.Partial || artel.TextOf(last.Message.Parts) != "Half an answer" || last.Message.ID != r.Reply {
 		t.Errorf("got %+v", last)
 	}
-	if v, _ := b.Artifacts.Versions(t.Context(), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {
+	if v, _ := b.Versions.List(t.Context(), c, "note"); len(v) != 1 || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got versions %+v", v)
 	}
 	if _, err := b.Runs.Cancel(t.Context(), r.ID); artel.KindOf(err) != artel.Conflict {

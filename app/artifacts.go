@@ -21,6 +21,10 @@ import (
 // a message "at", it chooses the branch; "" is the active one.
 type Artifacts struct{ core *core }
 
+// Versions are the use cases of the versions of artifacts and the edits between
+// them.
+type Versions struct{ core *core }
+
 // An Upload is one file as it arrives. Body is read once, to its end.
 type Upload struct {
 	Body         io.Reader
@@ -77,21 +81,21 @@ func (as *Artifacts) Find(ctx context.Context, c artel.ConversationID, id artel.
 	return a, &text, nil
 }
 
-// Versions returns the visible versions of an artifact, oldest first.
-func (as *Artifacts) Versions(ctx context.Context, c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
-	if _, err := as.core.branch(ctx, c, ""); err != nil {
+// List returns the visible versions of an artifact, oldest first.
+func (vs *Versions) List(ctx context.Context, c artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
+	if _, err := vs.core.branch(ctx, c, ""); err != nil {
 		return nil, err
 	}
-	return as.core.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
+	return vs.core.artifacts.Versions(ctx, artel.OwnerOf(ctx), c, id)
 }
 
-// Version returns one visible version, and its text where it is text.
-func (as *Artifacts) Version(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
-	v, err := as.core.artifacts.Version(ctx, artel.OwnerOf(ctx), c, id, number)
+// Find returns one visible version, and its text where it is text.
+func (vs *Versions) Find(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int) (artel.Version, *string, error) {
+	v, err := vs.core.artifacts.Version(ctx, artel.OwnerOf(ctx), c, id, number)
 	if err != nil || v.IsBinary() {
 		return v, nil, err
 	}
-	text, v, err := as.core.artifacts.Text(ctx, artel.OwnerOf(ctx), c, id, number, "")
+	text, v, err := vs.core.artifacts.Text(ctx, artel.OwnerOf(ctx), c, id, number, "")
 	return v, &text, err
 }
 

@@ -54,7 +54,7 @@ func TestEachProcessorsOwnWork(t *testing.T) {
 		}
 	})
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"by rule","replace":"BY RULE"}]}`)}
-	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	c := b.conversation()
@@ -99,7 +99,7 @@ func TestEachRulesOwnWork(t *testing.T) {
 	b := newBench(t, provide(l.generate))
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[
 		{"id":"last","find":"b","replace":"c","order":2},{"id":"first","find":"a","replace":"b","order":1},{"id":"never","find":"z","order":1},{"id":"end","find":"$(?![^])","replace":"!","order":3}]}`)}
-	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{rules}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules}, 0); err != nil {
 		t.Fatal(err)
 	}
 	run := b.ask(b.conversation(), "a b")

@@ -92,7 +92,7 @@ func TestCompact(t *testing.T) {
 	if conversation, err = b.Conversations.Find(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	branch, err := b.Conversations.Branch(t.Context(), c, conversation.Leaf, 0)
+	branch, err := b.Messages.Branch(t.Context(), c, conversation.Leaf, 0)
 	if err != nil || len(branch) != 3 {
 		t.Fatalf("%+v, %v", branch, err)
 	}
@@ -137,7 +137,7 @@ func TestCompact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := b.Conversations.Messages(t.Context(), imported.Conversation.ID, store.Page{Limit: 100})
+	list, _, err := b.Messages.List(t.Context(), imported.Conversation.ID, store.Page{Limit: 100})
 	if err != nil || len(list) < 3 || !list[2].Summary || list[2].Covers != list[1].ID {
 		t.Errorf("the summary of an imported conversation covers something else: %+v, %v", list, err)
 	}

@@ -106,7 +106,7 @@ func TestCompactionWhileARunWorks(t *testing.T) {
 			if answer, summary := strings.Index(branch, "It is done."), strings.Index(branch, "## 1. Request and intent"); (answer > summary) != (number == 1) {
 				t.Errorf("the branch reads %q", branch)
 			}
-			reply, err := b.Conversations.Branch(t.Context(), c, r.Reply, 1)
+			reply, err := b.Messages.Branch(t.Context(), c, r.Reply, 1)
 			if err != nil || len(reply) != 1 || artel.TextOf(reply[0].Parts) != "It is done." {
 				t.Errorf("its reply is %+v, %v", reply, err)
 			}

@@ -210,7 +210,7 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 	if want := []string{"same", "changed", "added", "added"}; !slices.Equal(changes, want) {
 		t.Errorf("got %v, want %v", changes, want)
 	}
-	level, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
+	level, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.ConvertSystem, Enabled: new(true)}}, 0)
 	if err != nil || level.Revision != 1 {
 		t.Fatal(level, err)
 	}
@@ -220,7 +220,7 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 		t.Errorf("the formatter: %+v, %v", d.First, err)
 	}
 	rules := pipeline.Setting{ID: pipeline.RegexProcessor, Config: json.RawMessage(`{"rules":[{"id":"shout","find":"Hello","replace":"HELLO"},{"id":"idle","find":"never there","replace":""}]}`)}
-	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{rules, {ID: pipeline.ConvertSystem, Enabled: new(true)}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	fourth := b.ask(c, "By rule.")
@@ -241,7 +241,7 @@ func TestDiffNamesTheAuthor(t *testing.T) {
 func TestFailedContexts(t *testing.T) {
 	b := newBench(t, provide((&listener{}).generate))
 	c := b.conversation()
-	if _, err := b.Pipeline.SetService(t.Context(), "demo", []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Service: "demo"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"max_tokens":20}`)}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	run := b.ask(c, "Hello.")

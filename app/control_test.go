@@ -65,7 +65,7 @@ func (b *bench) said(c artel.ConversationID) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	branch, err := b.Conversations.Branch(b.t.Context(), c, found.Leaf, 0)
+	branch, err := b.Messages.Branch(b.t.Context(), c, found.Leaf, 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -143,9 +143,9 @@ func (cs *Conversations) Restore(ctx context.Context, id artel.ConversationID) (
 	return c, err
 }
 
-// Messages returns the messages of all branches, oldest first.
-func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, p store.Page) (items []artel.Message, next string, err error) {
-	err = cs.core.view(ctx, func(tx store.Tx) error {
+// List returns the messages of all branches, oldest first.
+func (ms *Messages) List(ctx context.Context, id artel.ConversationID, p store.Page) (items []artel.Message, next string, err error) {
+	err = ms.core.view(ctx, func(tx store.Tx) error {
 		if _, err := tx.Conversations.Get(id); err != nil {
 			return err
 		}
@@ -157,8 +157,8 @@ func (cs *Conversations) Messages(ctx context.Context, id artel.ConversationID, 
 
 // Branch returns the messages of the branch that ends in leaf, root first: of
 // them the last limit, or all where limit is 0.
-func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) (branch []artel.Message, err error) {
-	err = cs.core.view(ctx, func(tx store.Tx) error {
+func (ms *Messages) Branch(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) (branch []artel.Message, err error) {
+	err = ms.core.view(ctx, func(tx store.Tx) error {
 		branch, err = tx.Messages.Path(id, leaf, limit)
 		return err
 	})
@@ -167,8 +167,8 @@ func (cs *Conversations) Branch(ctx context.Context, id artel.ConversationID, le
 
 // Nested returns what the subagents of a run have written, in the order in
 // which they did.
-func (cs *Conversations) Nested(ctx context.Context, id artel.ConversationID, run artel.RunID) (list []artel.Message, err error) {
-	err = cs.core.view(ctx, func(tx store.Tx) error {
+func (ms *Messages) Nested(ctx context.Context, id artel.ConversationID, run artel.RunID) (list []artel.Message, err error) {
+	err = ms.core.view(ctx, func(tx store.Tx) error {
 		list, err = tx.Messages.Nested(id, run)
 		return err
 	})

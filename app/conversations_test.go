@@ -101,7 +101,7 @@ func TestDeleteAndRestore(t *testing.T) {
 			return err
 		},
 		"rename":   func() error { _, err := b.Conversations.Rename(t.Context(), c, "x"); return err },
-		"branch":   func() error { _, err := b.Conversations.Branch(t.Context(), c, r.Reply, 1); return err },
+		"branch":   func() error { _, err := b.Messages.Branch(t.Context(), c, r.Reply, 1); return err },
 		"run":      func() error { _, err := b.Runs.Find(t.Context(), r.ID); return err },
 		"events":   func() error { _, err := b.Events.Last(t.Context(), c); return err },
 		"artifact": func() error { _, _, err := b.Artifacts.Find(t.Context(), c, "note", ""); return err },

@@ -121,7 +121,7 @@ func TestBranches(t *testing.T) {
 	if second.State != artel.RunDone {
 		t.Fatalf("got %+v", second.Error)
 	}
-	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
+	versions, err := b.Versions.List(t.Context(), c, "note")
 	if err != nil || len(versions) != 2 {
 		t.Fatalf("got %+v, %v", versions, err)
 	}
@@ -130,7 +130,7 @@ func TestBranches(t *testing.T) {
 			t.Errorf("at %q: got version %d, %v; want %d", at, a.Version, err, want)
 		}
 	}
-	branch, err := b.Conversations.Branch(t.Context(), c, first.Reply, 0)
+	branch, err := b.Messages.Branch(t.Context(), c, first.Reply, 0)
 	if err != nil || len(branch) != 4 || branch[3].ID != first.Reply {
 		t.Errorf("got %+v, %v", branch, err)
 	}
@@ -156,8 +156,8 @@ func TestOwners(t *testing.T) {
 	pinned := artel.Ref{Conversation: c, Artifact: up.ID, Version: 1}.String()
 	uses := map[string]func(context.Context) error{
 		"find":     func(ctx context.Context) error { _, err := b.Conversations.Find(ctx, c); return err },
-		"messages": func(ctx context.Context) error { _, _, err := b.Conversations.Messages(ctx, c, app.Page{}); return err },
-		"branch":   func(ctx context.Context) error { _, err := b.Conversations.Branch(ctx, c, r.Reply, 0); return err },
+		"messages": func(ctx context.Context) error { _, _, err := b.Messages.List(ctx, c, app.Page{}); return err },
+		"branch":   func(ctx context.Context) error { _, err := b.Messages.Branch(ctx, c, r.Reply, 0); return err },
 		"run":      func(ctx context.Context) error { _, err := b.Runs.Find(ctx, r.ID); return err },
 		"page":     func(ctx context.Context) error { _, err := b.Events.Page(ctx, c, 0, 0); return err },
 		"last":     func(ctx context.Context) error { _, err := b.Events.Last(ctx, c); return err },
@@ -174,8 +174,8 @@ func TestOwners(t *testing.T) {
 		"add":      func(ctx context.Context) error { _, err := b.Artifacts.Add(ctx, c, nil); return err },
 		"list":     func(ctx context.Context) error { _, err := b.Artifacts.List(ctx, c, ""); return err },
 		"artifact": func(ctx context.Context) error { _, _, err := b.Artifacts.Find(ctx, c, "note", ""); return err },
-		"versions": func(ctx context.Context) error { _, err := b.Artifacts.Versions(ctx, c, "note"); return err },
-		"version":  func(ctx context.Context) error { _, _, err := b.Artifacts.Version(ctx, c, "note", 3); return err },
+		"versions": func(ctx context.Context) error { _, err := b.Versions.List(ctx, c, "note"); return err },
+		"version":  func(ctx context.Context) error { _, _, err := b.Versions.Find(ctx, c, "note", 3); return err },
 		"raw": func(ctx context.Context) error {
 			f, err := b.Artifacts.Open(ctx, c, "note", 0, "")
 			return closed(f, err)
@@ -347,7 +347,7 @@ func TestToolsOutsideARun(t *testing.T) {
 	}
 	call("create_artifact", `{"id":"mine","title":"Mine","content":"one"}`)
 	call("update_artifact", `{"id":"mine","edits":[{"old":"one","new":"two"}]}`)
-	versions, err := b.Artifacts.Versions(t.Context(), c, "mine")
+	versions, err := b.Versions.List(t.Context(), c, "mine")
 	if err != nil || len(versions) != 2 || versions[1].Author != "user" {
 		t.Errorf("got %+v, %v", versions, err)
 	}

@@ -39,13 +39,13 @@ func TestTitlesLoseTheirMedia(t *testing.T) {
 	}
 	b.upload(c.ID, "a.txt", "words")
 	at := app.ArtifactAt{Conversation: c.ID, ID: "a.txt"}
-	a, err := b.Artifacts.Rename(ctx, at, written)
+	a, err := b.Edits.Rename(ctx, at, written)
 	if err != nil || a.Title != want {
 		t.Errorf("of a renamed artifact: %q, %v", a.Title, err)
 	}
 	at.IfVersion = a.Version
 	text, title := "other words", written+"?"
-	if a, err = b.Artifacts.Save(ctx, at, app.Draft{Text: &text, Title: &title}); err != nil || a.Title != want+"?" {
+	if a, err = b.Edits.Save(ctx, at, app.Draft{Text: &text, Title: &title}); err != nil || a.Title != want+"?" {
 		t.Errorf("of a saved artifact: %q, %v", a.Title, err)
 	}
 	c = artel.Conversation{ID: b.conversation()}
@@ -94,7 +94,7 @@ func TestImportLosesMedia(t *testing.T) {
 		}
 		return s
 	})
-	messages, _, err := b.Conversations.Messages(ctx, c.ID, app.Page{Limit: 500})
+	messages, _, err := b.Messages.List(ctx, c.ID, app.Page{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestImportLosesMedia(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range list {
-		versions, err := b.Artifacts.Versions(ctx, c.ID, a.ID)
+		versions, err := b.Versions.List(ctx, c.ID, a.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func (cs *Conversations) Export(ctx context.Context, id artel.ConversationID, la
 func (cs *Conversations) allMessages(ctx context.Context, id artel.ConversationID) iter.Seq2[artel.Message, error] {
 	return func(yield func(artel.Message, error) bool) {
 		for p := (store.Page{Limit: 500}); ; {
-			list, next, err := cs.Messages(ctx, id, p)
+			list, next, err := (&Messages{cs.core}).List(ctx, id, p)
 			if err != nil {
 				yield(artel.Message{}, err)
 				return

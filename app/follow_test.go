@@ -66,7 +66,7 @@ func (r *reader) take(e artel.Event) {
 // set notes what an event says.
 func (r *reader) set(a artel.Artifact, content *string) {
 	if content == nil {
-		_, text, err := r.b.Artifacts.State(background, r.c, a.ID, a.Version, app.WithLive)
+		_, text, err := r.b.Versions.State(background, r.c, a.ID, a.Version, app.WithLive)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -169,16 +169,16 @@ func (d deed) by(b *bench, c artel.ConversationID) error {
 	}
 	switch changed := d.text; {
 	case err != nil:
-		_, err = b.Artifacts.Restore(background, p, 0)
+		_, err = b.Edits.Restore(background, p, 0)
 	case d.kind == "delete":
-		_, err = b.Artifacts.Delete(background, p)
+		_, err = b.Edits.Delete(background, p)
 	case d.kind == "rename":
-		_, err = b.Artifacts.Rename(background, p, d.text)
+		_, err = b.Edits.Rename(background, p, d.text)
 	case d.kind == "update":
 		changed = *text + d.text
 		fallthrough
 	default:
-		_, err = b.Artifacts.Save(background, p, app.Draft{Text: &changed})
+		_, err = b.Edits.Save(background, p, app.Draft{Text: &changed})
 	}
 	switch artel.KindOf(err) {
 	case "", artel.NotFound, artel.Conflict, artel.Invalid: // it was not there, or has no such title

@@ -24,10 +24,10 @@ func TestForeignIDs(t *testing.T) {
 	for name, got := range map[string]error{
 		"parent":      second(b.Runs.Send(mine, c, app.Input{Text: "x", Parent: &strange.Message, Queue: true})),
 		"edit":        second(b.Runs.Edit(mine, c, strange.Message, app.Edit{Queue: true})),
-		"mute":        second(b.Conversations.Mute(mine, c, strange.Message, true)),
+		"mute":        second(b.Messages.Mute(mine, c, strange.Message, true)),
 		"switch":      second(b.Conversations.Switch(mine, c, strange.Message)),
-		"branch":      second(b.Conversations.Branch(mine, c, strange.Message, 0)),
-		"turns":       second(b.Conversations.Turns(mine, c, strange.Message, 0)),
+		"branch":      second(b.Messages.Branch(mine, c, strange.Message, 0)),
+		"turns":       second(b.Messages.Turns(mine, c, strange.Message, 0)),
 		"decide":      second(b.Permissions.Decide(mine, r.ID, asked.Permission, artel.Allow, "")),
 		"find":        second(b.Runs.Find(stranger, r.ID)),
 		"cancel":      second(b.Runs.Cancel(stranger, r.ID)),
@@ -37,8 +37,8 @@ func TestForeignIDs(t *testing.T) {
 		"queue":       second(b.Runs.Send(stranger, c, app.Input{Text: "x", Queue: true})),
 		"compact":     second(b.Runs.Compact(stranger, c)),
 		"their edit":  second(b.Runs.Edit(stranger, c, r.Message, app.Edit{})),
-		"their mute":  second(b.Conversations.Mute(stranger, c, r.Message, true)),
-		"their turns": second(b.Conversations.Turns(stranger, c, r.Message, 0)),
+		"their mute":  second(b.Messages.Mute(stranger, c, r.Message, true)),
+		"their turns": second(b.Messages.Turns(stranger, c, r.Message, 0)),
 		"delete":      b.Conversations.Delete(stranger, c),
 	} {
 		if !errors.Is(got, artel.NotFound) {
@@ -46,7 +46,7 @@ func TestForeignIDs(t *testing.T) {
 		}
 	}
 	for what, list := range map[string]int{
-		"nested":    len(first(b.Conversations.Nested(mine, c, strange.ID))),
+		"nested":    len(first(b.Messages.Nested(mine, c, strange.ID))),
 		"questions": len(first(b.Permissions.List(stranger, c))),
 		"waiting":   len(first(b.Runs.Waiting(stranger, c)).Permissions),
 	} {

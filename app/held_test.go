@@ -36,7 +36,7 @@ func TestHeldElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Artifacts.Delete(ctx, app.ArtifactAt{Conversation: c, ID: added[0].ID}); err != nil {
+	if _, err := b.Edits.Delete(ctx, app.ArtifactAt{Conversation: c, ID: added[0].ID}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(held.dropped, staged.Digest) {

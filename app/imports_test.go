@@ -77,11 +77,11 @@ func (b *bench) full() artel.ConversationID {
 	b.upload(c, "old.txt", "\xd6\xd0\xce\xc4\xb5\xc4\xce\xc4\xb1\xbe\xa3\xac\xb9\xbb\xb3\xa4")
 	first := b.ended(b.send(c, app.Input{Text: "See artifact:" + string(c) + "/dot.gif", Attachments: []string{"dot.gif"}}))
 	at := app.ArtifactAt{Conversation: c, ID: "note"}
-	if _, err := b.Artifacts.Rename(ctx, at, "Renamed"); err != nil {
+	if _, err := b.Edits.Rename(ctx, at, "Renamed"); err != nil {
 		b.t.Fatal(err)
 	}
 	b.upload(c, "gone.md", "soon")
-	if _, err := b.Artifacts.Delete(ctx, app.ArtifactAt{Conversation: c, ID: "gone.md"}); err != nil {
+	if _, err := b.Edits.Delete(ctx, app.ArtifactAt{Conversation: c, ID: "gone.md"}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.ended(b.send(c, app.Input{Text: "Another way.", Parent: &first.Message}))
@@ -113,7 +113,7 @@ func TestImport(t *testing.T) {
 			}
 			return s
 		})
-		messages, _, err := b.Conversations.Messages(ctx, done.Conversation.ID, app.Page{Limit: 500})
+		messages, _, err := b.Messages.List(ctx, done.Conversation.ID, app.Page{Limit: 500})
 		if err != nil || len(messages) != done.Messages {
 			t.Fatalf("%d messages, %v", len(messages), err)
 		}
@@ -136,7 +136,7 @@ func TestImport(t *testing.T) {
 		_ = file.Content.Close()
 		// It is a conversation like any other.
 		at := app.ArtifactAt{Conversation: done.Conversation.ID, ID: "old.txt"}
-		old, err := b.Artifacts.Rename(ctx, at, "Young")
+		old, err := b.Edits.Rename(ctx, at, "Young")
 		if err != nil || old.Version != 2 {
 			t.Errorf("renamed: %+v, %v", old, err)
 		}

@@ -48,7 +48,7 @@ func crashInSubagents(t *testing.T, scenario string, when moment, k int) (surviv
 	if got := b.text(c, "crane_notes", ""); got != "Painted by Ann, certainly." {
 		t.Errorf("the notes read %q", got)
 	}
-	journal, err := b.Artifacts.History(t.Context(), c, "crane_notes", app.Journal)
+	journal, err := b.Versions.History(t.Context(), c, "crane_notes", app.Journal)
 	if err != nil || len(journal) != 2 {
 		t.Errorf("%d edits are journalled: %v", len(journal), err)
 	}

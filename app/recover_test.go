@@ -68,7 +68,7 @@ func TestRecover(t *testing.T) {
 	if r = b.ended(r); r.State != artel.RunDone || r.Error != nil || r.Usage.Calls != 4 || asked.Load() != 1 {
 		t.Errorf("after %d more calls: got %+v", asked.Load(), r)
 	}
-	versions, err := b.Artifacts.Versions(t.Context(), c, "note")
+	versions, err := b.Versions.List(t.Context(), c, "note")
 	if err != nil || len(versions) != 1 || versions[0].Number != 3 || b.text(c, "note", "") != "1 2 three" {
 		t.Errorf("got %+v, %v", versions, err)
 	}
@@ -163,7 +163,7 @@ func TestTakenOver(t *testing.T) {
 	if !strings.Contains(b.log.String(), "taken over") {
 		t.Error("the log does not say that the run was taken over")
 	}
-	if v, err := other.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) != 1 {
+	if v, err := other.Versions.List(t.Context(), c, "note"); err != nil || len(v) != 1 {
 		t.Errorf("got %+v, %v", v, err)
 	}
 }
@@ -253,14 +253,14 @@ func TestEndIsTriedAgain(t *testing.T) {
 		if r.State != artel.RunFailed || r.Error == nil || !strings.Contains(r.Error.Message, "full") || r.Reply == "" {
 			t.Errorf("when folding fails: got %+v, %+v", r, r.Error)
 		}
-		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) != 0 || b.text(c, "note", "") != "1 2 three" {
+		if v, err := b.Versions.List(t.Context(), c, "note"); err != nil || len(v) != 0 || b.text(c, "note", "") != "1 2 three" {
 			t.Errorf("when folding fails: got %+v, %v", v, err)
 		}
 		if m := b.messages(c); artel.TextOf(m[len(m)-1].Parts) != "Done: artifact:note" {
 			t.Errorf("the reply is lost: %+v", m[len(m)-1])
 		}
 		b.ask(c, "Again.")
-		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); err != nil || len(v) < 1 || v[0].Number != 3 || v[0].Run != r.ID {
+		if v, err := b.Versions.List(t.Context(), c, "note"); err != nil || len(v) < 1 || v[0].Number != 3 || v[0].Run != r.ID {
 			t.Errorf("the next run folds: got %+v, %v", v, err)
 		}
 
@@ -320,7 +320,7 @@ func TestStoreFailsInside(t *testing.T) {
 		if told > 0 && b.text(c, "note", "") != want {
 			t.Errorf("update %d: %d edits were told, and it reads %q", at, told, b.text(c, "note", ""))
 		}
-		if v, err := b.Artifacts.Versions(t.Context(), c, "note"); told > 0 && (err != nil || len(v) != 1 || v[0].Number != told) {
+		if v, err := b.Versions.List(t.Context(), c, "note"); told > 0 && (err != nil || len(v) != 1 || v[0].Number != told) {
 			t.Errorf("update %d: got %+v, %v", at, v, err)
 		}
 	}

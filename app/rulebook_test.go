@@ -29,7 +29,7 @@ func TestRulebook(t *testing.T) {
 	})
 	ctx := t.Context()
 	service := string(model.DemoService().ID)
-	if _, err := b.Pipeline.SetService(ctx, artel.ServiceID(service), []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"keep_chars":5}`)}}, 0); err != nil {
+	if _, err := b.Pipeline.SetLevel(ctx, app.LevelAt{Service: artel.ServiceID(service)}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: json.RawMessage(`{"keep_chars":5}`)}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Profiles.Set(ctx, app.UserProfile{Name: "Ann"}, 0); err != nil {
@@ -84,7 +84,7 @@ func TestRulebook(t *testing.T) {
 	if want := []string{"deployment:house", "service:service", "user:mine"}; !slices.Equal(names, want) {
 		t.Errorf("ran %q, want %q", names, want)
 	}
-	if level, err := b.Pipeline.Service(ctx, artel.ServiceID(service)); err != nil || len(level.Settings) != 2 || level.Settings[0].ID != pipeline.TokenLimiter {
+	if level, err := b.Pipeline.Level(ctx, app.LevelAt{Service: artel.ServiceID(service)}); err != nil || len(level.Settings) != 2 || level.Settings[0].ID != pipeline.TokenLimiter {
 		t.Errorf("beside the rules stands %+v, %v", level, err)
 	}
 	if p, err := b.Profiles.Find(ctx); err != nil || p.Name != "Ann" {

@@ -15,6 +15,9 @@ import (
 // variables, permissions and summaries are those of the branch, so that none of
 // them knows of what happened beside it.
 
+// Messages are the use cases of the messages of conversations.
+type Messages struct{ core *core }
+
 // A BranchMessage is one message of a branch, with what stands beside it.
 type BranchMessage struct {
 	artel.Message
@@ -26,9 +29,9 @@ type BranchMessage struct {
 // Turns returns the messages of the branch that ends in leaf ("": the active
 // one), root first, with their siblings: of them the last limit, or all where
 // limit is 0.
-func (cs *Conversations) Turns(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) ([]BranchMessage, error) {
+func (ms *Messages) Turns(ctx context.Context, id artel.ConversationID, leaf artel.MessageID, limit int) ([]BranchMessage, error) {
 	turns := []BranchMessage{}
-	err := cs.core.view(ctx, func(tx store.Tx) error {
+	err := ms.core.view(ctx, func(tx store.Tx) error {
 		c, err := tx.Conversations.Get(id)
 		if err != nil {
 			return err
@@ -116,8 +119,8 @@ func (cs *Conversations) Switch(ctx context.Context, id artel.ConversationID, th
 
 // Mute leaves a message out of what models are sent, or takes it in again. Of a
 // summary, what it stands for comes back. The message itself stays.
-func (cs *Conversations) Mute(ctx context.Context, id artel.ConversationID, message artel.MessageID, muted bool) (m artel.Message, err error) {
-	err = cs.core.update(ctx, func(tx store.Tx) error {
+func (ms *Messages) Mute(ctx context.Context, id artel.ConversationID, message artel.MessageID, muted bool) (m artel.Message, err error) {
+	err = ms.core.update(ctx, func(tx store.Tx) error {
 		if m, err = run.MessageOf(tx, id, message); err != nil || m.Muted == muted {
 			return err
 		}
@@ -125,10 +128,10 @@ func (cs *Conversations) Mute(ctx context.Context, id artel.ConversationID, mess
 			return err
 		}
 		m.Muted = muted
-		return cs.core.events.Append(tx, id, artel.Event{Run: m.Run, Agent: m.Agent}, artel.MessageMuted{Message: message, Muted: muted})
+		return ms.core.events.Append(tx, id, artel.Event{Run: m.Run, Agent: m.Agent}, artel.MessageMuted{Message: message, Muted: muted})
 	})
 	if err == nil {
-		cs.core.log.Notifier().Notify(id)
+		ms.core.log.Notifier().Notify(id)
 	}
 	return m, err
 }

@@ -31,7 +31,7 @@ func (b *bench) edited(c artel.ConversationID, m artel.MessageID, e app.Edit) ar
 
 func (b *bench) turns(c artel.ConversationID) []app.BranchMessage {
 	b.t.Helper()
-	turns, err := b.Conversations.Turns(b.t.Context(), c, "", 0)
+	turns, err := b.Messages.Turns(b.t.Context(), c, "", 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEditKeepsAttachments(t *testing.T) {
 	}
 	first := b.ended(b.send(c, app.Input{Text: "Read.", Uploads: []app.Staged{staged}}))
 	text := "two"
-	if _, err := b.Artifacts.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "note.txt"}, app.Draft{Text: &text}); err != nil {
+	if _, err := b.Edits.Save(t.Context(), app.ArtifactAt{Conversation: c, ID: "note.txt"}, app.Draft{Text: &text}); err != nil {
 		t.Fatal(err)
 	}
 	words := "Read it well."
@@ -108,7 +108,7 @@ func TestMute(t *testing.T) {
 	b := newBench(t, provide(g.generate))
 	c := b.conversation()
 	first := b.ask(c, "one")
-	if m, err := b.Conversations.Mute(t.Context(), c, first.Message, true); err != nil || !m.Muted {
+	if m, err := b.Messages.Mute(t.Context(), c, first.Message, true); err != nil || !m.Muted {
 		t.Fatalf("got %+v, %v", m, err)
 	}
 	b.ask(c, "two")
@@ -117,7 +117,7 @@ func TestMute(t *testing.T) {
 			t.Errorf("the model was sent %q", artel.TextOf(m.Parts))
 		}
 	}
-	if m, err := b.Conversations.Mute(t.Context(), c, first.Message, false); err != nil || m.Muted {
+	if m, err := b.Messages.Mute(t.Context(), c, first.Message, false); err != nil || m.Muted {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	if n := strings.Count(typesOf(b.events(c)), "message_muted"); n != 2 {

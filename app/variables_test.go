@@ -57,7 +57,7 @@ func TestVariablesOfBranches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	brought, _, err := b.Conversations.Messages(t.Context(), done.Conversation.ID, app.Page{Limit: 500})
+	brought, _, err := b.Messages.List(t.Context(), done.Conversation.ID, app.Page{Limit: 500})
 	if err != nil {
 		t.Fatal(err)
 	}

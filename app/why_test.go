@@ -52,7 +52,7 @@ func TestWhy(t *testing.T) {
 	why(right, "gone.txt", app.WhyNotHere, false)
 
 	limit, _ := json.Marshal(map[string]int{"max_tokens": 4200, "reply_reserve": 0})
-	if _, err := b.Pipeline.SetAgent(t.Context(), "lead_agent", []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, app.AnyRevision); err != nil {
+	if _, err := b.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "lead_agent"}, []pipeline.Setting{{ID: pipeline.TokenLimiter, Config: limit}, {ID: pipeline.InjectionAssembler, Config: json.RawMessage(`{"preview":0}`)}}, app.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	var long artel.Run

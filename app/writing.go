@@ -74,6 +74,9 @@ func (k *core) envAt(ctx context.Context, c artel.ConversationID, at artel.Messa
 	return e
 }
 
+// Edits are what users change in artifacts; each is a version at once.
+type Edits struct{ core *core }
+
 // An ArtifactAt names what a person writes to: an artifact on a branch, at a
 // version.
 type ArtifactAt struct {
@@ -88,48 +91,48 @@ type ArtifactAt struct {
 const CodeStale = artifact.CodeStale
 
 // write lets a person do one thing to an artifact.
-func (as *Artifacts) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
-	at, err := as.core.desk(ctx, p.Conversation, p.At)
+func (es *Edits) write(ctx context.Context, p ArtifactAt, do func(*artifact.Workspace) (artel.Artifact, error)) (artel.Artifact, error) {
+	at, err := es.core.desk(ctx, p.Conversation, p.At)
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	a, err := do(as.core.workspace(ctx, p.Conversation, at))
+	a, err := do(es.core.workspace(ctx, p.Conversation, at))
 	if err == nil {
-		as.core.log.Notifier().Notify(p.Conversation)
+		es.core.log.Notifier().Notify(p.Conversation)
 	}
 	return a, err
 }
 
 // Save makes the next version of what a person changed in p.IfVersion; see
 // [artifact.Workspace.Save] for what happens when that is not the newest.
-func (as *Artifacts) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
+func (es *Edits) Save(ctx context.Context, p ArtifactAt, d Draft) (artel.Artifact, error) {
 	if d.Title != nil {
 		title := scrub.Line(*d.Title)
 		d.Title = &title
 	}
-	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
+	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Save(ctx, p.ID, p.IfVersion, d) })
 }
 
-// StageNext takes the bytes of a whole new content in, as a stream. What
+// Stage takes the bytes of a whole new content in, as a stream. What
 // nobody says about them is taken from the artifact.
-func (as *Artifacts) StageNext(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
-	at, err := as.core.branch(ctx, p.Conversation, p.At)
+func (es *Edits) Stage(ctx context.Context, p ArtifactAt, u Upload) (Staged, error) {
+	at, err := es.core.branch(ctx, p.Conversation, p.At)
 	if err != nil {
 		return Staged{}, err
 	}
-	a, err := as.core.artifacts.Get(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, at)
+	a, err := es.core.artifacts.Get(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, at)
 	if err != nil {
 		return Staged{}, err
 	}
-	return as.core.artifacts.Stage(ctx, u.Body, media.Hint{
+	return es.core.artifacts.Stage(ctx, u.Body, media.Hint{
 		DeclaredType: cmp.Or(u.DeclaredType, a.MediaType), Filename: cmp.Or(u.Filename, a.Filename, string(a.ID)),
 	})
 }
 
 // Rename gives an artifact another title. The title that it has makes no
 // version.
-func (as *Artifacts) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
-	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
+func (es *Edits) Rename(ctx context.Context, p ArtifactAt, title string) (artel.Artifact, error) {
+	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
 		return w.Rename(ctx, p.ID, scrub.Line(title), p.IfVersion)
 	})
 }
@@ -137,28 +140,28 @@ func (as *Artifacts) Rename(ctx context.Context, p ArtifactAt, title string) (ar
 // Delete makes an artifact disappear from its branch; its versions stay. What
 // model services hold of them is deleted there, and goes up anew where another
 // branch still sends it.
-func (as *Artifacts) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
-	a, err := as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
+func (es *Edits) Delete(ctx context.Context, p ArtifactAt) (artel.Artifact, error) {
+	a, err := es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) { return w.Delete(ctx, p.ID, p.IfVersion) })
 	if err != nil {
 		return a, err
 	}
-	versions, err := as.History(ctx, p.Conversation, p.ID, artifact.Visible)
+	versions, err := es.core.artifacts.History(ctx, artel.OwnerOf(ctx), p.Conversation, p.ID, artifact.Visible)
 	if err != nil { // it is deleted; what services hold ends there by itself
-		as.core.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
+		es.core.logger.WarnContext(ctx, "what services hold of a deleted artifact is not known", "artifact", p.ID, "err", err)
 		return a, nil
 	}
 	digests := make([]artel.Digest, len(versions))
 	for i, v := range versions {
 		digests[i] = v.Digest
 	}
-	as.core.held.Drop(digests...)
+	es.core.held.Drop(digests...)
 	return a, nil
 }
 
 // Restore makes a version that is as an older one was; 0 is what a deleted
 // artifact was before.
-func (as *Artifacts) Restore(ctx context.Context, p ArtifactAt, version int) (artel.Artifact, error) {
-	return as.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
+func (es *Edits) Restore(ctx context.Context, p ArtifactAt, version int) (artel.Artifact, error) {
+	return es.write(ctx, p, func(w *artifact.Workspace) (artel.Artifact, error) {
 		return w.Restore(ctx, p.ID, version, p.IfVersion)
 	})
 }
@@ -174,22 +177,22 @@ func (as *Artifacts) Deleted(ctx context.Context, c artel.ConversationID, at art
 
 // History returns the versions of an artifact, also of a deleted one, and with
 // a wider scope the edits between them.
-func (as *Artifacts) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
-	return as.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
+func (vs *Versions) History(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
+	return vs.core.artifacts.History(ctx, artel.OwnerOf(ctx), c, id, scope)
 }
 
 // State returns one version, with a wider scope than Visible also one that
 // only the journal has, and its text where it is text.
-func (as *Artifacts) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
-	return as.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
+func (vs *Versions) State(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, number int, scope Scope) (Entry, *string, error) {
+	return vs.core.artifacts.State(ctx, artel.OwnerOf(ctx), c, id, number, scope)
 }
 
 // Diff compares two versions of a text; see [artifact.DiffQuery].
-func (as *Artifacts) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
-	at, err := as.core.branch(ctx, c, q.At)
+func (vs *Versions) Diff(ctx context.Context, c artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
+	at, err := vs.core.branch(ctx, c, q.At)
 	if err != nil {
 		return Diff{}, err
 	}
 	q.At = at
-	return as.core.artifacts.Diff(ctx, artel.OwnerOf(ctx), c, id, q)
+	return vs.core.artifacts.Diff(ctx, artel.OwnerOf(ctx), c, id, q)
 }

@@ -128,7 +128,7 @@ func (f *face) conversations() {
 			if err != nil {
 				return nil, err
 			}
-			items, next, err := f.app.Conversations.Messages(ctx, id, app.Page{Cursor: in.Cursor, Limit: in.Limit})
+			items, next, err := f.app.Messages.List(ctx, id, app.Page{Cursor: in.Cursor, Limit: in.Limit})
 			return answer(listOf(items, next), err)
 		})
 }

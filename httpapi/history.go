@@ -115,7 +115,7 @@ func (f *face) history() {
 			if in.Edits {
 				scope = app.Journal
 			}
-			items, err := f.app.Artifacts.History(ctx, c, id, scope)
+			items, err := f.app.Versions.History(ctx, c, id, scope)
 			return answer(listOf(items, ""), err)
 		})
 
@@ -130,7 +130,7 @@ func (f *face) history() {
 			if err != nil {
 				return nil, err
 			}
-			v, text, err := f.app.Artifacts.State(ctx, c, id, in.Number, in.scope())
+			v, text, err := f.app.Versions.State(ctx, c, id, in.Number, in.scope())
 			return answer(VersionView{v, text}, err)
 		})
 
@@ -165,7 +165,7 @@ func (f *face) history() {
 		if unified {
 			q.Limit = 0 // a patch is whole
 		}
-		d, err := f.app.Artifacts.Diff(ctx, c, id, q)
+		d, err := f.app.Versions.Diff(ctx, c, id, q)
 		if err != nil {
 			return nil, err
 		}

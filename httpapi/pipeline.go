@@ -157,8 +157,8 @@ func (f *face) pipeline() {
 			o, err := f.app.Pipeline.Look(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
 			return answer(PipelineView{o.AgentName, o.Service.ID, ProcessorViews(o.Processors), UnknownViews(o.Unknown)}, err)
 		})
-	f.level("/services/{id}/processors", "service", f.app.Pipeline.Service, f.app.Pipeline.SetService)
-	f.agentLevel()
+	f.level("/services/{id}/processors", "service", func(id string) app.LevelAt { return app.LevelAt{Service: artel.ServiceID(id)} })
+	f.level("/agents/{id}/processors", "agent", func(id string) app.LevelAt { return app.LevelAt{Agent: artel.AgentName(id)} })
 	f.order()
 	f.building()
 }
@@ -168,14 +168,11 @@ type NamePath struct {
 	ID string `path:"id" maxLength:"256"`
 }
 
-// level registers what is done with the settings of services.
-func (f *face) level(path, what string,
-	find func(context.Context, artel.ServiceID) (app.Level, error),
-	set func(context.Context, artel.ServiceID, []app.ProcessorSetting, int) (app.Level, error),
-) {
+// level registers the operations on the settings at a level.
+func (f *face) level(path, what string, at func(id string) app.LevelAt) {
 	register(f, f.op(http.MethodGet, path, "read-"+what+"-processors", "Read the settings of processors at the level of the "+what, http.StatusOK),
 		func(ctx context.Context, in *NamePath) (*revised[LevelView], error) {
-			return answerLevel(find(ctx, artel.ServiceID(in.ID)))
+			return answerLevel(f.app.Pipeline.Level(ctx, at(in.ID)))
 		})
 	register(f, f.op(http.MethodPut, path, "save-"+what+"-processors", "Replace the settings of processors at the level of the "+what, http.StatusOK),
 		func(ctx context.Context, in *struct {
@@ -191,7 +188,7 @@ func (f *face) level(path, what string,
 			if in.Body.Items == nil {
 				in.Body.Items = []app.ProcessorSetting{}
 			}
-			return answerLevel(set(ctx, artel.ServiceID(in.ID), in.Body.Items, n))
+			return answerLevel(f.app.Pipeline.SetLevel(ctx, at(in.ID), in.Body.Items, n))
 		})
 	register(f, f.op(http.MethodDelete, path, "reset-"+what+"-processors", "Reset the settings at the level of the "+what+" to what the file says", http.StatusOK),
 		func(ctx context.Context, in *struct {
@@ -203,17 +200,7 @@ func (f *face) level(path, what string,
 			if err != nil {
 				return nil, err
 			}
-			return answerLevel(set(ctx, artel.ServiceID(in.ID), nil, n))
-		})
-}
-
-func (f *face) agentLevel() {
-	f.level("/agents/{id}/processors", "agent",
-		func(ctx context.Context, name artel.ServiceID) (app.Level, error) {
-			return f.app.Pipeline.Agent(ctx, artel.AgentName(name))
-		},
-		func(ctx context.Context, name artel.ServiceID, list []app.ProcessorSetting, n int) (app.Level, error) {
-			return f.app.Pipeline.SetAgent(ctx, artel.AgentName(name), list, n)
+			return answerLevel(f.app.Pipeline.SetLevel(ctx, at(in.ID), nil, n))
 		})
 }
 

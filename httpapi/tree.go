@@ -96,7 +96,7 @@ func (f *face) tree() {
 			if err != nil {
 				return nil, err
 			}
-			return answer(f.app.Conversations.Mute(ctx, c, m, in.Body.Muted))
+			return answer(f.app.Messages.Mute(ctx, c, m, in.Body.Muted))
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/branch", "read-branch", "Read a branch, root first, with the siblings of each message", http.StatusOK),
@@ -116,7 +116,7 @@ func (f *face) tree() {
 					return nil, err
 				}
 			}
-			turns, err := f.app.Conversations.Turns(ctx, c, leaf, in.Limit)
+			turns, err := f.app.Messages.Turns(ctx, c, leaf, in.Limit)
 			return answer(listOf(turns, ""), err)
 		})
 }

@@ -147,14 +147,14 @@ func (f *face) writing() {
 			if err != nil {
 				return nil, err
 			}
-			return answerArtifact(f.app.Artifacts.Rename(ctx, p, in.Body.Title))
+			return answerArtifact(f.app.Edits.Rename(ctx, p, in.Body.Title))
 		})
 
 	register(f, f.op(http.MethodDelete, artifactPath, "delete-artifact", "Delete an artifact; its versions stay, and restore brings it back", http.StatusNoContent),
 		func(ctx context.Context, in *WriteInput) (*none, error) {
 			p, err := in.place()
 			if err == nil {
-				_, err = f.app.Artifacts.Delete(ctx, p)
+				_, err = f.app.Edits.Delete(ctx, p)
 			}
 			return nil, err
 		})
@@ -175,7 +175,7 @@ func (f *face) writing() {
 				to = *in.Body
 			}
 			return answerArtifact(once(ctx, f, in.Key, []any{"restore", p, to}, func() (artel.Artifact, error) {
-				return f.app.Artifacts.Restore(ctx, p, to.Version)
+				return f.app.Edits.Restore(ctx, p, to.Version)
 			}))
 		})
 }
@@ -213,7 +213,7 @@ func (f *face) saving() {
 		if err != nil {
 			return nil, err
 		}
-		return answerArtifact(f.app.Artifacts.Save(ctx, p, draft))
+		return answerArtifact(f.app.Edits.Save(ctx, p, draft))
 	})
 	// Said afterwards: huma would read a body that it knew of.
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
@@ -238,7 +238,7 @@ func (f *face) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schem
 		}
 		d.Title = &title
 	}
-	staged, err := f.app.Artifacts.StageNext(ctx, p, app.Upload{Body: body, DeclaredType: declaredType(in.ContentType)})
+	staged, err := f.app.Edits.Stage(ctx, p, app.Upload{Body: body, DeclaredType: declaredType(in.ContentType)})
 	d.File = &staged
 	return d, err
 }

@@ -211,7 +211,7 @@ func (ui *face) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	was, err := ui.app.Agents.Find(ctx, name)
 	var level app.Level
 	if err == nil {
-		level, err = ui.app.Pipeline.Agent(ctx, name)
+		level, err = ui.app.Pipeline.Level(ctx, app.LevelAt{Agent: name})
 	}
 	if err == nil {
 		err = ui.app.Agents.Delete(ctx, name, was.Revision)
@@ -242,7 +242,7 @@ func (ui *face) restoreAgent(w http.ResponseWriter, r *http.Request) {
 		_, err = ui.app.Agents.Create(r.Context(), kept.Agent)
 	}
 	if err == nil && kept.Set {
-		_, err = ui.app.Pipeline.SetAgent(r.Context(), kept.Agent.Name, append([]app.ProcessorSetting{}, kept.Settings...), app.AnyRevision)
+		_, err = ui.app.Pipeline.SetLevel(r.Context(), app.LevelAt{Agent: kept.Agent.Name}, append([]app.ProcessorSetting{}, kept.Settings...), app.AnyRevision)
 	}
 	if err != nil {
 		ui.fail(w, r, err)

@@ -252,7 +252,7 @@ func TestAgentFiles(t *testing.T) {
 	}
 
 	// Deleted and brought back, with script and without.
-	if _, err := s.app.Pipeline.SetAgent(t.Context(), "mate", []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(t.Context(), app.LevelAt{Agent: "mate"}, []app.ProcessorSetting{{ID: "merge-roles", Enabled: new(bool)}}, app.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	keep := func(a reply) string {
@@ -269,7 +269,7 @@ func TestAgentFiles(t *testing.T) {
 	if a := s.post(t, "/agents/restore", "do", "undo", "keep", keep(gone), "@HX-Request", "true"); !strings.Contains(a.body, `id="agent-mate"`) || !strings.Contains(a.body, "data-gone") {
 		t.Errorf("%s", a.body)
 	}
-	if l, err := s.app.Pipeline.Agent(t.Context(), "mate"); err != nil || !l.Set || len(l.Settings) != 1 {
+	if l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Agent: "mate"}); err != nil || !l.Set || len(l.Settings) != 1 {
 		t.Errorf("its processors: %+v, %v", l, err)
 	}
 	plain := s.post(t, "/agents/a/mate/delete")

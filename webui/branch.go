@@ -46,7 +46,7 @@ func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]S
 
 // one renders a single message of the thread.
 func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
-	turns, err := v.app.Conversations.Turns(ctx, v.conversation, id, 1)
+	turns, err := v.app.Messages.Turns(ctx, v.conversation, id, 1)
 	if err != nil {
 		return Message{}, err
 	}
@@ -160,7 +160,7 @@ func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
 		edit.Text = &text
 	}
 	if edit.Service == "" {
-		turns, err := ui.app.Conversations.Turns(r.Context(), v.conversation, id, 1)
+		turns, err := ui.app.Messages.Turns(r.Context(), v.conversation, id, 1)
 		if err == nil && len(turns) > 0 && turns[0].Run != "" {
 			var run artel.Run
 			run, err = ui.app.Runs.Find(r.Context(), turns[0].Run)
@@ -180,7 +180,7 @@ func (ui *face) mute(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	v, id, err := ui.onBranch(r)
 	if err == nil {
-		_, err = ui.app.Conversations.Mute(r.Context(), v.conversation, id, r.PostFormValue("muted") == "true")
+		_, err = ui.app.Messages.Mute(r.Context(), v.conversation, id, r.PostFormValue("muted") == "true")
 	}
 	ui.done(w, r, v, err)
 }
@@ -213,7 +213,7 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if behind {
 		known = 0 // re-render all: without siblings the page already shows this branch
 	}
-	turns, err := s.app.Conversations.Turns(ctx, s.conversation, p.Message.ID, known)
+	turns, err := s.app.Messages.Turns(ctx, s.conversation, p.Message.ID, known)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	for limit := looked; err == nil; limit = 0 {
 		var branch []artel.Message
-		branch, err = s.app.Conversations.Branch(ctx, s.conversation, c.Leaf, limit)
+		branch, err = s.app.Messages.Branch(ctx, s.conversation, c.Leaf, limit)
 		if slices.ContainsFunc(branch, func(b artel.Message) bool { return b.ID == m }) {
 			return true, nil
 		}
@@ -257,7 +257,7 @@ func (s *stream) follows(ctx context.Context, run artel.RunID) (bool, error) {
 	if err != nil || c.Leaf == "" {
 		return false, err
 	}
-	branch, err := s.app.Conversations.Branch(ctx, s.conversation, c.Leaf, 1)
+	branch, err := s.app.Messages.Branch(ctx, s.conversation, c.Leaf, 1)
 	if err != nil || len(branch) == 0 {
 		return false, err
 	}

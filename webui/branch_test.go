@@ -84,7 +84,7 @@ func TestBranches(t *testing.T) {
 	// Somebody switches while the connection is lost, and the page follows.
 	b.Forgive(notices...)
 	id := s.all(t)[0].ID
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestLateToBranch(t *testing.T) {
 	s := newSiteOf(t, setup{model: naming(may)})
 	may <- struct{}{}
 	id := s.send(t, "alpha", nil)
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestBranchesWithoutScript(t *testing.T) {
 			t.Fatalf("%s: status %d, to %q: %s", path, a.StatusCode, a.Header.Get("Location"), a.body)
 		}
 	}
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

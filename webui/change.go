@@ -100,11 +100,11 @@ func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text := fields["text"]
-	if _, before, e := ui.app.Artifacts.State(r.Context(), at.Conversation, at.ID, at.IfVersion, app.WithLive); e == nil && before != nil {
+	if _, before, e := ui.app.Versions.State(r.Context(), at.Conversation, at.ID, at.IfVersion, app.WithLive); e == nil && before != nil {
 		text = withLineEnds(text, *before)
 	}
 	address := artifactURL(at.Conversation, artel.Ref{Artifact: at.ID})
-	_, err = ui.app.Artifacts.Save(r.Context(), at, app.Draft{Text: &text})
+	_, err = ui.app.Edits.Save(r.Context(), at, app.Draft{Text: &text})
 	if err == nil {
 		ui.shows(w, r, at, address)
 		return
@@ -154,7 +154,7 @@ func (ui *face) renameArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	if err == nil {
 		at.IfVersion = 0 // a title does not depend on the version
-		_, err = ui.app.Artifacts.Rename(r.Context(), at, fields["title"])
+		_, err = ui.app.Edits.Rename(r.Context(), at, fields["title"])
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -167,7 +167,7 @@ func (ui *face) deleteArtifact(w http.ResponseWriter, r *http.Request) {
 	at, _, err := ui.target(r)
 	var gone artel.Artifact
 	if err == nil {
-		gone, err = ui.app.Artifacts.Delete(r.Context(), at)
+		gone, err = ui.app.Edits.Delete(r.Context(), at)
 	}
 	if err != nil {
 		ui.fail(w, r, err)
@@ -193,7 +193,7 @@ func (ui *face) restoreArtifact(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		at.IfVersion = 0
-		_, err = ui.app.Artifacts.Restore(r.Context(), at, number)
+		_, err = ui.app.Edits.Restore(r.Context(), at, number)
 	}
 	if err != nil {
 		ui.fail(w, r, err)

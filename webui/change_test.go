@@ -62,7 +62,7 @@ func TestEditConflict(t *testing.T) {
 	at := app.ArtifactAt{Conversation: c, ID: "notes.md"}
 	other := func(text string) {
 		t.Helper()
-		if _, err := s.app.Artifacts.Save(t.Context(), at, app.Draft{Text: &text}); err != nil {
+		if _, err := s.app.Edits.Save(t.Context(), at, app.Draft{Text: &text}); err != nil {
 			t.Fatal(err)
 		}
 	}

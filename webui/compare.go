@@ -52,7 +52,7 @@ func (v view) compare(ctx context.Context, id artel.ArtifactID, shown int, query
 	if q.From = atoi(query.Get("from")); q.From < 0 {
 		q.From = 0
 	}
-	d, err := v.app.Artifacts.Diff(ctx, v.conversation, id, q)
+	d, err := v.app.Versions.Diff(ctx, v.conversation, id, q)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 // lastRun returns the service that answered last, which is preselected in the
 // composer, and the last run; "": none yet.
 func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
-	newest, err := ui.app.Conversations.Branch(r.Context(), c.ID, c.Leaf, 1)
+	newest, err := ui.app.Messages.Branch(r.Context(), c.ID, c.Leaf, 1)
 	if err != nil || len(newest) == 0 || newest[0].Run == "" {
 		return c.Service, LastCall{}, err
 	}
@@ -143,7 +143,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 	for limit := shownMessages; ; limit *= 2 {
 		var branch []artel.Message
 		if leaf != "" {
-			turns, err := v.app.Conversations.Turns(ctx, id, leaf, limit)
+			turns, err := v.app.Messages.Turns(ctx, id, leaf, limit)
 			if err != nil {
 				return nil, "", err
 			}

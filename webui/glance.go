@@ -188,7 +188,7 @@ func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[
 	if err != nil || c.Leaf == "" {
 		return out, err
 	}
-	branch, err := ui.app.Conversations.Branch(ctx, id, c.Leaf, 2*glancedBlocks)
+	branch, err := ui.app.Messages.Branch(ctx, id, c.Leaf, 2*glancedBlocks)
 	for _, m := range branch {
 		out[string(m.ID)] = m
 	}

@@ -127,7 +127,7 @@ func (ui *face) inspection(r *http.Request) (p Inspection, err error) {
 
 // callOf returns the call that produced a message: the last one before it.
 func (ui *face) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []app.ContextSummary) (app.ContextKey, error) {
-	found, err := ui.app.Conversations.Branch(ctx, run.Conversation, of, 1)
+	found, err := ui.app.Messages.Branch(ctx, run.Conversation, of, 1)
 	key := list[0].ContextKey
 	if err != nil || len(found) == 0 {
 		return key, err

@@ -40,7 +40,7 @@ func (v *inspector) read(ctx context.Context, run artel.Run) (err error) {
 		}
 		leaf = cmp.Or(c.Leaf, run.Message)
 	}
-	branch, err := v.app.Conversations.Branch(ctx, run.Conversation, leaf, inspectedBranch)
+	branch, err := v.app.Messages.Branch(ctx, run.Conversation, leaf, inspectedBranch)
 	v.stored = make(map[string]artel.Message, len(branch))
 	for _, m := range branch {
 		v.stored[string(m.ID)] = m

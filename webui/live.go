@@ -358,7 +358,7 @@ const recalled = 200
 
 // recall rebuilds the card of a call from the stored messages.
 func (s *stream) recall(ctx context.Context, p artel.ToolCompleted) (Call, error) {
-	branch, err := s.app.Conversations.Branch(ctx, s.conversation, p.Message.Parent, recalled)
+	branch, err := s.app.Messages.Branch(ctx, s.conversation, p.Message.Parent, recalled)
 	if err != nil {
 		return Call{}, err
 	}
@@ -424,7 +424,7 @@ func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
 
 // stored reports whether a message is stored.
 func (s *stream) stored(ctx context.Context, id artel.MessageID) (bool, error) {
-	m, err := s.app.Conversations.Branch(ctx, s.conversation, id, 1)
+	m, err := s.app.Messages.Branch(ctx, s.conversation, id, 1)
 	if errors.Is(err, artel.NotFound) {
 		return false, nil
 	}

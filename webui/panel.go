@@ -261,7 +261,7 @@ func (v view) viewer(r *http.Request) (*Viewer, error) {
 			return nil, artel.Errorf(artel.NotFound, "webui", artel.Shorten(s, 40), "a version is a number from 1")
 		}
 		var of artel.Version
-		of, text, err = v.app.Artifacts.Version(ctx, c, id, asked)
+		of, text, err = v.app.Versions.Find(ctx, c, id, asked)
 		out.Title, out.Number, out.Media, out.By = of.Title, of.Number, of.MediaInfo, v.madeBy(of.Provenance, of.Author)
 	} else {
 		var a artel.Artifact
@@ -377,7 +377,7 @@ func (v view) preview(out *Viewer, text string) {
 // versions lists the versions, newest first; tab is the view kept in their
 // links.
 func (v view) versions(ctx context.Context, id artel.ArtifactID, shown int, tab string) ([]Listing, error) {
-	list, err := v.app.Artifacts.Versions(ctx, v.conversation, id)
+	list, err := v.app.Versions.List(ctx, v.conversation, id)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func TestPipelineForms(t *testing.T) {
 			return err == nil && o.Revision == 0
 		}},
 		{"reset a level", []string{"do", "reset-level", "level", "model"}, 200, "toast-settings", func() bool {
-			l, err := s.app.Pipeline.Service(t.Context(), "plain")
+			l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Service: "plain"})
 			return err == nil && !l.Set && s.resolved(t, "stamp").Model == nil
 		}},
 		{"junk", []string{"do", "dance"}, 422, "nothing of this name", nil},
@@ -145,7 +145,7 @@ func TestPipelineForms(t *testing.T) {
 
 	// A reset is taken back by what its toast holds.
 	yes := true
-	if _, err := s.app.Pipeline.SetService(t.Context(), "plain", []app.ProcessorSetting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, app.AnyRevision); err != nil {
+	if _, err := s.app.Pipeline.SetLevel(t.Context(), app.LevelAt{Service: "plain"}, []app.ProcessorSetting{{ID: "stamp", Enabled: &yes}, {ID: "lost-plugin"}}, app.AnyRevision); err != nil {
 		t.Fatal(err)
 	}
 	a := s.put(t, "do", "reset-level", "level", "model")
@@ -154,7 +154,7 @@ func TestPipelineForms(t *testing.T) {
 		t.Fatalf("nothing to undo: %.400s", a.body)
 	}
 	a = s.put(t, "do", "undo", "keep", strings.ReplaceAll(keep[1], "&#34;", `"`))
-	if l, err := s.app.Pipeline.Service(t.Context(), "plain"); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
+	if l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Service: "plain"}); a.StatusCode != 200 || err != nil || len(l.Settings) != 2 {
 		t.Errorf("status %d, %+v, %v", a.StatusCode, l, err)
 	}
 

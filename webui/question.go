@@ -229,7 +229,7 @@ func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]par
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.app.Conversations.Nested(ctx, s.conversation, e.Run)
+	all, err := s.app.Messages.Nested(ctx, s.conversation, e.Run)
 	if err != nil {
 		return nil, err
 	}

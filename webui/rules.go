@@ -213,7 +213,7 @@ func (ui *face) messageToTry(r *http.Request, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	branch, err := ui.app.Conversations.Branch(r.Context(), c, artel.MessageID(q.Get("message")), 1)
+	branch, err := ui.app.Messages.Branch(r.Context(), c, artel.MessageID(q.Get("message")), 1)
 	if err != nil {
 		return err
 	}

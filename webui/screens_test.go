@@ -141,7 +141,7 @@ const prices = "part,supplier,price,days\nframe,Northwind,412.00,9\nframe,Fabrik
 func (s *site) branched(t *testing.T) artel.ConversationID {
 	t.Helper()
 	id := s.send(t, "Which supplier should we take?", map[string]string{"prices.csv": prices})
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

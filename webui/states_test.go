@@ -139,7 +139,7 @@ func TestOpenEdits(t *testing.T) {
 			break
 		}
 	}
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 0)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +161,10 @@ func TestOpenEdits(t *testing.T) {
 	b.Until(`document.querySelector("#messages > .message:not(:first-child) .siblings")?.innerText.includes("2/2") && !document.querySelector("#status.active")`)
 	typed("with another answer below it,")
 	b.on(".rewriting textarea")
-	if _, err := s.app.Conversations.Mute(t.Context(), id, turns[0].ID, true); err != nil {
+	if _, err := s.app.Messages.Mute(t.Context(), id, turns[0].ID, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.app.Conversations.Mute(t.Context(), id, turns[0].ID, false); err != nil {
+	if _, err := s.app.Messages.Mute(t.Context(), id, turns[0].ID, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.app.Conversations.Switch(t.Context(), id, turns[len(turns)-1].ID); err != nil {

@@ -44,7 +44,7 @@ func callsID(m artel.MessageID) string { return "m-" + string(m) + "-c" }
 
 // subagents returns the threads of a message's calls, in call order.
 func (v *view) subagents(ctx context.Context, m artel.Message, active artel.RunID) ([]Subagent, error) {
-	all, err := v.app.Conversations.Nested(ctx, v.conversation, m.Run)
+	all, err := v.app.Messages.Nested(ctx, v.conversation, m.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *stream) subagentStarted(ctx context.Context, out *bytes.Buffer, e artel
 // later selects the threads of the calls after that of a thread, in the same
 // message; parallel subagents start in any order.
 func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageID) (string, error) {
-	branch, err := s.app.Conversations.Branch(ctx, s.conversation, caller, 1)
+	branch, err := s.app.Messages.Branch(ctx, s.conversation, caller, 1)
 	if err != nil || len(branch) == 0 {
 		return "", err
 	}
@@ -169,7 +169,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 	if err != nil {
 		return err
 	}
-	all, err := s.app.Conversations.Nested(ctx, s.conversation, e.Run)
+	all, err := s.app.Messages.Nested(ctx, s.conversation, e.Run)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestLimitsAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, demo.Options{})
 	id := s.send(t, "hello", nil)
-	turns, err := s.app.Conversations.Turns(t.Context(), id, "", 1)
+	turns, err := s.app.Messages.Turns(t.Context(), id, "", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

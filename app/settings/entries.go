@@ -100,22 +100,6 @@ func (p *Pipeline) Look(ctx context.Context, name artel.AgentName, id artel.Serv
 	return o, nil
 }
 
-// Level returns what stands at a level; kind NotFound where there is none.
-func (p *Pipeline) Level(ctx context.Context, at LevelAt) (Level, error) {
-	if at.Agent != "" {
-		return p.Agent(ctx, at.Agent)
-	}
-	return p.Service(ctx, at.Service)
-}
-
-// SetLevel replaces what stands at a level; see [Pipeline.SetService].
-func (p *Pipeline) SetLevel(ctx context.Context, at LevelAt, settings []pipeline.Setting, revision int) (Level, error) {
-	if at.Agent != "" {
-		return p.SetAgent(ctx, at.Agent, settings, revision)
-	}
-	return p.SetService(ctx, at.Service, settings, revision)
-}
-
 // SetEntry puts one setting into the place of the one with its id, and leaves
 // the rest of the level as it is.
 func (p *Pipeline) SetEntry(ctx context.Context, at LevelAt, s pipeline.Setting, revision int) (Level, error) {

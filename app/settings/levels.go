@@ -147,48 +147,58 @@ func (k *Config) level(tx store.Tx, name string, file func() []pipeline.Setting)
 	return file(), nil
 }
 
-// Service returns the level of a service; kind NotFound where there is none.
-func (p *Pipeline) Service(ctx context.Context, id artel.ServiceID) (Level, error) {
-	s, err := p.known(id)
-	if err != nil {
-		return Level{}, err
-	}
-	return p.find(ctx, serviceSettings+string(id), func() []pipeline.Setting { return p.config.ofFile(s) })
+// Level returns the settings at a level; kind NotFound if there is no such
+// service or agent.
+func (p *Pipeline) Level(ctx context.Context, at LevelAt) (l Level, err error) {
+	err = p.config.view(ctx, func(tx store.Tx) error {
+		name, file, err := p.at(tx, at)
+		if err != nil {
+			return err
+		}
+		l, err = findTx(tx, name, file)
+		return err
+	})
+	return l, err
 }
 
-// SetService replaces the level of a service; nil resets it to what the file
-// says. revision is that of the Level that it replaces, or [AnyRevision]; another one
-// is of kind Conflict, code artifact.CodeStale. Settings that could not be what somebody wants
-// are of kind Invalid; see [pipeline.Registry.Check].
-func (p *Pipeline) SetService(ctx context.Context, id artel.ServiceID, settings []pipeline.Setting, revision int) (Level, error) {
-	if _, err := p.known(id); err != nil {
-		return Level{}, err
+// SetLevel replaces the settings at a level; nil resets them to those of the
+// file. revision is that of the Level that it replaces, or [AnyRevision];
+// another one is of kind Conflict, code [artifact.CodeStale]. See
+// [pipeline.Registry.Check] for the settings that are of kind Invalid.
+func (p *Pipeline) SetLevel(ctx context.Context, at LevelAt, settings []pipeline.Setting, revision int) (l Level, err error) {
+	var value any
+	if settings != nil {
+		value = settings
 	}
-	if err := p.set(ctx, serviceSettings+string(id), settings, revision); err != nil {
-		return Level{}, err
-	}
-	return p.Service(ctx, id)
+	err = p.config.update(ctx, func(tx store.Tx) error {
+		name, file, err := p.at(tx, at)
+		if err != nil {
+			return err
+		}
+		if err := p.config.check(settings); err != nil {
+			return err
+		}
+		if _, err := p.config.putTx(tx, name, value, revision); err != nil {
+			return err
+		}
+		l, err = findTx(tx, name, file)
+		return err
+	})
+	return l, err
 }
 
-// Agent returns the level of an agent; kind NotFound where there is none.
-func (p *Pipeline) Agent(ctx context.Context, name artel.AgentName) (Level, error) {
-	d, err := p.knownAgentNow(ctx, name)
+// at returns the name under which the settings of a level are stored, and the
+// settings of its file.
+func (p *Pipeline) at(tx store.Tx, at LevelAt) (name string, file []pipeline.Setting, err error) {
+	if at.Agent != "" {
+		a, err := p.config.findAgent(tx, at.Agent)
+		return agentSettings + string(a.Name), a.Processors, err
+	}
+	s, err := p.known(at.Service)
 	if err != nil {
-		return Level{}, err
+		return "", nil, err
 	}
-	return p.find(ctx, agentSettings+string(d.Name), func() []pipeline.Setting { return d.Processors })
-}
-
-// SetAgent replaces the level of an agent, as SetService does.
-func (p *Pipeline) SetAgent(ctx context.Context, name artel.AgentName, settings []pipeline.Setting, revision int) (Level, error) {
-	d, err := p.knownAgentNow(ctx, name)
-	if err != nil {
-		return Level{}, err
-	}
-	if err := p.set(ctx, agentSettings+string(d.Name), settings, revision); err != nil {
-		return Level{}, err
-	}
-	return p.Agent(ctx, d.Name)
+	return serviceSettings + string(at.Service), p.config.ofFile(s), nil
 }
 
 func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
@@ -199,27 +209,6 @@ func (p *Pipeline) known(id artel.ServiceID) (model.Service, error) {
 	return s, nil
 }
 
-func (p *Pipeline) knownAgent(tx store.Tx, name artel.AgentName) (agent.Definition, error) {
-	a, err := p.config.findAgent(tx, name)
-	return a.Definition, err
-}
-
-func (p *Pipeline) knownAgentNow(ctx context.Context, name artel.AgentName) (d agent.Definition, err error) {
-	err = p.config.view(ctx, func(tx store.Tx) error {
-		d, err = p.knownAgent(tx, name)
-		return err
-	})
-	return d, err
-}
-
-func (p *Pipeline) find(ctx context.Context, name string, file func() []pipeline.Setting) (l Level, err error) {
-	err = p.config.view(ctx, func(tx store.Tx) error {
-		l, err = findTx(tx, name, file())
-		return err
-	})
-	return l, err
-}
-
 func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err error) {
 	l.File = file
 	l.Settings, l.Revision, err = stored[[]pipeline.Setting](tx, name)
@@ -227,18 +216,6 @@ func findTx(tx store.Tx, name string, file []pipeline.Setting) (l Level, err err
 		l.Settings = file
 	}
 	return l, err
-}
-
-func (p *Pipeline) set(ctx context.Context, name string, settings []pipeline.Setting, revision int) error {
-	if settings == nil {
-		_, err := p.config.put(ctx, name, nil, revision)
-		return err
-	}
-	if err := p.config.check(settings); err != nil {
-		return err
-	}
-	_, err := p.config.put(ctx, name, settings, revision)
-	return err
 }
 
 // check refuses settings that cannot be kept. A processor that is not known is

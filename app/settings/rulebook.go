@@ -193,11 +193,9 @@ func (rs *Rules) kept(tx store.Tx, place RulePlace) (name string, file []pipelin
 	case RulesOfDeployment:
 		return "", rs.config.Deployment.Deployment, nil
 	case RulesOfService:
-		s, err := p.known(artel.ServiceID(place.ID))
-		return serviceSettings + place.ID, rs.config.ofFile(s), err
+		return p.at(tx, LevelAt{Service: artel.ServiceID(place.ID)})
 	case RulesOfAgent:
-		d, err := p.knownAgent(tx, artel.AgentName(place.ID))
-		return agentSettings + string(d.Name), d.Processors, err
+		return p.at(tx, LevelAt{Agent: artel.AgentName(place.ID)})
 	}
 	return "", nil, artel.Errorf(artel.NotFound, "app.Rules", "level", "there are no rules at %q", artel.Shorten(string(place.Level), 40))
 }

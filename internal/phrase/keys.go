@@ -4,1160 +4,280 @@
 
 package phrase
 
-// Keys of agent.
-const (
-	AgentLimit       Key = "agent.limit" // Value, Max
-	AgentName        Key = "agent.name"  // Max
-	AgentNegative    Key = "agent.negative"
-	AgentNoAgent     Key = "agent.no_agent" // Name, Names
-	AgentNoPrompt    Key = "agent.no_prompt"
-	AgentNoService   Key = "agent.no_service"   // Name, Names
-	AgentNoSubagents Key = "agent.no_subagents" // Name
-	AgentNoTool      Key = "agent.no_tool"      // Name, Names
-	AgentNotUTF8     Key = "agent.not_utf8"
-	AgentPermission  Key = "agent.permission" // Name
-	AgentProblem     Key = "agent.problem"    // Problem
-	AgentTooLong     Key = "agent.too_long"   // Count, Max
-	AgentTooMany     Key = "agent.too_many"   // Count, Max
-	AgentTwice       Key = "agent.twice"      // Name
-)
+// The keys of en.json, which has the texts with their variables.
 
-// Keys of attachment.
-const (
-	AttachmentPending Key = "attachment.pending" // Name, Filename
-)
+const AgentLimit, AgentName, AgentNegative, AgentNoAgent, AgentNoPrompt, AgentNoService, AgentNoSubagents, AgentNoTool Key = "agent.limit", "agent.name", "agent.negative", "agent.no_agent", "agent.no_prompt", "agent.no_service", "agent.no_subagents", "agent.no_tool"
 
-// Keys of compact.
-const (
-	CompactAsk      Key = "compact.ask"
-	CompactFrame    Key = "compact.frame"    // Count
-	CompactReplaced Key = "compact.replaced" // Count
-	CompactTitle    Key = "compact.title"    // Number
-	CompactWords    Key = "compact.words"
-)
+const AgentNotUTF8, AgentPermission, AgentProblem, AgentTooLong, AgentTooMany, AgentTwice, AttachmentPending, CompactAsk Key = "agent.not_utf8", "agent.permission", "agent.problem", "agent.too_long", "agent.too_many", "agent.twice", "attachment.pending", "compact.ask"
 
-// Keys of demo.
-const (
-	DemoBegin         Key = "demo.begin" // Count
-	DemoBeginAlone    Key = "demo.begin_alone"
-	DemoCannotRead    Key = "demo.cannot_read"
-	DemoClosing       Key = "demo.closing"
-	DemoDelegating    Key = "demo.delegating"
-	DemoDone          Key = "demo.done"
-	DemoDoneUnwritten Key = "demo.done_unwritten"
-	DemoEarlier       Key = "demo.earlier"
-	DemoExtracted     Key = "demo.extracted" // Found
-	DemoFile          Key = "demo.file"      // Type, Size
-	DemoFindings      Key = "demo.findings"
-	DemoHeading       Key = "demo.heading"      // Heading, Lines
-	DemoImage         Key = "demo.image"        // Format, Width, Height, Size
-	DemoInstruction   Key = "demo.instruction"  // Name
-	DemoItemLook      Key = "demo.item_look"    // Number, Name
-	DemoItemMessage   Key = "demo.item_message" // Number
-	DemoItemReport    Key = "demo.item_report"  // Number
-	DemoLooking       Key = "demo.looking"
-	DemoMending       Key = "demo.mending"
-	DemoMessageSize   Key = "demo.message_size" // Count
-	DemoNoHeading     Key = "demo.no_heading"   // Lines
-	DemoNoMessage     Key = "demo.no_message"
-	DemoNoTools       Key = "demo.no_tools"
-	DemoNotice        Key = "demo.notice"
-	DemoPDF           Key = "demo.pdf"          // Count, Bytes
-	DemoPDFNoPages    Key = "demo.pdf_no_pages" // Bytes
-	DemoPlanTitle     Key = "demo.plan_title"
-	DemoReading       Key = "demo.reading" // Count
-	DemoReportTitle   Key = "demo.report_title"
-	DemoSection       Key = "demo.section" // Number
-	DemoServed        Key = "demo.served"  // Count
-	DemoSummary       Key = "demo.summary" // Notice, Words, Artifacts, Calls, Memory
-	DemoThought       Key = "demo.thought"
-	DemoTicking       Key = "demo.ticking"
-	DemoWriting       Key = "demo.writing"
-	DemoWritten       Key = "demo.written" // Found
-)
+const CompactFrame, CompactReplaced, CompactTitle, CompactWords, DemoBegin, DemoBeginAlone, DemoCannotRead, DemoClosing Key = "compact.frame", "compact.replaced", "compact.title", "compact.words", "demo.begin", "demo.begin_alone", "demo.cannot_read", "demo.closing"
 
-// Keys of export.
-const (
-	ExportReadme Key = "export.readme" // Title
-)
+const DemoDelegating, DemoDone, DemoDoneUnwritten, DemoEarlier, DemoExtracted, DemoFile, DemoFindings, DemoHeading Key = "demo.delegating", "demo.done", "demo.done_unwritten", "demo.earlier", "demo.extracted", "demo.file", "demo.findings", "demo.heading"
 
-// Keys of filler.
-const (
-	FillerAssistant Key = "filler.assistant"
-	FillerUser      Key = "filler.user"
-)
+const DemoImage, DemoInstruction, DemoItemLook, DemoItemMessage, DemoItemReport, DemoLooking, DemoMending, DemoMessageSize Key = "demo.image", "demo.instruction", "demo.item_look", "demo.item_message", "demo.item_report", "demo.looking", "demo.mending", "demo.message_size"
 
-// Keys of gateway.
-const (
-	GatewayOffloaded Key = "gateway.offloaded" // Count, Lines, Shape, Ref, URL
-)
+const DemoNoHeading, DemoNoMessage, DemoNoTools, DemoNotice, DemoPDF, DemoPDFNoPages, DemoPlanTitle, DemoReading Key = "demo.no_heading", "demo.no_message", "demo.no_tools", "demo.notice", "demo.pdf", "demo.pdf_no_pages", "demo.plan_title", "demo.reading"
 
-// Keys of limit.
-const (
-	LimitCut Key = "limit.cut" // Shown, Total
-)
+const DemoReportTitle, DemoSection, DemoServed, DemoSummary, DemoThought, DemoTicking, DemoWriting, DemoWritten Key = "demo.report_title", "demo.section", "demo.served", "demo.summary", "demo.thought", "demo.ticking", "demo.writing", "demo.written"
 
-// Keys of page.
-const (
-	PageActions                              Key = "page.actions"
-	PageAfterCancel                          Key = "page.after_cancel"
-	PageAfterDenied                          Key = "page.after_denied"
-	PageAfterFailure                         Key = "page.after_failure"
-	PageAfterLimit                           Key = "page.after_limit"
-	PageAfterRefused                         Key = "page.after_refused"
-	PageAfterStop                            Key = "page.after_stop"
-	PageAfterTimeout                         Key = "page.after_timeout"
-	PageAfterTooLarge                        Key = "page.after_too_large"
-	PageAfterUnavailable                     Key = "page.after_unavailable"
-	PageAgent                                Key = "page.agent"
-	PageAgentChoose                          Key = "page.agent_choose"
-	PageAgents                               Key = "page.agents"
-	PageAgentsAbout                          Key = "page.agents_about"
-	PageAgentsAllOfServer                    Key = "page.agents_all_of_server" // Name
-	PageAgentsAnswer                         Key = "page.agents_answer"
-	PageAgentsAnswers                        Key = "page.agents_answers"
-	PageAgentsAsFile                         Key = "page.agents_as_file"
-	PageAgentsBack                           Key = "page.agents_back"
-	PageAgentsCannotRead                     Key = "page.agents_cannot_read" // Detail
-	PageAgentsClock                          Key = "page.agents_clock"
-	PageAgentsContext                        Key = "page.agents_context"
-	PageAgentsContextAbout                   Key = "page.agents_context_about"
-	PageAgentsCopy                           Key = "page.agents_copy"
-	PageAgentsCopyOf                         Key = "page.agents_copy_of" // Name
-	PageAgentsCost                           Key = "page.agents_cost"
-	PageAgentsDeleted                        Key = "page.agents_deleted" // Name
-	PageAgentsDepth                          Key = "page.agents_depth"
-	PageAgentsDescription                    Key = "page.agents_description"
-	PageAgentsDescriptionAbout               Key = "page.agents_description_about"
-	PageAgentsEdit                           Key = "page.agents_edit" // Name
-	PageAgentsElse                           Key = "page.agents_else"
-	PageAgentsElseAbout                      Key = "page.agents_else_about"
-	PageAgentsExists                         Key = "page.agents_exists"
-	PageAgentsExport                         Key = "page.agents_export"
-	PageAgentsFallback                       Key = "page.agents_fallback" // Number
-	PageAgentsFallbacks                      Key = "page.agents_fallbacks"
-	PageAgentsFallbacksAbout                 Key = "page.agents_fallbacks_about"
-	PageAgentsFile                           Key = "page.agents_file"
-	PageAgentsFine                           Key = "page.agents_fine"
-	PageAgentsFlaws                          Key = "page.agents_flaws" // Count
-	PageAgentsForm                           Key = "page.agents_form"
-	PageAgentsFrontMatter                    Key = "page.agents_front_matter"
-	PageAgentsImport                         Key = "page.agents_import"
-	PageAgentsImportAbout                    Key = "page.agents_import_about"
-	PageAgentsKeepChars                      Key = "page.agents_keep_chars"
-	PageAgentsKeepsName                      Key = "page.agents_keeps_name"
-	PageAgentsLimits                         Key = "page.agents_limits"
-	PageAgentsLimitsAbout                    Key = "page.agents_limits_about"
-	PageAgentsMarkdown                       Key = "page.agents_markdown"
-	PageAgentsMaxTokens                      Key = "page.agents_max_tokens"
-	PageAgentsMissing                        Key = "page.agents_missing"
-	PageAgentsModels                         Key = "page.agents_models"
-	PageAgentsMore                           Key = "page.agents_more"
-	PageAgentsName                           Key = "page.agents_name"
-	PageAgentsNameAbout                      Key = "page.agents_name_about"
-	PageAgentsNew                            Key = "page.agents_new"
-	PageAgentsNoCompaction                   Key = "page.agents_no_compaction"
-	PageAgentsNoService                      Key = "page.agents_no_service" // Name
-	PageAgentsNone                           Key = "page.agents_none"
-	PageAgentsPaste                          Key = "page.agents_paste"
-	PageAgentsPermission                     Key = "page.agents_permission" // Name
-	PageAgentsPermissionAs                   Key = "page.agents_permission_as"
-	PageAgentsPermissionAsk                  Key = "page.agents_permission_ask"
-	PageAgentsPermissionAuto                 Key = "page.agents_permission_auto"
-	PageAgentsPermissionDeny                 Key = "page.agents_permission_deny"
-	PageAgentsPermissionOthers               Key = "page.agents_permission_others"
-	PageAgentsPipeline                       Key = "page.agents_pipeline"
-	PageAgentsPresets                        Key = "page.agents_presets"    // Count
-	PageAgentsProcessors                     Key = "page.agents_processors" // Count
-	PageAgentsPrompt                         Key = "page.agents_prompt"
-	PageAgentsPromptAbout                    Key = "page.agents_prompt_about"
-	PageAgentsReadOnly                       Key = "page.agents_read_only"
-	PageAgentsReplyReserve                   Key = "page.agents_reply_reserve"
-	PageAgentsRestored                       Key = "page.agents_restored" // Name
-	PageAgentsRules                          Key = "page.agents_rules"
-	PageAgentsRunsOn                         Key = "page.agents_runs_on"
-	PageAgentsSaved                          Key = "page.agents_saved" // Name
-	PageAgentsSeconds                        Key = "page.agents_seconds"
-	PageAgentsService                        Key = "page.agents_service"
-	PageAgentsServiceAbout                   Key = "page.agents_service_about"
-	PageAgentsServiceDefault                 Key = "page.agents_service_default"
-	PageAgentsSourceFile                     Key = "page.agents_source_file"
-	PageAgentsSourceShipped                  Key = "page.agents_source_shipped"
-	PageAgentsSourceStored                   Key = "page.agents_source_stored"
-	PageAgentsStale                          Key = "page.agents_stale"
-	PageAgentsSubagents                      Key = "page.agents_subagents"
-	PageAgentsSubagentsAbout                 Key = "page.agents_subagents_about"
-	PageAgentsThreshold                      Key = "page.agents_threshold"
-	PageAgentsTokens                         Key = "page.agents_tokens"
-	PageAgentsToolCalls                      Key = "page.agents_tool_calls"
-	PageAgentsToolGone                       Key = "page.agents_tool_gone"
-	PageAgentsTools                          Key = "page.agents_tools"
-	PageAgentsToolsAbout                     Key = "page.agents_tools_about"
-	PageAgentsTry                            Key = "page.agents_try"
-	PageAgentsTryAbout                       Key = "page.agents_try_about"
-	PageAgentsTryText                        Key = "page.agents_try_text"
-	PageAgentsTurns                          Key = "page.agents_turns"
-	PageAgentsUnlimited                      Key = "page.agents_unlimited"
-	PageAgentsUsedBy                         Key = "page.agents_used_by"
-	PageAgentsWindow                         Key = "page.agents_window"
-	PageAllModels                            Key = "page.all_models"
-	PageAllow                                Key = "page.allow"
-	PageAllowAlways                          Key = "page.allow_always"
-	PageAlwaysOn                             Key = "page.always_on"
-	PageAPI                                  Key = "page.api"
-	PageArtifactDeleted                      Key = "page.artifact_deleted" // Title
-	PageArtifacts                            Key = "page.artifacts"
-	PageAsBrowser                            Key = "page.as_browser"
-	PageAsSystem                             Key = "page.as_system"
-	PageAskAbout                             Key = "page.ask_about"
-	PageAskAgain                             Key = "page.ask_again"
-	PageAskLeft                              Key = "page.ask_left"
-	PageAskUntil                             Key = "page.ask_until" // Time
-	PageAsked                                Key = "page.asked"     // Who, Name
-	PageAskerAgent                           Key = "page.asker_agent"
-	PageAskerSubagent                        Key = "page.asker_subagent"        // Name
-	PageAsksCallSubagent                     Key = "page.asks_call_subagent"    // Who, Subject
-	PageAsksCreateArtifact                   Key = "page.asks_create_artifact"  // Who, Subject
-	PageAsksDeleteArtifact                   Key = "page.asks_delete_artifact"  // Who, Subject
-	PageAsksDiffArtifact                     Key = "page.asks_diff_artifact"    // Who, Subject
-	PageAsksGetArtifact                      Key = "page.asks_get_artifact"     // Who, Subject
-	PageAsksGrepArtifacts                    Key = "page.asks_grep_artifacts"   // Who
-	PageAsksListArtifacts                    Key = "page.asks_list_artifacts"   // Who
-	PageAsksOther                            Key = "page.asks_other"            // Who, Name
-	PageAsksPutArtifact                      Key = "page.asks_put_artifact"     // Who, Subject
-	PageAsksReadArtifact                     Key = "page.asks_read_artifact"    // Who, Subject
-	PageAsksRenameArtifact                   Key = "page.asks_rename_artifact"  // Who, Subject
-	PageAsksRestoreArtifact                  Key = "page.asks_restore_artifact" // Who, Subject
-	PageAsksRewriteArtifact                  Key = "page.asks_rewrite_artifact" // Who, Subject
-	PageAsksUpdateArtifact                   Key = "page.asks_update_artifact"  // Who, Subject
-	PageAttach                               Key = "page.attach"
-	PageAudio                                Key = "page.audio"
-	PageAuto                                 Key = "page.auto"
-	PageAutoHow                              Key = "page.auto_how"
-	PageBackHome                             Key = "page.back_home"
-	PageBackToArtifacts                      Key = "page.back_to_artifacts"
-	PageBranchNext                           Key = "page.branch_next"
-	PageBranchOf                             Key = "page.branch_of" // Number, Count
-	PageBranchPrevious                       Key = "page.branch_previous"
-	PageBranches                             Key = "page.branches"
-	PageBroken                               Key = "page.broken"
-	PageBrokenForm                           Key = "page.broken_form"
-	PageBrokenInline                         Key = "page.broken_inline"
-	PageBy                                   Key = "page.by" // Name
-	PageByAgent                              Key = "page.by_agent"
-	PageByUser                               Key = "page.by_user"
-	PageCallArguments                        Key = "page.call_arguments"
-	PageCallDone                             Key = "page.call_done"
-	PageCallFailed                           Key = "page.call_failed"
-	PageCallResult                           Key = "page.call_result"
-	PageCallRunning                          Key = "page.call_running"
-	PageCallWaits                            Key = "page.call_waits"
-	PageCancel                               Key = "page.cancel"
-	PageCancelUpload                         Key = "page.cancel_upload"
-	PageChanges                              Key = "page.changes"
-	PageChosen                               Key = "page.chosen"
-	PageChosenByOrder                        Key = "page.chosen_by_order"    // Name, Count
-	PageChosenBySelector                     Key = "page.chosen_by_selector" // Name, Selector, Count
-	PageClose                                Key = "page.close"
-	PageCloseArtifacts                       Key = "page.close_artifacts"
-	PageCode                                 Key = "page.code"
-	PageColumnBegins                         Key = "page.column_begins"
-	PageColumnDeployment                     Key = "page.column_deployment"
-	PageColumnDrop                           Key = "page.column_drop"
-	PageColumnGroup                          Key = "page.column_group"
-	PageColumnLost                           Key = "page.column_lost"
-	PageColumnNothing                        Key = "page.column_nothing"
-	PageColumnPassed                         Key = "page.column_passed"
-	PageColumnReset                          Key = "page.column_reset"
-	PageColumnWins                           Key = "page.column_wins"
-	PageCompactAbout                         Key = "page.compact_about"
-	PageCompactNow                           Key = "page.compact_now"
-	PageCompactingNext                       Key = "page.compacting_next"
-	PageCompactionFailed                     Key = "page.compaction_failed" // Reason
-	PageCompacts                             Key = "page.compacts"
-	PageCompareCut                           Key = "page.compare_cut"
-	PageComparedWith                         Key = "page.compared_with"
-	PageConnectAbout                         Key = "page.connect_about"
-	PageConnectTitle                         Key = "page.connect_title"
-	PageContent                              Key = "page.content"
-	PageConversationGone                     Key = "page.conversation_gone"
-	PageConversations                        Key = "page.conversations"
-	PageCopied                               Key = "page.copied"
-	PageCopy                                 Key = "page.copy"
-	PageCostAtLeast                          Key = "page.cost_at_least" // Cost, Count
-	PageCostUnknown                          Key = "page.cost_unknown"
-	PageCreated                              Key = "page.created"
-	PageCut                                  Key = "page.cut"         // Shown
-	PageCutBytes                             Key = "page.cut_bytes"   // Count
-	PageCutColumns                           Key = "page.cut_columns" // Count
-	PageCutEntries                           Key = "page.cut_entries" // Count
-	PageCutLevels                            Key = "page.cut_levels"  // Count
-	PageCutLines                             Key = "page.cut_lines"   // Count
-	PageCutRows                              Key = "page.cut_rows"    // Count
-	PageDark                                 Key = "page.dark"
-	PageDecided                              Key = "page.decided"
-	PageDecidedAllow                         Key = "page.decided_allow"
-	PageDecidedAlways                        Key = "page.decided_always"
-	PageDecidedDeny                          Key = "page.decided_deny"
-	PageDefault                              Key = "page.default"
-	PageDelete                               Key = "page.delete"
-	PageDeleted                              Key = "page.deleted"
-	PageDeletedArtifacts                     Key = "page.deleted_artifacts"
-	PageDeny                                 Key = "page.deny"
-	PageDenyComment                          Key = "page.deny_comment"
-	PageDenyWhy                              Key = "page.deny_why"
-	PageDidAddressed                         Key = "page.did_addressed"
-	PageDidCarried                           Key = "page.did_carried"
-	PageDidConverted                         Key = "page.did_converted"
-	PageDidDescribed                         Key = "page.did_described"
-	PageDidExtracted                         Key = "page.did_extracted"
-	PageDidFetched                           Key = "page.did_fetched"
-	PageDidMoved                             Key = "page.did_moved"
-	PageDidNamed                             Key = "page.did_named"
-	PageDidNative                            Key = "page.did_native"
-	PageDidOffloaded                         Key = "page.did_offloaded"
-	PageDidReminded                          Key = "page.did_reminded"
-	PageDidRepaired                          Key = "page.did_repaired"
-	PageDidResolved                          Key = "page.did_resolved"
-	PageDidScrubbed                          Key = "page.did_scrubbed"
-	PageDidTranscribed                       Key = "page.did_transcribed"
-	PageDone                                 Key = "page.done"
-	PageDoorKey                              Key = "page.door_key"
-	PageDoorLocal                            Key = "page.door_local"
-	PageDoorOther                            Key = "page.door_other"
-	PageDownload                             Key = "page.download"
-	PageEarlier                              Key = "page.earlier"
-	PageEdit                                 Key = "page.edit"
-	PageEditAbout                            Key = "page.edit_about"
-	PageEditMerged                           Key = "page.edit_merged" // Count
-	PageEditMergedClean                      Key = "page.edit_merged_clean"
-	PageEditMessage                          Key = "page.edit_message"
-	PageEditStale                            Key = "page.edit_stale"
-	PageEdited                               Key = "page.edited"
-	PageEmpty                                Key = "page.empty"
-	PageEnabled                              Key = "page.enabled"
-	PageEnabledOpen                          Key = "page.enabled_open"
-	PageExportAll                            Key = "page.export_all"
-	PageExportAs                             Key = "page.export_as" // Format
-	PageExtracted                            Key = "page.extracted"
-	PageFactAccepts                          Key = "page.fact_accepts"
-	PageFactAddress                          Key = "page.fact_address"
-	PageFactAfterTool                        Key = "page.fact_after_tool"
-	PageFactFound                            Key = "page.fact_found"
-	PageFactImages                           Key = "page.fact_images"
-	PageFactInput                            Key = "page.fact_input"
-	PageFactItem                             Key = "page.fact_item"
-	PageFactModel                            Key = "page.fact_model"
-	PageFactOutput                           Key = "page.fact_output"
-	PageFactPages                            Key = "page.fact_pages"
-	PageFactRefuses                          Key = "page.fact_refuses"
-	PageFactRequest                          Key = "page.fact_request"
-	PageFactSide                             Key = "page.fact_side"
-	PageFactSideOfMany                       Key = "page.fact_side_of_many"
-	PageFactTokenRatio                       Key = "page.fact_token_ratio"
-	PageFactTokenizer                        Key = "page.fact_tokenizer"
-	PageFactToolFile                         Key = "page.fact_tool_file"
-	PageFactToolImage                        Key = "page.fact_tool_image"
-	PageFactTransport                        Key = "page.fact_transport"
-	PageFactUnknown                          Key = "page.fact_unknown"
-	PageFactWindow                           Key = "page.fact_window"
-	PageFailed                               Key = "page.failed"
-	PageFailedTitle                          Key = "page.failed_title"
-	PageFieldAlways                          Key = "page.field_always"
-	PageFieldFillers                         Key = "page.field_fillers"
-	PageFieldInlineLimit                     Key = "page.field_inline_limit"
-	PageFieldKeepChars                       Key = "page.field_keep_chars"
-	PageFieldMaxTokens                       Key = "page.field_max_tokens"
-	PageFieldNever                           Key = "page.field_never"
-	PageFieldOptions                         Key = "page.field_options"
-	PageFieldPlanLimit                       Key = "page.field_plan_limit"
-	PageFieldPresets                         Key = "page.field_presets"
-	PageFieldPreview                         Key = "page.field_preview"
-	PageFieldReplyReserve                    Key = "page.field_reply_reserve"
-	PageFieldRules                           Key = "page.field_rules"
-	PageFieldSeparator                       Key = "page.field_separator"
-	PageFieldStaleImages                     Key = "page.field_stale_images"
-	PageFieldVocabulary                      Key = "page.field_vocabulary"
-	PageFileAbout                            Key = "page.file_about"
-	PageFileCheck                            Key = "page.file_check"
-	PageFileExport                           Key = "page.file_export"
-	PageFilePick                             Key = "page.file_pick"
-	PageFileTitle                            Key = "page.file_title"
-	PageFiles                                Key = "page.files"
-	PageFitForms                             Key = "page.fit_forms" // Model
-	PageFormConverted                        Key = "page.form_converted"
-	PageFormExtracted                        Key = "page.form_extracted"
-	PageFormTranscribed                      Key = "page.form_transcribed"
-	PageFoundAbout                           Key = "page.found_about"
-	PageFoundAsking                          Key = "page.found_asking"
-	PageFoundIn                              Key = "page.found_in" // Where
-	PageFoundNothing                         Key = "page.found_nothing"
-	PageFoundReady                           Key = "page.found_ready"
-	PageFoundRoutingOnly                     Key = "page.found_routing_only"
-	PageFoundTitle                           Key = "page.found_title"
-	PageFromCatalog                          Key = "page.from_catalog"
-	PageFromDialect                          Key = "page.from_dialect"
-	PageFromEndpoint                         Key = "page.from_endpoint"
-	PageFromFamily                           Key = "page.from_family"
-	PageFromLearned                          Key = "page.from_learned"
-	PageFromOperator                         Key = "page.from_operator"
-	PageFromProbe                            Key = "page.from_probe"
-	PageFull                                 Key = "page.full"
-	PageGateway                              Key = "page.gateway"
-	PageGlance                               Key = "page.glance"
-	PageGlanceAbout                          Key = "page.glance_about"
-	PageImport                               Key = "page.import"
-	PageImportAbout                          Key = "page.import_about"
-	PageImportDrop                           Key = "page.import_drop"
-	PageImportHas                            Key = "page.import_has"
-	PageImportHasArtifacts                   Key = "page.import_has_artifacts"
-	PageImportHasMessages                    Key = "page.import_has_messages"
-	PageImportLacks                          Key = "page.import_lacks"
-	PageImportLacksKeys                      Key = "page.import_lacks_keys"
-	PageImportLacksRuns                      Key = "page.import_lacks_runs"
-	PageImportPick                           Key = "page.import_pick"
-	PageImported                             Key = "page.imported"           // Messages, Artifacts, Versions
-	PageImportedElsewhere                    Key = "page.imported_elsewhere" // Name
-	PageImporting                            Key = "page.importing"
-	PageInjecting                            Key = "page.injecting"
-	PageInline                               Key = "page.inline"
-	PageInputDefault                         Key = "page.input_default"
-	PageInputEmpty                           Key = "page.input_empty"
-	PageInputJSON                            Key = "page.input_json"  // Detail
-	PageInputLeast                           Key = "page.input_least" // Min
-	PageInputLines                           Key = "page.input_lines"
-	PageInputNothing                         Key = "page.input_nothing"
-	PageInputNumber                          Key = "page.input_number"
-	PageInputOtherwise                       Key = "page.input_otherwise"
-	PageInputRange                           Key = "page.input_range" // Min, Max
-	PageInputWhole                           Key = "page.input_whole"
-	PageInspect                              Key = "page.inspect"
-	PageInspectAppended                      Key = "page.inspect_appended"
-	PageInspectAsk                           Key = "page.inspect_ask"
-	PageInspectAuthor                        Key = "page.inspect_author"
-	PageInspectBack                          Key = "page.inspect_back"
-	PageInspectBudget                        Key = "page.inspect_budget" // Number
-	PageInspectCall                          Key = "page.inspect_call"   // Number
-	PageInspectCalls                         Key = "page.inspect_calls"
-	PageInspectCauseEnd                      Key = "page.inspect_cause_end"
-	PageInspectCauseInserted                 Key = "page.inspect_cause_inserted"
-	PageInspectCauseRemoved                  Key = "page.inspect_cause_removed"
-	PageInspectCauseTarget                   Key = "page.inspect_cause_target"
-	PageInspectCauseText                     Key = "page.inspect_cause_text"
-	PageInspectCauseTools                    Key = "page.inspect_cause_tools"
-	PageInspectChange                        Key = "page.inspect_change"
-	PageInspectChangeAdded                   Key = "page.inspect_change_added"
-	PageInspectChangeChanged                 Key = "page.inspect_change_changed"
-	PageInspectChangeRemoved                 Key = "page.inspect_change_removed"
-	PageInspectChangeSame                    Key = "page.inspect_change_same"
-	PageInspectChanged                       Key = "page.inspect_changed"
-	PageInspectChangedBy                     Key = "page.inspect_changed_by"
-	PageInspectCut                           Key = "page.inspect_cut" // Size
-	PageInspectDescribed                     Key = "page.inspect_described"
-	PageInspectDetail                        Key = "page.inspect_detail"
-	PageInspectEarlier                       Key = "page.inspect_earlier" // Count
-	PageInspectFailed                        Key = "page.inspect_failed"
-	PageInspectFiles                         Key = "page.inspect_files"
-	PageInspectFirst                         Key = "page.inspect_first"
-	PageInspectFirstDiff                     Key = "page.inspect_first_diff" // Offset
-	PageInspectFree                          Key = "page.inspect_free"
-	PageInspectGone                          Key = "page.inspect_gone"
-	PageInspectLeft                          Key = "page.inspect_left"
-	PageInspectLevelAgent                    Key = "page.inspect_level_agent"
-	PageInspectLevelDeployment               Key = "page.inspect_level_deployment"
-	PageInspectLevelModel                    Key = "page.inspect_level_model"
-	PageInspectMerged                        Key = "page.inspect_merged"
-	PageInspectMessages                      Key = "page.inspect_messages"
-	PageInspectMore                          Key = "page.inspect_more" // Count
-	PageInspectNoFiles                       Key = "page.inspect_no_files"
-	PageInspectNone                          Key = "page.inspect_none"
-	PageInspectOpen                          Key = "page.inspect_open"
-	PageInspectOthers                        Key = "page.inspect_others"
-	PageInspectPrefix                        Key = "page.inspect_prefix"
-	PageInspectPrefixValue                   Key = "page.inspect_prefix_value" // Bytes, Before, Messages
-	PageInspectQuiet                         Key = "page.inspect_quiet"
-	PageInspectRequestAbout                  Key = "page.inspect_request_about"
-	PageInspectRequestAPI                    Key = "page.inspect_request_api"
-	PageInspectRoleAssistant                 Key = "page.inspect_role_assistant"
-	PageInspectRoleSystem                    Key = "page.inspect_role_system"
-	PageInspectRoleTool                      Key = "page.inspect_role_tool"
-	PageInspectRoleUser                      Key = "page.inspect_role_user"
-	PageInspectRule                          Key = "page.inspect_rule"
-	PageInspectSeen                          Key = "page.inspect_seen"
-	PageInspectSent                          Key = "page.inspect_sent"
-	PageInspectSentValue                     Key = "page.inspect_sent_value" // Messages, Tokens
-	PageInspectSource                        Key = "page.inspect_source"
-	PageInspectSources                       Key = "page.inspect_sources"
-	PageInspectStability                     Key = "page.inspect_stability"
-	PageInspectStabilitySession              Key = "page.inspect_stability_session"
-	PageInspectStabilityStatic               Key = "page.inspect_stability_static"
-	PageInspectStabilityTurn                 Key = "page.inspect_stability_turn"
-	PageInspectStoredSent                    Key = "page.inspect_stored_sent"
-	PageInspectText                          Key = "page.inspect_text" // Number
-	PageInspectTokens                        Key = "page.inspect_tokens"
-	PageInspectTools                         Key = "page.inspect_tools"
-	PageInspectUnseen                        Key = "page.inspect_unseen"
-	PageInspectUsage                         Key = "page.inspect_usage"
-	PageInspectUsageValue                    Key = "page.inspect_usage_value" // Input, Cached, Output
-	PageInspectViewDiff                      Key = "page.inspect_view_diff"
-	PageInspectViewMessages                  Key = "page.inspect_view_messages"
-	PageInspectViewRequest                   Key = "page.inspect_view_request"
-	PageInspectViewSteps                     Key = "page.inspect_view_steps"
-	PageInspectWay                           Key = "page.inspect_way" // Way
-	PageInspectWayBytes                      Key = "page.inspect_way_bytes"
-	PageInspectWayFileID                     Key = "page.inspect_way_file_id" // Name
-	PageInspectWayMediaID                    Key = "page.inspect_way_media_id"
-	PageInspectWayURL                        Key = "page.inspect_way_url"
-	PageInspectWhen                          Key = "page.inspect_when"
-	PageInspectWhy                           Key = "page.inspect_why"
-	PageInspectWhyHint                       Key = "page.inspect_why_hint"
-	PageKeyAgent                             Key = "page.key_agent"
-	PageKeyArtifacts                         Key = "page.key_artifacts"
-	PageKeyAttach                            Key = "page.key_attach"
-	PageKeyBranch                            Key = "page.key_branch"
-	PageKeyClose                             Key = "page.key_close"
-	PageKeyEdit                              Key = "page.key_edit"
-	PageKeyHelp                              Key = "page.key_help"
-	PageKeyLine                              Key = "page.key_line"
-	PageKeyMessages                          Key = "page.key_messages"
-	PageKeyModel                             Key = "page.key_model"
-	PageKeyNew                               Key = "page.key_new"
-	PageKeyQuestion                          Key = "page.key_question"
-	PageKeySearch                            Key = "page.key_search"
-	PageKeySend                              Key = "page.key_send"
-	PageKeyStop                              Key = "page.key_stop"
-	PageKeyTell                              Key = "page.key_tell"
-	PageKeyWrite                             Key = "page.key_write"
-	PageLanguage                             Key = "page.language"
-	PageLevelAgent                           Key = "page.level_agent" // Name
-	PageLevelDeployment                      Key = "page.level_deployment"
-	PageLevelModel                           Key = "page.level_model" // Name
-	PageLevelOfFile                          Key = "page.level_of_file"
-	PageLevelReset                           Key = "page.level_reset" // Name
-	PageLevelSet                             Key = "page.level_set"
-	PageLight                                Key = "page.light"
-	PageLimitCost                            Key = "page.limit_cost"
-	PageLimitSeconds                         Key = "page.limit_seconds"
-	PageLimitTokens                          Key = "page.limit_tokens"
-	PageLimitToolCalls                       Key = "page.limit_tool_calls"
-	PageLimitTurns                           Key = "page.limit_turns"
-	PageLine                                 Key = "page.line"          // Number
-	PageLinesAdded                           Key = "page.lines_added"   // Count
-	PageLinesRemoved                         Key = "page.lines_removed" // Count
-	PageLive                                 Key = "page.live"
-	PageLogAbout                             Key = "page.log_about"
-	PageLogAll                               Key = "page.log_all"
-	PageLogChangedOnly                       Key = "page.log_changed_only"
-	PageLogChanges                           Key = "page.log_changes" // Count
-	PageLogDialects                          Key = "page.log_dialects"
-	PageLogEmpty                             Key = "page.log_empty"
-	PageLogEndpoint                          Key = "page.log_endpoint"
-	PageLogFailed                            Key = "page.log_failed"
-	PageLogKey                               Key = "page.log_key"
-	PageLogNewest                            Key = "page.log_newest"
-	PageLogNone                              Key = "page.log_none"
-	PageLogOK                                Key = "page.log_ok"
-	PageLogOlder                             Key = "page.log_older"
-	PageLogRelents                           Key = "page.log_relents" // Count
-	PageLogService                           Key = "page.log_service"
-	PageLogShow                              Key = "page.log_show"
-	PageLogSize                              Key = "page.log_size"
-	PageLogStatus                            Key = "page.log_status"
-	PageLogTitle                             Key = "page.log_title"
-	PageLogTries                             Key = "page.log_tries"
-	PageLogUnchanged                         Key = "page.log_unchanged"
-	PageLogUnlisted                          Key = "page.log_unlisted" // Count
-	PageLook                                 Key = "page.look"
-	PageLost                                 Key = "page.lost"
-	PageLostAbout                            Key = "page.lost_about"
-	PageLostInFile                           Key = "page.lost_in_file"
-	PageLostRemove                           Key = "page.lost_remove"
-	PageLostTitle                            Key = "page.lost_title"
-	PageMacroAboutAgent                      Key = "page.macro_about_agent"
-	PageMacroAboutAgentversion               Key = "page.macro_about_agentversion"
-	PageMacroAboutArch                       Key = "page.macro_about_arch"
-	PageMacroAboutChar                       Key = "page.macro_about_char"
-	PageMacroAboutDate                       Key = "page.macro_about_date"
-	PageMacroAboutDateCn                     Key = "page.macro_about_date_cn"
-	PageMacroAboutDateCnAncient              Key = "page.macro_about_date_cn_ancient"
-	PageMacroAboutDateCnUppercase            Key = "page.macro_about_date_cn_uppercase"
-	PageMacroAboutDateEnAncient              Key = "page.macro_about_date_en_ancient"
-	PageMacroAboutDateJp                     Key = "page.macro_about_date_jp"
-	PageMacroAboutDateKo                     Key = "page.macro_about_date_ko"
-	PageMacroAboutDateYmd                    Key = "page.macro_about_date_ymd"
-	PageMacroAboutDatetime                   Key = "page.macro_about_datetime"
-	PageMacroAboutDatetimeCn                 Key = "page.macro_about_datetime_cn"
-	PageMacroAboutDatetimeCnAncient          Key = "page.macro_about_datetime_cn_ancient"
-	PageMacroAboutDatetimeCnUppercase        Key = "page.macro_about_datetime_cn_uppercase"
-	PageMacroAboutDatetimeEnAncient          Key = "page.macro_about_datetime_en_ancient"
-	PageMacroAboutDatetimeFormat             Key = "page.macro_about_datetime_format"
-	PageMacroAboutDatetimeJp                 Key = "page.macro_about_datetime_jp"
-	PageMacroAboutDatetimeLocale             Key = "page.macro_about_datetime_locale"
-	PageMacroAboutDecglobalvar               Key = "page.macro_about_decglobalvar"
-	PageMacroAboutDecvar                     Key = "page.macro_about_decvar"
-	PageMacroAboutDescription                Key = "page.macro_about_description"
-	PageMacroAboutGetglobalvar               Key = "page.macro_about_getglobalvar"
-	PageMacroAboutGetvar                     Key = "page.macro_about_getvar"
-	PageMacroAboutHostname                   Key = "page.macro_about_hostname"
-	PageMacroAboutIncglobalvar               Key = "page.macro_about_incglobalvar"
-	PageMacroAboutIncvar                     Key = "page.macro_about_incvar"
-	PageMacroAboutInput                      Key = "page.macro_about_input"
-	PageMacroAboutIsotime                    Key = "page.macro_about_isotime"
-	PageMacroAboutLastcharmessage            Key = "page.macro_about_lastcharmessage"
-	PageMacroAboutLastmessage                Key = "page.macro_about_lastmessage"
-	PageMacroAboutLastusermessage            Key = "page.macro_about_lastusermessage"
-	PageMacroAboutLocale                     Key = "page.macro_about_locale"
-	PageMacroAboutMesexamples                Key = "page.macro_about_mesexamples"
-	PageMacroAboutModelid                    Key = "page.macro_about_modelid"
-	PageMacroAboutModelname                  Key = "page.macro_about_modelname"
-	PageMacroAboutNewline                    Key = "page.macro_about_newline"
-	PageMacroAboutOs                         Key = "page.macro_about_os"
-	PageMacroAboutOsversion                  Key = "page.macro_about_osversion"
-	PageMacroAboutPersona                    Key = "page.macro_about_persona"
-	PageMacroAboutPersonality                Key = "page.macro_about_personality"
-	PageMacroAboutPick                       Key = "page.macro_about_pick"
-	PageMacroAboutPlatform                   Key = "page.macro_about_platform"
-	PageMacroAboutProfileid                  Key = "page.macro_about_profileid"
-	PageMacroAboutProfilename                Key = "page.macro_about_profilename"
-	PageMacroAboutProvider                   Key = "page.macro_about_provider"
-	PageMacroAboutRandom                     Key = "page.macro_about_random"
-	PageMacroAboutRandomint                  Key = "page.macro_about_randomint"
-	PageMacroAboutRepeat                     Key = "page.macro_about_repeat"
-	PageMacroAboutRoll                       Key = "page.macro_about_roll"
-	PageMacroAboutScenario                   Key = "page.macro_about_scenario"
-	PageMacroAboutSetglobalvar               Key = "page.macro_about_setglobalvar"
-	PageMacroAboutSetvar                     Key = "page.macro_about_setvar"
-	PageMacroAboutShichen                    Key = "page.macro_about_shichen"
-	PageMacroAboutTime                       Key = "page.macro_about_time"
-	PageMacroAboutTime24                     Key = "page.macro_about_time24"
-	PageMacroAboutTimeCnAncient              Key = "page.macro_about_time_cn_ancient"
-	PageMacroAboutTimeCnUppercase            Key = "page.macro_about_time_cn_uppercase"
-	PageMacroAboutTimestamp                  Key = "page.macro_about_timestamp"
-	PageMacroAboutToolUsage                  Key = "page.macro_about_tool_usage"
-	PageMacroAboutTools                      Key = "page.macro_about_tools"
-	PageMacroAboutTrim                       Key = "page.macro_about_trim"
-	PageMacroAboutUser                       Key = "page.macro_about_user"
-	PageMacroAboutWeekday                    Key = "page.macro_about_weekday"
-	PageMacroAboutWeekdayCn                  Key = "page.macro_about_weekday_cn"
-	PageMacros                               Key = "page.macros"
-	PageMacrosAbout                          Key = "page.macros_about"
-	PageMacrosChar                           Key = "page.macros_char"
-	PageMacrosFixed                          Key = "page.macros_fixed"
-	PageMacrosGives                          Key = "page.macros_gives"
-	PageMacrosGlobal                         Key = "page.macros_global"
-	PageMacrosInsert                         Key = "page.macros_insert"
-	PageMacrosKnown                          Key = "page.macros_known" // Count
-	PageMacrosLeft                           Key = "page.macros_left"
-	PageMacrosMeans                          Key = "page.macros_means"
-	PageMacrosName                           Key = "page.macros_name"
-	PageMacrosNoTime                         Key = "page.macros_no_time"
-	PageMacrosNow                            Key = "page.macros_now"
-	PageMacrosSample                         Key = "page.macros_sample" // User, Day, Dice
-	PageMacrosSeed                           Key = "page.macros_seed"
-	PageMacrosText                           Key = "page.macros_text"
-	PageMacrosTry                            Key = "page.macros_try"
-	PageMacrosUser                           Key = "page.macros_user"
-	PageMacrosVariables                      Key = "page.macros_variables"
-	PageMacrosZone                           Key = "page.macros_zone"
-	PageMarkNotTaken                         Key = "page.mark_not_taken"
-	PageMarkOneFile                          Key = "page.mark_one_file"
-	PageMarkTaken                            Key = "page.mark_taken"
-	PageMarkUntil                            Key = "page.mark_until" // Date
-	PageMarks                                Key = "page.marks"
-	PageMessage                              Key = "page.message"
-	PageMessages                             Key = "page.messages"
-	PageMisfit                               Key = "page.misfit" // Model, Count
-	PageMisfitBetter                         Key = "page.misfit_better"
-	PageModels                               Key = "page.models"
-	PageModelsAbout                          Key = "page.models_about"
-	PageMotion                               Key = "page.motion"
-	PageMotionOff                            Key = "page.motion_off"
-	PageMoved                                Key = "page.moved" // Number, Count
-	PageMute                                 Key = "page.mute"
-	PageMuteSummary                          Key = "page.mute_summary"
-	PageMuted                                Key = "page.muted"
-	PageMutedSummary                         Key = "page.muted_summary"
-	PageNeedAudio                            Key = "page.need_audio"  // Model
-	PageNeedFile                             Key = "page.need_file"   // Model
-	PageNeedVideo                            Key = "page.need_video"  // Model
-	PageNeedVision                           Key = "page.need_vision" // Model
-	PageNew                                  Key = "page.new"
-	PageNewest                               Key = "page.newest"
-	PageNext                                 Key = "page.next"
-	PageNextStep                             Key = "page.next_step"
-	PageNo                                   Key = "page.no"
-	PageNoArtifact                           Key = "page.no_artifact"
-	PageNoArtifacts                          Key = "page.no_artifacts"
-	PageNoChanges                            Key = "page.no_changes"
-	PageNoConversations                      Key = "page.no_conversations"
-	PageNoImport                             Key = "page.no_import"
-	PageNoLimit                              Key = "page.no_limit"
-	PageNoPreview                            Key = "page.no_preview"
-	PageNotFound                             Key = "page.not_found"
-	PageNothing                              Key = "page.nothing"
-	PageNothingBefore                        Key = "page.nothing_before"
-	PageNothingFound                         Key = "page.nothing_found"
-	PageNothingHere                          Key = "page.nothing_here"
-	PageNow                                  Key = "page.now"
-	PageOff                                  Key = "page.off"
-	PageOffByDeployment                      Key = "page.off_by_deployment"
-	PageOffline                              Key = "page.offline"
-	PageOldVersion                           Key = "page.old_version" // Number
-	PageOlder                                Key = "page.older"
-	PageOn                                   Key = "page.on"
-	PageOpenPlan                             Key = "page.open_plan"
-	PageOrderAbout                           Key = "page.order_about"
-	PageOrderDown                            Key = "page.order_down" // Name
-	PageOrderDrag                            Key = "page.order_drag"
-	PageOrderReset                           Key = "page.order_reset"
-	PageOrderUp                              Key = "page.order_up" // Name
-	PageOriginal                             Key = "page.original"
-	PageOriginalText                         Key = "page.original_text"
-	PageOtherwiseKeepChars                   Key = "page.otherwise_keep_chars"
-	PageOtherwiseMaxTokens                   Key = "page.otherwise_max_tokens"
-	PageOtherwiseOptions                     Key = "page.otherwise_options"
-	PageOtherwisePresets                     Key = "page.otherwise_presets"
-	PageOtherwiseReplyReserve                Key = "page.otherwise_reply_reserve"
-	PageOtherwiseRules                       Key = "page.otherwise_rules"
-	PageOtherwiseVocabulary                  Key = "page.otherwise_vocabulary"
-	PageOurFault                             Key = "page.our_fault"
-	PageOutcomeBlind                         Key = "page.outcome_blind"
-	PageOutcomeFailed                        Key = "page.outcome_failed"
-	PageOutcomeRefused                       Key = "page.outcome_refused"
-	PageOutcomeSeen                          Key = "page.outcome_seen"
-	PageOutcomeSkipped                       Key = "page.outcome_skipped"
-	PageOutcomeUnclear                       Key = "page.outcome_unclear"
-	PagePages                                Key = "page.pages" // Count
-	PagePartial                              Key = "page.partial"
-	PagePictures                             Key = "page.pictures"
-	PagePipeline                             Key = "page.pipeline"
-	PagePipelineAbout                        Key = "page.pipeline_about"
-	PagePipelineAgent                        Key = "page.pipeline_agent"
-	PagePipelineFor                          Key = "page.pipeline_for"
-	PagePipelineInvalid                      Key = "page.pipeline_invalid"
-	PagePipelineModel                        Key = "page.pipeline_model"
-	PagePipelineOfModel                      Key = "page.pipeline_of_model"
-	PagePipelineProcessors                   Key = "page.pipeline_processors"
-	PagePipelineSwitches                     Key = "page.pipeline_switches"
-	PagePixels                               Key = "page.pixels"           // Number
-	PagePixelsOfMany                         Key = "page.pixels_of_many"   // Number, Many
-	PagePlaceAfterTool                       Key = "page.place_after_tool" // Kind
-	PagePlaceTool                            Key = "page.place_tool"       // Kind
-	PagePlaceUser                            Key = "page.place_user"       // Kind
-	PagePlaceholder                          Key = "page.placeholder"
-	PagePlain                                Key = "page.plain"
-	PagePlan                                 Key = "page.plan"
-	PagePlanDone                             Key = "page.plan_done" // Done, Total
-	PagePlugin                               Key = "page.plugin"
-	PagePluginOptional                       Key = "page.plugin_optional"
-	PagePluginRequired                       Key = "page.plugin_required"
-	PagePreview                              Key = "page.preview"
-	PagePrevious                             Key = "page.previous"
-	PagePrint                                Key = "page.print"
-	PageProbe                                Key = "page.probe"
-	PageProbeAbout                           Key = "page.probe_about"
-	PageProbed                               Key = "page.probed" // Count
-	PageProbing                              Key = "page.probing"
-	PageProblemsText                         Key = "page.problems_text"
-	PageProblemsTitle                        Key = "page.problems_title"
-	PageProcessorAssetResolver               Key = "page.processor_asset_resolver"
-	PageProcessorAssetResolverAbout          Key = "page.processor_asset_resolver_about"
-	PageProcessorConvertSystem               Key = "page.processor_convert_system"
-	PageProcessorConvertSystemAbout          Key = "page.processor_convert_system_about"
-	PageProcessorEnsureAlternation           Key = "page.processor_ensure_alternation"
-	PageProcessorEnsureAlternationAbout      Key = "page.processor_ensure_alternation_about"
-	PageProcessorFirstUser                   Key = "page.processor_first_user"
-	PageProcessorFirstUserAbout              Key = "page.processor_first_user_about"
-	PageProcessorInjectionAssembler          Key = "page.processor_injection_assembler"
-	PageProcessorInjectionAssemblerAbout     Key = "page.processor_injection_assembler_about"
-	PageProcessorMergeRoles                  Key = "page.processor_merge_roles"
-	PageProcessorMergeRolesAbout             Key = "page.processor_merge_roles_about"
-	PageProcessorMergeSystem                 Key = "page.processor_merge_system"
-	PageProcessorMergeSystemAbout            Key = "page.processor_merge_system_about"
-	PageProcessorRegexProcessor              Key = "page.processor_regex_processor"
-	PageProcessorRegexProcessorAbout         Key = "page.processor_regex_processor_about"
-	PageProcessorSessionLoader               Key = "page.processor_session_loader"
-	PageProcessorSessionLoaderAbout          Key = "page.processor_session_loader_about"
-	PageProcessorTokenLimiter                Key = "page.processor_token_limiter"
-	PageProcessorTokenLimiterAbout           Key = "page.processor_token_limiter_about"
-	PageProcessorTranscriptionProcessor      Key = "page.processor_transcription_processor"
-	PageProcessorTranscriptionProcessorAbout Key = "page.processor_transcription_processor_about"
-	PageProfile                              Key = "page.profile"
-	PageProfileAbout                         Key = "page.profile_about"
-	PageProfileAny                           Key = "page.profile_any"
-	PageProfileLanguage                      Key = "page.profile_language"
-	PageProfileLanguageHint                  Key = "page.profile_language_hint"
-	PageProfileName                          Key = "page.profile_name"
-	PageProfileNameHint                      Key = "page.profile_name_hint"
-	PageProfilePersona                       Key = "page.profile_persona"
-	PageProfilePersonaHint                   Key = "page.profile_persona_hint"
-	PageProfileRules                         Key = "page.profile_rules"
-	PageProfileRulesAbout                    Key = "page.profile_rules_about"
-	PageQueue                                Key = "page.queue"
-	PageQueueTitle                           Key = "page.queue_title"
-	PageQueued                               Key = "page.queued"
-	PageQueuedCancel                         Key = "page.queued_cancel"
-	PageQueuedEdit                           Key = "page.queued_edit"
-	PageReasonEmpty                          Key = "page.reason_empty"
-	PageReasonNotAccepted                    Key = "page.reason_not_accepted" // Model
-	PageReasonNotMade                        Key = "page.reason_not_made"
-	PageReasonOverLimit                      Key = "page.reason_over_limit" // Model
-	PageReasonPolicy                         Key = "page.reason_policy"
-	PageReasonRefused                        Key = "page.reason_refused"      // Model
-	PageReasonRequestFull                    Key = "page.reason_request_full" // Model
-	PageReasonStale                          Key = "page.reason_stale"
-	PageReasonUndetected                     Key = "page.reason_undetected"
-	PageReasonUnreadable                     Key = "page.reason_unreadable"
-	PageReload                               Key = "page.reload"
-	PageReloadAbout                          Key = "page.reload_about"
-	PageRemove                               Key = "page.remove"
-	PageRemoved                              Key = "page.removed"
-	PageRename                               Key = "page.rename"
-	PageRenamed                              Key = "page.renamed"
-	PageReportApply                          Key = "page.report_apply"
-	PageReportBack                           Key = "page.report_back"
-	PageReportDone                           Key = "page.report_done"
-	PageReportInAgent                        Key = "page.report_in_agent"      // Name, Processor
-	PageReportInAgentList                    Key = "page.report_in_agent_list" // Name
-	PageReportInOrder                        Key = "page.report_in_order"
-	PageReportInService                      Key = "page.report_in_service"      // Name, Processor
-	PageReportInServiceList                  Key = "page.report_in_service_list" // Name
-	PageReportIs                             Key = "page.report_is"
-	PageReportNothing                        Key = "page.report_nothing"
-	PageReportTitle                          Key = "page.report_title"
-	PageReportUnknown                        Key = "page.report_unknown"
-	PageReportWas                            Key = "page.report_was"
-	PageReset                                Key = "page.reset"
-	PageRestore                              Key = "page.restore"
-	PageRestoreThis                          Key = "page.restore_this"
-	PageRestored                             Key = "page.restored"
-	PageRetry                                Key = "page.retry"
-	PageRetryIn                              Key = "page.retry_in" // Seconds
-	PageRetrying                             Key = "page.retrying" // Name, Number, Count
-	PageReturnedAttachments                  Key = "page.returned_attachments"
-	PageRewritten                            Key = "page.rewritten"
-	PageRules                                Key = "page.rules"
-	PageRulesAbout                           Key = "page.rules_about"
-	PageRulesAdd                             Key = "page.rules_add"
-	PageRulesAgent                           Key = "page.rules_agent"
-	PageRulesAlone                           Key = "page.rules_alone"
-	PageRulesAny                             Key = "page.rules_any"
-	PageRulesBack                            Key = "page.rules_back"
-	PageRulesBacktracking                    Key = "page.rules_backtracking"
-	PageRulesBeside                          Key = "page.rules_beside"
-	PageRulesCheckBack                       Key = "page.rules_check_back" // Flags
-	PageRulesCheckLater                      Key = "page.rules_check_later"
-	PageRulesCheckLinear                     Key = "page.rules_check_linear" // Flags
-	PageRulesDeleted                         Key = "page.rules_deleted"      // Name
-	PageRulesDepth                           Key = "page.rules_depth"
-	PageRulesDepthAbout                      Key = "page.rules_depth_about"
-	PageRulesDidDelete                       Key = "page.rules_did_delete"        // Name
-	PageRulesDidDown                         Key = "page.rules_did_down"          // Name
-	PageRulesDidInsert                       Key = "page.rules_did_insert"        // Name
-	PageRulesDidMove                         Key = "page.rules_did_move"          // Name
-	PageRulesDidPresetDelete                 Key = "page.rules_did_preset_delete" // Name
-	PageRulesDidPresetInsert                 Key = "page.rules_did_preset_insert" // Name
-	PageRulesDidPresetSave                   Key = "page.rules_did_preset_save"   // Name
-	PageRulesDidPresetSwitch                 Key = "page.rules_did_preset_switch" // Name
-	PageRulesDidSwitch                       Key = "page.rules_did_switch"        // Name
-	PageRulesDidUp                           Key = "page.rules_did_up"            // Name
-	PageRulesDisabled                        Key = "page.rules_disabled"
-	PageRulesDown                            Key = "page.rules_down"
-	PageRulesEdit                            Key = "page.rules_edit"
-	PageRulesEnabled                         Key = "page.rules_enabled"
-	PageRulesExpand                          Key = "page.rules_expand"
-	PageRulesExpandEscaped                   Key = "page.rules_expand_escaped"
-	PageRulesExpandNone                      Key = "page.rules_expand_none"
-	PageRulesExpandRaw                       Key = "page.rules_expand_raw"
-	PageRulesExport                          Key = "page.rules_export"
-	PageRulesField                           Key = "page.rules_field"
-	PageRulesFiles                           Key = "page.rules_files"
-	PageRulesFind                            Key = "page.rules_find"
-	PageRulesFindAbout                       Key = "page.rules_find_about"
-	PageRulesFixed                           Key = "page.rules_fixed"
-	PageRulesFlags                           Key = "page.rules_flags"
-	PageRulesFlagsAbout                      Key = "page.rules_flags_about"
-	PageRulesFound                           Key = "page.rules_found" // Name
-	PageRulesFrom                            Key = "page.rules_from"
-	PageRulesImport                          Key = "page.rules_import"
-	PageRulesImportAbout                     Key = "page.rules_import_about"
-	PageRulesLeftOut                         Key = "page.rules_left_out"
-	PageRulesLosses                          Key = "page.rules_losses"
-	PageRulesLossesAbout                     Key = "page.rules_losses_about"
-	PageRulesMatches                         Key = "page.rules_matches" // Count
-	PageRulesMore                            Key = "page.rules_more"
-	PageRulesName                            Key = "page.rules_name"
-	PageRulesNoLosses                        Key = "page.rules_no_losses"
-	PageRulesNoMatch                         Key = "page.rules_no_match"
-	PageRulesNone                            Key = "page.rules_none"
-	PageRulesNoneIn                          Key = "page.rules_none_in"
-	PageRulesNowhere                         Key = "page.rules_nowhere"
-	PageRulesOfAgent                         Key = "page.rules_of_agent"
-	PageRulesOfDeployment                    Key = "page.rules_of_deployment"
-	PageRulesOfService                       Key = "page.rules_of_service"
-	PageRulesOfUser                          Key = "page.rules_of_user"
-	PageRulesOff                             Key = "page.rules_off"
-	PageRulesOn                              Key = "page.rules_on" // Name
-	PageRulesOrder                           Key = "page.rules_order"
-	PageRulesOthers                          Key = "page.rules_others" // Count
-	PageRulesPreset                          Key = "page.rules_preset"
-	PageRulesPriority                        Key = "page.rules_priority"
-	PageRulesRead                            Key = "page.rules_read"
-	PageRulesReadOnly                        Key = "page.rules_read_only"
-	PageRulesReadTitle                       Key = "page.rules_read_title" // Count
-	PageRulesRemoved                         Key = "page.rules_removed"
-	PageRulesReplace                         Key = "page.rules_replace"
-	PageRulesReplaceAbout                    Key = "page.rules_replace_about" // Macro
-	PageRulesReplaced                        Key = "page.rules_replaced"
-	PageRulesResult                          Key = "page.rules_result"
-	PageRulesRole                            Key = "page.rules_role"
-	PageRulesRoles                           Key = "page.rules_roles"
-	PageRulesSample                          Key = "page.rules_sample"
-	PageRulesStage                           Key = "page.rules_stage"
-	PageRulesStageDisplay                    Key = "page.rules_stage_display"
-	PageRulesStageRequest                    Key = "page.rules_stage_request"
-	PageRulesStages                          Key = "page.rules_stages"
-	PageRulesText                            Key = "page.rules_text"
-	PageRulesThis                            Key = "page.rules_this"
-	PageRulesTo                              Key = "page.rules_to"
-	PageRulesTrim                            Key = "page.rules_trim"
-	PageRulesTrimAbout                       Key = "page.rules_trim_about"
-	PageRulesTry                             Key = "page.rules_try"
-	PageRulesTryAbout                        Key = "page.rules_try_about"
-	PageRulesTryThis                         Key = "page.rules_try_this"
-	PageRulesUnchanged                       Key = "page.rules_unchanged"
-	PageRulesUp                              Key = "page.rules_up"
-	PageRulesWhere                           Key = "page.rules_where"
-	PageRulesWhy                             Key = "page.rules_why"
-	PageRunActive                            Key = "page.run_active"
-	PageRunCancelled                         Key = "page.run_cancelled"
-	PageRunEnded                             Key = "page.run_ended" // Reason
-	PageRunInterrupted                       Key = "page.run_interrupted"
-	PageRunTimedOut                          Key = "page.run_timed_out"
-	PageSave                                 Key = "page.save"
-	PageSaved                                Key = "page.saved"
-	PageScripted                             Key = "page.scripted"
-	PageSDKAbout                             Key = "page.sdk_about"
-	PageSDKAnyKey                            Key = "page.sdk_any_key"
-	PageSDKKey                               Key = "page.sdk_key"
-	PageSDKTitle                             Key = "page.sdk_title"
-	PageSearch                               Key = "page.search"
-	PageSend                                 Key = "page.send"
-	PageService                              Key = "page.service"
-	PageServiceChanged                       Key = "page.service_changed" // From, To
-	PageSettings                             Key = "page.settings"
-	PageSettingsGeneral                      Key = "page.settings_general"
-	PageSettingsStale                        Key = "page.settings_stale"
-	PageShortcuts                            Key = "page.shortcuts"
-	PageShowAll                              Key = "page.show_all"
-	PageShowMore                             Key = "page.show_more"
-	PageShowNewest                           Key = "page.show_newest"
-	PageShownInPart                          Key = "page.shown_in_part" // Shown, Size
-	PageSideBySide                           Key = "page.side_by_side"
-	PageSkip                                 Key = "page.skip"
-	PageSourceBuiltIn                        Key = "page.source_built_in"
-	PageSourceConfiguration                  Key = "page.source_configuration"
-	PageSourceEnvironment                    Key = "page.source_environment"
-	PageSourceMachine                        Key = "page.source_machine"
-	PageStageCounts                          Key = "page.stage_counts"
-	PageStageSettings                        Key = "page.stage_settings"
-	PageStale                                Key = "page.stale"
-	PageStop                                 Key = "page.stop"
-	PageSubagentAsked                        Key = "page.subagent_asked"
-	PageSubagentThread                       Key = "page.subagent_thread" // Name
-	PageSubagentWorks                        Key = "page.subagent_works"
-	PageSummary                              Key = "page.summary"
-	PageSummaryOf                            Key = "page.summary_of" // Count
-	PageSummaryRead                          Key = "page.summary_read"
-	PageSwitchedOff                          Key = "page.switched_off"
-	PageSwitchedOn                           Key = "page.switched_on"
-	PageTaskDone                             Key = "page.task_done"
-	PageTaskOpen                             Key = "page.task_open"
-	PageTell                                 Key = "page.tell"
-	PageTellFiles                            Key = "page.tell_files"
-	PageTellTitle                            Key = "page.tell_title"
-	PageTerminal                             Key = "page.terminal"
-	PageText                                 Key = "page.text"
-	PageTheme                                Key = "page.theme"
-	PageThinking                             Key = "page.thinking"
-	PageThisMonth                            Key = "page.this_month"
-	PageThisWeek                             Key = "page.this_week"
-	PageThought                              Key = "page.thought"
-	PageTitle                                Key = "page.title"
-	PageToEnd                                Key = "page.to_end"
-	PageToday                                Key = "page.today"
-	PageTokens                               Key = "page.tokens" // Number
-	PageTold                                 Key = "page.told"
-	PageTooLargeInline                       Key = "page.too_large_inline"
-	PageTooLong                              Key = "page.too_long"
-	PageToolAboutCallSubagent                Key = "page.tool_about_call_subagent"
-	PageToolAboutCreateArtifact              Key = "page.tool_about_create_artifact"
-	PageToolAboutDeleteArtifact              Key = "page.tool_about_delete_artifact"
-	PageToolAboutDiffArtifact                Key = "page.tool_about_diff_artifact"
-	PageToolAboutGetArtifact                 Key = "page.tool_about_get_artifact"
-	PageToolAboutGrepArtifacts               Key = "page.tool_about_grep_artifacts"
-	PageToolAboutListArtifacts               Key = "page.tool_about_list_artifacts"
-	PageToolAboutPutArtifact                 Key = "page.tool_about_put_artifact"
-	PageToolAboutReadArtifact                Key = "page.tool_about_read_artifact"
-	PageToolAboutRenameArtifact              Key = "page.tool_about_rename_artifact"
-	PageToolAboutRestoreArtifact             Key = "page.tool_about_restore_artifact"
-	PageToolAboutRewriteArtifact             Key = "page.tool_about_rewrite_artifact"
-	PageToolAboutUpdateArtifact              Key = "page.tool_about_update_artifact"
-	PageTransportBytes                       Key = "page.transport_bytes"
-	PageTransportFileID                      Key = "page.transport_file_id"
-	PageTransportURL                         Key = "page.transport_url"
-	PageTryAbout                             Key = "page.try_about"
-	PageTryButton                            Key = "page.try_button"
-	PageTryText                              Key = "page.try_text"
-	PageTryTitle                             Key = "page.try_title"
-	PageUndecidedEnded                       Key = "page.undecided_ended"
-	PageUndecidedTimeout                     Key = "page.undecided_timeout"
-	PageUndo                                 Key = "page.undo"
-	PageUnmute                               Key = "page.unmute"
-	PageUntitled                             Key = "page.untitled"
-	PageUploadCancelled                      Key = "page.upload_cancelled"
-	PageUsed                                 Key = "page.used"
-	PageUsedAsked                            Key = "page.used_asked"
-	PageUsedCached                           Key = "page.used_cached" // Count
-	PageUsedCalls                            Key = "page.used_calls"  // Count
-	PageUsedCost                             Key = "page.used_cost"
-	PageUsedIn                               Key = "page.used_in"
-	PageUsedInput                            Key = "page.used_input" // Count
-	PageUsedOut                              Key = "page.used_out"
-	PageUsedOutput                           Key = "page.used_output"  // Count
-	PageUsedThought                          Key = "page.used_thought" // Count
-	PageUsedTokens                           Key = "page.used_tokens"  // Count
-	PageVariableNotSet                       Key = "page.variable_not_set"
-	PageVariableSet                          Key = "page.variable_set"
-	PageVersionSlider                        Key = "page.version_slider"
-	PageVideo                                Key = "page.video"
-	PageView                                 Key = "page.view"
-	PageWaiting                              Key = "page.waiting"
-	PageWaits                                Key = "page.waits"
-	PageWayBefore                            Key = "page.way_before"
-	PageWayCaptioned                         Key = "page.way_captioned" // Name, Number
-	PageWayConverted                         Key = "page.way_converted" // Form
-	PageWayDescribed                         Key = "page.way_described"
-	PageWayDropped                           Key = "page.way_dropped"
-	PageWayNative                            Key = "page.way_native"
-	PageWayOthers                            Key = "page.way_others"
-	PageWayScaled                            Key = "page.way_scaled"   // Form
-	PageWayText                              Key = "page.way_text"     // Number
-	PageWayTextCut                           Key = "page.way_text_cut" // Number
-	PageWayTo                                Key = "page.way_to"
-	PageWayTokens                            Key = "page.way_tokens"
-	PageWayTranscribed                       Key = "page.way_transcribed" // Name, Number
-	PageWayWhy                               Key = "page.way_why"
-	PageWelcome                              Key = "page.welcome"
-	PageWhat                                 Key = "page.what"
-	PageWhatWasFound                         Key = "page.what_was_found"
-	PageWhyBadAnswer                         Key = "page.why_bad_answer"         // Detail
-	PageWhyDialectNotSpoken                  Key = "page.why_dialect_not_spoken" // Detail
-	PageWhyDialectUnknown                    Key = "page.why_dialect_unknown"    // Detail
-	PageWhyIDTaken                           Key = "page.why_id_taken"           // Detail
-	PageWhyNoAnswer                          Key = "page.why_no_answer"          // Detail
-	PageWhyNoBaseURL                         Key = "page.why_no_base_url"
-	PageWhyNoID                              Key = "page.why_no_id"
-	PageWhyNoModel                           Key = "page.why_no_model"
-	PageWhyNoObject                          Key = "page.why_no_object"
-	PageWhyNotAllowed                        Key = "page.why_not_allowed" // Detail
-	PageWhyNotListening                      Key = "page.why_not_listening"
-	PageWhyOtherServer                       Key = "page.why_other_server"
-	PageWhyUnreadable                        Key = "page.why_unreadable"     // Detail
-	PageWindowLast                           Key = "page.window_last"        // Tokens, Budget, Percent
-	PageWindowLastTokens                     Key = "page.window_last_tokens" // Tokens
-	PageWindowLeft                           Key = "page.window_left"
-	PageWindowLook                           Key = "page.window_look"
-	PageWindowNear                           Key = "page.window_near"
-	PageWindowOf                             Key = "page.window_of" // Tokens, Budget, Percent
-	PageWindowOver                           Key = "page.window_over"
-	PageWindowPending                        Key = "page.window_pending" // Names
-	PageWindowProblem                        Key = "page.window_problem"
-	PageWindowTokens                         Key = "page.window_tokens" // Tokens
-	PageWinnerAgent                          Key = "page.winner_agent"
-	PageWinnerDefault                        Key = "page.winner_default"
-	PageWinnerDeployment                     Key = "page.winner_deployment"
-	PageWinnerModel                          Key = "page.winner_model"
-	PageWorking                              Key = "page.working"
-	PageYes                                  Key = "page.yes"
-	PageYesterday                            Key = "page.yesterday"
-	PageYou                                  Key = "page.you"
-	PageZoom                                 Key = "page.zoom"
-	PageZoomFit                              Key = "page.zoom_fit"
-	PageZoomIn                               Key = "page.zoom_in"
-	PageZoomOut                              Key = "page.zoom_out"
-)
+const ExportReadme, FillerAssistant, FillerUser, GatewayOffloaded, LimitCut, PageActions, PageAfterCancel, PageAfterDenied Key = "export.readme", "filler.assistant", "filler.user", "gateway.offloaded", "limit.cut", "page.actions", "page.after_cancel", "page.after_denied"
 
-// Keys of reminder.
-const (
-	ReminderCut         Key = "reminder.cut"       // Count, ID
-	ReminderInventory   Key = "reminder.inventory" // Count
-	ReminderMore        Key = "reminder.more"      // Count
-	ReminderNoArtifacts Key = "reminder.no_artifacts"
-	ReminderNoPlan      Key = "reminder.no_plan"
-	ReminderPlan        Key = "reminder.plan" // Version, Done, Total
-	ReminderTime        Key = "reminder.time" // Time
-)
+const PageAfterFailure, PageAfterLimit, PageAfterRefused, PageAfterStop, PageAfterTimeout, PageAfterTooLarge, PageAfterUnavailable, PageAgent Key = "page.after_failure", "page.after_limit", "page.after_refused", "page.after_stop", "page.after_timeout", "page.after_too_large", "page.after_unavailable", "page.agent"
 
-// Keys of route.
-const (
-	RouteContent    Key = "route.content"   // Name
-	RouteCrowded    Key = "route.crowded"   // Name, Ref, Type, Size
-	RouteDescribed  Key = "route.described" // Name, Ref, Type, Size
-	RouteNoID       Key = "route.no_id"
-	RouteNoName     Key = "route.no_name"
-	RouteReadable   Key = "route.readable"   // ID
-	RouteSeeAgain   Key = "route.see_again"  // ID
-	RouteStale      Key = "route.stale"      // Name, Ref, Type, Size
-	RouteUnreadable Key = "route.unreadable" // Name
-)
+const PageAgentChoose, PageAgents, PageAgentsAbout, PageAgentsAllOfServer, PageAgentsAnswer, PageAgentsAnswers, PageAgentsAsFile, PageAgentsBack Key = "page.agent_choose", "page.agents", "page.agents_about", "page.agents_all_of_server", "page.agents_answer", "page.agents_answers", "page.agents_as_file", "page.agents_back"
 
-// Keys of selector.
-const (
-	SelectorAsk Key = "selector.ask" // Services
-)
+const PageAgentsCannotRead, PageAgentsClock, PageAgentsContext, PageAgentsContextAbout, PageAgentsCopy, PageAgentsCopyOf, PageAgentsCost, PageAgentsDeleted Key = "page.agents_cannot_read", "page.agents_clock", "page.agents_context", "page.agents_context_about", "page.agents_copy", "page.agents_copy_of", "page.agents_cost", "page.agents_deleted"
 
-// Keys of title.
-const (
-	TitleAsk Key = "title.ask"
-)
+const PageAgentsDepth, PageAgentsDescription, PageAgentsDescriptionAbout, PageAgentsEdit, PageAgentsElse, PageAgentsElseAbout, PageAgentsExists, PageAgentsExport Key = "page.agents_depth", "page.agents_description", "page.agents_description_about", "page.agents_edit", "page.agents_else", "page.agents_else_about", "page.agents_exists", "page.agents_export"
 
-// Keys of tool.
-const (
-	ToolBadArguments   Key = "tool.bad_arguments"  // Name, Problem
-	ToolCutOff         Key = "tool.cut_off"        // Name
-	ToolCutOffDone     Key = "tool.cut_off_done"   // Name, Refs
-	ToolDenied         Key = "tool.denied"         // Name
-	ToolDeniedBecause  Key = "tool.denied_because" // Name, Comment
-	ToolNotFound       Key = "tool.not_found"
-	ToolOffloaded      Key = "tool.offloaded"       // Count, Lines, Shape, Ref, Next, Grep
-	ToolOffloadedGap   Key = "tool.offloaded_gap"   // Count
-	ToolSubagentFailed Key = "tool.subagent_failed" // Name, Problem
-	ToolSubagentSaid   Key = "tool.subagent_said"
-	ToolTooLong        Key = "tool.too_long"   // Count, Problem
-	ToolUnanswered     Key = "tool.unanswered" // Name
-	ToolUnknown        Key = "tool.unknown"    // Name, Names
-)
+const PageAgentsFallback, PageAgentsFallbacks, PageAgentsFallbacksAbout, PageAgentsFile, PageAgentsFine, PageAgentsFlaws, PageAgentsForm, PageAgentsFrontMatter Key = "page.agents_fallback", "page.agents_fallbacks", "page.agents_fallbacks_about", "page.agents_file", "page.agents_fine", "page.agents_flaws", "page.agents_form", "page.agents_front_matter"
 
-// Keys of why.
-const (
-	WhyBlank           Key = "why.blank"
-	WhyChanged         Key = "why.changed" // Processors
-	WhyCut             Key = "why.cut"
-	WhyDropped         Key = "why.dropped"
-	WhyFileConverted   Key = "why.file_converted"   // Name
-	WhyFileDescribed   Key = "why.file_described"   // Name
-	WhyFileExtracted   Key = "why.file_extracted"   // Name
-	WhyFileNative      Key = "why.file_native"      // Name
-	WhyFileTranscribed Key = "why.file_transcribed" // Name
-	WhyLater           Key = "why.later"
-	WhyMerged          Key = "why.merged" // Message, Processor
-	WhyMuted           Key = "why.muted"
-	WhyNotAttached     Key = "why.not_attached" // ID
-	WhyNotHere         Key = "why.not_here"
-	WhyOtherAgent      Key = "why.other_agent" // Agent
-	WhyOtherBranch     Key = "why.other_branch"
-	WhyRemoved         Key = "why.removed" // Processor
-	WhySent            Key = "why.sent"
-	WhySummarized      Key = "why.summarized" // Message
-)
+const PageAgentsImport, PageAgentsImportAbout, PageAgentsKeepChars, PageAgentsKeepsName, PageAgentsLimits, PageAgentsLimitsAbout, PageAgentsMarkdown, PageAgentsMaxTokens Key = "page.agents_import", "page.agents_import_about", "page.agents_keep_chars", "page.agents_keeps_name", "page.agents_limits", "page.agents_limits_about", "page.agents_markdown", "page.agents_max_tokens"
+
+const PageAgentsMissing, PageAgentsModels, PageAgentsMore, PageAgentsName, PageAgentsNameAbout, PageAgentsNew, PageAgentsNoCompaction, PageAgentsNoService Key = "page.agents_missing", "page.agents_models", "page.agents_more", "page.agents_name", "page.agents_name_about", "page.agents_new", "page.agents_no_compaction", "page.agents_no_service"
+
+const PageAgentsNone, PageAgentsPaste, PageAgentsPermission, PageAgentsPermissionAs, PageAgentsPermissionAsk, PageAgentsPermissionAuto, PageAgentsPermissionDeny, PageAgentsPermissionOthers Key = "page.agents_none", "page.agents_paste", "page.agents_permission", "page.agents_permission_as", "page.agents_permission_ask", "page.agents_permission_auto", "page.agents_permission_deny", "page.agents_permission_others"
+
+const PageAgentsPipeline, PageAgentsPresets, PageAgentsProcessors, PageAgentsPrompt, PageAgentsPromptAbout, PageAgentsReadOnly, PageAgentsReplyReserve, PageAgentsRestored Key = "page.agents_pipeline", "page.agents_presets", "page.agents_processors", "page.agents_prompt", "page.agents_prompt_about", "page.agents_read_only", "page.agents_reply_reserve", "page.agents_restored"
+
+const PageAgentsRules, PageAgentsRunsOn, PageAgentsSaved, PageAgentsSeconds, PageAgentsService, PageAgentsServiceAbout, PageAgentsServiceDefault, PageAgentsSourceFile Key = "page.agents_rules", "page.agents_runs_on", "page.agents_saved", "page.agents_seconds", "page.agents_service", "page.agents_service_about", "page.agents_service_default", "page.agents_source_file"
+
+const PageAgentsSourceShipped, PageAgentsSourceStored, PageAgentsStale, PageAgentsSubagents, PageAgentsSubagentsAbout, PageAgentsThreshold, PageAgentsTokens, PageAgentsToolCalls Key = "page.agents_source_shipped", "page.agents_source_stored", "page.agents_stale", "page.agents_subagents", "page.agents_subagents_about", "page.agents_threshold", "page.agents_tokens", "page.agents_tool_calls"
+
+const PageAgentsToolGone, PageAgentsTools, PageAgentsToolsAbout, PageAgentsTry, PageAgentsTryAbout, PageAgentsTryText, PageAgentsTurns, PageAgentsUnlimited Key = "page.agents_tool_gone", "page.agents_tools", "page.agents_tools_about", "page.agents_try", "page.agents_try_about", "page.agents_try_text", "page.agents_turns", "page.agents_unlimited"
+
+const PageAgentsUsedBy, PageAgentsWindow, PageAllModels, PageAllow, PageAllowAlways, PageAlwaysOn, PageAPI, PageArtifactDeleted Key = "page.agents_used_by", "page.agents_window", "page.all_models", "page.allow", "page.allow_always", "page.always_on", "page.api", "page.artifact_deleted"
+
+const PageArtifacts, PageAsBrowser, PageAsSystem, PageAskAbout, PageAskAgain, PageAskLeft, PageAskUntil, PageAsked Key = "page.artifacts", "page.as_browser", "page.as_system", "page.ask_about", "page.ask_again", "page.ask_left", "page.ask_until", "page.asked"
+
+const PageAskerAgent, PageAskerSubagent, PageAsksCallSubagent, PageAsksCreateArtifact, PageAsksDeleteArtifact, PageAsksDiffArtifact, PageAsksGetArtifact, PageAsksGrepArtifacts Key = "page.asker_agent", "page.asker_subagent", "page.asks_call_subagent", "page.asks_create_artifact", "page.asks_delete_artifact", "page.asks_diff_artifact", "page.asks_get_artifact", "page.asks_grep_artifacts"
+
+const PageAsksListArtifacts, PageAsksOther, PageAsksPutArtifact, PageAsksReadArtifact, PageAsksRenameArtifact, PageAsksRestoreArtifact, PageAsksRewriteArtifact, PageAsksUpdateArtifact Key = "page.asks_list_artifacts", "page.asks_other", "page.asks_put_artifact", "page.asks_read_artifact", "page.asks_rename_artifact", "page.asks_restore_artifact", "page.asks_rewrite_artifact", "page.asks_update_artifact"
+
+const PageAttach, PageAudio, PageAuto, PageAutoHow, PageBackHome, PageBackToArtifacts, PageBranchNext, PageBranchOf Key = "page.attach", "page.audio", "page.auto", "page.auto_how", "page.back_home", "page.back_to_artifacts", "page.branch_next", "page.branch_of"
+
+const PageBranchPrevious, PageBranches, PageBroken, PageBrokenForm, PageBrokenInline, PageBy, PageByAgent, PageByUser Key = "page.branch_previous", "page.branches", "page.broken", "page.broken_form", "page.broken_inline", "page.by", "page.by_agent", "page.by_user"
+
+const PageCallArguments, PageCallDone, PageCallFailed, PageCallResult, PageCallRunning, PageCallWaits, PageCancel, PageCancelUpload Key = "page.call_arguments", "page.call_done", "page.call_failed", "page.call_result", "page.call_running", "page.call_waits", "page.cancel", "page.cancel_upload"
+
+const PageChanges, PageChosen, PageChosenByOrder, PageChosenBySelector, PageClose, PageCloseArtifacts, PageCode, PageColumnBegins Key = "page.changes", "page.chosen", "page.chosen_by_order", "page.chosen_by_selector", "page.close", "page.close_artifacts", "page.code", "page.column_begins"
+
+const PageColumnDeployment, PageColumnDrop, PageColumnGroup, PageColumnLost, PageColumnNothing, PageColumnPassed, PageColumnReset, PageColumnWins Key = "page.column_deployment", "page.column_drop", "page.column_group", "page.column_lost", "page.column_nothing", "page.column_passed", "page.column_reset", "page.column_wins"
+
+const PageCompactAbout, PageCompactNow, PageCompactingNext, PageCompactionFailed, PageCompacts, PageCompareCut, PageComparedWith, PageConnectAbout Key = "page.compact_about", "page.compact_now", "page.compacting_next", "page.compaction_failed", "page.compacts", "page.compare_cut", "page.compared_with", "page.connect_about"
+
+const PageConnectTitle, PageContent, PageConversationGone, PageConversations, PageCopied, PageCopy, PageCostAtLeast, PageCostUnknown Key = "page.connect_title", "page.content", "page.conversation_gone", "page.conversations", "page.copied", "page.copy", "page.cost_at_least", "page.cost_unknown"
+
+const PageCreated, PageCut, PageCutBytes, PageCutColumns, PageCutEntries, PageCutLevels, PageCutLines, PageCutRows Key = "page.created", "page.cut", "page.cut_bytes", "page.cut_columns", "page.cut_entries", "page.cut_levels", "page.cut_lines", "page.cut_rows"
+
+const PageDark, PageDecided, PageDecidedAllow, PageDecidedAlways, PageDecidedDeny, PageDefault, PageDelete, PageDeleted Key = "page.dark", "page.decided", "page.decided_allow", "page.decided_always", "page.decided_deny", "page.default", "page.delete", "page.deleted"
+
+const PageDeletedArtifacts, PageDeny, PageDenyComment, PageDenyWhy, PageDidAddressed, PageDidCarried, PageDidConverted, PageDidDescribed Key = "page.deleted_artifacts", "page.deny", "page.deny_comment", "page.deny_why", "page.did_addressed", "page.did_carried", "page.did_converted", "page.did_described"
+
+const PageDidExtracted, PageDidFetched, PageDidMoved, PageDidNamed, PageDidNative, PageDidOffloaded, PageDidReminded, PageDidRepaired Key = "page.did_extracted", "page.did_fetched", "page.did_moved", "page.did_named", "page.did_native", "page.did_offloaded", "page.did_reminded", "page.did_repaired"
+
+const PageDidResolved, PageDidScrubbed, PageDidTranscribed, PageDone, PageDoorKey, PageDoorLocal, PageDoorOther, PageDownload Key = "page.did_resolved", "page.did_scrubbed", "page.did_transcribed", "page.done", "page.door_key", "page.door_local", "page.door_other", "page.download"
+
+const PageEarlier, PageEdit, PageEditAbout, PageEditMerged, PageEditMergedClean, PageEditMessage, PageEditStale, PageEdited Key = "page.earlier", "page.edit", "page.edit_about", "page.edit_merged", "page.edit_merged_clean", "page.edit_message", "page.edit_stale", "page.edited"
+
+const PageEmpty, PageEnabled, PageEnabledOpen, PageExportAll, PageExportAs, PageExtracted, PageFactAccepts, PageFactAddress Key = "page.empty", "page.enabled", "page.enabled_open", "page.export_all", "page.export_as", "page.extracted", "page.fact_accepts", "page.fact_address"
+
+const PageFactAfterTool, PageFactFound, PageFactImages, PageFactInput, PageFactItem, PageFactModel, PageFactOutput, PageFactPages Key = "page.fact_after_tool", "page.fact_found", "page.fact_images", "page.fact_input", "page.fact_item", "page.fact_model", "page.fact_output", "page.fact_pages"
+
+const PageFactRefuses, PageFactRequest, PageFactSide, PageFactSideOfMany, PageFactTokenRatio, PageFactTokenizer, PageFactToolFile, PageFactToolImage Key = "page.fact_refuses", "page.fact_request", "page.fact_side", "page.fact_side_of_many", "page.fact_token_ratio", "page.fact_tokenizer", "page.fact_tool_file", "page.fact_tool_image"
+
+const PageFactTransport, PageFactUnknown, PageFactWindow, PageFailed, PageFailedTitle, PageFieldAlways, PageFieldFillers, PageFieldInlineLimit Key = "page.fact_transport", "page.fact_unknown", "page.fact_window", "page.failed", "page.failed_title", "page.field_always", "page.field_fillers", "page.field_inline_limit"
+
+const PageFieldKeepChars, PageFieldMaxTokens, PageFieldNever, PageFieldOptions, PageFieldPlanLimit, PageFieldPresets, PageFieldPreview, PageFieldReplyReserve Key = "page.field_keep_chars", "page.field_max_tokens", "page.field_never", "page.field_options", "page.field_plan_limit", "page.field_presets", "page.field_preview", "page.field_reply_reserve"
+
+const PageFieldRules, PageFieldSeparator, PageFieldStaleImages, PageFieldVocabulary, PageFileAbout, PageFileCheck, PageFileExport, PageFilePick Key = "page.field_rules", "page.field_separator", "page.field_stale_images", "page.field_vocabulary", "page.file_about", "page.file_check", "page.file_export", "page.file_pick"
+
+const PageFileTitle, PageFiles, PageFitForms, PageFormConverted, PageFormExtracted, PageFormTranscribed, PageFoundAbout, PageFoundAsking Key = "page.file_title", "page.files", "page.fit_forms", "page.form_converted", "page.form_extracted", "page.form_transcribed", "page.found_about", "page.found_asking"
+
+const PageFoundIn, PageFoundNothing, PageFoundReady, PageFoundRoutingOnly, PageFoundTitle, PageFromCatalog, PageFromDialect, PageFromEndpoint Key = "page.found_in", "page.found_nothing", "page.found_ready", "page.found_routing_only", "page.found_title", "page.from_catalog", "page.from_dialect", "page.from_endpoint"
+
+const PageFromFamily, PageFromLearned, PageFromOperator, PageFromProbe, PageFull, PageGateway, PageGlance, PageGlanceAbout Key = "page.from_family", "page.from_learned", "page.from_operator", "page.from_probe", "page.full", "page.gateway", "page.glance", "page.glance_about"
+
+const PageImport, PageImportAbout, PageImportDrop, PageImportHas, PageImportHasArtifacts, PageImportHasMessages, PageImportLacks, PageImportLacksKeys Key = "page.import", "page.import_about", "page.import_drop", "page.import_has", "page.import_has_artifacts", "page.import_has_messages", "page.import_lacks", "page.import_lacks_keys"
+
+const PageImportLacksRuns, PageImportPick, PageImported, PageImportedElsewhere, PageImporting, PageInjecting, PageInline, PageInputDefault Key = "page.import_lacks_runs", "page.import_pick", "page.imported", "page.imported_elsewhere", "page.importing", "page.injecting", "page.inline", "page.input_default"
+
+const PageInputEmpty, PageInputJSON, PageInputLeast, PageInputLines, PageInputNothing, PageInputNumber, PageInputOtherwise, PageInputRange Key = "page.input_empty", "page.input_json", "page.input_least", "page.input_lines", "page.input_nothing", "page.input_number", "page.input_otherwise", "page.input_range"
+
+const PageInputWhole, PageInspect, PageInspectAppended, PageInspectAsk, PageInspectAuthor, PageInspectBack, PageInspectBudget, PageInspectCall Key = "page.input_whole", "page.inspect", "page.inspect_appended", "page.inspect_ask", "page.inspect_author", "page.inspect_back", "page.inspect_budget", "page.inspect_call"
+
+const PageInspectCalls, PageInspectCauseEnd, PageInspectCauseInserted, PageInspectCauseRemoved, PageInspectCauseTarget, PageInspectCauseText, PageInspectCauseTools, PageInspectChange Key = "page.inspect_calls", "page.inspect_cause_end", "page.inspect_cause_inserted", "page.inspect_cause_removed", "page.inspect_cause_target", "page.inspect_cause_text", "page.inspect_cause_tools", "page.inspect_change"
+
+const PageInspectChangeAdded, PageInspectChangeChanged, PageInspectChangeRemoved, PageInspectChangeSame, PageInspectChanged, PageInspectChangedBy, PageInspectCut, PageInspectDescribed Key = "page.inspect_change_added", "page.inspect_change_changed", "page.inspect_change_removed", "page.inspect_change_same", "page.inspect_changed", "page.inspect_changed_by", "page.inspect_cut", "page.inspect_described"
+
+const PageInspectDetail, PageInspectEarlier, PageInspectFailed, PageInspectFiles, PageInspectFirst, PageInspectFirstDiff, PageInspectFree, PageInspectGone Key = "page.inspect_detail", "page.inspect_earlier", "page.inspect_failed", "page.inspect_files", "page.inspect_first", "page.inspect_first_diff", "page.inspect_free", "page.inspect_gone"
+
+const PageInspectLeft, PageInspectLevelAgent, PageInspectLevelDeployment, PageInspectLevelModel, PageInspectMerged, PageInspectMessages, PageInspectMore, PageInspectNoFiles Key = "page.inspect_left", "page.inspect_level_agent", "page.inspect_level_deployment", "page.inspect_level_model", "page.inspect_merged", "page.inspect_messages", "page.inspect_more", "page.inspect_no_files"
+
+const PageInspectNone, PageInspectOpen, PageInspectOthers, PageInspectPrefix, PageInspectPrefixValue, PageInspectQuiet, PageInspectRequestAbout, PageInspectRequestAPI Key = "page.inspect_none", "page.inspect_open", "page.inspect_others", "page.inspect_prefix", "page.inspect_prefix_value", "page.inspect_quiet", "page.inspect_request_about", "page.inspect_request_api"
+
+const PageInspectRoleAssistant, PageInspectRoleSystem, PageInspectRoleTool, PageInspectRoleUser, PageInspectRule, PageInspectSeen, PageInspectSent, PageInspectSentValue Key = "page.inspect_role_assistant", "page.inspect_role_system", "page.inspect_role_tool", "page.inspect_role_user", "page.inspect_rule", "page.inspect_seen", "page.inspect_sent", "page.inspect_sent_value"
+
+const PageInspectSource, PageInspectSources, PageInspectStability, PageInspectStabilitySession, PageInspectStabilityStatic, PageInspectStabilityTurn, PageInspectStoredSent, PageInspectText Key = "page.inspect_source", "page.inspect_sources", "page.inspect_stability", "page.inspect_stability_session", "page.inspect_stability_static", "page.inspect_stability_turn", "page.inspect_stored_sent", "page.inspect_text"
+
+const PageInspectTokens, PageInspectTools, PageInspectUnseen, PageInspectUsage, PageInspectUsageValue, PageInspectViewDiff, PageInspectViewMessages, PageInspectViewRequest Key = "page.inspect_tokens", "page.inspect_tools", "page.inspect_unseen", "page.inspect_usage", "page.inspect_usage_value", "page.inspect_view_diff", "page.inspect_view_messages", "page.inspect_view_request"
+
+const PageInspectViewSteps, PageInspectWay, PageInspectWayBytes, PageInspectWayFileID, PageInspectWayMediaID, PageInspectWayURL, PageInspectWhen, PageInspectWhy Key = "page.inspect_view_steps", "page.inspect_way", "page.inspect_way_bytes", "page.inspect_way_file_id", "page.inspect_way_media_id", "page.inspect_way_url", "page.inspect_when", "page.inspect_why"
+
+const PageInspectWhyHint, PageKeyAgent, PageKeyArtifacts, PageKeyAttach, PageKeyBranch, PageKeyClose, PageKeyEdit, PageKeyHelp Key = "page.inspect_why_hint", "page.key_agent", "page.key_artifacts", "page.key_attach", "page.key_branch", "page.key_close", "page.key_edit", "page.key_help"
+
+const PageKeyLine, PageKeyMessages, PageKeyModel, PageKeyNew, PageKeyQuestion, PageKeySearch, PageKeySend, PageKeyStop Key = "page.key_line", "page.key_messages", "page.key_model", "page.key_new", "page.key_question", "page.key_search", "page.key_send", "page.key_stop"
+
+const PageKeyTell, PageKeyWrite, PageLanguage, PageLevelAgent, PageLevelDeployment, PageLevelModel, PageLevelOfFile, PageLevelReset Key = "page.key_tell", "page.key_write", "page.language", "page.level_agent", "page.level_deployment", "page.level_model", "page.level_of_file", "page.level_reset"
+
+const PageLevelSet, PageLight, PageLimitCost, PageLimitSeconds, PageLimitTokens, PageLimitToolCalls, PageLimitTurns, PageLine Key = "page.level_set", "page.light", "page.limit_cost", "page.limit_seconds", "page.limit_tokens", "page.limit_tool_calls", "page.limit_turns", "page.line"
+
+const PageLinesAdded, PageLinesRemoved, PageLive, PageLogAbout, PageLogAll, PageLogChangedOnly, PageLogChanges, PageLogDialects Key = "page.lines_added", "page.lines_removed", "page.live", "page.log_about", "page.log_all", "page.log_changed_only", "page.log_changes", "page.log_dialects"
+
+const PageLogEmpty, PageLogEndpoint, PageLogFailed, PageLogKey, PageLogNewest, PageLogNone, PageLogOK, PageLogOlder Key = "page.log_empty", "page.log_endpoint", "page.log_failed", "page.log_key", "page.log_newest", "page.log_none", "page.log_ok", "page.log_older"
+
+const PageLogRelents, PageLogService, PageLogShow, PageLogSize, PageLogStatus, PageLogTitle, PageLogTries, PageLogUnchanged Key = "page.log_relents", "page.log_service", "page.log_show", "page.log_size", "page.log_status", "page.log_title", "page.log_tries", "page.log_unchanged"
+
+const PageLogUnlisted, PageLook, PageLost, PageLostAbout, PageLostInFile, PageLostRemove, PageLostTitle, PageMacroAboutAgent Key = "page.log_unlisted", "page.look", "page.lost", "page.lost_about", "page.lost_in_file", "page.lost_remove", "page.lost_title", "page.macro_about_agent"
+
+const PageMacroAboutAgentversion, PageMacroAboutArch, PageMacroAboutChar, PageMacroAboutDate, PageMacroAboutDateCn, PageMacroAboutDateCnAncient, PageMacroAboutDateCnUppercase, PageMacroAboutDateEnAncient Key = "page.macro_about_agentversion", "page.macro_about_arch", "page.macro_about_char", "page.macro_about_date", "page.macro_about_date_cn", "page.macro_about_date_cn_ancient", "page.macro_about_date_cn_uppercase", "page.macro_about_date_en_ancient"
+
+const PageMacroAboutDateJp, PageMacroAboutDateKo, PageMacroAboutDateYmd, PageMacroAboutDatetime, PageMacroAboutDatetimeCn, PageMacroAboutDatetimeCnAncient, PageMacroAboutDatetimeCnUppercase, PageMacroAboutDatetimeEnAncient Key = "page.macro_about_date_jp", "page.macro_about_date_ko", "page.macro_about_date_ymd", "page.macro_about_datetime", "page.macro_about_datetime_cn", "page.macro_about_datetime_cn_ancient", "page.macro_about_datetime_cn_uppercase", "page.macro_about_datetime_en_ancient"
+
+const PageMacroAboutDatetimeFormat, PageMacroAboutDatetimeJp, PageMacroAboutDatetimeLocale, PageMacroAboutDecglobalvar, PageMacroAboutDecvar, PageMacroAboutDescription, PageMacroAboutGetglobalvar, PageMacroAboutGetvar Key = "page.macro_about_datetime_format", "page.macro_about_datetime_jp", "page.macro_about_datetime_locale", "page.macro_about_decglobalvar", "page.macro_about_decvar", "page.macro_about_description", "page.macro_about_getglobalvar", "page.macro_about_getvar"
+
+const PageMacroAboutHostname, PageMacroAboutIncglobalvar, PageMacroAboutIncvar, PageMacroAboutInput, PageMacroAboutIsotime, PageMacroAboutLastcharmessage, PageMacroAboutLastmessage, PageMacroAboutLastusermessage Key = "page.macro_about_hostname", "page.macro_about_incglobalvar", "page.macro_about_incvar", "page.macro_about_input", "page.macro_about_isotime", "page.macro_about_lastcharmessage", "page.macro_about_lastmessage", "page.macro_about_lastusermessage"
+
+const PageMacroAboutLocale, PageMacroAboutMesexamples, PageMacroAboutModelid, PageMacroAboutModelname, PageMacroAboutNewline, PageMacroAboutOs, PageMacroAboutOsversion, PageMacroAboutPersona Key = "page.macro_about_locale", "page.macro_about_mesexamples", "page.macro_about_modelid", "page.macro_about_modelname", "page.macro_about_newline", "page.macro_about_os", "page.macro_about_osversion", "page.macro_about_persona"
+
+const PageMacroAboutPersonality, PageMacroAboutPick, PageMacroAboutPlatform, PageMacroAboutProfileid, PageMacroAboutProfilename, PageMacroAboutProvider, PageMacroAboutRandom, PageMacroAboutRandomint Key = "page.macro_about_personality", "page.macro_about_pick", "page.macro_about_platform", "page.macro_about_profileid", "page.macro_about_profilename", "page.macro_about_provider", "page.macro_about_random", "page.macro_about_randomint"
+
+const PageMacroAboutRepeat, PageMacroAboutRoll, PageMacroAboutScenario, PageMacroAboutSetglobalvar, PageMacroAboutSetvar, PageMacroAboutShichen, PageMacroAboutTime, PageMacroAboutTime24 Key = "page.macro_about_repeat", "page.macro_about_roll", "page.macro_about_scenario", "page.macro_about_setglobalvar", "page.macro_about_setvar", "page.macro_about_shichen", "page.macro_about_time", "page.macro_about_time24"
+
+const PageMacroAboutTimeCnAncient, PageMacroAboutTimeCnUppercase, PageMacroAboutTimestamp, PageMacroAboutToolUsage, PageMacroAboutTools, PageMacroAboutTrim, PageMacroAboutUser, PageMacroAboutWeekday Key = "page.macro_about_time_cn_ancient", "page.macro_about_time_cn_uppercase", "page.macro_about_timestamp", "page.macro_about_tool_usage", "page.macro_about_tools", "page.macro_about_trim", "page.macro_about_user", "page.macro_about_weekday"
+
+const PageMacroAboutWeekdayCn, PageMacros, PageMacrosAbout, PageMacrosChar, PageMacrosFixed, PageMacrosGives, PageMacrosGlobal, PageMacrosInsert Key = "page.macro_about_weekday_cn", "page.macros", "page.macros_about", "page.macros_char", "page.macros_fixed", "page.macros_gives", "page.macros_global", "page.macros_insert"
+
+const PageMacrosKnown, PageMacrosLeft, PageMacrosMeans, PageMacrosName, PageMacrosNoTime, PageMacrosNow, PageMacrosSample, PageMacrosSeed Key = "page.macros_known", "page.macros_left", "page.macros_means", "page.macros_name", "page.macros_no_time", "page.macros_now", "page.macros_sample", "page.macros_seed"
+
+const PageMacrosText, PageMacrosTry, PageMacrosUser, PageMacrosVariables, PageMacrosZone, PageMarkNotTaken, PageMarkOneFile, PageMarkTaken Key = "page.macros_text", "page.macros_try", "page.macros_user", "page.macros_variables", "page.macros_zone", "page.mark_not_taken", "page.mark_one_file", "page.mark_taken"
+
+const PageMarkUntil, PageMarks, PageMessage, PageMessages, PageMisfit, PageMisfitBetter, PageModels, PageModelsAbout Key = "page.mark_until", "page.marks", "page.message", "page.messages", "page.misfit", "page.misfit_better", "page.models", "page.models_about"
+
+const PageMotion, PageMotionOff, PageMoved, PageMute, PageMuteSummary, PageMuted, PageMutedSummary, PageNeedAudio Key = "page.motion", "page.motion_off", "page.moved", "page.mute", "page.mute_summary", "page.muted", "page.muted_summary", "page.need_audio"
+
+const PageNeedFile, PageNeedVideo, PageNeedVision, PageNew, PageNewest, PageNext, PageNextStep, PageNo Key = "page.need_file", "page.need_video", "page.need_vision", "page.new", "page.newest", "page.next", "page.next_step", "page.no"
+
+const PageNoArtifact, PageNoArtifacts, PageNoChanges, PageNoConversations, PageNoImport, PageNoLimit, PageNoPreview, PageNotFound Key = "page.no_artifact", "page.no_artifacts", "page.no_changes", "page.no_conversations", "page.no_import", "page.no_limit", "page.no_preview", "page.not_found"
+
+const PageNothing, PageNothingBefore, PageNothingFound, PageNothingHere, PageNow, PageOff, PageOffByDeployment, PageOffline Key = "page.nothing", "page.nothing_before", "page.nothing_found", "page.nothing_here", "page.now", "page.off", "page.off_by_deployment", "page.offline"
+
+const PageOldVersion, PageOlder, PageOn, PageOpenPlan, PageOrderAbout, PageOrderDown, PageOrderDrag, PageOrderReset Key = "page.old_version", "page.older", "page.on", "page.open_plan", "page.order_about", "page.order_down", "page.order_drag", "page.order_reset"
+
+const PageOrderUp, PageOriginal, PageOriginalText, PageOtherwiseKeepChars, PageOtherwiseMaxTokens, PageOtherwiseOptions, PageOtherwisePresets, PageOtherwiseReplyReserve Key = "page.order_up", "page.original", "page.original_text", "page.otherwise_keep_chars", "page.otherwise_max_tokens", "page.otherwise_options", "page.otherwise_presets", "page.otherwise_reply_reserve"
+
+const PageOtherwiseRules, PageOtherwiseVocabulary, PageOurFault, PageOutcomeBlind, PageOutcomeFailed, PageOutcomeRefused, PageOutcomeSeen, PageOutcomeSkipped Key = "page.otherwise_rules", "page.otherwise_vocabulary", "page.our_fault", "page.outcome_blind", "page.outcome_failed", "page.outcome_refused", "page.outcome_seen", "page.outcome_skipped"
+
+const PageOutcomeUnclear, PagePages, PagePartial, PagePictures, PagePipeline, PagePipelineAbout, PagePipelineAgent, PagePipelineFor Key = "page.outcome_unclear", "page.pages", "page.partial", "page.pictures", "page.pipeline", "page.pipeline_about", "page.pipeline_agent", "page.pipeline_for"
+
+const PagePipelineInvalid, PagePipelineModel, PagePipelineOfModel, PagePipelineProcessors, PagePipelineSwitches, PagePixels, PagePixelsOfMany, PagePlaceAfterTool Key = "page.pipeline_invalid", "page.pipeline_model", "page.pipeline_of_model", "page.pipeline_processors", "page.pipeline_switches", "page.pixels", "page.pixels_of_many", "page.place_after_tool"
+
+const PagePlaceTool, PagePlaceUser, PagePlaceholder, PagePlain, PagePlan, PagePlanDone, PagePlugin, PagePluginOptional Key = "page.place_tool", "page.place_user", "page.placeholder", "page.plain", "page.plan", "page.plan_done", "page.plugin", "page.plugin_optional"
+
+const PagePluginRequired, PagePreview, PagePrevious, PagePrint, PageProbe, PageProbeAbout, PageProbed, PageProbing Key = "page.plugin_required", "page.preview", "page.previous", "page.print", "page.probe", "page.probe_about", "page.probed", "page.probing"
+
+const PageProblemsText, PageProblemsTitle, PageProcessorAssetResolver, PageProcessorAssetResolverAbout, PageProcessorConvertSystem, PageProcessorConvertSystemAbout, PageProcessorEnsureAlternation, PageProcessorEnsureAlternationAbout Key = "page.problems_text", "page.problems_title", "page.processor_asset_resolver", "page.processor_asset_resolver_about", "page.processor_convert_system", "page.processor_convert_system_about", "page.processor_ensure_alternation", "page.processor_ensure_alternation_about"
+
+const PageProcessorFirstUser, PageProcessorFirstUserAbout, PageProcessorInjectionAssembler, PageProcessorInjectionAssemblerAbout, PageProcessorMergeRoles, PageProcessorMergeRolesAbout, PageProcessorMergeSystem, PageProcessorMergeSystemAbout Key = "page.processor_first_user", "page.processor_first_user_about", "page.processor_injection_assembler", "page.processor_injection_assembler_about", "page.processor_merge_roles", "page.processor_merge_roles_about", "page.processor_merge_system", "page.processor_merge_system_about"
+
+const PageProcessorRegexProcessor, PageProcessorRegexProcessorAbout, PageProcessorSessionLoader, PageProcessorSessionLoaderAbout, PageProcessorTokenLimiter, PageProcessorTokenLimiterAbout, PageProcessorTranscriptionProcessor, PageProcessorTranscriptionProcessorAbout Key = "page.processor_regex_processor", "page.processor_regex_processor_about", "page.processor_session_loader", "page.processor_session_loader_about", "page.processor_token_limiter", "page.processor_token_limiter_about", "page.processor_transcription_processor", "page.processor_transcription_processor_about"
+
+const PageProfile, PageProfileAbout, PageProfileAny, PageProfileLanguage, PageProfileLanguageHint, PageProfileName, PageProfileNameHint, PageProfilePersona Key = "page.profile", "page.profile_about", "page.profile_any", "page.profile_language", "page.profile_language_hint", "page.profile_name", "page.profile_name_hint", "page.profile_persona"
+
+const PageProfilePersonaHint, PageProfileRules, PageProfileRulesAbout, PageQueue, PageQueueTitle, PageQueued, PageQueuedCancel, PageQueuedEdit Key = "page.profile_persona_hint", "page.profile_rules", "page.profile_rules_about", "page.queue", "page.queue_title", "page.queued", "page.queued_cancel", "page.queued_edit"
+
+const PageReasonEmpty, PageReasonNotAccepted, PageReasonNotMade, PageReasonOverLimit, PageReasonPolicy, PageReasonRefused, PageReasonRequestFull, PageReasonStale Key = "page.reason_empty", "page.reason_not_accepted", "page.reason_not_made", "page.reason_over_limit", "page.reason_policy", "page.reason_refused", "page.reason_request_full", "page.reason_stale"
+
+const PageReasonUndetected, PageReasonUnreadable, PageReload, PageReloadAbout, PageRemove, PageRemoved, PageRename, PageRenamed Key = "page.reason_undetected", "page.reason_unreadable", "page.reload", "page.reload_about", "page.remove", "page.removed", "page.rename", "page.renamed"
+
+const PageReportApply, PageReportBack, PageReportDone, PageReportInAgent, PageReportInAgentList, PageReportInOrder, PageReportInService, PageReportInServiceList Key = "page.report_apply", "page.report_back", "page.report_done", "page.report_in_agent", "page.report_in_agent_list", "page.report_in_order", "page.report_in_service", "page.report_in_service_list"
+
+const PageReportIs, PageReportNothing, PageReportTitle, PageReportUnknown, PageReportWas, PageReset, PageRestore, PageRestoreThis Key = "page.report_is", "page.report_nothing", "page.report_title", "page.report_unknown", "page.report_was", "page.reset", "page.restore", "page.restore_this"
+
+const PageRestored, PageRetry, PageRetryIn, PageRetrying, PageReturnedAttachments, PageRewritten, PageRules, PageRulesAbout Key = "page.restored", "page.retry", "page.retry_in", "page.retrying", "page.returned_attachments", "page.rewritten", "page.rules", "page.rules_about"
+
+const PageRulesAdd, PageRulesAgent, PageRulesAlone, PageRulesAny, PageRulesBack, PageRulesBacktracking, PageRulesBeside, PageRulesCheckBack Key = "page.rules_add", "page.rules_agent", "page.rules_alone", "page.rules_any", "page.rules_back", "page.rules_backtracking", "page.rules_beside", "page.rules_check_back"
+
+const PageRulesCheckLater, PageRulesCheckLinear, PageRulesDeleted, PageRulesDepth, PageRulesDepthAbout, PageRulesDidDelete, PageRulesDidDown, PageRulesDidInsert Key = "page.rules_check_later", "page.rules_check_linear", "page.rules_deleted", "page.rules_depth", "page.rules_depth_about", "page.rules_did_delete", "page.rules_did_down", "page.rules_did_insert"
+
+const PageRulesDidMove, PageRulesDidPresetDelete, PageRulesDidPresetInsert, PageRulesDidPresetSave, PageRulesDidPresetSwitch, PageRulesDidSwitch, PageRulesDidUp, PageRulesDisabled Key = "page.rules_did_move", "page.rules_did_preset_delete", "page.rules_did_preset_insert", "page.rules_did_preset_save", "page.rules_did_preset_switch", "page.rules_did_switch", "page.rules_did_up", "page.rules_disabled"
+
+const PageRulesDown, PageRulesEdit, PageRulesEnabled, PageRulesExpand, PageRulesExpandEscaped, PageRulesExpandNone, PageRulesExpandRaw, PageRulesExport Key = "page.rules_down", "page.rules_edit", "page.rules_enabled", "page.rules_expand", "page.rules_expand_escaped", "page.rules_expand_none", "page.rules_expand_raw", "page.rules_export"
+
+const PageRulesField, PageRulesFiles, PageRulesFind, PageRulesFindAbout, PageRulesFixed, PageRulesFlags, PageRulesFlagsAbout, PageRulesFound Key = "page.rules_field", "page.rules_files", "page.rules_find", "page.rules_find_about", "page.rules_fixed", "page.rules_flags", "page.rules_flags_about", "page.rules_found"
+
+const PageRulesFrom, PageRulesImport, PageRulesImportAbout, PageRulesLeftOut, PageRulesLosses, PageRulesLossesAbout, PageRulesMatches, PageRulesMore Key = "page.rules_from", "page.rules_import", "page.rules_import_about", "page.rules_left_out", "page.rules_losses", "page.rules_losses_about", "page.rules_matches", "page.rules_more"
+
+const PageRulesName, PageRulesNoLosses, PageRulesNoMatch, PageRulesNone, PageRulesNoneIn, PageRulesNowhere, PageRulesOfAgent, PageRulesOfDeployment Key = "page.rules_name", "page.rules_no_losses", "page.rules_no_match", "page.rules_none", "page.rules_none_in", "page.rules_nowhere", "page.rules_of_agent", "page.rules_of_deployment"
+
+const PageRulesOfService, PageRulesOfUser, PageRulesOff, PageRulesOn, PageRulesOrder, PageRulesOthers, PageRulesPreset, PageRulesPriority Key = "page.rules_of_service", "page.rules_of_user", "page.rules_off", "page.rules_on", "page.rules_order", "page.rules_others", "page.rules_preset", "page.rules_priority"
+
+const PageRulesRead, PageRulesReadOnly, PageRulesReadTitle, PageRulesRemoved, PageRulesReplace, PageRulesReplaceAbout, PageRulesReplaced, PageRulesResult Key = "page.rules_read", "page.rules_read_only", "page.rules_read_title", "page.rules_removed", "page.rules_replace", "page.rules_replace_about", "page.rules_replaced", "page.rules_result"
+
+const PageRulesRole, PageRulesRoles, PageRulesSample, PageRulesStage, PageRulesStageDisplay, PageRulesStageRequest, PageRulesStages, PageRulesText Key = "page.rules_role", "page.rules_roles", "page.rules_sample", "page.rules_stage", "page.rules_stage_display", "page.rules_stage_request", "page.rules_stages", "page.rules_text"
+
+const PageRulesThis, PageRulesTo, PageRulesTrim, PageRulesTrimAbout, PageRulesTry, PageRulesTryAbout, PageRulesTryThis, PageRulesUnchanged Key = "page.rules_this", "page.rules_to", "page.rules_trim", "page.rules_trim_about", "page.rules_try", "page.rules_try_about", "page.rules_try_this", "page.rules_unchanged"
+
+const PageRulesUp, PageRulesWhere, PageRulesWhy, PageRunActive, PageRunCancelled, PageRunEnded, PageRunInterrupted, PageRunTimedOut Key = "page.rules_up", "page.rules_where", "page.rules_why", "page.run_active", "page.run_cancelled", "page.run_ended", "page.run_interrupted", "page.run_timed_out"
+
+const PageSave, PageSaved, PageScripted, PageSDKAbout, PageSDKAnyKey, PageSDKKey, PageSDKTitle, PageSearch Key = "page.save", "page.saved", "page.scripted", "page.sdk_about", "page.sdk_any_key", "page.sdk_key", "page.sdk_title", "page.search"
+
+const PageSend, PageService, PageServiceChanged, PageSettings, PageSettingsGeneral, PageSettingsStale, PageShortcuts, PageShowAll Key = "page.send", "page.service", "page.service_changed", "page.settings", "page.settings_general", "page.settings_stale", "page.shortcuts", "page.show_all"
+
+const PageShowMore, PageShowNewest, PageShownInPart, PageSideBySide, PageSkip, PageSourceBuiltIn, PageSourceConfiguration, PageSourceEnvironment Key = "page.show_more", "page.show_newest", "page.shown_in_part", "page.side_by_side", "page.skip", "page.source_built_in", "page.source_configuration", "page.source_environment"
+
+const PageSourceMachine, PageStageCounts, PageStageSettings, PageStale, PageStop, PageSubagentAsked, PageSubagentThread, PageSubagentWorks Key = "page.source_machine", "page.stage_counts", "page.stage_settings", "page.stale", "page.stop", "page.subagent_asked", "page.subagent_thread", "page.subagent_works"
+
+const PageSummary, PageSummaryOf, PageSummaryRead, PageSwitchedOff, PageSwitchedOn, PageTaskDone, PageTaskOpen, PageTell Key = "page.summary", "page.summary_of", "page.summary_read", "page.switched_off", "page.switched_on", "page.task_done", "page.task_open", "page.tell"
+
+const PageTellFiles, PageTellTitle, PageTerminal, PageText, PageTheme, PageThinking, PageThisMonth, PageThisWeek Key = "page.tell_files", "page.tell_title", "page.terminal", "page.text", "page.theme", "page.thinking", "page.this_month", "page.this_week"
+
+const PageThought, PageTitle, PageToEnd, PageToday, PageTokens, PageTold, PageTooLargeInline, PageTooLong Key = "page.thought", "page.title", "page.to_end", "page.today", "page.tokens", "page.told", "page.too_large_inline", "page.too_long"
+
+const PageToolAboutCallSubagent, PageToolAboutCreateArtifact, PageToolAboutDeleteArtifact, PageToolAboutDiffArtifact, PageToolAboutGetArtifact, PageToolAboutGrepArtifacts, PageToolAboutListArtifacts, PageToolAboutPutArtifact Key = "page.tool_about_call_subagent", "page.tool_about_create_artifact", "page.tool_about_delete_artifact", "page.tool_about_diff_artifact", "page.tool_about_get_artifact", "page.tool_about_grep_artifacts", "page.tool_about_list_artifacts", "page.tool_about_put_artifact"
+
+const PageToolAboutReadArtifact, PageToolAboutRenameArtifact, PageToolAboutRestoreArtifact, PageToolAboutRewriteArtifact, PageToolAboutUpdateArtifact, PageTransportBytes, PageTransportFileID, PageTransportURL Key = "page.tool_about_read_artifact", "page.tool_about_rename_artifact", "page.tool_about_restore_artifact", "page.tool_about_rewrite_artifact", "page.tool_about_update_artifact", "page.transport_bytes", "page.transport_file_id", "page.transport_url"
+
+const PageTryAbout, PageTryButton, PageTryText, PageTryTitle, PageUndecidedEnded, PageUndecidedTimeout, PageUndo, PageUnmute Key = "page.try_about", "page.try_button", "page.try_text", "page.try_title", "page.undecided_ended", "page.undecided_timeout", "page.undo", "page.unmute"
+
+const PageUntitled, PageUploadCancelled, PageUsed, PageUsedAsked, PageUsedCached, PageUsedCalls, PageUsedCost, PageUsedIn Key = "page.untitled", "page.upload_cancelled", "page.used", "page.used_asked", "page.used_cached", "page.used_calls", "page.used_cost", "page.used_in"
+
+const PageUsedInput, PageUsedOut, PageUsedOutput, PageUsedThought, PageUsedTokens, PageVariableNotSet, PageVariableSet, PageVersionSlider Key = "page.used_input", "page.used_out", "page.used_output", "page.used_thought", "page.used_tokens", "page.variable_not_set", "page.variable_set", "page.version_slider"
+
+const PageVideo, PageView, PageWaiting, PageWaits, PageWayBefore, PageWayCaptioned, PageWayConverted, PageWayDescribed Key = "page.video", "page.view", "page.waiting", "page.waits", "page.way_before", "page.way_captioned", "page.way_converted", "page.way_described"
+
+const PageWayDropped, PageWayNative, PageWayOthers, PageWayScaled, PageWayText, PageWayTextCut, PageWayTo, PageWayTokens Key = "page.way_dropped", "page.way_native", "page.way_others", "page.way_scaled", "page.way_text", "page.way_text_cut", "page.way_to", "page.way_tokens"
+
+const PageWayTranscribed, PageWayWhy, PageWelcome, PageWhat, PageWhatWasFound, PageWhyBadAnswer, PageWhyDialectNotSpoken, PageWhyDialectUnknown Key = "page.way_transcribed", "page.way_why", "page.welcome", "page.what", "page.what_was_found", "page.why_bad_answer", "page.why_dialect_not_spoken", "page.why_dialect_unknown"
+
+const PageWhyIDTaken, PageWhyNoAnswer, PageWhyNoBaseURL, PageWhyNoID, PageWhyNoModel, PageWhyNoObject, PageWhyNotAllowed, PageWhyNotListening Key = "page.why_id_taken", "page.why_no_answer", "page.why_no_base_url", "page.why_no_id", "page.why_no_model", "page.why_no_object", "page.why_not_allowed", "page.why_not_listening"
+
+const PageWhyOtherServer, PageWhyUnreadable, PageWindowLast, PageWindowLastTokens, PageWindowLeft, PageWindowLook, PageWindowNear, PageWindowOf Key = "page.why_other_server", "page.why_unreadable", "page.window_last", "page.window_last_tokens", "page.window_left", "page.window_look", "page.window_near", "page.window_of"
+
+const PageWindowOver, PageWindowPending, PageWindowProblem, PageWindowTokens, PageWinnerAgent, PageWinnerDefault, PageWinnerDeployment, PageWinnerModel Key = "page.window_over", "page.window_pending", "page.window_problem", "page.window_tokens", "page.winner_agent", "page.winner_default", "page.winner_deployment", "page.winner_model"
+
+const PageWorking, PageYes, PageYesterday, PageYou, PageZoom, PageZoomFit, PageZoomIn, PageZoomOut Key = "page.working", "page.yes", "page.yesterday", "page.you", "page.zoom", "page.zoom_fit", "page.zoom_in", "page.zoom_out"
+
+const ReminderCut, ReminderInventory, ReminderMore, ReminderNoArtifacts, ReminderNoPlan, ReminderPlan, ReminderTime, RouteContent Key = "reminder.cut", "reminder.inventory", "reminder.more", "reminder.no_artifacts", "reminder.no_plan", "reminder.plan", "reminder.time", "route.content"
+
+const RouteCrowded, RouteDescribed, RouteNoID, RouteNoName, RouteReadable, RouteSeeAgain, RouteStale, RouteUnreadable Key = "route.crowded", "route.described", "route.no_id", "route.no_name", "route.readable", "route.see_again", "route.stale", "route.unreadable"
+
+const SelectorAsk, TitleAsk, ToolBadArguments, ToolCutOff, ToolCutOffDone, ToolDenied, ToolDeniedBecause, ToolNotFound Key = "selector.ask", "title.ask", "tool.bad_arguments", "tool.cut_off", "tool.cut_off_done", "tool.denied", "tool.denied_because", "tool.not_found"
+
+const ToolOffloaded, ToolOffloadedGap, ToolSubagentFailed, ToolSubagentSaid, ToolTooLong, ToolUnanswered, ToolUnknown, WhyBlank Key = "tool.offloaded", "tool.offloaded_gap", "tool.subagent_failed", "tool.subagent_said", "tool.too_long", "tool.unanswered", "tool.unknown", "why.blank"
+
+const WhyChanged, WhyCut, WhyDropped, WhyFileConverted, WhyFileDescribed, WhyFileExtracted, WhyFileNative, WhyFileTranscribed Key = "why.changed", "why.cut", "why.dropped", "why.file_converted", "why.file_described", "why.file_extracted", "why.file_native", "why.file_transcribed"
+
+const WhyLater, WhyMerged, WhyMuted, WhyNotAttached, WhyNotHere, WhyOtherAgent, WhyOtherBranch, WhyRemoved Key = "why.later", "why.merged", "why.muted", "why.not_attached", "why.not_here", "why.other_agent", "why.other_branch", "why.removed"
+
+const WhySent, WhySummarized Key = "why.sent", "why.summarized"

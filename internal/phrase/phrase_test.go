@@ -25,7 +25,7 @@ func declared(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var keys []string
-	for _, m := range regexp.MustCompile(`Key += "(.+)"`).FindAllStringSubmatch(string(source), -1) {
+	for _, m := range regexp.MustCompile(`"([a-z0-9_.]+)"`).FindAllStringSubmatch(string(source), -1) {
 		keys = append(keys, m[1])
 	}
 	slices.Sort(keys)

@@ -37,13 +37,13 @@ import (
 // a run.
 type Engine struct {
 	pipeline *pipeline.Registry
-	tools    *tool.Box
+	tools    *tool.Set
 	caller   *model.Caller
 	now      func() time.Time
 }
 
 // New makes an engine. now is the clock; nil means time.Now.
-func New(p *pipeline.Registry, tools *tool.Box, caller *model.Caller, now func() time.Time) *Engine {
+func New(p *pipeline.Registry, tools *tool.Set, caller *model.Caller, now func() time.Time) *Engine {
 	if now == nil {
 		now = time.Now
 	}
@@ -55,7 +55,7 @@ type Input struct {
 	Run     artel.Run // ID, Conversation and Message are used
 	Agent   Definition
 	Service model.Service
-	Tools   *tool.Box // those that there are now; nil: the engine's
+	Tools   *tool.Set // those that there are now; nil: the engine's
 	// History is the branch, root first. It ends with the message to answer,
 	// or with what an earlier attempt at this run has written after it.
 	History []artel.Message
@@ -117,7 +117,7 @@ func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload,
 			return // an earlier attempt has done it
 		}
 		r := e.begin(in, "", nil, yield)
-		err := r.tell(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
+		err := r.emit(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
 		if err == nil {
 			err = r.compactNow(ctx)
 		}
@@ -132,35 +132,35 @@ var errStopped = errors.New("stopped by the consumer")
 
 type run struct {
 	*Engine
-	in      Input
-	path    artel.CallPath // of a subagent
-	family  *family
-	host    Host
-	inner   chan telling // what its subagents yield
-	tools   *tool.Box    // the agent's own
-	yield   func(artel.Payload, error) bool
-	history []artel.Message
-	given   map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
-	asked   bool                             // a model was called
-	called  int                              // tool calls so far
-	refused map[artel.Digest]bool            // bytes that this run sends no more
-	sent    []artel.AttachmentRoute          // what the last model call was told of attachments
-	spent   artel.Usage                      // of the run so far, with its subagents; guarded by the family
-	taken   int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
-	settled bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
+	in            Input
+	thread        artel.CallPath // of a subagent
+	tree          *runTree
+	host          Host
+	nested        chan nestedPayload // what its subagents yield
+	tools         *tool.Set          // the agent's own
+	yield         func(artel.Payload, error) bool
+	history       []artel.Message
+	toolArguments map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
+	calledModel   bool                             // a model was called
+	toolCalls     int                              // tool calls so far
+	refused       map[artel.Digest]bool            // bytes that this run sends no more
+	attachments   []artel.AttachmentRoute          // what the last model call was told of attachments
+	usage         artel.Usage                      // of the run so far, with its subagents; guarded by the family
+	lastTokens    int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
+	noCompaction  bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
 }
 
 // begin makes a run, or one inside the family of another.
-func (e *Engine) begin(in Input, path artel.CallPath, f *family, yield func(artel.Payload, error) bool) *run {
+func (e *Engine) begin(in Input, path artel.CallPath, f *runTree, yield func(artel.Payload, error) bool) *run {
 	spent := artel.Usage{}
 	if f == nil {
 		spent = in.Run.Usage
-		f = &family{limits: in.Agent.Limits, seen: map[artel.CallID]bool{}, usage: spent}
+		f = &runTree{limits: in.Agent.Limits, seen: map[artel.CallID]bool{}, usage: spent}
 	}
-	f.spare(in.History)
+	f.reserveIDs(in.History)
 	r := &run{
-		Engine: e, in: in, path: path, family: f, yield: yield, host: in.Host,
-		history: slices.Clip(in.History), spent: spent, given: map[artel.CallID]json.RawMessage{}, inner: make(chan telling),
+		Engine: e, in: in, thread: path, tree: f, yield: yield, host: in.Host,
+		history: slices.Clip(in.History), usage: spent, toolArguments: map[artel.CallID]json.RawMessage{}, nested: make(chan nestedPayload),
 	}
 	if r.host == nil {
 		r.host = noHost{}
@@ -169,9 +169,9 @@ func (e *Engine) begin(in Input, path artel.CallPath, f *family, yield func(arte
 	return r
 }
 
-func (r *run) tell(p artel.Payload) error {
-	if _, ok := p.(Nested); !ok && r.path != "" {
-		p = Nested{r.in.Agent.Name, r.path, p}
+func (r *run) emit(p artel.Payload) error {
+	if _, ok := p.(Nested); !ok && r.thread != "" {
+		p = Nested{r.in.Agent.Name, r.thread, p}
 	}
 	if !r.yield(p, nil) {
 		return errStopped
@@ -181,25 +181,25 @@ func (r *run) tell(p artel.Payload) error {
 
 func (r *run) loop(ctx context.Context) error {
 	s := r.in.Service
-	if err := r.tell(artel.AgentStarted{Service: s.ID, Model: s.Model, Demo: s.Demo()}); err != nil {
+	if err := r.emit(artel.AgentStarted{Service: s.ID, Model: s.Model, Demo: s.Demo()}); err != nil {
 		return err
 	}
 	limits := r.in.Agent.Limits
-	for turns := r.resumed(); ; turns++ {
-		if r.rests() {
-			if more, err := r.hear(ctx); err != nil || !more {
+	for turns := r.countResumed(); ; turns++ {
+		if r.finished() {
+			if more, err := r.readInbox(ctx); err != nil || !more {
 				return err
 			}
 		}
-		if err := r.within(limits, turns); err != nil {
+		if err := r.checkLimits(limits, turns); err != nil {
 			return err
 		}
 		calls := r.unanswered()
 		if len(calls) == 0 {
-			if _, err := r.hear(ctx); err != nil {
+			if _, err := r.readInbox(ctx); err != nil {
 				return err
 			}
-			if err := r.family.take(r.in.Agent.Name, 1, 0); err != nil {
+			if err := r.tree.addCalls(r.in.Agent.Name, 1, 0); err != nil {
 				return err
 			}
 			message, err := r.ask(ctx)
@@ -210,11 +210,11 @@ func (r *run) loop(ctx context.Context) error {
 				continue
 			}
 		}
-		r.called += len(calls)
-		if r.called > limits.toolCalls() {
-			return r.stopped(artel.CodeLimitToolCalls, "%d tool calls, the agent's limit (limits.tool_calls)", limits.toolCalls())
+		r.toolCalls += len(calls)
+		if r.toolCalls > limits.toolCalls() {
+			return r.limitError(artel.CodeLimitToolCalls, "%d tool calls, the agent's limit (limits.tool_calls)", limits.toolCalls())
 		}
-		if err := r.family.take(r.in.Agent.Name, 0, len(calls)); err != nil {
+		if err := r.tree.addCalls(r.in.Agent.Name, 0, len(calls)); err != nil {
 			return err
 		}
 		if err := r.runTools(ctx, calls); err != nil {
@@ -224,20 +224,20 @@ func (r *run) loop(ctx context.Context) error {
 }
 
 // rests reports whether the run has answered all that it was told.
-func (r *run) rests() bool {
+func (r *run) finished() bool {
 	for _, m := range slices.Backward(r.history) {
 		if !m.Summary {
-			return m.Run == r.in.Run.ID && m.Within == r.path && m.Role == artel.RoleAssistant && !artel.HasCalls(m.Parts)
+			return m.Run == r.in.Run.ID && m.Within == r.thread && m.Role == artel.RoleAssistant && !artel.HasCalls(m.Parts)
 		}
 	}
 	return false
 }
 
-// tellUsage tells what a call took, with its price.
-func (r *run) tellUsage(u artel.Usage) error {
+// emitUsage tells what a call took, with its price.
+func (r *run) emitUsage(u artel.Usage) error {
 	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
-	r.family.spend(&r.spent, u)
-	return r.tell(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
+	r.tree.addUsage(&r.usage, u)
+	return r.emit(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
 }
 
 // unanswered returns the calls at the end of the history that have no result:
@@ -252,7 +252,7 @@ func (r *run) unanswered() []artel.ToolCall {
 				answered[res.CallID] = true
 			}
 		case artel.RoleAssistant:
-			if m.Run != r.in.Run.ID || m.Within != r.path {
+			if m.Run != r.in.Run.ID || m.Within != r.thread {
 				return nil
 			}
 			var open []artel.ToolCall
@@ -272,12 +272,12 @@ func (r *run) unanswered() []artel.ToolCall {
 // ask makes one model call and tells its answer. A call that is refused for
 // what it carries is made again with less; see [run.relent].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
-	again := model.RefusalPolicy{Most: mostRelents}
+	again := model.RefusalPolicy{Most: maxRefusalRetries}
 	overflowed := false
 	for compactions := 0; ; {
 		built, err := r.build(ctx, &again)
-		if limit := r.in.Agent.Compaction.tokens(built.Record.Tokens.Budget); compactions < mostCompactions && r.exceeds(built, err, limit) {
-			done, failed := r.compact(ctx, artel.CompactThreshold, max(built.Record.Tokens.Total, int(r.taken)), limit)
+		if limit := r.in.Agent.Compaction.tokens(built.Record.Tokens.Budget); compactions < maxCompactions && r.exceeds(built, err, limit) {
+			done, failed := r.compact(ctx, artel.CompactThreshold, max(built.Record.Tokens.Total, int(r.lastTokens)), limit)
 			if failed != nil {
 				return artel.Message{}, failed
 			}
@@ -288,15 +288,15 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
 			return artel.Message{}, err
 		}
-		if err := r.tellContext(built.Record); err != nil {
+		if err := r.emitContext(built.Record); err != nil {
 			return artel.Message{}, err
 		}
-		r.asked = true
+		r.calledModel = true
 		a, err := r.call(ctx, built.Request)
 		if err != nil {
 			return a.message, err
 		}
-		if a.failed != nil && !a.begun && !overflowed && overflows(a.failed) {
+		if a.failed != nil && !a.started && !overflowed && overflows(a.failed) {
 			overflowed = true
 			done, err := r.compact(ctx, artel.CompactOverflow, built.Record.Tokens.Total, 0)
 			if err != nil {
@@ -306,25 +306,25 @@ func (r *run) ask(ctx context.Context) (artel.Message, error) {
 				continue
 			}
 		}
-		if a.failed != nil && !a.begun && r.relent(&again, built.Request, a.failed) {
+		if a.failed != nil && !a.started && r.retryWithLess(&again, built.Request, a.failed) {
 			continue
 		}
-		if a.failed != nil && !a.begun {
-			fell, err := r.fall(ctx, a.failed)
+		if a.failed != nil && !a.started {
+			fell, err := r.fallBack(ctx, a.failed)
 			if err != nil {
 				return a.message, err
 			}
 			if fell {
-				again, overflowed = model.RefusalPolicy{Most: mostRelents}, false
+				again, overflowed = model.RefusalPolicy{Most: maxRefusalRetries}, false
 				continue
 			}
 		}
 		if a.failed == nil {
-			r.taken = a.finish.Usage.InputTokens + a.finish.Usage.OutputTokens
+			r.lastTokens = a.finish.Usage.InputTokens + a.finish.Usage.OutputTokens
 			r.learn(again)
-			r.compare(built, a.finish.Usage)
+			r.measureRatio(built, a.finish.Usage)
 		}
-		return a.message, r.settle(a)
+		return a.message, r.finishAnswer(a)
 	}
 }
 
@@ -336,7 +336,7 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
 		in.History, in.Tools = r.history, r.tools.Specs()
 		clock := in.Now
-		if clock.IsZero() || r.asked { // else this is the request that somebody has seen in a preview
+		if clock.IsZero() || r.calledModel { // else this is the request that somebody has seen in a preview
 			clock = r.now()
 		}
 		in.Now = r.in.Agent.Time(clock)
@@ -346,7 +346,7 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		if err != nil || again.Changes(built.Request) {
 			return built, err
 		}
-		r.refuse(again.DescribeAll(built.Request)...)
+		r.addRefused(again.DescribeAll(built.Request)...)
 	}
 }
 
@@ -355,8 +355,8 @@ type answer struct {
 	message artel.Message
 	calls   []artel.ToolCall
 	finish  model.Finish
-	begun   bool  // something of it was told
-	spoken  bool  // there is text in it
+	started bool  // something of it was told
+	hasText bool  // there is text in it
 	failed  error // it broke off, or never began
 }
 
@@ -375,7 +375,7 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 			a.failed = err
 			break
 		}
-		a.begun = true
+		a.started = true
 		if f, ok := delta.(model.Finish); ok {
 			a.finish = f
 			continue
@@ -388,16 +388,16 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 		return a, err
 	}
 	if a.failed != nil {
-		c.broken()
+		c.dropCalls()
 	}
-	calls, err := c.told()
-	a.message.Parts, a.calls, a.spoken = c.parts, calls, c.texts > 0
+	calls, err := c.recordCalls()
+	a.message.Parts, a.calls, a.hasText = c.parts, calls, c.texts > 0
 	return a, err
 }
 
 // settle tells the end of an answer, and keeps what came of a broken one.
-func (r *run) settle(a answer) error {
-	empty := !a.spoken && len(a.calls) == 0
+func (r *run) finishAnswer(a answer) error {
+	empty := !a.hasText && len(a.calls) == 0
 	if len(a.message.Parts) > 0 { // what it thought is kept, though it is no answer
 		if err := r.complete(a.message, a.failed != nil || empty || a.finish.Reason == model.StopLength); err != nil {
 			return err
@@ -406,29 +406,29 @@ func (r *run) settle(a answer) error {
 	if a.failed != nil {
 		return a.failed
 	}
-	if err := r.tellUsage(a.finish.Usage); err != nil || !empty {
+	if err := r.emitUsage(a.finish.Usage); err != nil || !empty {
 		return err
 	}
-	return r.nothing(a.finish.Reason)
+	return r.emptyAnswer(a.finish.Reason)
 }
 
-// tellContext tells how attachments are sent, where that is not what it was at
+// emitContext tells how attachments are sent, where that is not what it was at
 // the call before.
-func (r *run) tellContext(record pipeline.Record) error {
+func (r *run) emitContext(record pipeline.Record) error {
 	now := make([]artel.AttachmentRoute, len(record.Decisions))
 	for i, d := range record.Decisions {
 		now[i] = d.AttachmentRoute
 	}
-	if reflect.DeepEqual(now, r.sent) || len(now) == 0 && r.sent == nil {
+	if reflect.DeepEqual(now, r.attachments) || len(now) == 0 && r.attachments == nil {
 		return nil
 	}
-	r.sent = now
-	return r.tell(artel.ContextBuilt{Service: r.in.Service.ID, Attachments: now})
+	r.attachments = now
+	return r.emit(artel.ContextBuilt{Service: r.in.Service.ID, Attachments: now})
 }
 
 // nothing says why an answer may have been empty. What the model only thought
 // is no answer.
-func (r *run) nothing(reason model.StopReason) error {
+func (r *run) emptyAnswer(reason model.StopReason) error {
 	kind, why := artel.Unavailable, "the model answered with nothing"
 	switch reason {
 	case model.StopLength:
@@ -442,14 +442,14 @@ func (r *run) nothing(reason model.StopReason) error {
 func (r *run) complete(m artel.Message, partial bool) error {
 	m.Parts = asStored(m.Parts)
 	r.history = append(r.history, m)
-	return r.tell(artel.MessageCompleted{Message: m, Partial: partial})
+	return r.emit(artel.MessageCompleted{Message: m, Partial: partial})
 }
 
 // named gives a call an id that is unique on its branch; some servers send
 // none, or the same one again.
-func (r *run) named(c artel.ToolCall) artel.ToolCall {
+func (r *run) withUniqueID(c artel.ToolCall) artel.ToolCall {
 	// A path of calls has "/" between them.
-	for len(c.ID) > artel.MaxIDLength || strings.Contains(string(c.ID), "/") || !r.family.claim(c.ID) {
+	for len(c.ID) > artel.MaxIDLength || strings.Contains(string(c.ID), "/") || !r.tree.claim(c.ID) {
 		c.ID = artel.CallID("call_" + strings.TrimPrefix(string(artel.NewMessageID(r.now())), "msg_"))
 	}
 	return c
@@ -480,7 +480,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 		if refused[i] != nil {
 			continue
 		}
-		if err := r.tell(artel.ToolStarted{Call: c.ID, Name: c.Name, Arguments: c.Arguments}); err != nil {
+		if err := r.emit(artel.ToolStarted{Call: c.ID, Name: c.Name, Arguments: c.Arguments}); err != nil {
 			return err
 		}
 	}
@@ -512,7 +512,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	if err := r.gather(done, stop); err != nil {
+	if err := r.forwardNested(done, stop); err != nil {
 		return err
 	}
 	var failed error
@@ -528,7 +528,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 			Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
 		}}
 		r.history = append(r.history, m)
-		err := r.tell(artel.ToolCompleted{
+		err := r.emit(artel.ToolCompleted{
 			Call: c.ID, Name: c.Name, OK: !o.result.IsError, Message: m, Millis: o.took.Milliseconds(), Metadata: o.result.Metadata,
 		})
 		if err != nil {
@@ -542,7 +542,7 @@ func (r *run) newMessage(role artel.Role) artel.Message {
 	now := r.now()
 	m := artel.Message{
 		ID: artel.NewMessageID(now), Conversation: r.in.Run.Conversation, Role: role,
-		Agent: r.in.Agent.Name, Run: r.in.Run.ID, Within: r.path, CreatedAt: now,
+		Agent: r.in.Agent.Name, Run: r.in.Run.ID, Within: r.thread, CreatedAt: now,
 	}
 	if len(r.history) > 0 {
 		m.Parent = r.history[len(r.history)-1].ID

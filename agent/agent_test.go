@@ -150,7 +150,7 @@ func (h hooks) Learn(marks []model.Mark) {
 
 func newBench(t *testing.T, turns []turn, extra ...tool.Tool) *bench {
 	t.Helper()
-	box, err := tool.NewBox(append([]tool.Tool{tool.Func("echo", "Says it again.", echo)}, extra...)...)
+	box, err := tool.NewSet(append([]tool.Tool{tool.Func("echo", "Says it again.", echo)}, extra...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func newBench(t *testing.T, turns []turn, extra ...tool.Tool) *bench {
 // engineAt is the bench's engine with another clock, and the echo tool alone.
 func (b *bench) engineAt(t *testing.T, now func() time.Time) *agent.Engine {
 	t.Helper()
-	box, err := tool.NewBox(tool.Func("echo", "Says it again.", echo))
+	box, err := tool.NewSet(tool.Func("echo", "Says it again.", echo))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,10 +36,10 @@ type Known struct {
 
 // fixed are the names that do not begin as those of tools that may come later.
 func (k Known) fixed(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), k.mayCome)
+	return slices.DeleteFunc(slices.Clone(names), k.mayAppear)
 }
 
-func (k Known) mayCome(name string) bool {
+func (k Known) mayAppear(name string) bool {
 	return slices.ContainsFunc(k.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
@@ -84,13 +84,13 @@ func (d Definition) Check(k Known) Flaws {
 	if n := utf8.RuneCountInString(d.Description); n > maxDescription {
 		fs.add("description", phrase.AgentTooLong, map[string]any{"Count": n, "Max": maxDescription})
 	}
-	among(&fs, "service", one(d.Service), k.Services, phrase.AgentNoService)
-	among(&fs, "fallbacks", d.Fallbacks, k.Services, phrase.AgentNoService)
-	among(&fs, "tools", k.fixed(d.Tools), k.Tools, phrase.AgentNoTool)
+	checkNames(&fs, "service", one(d.Service), k.Services, phrase.AgentNoService)
+	checkNames(&fs, "fallbacks", d.Fallbacks, k.Services, phrase.AgentNoService)
+	checkNames(&fs, "tools", k.fixed(d.Tools), k.Tools, phrase.AgentNoTool)
 	if slices.Contains(d.Tools, SubagentTool) && len(d.Subagents) == 0 {
 		fs.add("tools", phrase.AgentNoSubagents, map[string]any{"Name": SubagentTool})
 	}
-	among(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
+	checkNames(&fs, "subagents", d.Subagents, k.Agents, phrase.AgentNoAgent)
 	d.checkPermissions(&fs, k)
 	d.Limits.check(&fs)
 	for _, x := range []struct {
@@ -134,7 +134,7 @@ func one[T comparable](v T) []T {
 }
 
 // among adds a flaw for each name that is not known.
-func among[T ~string](fs *Flaws, field string, names, known []T, key phrase.Key) {
+func checkNames[T ~string](fs *Flaws, field string, names, known []T, key phrase.Key) {
 	if len(names) > maxNames {
 		fs.add(field, phrase.AgentTooMany, map[string]any{"Count": len(names), "Max": maxNames})
 		return
@@ -166,7 +166,7 @@ func (d Definition) checkPermissions(fs *Flaws, k Known) {
 		if p := d.Permissions[name]; !slices.Contains([]Permission{Auto, Ask, Deny}, p) {
 			fs.add(field, phrase.AgentPermission, map[string]any{"Name": artel.Shorten(string(p), 40)})
 		}
-		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) && !k.mayCome(name) {
+		if k.Tools != nil && name != "*" && !slices.Contains(k.Tools, name) && !k.mayAppear(name) {
 			fs.add(field, phrase.AgentNoTool, map[string]any{"Name": artel.Shorten(name, 80), "Names": listed(k.Tools)})
 		}
 	}

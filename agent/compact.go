@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// mostCompactions is how many may come before one model call: of a history
+	// maxCompactions is how many may come before one model call: of a history
 	// that is much longer than the window, one sums up what it can be sent of.
-	mostCompactions = 8
+	maxCompactions = 8
 	// compactionTime is how long one may take.
 	compactionTime = 5 * time.Minute
 	// quotedWords is how many code points of the user's newest message are in a
 	// summary for sure.
 	quotedWords = 4000
-	// bytesOfToken is how many bytes make a token at least, in any script: a
+	// minTokenBytes is how many bytes make a token at least, in any script: a
 	// guess that is on the safe side.
-	bytesOfToken = 3
-	// leastReplaced is how many messages a compaction is worth.
-	leastReplaced = 2
+	minTokenBytes = 3
+	// minReplaced is how many messages a compaction is worth.
+	minReplaced = 2
 
 	compactPreset = "compaction"
 )
@@ -42,13 +42,13 @@ const (
 // because it is too long.
 func (r *run) exceeds(built Built, failed error, limit int) bool {
 	switch {
-	case r.settled || limit == 0:
+	case r.noCompaction || limit == 0:
 		return false
 	case failed != nil:
 		return errors.Is(failed, artel.TooLarge)
 	}
 	t := built.Record.Tokens
-	return t.Total > limit || r.taken > int64(limit) || len(t.Dropped) > 0
+	return t.Total > limit || r.lastTokens > int64(limit) || len(t.Dropped) > 0
 }
 
 // overflows reports whether a service has refused a request as too long for
@@ -67,9 +67,9 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 		budget = tokens
 	}
 	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
-	part := standing[:r.sparable(standing, budget)]
-	if !worth(part) {
-		r.settled = true
+	part := standing[:r.compactable(standing, budget)]
+	if !worthCompacting(part) {
+		r.noCompaction = true
 		return false, nil
 	}
 	failed, err := r.compactPart(ctx, part, reason, tokens, limit)
@@ -77,7 +77,7 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 		return false, err
 	}
 	if failed != nil {
-		r.settled = true
+		r.noCompaction = true
 		return false, ctx.Err() // the run goes on without, unless it is at its end
 	}
 	return true, nil
@@ -86,8 +86,8 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 // compactNow sums up the whole history.
 func (r *run) compactNow(ctx context.Context) error {
 	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
-	if !worth(standing) {
-		return artel.Errorf(artel.Conflict, "agent.Compact", "", "there is nothing to sum up: the newest summary has everything but the last %d messages at most", leastReplaced-1)
+	if !worthCompacting(standing) {
+		return artel.Errorf(artel.Conflict, "agent.Compact", "", "there is nothing to sum up: the newest summary has everything but the last %d messages at most", minReplaced-1)
 	}
 	failed, err := r.compactPart(ctx, standing, artel.CompactRequested, 0, 0)
 	if err == nil {
@@ -102,16 +102,16 @@ func (r *run) compactNow(ctx context.Context) error {
 // that has ended.
 func (r *run) compactAsked(ctx context.Context) error {
 	part := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
-	if !r.rests() {
-		part = part[:r.sparable(part, int(r.taken))]
+	if !r.finished() {
+		part = part[:r.compactable(part, int(r.lastTokens))]
 	}
-	if !worth(part) {
+	if !worthCompacting(part) {
 		end := artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{
 			Kind: artel.Conflict, Message: "there is nothing to sum up but what the run is at",
 		}}
-		return cmp.Or(r.tell(artel.CompactionStarted{Reason: end.Reason, Service: r.in.Service.ID}), r.tell(end))
+		return cmp.Or(r.emit(artel.CompactionStarted{Reason: end.Reason, Service: r.in.Service.ID}), r.emit(end))
 	}
-	failed, err := r.compactPart(ctx, part, artel.CompactRequested, int(r.taken), 0)
+	failed, err := r.compactPart(ctx, part, artel.CompactRequested, int(r.lastTokens), 0)
 	if err == nil && failed != nil {
 		err = ctx.Err()
 	}
@@ -119,18 +119,18 @@ func (r *run) compactAsked(ctx context.Context) error {
 }
 
 // worth reports whether there is something to sum up but for an earlier summary.
-func worth(part []artel.Message) bool {
+func worthCompacting(part []artel.Message) bool {
 	if len(part) > 0 && part[0].Summary {
 		part = part[1:]
 	}
-	return len(part) >= leastReplaced
+	return len(part) >= minReplaced
 }
 
 // sparable returns how many messages of the standing history are summed up.
 // What the model is to answer next is kept: the newest message of the user where
 // it has no answer yet, whatever its length, else the newest exchange, where it
 // is no longer than a quarter of the budget.
-func (r *run) sparable(standing []artel.Message, budget int) int {
+func (r *run) compactable(standing []artel.Message, budget int) int {
 	starts := pipeline.Exchanges(standing)
 	if len(starts) == 0 {
 		return 0
@@ -145,7 +145,7 @@ func (r *run) sparable(standing []artel.Message, budget int) int {
 		if err != nil {
 			return len(standing)
 		}
-		size += len(b) / bytesOfToken
+		size += len(b) / minTokenBytes
 	}
 	if size <= budget/4 {
 		return last
@@ -156,7 +156,7 @@ func (r *run) sparable(standing []artel.Message, budget int) int {
 // compactPart tells of one compaction of the first messages of the standing
 // history. failed is why there is no summary; err is that of the consumer.
 func (r *run) compactPart(ctx context.Context, part []artel.Message, reason artel.CompactionReason, tokens, limit int) (failed, err error) {
-	if err := r.tell(artel.CompactionStarted{Reason: reason, Service: r.in.Service.ID, Tokens: tokens, Threshold: limit}); err != nil {
+	if err := r.emit(artel.CompactionStarted{Reason: reason, Service: r.in.Service.ID, Tokens: tokens, Threshold: limit}); err != nil {
 		return nil, err
 	}
 	began := r.now()
@@ -168,15 +168,15 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 		return nil, failed
 	}
 	if usage.Calls > 0 {
-		if err := r.tellUsage(usage); err != nil {
+		if err := r.emitUsage(usage); err != nil {
 			return nil, err
 		}
 	}
 	end.OK, end.Millis = failed == nil, r.now().Sub(began).Milliseconds()
 	kept := false
 	if failed == nil {
-		summary = r.boundary(&end, part, summary)
-		kept, failed = r.host.KeepSummary(ctx, summary+"\n\n"+r.listed(part), end)
+		summary = r.summaryMessage(&end, part, summary)
+		kept, failed = r.host.KeepSummary(ctx, summary+"\n\n"+r.listMessages(part), end)
 	}
 	if failed != nil {
 		end.OK, end.Message, end.Replaced = false, nil, 0
@@ -184,14 +184,14 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 		if end.Error.Kind == artel.Internal {
 			end.Error.Message = "internal error" // the run's own error has an id for the log
 		}
-		return failed, r.tell(end)
+		return failed, r.emit(end)
 	}
 	r.history = append(r.history, *end.Message)
-	r.taken, r.sent = 0, nil
+	r.lastTokens, r.attachments = 0, nil
 	if kept {
 		return nil, nil
 	}
-	return nil, r.tell(end)
+	return nil, r.emit(end)
 }
 
 // summary asks the model for that of part, or of as much of its beginning as
@@ -201,7 +201,7 @@ func (r *run) summary(ctx context.Context, part []artel.Message) (text string, o
 		built, err := r.buildSummary(ctx, part)
 		if len(built.Record.Tokens.Dropped) > 0 || errors.Is(err, artel.TooLarge) {
 			starts := pipeline.Exchanges(part)
-			if half := part[:starts[len(starts)/2]]; worth(half) {
+			if half := part[:starts[len(starts)/2]]; worthCompacting(half) {
 				part = half
 				continue
 			}
@@ -209,9 +209,9 @@ func (r *run) summary(ctx context.Context, part []artel.Message) (text string, o
 		if err := cmp.Or(r.host.Record(ctx, built, err), err); err != nil {
 			return "", part, usage, err
 		}
-		text, usage, err = r.say(ctx, built.Request)
+		text, usage, err = r.callForText(ctx, built.Request)
 		starts := pipeline.Exchanges(part)
-		if half := part[:starts[len(starts)/2]]; err != nil && overflows(err) && worth(half) {
+		if half := part[:starts[len(starts)/2]]; err != nil && overflows(err) && worthCompacting(half) {
 			part = half
 			continue
 		}
@@ -246,7 +246,7 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 }
 
 // say makes a call whose answer is a text, and returns it without media.
-func (r *run) say(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
+func (r *run) callForText(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
 	request.OnRetry = r.retrying
 	text, finish, err := r.caller.CallText(ctx, request)
 	if err != nil {
@@ -269,9 +269,9 @@ func (r *run) say(ctx context.Context, request *model.Request) (text string, usa
 
 // boundary makes the message that stands for part, and returns the summary with
 // the words that it must have.
-func (r *run) boundary(end *artel.CompactionCompleted, part []artel.Message, summary string) string {
+func (r *run) summaryMessage(end *artel.CompactionCompleted, part []artel.Message, summary string) string {
 	say := r.in.Context.Locale.Say
-	if words := r.words(part, summary); words != "" {
+	if words := r.userWords(part, summary); words != "" {
 		summary += "\n\n" + say(phrase.CompactWords, nil) + "\n\n> " + strings.ReplaceAll(words, "\n", "\n> ")
 	}
 	m := r.newMessage(artel.RoleUser)
@@ -294,14 +294,14 @@ func covered(part []artel.Message) artel.MessageID {
 // words is what the user has said and the run is to answer, as far as part
 // stands for it, also by way of an earlier summary; where there is nothing of
 // it, what they have said last in part. What the summary quotes is left out.
-func (r *run) words(part []artel.Message, summary string) string {
+func (r *run) userWords(part []artel.Message, summary string) string {
 	end := slices.IndexFunc(r.history, func(m artel.Message) bool { return m.ID == covered(part) })
 	asked := slices.DeleteFunc(slices.Clone(r.history[:end+1]), func(m artel.Message) bool {
-		return !isWords(m) || m.Run != r.in.Run.ID || m.Within != r.path
+		return !fromUser(m) || m.Run != r.in.Run.ID || m.Within != r.thread
 	})
 	if len(asked) == 0 {
 		for _, m := range slices.Backward(part) {
-			if isWords(m) {
+			if fromUser(m) {
 				asked = append(asked, m)
 				break
 			}
@@ -320,7 +320,7 @@ func (r *run) words(part []artel.Message, summary string) string {
 	return strings.Join(said, "\n\n")
 }
 
-func isWords(m artel.Message) bool { return m.Role == artel.RoleUser && !m.Summary }
+func fromUser(m artel.Message) bool { return m.Role == artel.RoleUser && !m.Summary }
 
 // shownWords is how much of each message the list of an artifact shows, in code
 // points.
@@ -328,7 +328,7 @@ const shownWords = 80
 
 // listed names the messages of part, for people who look for what is behind a
 // summary.
-func (r *run) listed(part []artel.Message) string {
+func (r *run) listMessages(part []artel.Message) string {
 	var b strings.Builder
 	b.WriteString("## " + r.in.Context.Locale.Say(phrase.CompactReplaced, map[string]any{"Count": len(part)}) + "\n")
 	for _, m := range part {

@@ -5,8 +5,11 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/artelhq/artel"
+	"github.com/artelhq/artel/agent/tool"
+	"github.com/artelhq/artel/media/scrub"
 	"github.com/artelhq/artel/model"
 )
 
@@ -20,19 +23,19 @@ type composer struct {
 	message artel.MessageID
 
 	parts    artel.Parts
-	block    *voice // that is being written; nil: none
-	thinking bool   // it is reasoning
-	texts    int    // blocks of text that have any
-	thoughts int    // blocks of reasoning that have any
+	block    *textStream // that is being written; nil: none
+	thinking bool        // it is reasoning
+	texts    int         // blocks of text that have any
+	thoughts int         // blocks of reasoning that have any
 }
 
 // take takes the next delta, which is no [model.Finish].
 func (c *composer) take(d model.Delta) error {
 	switch d := d.(type) {
 	case model.TextDelta:
-		return c.say(false, string(d))
+		return c.write(false, string(d))
 	case model.ReasoningDelta:
-		return c.say(true, string(d))
+		return c.write(true, string(d))
 	case model.ReasoningDone:
 		if c.block == nil || !c.thinking {
 			if len(d.Opaque) == 0 {
@@ -47,18 +50,18 @@ func (c *composer) take(d model.Delta) error {
 		if err := c.end(nil); err != nil {
 			return err
 		}
-		c.parts = append(c.parts, c.r.named(artel.ToolCall(d)))
+		c.parts = append(c.parts, c.r.withUniqueID(artel.ToolCall(d)))
 	}
 	return nil
 }
 
-func (c *composer) say(thinking bool, piece string) error {
+func (c *composer) write(thinking bool, piece string) error {
 	if c.block == nil || c.thinking != thinking {
 		if err := c.begin(thinking); err != nil {
 			return err
 		}
 	}
-	return c.block.say(piece)
+	return c.block.write(piece)
 }
 
 // begin ends the block that is being written and begins another.
@@ -73,7 +76,7 @@ func (c *composer) begin(thinking bool) error {
 		delta = func(s string) artel.MessageDelta { return artel.MessageDelta{Message: c.message, Reasoning: s} }
 		before = c.thoughts
 	}
-	c.block = c.r.voice(c.ctx, delta)
+	c.block = c.r.newTextStream(c.ctx, delta)
 	if before > 0 {
 		c.block.gap = "\n\n"
 	}
@@ -111,7 +114,7 @@ func (c *composer) end(opaque json.RawMessage) error {
 
 // broken ends the answer early: calls are dropped, since nobody knows whether
 // more of them were to come.
-func (c *composer) broken() {
+func (c *composer) dropCalls() {
 	kept := c.parts[:0]
 	for _, p := range c.parts {
 		if _, ok := p.(artel.ToolCall); !ok {
@@ -122,13 +125,13 @@ func (c *composer) broken() {
 }
 
 // told replaces the calls by what may be told of them, and returns them.
-func (c *composer) told() (calls []artel.ToolCall, err error) {
+func (c *composer) recordCalls() (calls []artel.ToolCall, err error) {
 	for i, p := range c.parts {
 		call, ok := p.(artel.ToolCall)
 		if !ok {
 			continue
 		}
-		if call, err = c.r.told(c.ctx, call); err != nil {
+		if call, err = c.r.recordCall(c.ctx, call); err != nil {
 			return calls, err
 		}
 		c.parts[i] = call
@@ -154,4 +157,76 @@ func asStored(ps artel.Parts) artel.Parts {
 		return ps // telling it fails, and says why
 	}
 	return out
+}
+
+// A voice is a text that the model is writing. It tells each piece as soon as
+// that is certain to be no media: those become artifacts, and their refs are
+// told in their place.
+type textStream struct {
+	r        *run
+	stream   *scrub.Stream
+	delta    func(string) artel.MessageDelta
+	text     strings.Builder // what was told
+	received strings.Builder // what the model wrote
+	gap      string          // told before the first piece
+}
+
+func (r *run) newTextStream(ctx context.Context, delta func(string) artel.MessageDelta) *textStream {
+	env := r.in.Env
+	// What had come is kept also where ctx has ended.
+	return &textStream{r: r, stream: scrub.NewStream(context.WithoutCancel(ctx), tool.NewKeeper(&env).Keep), delta: delta}
+}
+
+// say takes the next piece.
+func (v *textStream) write(piece string) error {
+	v.received.WriteString(piece)
+	s, err := v.stream.Write(piece)
+	return v.emit(s, err)
+}
+
+// end tells what was held back. It may be called again.
+func (v *textStream) end() error {
+	s, err := v.stream.Close()
+	return v.emit(s, err)
+}
+
+func (v *textStream) emit(s string, err error) error {
+	if s != "" {
+		v.text.WriteString(s)
+		gap := v.gap
+		v.gap = ""
+		if told := v.r.emit(v.delta(gap + s)); told != nil {
+			return told
+		}
+	}
+	return err
+}
+
+// changed reports whether what was told is not what the model wrote.
+func (v *textStream) changed() bool { return v.text.String() != v.received.String() }
+
+// told returns a call as it may be told of. What its tool is to get is kept
+// beside it, where that is something else.
+func (r *run) recordCall(ctx context.Context, c artel.ToolCall) (artel.ToolCall, error) {
+	env := r.in.Env
+	told, given, err := r.tools.Arguments(ctx, &env, c.Name, c.Arguments)
+	if err != nil {
+		return c, err
+	}
+	if string(told) != string(c.Arguments) {
+		c.Opaque, c.Service = nil, "" // it holds for what the service wrote
+	}
+	c.Arguments = told
+	if string(given) != string(told) {
+		r.toolArguments[c.ID] = given
+	}
+	return c, nil
+}
+
+// arguments is what the tool of a call is to get.
+func (r *run) arguments(c artel.ToolCall) json.RawMessage {
+	if given, ok := r.toolArguments[c.ID]; ok {
+		return given
+	}
+	return c.Arguments
 }

@@ -79,7 +79,7 @@ func (c Compaction) tokens(budget int) int {
 	if c.Off || budget <= 0 {
 		return 0
 	}
-	return max(1, budget*orDefault(c.Threshold, standardThreshold)/100)
+	return max(1, budget*valueOr(c.Threshold, standardThreshold)/100)
 }
 
 // Limits end a run that goes too far.
@@ -96,8 +96,8 @@ type Limits struct {
 // Full returns the limits that hold: those of l, and the defaults where it says
 // nothing. What is 0 in them has no limit.
 func (l Limits) Full() Limits {
-	l.Turns, l.ToolCalls, l.Seconds = orDefault(l.Turns, 40), orDefault(l.ToolCalls, 200), orDefault(l.Seconds, 3600)
-	l.Depth, l.Answer = orDefault(l.Depth, 2), orDefault(l.Answer, 300)
+	l.Turns, l.ToolCalls, l.Seconds = valueOr(l.Turns, 40), valueOr(l.ToolCalls, 200), valueOr(l.Seconds, 3600)
+	l.Depth, l.Answer = valueOr(l.Depth, 2), valueOr(l.Answer, 300)
 	return l
 }
 
@@ -108,7 +108,7 @@ func (l Limits) depth() int     { return l.Full().Depth }
 // Time returns the wall clock limit.
 func (l Limits) Time() time.Duration { return time.Duration(l.Full().Seconds) * time.Second }
 
-func orDefault(n, standard int) int {
+func valueOr(n, standard int) int {
 	if n > 0 {
 		return n
 	}

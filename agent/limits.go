@@ -4,24 +4,25 @@ package agent
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/artelhq/artel"
 )
 
 // within is the end of a run that has reached a limit.
-func (r *run) within(l Limits, turns int) error {
-	switch u := r.spent; {
+func (r *run) checkLimits(l Limits, turns int) error {
+	switch u := r.usage; {
 	case turns >= l.turns():
-		return r.stopped(artel.CodeLimitTurns, "%d model calls, the agent's limit (limits.turns)", turns)
+		return r.limitError(artel.CodeLimitTurns, "%d model calls, the agent's limit (limits.turns)", turns)
 	case l.Tokens > 0 && u.InputTokens+u.OutputTokens >= int64(l.Tokens):
-		return r.stopped(artel.CodeLimitTokens, "%d tokens, where the agent's limit is %d (limits.tokens)", u.InputTokens+u.OutputTokens, l.Tokens)
+		return r.limitError(artel.CodeLimitTokens, "%d tokens, where the agent's limit is %d (limits.tokens)", u.InputTokens+u.OutputTokens, l.Tokens)
 	case l.Cost > 0 && u.Cost.USD >= l.Cost:
-		return r.stopped(artel.CodeLimitCost, "model calls for %.4f dollars, where the agent's limit is %v (limits.cost)", u.Cost.USD, l.Cost)
+		return r.limitError(artel.CodeLimitCost, "model calls for %.4f dollars, where the agent's limit is %v (limits.cost)", u.Cost.USD, l.Cost)
 	}
 	return nil
 }
 
-func (r *run) stopped(code, format string, args ...any) error {
+func (r *run) limitError(code, format string, args ...any) error {
 	return limitReached(r.in.Agent.Name, code, format, args...)
 }
 
@@ -29,5 +30,90 @@ func limitReached(name artel.AgentName, code, format string, args ...any) error 
 	return &artel.Error{
 		Op: "agent.Run", Subject: string(name), Kind: artel.TooLarge, Code: code,
 		Err: fmt.Errorf("stopped after "+format+"; send a message to go on", args...),
+	}
+}
+
+// A family is what a run and its subagents have in common.
+type runTree struct {
+	limits Limits // of the outermost agent, for all of them
+
+	mu        sync.Mutex
+	seen      map[artel.CallID]bool // ids of calls on the branch
+	turns     int
+	calls     int
+	usage     artel.Usage
+	exhausted bool // a limit is reached
+}
+
+// take counts turns and tool calls of anybody in the family, and refuses what
+// is beyond a limit of them all.
+func (f *runTree) addCalls(name artel.AgentName, turns, calls int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.turns += turns
+	f.calls += calls
+	l, all := f.limits, "of the agent and its subagents"
+	var err error
+	switch tokens := f.usage.InputTokens + f.usage.OutputTokens; {
+	case f.turns > l.turns():
+		err = limitReached(name, artel.CodeLimitTurns, "%d model calls %s, the agent's limit (limits.turns)", l.turns(), all)
+	case f.calls > l.toolCalls():
+		err = limitReached(name, artel.CodeLimitToolCalls, "%d tool calls %s, the agent's limit (limits.tool_calls)", l.toolCalls(), all)
+	case turns > 0 && l.Tokens > 0 && tokens >= int64(l.Tokens):
+		err = limitReached(name, artel.CodeLimitTokens, "%d tokens %s, where the limit is %d (limits.tokens)", tokens, all, l.Tokens)
+	case turns > 0 && l.Cost > 0 && f.usage.Cost.USD >= l.Cost:
+		err = limitReached(name, artel.CodeLimitCost, "model calls for %.4f dollars %s, where the limit is %v (limits.cost)", f.usage.Cost.USD, all, l.Cost)
+	}
+	f.exhausted = f.exhausted || err != nil
+	return err
+}
+
+// count adds what earlier attempts have done.
+func (f *runTree) restoreCounts(turns, calls int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.turns += turns
+	f.calls += calls
+}
+
+// spend adds what a call took to the whole and to one's own.
+func (f *runTree) addUsage(own *artel.Usage, u artel.Usage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.usage, *own = f.usage.Add(u), own.Add(u)
+}
+
+// join adds to the own what a subagent took.
+func (f *runTree) addOwnUsage(own *artel.Usage, u artel.Usage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*own = own.Add(u)
+}
+
+func (f *runTree) isExhausted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.exhausted
+}
+
+// claim reports whether nobody on the branch has had the id.
+func (f *runTree) claim(id artel.CallID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id == "" || f.seen[id] {
+		return false
+	}
+	f.seen[id] = true
+	return true
+}
+
+// spare keeps the ids of the calls of a history from being given again.
+func (f *runTree) reserveIDs(history []artel.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range history {
+		for _, c := range artel.CallsOf(m.Parts) {
+			f.seen[c.ID] = true
+		}
 	}
 }

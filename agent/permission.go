@@ -67,8 +67,8 @@ func stricter(a, b Permission) Permission {
 	return Auto
 }
 
-// Patience is how long people have to answer a question of permission.
-func (l Limits) Patience() time.Duration {
+// AnswerTime is how long people have to answer a question of permission.
+func (l Limits) AnswerTime() time.Duration {
 	return time.Duration(l.Full().Answer) * time.Second
 }
 
@@ -86,7 +86,7 @@ func (r *run) permission(name string) Permission {
 }
 
 // allowed returns the agent's tools without those that are denied.
-func (r *run) allowed() *tool.Box {
+func (r *run) allowed() *tool.Set {
 	own := cmp.Or(r.in.Tools, r.Engine.tools).Only(r.in.Agent.Tools...)
 	var names []string
 	for _, n := range own.Names() { // of "x*", too
@@ -135,7 +135,7 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 
 // hear takes in what people have said meanwhile, sums up where they want that,
 // and reports whether there is anything to answer.
-func (r *run) hear(ctx context.Context) (said bool, err error) {
+func (r *run) readInbox(ctx context.Context) (said bool, err error) {
 	if len(r.history) == 0 {
 		return false, nil
 	}

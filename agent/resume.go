@@ -40,24 +40,24 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 
 // resumed counts what an earlier attempt at the run has done, and returns its
 // model calls. What is not answered yet is counted when it is.
-func (r *run) resumed() (turns int) {
+func (r *run) countResumed() (turns int) {
 	for _, m := range r.history {
-		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.path {
+		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.thread {
 			turns++
-			r.called += len(artel.CallsOf(m.Parts))
+			r.toolCalls += len(artel.CallsOf(m.Parts))
 		}
 	}
 	open := len(r.unanswered())
-	r.called -= open
-	if r.path == "" {
-		r.family.count(turns, r.called)
+	r.toolCalls -= open
+	if r.thread == "" {
+		r.tree.restoreCounts(turns, r.toolCalls)
 		for _, m := range r.in.Nested {
 			if m.Role == artel.RoleAssistant {
-				r.family.count(1, len(artel.CallsOf(m.Parts)))
+				r.tree.restoreCounts(1, len(artel.CallsOf(m.Parts)))
 			}
 		}
 	} else {
-		r.family.count(0, -open) // with the run's own, all was counted
+		r.tree.restoreCounts(0, -open) // with the run's own, all was counted
 	}
 	if open > 0 {
 		turns-- // the newest goes on

@@ -45,7 +45,7 @@ func keep(t testing.TB, scenario string, agents []agent.Definition, tools ...too
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := tool.NewBox(append([]tool.Tool{tool.Func("echo", "Says it again.", echo)}, tools...)...)
+	box, err := tool.NewSet(append([]tool.Tool{tool.Func("echo", "Says it again.", echo)}, tools...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

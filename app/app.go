@@ -265,7 +265,7 @@ func newCore(c Config) (*core, error) {
 		}
 	}
 	k.tools.Servers = c.Servers
-	if k.tools.BuiltIn, err = tool.NewBox(append(tool.BuiltIn(), c.Tools...)...); err != nil {
+	if k.tools.BuiltIn, err = tool.NewSet(append(tool.BuiltIn(), c.Tools...)...); err != nil {
 		return nil, err
 	}
 	known := agent.Known{Tools: append(k.tools.BuiltIn.Names(), agent.SubagentTool), Prefixes: k.tools.Prefixes(), Agents: make([]artel.AgentName, len(agents))}

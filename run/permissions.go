@@ -259,7 +259,7 @@ func (x *execution) granted(tx store.Tx) (map[string]bool, error) {
 func (x *execution) question(tx store.Tx, call artel.ToolCall) (id string, err error) {
 	now := x.runs.config.Now()
 	arguments := x.runs.config.Events.shown(artel.ToolStarted{Arguments: call.Arguments}).(artel.ToolStarted).Arguments
-	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.Patience())}
+	p := permission{Agent: x.agent.Name, Within: x.within, Call: call.ID, Name: call.Name, Arguments: arguments, ExpiresAt: now.Add(x.agent.Limits.AnswerTime())}
 	n := store.Note{
 		ID: string(artel.NewPermissionID(now)), Conversation: x.run.Conversation, Run: x.run.ID, Message: x.run.Message,
 		Kind: notePermission, Open: true, CreatedAt: now,

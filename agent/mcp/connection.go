@@ -25,11 +25,11 @@ import (
 
 // connection is a server and what is known of it.
 type connection struct {
-	server Server
-	log    *slog.Logger
-	tried  chan struct{} // closed when it was connected to, or could not be, once
-	once   sync.Once
-	calls  atomic.Int64 // so far, for the tokens of progress
+	server       Server
+	log          *slog.Logger
+	firstAttempt chan struct{} // closed when it was connected to, or could not be, once
+	once         sync.Once
+	calls        atomic.Int64 // so far, for the tokens of progress
 
 	mu       sync.Mutex
 	session  *sdk.ClientSession // nil: not connected
@@ -42,27 +42,27 @@ type connection struct {
 
 func newConnection(s Server, log *slog.Logger) *connection {
 	return &connection{
-		server: s, log: log.With("mcp_server", s.Name), tried: make(chan struct{}),
+		server: s, log: log.With("mcp_server", s.Name), firstAttempt: make(chan struct{}),
 		state: tool.ServerConnecting, since: time.Now(), progress: map[string]func(){},
 	}
 }
 
 // keep connects, and connects again, until ctx ends.
-func (c *connection) keep(ctx context.Context) {
+func (c *connection) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := c.hold(ctx)
+		err := c.connect(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > mostPause { // it was well for a while
+		if time.Since(began) > maxPause { // it was well for a while
 			failures = 0
 		}
 		wait := pause(failures)
 		failures++
-		why := c.hide(artel.Shorten(err.Error(), 500))
-		c.becomes(tool.ServerFailed, nil, nil, why)
+		why := c.server.Secrets.Hide(artel.Shorten(err.Error(), 500))
+		c.setState(tool.ServerFailed, nil, nil, why)
 		c.log.Warn("an MCP server is not connected; it is tried again", "err", why, "in", wait.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
@@ -72,8 +72,8 @@ func (c *connection) keep(ctx context.Context) {
 }
 
 // hold is one connection from its beginning to its end.
-func (c *connection) hold(ctx context.Context) error {
-	defer c.once.Do(func() { close(c.tried) })
+func (c *connection) connect(ctx context.Context) error {
+	defer c.once.Do(func() { close(c.firstAttempt) })
 	changed := make(chan struct{}, 1)
 	client := sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{}, // nothing of ours is offered
@@ -84,7 +84,9 @@ func (c *connection) hold(ctx context.Context) error {
 			default:
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.goesOn(r.Params.ProgressToken) },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			c.progressed(r.Params.ProgressToken)
+		},
 	})
 	connecting, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
 	defer stop()
@@ -107,11 +109,11 @@ func (c *connection) hold(ctx context.Context) error {
 	if err := c.list(connecting, session); err != nil {
 		return err
 	}
-	c.once.Do(func() { close(c.tried) })
+	c.once.Do(func() { close(c.firstAttempt) })
 	for {
 		select {
 		case <-ctx.Done():
-			c.becomes(tool.ServerFailed, nil, nil, "stopped")
+			c.setState(tool.ServerFailed, nil, nil, "stopped")
 			return ctx.Err()
 		case err := <-ended:
 			lost = true
@@ -128,19 +130,19 @@ func (c *connection) hold(ctx context.Context) error {
 			}
 			select { // what changes meanwhile is listed once
 			case <-ctx.Done():
-			case <-time.After(leastListed):
+			case <-time.After(minListInterval):
 			}
 		}
 	}
 }
 
-// mostTools is how many tools a server may list: no model is told as many, and a
+// maxTools is how many tools a server may list: no model is told as many, and a
 // list without an end would fill memory.
-const mostTools = 2000
+const maxTools = 2000
 
-// leastListed is how long a list holds at least, however often the server says
+// minListInterval is how long a list holds at least, however often the server says
 // that it has changed.
-const leastListed = 250 * time.Millisecond
+const minListInterval = 250 * time.Millisecond
 
 // list takes over the tools of the server.
 func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error {
@@ -152,8 +154,8 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 			if err != nil {
 				return err
 			}
-			if listed++; listed > mostTools {
-				return fmt.Errorf("the server lists more than %d tools", mostTools)
+			if listed++; listed > maxTools {
+				return fmt.Errorf("the server lists more than %d tools", maxTools)
 			}
 			if c.server.Only != nil && !slices.Contains(c.server.Only, t.Name) {
 				continue
@@ -177,7 +179,7 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 			}
 		}
 	}
-	c.becomes(tool.ServerReady, session, tools, "")
+	c.setState(tool.ServerReady, session, tools, "")
 	c.log.Info("an MCP server is connected", "tools", len(tools))
 	return nil
 }
@@ -187,23 +189,23 @@ func (c *connection) transport(ctx context.Context) sdk.Transport {
 	if p := c.server.Process; p != nil {
 		cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
 		cmd.Env, cmd.Dir = p.Env, p.Dir
-		cmd.Stderr = &lines{c: c}
+		cmd.Stderr = &stderrLog{c: c}
 		cmd.WaitDelay = 2 * time.Second
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}
 	}
 	r := c.server.Remote
 	client := *r.Client
-	client.Transport = headed{r.Client.Transport, r.Header}
+	client.Transport = headerTransport{r.Client.Transport, r.Header}
 	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}
 }
 
 // headed gives each request its headers.
-type headed struct {
+type headerTransport struct {
 	http.RoundTripper
 	header http.Header
 }
 
-func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for k, v := range h.header {
 		r.Header[http.CanonicalHeaderKey(k)] = v
@@ -220,7 +222,7 @@ func (h headed) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // lines logs what a program says on its standard error, line by line.
-type lines struct {
+type stderrLog struct {
 	c    *connection
 	rest []byte
 }
@@ -228,7 +230,7 @@ type lines struct {
 // longestLine is how many bytes of a line are logged.
 const longestLine = 2000
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *stderrLog) Write(p []byte) (int, error) {
 	l.rest = append(l.rest, p...)
 	for {
 		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
@@ -239,11 +241,11 @@ func (l *lines) Write(p []byte) (int, error) {
 			line, rest = l.rest, nil
 		}
 		l.rest = bytes.Clone(rest)
-		l.c.log.Info("an MCP server says", "line", l.c.hide(artel.Shorten(strings.ToValidUTF8(string(line), "\uFFFD"), longestLine)))
+		l.c.log.Info("an MCP server says", "line", l.c.server.Secrets.Hide(artel.Shorten(strings.ToValidUTF8(string(line), "\uFFFD"), longestLine)))
 	}
 }
 
-func (c *connection) becomes(s tool.ServerState, session *sdk.ClientSession, tools []tool.Tool, problem string) {
+func (c *connection) setState(s tool.ServerState, session *sdk.ClientSession, tools []tool.Tool, problem string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s != c.state {
@@ -252,19 +254,19 @@ func (c *connection) becomes(s tool.ServerState, session *sdk.ClientSession, too
 	c.state, c.session, c.tools, c.problem = s, session, tools, problem
 }
 
-func (c *connection) offered() []tool.Tool {
+func (c *connection) currentTools() []tool.Tool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.tools)
 }
 
-func (c *connection) condition() tool.ServerHealth {
+func (c *connection) health() tool.ServerHealth {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return tool.ServerHealth{Name: c.server.Name, State: c.state, Tools: len(c.tools), Error: c.problem, Since: c.since.UTC()}
 }
 
-func (c *connection) current() *sdk.ClientSession {
+func (c *connection) currentSession() *sdk.ClientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
@@ -272,7 +274,7 @@ func (c *connection) current() *sdk.ClientSession {
 
 // expect returns a token for the progress of a call: on is called whenever the
 // server says that the call goes on. The caller ends it.
-func (c *connection) expect(on func()) (token string, end func()) {
+func (c *connection) trackProgress(on func()) (token string, end func()) {
 	token = c.server.Name + "-" + strconv.FormatInt(c.calls.Add(1), 10)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +286,7 @@ func (c *connection) expect(on func()) (token string, end func()) {
 	}
 }
 
-func (c *connection) goesOn(token any) {
+func (c *connection) progressed(token any) {
 	name, _ := token.(string)
 	c.mu.Lock()
 	on := c.progress[name]
@@ -292,14 +294,4 @@ func (c *connection) goesOn(token any) {
 	if on != nil {
 		on()
 	}
-}
-
-// hide puts the names of secrets in the place of their values.
-func (c *connection) hide(text string) string {
-	for name, value := range c.server.Secrets {
-		if len(value) >= 4 {
-			text = strings.ReplaceAll(text, value, "["+name+"]")
-		}
-	}
-	return text
 }

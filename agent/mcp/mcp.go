@@ -42,10 +42,8 @@ type Server struct {
 	Remote  *Remote  // an address; nil: Process
 	// Only are the tools that are offered, by the names that the server gives
 	// them; nil: all.
-	Only []string
-	// Secrets are values that no result and no log may show, by the names that
-	// are shown instead.
-	Secrets map[string]string
+	Only    []string
+	Secrets tool.Secrets
 	Limits  Limits
 }
 
@@ -104,7 +102,7 @@ func notInName(r rune) bool {
 // time, and at most.
 const (
 	firstPause = 500 * time.Millisecond
-	mostPause  = time.Minute
+	maxPause   = time.Minute
 	keepAlive  = 20 * time.Second // between looks whether it is still there
 )
 
@@ -143,7 +141,7 @@ func (p *Pool) has(name string) bool {
 func (p *Pool) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range p.servers {
-		wg.Go(func() { c.keep(ctx) })
+		wg.Go(func() { c.run(ctx) })
 	}
 	wg.Wait()
 }
@@ -152,7 +150,7 @@ func (p *Pool) Run(ctx context.Context) {
 func (p *Pool) Ready(ctx context.Context) {
 	for _, c := range p.servers {
 		select {
-		case <-c.tried:
+		case <-c.firstAttempt:
 		case <-ctx.Done():
 			return
 		}
@@ -173,7 +171,7 @@ func (p *Pool) Prefixes() []string {
 func (p *Pool) Tools() []tool.Tool {
 	var out []tool.Tool
 	for _, c := range p.servers {
-		out = append(out, c.offered()...)
+		out = append(out, c.currentTools()...)
 	}
 	return out
 }
@@ -182,7 +180,7 @@ func (p *Pool) Tools() []tool.Tool {
 func (p *Pool) Health() []tool.ServerHealth {
 	out := make([]tool.ServerHealth, len(p.servers))
 	for i, c := range p.servers {
-		out[i] = c.condition()
+		out[i] = c.health()
 	}
 	return out
 }
@@ -191,6 +189,6 @@ func (p *Pool) Health() []tool.ServerHealth {
 // time, a little more or less, so that servers are not asked all at once.
 func pause(failures int) time.Duration {
 	d := firstPause << min(failures, 10)
-	d = min(d, mostPause)
+	d = min(d, maxPause)
 	return d/2 + rand.N(d/2+1)
 }

@@ -163,7 +163,7 @@ func newBench(t *testing.T, s mcp.Server) *bench {
 
 func (b *bench) call(ctx context.Context, name, args string) (tool.Result, error) {
 	b.t.Helper()
-	box, err := tool.NewBox(b.pool.Tools()...)
+	box, err := tool.NewSet(b.pool.Tools()...)
 	if err != nil {
 		b.t.Fatal(err)
 	}

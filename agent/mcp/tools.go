@@ -27,7 +27,7 @@ func (s Server) prefix() string { return s.Name + "_" }
 // named is the name of a tool among those of all servers, as every model API
 // takes it: other characters become "_", and where that or a cut makes it
 // another, its end says which it was.
-func (s Server) named(name string) string {
+func (s Server) toolName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || !notInName(r) {
 			return r
@@ -53,7 +53,7 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	if err != nil {
 		return tool.Tool{}, err
 	}
-	made := tool.Tool{Name: c.server.named(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
+	made := tool.Tool{Name: c.server.toolName(t.Name), Doc: artel.Shorten(strings.TrimSpace(t.Description), maxDoc), Schema: schema}
 	if a := t.Annotations; a != nil {
 		made.Parallel = a.ReadOnlyHint
 		if a.ReadOnlyHint || a.IdempotentHint {
@@ -75,29 +75,29 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 			return c.result(ctx, e, r)
 		})
 	}
-	_, err = tool.NewBox(made)
+	_, err = tool.NewSet(made)
 	return made, err
 }
 
-// signsLast is how many times as long as without signs a call may take that
+// progressFactor is how many times as long as without signs a call may take that
 // shows signs of progress.
-const signsLast = 10
+const progressFactor = 10
 
 // call runs an exchange with the server within its limits. What fails is a
 // result, unless ctx ended or the conversation's own store failed.
 func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
-	session := c.current()
+	session := c.currentSession()
 	if session == nil {
-		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.condition().Error), nil
+		return tool.Failed("%s: the MCP server %s is not connected now (%s); it is tried again by itself", name, c.server.Name, c.health().Error), nil
 	}
 	limit := c.server.Limits.Call
-	limited, stop := context.WithTimeoutCause(ctx, signsLast*limit, errSlow)
+	limited, stop := context.WithTimeoutCause(ctx, progressFactor*limit, errSlow)
 	defer stop()
 	limited, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
 	silence := time.AfterFunc(limit, func() { cancel(errSlow) })
 	defer silence.Stop()
-	token, end := c.expect(func() { silence.Reset(limit) })
+	token, end := c.trackProgress(func() { silence.Reset(limit) })
 	defer end()
 	r, err := do(limited, session, token)
 	if err == nil {
@@ -113,9 +113,9 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 		return tool.Failed("%s: no result came within %v, and the call was cancelled; it may have done a part of its work", name, limit), nil
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return tool.Failed("%s: %s", name, c.hide(artel.Shorten(said.Message, 2000))), nil
+		return tool.Failed("%s: %s", name, c.server.Secrets.Hide(artel.Shorten(said.Message, 2000))), nil
 	}
-	return tool.Failed("%s: the connection to the MCP server %s was lost, outcome unknown: %s", name, c.server.Name, c.hide(artel.Shorten(err.Error(), 500))), nil
+	return tool.Failed("%s: the connection to the MCP server %s was lost, outcome unknown: %s", name, c.server.Name, c.server.Secrets.Hide(artel.Shorten(err.Error(), 500))), nil
 }
 
 var errSlow = errors.New("no sign of progress")
@@ -133,7 +133,7 @@ func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolRes
 		if err != nil {
 			return tool.Result{}, err
 		}
-		w.texts = append(w.texts, c.hide(string(b)))
+		w.texts = append(w.texts, c.server.Secrets.Hide(string(b)))
 	}
 	out := w.result()
 	out.IsError = r.IsError
@@ -151,13 +151,13 @@ type writer struct {
 func (w *writer) add(ctx context.Context, content sdk.Content) error {
 	switch x := content.(type) {
 	case *sdk.TextContent:
-		w.texts = append(w.texts, w.c.hide(x.Text))
+		w.texts = append(w.texts, w.c.server.Secrets.Hide(x.Text))
 	case *sdk.ImageContent:
 		return w.bytes(ctx, x.Data, x.MIMEType, "")
 	case *sdk.AudioContent:
 		return w.bytes(ctx, x.Data, x.MIMEType, "")
 	case *sdk.ResourceLink:
-		w.texts = append(w.texts, w.c.hide(describe(x.URI, x.Name, x.Title, x.Description, x.MIMEType, x.Size)))
+		w.texts = append(w.texts, w.c.server.Secrets.Hide(describe(x.URI, x.Name, x.Title, x.Description, x.MIMEType, x.Size)))
 	case *sdk.EmbeddedResource:
 		return w.resource(ctx, x.Resource)
 	}
@@ -172,7 +172,7 @@ func (w *writer) resource(ctx context.Context, r *sdk.ResourceContents) error {
 	if r.Blob != nil {
 		return w.bytes(ctx, r.Blob, r.MIMEType, path.Base(r.URI))
 	}
-	w.texts = append(w.texts, w.c.hide(r.URI)+":\n"+w.c.hide(r.Text))
+	w.texts = append(w.texts, w.c.server.Secrets.Hide(r.URI)+":\n"+w.c.server.Secrets.Hide(r.Text))
 	return nil
 }
 
@@ -228,20 +228,20 @@ func describe(uri, name, title, description, mediaType string, size *int64) stri
 	return line
 }
 
-// mostResources is how many resources one list tells of.
-const mostResources = 500
+// maxResources is how many resources one list tells of.
+const maxResources = 500
 
 // listResources is a tool that says what there is to read on the server.
 func (c *connection) listResources() tool.Tool {
-	t := tool.Func(c.server.named("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.named("read_resource")+".",
+	t := tool.Func(c.server.toolName("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.toolName("read_resource")+".",
 		func(ctx context.Context, e *tool.Env, _ struct{}) (tool.Result, error) {
-			return c.call(ctx, e, c.server.named("list_resources"), func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
+			return c.call(ctx, e, c.server.toolName("list_resources"), func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {
 				var found []string
 				for r, err := range s.Resources(ctx, nil) {
 					if err != nil {
 						return tool.Result{}, err
 					}
-					if len(found) == mostResources {
+					if len(found) == maxResources {
 						found = append(found, "… and more")
 						break
 					}
@@ -249,7 +249,7 @@ func (c *connection) listResources() tool.Tool {
 					if r.Size > 0 {
 						size = &r.Size
 					}
-					found = append(found, c.hide(describe(r.URI, r.Name, r.Title, r.Description, r.MIMEType, size)))
+					found = append(found, c.server.Secrets.Hide(describe(r.URI, r.Name, r.Title, r.Description, r.MIMEType, size)))
 				}
 				if len(found) == 0 {
 					found = []string{"there are none"}
@@ -268,7 +268,7 @@ type resourceArgs struct {
 // readResource is a tool that reads a resource: text as it is, bytes as an
 // artifact.
 func (c *connection) readResource() tool.Tool {
-	name := c.server.named("read_resource")
+	name := c.server.toolName("read_resource")
 	t := tool.Func(name, "Reads a resource of the MCP server "+c.server.Name+"; what is no text becomes an artifact.",
 		func(ctx context.Context, e *tool.Env, in resourceArgs) (tool.Result, error) {
 			return c.call(ctx, e, name, func(ctx context.Context, s *sdk.ClientSession, _ string) (tool.Result, error) {

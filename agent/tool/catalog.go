@@ -5,12 +5,12 @@ package tool
 // A Catalog has the tools that are available: the built-in ones and those of
 // servers, which come and go.
 type Catalog struct {
-	BuiltIn *Box
+	BuiltIn *Set
 	Servers Servers // nil: none
 }
 
-// Box returns the tools currently available.
-func (c Catalog) Box() *Box {
+// Set returns the tools currently available.
+func (c Catalog) Box() *Set {
 	if c.Servers == nil {
 		return c.BuiltIn
 	}

@@ -23,7 +23,7 @@ import (
 // There is never an encoding and never data.
 
 // typed returns the metadata of r with a content_type.
-func typed(r Result) map[string]any {
+func withContentType(r Result) map[string]any {
 	if _, ok := r.Metadata["content_type"]; ok {
 		return r.Metadata
 	}
@@ -49,7 +49,7 @@ func withMedia(r Result, kept []artel.Artifact) map[string]any {
 	if m == nil {
 		m = map[string]any{}
 	}
-	if len(kept) == 1 && only(r.Content, kept[0].MediaPart().Ref.String()) && !r.IsError {
+	if len(kept) == 1 && onlyRef(r.Content, kept[0].MediaPart().Ref.String()) && !r.IsError {
 		maps.Copy(m, fileFacts(kept[0]))
 		return m
 	}
@@ -72,7 +72,7 @@ func fileFacts(a artel.Artifact) map[string]any {
 
 // only reports whether a text is a ref, or JSON whose only words are the ref
 // and those that a media block has around it.
-func only(text, ref string) bool {
+func onlyRef(text, ref string) bool {
 	text = strings.TrimSpace(text)
 	if text == ref {
 		return true
@@ -108,7 +108,7 @@ func onlyBlocks(v any, ref, key string) bool {
 			return true
 		}
 		if len(v) > 1 && (v[0] == '{' || v[0] == '[') {
-			return only(v, ref)
+			return onlyRef(v, ref)
 		}
 		switch key {
 		case "text", "content", "caption", "title", "result", "output", "message", "description", "alt":
@@ -126,13 +126,13 @@ var (
 	looksCode     = regexp.MustCompile(`(?m)(^\s*(func |def |class |import |package |#include|public |private |const |let |var |fn |use |SELECT |CREATE )|[;{}]\s*$|^#!/)`)
 )
 
-// maxLooked is how much of a long text is looked at to say what it is.
-const maxLooked = 64 << 10
+// maxInspected is how much of a long text is looked at to say what it is.
+const maxInspected = 64 << 10
 
 // kindOf says what a text is, by what it looks like.
 func kindOf(text string) (contentType, mediaType string) {
 	trimmed := strings.TrimSpace(text)
-	head := trimmed[:min(len(trimmed), maxLooked)]
+	head := trimmed[:min(len(trimmed), maxInspected)]
 	switch {
 	case trimmed == "":
 		return "text", ""

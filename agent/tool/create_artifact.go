@@ -27,15 +27,15 @@ type createArgs struct {
 
 func createArtifact() Tool {
 	t := Func("create_artifact", createDoc, func(ctx context.Context, e *Env, in createArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		a, err := e.Workspace.Create(ctx, id, scrub.Line(in.Title), in.Content, cmp.Or(in.MediaType, in.ContentType, defaultType))
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return done(a, "", fmt.Sprintf("Created artifact '%s'", a.ID)), nil
+		return editResult(a, "", fmt.Sprintf("Created artifact '%s'", a.ID)), nil
 	})
 	t.TakesContent = true
 	return t

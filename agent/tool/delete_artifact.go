@@ -18,14 +18,14 @@ type deleteArgs struct {
 
 func deleteArtifact() Tool {
 	return Func("delete_artifact", deleteDoc, func(ctx context.Context, e *Env, in deleteArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		a, err := e.Workspace.Delete(ctx, id, in.IfVersion)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return done(a, "", fmt.Sprintf("Deleted artifact '%s' (v%d). To bring it back: restore_artifact(id='%s')", a.ID, a.Version, a.ID)), nil
+		return editResult(a, "", fmt.Sprintf("Deleted artifact '%s' (v%d). To bring it back: restore_artifact(id='%s')", a.ID, a.Version, a.ID)), nil
 	})
 }

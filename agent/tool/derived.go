@@ -16,15 +16,15 @@ import (
 // readable returns what a ref points to with text to read: of a document, what
 // was taken out of it, and derived says so; of a recording, what is said in it,
 // and words says so.
-func readable(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
-	f, err := look(ctx, e, ref)
+func resolveText(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
+	f, err := resolve(ctx, e, ref)
 	if err != nil || !f.Binary {
 		return f, err
 	}
 	if !artifact.Derivable(f.MediaInfo) && f.Kind != artel.KindDocument {
 		switch {
 		case e.Target.Forms.Readable(f.MediaInfo):
-			err := f.hear(ctx, e)
+			err := f.transcribe(ctx, e)
 			return f, err
 		case f.Kind == artel.KindImage && e.Target.Forms.Captioner != "":
 			return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(),
@@ -32,7 +32,7 @@ func readable(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 		}
 		return f, artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "it is binary (%s) and has no lines; use get_artifact", f.MediaType)
 	}
-	d, err := derive(ctx, e, f)
+	d, err := extractText(ctx, e, f)
 	if unreadableDocument(err) {
 		err = artel.Errorf(artel.KindOf(err), "tool.Call", "", "%w; get_artifact gives the file itself, where you can take it", err)
 	}
@@ -42,7 +42,7 @@ func readable(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 
 // derive takes the text out of f at its version. A fault of ours in reading a
 // document is one of the document for the model, whose run goes on.
-func derive(ctx context.Context, e *Env, f found) (d artifact.Derived, err error) {
+func extractText(ctx context.Context, e *Env, f target) (d artifact.Derived, err error) {
 	if f.ID != "" && f.Conversation == e.Conversation {
 		d, err = e.Workspace.Derived(ctx, f.ID, f.Version)
 	} else {
@@ -56,7 +56,7 @@ func derive(ctx context.Context, e *Env, f found) (d artifact.Derived, err error
 
 // hear has a service put f into words. A service that fails is a failure that
 // the model is told of: its run goes on.
-func (f *found) hear(ctx context.Context, e *Env) error {
+func (f *target) transcribe(ctx context.Context, e *Env) error {
 	if e.Renditions == nil {
 		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "nobody puts it into words")
 	}
@@ -78,7 +78,7 @@ func unreadableDocument(err error) bool {
 }
 
 // origin is what the head of a page says of where its text comes from.
-func (f found) origin() string {
+func (f target) origin() string {
 	switch {
 	case f.words != nil:
 		return fmt.Sprintf(` derived="text/plain, put into words by %s"`, attribute(string(f.words.Service)))
@@ -96,7 +96,7 @@ func (f found) origin() string {
 }
 
 // readFacts are facts with those of the text that was read.
-func readFacts(f found) map[string]any {
+func readFacts(f target) map[string]any {
 	m := facts(f)
 	if d := f.derived; d != nil {
 		derived := map[string]any{"media_type": d.MediaType, "pages": d.Pages, "cut": d.Cut}
@@ -120,7 +120,7 @@ type documents struct {
 }
 
 // derived searches the text of a document.
-func (g *grep) derived(ctx context.Context, e *Env, a artel.Artifact) error {
+func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) error {
 	if !artifact.Derivable(a.MediaInfo) {
 		g.skipped++
 		return nil
@@ -130,7 +130,7 @@ func (g *grep) derived(ctx context.Context, e *Env, a artel.Artifact) error {
 		return nil
 	}
 	g.docs.left -= a.Size
-	d, err := derive(ctx, e, found{Artifact: a})
+	d, err := extractText(ctx, e, target{Artifact: a})
 	switch {
 	case artel.CodeOf(err) == artel.CodeArtifactNotFound: // deleted meanwhile
 		return nil
@@ -140,20 +140,20 @@ func (g *grep) derived(ctx context.Context, e *Env, a artel.Artifact) error {
 	case err != nil:
 		return err
 	}
-	g.document(ctx, string(a.ID), a.MediaType, d.Text)
+	g.searchDocument(ctx, string(a.ID), a.MediaType, d.Text)
 	return nil
 }
 
 // document searches a text that was taken out of a document.
-func (g *grep) document(ctx context.Context, id, mediaType, text string) {
+func (g *grep) searchDocument(ctx context.Context, id, mediaType, text string) {
 	before := g.matches
-	if g.text(ctx, id, text); g.matches > before {
+	if g.searchText(ctx, id, text); g.matches > before {
 		g.docs.matched = append(g.docs.matched, fmt.Sprintf("%s (%s)", id, mediaType))
 	}
 }
 
 // said is what the result says of documents.
-func (d documents) said() string {
+func (d documents) notes() string {
 	const most = 10 // that are named
 	var b strings.Builder
 	list := func(format string, what []string) {

@@ -25,18 +25,18 @@ type diffArgs struct {
 
 func diffArtifact() Tool {
 	t := Func("diff_artifact", diffDoc, func(ctx context.Context, e *Env, in diffArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		if in.From < 0 || in.To < 0 || in.Offset < 0 || in.Column < 0 {
 			return Failed("diff_artifact: from, to, offset and column are numbers from 1"), nil
 		}
 		d, err := e.Workspace.Diff(ctx, id, in.From, in.To)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return Result{Content: diffed(string(id), in, d), Metadata: map[string]any{
+		return Result{Content: diffPage(string(id), in, d), Metadata: map[string]any{
 			"content_type": "diff", "from": in.From, "to": d.To.Number, "added": d.Stats.Added, "removed": d.Stats.Removed,
 		}}, nil
 	})
@@ -45,7 +45,7 @@ func diffArtifact() Tool {
 }
 
 // diffed writes a page of a diff as the model reads it.
-func diffed(id string, in diffArgs, d artifact.Diff) string {
+func diffPage(id string, in diffArgs, d artifact.Diff) string {
 	in.From, in.To = 0, d.To.Number
 	if d.From != nil {
 		in.From = d.From.Number
@@ -55,7 +55,7 @@ func diffed(id string, in diffArgs, d artifact.Diff) string {
 	if len(d.Hunks) == 0 {
 		return b.String() + ">\nThe texts are equal.\n</artifact_diff>"
 	}
-	p := turn(d.Unified(artel.ArtifactID(id)), max(in.Offset, 1), max(in.Column, 1), 0)
+	p := pageAt(d.Unified(artel.ArtifactID(id)), max(in.Offset, 1), max(in.Column, 1), 0)
 	fmt.Fprintf(&b, ` total_lines="%d" has_more="%t"`, p.total, p.line > 0)
 	switch {
 	case p.line > 0:
@@ -63,7 +63,7 @@ func diffed(id string, in diffArgs, d artifact.Diff) string {
 	case p.last < p.first:
 		fmt.Fprintf(&b, ` hint="The diff ends at line %d."`, p.total)
 	}
-	fmt.Fprintf(&b, ">\n%s</artifact_diff>", ended(p.body))
+	fmt.Fprintf(&b, ">\n%s</artifact_diff>", endLine(p.body))
 	return b.String()
 }
 
@@ -81,7 +81,7 @@ func (in diffArgs) next(id string, p page) string {
 }
 
 // ended is s with an end to its last line.
-func ended(s string) string {
+func endLine(s string) string {
 	if s == "" || strings.HasSuffix(s, "\n") {
 		return s
 	}

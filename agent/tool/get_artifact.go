@@ -35,7 +35,7 @@ func getArtifact() Tool {
 		}
 		f, err := find(ctx, e, strings.TrimSpace(in.Ref))
 		if err != nil {
-			return unreadable(ctx, e, in.Ref, err)
+			return lookupFailure(ctx, e, in.Ref, err)
 		}
 		m := f.media()
 		r := route.New(route.Source{
@@ -43,13 +43,13 @@ func getArtifact() Tool {
 			Text: func() (string, error) { return f.text, nil },
 			Makers: route.Makers{
 				Extract: func() (string, error) {
-					d, err := derive(ctx, e, f)
+					d, err := extractText(ctx, e, f)
 					if err == nil {
 						f.derived = &d
 					}
 					return d.Text, err
 				},
-				Transcribe: func() (string, error) { err := f.hear(ctx, e); return f.text, err },
+				Transcribe: func() (string, error) { err := f.transcribe(ctx, e); return f.text, err },
 			},
 		}, target, e.Locale)
 		if err := ctx.Err(); err != nil {
@@ -70,36 +70,36 @@ func getArtifact() Tool {
 }
 
 // readAs is what read_artifact finds f by: its id where that is enough.
-func (f found) readAs(e *Env, asked string) string {
+func (f target) readAs(e *Env, asked string) string {
 	if f.ID != "" && f.Conversation == e.Conversation && !strings.Contains(asked, "@") {
 		return string(f.ID)
 	}
 	return f.media().Ref.String()
 }
 
-func find(ctx context.Context, e *Env, s string) (found, error) {
+func find(ctx context.Context, e *Env, s string) (target, error) {
 	ref, err := artel.ParseRef(s)
 	if err != nil {
-		return found{}, err
+		return target{}, err
 	}
-	return look(ctx, e, ref)
+	return resolve(ctx, e, ref)
 }
 
 // unreadable answers for what is not there, and for bytes that are gone or
 // damaged, which no other call of the model would mend.
-func unreadable(ctx context.Context, e *Env, ref string, err error) (Result, error) {
+func lookupFailure(ctx context.Context, e *Env, ref string, err error) (Result, error) {
 	switch {
 	case artel.CodeOf(err) == artel.CodeArtifactNotFound:
-		return missing(e, ref)
+		return notFoundResult(e, ref)
 	case ctx.Err() == nil && (errors.Is(err, artel.NotFound) || artel.KindOf(err) == artel.Internal):
 		return Failed("%s", route.Unreadable(artel.Media{Filename: artel.Shorten(ref, 200)}, e.Locale)), nil
 	}
-	return mend(err)
+	return failure(err)
 }
 
 // missing is the answer about what is not there, in the form that programs
 // know from the routing of content.
-func missing(e *Env, ref string) (Result, error) {
+func notFoundResult(e *Env, ref string) (Result, error) {
 	content, err := json.Marshal(struct {
 		Error   string `json:"error"`
 		Ref     string `json:"ref"`
@@ -116,8 +116,8 @@ func missing(e *Env, ref string) (Result, error) {
 
 // firstPage is all of a text that is not too long, else its beginning and the
 // call that reads on.
-func (f found) firstPage(e *Env, text string) string {
-	p := turn(text, 1, 1, 0)
+func (f target) firstPage(e *Env, text string) string {
+	p := pageAt(text, 1, 1, 0)
 	if p.line == 0 {
 		return text
 	}

@@ -21,13 +21,13 @@ var grepDoc string
 
 // Limits of one search.
 const (
-	maxPattern   = 1000      // characters
-	maxContext   = 100       // lines on each side of a match
-	maxMatches   = 1000      // lines that match
-	usualMatches = 200       // where the model does not say how many
-	maxSearched  = 64 << 20  // bytes of text
-	maxOpened    = 256 << 20 // bytes of documents whose text is taken out
-	maxGrepLine  = 1000      // characters of a line that are shown
+	maxPattern     = 1000      // characters
+	maxContext     = 100       // lines on each side of a match
+	maxMatches     = 1000      // lines that match
+	defaultMatches = 200       // where the model does not say how many
+	maxSearched    = 64 << 20  // bytes of text
+	maxOpened      = 256 << 20 // bytes of documents whose text is taken out
+	maxGrepLine    = 1000      // characters of a line that are shown
 )
 
 type grepArgs struct {
@@ -42,11 +42,11 @@ func grepArtifacts() Tool {
 	t := Func("grep_artifacts", grepDoc, func(ctx context.Context, e *Env, in grepArgs) (Result, error) {
 		re, err := in.compile()
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, usualMatches), bytes: maxSearched, docs: documents{left: maxOpened}, last: -1}
+		g := &grep{re: re, around: in.Context, left: cmp.Or(in.Max, defaultMatches), bytes: maxSearched, docs: documents{left: maxOpened}, last: -1}
 		if err := g.search(ctx, e, in.ID); err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		return Result{Content: g.result(in), Metadata: map[string]any{
 			"content_type": "list", "count": g.matches, "complete": len(g.caps) == 0,
@@ -104,20 +104,20 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 		if here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation); here && ref.Version == 0 {
 			text, a, err := e.Workspace.Peek(ctx, ref.Artifact)
 			if err == nil {
-				g.text(ctx, string(a.ID), text)
+				g.searchText(ctx, string(a.ID), text)
 			}
 			if !errors.Is(err, artel.Unsupported) {
 				return err
 			}
 		}
-		f, err := readable(ctx, e, ref)
+		f, err := resolveText(ctx, e, ref)
 		switch {
 		case err != nil:
 			return err
 		case f.derived != nil:
-			g.document(ctx, f.name(), f.MediaType, f.text)
+			g.searchDocument(ctx, f.name(), f.MediaType, f.text)
 		default:
-			g.text(ctx, f.name(), f.text)
+			g.searchText(ctx, f.name(), f.text)
 		}
 		return ctx.Err()
 	}
@@ -126,7 +126,7 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 		return err
 	}
 	for i, a := range all {
-		if err := g.one(ctx, e, a); err != nil {
+		if err := g.searchArtifact(ctx, e, a); err != nil {
 			return err
 		}
 		if len(g.caps) > 0 {
@@ -143,16 +143,16 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 }
 
 // one searches an artifact of this conversation.
-func (g *grep) one(ctx context.Context, e *Env, a artel.Artifact) error {
+func (g *grep) searchArtifact(ctx context.Context, e *Env, a artel.Artifact) error {
 	if a.Binary {
-		return g.derived(ctx, e, a)
+		return g.searchDerived(ctx, e, a)
 	}
 	text, _, err := e.Workspace.Peek(ctx, a.ID)
 	if errors.Is(err, artel.NotFound) || errors.Is(err, artel.Unsupported) {
 		return nil // deleted or replaced meanwhile
 	}
 	if err == nil {
-		g.text(ctx, string(a.ID), text)
+		g.searchText(ctx, string(a.ID), text)
 	}
 	return err
 }
@@ -160,17 +160,17 @@ func (g *grep) one(ctx context.Context, e *Env, a artel.Artifact) error {
 func (g *grep) cap(what string) { g.caps = append(g.caps, what) }
 
 // text searches one text.
-func (g *grep) text(ctx context.Context, id, text string) {
+func (g *grep) searchText(ctx context.Context, id, searchText string) {
 	g.texts++
-	if len(text) > g.bytes {
+	if len(searchText) > g.bytes {
 		g.cap(fmt.Sprintf("only the first %d bytes of '%s' were searched", g.bytes, id))
-		text = strings.ToValidUTF8(text[:g.bytes], "")
+		searchText = strings.ToValidUTF8(searchText[:g.bytes], "")
 	}
-	g.bytes -= len(text)
+	g.bytes -= len(searchText)
 	g.artifact, g.last = id, -1
 	before := make([]string, 0, g.around) // lines that may have to be shown before a match
 	after := 0                            // lines still to be shown after one
-	for n, line := range edit.Lines(text).All() {
+	for n, line := range edit.Lines(searchText).All() {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return
 		}
@@ -260,7 +260,7 @@ func (g *grep) result(in grepArgs) string {
 	if g.matches == 0 && len(g.caps) == 0 {
 		b.WriteString("Nothing matches.\n")
 	}
-	b.WriteString(g.docs.said())
+	b.WriteString(g.docs.notes())
 	if g.skipped > 0 {
 		fmt.Fprintf(&b, "[%d binary artifacts have no text and were not searched]\n", g.skipped)
 	}

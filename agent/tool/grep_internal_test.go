@@ -13,7 +13,7 @@ func TestASearchOpensOnlySoManyBytes(t *testing.T) {
 	g := &grep{docs: documents{left: 10}}
 	for range 3 {
 		large := artel.Artifact{MediaInfo: artel.MediaInfo{MediaType: "application/pdf", Size: 11}}
-		if err := g.derived(t.Context(), nil, large); err != nil { // without a workspace, nothing can be opened
+		if err := g.searchDerived(t.Context(), nil, large); err != nil { // without a workspace, nothing can be opened
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestDocumentsAreNamedUpToABound(t *testing.T) {
 	d := documents{matched: strings.Split("abcdefghijkl", ""), unreadable: []string{"x: why"}}
 	want := "[The lines are those of the text taken out of these documents, which cannot be edited: a; b; c; d; e; f; g; h; i; j; and 2 more]\n" +
 		"[These documents could not be read: x: why]\n"
-	if got := d.said(); got != want {
+	if got := d.notes(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -33,13 +33,11 @@ import (
 // Body, a string that is nothing but "{name}" becomes the argument with its
 // type, or is left out with its member; inside a longer string it becomes text.
 type Endpoint struct {
-	Method string // "": GET, or POST where there is a body
-	URL    string
-	Header http.Header // as they are sent; may hold secrets
-	Body   any         // JSON; nil: for POST, PUT and PATCH, all arguments that are not in URL
-	// Secrets are values that no result may show, by the name that is shown
-	// instead.
-	Secrets map[string]string
+	Method  string // "": GET, or POST where there is a body
+	URL     string
+	Header  http.Header // as they are sent; may hold secrets
+	Body    any         // JSON; nil: for POST, PUT and PATCH, all arguments that are not in URL
+	Secrets Secrets
 	Client  *http.Client // guarded; should follow no redirects, since it would carry Header there
 	Limits  EndpointLimits
 }
@@ -53,7 +51,7 @@ type EndpointLimits struct {
 // shownFailure is how much of the answer to a failed call is shown, in bytes.
 const shownFailure = 2000
 
-var placeName = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_-]*)\}`)
+var argumentName = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_-]*)\}`)
 
 // Tool makes a tool that calls the endpoint. t has its name, prose, schema and
 // what else is known of it; its Call is set. The error says what is wrong in the
@@ -93,15 +91,15 @@ func (p Endpoint) check(schema json.RawMessage) error {
 		return fmt.Errorf("method is %q: want one of %s", artel.Shorten(p.Method, 20), strings.Join(methods, ", "))
 	}
 	head, query, _ := strings.Cut(p.URL, "?")
-	u, err := url.Parse(placeName.ReplaceAllString(head, "x"))
+	u, err := url.Parse(argumentName.ReplaceAllString(head, "x"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Contains(p.URL, "#") {
 		return errors.New("url: want http://host/path or https://host/path, without a name, password or fragment")
 	}
 	_, rest, _ := strings.Cut(head, "://")
-	if host, _, _ := strings.Cut(rest, "/"); placeName.MatchString(host) {
+	if host, _, _ := strings.Cut(rest, "/"); argumentName.MatchString(host) {
 		return errors.New("url: the host is fixed; arguments stand in the path or the query")
 	}
-	for _, name := range placesIn(head) {
+	for _, name := range argumentNames(head) {
 		if !slices.Contains(s.Required, name) {
 			return fmt.Errorf("url: {%s} stands in the path and is no required parameter", name)
 		}
@@ -114,7 +112,7 @@ func (p Endpoint) check(schema json.RawMessage) error {
 		return fmt.Errorf("body cannot be written as JSON: %w", err)
 	}
 	for where, text := range map[string]string{"url": query, "body": string(body)} {
-		for _, name := range placesIn(text) {
+		for _, name := range argumentNames(text) {
 			if _, ok := s.Properties[name]; !ok {
 				return fmt.Errorf("%s: there is no parameter for {%s}", where, artel.Shorten(name, 60))
 			}
@@ -123,8 +121,8 @@ func (p Endpoint) check(schema json.RawMessage) error {
 	return nil
 }
 
-func placesIn(text string) (names []string) {
-	for _, m := range placeName.FindAllStringSubmatch(text, -1) {
+func argumentNames(text string) (names []string) {
+	for _, m := range argumentName.FindAllStringSubmatch(text, -1) {
 		names = append(names, m[1])
 	}
 	return names
@@ -171,17 +169,17 @@ func (p Endpoint) failed(ctx, limited context.Context, name string, err error) (
 		err = u.Err
 	}
 	if errors.Is(err, artel.Denied) {
-		return Failed("%s: %s; the operator can allow it (allow_private)", name, p.hide(err.Error())), nil
+		return Failed("%s: %s; the operator can allow it (allow_private)", name, p.Secrets.Hide(err.Error())), nil
 	}
-	return Failed("%s: no answer came: %s", name, p.hide(artel.Shorten(err.Error(), 500))), nil
+	return Failed("%s: no answer came: %s", name, p.Secrets.Hide(artel.Shorten(err.Error(), 500))), nil
 }
 
 // request fills in the arguments.
 func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Request, error) {
 	head, query, _ := strings.Cut(p.URL, "?")
-	used := append(placesIn(head), placesIn(query)...)
+	used := append(argumentNames(head), argumentNames(query)...)
 	var bad error
-	address := placeName.ReplaceAllStringFunc(head, func(place string) string {
+	address := argumentName.ReplaceAllStringFunc(head, func(place string) string {
 		v := asText(args[place[1:len(place)-1]])
 		if v == "" {
 			bad = fmt.Errorf("%s is %q, which cannot stand in a path", place, v)
@@ -197,11 +195,11 @@ func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Reque
 	}
 	var pairs []string
 	for pair := range strings.SplitSeq(query, "&") {
-		absent := slices.ContainsFunc(placesIn(pair), func(n string) bool { return args[n] == nil })
+		absent := slices.ContainsFunc(argumentNames(pair), func(n string) bool { return args[n] == nil })
 		if pair == "" || absent {
 			continue
 		}
-		pairs = append(pairs, placeName.ReplaceAllStringFunc(pair, func(place string) string {
+		pairs = append(pairs, argumentName.ReplaceAllStringFunc(pair, func(place string) string {
 			return url.QueryEscape(asText(args[place[1:len(place)-1]]))
 		}))
 	}
@@ -214,7 +212,7 @@ func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Reque
 	var body []byte
 	switch p.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		v, there := filled(p.Body, args)
+		v, there := fillTemplate(p.Body, args)
 		if p.Body == nil {
 			rest := map[string]any{}
 			for k, arg := range args {
@@ -264,18 +262,18 @@ func asText(v any) string {
 
 // filled is a template of JSON with the arguments in it; false: it is nothing
 // but an argument that is absent.
-func filled(template any, args map[string]any) (any, bool) {
+func fillTemplate(template any, args map[string]any) (any, bool) {
 	switch v := template.(type) {
 	case string:
-		if m := placeName.FindString(v); m != "" && m == v {
+		if m := argumentName.FindString(v); m != "" && m == v {
 			arg, ok := args[m[1:len(m)-1]]
 			return arg, ok
 		}
-		return placeName.ReplaceAllStringFunc(v, func(m string) string { return asText(args[m[1:len(m)-1]]) }), true
+		return argumentName.ReplaceAllStringFunc(v, func(m string) string { return asText(args[m[1:len(m)-1]]) }), true
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {
-			if y, ok := filled(x, args); ok {
+			if y, ok := fillTemplate(x, args); ok {
 				out[k] = y
 			}
 		}
@@ -283,7 +281,7 @@ func filled(template any, args map[string]any) (any, bool) {
 	case []any:
 		out := make([]any, 0, len(v))
 		for _, x := range v {
-			if y, ok := filled(x, args); ok {
+			if y, ok := fillTemplate(x, args); ok {
 				out = append(out, y)
 			}
 		}
@@ -301,7 +299,7 @@ func (p Endpoint) result(ctx context.Context, e *Env, name string, resp *http.Re
 	case resp.StatusCode >= 400:
 		said := "no text"
 		if !info.IsBinary() {
-			said = artel.Shorten(p.hide(strings.ToValidUTF8(string(body), "\uFFFD")), shownFailure)
+			said = artel.Shorten(p.Secrets.Hide(strings.ToValidUTF8(string(body), "\uFFFD")), shownFailure)
 		}
 		return Failed("%s answered %s: %s", name, resp.Status, said), nil
 	case resp.StatusCode >= 300:
@@ -309,7 +307,7 @@ func (p Endpoint) result(ctx context.Context, e *Env, name string, resp *http.Re
 	case len(body) == 0:
 		return Result{Content: fmt.Sprintf("%s answered %s without content", name, resp.Status)}, nil
 	case !info.IsBinary() && utf8.Valid(body):
-		return Result{Content: p.hide(string(body))}, nil
+		return Result{Content: p.Secrets.Hide(string(body))}, nil
 	case e.Artifacts == nil || e.Workspace == nil:
 		return Result{Content: fmt.Sprintf("%s answered with %s, %d bytes", name, info.MediaType, len(body))}, nil
 	}
@@ -333,10 +331,14 @@ func (p Endpoint) result(ctx context.Context, e *Env, name string, resp *http.Re
 	return r, nil
 }
 
-// hide puts the names of secrets in the place of their values: a server may
-// repeat what it was sent.
-func (p Endpoint) hide(text string) string {
-	for name, value := range p.Secrets {
+// Secrets are values that no result and no log may show, by the name that is
+// shown instead.
+type Secrets map[string]string
+
+// Hide replaces the values in text by their names in brackets, because a server
+// may repeat what it was sent. Values of less than four bytes are not replaced.
+func (s Secrets) Hide(text string) string {
+	for name, value := range s {
 		if len(value) >= 4 {
 			text = strings.ReplaceAll(text, value, "["+name+"]")
 		}

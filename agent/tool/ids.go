@@ -19,7 +19,7 @@ import (
 // own reads an id that a model wrote: space around it and the scheme
 // "artifact:" are dropped. It never becomes a path. What belongs to another
 // conversation, or names a version, cannot be written to.
-func own(e *Env, s string) (artel.ArtifactID, error) {
+func parseID(e *Env, s string) (artel.ArtifactID, error) {
 	s = strings.TrimSpace(s)
 	ref, err := artel.ParseRef(s)
 	switch {
@@ -37,7 +37,7 @@ func own(e *Env, s string) (artel.ArtifactID, error) {
 }
 
 // found is an artifact at one version, with its text where it is text.
-type found struct {
+type target struct {
 	artel.Artifact
 	text    string
 	derived *artifact.Derived // where text was taken out of a document
@@ -45,7 +45,7 @@ type found struct {
 }
 
 // media returns the part that stands for f.
-func (f found) media() artel.Media {
+func (f target) media() artel.Media {
 	m := f.MediaPart()
 	if f.ID == "" { // bytes without an artifact of their own
 		m.Ref, m.Filename = artel.BlobRef(f.Digest), f.Filename
@@ -55,39 +55,39 @@ func (f found) media() artel.Media {
 
 // look finds what a ref that a model wrote points to: an artifact of this
 // conversation as the run has made it, one of another conversation, or bytes.
-func look(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
+func resolve(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation)
 	switch {
 	case !here && e.Artifacts == nil:
-		return found{}, outOfReach(ref)
+		return target{}, errOutOfReach(ref)
 	case ref.IsBlob():
-		return open(ctx, e, ref)
+		return resolveBlob(ctx, e, ref)
 	case !here:
-		return abroad(ctx, e, ref)
+		return resolveElsewhere(ctx, e, ref)
 	case ref.Version == 0:
 		a, err := e.Workspace.Get(ctx, ref.Artifact)
 		if err != nil || a.Binary {
-			return found{Artifact: a}, err
+			return target{Artifact: a}, err
 		}
 	}
 	text, a, err := e.Workspace.Text(ctx, ref.Artifact, ref.Version)
 	if errors.Is(err, artel.Unsupported) && e.Artifacts != nil { // binary
 		ref.Conversation = e.Conversation
-		return abroad(ctx, e, ref)
+		return resolveElsewhere(ctx, e, ref)
 	}
-	return found{Artifact: a, text: text}, err
+	return target{Artifact: a, text: text}, err
 }
 
-// outOfReach is the error about a ref that leads out of the conversation where
+// errOutOfReach is the error about a ref that leads out of the conversation where
 // nothing else may be read.
-func outOfReach(ref artel.Ref) error {
+func errOutOfReach(ref artel.Ref) error {
 	return artel.Errorf(artel.Unsupported, "tool.Call", ref.String(), "only artifacts of this conversation can be read from here; give an id")
 }
 
 // abroad reads visible versions of any conversation. Without a branch, a head
 // is what belongs to no message, so such refs name their version.
-func abroad(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
-	var f found
+func resolveElsewhere(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
+	var f target
 	if ref.Version == 0 {
 		a, err := e.Artifacts.Get(ctx, e.Owner, ref.Conversation, ref.Artifact, "")
 		if err != nil {
@@ -110,10 +110,10 @@ func abroad(ctx context.Context, e *Env, ref artel.Ref) (found, error) {
 }
 
 // open reads bytes that are named by their digest.
-func open(ctx context.Context, e *Env, ref artel.Ref) (f found, err error) {
+func resolveBlob(ctx context.Context, e *Env, ref artel.Ref) (f target, err error) {
 	c, err := e.Artifacts.Open(ctx, e.Owner, ref, e.At)
 	if err != nil {
-		return found{}, err
+		return target{}, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	f.Artifact = c.Version.Artifact("", "", c.Version.CreatedAt)
@@ -125,7 +125,7 @@ func open(ctx context.Context, e *Env, ref artel.Ref) (f found, err error) {
 
 // mend turns a failure that the model can mend into a result; any other stays
 // an error and ends the run.
-func mend(err error) (Result, error) {
+func failure(err error) (Result, error) {
 	if _, ok := errors.AsType[*edit.Refusal](err); ok {
 		return Failed("%v", err), nil
 	}
@@ -137,10 +137,10 @@ func mend(err error) (Result, error) {
 }
 
 // done is the result of a write.
-func done(a artel.Artifact, attributes, body string) Result {
+func editResult(a artel.Artifact, attributes, body string) Result {
 	return Result{
 		Content:  fmt.Sprintf("<artifact version=\"%d\"%s><id>%s</id> %s</artifact>", a.Version, attributes, a.ID, body),
-		Metadata: facts(found{Artifact: a}),
+		Metadata: facts(target{Artifact: a}),
 	}
 }
 
@@ -159,7 +159,7 @@ const ToolResultsURL = FilesURL + "tool_results/"
 func FileName(d artel.Digest, mediaType string) string { return d.Hex() + media.Extension(mediaType) }
 
 // facts is what people and programs are told about the artifact of a result.
-func facts(f found) map[string]any {
+func facts(f target) map[string]any {
 	part := f.media()
 	m := map[string]any{
 		"content_type": ContentType(f.MediaInfo), "media_type": f.MediaType, "filename": part.Filename,

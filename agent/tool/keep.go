@@ -81,9 +81,9 @@ func (k *Keeper) parts() artel.Parts {
 // settle makes what a tool returned fit to be told: media become artifacts,
 // what is too long becomes one with a preview, and the metadata say what the
 // result is.
-func (e *Env) settle(ctx context.Context, t Tool, r Result) (Result, error) {
+func (e *Env) finishResult(ctx context.Context, t Tool, r Result) (Result, error) {
 	if t.ShowsContent {
-		r.Metadata = typed(r)
+		r.Metadata = withContentType(r)
 		return r, nil
 	}
 	k := NewKeeper(e)
@@ -113,6 +113,6 @@ func (k *Keeper) Finish(ctx context.Context, r Result) (Result, error) {
 	if k.env.Shown.exceeded(r.Content) {
 		return k.env.offload(ctx, r)
 	}
-	r.Metadata = typed(r)
+	r.Metadata = withContentType(r)
 	return r, nil
 }

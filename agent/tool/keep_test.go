@@ -38,7 +38,7 @@ type says struct {
 // returning is a box with a tool that returns text, and the built-in ones.
 func returning(t *testing.T, b *bench, r tool.Result) {
 	t.Helper()
-	box, err := tool.NewBox(append(tool.BuiltIn(), tool.Func("say", "says it", func(context.Context, *tool.Env, says) (tool.Result, error) { return r, nil }))...)
+	box, err := tool.NewSet(append(tool.BuiltIn(), tool.Func("say", "says it", func(context.Context, *tool.Env, says) (tool.Result, error) { return r, nil }))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func listArtifacts() Tool {
 	t := Func("list_artifacts", listDoc, func(ctx context.Context, e *Env, in listArgs) (Result, error) {
 		all, err := e.Workspace.List(ctx)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		var b strings.Builder
 		if len(all) == 0 {

@@ -51,10 +51,10 @@ func (s Shown) exceeded(text string) bool {
 // offload keeps the whole of a result as an artifact, and shows a part of it.
 func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
 	if e.Artifacts == nil || e.Workspace == nil {
-		r.Metadata = typed(r)
+		r.Metadata = withContentType(r)
 		return r, nil
 	}
-	a, err := e.keepText(ctx, r.Content)
+	a, err := e.storeText(ctx, r.Content)
 	if err != nil {
 		if !errors.Is(err, artel.TooLarge) {
 			return r, err
@@ -76,8 +76,8 @@ func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
 	return r, nil
 }
 
-// keepText makes an artifact of a text.
-func (e *Env) keepText(ctx context.Context, text string) (artel.Artifact, error) {
+// storeText makes an artifact of a text.
+func (e *Env) storeText(ctx context.Context, text string) (artel.Artifact, error) {
 	staged, err := e.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: typeOfText(text)})
 	if err != nil {
 		return artel.Artifact{}, err
@@ -123,8 +123,8 @@ func (s Shown) Exceeded(text string) bool { return s.exceeded(text) }
 func (s Shown) Excerpt(text, mediaType string) Excerpt {
 	limit := s.orDefault()
 	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
-	head := upTo(text, room/4)
-	tail := text[len(text)-len(lastOf(text[len(head):], room/10)):]
+	head := headOf(text, room/4)
+	tail := text[len(text)-len(tailOf(text[len(head):], room/10)):]
 	lines := strings.Count(text, "\n") + 1
 	if strings.HasSuffix(text, "\n") {
 		lines--
@@ -143,9 +143,9 @@ func (x Excerpt) String(intro string, l phrase.Locale) string {
 // is kept.
 func TypeOfText(text string) string { return typeOfText(text) }
 
-// upTo is the beginning of a text: at most n characters, up to the end of a
+// headOf is the beginning of a text: at most n characters, up to the end of a
 // line where one is in the second half of them.
-func upTo(s string, n int) string {
+func headOf(s string, n int) string {
 	s = s[:prefix(s, n)]
 	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
 		return s[:i+1]
@@ -153,8 +153,8 @@ func upTo(s string, n int) string {
 	return s
 }
 
-// lastOf is the end of a text, likewise.
-func lastOf(s string, n int) string {
+// tailOf is the end of a text, likewise.
+func tailOf(s string, n int) string {
 	at := len(s)
 	for range n {
 		if at == 0 {

@@ -30,8 +30,8 @@ func putArtifact() Tool {
 		id := artel.ArtifactID("")
 		if strings.TrimSpace(in.ID) != "" {
 			var err error
-			if id, err = own(e, in.ID); err != nil {
-				return mend(err)
+			if id, err = parseID(e, in.ID); err != nil {
+				return failure(err)
 			}
 		}
 		if in.URL != "" {
@@ -39,16 +39,16 @@ func putArtifact() Tool {
 		}
 		ref, err := artel.ParseRef(strings.TrimSpace(in.Ref))
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		if here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation); !here && e.Artifacts == nil {
-			return mend(outOfReach(ref))
+			return failure(errOutOfReach(ref))
 		}
 		a, err := e.Workspace.Put(ctx, id, scrub.Line(in.Title), ref)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return done(a, "", fmt.Sprintf("Put '%s' as artifact '%s'", attribute(ref.String()), a.ID)), nil
+		return editResult(a, "", fmt.Sprintf("Put '%s' as artifact '%s'", attribute(ref.String()), a.ID)), nil
 	})
 }
 
@@ -60,11 +60,11 @@ func putFetched(ctx context.Context, e *Env, in putArgs, id artel.ArtifactID) (R
 	}
 	staged, err := e.Fetch(ctx, address)
 	if err != nil {
-		return mend(err)
+		return failure(err)
 	}
 	a, err := e.Workspace.Add(ctx, id, scrub.Line(in.Title), staged)
 	if err != nil {
-		return mend(err)
+		return failure(err)
 	}
-	return done(a, "", fmt.Sprintf("Put '%s' as artifact '%s' (%s, %d bytes)", attribute(artel.Shorten(address, 200)), a.ID, a.MediaType, a.Size)), nil
+	return editResult(a, "", fmt.Sprintf("Put '%s' as artifact '%s' (%s, %d bytes)", attribute(artel.Shorten(address, 200)), a.ID, a.MediaType, a.Size)), nil
 }

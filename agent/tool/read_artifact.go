@@ -36,17 +36,17 @@ func readArtifact() Tool {
 		}
 		ref, err := artel.ParseRef(strings.TrimSpace(in.ID))
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		if in.Version > 0 {
 			ref.Version = in.Version
 		}
-		f, err := readable(ctx, e, ref)
+		f, err := resolveText(ctx, e, ref)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		p := turn(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
-		return Result{Content: f.slice(in, p), Metadata: readFacts(f)}, nil
+		p := pageAt(f.text, max(in.Offset, 1), max(in.Column, 1), in.Limit)
+		return Result{Content: f.render(in, p), Metadata: readFacts(f)}, nil
 	})
 	t.Parallel, t.ShowsContent = true, true
 	return t
@@ -64,7 +64,7 @@ type page struct {
 
 // turn opens text at a line and a character of it. Pages that are read on from
 // where the one before ended make up the whole text.
-func turn(text string, offset, column, limit int) page {
+func pageAt(text string, offset, column, limit int) page {
 	lines := edit.Lines(text)
 	p := page{first: offset, last: offset - 1, by: "none", total: lines.Count()}
 	if offset > p.total {
@@ -111,7 +111,7 @@ func prefix(s string, n int) int {
 }
 
 // slice writes a page as the model reads it.
-func (f found) slice(in readArgs, p page) string {
+func (f target) render(in readArgs, p page) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s"%s source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
 		attribute(f.name()), f.Version, attribute(f.MediaType), f.origin(), f.Source,
@@ -131,7 +131,7 @@ func (f found) slice(in readArgs, p page) string {
 }
 
 // name is the id, or the ref of what has none.
-func (f found) name() string {
+func (f target) name() string {
 	if f.ID == "" {
 		return f.media().Ref.String()
 	}

@@ -21,14 +21,14 @@ type renameArgs struct {
 
 func renameArtifact() Tool {
 	return Func("rename_artifact", renameDoc, func(ctx context.Context, e *Env, in renameArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		a, err := e.Workspace.Rename(ctx, id, scrub.Line(in.Title), in.IfVersion)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return done(a, "", fmt.Sprintf("The title of artifact '%s' is '%s' (v%d)", a.ID, attribute(a.Title), a.Version)), nil
+		return editResult(a, "", fmt.Sprintf("The title of artifact '%s' is '%s' (v%d)", a.ID, attribute(a.Title), a.Version)), nil
 	})
 }

@@ -19,21 +19,21 @@ type restoreArgs struct {
 
 func restoreArtifact() Tool {
 	return Func("restore_artifact", restoreDoc, func(ctx context.Context, e *Env, in restoreArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		if in.Version < 0 {
 			return Failed("restore_artifact: versions are numbers from 1"), nil
 		}
 		a, err := e.Workspace.Restore(ctx, id, in.Version, in.IfVersion)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		what := "as it was before it was deleted"
 		if in.Version > 0 {
 			what = fmt.Sprintf("as it was at version %d", in.Version)
 		}
-		return done(a, "", fmt.Sprintf("Restored artifact '%s' %s (v%d)", a.ID, what, a.Version)), nil
+		return editResult(a, "", fmt.Sprintf("Restored artifact '%s' %s (v%d)", a.ID, what, a.Version)), nil
 	})
 }

@@ -19,15 +19,15 @@ type rewriteArgs struct {
 
 func rewriteArtifact() Tool {
 	t := Func("rewrite_artifact", rewriteDoc, func(ctx context.Context, e *Env, in rewriteArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		a, err := e.Workspace.Rewrite(ctx, id, in.Content, in.IfVersion)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
-		return done(a, "", fmt.Sprintf("Successfully rewrote artifact '%s' (v%d)", a.ID, a.Version)), nil
+		return editResult(a, "", fmt.Sprintf("Successfully rewrote artifact '%s' (v%d)", a.ID, a.Version)), nil
 	})
 	t.TakesContent = true
 	return t

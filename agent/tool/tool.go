@@ -3,9 +3,9 @@
 // Package tool holds the functions that a model may call.
 //
 // A [Tool] is a name, prose for the model, a JSON Schema and a Go function;
-// [Func] makes one from a function with typed arguments. A [Box] is the set of
-// tools of a program: it tells models about them ([Box.Specs]) and calls them
-// ([Box.Call]). [BuiltIn] lists the tools that work on artifacts, one file
+// [Func] makes one from a function with typed arguments. A [Set] is the set of
+// tools of a program: it tells models about them ([Set.Specs]) and calls them
+// ([Set.Call]). [BuiltIn] lists the tools that work on artifacts, one file
 // each, with its prose in the Markdown file beside it.
 //
 // The package promises that a failure which the model can mend is a [Result]
@@ -51,7 +51,7 @@ type Tool struct {
 	// can mend is a Result with IsError; an error ends the run.
 	Call func(ctx context.Context, e *Env, args json.RawMessage) (Result, error)
 
-	err error // why Func could not make it; told by NewBox
+	err error // why Func could not make it; told by NewSet
 }
 
 // Repeat says what becomes of a call that was cut off by the end of its process,
@@ -106,7 +106,7 @@ func Failed(format string, args ...any) Result {
 // Func makes a Tool of a function whose arguments are a struct. The schema is
 // inferred from its fields: names from the json tags, descriptions from the
 // jsonschema tags, optional where json says omitempty; fields that the struct
-// does not have are refused. A struct that has no schema is told by [NewBox].
+// does not have are refused. A struct that has no schema is told by [NewSet].
 func Func[In any](name, doc string, call func(context.Context, *Env, In) (Result, error)) Tool {
 	t := Tool{Name: name, Doc: strings.TrimSpace(doc)}
 	t.Schema, t.err = schemaFor[In]()
@@ -125,21 +125,21 @@ func schemaFor[In any]() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("infer the schema: %w", err)
 	}
-	plain(s)
+	dropNullTypes(s)
 	return json.Marshal(s)
 }
 
 // plain writes "null or T" as T. Not every model API takes a list of types,
 // and a null in the place of an optional argument is dropped before the check.
-func plain(s *jsonschema.Schema) {
+func dropNullTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
 	for _, p := range s.Properties {
-		plain(p)
+		dropNullTypes(p)
 	}
 	if s.Items != nil {
-		plain(s.Items)
+		dropNullTypes(s.Items)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bench is a conversation with the built-in tools.
 type bench struct {
 	t     *testing.T
-	box   *tool.Box
+	box   *tool.Set
 	env   tool.Env
 	files *artifact.Collection
 	store store.Store
@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := tool.NewBox(tool.BuiltIn()...)
+	box, err := tool.NewSet(tool.BuiltIn()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestNewBoxRefuses(t *testing.T) {
 		"bad name":    {{Name: "a b", Schema: good.Schema, Call: good.Call}},
 		"array":       {array},
 	} {
-		if _, err := tool.NewBox(tools...); !errors.Is(err, artel.Invalid) {
+		if _, err := tool.NewSet(tools...); !errors.Is(err, artel.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -288,7 +288,7 @@ func TestFailuresOfTools(t *testing.T) {
 	fails := tool.Func("fails", "", func(context.Context, *tool.Env, struct{}) (tool.Result, error) {
 		return tool.Result{}, fmt.Errorf("disk: %w", artel.Unavailable)
 	})
-	box, err := tool.NewBox(boom, fails)
+	box, err := tool.NewSet(boom, fails)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,19 +33,19 @@ type editArgs struct {
 
 func updateArtifact() Tool {
 	t := Func("update_artifact", updateDoc, func(ctx context.Context, e *Env, in updateArgs) (Result, error) {
-		id, err := own(e, in.ID)
+		id, err := parseID(e, in.ID)
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		edits, err := in.edits()
 		if err != nil {
-			return mend(err)
+			return failure(err)
 		}
 		a, applied, err := e.Workspace.Update(ctx, id, edits, artifact.UpdateOptions{IfVersion: in.IfVersion})
 		if err != nil {
-			return refused(err, len(edits))
+			return refusalResult(err, len(edits))
 		}
-		r := done(a, closeness(applied.Hits), fmt.Sprintf("Successfully updated artifact '%s' (v%d)%s", a.ID, a.Version, details(edits, applied.Hits)))
+		r := editResult(a, matchAttribute(applied.Hits), fmt.Sprintf("Successfully updated artifact '%s' (v%d)%s", a.ID, a.Version, matchDetails(edits, applied.Hits)))
 		r.Metadata["edits"] = hits(applied.Hits)
 		return r, nil
 	})
@@ -73,8 +73,8 @@ func (in updateArgs) edits() ([]edit.Edit, error) {
 }
 
 // refused says which of several edits could not be made, and that none was.
-func refused(err error, n int) (Result, error) {
-	r, failure := mend(err)
+func refusalResult(err error, n int) (Result, error) {
+	r, failure := failure(err)
 	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
 		if n > 1 {
 			r.Content = fmt.Sprintf("edit %d of %d: %s; none of the edits was made", refusal.Edit+1, n, r.Content)
@@ -86,7 +86,7 @@ func refused(err error, n int) (Result, error) {
 
 // closeness is the attribute that says how close the loosest match was; ""
 // where every edit matched letter for letter.
-func closeness(hs []edit.Hit) string {
+func matchAttribute(hs []edit.Hit) string {
 	layer, least := artel.LayerExact, 1.0
 	for _, h := range hs {
 		switch {
@@ -106,7 +106,7 @@ func closeness(hs []edit.Hit) string {
 
 // details shows, for every edit that did not match letter for letter, what was
 // asked for and what stood there.
-func details(edits []edit.Edit, hs []edit.Hit) string {
+func matchDetails(edits []edit.Edit, hs []edit.Hit) string {
 	var b strings.Builder
 	for i, h := range hs {
 		tag := "normalize_detail"

@@ -96,7 +96,7 @@ func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]
 		}
 		out = append(out, t)
 	}
-	if _, err := tool.NewBox(append(tool.BuiltIn(), out...)...); err != nil {
+	if _, err := tool.NewSet(append(tool.BuiltIn(), out...)...); err != nil {
 		return nil, nil, artel.Errorf(artel.Invalid, "config", c.path, "tools: %w", err)
 	}
 	return out, agents, nil

@@ -18,7 +18,7 @@ func (d Definition) Markdown() []byte {
 	d = d.Tidy()
 	line := func(name string, v any, there bool) {
 		if there {
-			b.WriteString(name + ": " + written(v) + "\n")
+			b.WriteString(name + ": " + encodeValue(v) + "\n")
 		}
 	}
 	line("name", string(d.Name), true)
@@ -50,7 +50,7 @@ func tidy(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\
 // A word needs no quotes, whichever version of YAML is read.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
 
-func written(v any) string {
+func encodeValue(v any) string {
 	if s, ok := v.(string); ok && word.MatchString(s) {
 		return s
 	}
@@ -67,7 +67,7 @@ func names[T ~string](b *bytes.Buffer, name string, list []T) {
 	}
 	texts := make([]string, len(list))
 	for i, n := range list {
-		texts[i] = written(string(n))
+		texts[i] = encodeValue(string(n))
 	}
 	b.WriteString(name + ": [" + strings.Join(texts, ", ") + "]\n")
 }
@@ -78,6 +78,6 @@ func items[T any](b *bytes.Buffer, name string, list []T) {
 	}
 	b.WriteString(name + ":\n")
 	for _, v := range list {
-		b.WriteString("  - " + written(v) + "\n")
+		b.WriteString("  - " + encodeValue(v) + "\n")
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Box is a set of tools, in the order in which they were put in. It does not
+// A Set is a set of tools, in the order in which they were put in. It does not
 // change and is safe for concurrent use.
-type Box struct {
+type Set struct {
 	names []string
-	tools map[string]boxed
+	tools map[string]checkedTool
 }
 
-type boxed struct {
+type checkedTool struct {
 	Tool
 	schema *jsonschema.Resolved
 }
@@ -34,11 +34,11 @@ type boxed struct {
 // MaxName is the longest name of a tool, in bytes.
 const MaxName = 64
 
-// NewBox checks the tools and puts them in a box. It refuses (kind Invalid) a
+// NewSet checks the tools and puts them in a box. It refuses (kind Invalid) a
 // name that is taken or that no model API takes, and a schema that is not one
 // of an object.
-func NewBox(tools ...Tool) (*Box, error) {
-	b := &Box{tools: make(map[string]boxed, len(tools))}
+func NewSet(tools ...Tool) (*Set, error) {
+	b := &Set{tools: make(map[string]checkedTool, len(tools))}
 	for _, t := range tools {
 		s, err := check(t)
 		if err == nil {
@@ -50,7 +50,7 @@ func NewBox(tools ...Tool) (*Box, error) {
 			return nil, artel.Errorf(artel.Invalid, "tool.NewBox", artel.Shorten(t.Name, 80), "%w", err)
 		}
 		b.names = append(b.names, t.Name)
-		b.tools[t.Name] = boxed{Tool: t, schema: s}
+		b.tools[t.Name] = checkedTool{Tool: t, schema: s}
 	}
 	return b, nil
 }
@@ -83,8 +83,8 @@ const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 // Only returns a box with the named tools and no others; names that are not in
 // b are left out. "x*" means all tools whose names begin with x.
-func (b *Box) Only(names ...string) *Box {
-	out := &Box{tools: make(map[string]boxed, len(names))}
+func (b *Set) Only(names ...string) *Set {
+	out := &Set{tools: make(map[string]checkedTool, len(names))}
 	take := func(n string) {
 		if t, ok := b.tools[n]; ok && !out.Has(n) {
 			out.names = append(out.names, n)
@@ -107,38 +107,38 @@ func (b *Box) Only(names ...string) *Box {
 }
 
 // With returns a box with more tools behind those of b. One whose name is taken
-// or that [NewBox] refuses is left out.
-func (b *Box) With(more ...Tool) *Box {
-	out := &Box{names: slices.Clone(b.names), tools: maps.Clone(b.tools)}
+// or that [NewSet] refuses is left out.
+func (b *Set) With(more ...Tool) *Set {
+	out := &Set{names: slices.Clone(b.names), tools: maps.Clone(b.tools)}
 	for _, t := range more {
 		if s, err := check(t); err == nil && !out.Has(t.Name) {
 			out.names = append(out.names, t.Name)
-			out.tools[t.Name] = boxed{Tool: t, schema: s}
+			out.tools[t.Name] = checkedTool{Tool: t, schema: s}
 		}
 	}
 	return out
 }
 
 // Names returns the names of all tools.
-func (b *Box) Names() []string { return append([]string(nil), b.names...) }
+func (b *Set) Names() []string { return append([]string(nil), b.names...) }
 
 // Has reports whether there is a tool with this name.
-func (b *Box) Has(name string) bool {
+func (b *Set) Has(name string) bool {
 	_, ok := b.tools[name]
 	return ok
 }
 
 // Parallel reports whether calls of this tool may run at the same time as
 // others that may.
-func (b *Box) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
+func (b *Set) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
 
 // Repeat says what becomes of a call of this tool that was cut off.
-func (b *Box) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
+func (b *Set) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
 
 // Specs tells what a model is to know about the named tools, in the order of
 // the names; about all where no name is given. Names that are not in the box
-// are left out; see [Box.Has].
-func (b *Box) Specs(names ...string) []model.ToolSpec {
+// are left out; see [Set.Has].
+func (b *Set) Specs(names ...string) []model.ToolSpec {
 	if len(names) == 0 {
 		names = b.names
 	}
@@ -155,7 +155,7 @@ func (b *Box) Specs(names ...string) []model.ToolSpec {
 // fit the schema become a Result with IsError that says what is there and what
 // is wanted. An error is of kind Canceled where ctx ended, of kind Internal
 // where the tool panicked, else the tool's own.
-func (b *Box) Call(ctx context.Context, e *Env, name string, args json.RawMessage) (Result, error) {
+func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessage) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", err)
 	}
@@ -177,14 +177,14 @@ func (b *Box) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	if err != nil {
 		return r, err
 	}
-	return e.settle(ctx, t.Tool, r)
+	return e.finishResult(ctx, t.Tool, r)
 }
 
 // Arguments takes media out of the arguments of a call, before anybody is told
 // of it. told is what may be stored, shown and given to a model again, given is
 // what the tool is to get: the same, unless the tool takes contents, which it
 // gets as they are, and of which told says where media stood.
-func (b *Box) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
+func (b *Set) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
 	keep := NewKeeper(e).Keep
 	takes := b.tools[name].Tool.TakesContent
 	if takes {
@@ -201,7 +201,7 @@ func (b *Box) Arguments(ctx context.Context, e *Env, name string, args json.RawM
 	return told, told, nil
 }
 
-func (t boxed) call(ctx context.Context, e *Env, args json.RawMessage) (r Result, err error) {
+func (t checkedTool) call(ctx context.Context, e *Env, args json.RawMessage) (r Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r = Result{}

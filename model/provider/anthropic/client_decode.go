@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	maxKept = 16 << 20 // of what a stream says, which is kept until its end
+	maxKept = 16 << 20 // bytes of a stream that are kept until its end
 )
 
 const errPaused = provider.Signal("the service paused its answer")
 
-// A reader turns an answer into deltas. It may read several answers, each of
-// which goes on after the one that was paused before.
+// A reader reads an answer and yields its deltas. It can read several answers, each
+// the continuation of a paused one.
 type reader struct {
 	failures provider.Failures
 	yield    func(model.Delta, error) bool
 
-	paused  paused      // what was said before this answer
-	before  artel.Usage // and what that took
-	hasText bool        // there was text
+	paused  paused      // blocks of the answers before this one
+	before  artel.Usage // usage of those
+	hasText bool        // text was yielded
 
 	blocks       []*blockBuilder
-	invalidCalls []model.CallDelta // whose arguments are no JSON
+	invalidCalls []model.CallDelta // whose arguments are not JSON
 	called       bool
 	usage        Usage
 	reason       string
 	stopDetails  *StopDetails
-	size         int // of what is kept
+	size         int // bytes kept
 }
 
-// building is a block that comes in pieces.
+// A blockBuilder collects the fragments of a block.
 type blockBuilder struct {
 	index     int
-	start     json.RawMessage // as it began
+	start     json.RawMessage // unchanged, from content_block_start
 	block     Block
 	text      strings.Builder // of text, thinking or arguments
 	citations []json.RawMessage
 	ended     bool
 }
 
-// event is what is read of the events of a stream.
+// event is an event of the stream.
 type event struct {
 	Type    string          `json:"type"`
 	Message *Response       `json:"message"`
@@ -69,7 +69,7 @@ type event struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// deltaUsage is cumulative; what is absent is what the start said.
+// deltaUsage is cumulative; absent fields keep the values of message_start.
 type deltaUsage struct {
 	InputTokens              *int64         `json:"input_tokens"`
 	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens"`
@@ -95,9 +95,8 @@ func (u *Usage) take(d *deltaUsage) {
 	}
 }
 
-// read reads one answer, streamed or not. The error is [provider.ErrStopped]
-// when the caller wants no more, errPaused, an [*artel.Error], or the error of
-// body.
+// read reads one answer, streamed or not. The error is [provider.ErrStopped] when
+// the caller stops, errPaused, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	r.blocks, r.invalidCalls, r.called, r.usage, r.reason, r.stopDetails = nil, nil, false, Usage{}, "", nil
 	return provider.Answer{Failures: r.failures, Whole: r.whole, Event: r.event}.Read(body)
@@ -164,10 +163,10 @@ func (r *reader) take(ev event) error {
 			r.reason, r.stopDetails = ev.Delta.StopReason, ev.Delta.StopDetails
 		}
 	}
-	return nil // ping, and what is not known yet
+	return nil // ping, and unknown events
 }
 
-// begin begins a block with what it has already.
+// begin starts a block with its first content.
 func (r *reader) begin(index int, raw json.RawMessage) error {
 	b := &blockBuilder{index: index, start: bytes.Clone(raw)}
 	if err := json.Unmarshal(raw, &b.block); err != nil {
@@ -186,7 +185,7 @@ func (r *reader) begin(index int, raw json.RawMessage) error {
 func (r *reader) delta(ev event) error {
 	b := r.block(ev.Index)
 	if b == nil {
-		// Some servers do without a start.
+		// Some servers send no content_block_start.
 		kind := map[string]string{"thinking_delta": "thinking", "signature_delta": "thinking", "input_json_delta": "tool_use"}[ev.Delta.Type]
 		if kind == "" {
 			kind = "text"
@@ -212,7 +211,7 @@ func (r *reader) delta(ev event) error {
 	return nil
 }
 
-// block returns the block that is being built at an index; nil: none.
+// block returns the unfinished block at an index, or nil.
 func (r *reader) block(index int) *blockBuilder {
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		if b := r.blocks[i]; b.index == index && !b.ended {
@@ -222,7 +221,7 @@ func (r *reader) block(index int) *blockBuilder {
 	return nil
 }
 
-// keep bounds what is held of the answer.
+// limit bounds the data kept of the answer.
 func (r *reader) limit(n int) error {
 	if r.size += n; r.size > maxKept {
 		return r.failures.Wrong("the answer is larger than 16 MiB")
@@ -230,7 +229,7 @@ func (r *reader) limit(n int) error {
 	return nil
 }
 
-// say tells a piece of text or thinking.
+// emit yields a fragment of text or thinking.
 func (r *reader) emit(b *blockBuilder, piece string) error {
 	if piece == "" {
 		return nil
@@ -251,7 +250,7 @@ func (r *reader) emit(b *blockBuilder, piece string) error {
 	return nil
 }
 
-// end tells what of a block is known at its end.
+// end yields what is known at the end of a block.
 func (r *reader) end(index int) error {
 	b := r.block(index)
 	if b == nil {
@@ -284,7 +283,7 @@ func (r *reader) end(index int) error {
 	return nil
 }
 
-// call is the call that a block makes. Its arguments may be no JSON.
+// call returns the call of a block. Its arguments may not be JSON.
 func (b *blockBuilder) call(service artel.ServiceID) model.CallDelta {
 	c := model.CallDelta{ID: artel.CallID(b.block.ID), Name: b.block.Name, Arguments: json.RawMessage(b.text.String())}
 	if b.text.Len() == 0 {
@@ -302,8 +301,7 @@ func (b *blockBuilder) call(service artel.ServiceID) model.CallDelta {
 	return c
 }
 
-// raw is the whole block, as it would have come in an answer that is not
-// streamed.
+// raw returns the whole block, as in an answer that is not streamed.
 func (b *blockBuilder) raw() json.RawMessage {
 	made := b.block
 	switch made.Type {
@@ -330,7 +328,7 @@ func (b *blockBuilder) raw() json.RawMessage {
 	return provider.MustMarshal(made)
 }
 
-// with returns an object with a field set.
+// with returns object with a field set.
 func with(object json.RawMessage, field string, value json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(object, &fields) != nil || fields == nil {
@@ -340,10 +338,10 @@ func with(object json.RawMessage, field string, value json.RawMessage) json.RawM
 	return provider.MustMarshal(fields)
 }
 
-// finish tells the end, or that the answer is to be gone on with.
+// finish yields the Finish, or returns errPaused.
 func (r *reader) finish() error {
 	for _, b := range r.blocks {
-		if err := r.end(b.index); err != nil { // of servers that do not end their blocks
+		if err := r.end(b.index); err != nil { // some servers send no content_block_stop
 			return err
 		}
 	}
@@ -355,7 +353,7 @@ func (r *reader) finish() error {
 	case "pause_turn":
 		for i, b := range r.blocks {
 			if said := b.text.String(); b.block.Type == "text" && i == len(r.blocks)-1 {
-				// The API takes no white space at the end of what it said.
+				// The API refuses white space at the end of the assistant's text.
 				b.text.Reset()
 				b.text.WriteString(strings.TrimRight(said, " \t\r\n"))
 			}
@@ -368,7 +366,7 @@ func (r *reader) finish() error {
 	}
 	for _, call := range r.invalidCalls {
 		if stop == model.StopLength {
-			continue // cut off in the middle: not a call
+			continue // the arguments are cut off: no call
 		}
 		call.Arguments = provider.MustMarshal(string(call.Arguments))
 		r.called = true

@@ -14,37 +14,36 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// The limits of names and ids.
+// The API's limits on names and ids.
 const (
 	MaxName = 128
 	maxID   = 64
 )
 
-// ContinueMessage is what the user says where a conversation ends with the assistant:
-// newer models do not continue what is put into their mouth.
+// ContinueMessage is a user message at the end of a conversation that ends with the
+// assistant, because newer models do not continue an assistant message.
 const ContinueMessage = "(Go on.)"
 
-// defaultOutput is the output limit where neither the request nor the model
-// names one; every model can write as much.
+// defaultOutput is the output limit if neither the request nor the model states
+// one; every model can write as much.
 const defaultOutput = 4096
 
-// mostOutput bounds the limit that is taken from the model: what is allowed for
-// the output is reserved of the window.
+// mostOutput caps max_tokens when only the model's own limit is known: max_tokens
+// counts against the context window.
 const mostOutput = 32_000
 
-// Encode writes r as the body of a streamed call. No blob is read. The error
-// is an [*artel.Error] of kind Unsupported for media that the dialect has no
-// place for, or Invalid for media without a digest or type.
+// Encode writes r as the body of a streamed call. No blob is read. The error is an
+// [*artel.Error] of kind Unsupported for media that the dialect has no block for,
+// or Invalid for media without a digest or type.
 //
-// What was said before is marked for the service's cache: after the
-// instructions, and at the end of the last two turns of the user, before a
-// reminder that is not there the next time.
+// Cache marks follow the instructions and the end of the last two user turns,
+// before a reminder that the next request does not repeat.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	return encode(r, blobs, nil, false)
 }
 
-// encode is Encode for a call that goes on after a pause, or is made without
-// reasoning.
+// encode is Encode for a call that continues the paused answer said, or without
+// reasoning if bare.
 func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provider.Body, error) {
 	e := encoder{Encoder: provider.NewEncoder("anthropic.Encode", r, blobs), toolsets: map[artel.CallID]string{}}
 	form := provider.MessageRules{
@@ -83,10 +82,9 @@ func encode(r *model.Request, blobs blob.Store, said paused, bare bool) (*provid
 	return e.Body, e.Err
 }
 
-// legal returns messages without what the API refuses wherever it stands: texts
-// that say nothing, reasoning that this service has not signed, halves of its
-// own tools, and reasoning at the end of what the assistant said; with bare, all
-// reasoning.
+// legalParts returns messages without what the API refuses: blank texts, reasoning
+// that this service did not sign, unpaired calls and results of its own tools, and
+// reasoning at the end of an assistant message; with bare, all reasoning.
 func legalParts(messages []model.Message, own artel.ServiceID, bare bool) []model.Message {
 	out := make([]model.Message, len(messages))
 	for i, m := range messages {
@@ -102,7 +100,7 @@ func legalParts(messages []model.Message, own artel.ServiceID, bare bool) []mode
 		}))
 		for n := len(m.Parts) - 1; n >= 0; n-- {
 			if _, ok := m.Parts[n].(artel.Media); ok {
-				continue // it does not stay with the assistant
+				continue // it moves to a user message
 			}
 			if r, ok := m.Parts[n].(artel.Reasoning); !ok || !thinks(r) {
 				break
@@ -122,9 +120,9 @@ func thinks(r artel.Reasoning) bool {
 	return s.Type == "thinking" || s.Type == "redacted_thinking"
 }
 
-// whole returns parts without the calls of the service's own tools that have no
-// result behind them, as after an answer that broke off, and without results
-// that have no call.
+// pairedServerTools returns parts without calls of the service's own tools that
+// have no result, as in an answer that broke off, and without results that have no
+// call.
 func pairedServerTools(parts artel.Parts) artel.Parts {
 	open := map[string]int{} // calls by id
 	var halves []int
@@ -156,7 +154,7 @@ func pairedServerTools(parts artel.Parts) artel.Parts {
 	return out
 }
 
-// split takes the leading system messages apart from the rest.
+// split separates the leading system messages.
 func split(messages []model.Message) (system artel.Parts, rest []model.Message) {
 	for len(messages) > 0 && messages[0].Role == artel.RoleSystem {
 		system = append(system, messages[0].Parts...)
@@ -177,7 +175,7 @@ func outputLimit(r *model.Request) int {
 	return defaultOutput
 }
 
-// lastUsers returns the indices of the last two messages of the user.
+// lastUsers returns the indices of the last two user messages.
 func lastUsers(messages []model.Message) (at []int) {
 	for i := len(messages) - 1; i >= 0 && len(at) < 2; i-- {
 		if messages[i].Role == artel.RoleUser {
@@ -193,7 +191,7 @@ type encoder struct {
 	toolsets map[artel.CallID]string // of calls that belong to one
 }
 
-// close ends a block, which may be marked for the cache.
+// close ends a block, with a cache mark if mark is set.
 func (e *encoder) close(mark bool) {
 	if mark {
 		e.Body.WriteString(`,"cache_control":{"type":"ephemeral"}`)
@@ -207,7 +205,7 @@ func (e *encoder) message(m model.Message, mark bool) {
 	e.Body.WriteString("]}")
 }
 
-// blocks writes parts, of which one may be marked for the cache.
+// blocks writes parts; with mark, one of them gets a cache mark.
 func (e *encoder) blocks(parts artel.Parts, mark bool) {
 	marked := -1
 	if mark {
@@ -239,7 +237,7 @@ func (e *encoder) blocks(parts artel.Parts, mark bool) {
 	}
 }
 
-// markable returns the index of the last part that will be there the next time.
+// markable returns the index of the last part that the next request repeats.
 func markable(parts artel.Parts) int {
 	for i, p := range slices.Backward(parts) {
 		if t, ok := p.(artel.Text); !ok || !strings.HasPrefix(t.Text, "<system-reminder>") {
@@ -249,8 +247,7 @@ func markable(parts artel.Parts) int {
 	return -1
 }
 
-// reasoning writes a block as it came; [legal] has left none but the service's
-// own.
+// reasoning writes a block of the service's own reasoning unchanged.
 func (e *encoder) reasoning(r artel.Reasoning) {
 	if s, _ := readState(r.Opaque); s.Type == "thinking" {
 		e.JSON(Block{Type: "thinking", Thinking: r.Text, Signature: *s.Signature})
@@ -259,7 +256,7 @@ func (e *encoder) reasoning(r artel.Reasoning) {
 	e.JSON(r.Opaque)
 }
 
-// result writes the block of a result, but for its end.
+// result writes the block of a result without its closing brace.
 func (e *encoder) result(r artel.ToolResult) {
 	e.Body.WriteString(`{"type":"tool_result","tool_use_id":`)
 	e.JSON(callID(r.CallID))
@@ -286,7 +283,7 @@ func (e *encoder) result(r artel.ToolResult) {
 // ImageTypes are the formats of images that the API takes.
 func ImageTypes() []string { return []string{"image/jpeg", "image/png", "image/gif", "image/webp"} }
 
-// media writes an image or a document, but for its end.
+// media writes an image or a document without its closing brace.
 func (e *encoder) media(m artel.Media) {
 	mediaType, name, ok := e.Media(m)
 	if !ok {
@@ -319,9 +316,9 @@ func (e *encoder) media(m artel.Media) {
 	e.Body.WriteString(`"}`)
 }
 
-// tools writes the tools. Where there are none but calls in the history, their
-// names stand for what they were, and none can be called: servers refuse calls
-// of no tools.
+// tools writes the tools. If there are calls in the history but no tools, it
+// declares their names and forbids calls, because servers refuse calls of unknown
+// tools.
 func (e *encoder) tools(r *model.Request, messages []model.Message) {
 	var tools []Tool
 	for _, t := range r.Tools {
@@ -347,7 +344,7 @@ func (e *encoder) tools(r *model.Request, messages []model.Message) {
 	}
 }
 
-// called returns the names of what was called, in the order of their first call.
+// called returns the names of the called tools in the order of their first call.
 func called(messages []model.Message) (names []string) {
 	for _, m := range messages {
 		for _, c := range artel.CallsOf(m.Parts) {
@@ -377,9 +374,8 @@ func wireChoice(c model.ToolChoice) *ToolChoice {
 	return out
 }
 
-// settings writes what r asks of the answer. Newer models refuse a temperature
-// beside a share of the mass, so one of them goes; what is over the dialect's
-// range is the range's end.
+// settings writes the sampling and the format. Newer models refuse top_p beside a
+// temperature, so only one is written, limited to the dialect's range.
 func (e *encoder) settings(r *model.Request) {
 	s := r.Sampling
 	switch {
@@ -396,7 +392,7 @@ func (e *encoder) settings(r *model.Request) {
 	}
 }
 
-// plain reports whether a character may stand in ids and names.
+// plain reports whether a character is allowed in ids and names.
 func plain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
@@ -406,8 +402,8 @@ func LegalID(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) })
 }
 
-// callID fits ids that other services chose to what the API takes, always in
-// the same way, so that call and result still agree.
+// callID returns id if the API takes it, or a hash of it. The result is always the
+// same, so that calls and results still match.
 func callID(id artel.CallID) string {
 	if len(id) <= maxID && LegalID(string(id)) {
 		return string(id)
@@ -415,7 +411,8 @@ func callID(id artel.CallID) string {
 	return provider.HashID("toolu_", id)
 }
 
-// toolName fits the name of a call in the history to what the API takes.
+// toolName returns the name of a call in the history in the form that the API
+// takes.
 func toolName(name string) string {
 	fitted := strings.Map(func(r rune) rune {
 		if plain(r) {
@@ -429,8 +426,8 @@ func toolName(name string) string {
 	return fitted[:min(len(fitted), MaxName)]
 }
 
-// promises reports whether a model can be held to a schema. Those before
-// Claude 4.1 cannot, and of models by others behind the dialect nobody knows.
+// promises reports whether the API can enforce a schema for a model: not before
+// Claude 4.1, and unknown for models of others behind the dialect.
 //
 // Source: "Structured outputs" of the Claude documentation.
 func promises(model string) bool {
@@ -444,9 +441,8 @@ func promises(model string) bool {
 	}, func(old string) bool { return strings.Contains(name, old) })
 }
 
-// Enforceable reports whether the API takes a schema: its objects say that they
-// have no further properties, and it has none of the constraints that the API
-// does not know.
+// Enforceable reports whether the API takes a schema: its objects allow no further
+// properties, and it uses no unsupported constraints.
 func Enforceable(schema json.RawMessage) bool {
 	var v any
 	return json.Unmarshal(schema, &v) == nil && enforced(v)
@@ -455,7 +451,7 @@ func Enforceable(schema json.RawMessage) bool {
 func enforced(v any) bool {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return false // "anything" is no form
+		return false // the schema true allows everything
 	}
 	for _, word := range []string{
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
@@ -491,8 +487,8 @@ func enforced(v any) bool {
 	return !there || enforced(items)
 }
 
-// arguments returns a call's arguments as a JSON object. What a model wrote
-// where it should have written one is kept inside: the API takes nothing else.
+// arguments returns the arguments of a call as a JSON object; arguments that are
+// none are wrapped in one.
 func arguments(raw json.RawMessage) json.RawMessage {
 	return provider.ArgumentsObject(raw, provider.Marshal)
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// An Answer writes what a model says in the dialect's form.
+// An Answer writes the deltas of a model in the dialect.
 type Answer struct {
 	ID    string // "msg_…"
 	Model string
-	// InputTokens is what a stream says of the input before the model has
-	// counted it. Its end says the model's own count.
+	// InputTokens is the count of the input at the beginning of a stream, before
+	// the model has counted it. The end of the stream has the model's own count.
 	InputTokens int64
-	// Service is whose reasoning it is. State that is none of this dialect's
-	// travels inside a signature, beside the service; [Request.Neutral] reads it.
+	// Service is the origin of the reasoning. Its state of another dialect is
+	// wrapped in a signature beside Service; [Request.Neutral] unwraps it.
 	Service artel.ServiceID
 }
 
-// Whole returns the answer that is not streamed. The error is that of the
-// deltas, or says that they end without a [model.Finish].
+// Whole returns the answer in one piece. The error is that of the deltas, or
+// [provider.ErrNoFinish].
 func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	out := &collected{response: a.frame()}
 	finish, err := a.write(deltas, out)
@@ -40,9 +40,9 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	return out.response, nil
 }
 
-// Stream writes the answer to w as server-sent events, and calls flush, which
-// may be nil, after each. The events end with message_stop if the deltas end
-// well; an error among them is written as an error event, and returned.
+// Stream writes the answer to w as server-sent events, and calls flush, which may
+// be nil, after each. The last event is message_stop; an error of the deltas is
+// written as an error event, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	s := &stream{out: provider.EventWriter{W: w, Flush: flush}}
 	start := a.frame()
@@ -50,7 +50,7 @@ func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.D
 	s.event("message_start", map[string]any{"type": "message_start", "message": start})
 	finish, err := a.write(deltas, s)
 	if s.err != nil {
-		return s.err // nobody reads on
+		return s.err // the client has left
 	}
 	if err != nil {
 		s.raw("error", ErrorOf(err).MarshalBody(""))
@@ -68,19 +68,19 @@ func (a Answer) frame() *Response {
 	return &Response{ID: a.ID, Type: "message", Role: "assistant", Model: a.Model, Content: []Block{}}
 }
 
-// blocks take an answer block by block.
+// blocks receives an answer block by block.
 type blocks interface {
 	begin(b Block)
-	text(piece string)         // of the block that was begun: text, thinking or arguments
+	text(piece string)         // of the current block: text, thinking or arguments
 	sign(signature string)     // of a thinking block, before its end
 	end()                      //
 	whole(raw json.RawMessage) // a block in one piece
-	failed() (stopped bool)    // nobody takes more
+	failed() (stopped bool)    // further blocks are useless
 }
 
 // write turns deltas into blocks.
 func (a Answer) write(deltas iter.Seq2[model.Delta, error], to blocks) (model.Finish, error) {
-	open := "" // the type of the block that was begun
+	open := "" // the type of the current block
 	closed := func() {
 		if open == "thinking" {
 			to.sign(wrap(a.Service, nil))
@@ -151,7 +151,7 @@ func (a Answer) write(deltas iter.Seq2[model.Delta, error], to blocks) (model.Fi
 	return model.Finish{}, provider.ErrNoFinish
 }
 
-// collected are the blocks of an answer in one piece.
+// collected builds an answer in one piece.
 type collected struct {
 	response *Response
 	said     strings.Builder
@@ -188,7 +188,7 @@ func (w *collected) failed() bool { return false }
 type stream struct {
 	out   provider.EventWriter
 	index int
-	kind  string // of the block that was begun
+	kind  string // of the current block
 	err   error  // of the first write that failed
 }
 
@@ -271,7 +271,7 @@ func wireUsage(u artel.Usage) Usage {
 	return out
 }
 
-// neutral counts all input as input, as the other dialects do.
+// neutral counts all input as InputTokens, as the other dialects do.
 func (u Usage) neutral() artel.Usage {
 	out := artel.Usage{
 		Calls: 1, InputTokens: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens,
@@ -283,8 +283,8 @@ func (u Usage) neutral() artel.Usage {
 	return out
 }
 
-// Paused is the reason of an answer that the service wants to be asked to go on
-// with. Clients never see it: [Provider.Generate] goes on.
+// Paused is the reason of an answer that the service wants to continue in another
+// call. Callers never receive it: [Provider.Generate] continues the answer.
 const Paused model.StopReason = "paused"
 
 func stopWord(s model.StopReason) string {
@@ -301,8 +301,8 @@ func stopWord(s model.StopReason) string {
 	return "end_turn"
 }
 
-// ErrorOf returns err as the API would tell it: an [*APIError] inside as it is,
-// and a service's own refusal with its status and its words.
+// ErrorOf returns err in the API's form: an [*APIError] inside it unchanged, and a
+// refusal of a service with its status and message.
 func ErrorOf(err error) *APIError {
 	if e, ok := errors.AsType[*APIError](err); ok {
 		return e

@@ -15,11 +15,11 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Decode reads a request. The base64 of images and documents in messages is
-// decoded and handed to the sink while it is read; see [provider.Lift].
+// Decode reads a request. The base64 of images and documents in messages is decoded
+// meanwhile; see [provider.Extract].
 //
-// The error is an [*APIError] for what the client did wrong, else that of r or
-// of the sink. Decode does not validate; see [Request.Validate].
+// The error is an [*APIError] if the request is wrong, otherwise that of r or of
+// the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
@@ -44,7 +44,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 	return req, nil
 }
 
-// wanted names a kind of Go value as the API names what it wants.
+// wanted returns the API's name of a kind of Go value.
 func wanted(kind string) string {
 	switch kind {
 	case "int", "int64":
@@ -61,9 +61,8 @@ func wanted(kind string) string {
 	return "string"
 }
 
-// Payloads is the dialect's [provider.Rule]: the data of base64 sources,
-// wherever blocks stand in messages. Arguments of tools are none of its
-// business, whatever they look like.
+// Payloads is the [provider.Rule] of the dialect: the data of base64 sources of all
+// blocks in messages. Arguments of tools have no payloads.
 func Payloads(path []string) provider.Encoding {
 	n := len(path)
 	if n < 6 || path[0] != "messages" || path[n-1] != "data" || path[n-2] != "source" {
@@ -77,8 +76,8 @@ func Payloads(path []string) provider.Encoding {
 	return provider.TypedBase64
 }
 
-// Extraction returns the request as it came, without its payloads; it is empty
-// for a request that was not decoded.
+// Extraction returns the JSON of the request and its payloads, both empty if it was
+// not decoded.
 func (r *Request) Extraction() *provider.Extraction {
 	if r.extraction == nil {
 		return &provider.Extraction{}
@@ -86,17 +85,16 @@ func (r *Request) Extraction() *provider.Extraction {
 	return r.extraction
 }
 
-// payload returns the bytes of a base64 source, lifted or not.
+// payload returns the bytes of a base64 source.
 func (r *Request) payload(s *Source) provider.Payload { return r.Extraction().Base64(s.Data) }
 
-// Neutral returns r as a request that is neutral of dialect, for a valid r.
-// Its media have blob refs, whether or not the sink of [Decode] kept them.
-// What is only named, by URL or file id, becomes a text that says so.
+// Neutral returns r in the form that is neutral of dialect. Its media have blob
+// refs, whether or not the sink of [Decode] stored them. References by URL or file
+// id become texts.
 //
-// Reasoning and calls keep the state that the service signed, as it came; whose
-// it is, a request does not say, so their Service is empty, unless an [Answer]
-// wrote it. Blocks of tools that ran at the service are reasoning with such
-// state alone.
+// Reasoning and calls keep the state that the service signed. A request does not
+// name that service, so their Service is empty unless an [Answer] wrote it. Blocks
+// of tools that ran at the service become reasoning with state only.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{
 		Service: model.Service{Dialect: model.Anthropic, Model: r.Model, Capabilities: model.TextOnly()},
@@ -141,7 +139,7 @@ func (c *ToolChoice) neutral() (out model.ToolChoice) {
 	return out
 }
 
-// messages splits m into its results, each a message of its own, and the rest.
+// messages splits m into its results, each a message, and the other blocks.
 func (r *Request) messages(m Message) []model.Message {
 	role := artel.RoleUser
 	switch m.Role {
@@ -151,7 +149,7 @@ func (r *Request) messages(m Message) []model.Message {
 		role = artel.RoleSystem
 	}
 	var out []model.Message
-	open := false // the last of out takes more
+	open := false // the last message of out can be extended
 	for _, b := range m.Content.All() {
 		if b.Type == "tool_result" {
 			out = append(out, model.Message{Role: artel.RoleTool, Parts: artel.Parts{r.result(b)}})
@@ -207,7 +205,7 @@ func (r *Request) parts(blocks []Block) artel.Parts {
 			out = append(out, artel.Text{Text: "[file " + artel.Shorten(b.FileID, 100) + "]"})
 		case "tool_reference":
 			out = append(out, artel.Text{Text: "[tool " + artel.Shorten(b.ToolName, 200) + "]"})
-		case "tool_result": // handled where it may stand
+		case "tool_result": // handled by messages
 		default:
 			if ofService(b.Type) {
 				out = append(out, artel.Reasoning{Opaque: b.Raw})
@@ -219,8 +217,7 @@ func (r *Request) parts(blocks []Block) artel.Parts {
 	return out
 }
 
-// ofService reports whether a block is the service's own: a tool that runs
-// there, or its result.
+// ofService reports whether a block belongs to a tool that runs at the service.
 func ofService(kind string) bool {
 	return kind == "server_tool_use" || kind == "mcp_tool_use" || kind == "compaction" ||
 		kind != "tool_result" && strings.HasSuffix(kind, "_tool_result")
@@ -250,7 +247,7 @@ func (r *Request) source(b Block, kind artel.MediaKind, what string) artel.Parts
 	return nil
 }
 
-// titled puts before a text what the document is called, and what it is about.
+// titled prefixes a text with the title and the context of its document.
 func titled(b Block, text string) string {
 	var lines []string
 	for _, s := range []string{b.Title, b.Context} {
@@ -268,7 +265,7 @@ func searchResult(b Block) artel.Text {
 	var from struct {
 		Source string `json:"source"`
 	}
-	_ = json.Unmarshal(b.Raw, &from) // what is not there is left out
+	_ = json.Unmarshal(b.Raw, &from) // without a source the field stays empty
 	var texts []string
 	for _, t := range b.Content.All() {
 		texts = append(texts, t.Text)

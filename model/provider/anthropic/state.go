@@ -11,21 +11,21 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// SignaturePrefix begins the signature of a thinking block that an [Answer]
-// wrote for reasoning that no service of this dialect signed. None of them
-// takes it for its own.
+// SignaturePrefix begins the signature of a thinking block that an [Answer] wrote
+// for reasoning without a signature of this dialect. No service accepts it as its
+// own.
 const SignaturePrefix = "artel."
 
-// The state of reasoning is the block as it came, without the text of a
-// thinking block, which stands in [artel.Reasoning].Text:
+// The state of reasoning is the unchanged block, except that the text of a thinking
+// block is in [artel.Reasoning].Text:
 //
 //	{"type":"thinking","signature":"…"}
 //	{"type":"redacted_thinking","data":"…"}
-//	{"type":"server_tool_use",…}, and what else the service ran
+//	{"type":"server_tool_use",…}, and other blocks of tools at the service
 //
-// That of a call is what says who made it: {"caller":…}, {"toolset_name":…}.
+// The state of a call is its caller: {"caller":…}, {"toolset_name":…}.
 
-// state is what is read of the state of reasoning.
+// state is the state of reasoning, as far as it is read.
 type state struct {
 	Type      string  `json:"type"`
 	Signature *string `json:"signature,omitempty"`
@@ -34,7 +34,7 @@ type state struct {
 	ToolUseID string  `json:"tool_use_id,omitempty"`
 }
 
-// signed is the state of a thinking block; nil where it has no signature.
+// thinkingState is the state of a thinking block; nil without a signature.
 func thinkingState(signature string) json.RawMessage {
 	if signature == "" {
 		return nil
@@ -42,7 +42,7 @@ func thinkingState(signature string) json.RawMessage {
 	return provider.MustMarshal(state{Type: "thinking", Signature: &signature})
 }
 
-// readState returns the state that opaque is, if it is one of this dialect.
+// readState returns opaque as state of this dialect, if it is.
 func readState(opaque json.RawMessage) (s state, ok bool) {
 	if json.Unmarshal(opaque, &s) != nil {
 		return s, false
@@ -56,18 +56,18 @@ func readState(opaque json.RawMessage) (s state, ok bool) {
 	return s, ofService(s.Type)
 }
 
-// foreign is reasoning inside a signature.
+// foreignState is the state of reasoning inside a signature.
 type foreignState struct {
 	Service artel.ServiceID `json:"s,omitempty"`
 	Opaque  json.RawMessage `json:"o,omitempty"`
 }
 
-// wrap makes a signature that brings the state of another dialect back.
+// wrap returns a signature that contains state of another dialect.
 func wrap(service artel.ServiceID, opaque json.RawMessage) string {
 	return SignaturePrefix + base64.RawURLEncoding.EncodeToString(provider.MustMarshal(foreignState{service, opaque}))
 }
 
-// thought reads a thinking block.
+// reasoningOf returns the reasoning of a thinking block.
 func reasoningOf(b Block) artel.Reasoning {
 	if b.Type == "redacted_thinking" {
 		return artel.Reasoning{Opaque: provider.MustMarshal(state{Type: b.Type, Data: &b.Data})}
@@ -86,7 +86,7 @@ func reasoningOf(b Block) artel.Reasoning {
 	return artel.Reasoning{Text: b.Thinking, Opaque: f.Opaque, Service: f.Service}
 }
 
-// caller is the state of a tool_use block; nil where it has none.
+// caller is the state of a tool_use block.
 type caller struct {
 	Caller      json.RawMessage `json:"caller,omitempty"`
 	ToolsetName string          `json:"toolset_name,omitempty"`
@@ -96,9 +96,9 @@ func (b Block) caller() json.RawMessage {
 	var by struct {
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(b.Caller, &by) // what is no object says nobody
+	_ = json.Unmarshal(b.Caller, &by) // other JSON names no caller
 	if by.Type == "" || by.Type == "direct" {
-		b.Caller = nil // the model alone, as everywhere
+		b.Caller = nil // the model itself, as usual
 	}
 	if b.Caller == nil && b.ToolsetName == "" {
 		return nil
@@ -106,7 +106,7 @@ func (b Block) caller() json.RawMessage {
 	return provider.MustMarshal(caller{b.Caller, b.ToolsetName})
 }
 
-// called gives b the state of a call back.
+// setCaller restores the state of a call.
 func (b *Block) setCaller(opaque json.RawMessage) {
 	var c caller
 	if len(opaque) > 0 && json.Unmarshal(opaque, &c) == nil {

@@ -12,16 +12,15 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Version is the version of the API that the client speaks, and the header
-// that states it.
+// Version is the version of the API that the client speaks, and VersionHeader the
+// header that states it.
 const (
 	Version       = "2023-06-01"
 	VersionHeader = "Anthropic-Version"
 )
 
-// A Request is the body of POST /v1/messages, and of /v1/messages/count_tokens,
-// as far as Artel reads it. Fields of the API that are not here are let through
-// and ignored; [Request.Extraction] has them.
+// A Request is the body of POST /v1/messages, and of /v1/messages/count_tokens.
+// Fields that Artel does not use are ignored; [Request.Extraction] has them.
 type Request struct {
 	Model         string        `json:"model"`
 	Messages      []Message     `json:"messages"`
@@ -37,7 +36,7 @@ type Request struct {
 	OutputConfig  *OutputConfig `json:"output_config,omitempty"`
 	CacheControl  *CacheControl `json:"cache_control,omitempty"`
 
-	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // nil: not decoded from JSON
 }
 
 // A Message is one entry of messages.
@@ -52,10 +51,10 @@ type Content struct {
 	Blocks []Block
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether c is absent.
 func (c Content) IsZero() bool { return c.Text == nil && c.Blocks == nil }
 
-// All returns the blocks, a string as one of text.
+// All returns the blocks; a string is one block of text.
 func (c Content) All() []Block {
 	if c.Text != nil {
 		return []Block{{Type: "text", Text: *c.Text}}
@@ -63,7 +62,7 @@ func (c Content) All() []Block {
 	return c.Blocks
 }
 
-// MarshalJSON writes the form that c has.
+// MarshalJSON writes c as a string or a list.
 func (c Content) MarshalJSON() ([]byte, error) {
 	if c.Text != nil {
 		return provider.Marshal(*c.Text)
@@ -88,8 +87,8 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 
 var errContent = errors.New("content is neither a string nor a list of blocks")
 
-// A Block is one typed piece of a message. Which of the fields count says Type;
-// of the types of the API that Artel gives no meaning to, Raw has all.
+// A Block is one typed part of a message. Its type determines its fields; blocks of
+// types that Artel does not use are in Raw.
 type Block struct {
 	Type string
 
@@ -103,7 +102,7 @@ type Block struct {
 	ID          string          // tool_use
 	Name        string          // tool_use
 	Input       json.RawMessage // tool_use
-	Caller      json.RawMessage // tool_use: who made the call, where it was not the model alone
+	Caller      json.RawMessage // tool_use: what made the call, if not the model itself
 	ToolsetName string          // tool_use, tool_result
 	ToolUseID   string          // tool_result, and the results of tools of the service
 	Content     Content         // tool_result, search_result
@@ -112,10 +111,10 @@ type Block struct {
 	ToolName    string          // tool_reference
 
 	CacheControl *CacheControl
-	Raw          json.RawMessage // a block of another type as it was read, with marks in the place of payloads
+	Raw          json.RawMessage // a block of another type, unchanged, with marks in place of payloads
 }
 
-// block is the JSON of a Block, of all types together.
+// block is the JSON of a Block of any type.
 type block struct {
 	Type         string          `json:"type"`
 	Text         *string         `json:"text,omitempty"`
@@ -138,7 +137,7 @@ type block struct {
 	CacheControl *CacheControl   `json:"cache_control,omitempty"`
 }
 
-// MarshalJSON writes the fields of b's type; of other types it writes Raw.
+// MarshalJSON writes the fields of b's type, or Raw.
 func (b Block) MarshalJSON() ([]byte, error) {
 	if b.Raw != nil {
 		return b.Raw, nil
@@ -178,7 +177,8 @@ func (b Block) MarshalJSON() ([]byte, error) {
 	return provider.Marshal(w)
 }
 
-// UnmarshalJSON reads what the type has; of other types it keeps Raw.
+// UnmarshalJSON reads the fields of the type; other types are kept in Raw. Source:
+// A Source is the origin of the bytes of an image or document.
 func (b *Block) UnmarshalJSON(data []byte) error {
 	var w block
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -236,14 +236,14 @@ type Source struct {
 	Content   Content `json:"content,omitzero"` // text and images
 }
 
-// CacheControl marks the end of a prefix that the service is to keep.
+// A CacheControl marks the end of a prefix that the service caches.
 type CacheControl struct {
 	Type string `json:"type"` // ephemeral
 	TTL  string `json:"ttl,omitempty"`
 }
 
-// A Tool is a function that the model may call, or with a Type other than
-// "custom" a tool of the service.
+// A Tool is a function that the model may call, or with a Type other than "custom"
+// a tool of the service.
 type Tool struct {
 	Type         string          `json:"type,omitempty"`
 	Name         string          `json:"name"`
@@ -260,26 +260,26 @@ type ToolChoice struct {
 	DisableParallelToolUse bool   `json:"disable_parallel_tool_use,omitempty"`
 }
 
-// Thinking configures what the model may think before it answers.
+// Thinking configures the model's thinking.
 type Thinking struct {
 	Type         string `json:"type"` // enabled, disabled, adaptive, between_tools
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 	Display      string `json:"display,omitempty"`
 }
 
-// OutputConfig says what form the answer is to have.
+// OutputConfig is the required form of the answer.
 type OutputConfig struct {
 	Effort string        `json:"effort,omitempty"`
 	Format *OutputFormat `json:"format,omitempty"`
 }
 
-// An OutputFormat is a JSON Schema that the answer fulfils.
+// An OutputFormat is the JSON Schema of the answer.
 type OutputFormat struct {
 	Type   string          `json:"type"` // json_schema
 	Schema json.RawMessage `json:"schema"`
 }
 
-// A Response is the answer that is not streamed, and what a stream begins with.
+// A Response is the answer in one piece, and the beginning of a stream.
 type Response struct {
 	ID           string       `json:"id"`
 	Type         string       `json:"type"` // message
@@ -292,19 +292,19 @@ type Response struct {
 	StopDetails  *StopDetails `json:"stop_details,omitempty"`
 }
 
-// MarshalBody returns the body of the HTTP answer, in which arguments of tools
-// are written as the model wrote them.
+// MarshalBody returns the body of the HTTP response, without escaping HTML in the
+// arguments of tools.
 func (r *Response) MarshalBody() ([]byte, error) { return provider.Marshal(r) }
 
-// StopDetails say why an answer was refused.
+// StopDetails is the reason of a refused answer.
 type StopDetails struct {
 	Type        string  `json:"type"` // refusal
 	Category    *string `json:"category"`
 	Explanation *string `json:"explanation"`
 }
 
-// Usage counts tokens. InputTokens are those that neither came from the cache
-// nor went into it.
+// Usage counts tokens. InputTokens were neither read from the cache nor written to
+// it.
 type Usage struct {
 	InputTokens              int64          `json:"input_tokens"`
 	CacheCreationInputTokens int64          `json:"cache_creation_input_tokens"`
@@ -313,13 +313,12 @@ type Usage struct {
 	OutputTokensDetails      *OutputDetails `json:"output_tokens_details,omitempty"`
 }
 
-// OutputDetails says how much of the output is reasoning.
+// OutputDetails counts the tokens of the reasoning.
 type OutputDetails struct {
 	ThinkingTokens int64 `json:"thinking_tokens"`
 }
 
-// An APIError is a refusal in the API's own form. As an error it reads as its
-// message.
+// An APIError is a refusal in the API's own form. Its Error is the message.
 type APIError struct {
 	Status  int    `json:"-"` // HTTP
 	Type    string `json:"type"`
@@ -329,7 +328,7 @@ type APIError struct {
 // Error returns the message.
 func (e *APIError) Error() string { return e.Message }
 
-// MarshalBody returns the body of the HTTP answer, and the data of an error
+// MarshalBody returns the body of the HTTP response, and the data of an error
 // event. requestID may be empty.
 func (e *APIError) MarshalBody(requestID string) []byte {
 	b, err := json.Marshal(struct {
@@ -343,10 +342,10 @@ func (e *APIError) MarshalBody(requestID string) []byte {
 	return b
 }
 
-// StatusOverloaded is the API's own status for too many requests of everybody.
+// StatusOverloaded is the API's status of an overloaded service.
 const StatusOverloaded = 529
 
-// Refused makes the error of a status, with the type that belongs to it.
+// Refused makes the error of a status, with the matching type.
 func Refused(status int, format string, args ...any) *APIError {
 	e := &APIError{Status: status, Type: "api_error", Message: fmt.Sprintf(format, args...)}
 	switch status {
@@ -374,8 +373,8 @@ func Refused(status int, format string, args ...any) *APIError {
 	return e
 }
 
-// Bad makes the API's "invalid_request_error" of status 400. at is where in the
-// request: "messages.0.content.1"; it may be empty.
+// Bad makes an "invalid_request_error" of status 400. at is the place in the
+// request, such as "messages.0.content.1"; it may be empty.
 func Bad(at, format string, args ...any) *APIError {
 	if at != "" {
 		format = "%s: " + format

@@ -18,25 +18,25 @@ const (
 	maxArguments = 16 << 20 // of all tool calls of one answer, in bytes
 )
 
-// reader turns an answer into deltas.
+// reader reads an answer and yields its deltas.
 type reader struct {
 	failures provider.Failures
-	names    map[string]string // of tools, by those that the API knows them by
+	names    map[string]string // of tools, by wire name
 	yield    func(model.Delta, error) bool
 
-	hasContent bool            // anything has come
-	thinking   bool            // the last thing was a thought
-	signed     json.RawMessage // the state of text, kept until the text is over
+	hasContent bool            // a delta was yielded
+	thinking   bool            // the last delta was a thought
+	signed     json.RawMessage // the state of a text, until the text ends
 	calls      int
 	size       int // of their arguments
 	reason     string
 	message    string // about the reason
-	blocked    bool   // there is no answer because of the prompt
+	blocked    bool   // the prompt was refused
 	usage      artel.Usage
 }
 
 // read yields the deltas of body and a Finish. It returns [provider.ErrStopped]
-// when the caller wants no more, an [*artel.Error], or the error of body.
+// when the caller stops, an [*artel.Error], or the error of body.
 func (r *reader) read(body io.Reader) error {
 	err := provider.Answer{Failures: r.failures, Whole: r.json, Event: r.event, Open: true}.Read(body)
 	if err != nil {
@@ -52,11 +52,11 @@ func (r *reader) event(_ string, data []byte) (done bool, err error) {
 	return false, r.piece(data, "stream")
 }
 
-// json reads one response, or a list of pieces as it comes.
+// json reads one response, or a list of chunks incrementally.
 func (r *reader) json(b *bufio.Reader) error {
 	limited := &io.LimitedReader{R: b, N: provider.MaxAnswer}
 	d := json.NewDecoder(limited)
-	first, _ := b.Peek(1) // it is there
+	first, _ := b.Peek(1) // available: Read has looked at it
 	list := string(first) == "["
 	if list {
 		if _, err := d.Token(); err != nil {
@@ -80,7 +80,7 @@ func (r *reader) json(b *bufio.Reader) error {
 	}
 }
 
-// unreadable tells a broken answer from a lost connection.
+// unreadable distinguishes a broken answer from a lost connection.
 func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 	_, isSyntax := errors.AsType[*json.SyntaxError](err)
 	switch {
@@ -92,7 +92,7 @@ func (r *reader) unreadable(err error, from *io.LimitedReader) error {
 	return err
 }
 
-// piece interprets one response.
+// piece handles one response.
 func (r *reader) piece(raw json.RawMessage, where string) error {
 	var c Response
 	if err := provider.IgnoreUsageError(json.Unmarshal(raw, &c)); err != nil {
@@ -135,8 +135,8 @@ func (r *reader) part(p Part) error {
 	case p.Thought:
 		return r.thought(p)
 	case p.InlineData != nil:
-		// What the model drew becomes text that bears it, as models write
-		// pictures in Markdown; whoever reads the answer makes a file of it.
+		// A generated picture becomes Markdown with a data URL, as models write
+		// pictures; the agent turns it into a file.
 		text := fmt.Sprintf("![](data:%s;base64,%s)", p.InlineData.MimeType, p.InlineData.Data)
 		return r.text(text, p.ThoughtSignature)
 	case p.Text != nil:
@@ -147,8 +147,8 @@ func (r *reader) part(p Part) error {
 	return nil
 }
 
-// text says a piece of the answer. Its signature is told when the text is over,
-// so that it stands behind all of it.
+// text yields a fragment of the answer. Its signature is yielded after the whole
+// text.
 func (r *reader) text(text, signature string) error {
 	if text != "" {
 		if err := r.endThought(nil); err != nil {
@@ -184,7 +184,7 @@ func (r *reader) thought(p Part) error {
 	return nil
 }
 
-// think ends a thought, if there is one.
+// endThought ends a thought, if there is one.
 func (r *reader) endThought(opaque json.RawMessage) error {
 	if !r.thinking {
 		return nil
@@ -196,7 +196,7 @@ func (r *reader) endThought(opaque json.RawMessage) error {
 	return nil
 }
 
-// sign tells the state of a text that is over.
+// emitSignature yields the state of a finished text.
 func (r *reader) emitSignature() error {
 	if r.signed == nil {
 		return nil
@@ -216,7 +216,7 @@ func (r *reader) emit(d model.Delta) bool {
 
 func (r *reader) call(p Part) error {
 	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
-		return provider.ErrStopped // both say nothing else
+		return provider.ErrStopped // the only error of both
 	}
 	c := p.FunctionCall
 	if c.Name == "" {
@@ -245,7 +245,7 @@ func (r *reader) call(p Part) error {
 	return nil
 }
 
-// finish yields the end.
+// finish yields the Finish.
 func (r *reader) finish() error {
 	stop := model.StopEnd
 	switch {
@@ -260,7 +260,7 @@ func (r *reader) finish() error {
 		}
 	}
 	if err := errors.Join(r.endThought(nil), r.emitSignature()); err != nil {
-		return provider.ErrStopped // both say nothing else
+		return provider.ErrStopped // the only error of both
 	}
 	if !r.hasContent && stop == model.StopEnd {
 		return r.failures.Broken("the service sent an empty answer")
@@ -272,8 +272,8 @@ func (r *reader) finish() error {
 	return nil
 }
 
-// stopReason reads the finish reason. The model's own mistakes are errors, for
-// the next try may go well.
+// stopReason reads the finish reason. Mistakes of the model are errors, because a
+// retry may succeed.
 func (r *reader) stopReason() (model.StopReason, error) {
 	switch r.reason {
 	case "STOP":

@@ -22,11 +22,11 @@ const (
 	MaxStops = 5  // stop sequences
 )
 
-// SkipSignature stands where a model wants a signature and another one made
-// the call: the API documents it for conversations that come from elsewhere.
+// SkipSignature replaces the signature of a call of another model, as the API
+// documents for foreign conversations.
 const SkipSignature = "skip_thought_signature_validator"
 
-// form is what the API asks of a conversation.
+// form returns the requirements of the API on a conversation.
 func form(s model.Service) provider.MessageRules {
 	return provider.MessageRules{
 		Results: provider.Together, Alternate: true, UserFirst: true, SystemFirst: true, UniqueIDs: true, Own: s.ID,
@@ -39,16 +39,15 @@ func ToolTypes() []string {
 	return []string{"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
 }
 
-// Encode writes r as the body of a call; model and stream are not in it. No
-// blob is read. The error is an [*artel.Error] of kind Unsupported for media
-// that the dialect has no place for, or Invalid for media without a digest or
-// type.
+// Encode writes r as the body of a call; model and stream are in the URL. No blob
+// is read. The error is an [*artel.Error] of kind Unsupported for media that the
+// dialect has no part for, or Invalid for media without a digest or type.
 func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	e := encoder{
 		Encoder: provider.NewEncoder("gemini.Encode", r, blobs), signs: Signs(r.Service.Model), names: map[artel.CallID]string{},
 	}
 	messages := form(r.Service).Conform(r.Messages, r.Service.Capabilities)
-	// What changes least comes first, for caches that go by the beginning.
+	// The most stable parts come first, for caches that compare prefixes.
 	e.Body.WriteString("{")
 	if len(messages) > 0 && messages[0].Role == artel.RoleSystem {
 		e.Body.WriteString(`"systemInstruction":{"parts":[`)
@@ -75,7 +74,7 @@ func Encode(r *model.Request, blobs blob.Store) (*provider.Body, error) {
 	return e.Body, e.Err
 }
 
-// settings writes all but the conversation, each with a comma behind it.
+// settings writes the members except contents, each with a comma after it.
 func (e *encoder) settings(r *model.Request) {
 	if len(r.Tools) > 0 {
 		declared := make([]FunctionDeclaration, len(r.Tools))
@@ -93,7 +92,7 @@ func (e *encoder) settings(r *model.Request) {
 	if r.MaxOutput > 0 {
 		g.MaxOutputTokens = &r.MaxOutput
 	}
-	// Before the third generation, an answer in JSON and tools exclude each other.
+	// Before the third generation, the API refuses JSON answers together with tools.
 	if (r.Format.JSON || len(r.Format.Schema) > 0) && (len(r.Tools) == 0 || !BeforeThird(r.Service.Model)) {
 		g.ResponseMimeType = "application/json"
 		g.ResponseSchema = parameters(r.Format.Schema)
@@ -142,7 +141,7 @@ func (e *encoder) list(parts artel.Parts, write func(artel.Part)) {
 	}
 }
 
-// user writes a part of a content of the user's, or of the instructions.
+// user writes a part of a user content, or of the instructions.
 func (e *encoder) user(p artel.Part) {
 	switch p := p.(type) {
 	case artel.Text:
@@ -154,13 +153,13 @@ func (e *encoder) user(p artel.Part) {
 	}
 }
 
-// state is the opaque state of a part, of a call's or of reasoning.
+// state is the opaque state of a call or of reasoning.
 type state struct {
 	ThoughtSignature string `json:"thoughtSignature"`
-	Thought          bool   `json:"thought,omitempty"` // it stood with a thought, not with the answer
+	Thought          bool   `json:"thought,omitempty"` // the signature is of a thought, not of the answer
 }
 
-// stateOf reads opaque state; what is none of the dialect's is zero.
+// stateOf reads opaque state; that of other dialects is zero.
 func stateOf(opaque json.RawMessage) (s state) {
 	if json.Unmarshal(opaque, &s) != nil {
 		return state{}
@@ -168,8 +167,8 @@ func stateOf(opaque json.RawMessage) (s state) {
 	return s
 }
 
-// model writes the parts of a content of the model's. A signature that stood
-// with the answer is written on the text before it.
+// model writes the parts of a model content. A signature of the answer is written
+// on the text before it.
 func (e *encoder) model(parts artel.Parts) {
 	called := false
 	var out []Part
@@ -208,7 +207,7 @@ func (e *encoder) model(parts artel.Parts) {
 	}
 }
 
-// result writes what a call answered, with the media that stay in it.
+// result writes the response of a function, with the media that stay in it.
 func (e *encoder) result(r artel.ToolResult) {
 	texts := []string{r.Content}
 	var media artel.Parts
@@ -261,7 +260,7 @@ func (e *encoder) media(m artel.Media) {
 	e.Body.WriteString(`"}}`)
 }
 
-// MIMEType returns the API's own word for a media type that it takes, or "".
+// MIMEType returns the API's name of a media type that it takes, or "".
 func MIMEType(mediaType string) string {
 	switch mediaType {
 	case "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf",
@@ -300,7 +299,8 @@ func MIMEType(mediaType string) string {
 // LegalName matches the names of functions that the API takes.
 var LegalName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`) })
 
-// wireName fits the name of a tool to the API's rules, always in the same way.
+// wireName returns the name of a tool in the form that the API takes, always the
+// same one.
 func wireName(name string) string {
 	if len(name) <= MaxName && LegalName().MatchString(name) {
 		return name
@@ -315,7 +315,7 @@ func wireName(name string) string {
 	return "_" + plain[:min(len(plain), 40)] + "_" + hex.EncodeToString(sum[:6])
 }
 
-// toolNames has the names of tools that the API knows by other ones.
+// toolNames returns the names of tools by their wire names, as far as these differ.
 func toolNames(tools []model.ToolSpec) map[string]string {
 	var out map[string]string
 	for _, t := range tools {

@@ -13,9 +13,9 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A schema is what the API can say about a value.
+// A schema is what the API can express about a value.
 type schema struct {
-	kind        string // STRING, NUMBER, INTEGER, BOOLEAN, ARRAY, OBJECT; empty: as options say
+	kind        string // STRING, NUMBER, INTEGER, BOOLEAN, ARRAY, OBJECT; empty if there are options
 	description string
 	notes       []string // for the description
 	nullable    bool
@@ -25,7 +25,7 @@ type schema struct {
 	required    []string
 	items       *schema
 	options     []*schema // anyOf
-	limits      []Member  // minimum, maxItems, pattern, …: those that are the same here and there
+	limits      []Member  // minimum, maxItems, pattern, …: constraints that both forms share
 }
 
 type property struct {
@@ -33,7 +33,7 @@ type property struct {
 	schema
 }
 
-// json writes s with its fields in one order.
+// json writes s with its fields in a fixed order.
 func (s *schema) json() json.RawMessage {
 	var out []json.RawMessage
 	add := func(name string, v any) {
@@ -81,7 +81,7 @@ func (s *schema) json() json.RawMessage {
 	return join('{', out, '}')
 }
 
-// defined returns the required properties that there are.
+// defined returns the required properties that exist.
 func (s *schema) defined() []string {
 	var out []string
 	for _, name := range s.required {
@@ -108,8 +108,8 @@ func (s *schema) text() string {
 	return strings.TrimSpace(s.description + " (" + strings.Join(s.notes, "; ") + ")")
 }
 
-// flat returns s with the properties of its options as its own: what stands at
-// the root has to be one object.
+// flat returns s with the properties of its options as its own: the root must be
+// one object.
 func (s *schema) flat() *schema {
 	for i, o := range s.options {
 		o = o.flat()
@@ -130,12 +130,12 @@ func (s *schema) flat() *schema {
 
 func anything() *schema { return &schema{kind: "STRING", notes: []string{"any JSON value"}} }
 
-// exclusive turns a limit that is not reached into one that is, where numbers
-// are whole; the numbers below another one have no last.
+// exclusive turns an exclusive limit of integers into an inclusive one. For other
+// numbers it adds a note.
 func (s *schema) exclusive(m Member, types []string) {
 	n, err := strconv.ParseFloat(string(m.Value), 64)
 	if err != nil {
-		return // of draft 4: a flag of the other keyword
+		return // draft 4: a flag of the other keyword
 	}
 	key, step, sign := "minimum", 1.0, "more than "
 	if m.Key == "exclusiveMaximum" {
@@ -153,7 +153,7 @@ func (s *schema) exclusive(m Member, types []string) {
 	s.notes = append(s.notes, sign+string(m.Value))
 }
 
-// values takes the values that are allowed. The API knows strings alone.
+// values adds the allowed values. The API takes only strings; others become a note.
 func (s *schema) values(all []json.RawMessage) {
 	var others []string
 	for _, v := range all {
@@ -198,7 +198,7 @@ func kindOf(v json.RawMessage) string {
 	return "INTEGER"
 }
 
-// merge takes into s what o says and s does not.
+// merge adds to s what only o states.
 func (s *schema) merge(o *schema) {
 	if o == nil {
 		return
@@ -240,7 +240,7 @@ func (s *schema) merge(o *schema) {
 	}
 }
 
-// settle makes a schema of one kind agree with itself.
+// complete makes a schema of one type consistent.
 func (s *schema) complete() {
 	if len(s.options) > 0 {
 		s.kind = ""
@@ -287,7 +287,7 @@ func (s *schema) complete() {
 	s.limits = limits
 }
 
-// limitsOf returns the limits that values of a kind can have.
+// limitsOf returns the constraints on values of a type.
 func limitsOf(kind string) []string {
 	switch kind {
 	case "NUMBER", "INTEGER":

@@ -11,20 +11,18 @@ import (
 	"strings"
 )
 
-// What is translated of a schema: below, and where references go in circles,
-// an object is just an object.
+// Limits of the translation: deeper schemas and recursive references become an
+// object without properties.
 const (
 	maxSchemaDepth = 24
 	maxSchemaNodes = 1000
 )
 
-// parameters translates a JSON Schema of type object to the subset of OpenAPI
-// that the API takes, always in the same way. What the subset has a word for is
-// translated (const, null, references, allOf, oneOf, lists of types, exclusive
-// limits); what the model should know all the same is told in descriptions
-// (default, formats, values of an enum that are no strings, keys of one's
-// choice); the rest is left out. It is nil for what has no properties: a
-// function without parameters.
+// parameters translates a JSON Schema of type object to the subset of OpenAPI that
+// the API takes, always in the same way. const, null, references, allOf, oneOf,
+// lists of types and exclusive limits are translated; default, formats, enum values
+// that are no strings, and free keys become notes in descriptions; the rest is left
+// out. The result is nil for a function without parameters.
 func parameters(raw json.RawMessage) json.RawMessage {
 	t := translator{root: raw, left: maxSchemaNodes}
 	s := t.read(raw, 0)
@@ -42,10 +40,10 @@ func parameters(raw json.RawMessage) json.RawMessage {
 type translator struct {
 	root json.RawMessage
 	left int      // nodes
-	refs []string // that lead to where it is
+	refs []string // being followed
 }
 
-// read translates one schema; nil: no value fulfills it, or it is none.
+// read translates one schema; nil if no value satisfies it or it is no schema.
 func (t *translator) read(raw json.RawMessage, depth int) *schema {
 	raw = bytes.TrimSpace(raw)
 	if t.left--; depth > maxSchemaDepth || t.left < 0 {
@@ -79,13 +77,13 @@ func (t *translator) read(raw json.RawMessage, depth int) *schema {
 	return s
 }
 
-// words are the keywords of a schema that lead to other ones.
+// words are the keywords that refer to other schemas.
 type words struct {
 	ref      string
 	all, any []json.RawMessage
 }
 
-// follow translates what a reference points at.
+// follow translates the target of a reference.
 func (t *translator) follow(ref string, depth int) *schema {
 	if slices.Contains(t.refs, ref) {
 		return &schema{kind: "OBJECT"}
@@ -99,7 +97,7 @@ func (t *translator) follow(ref string, depth int) *schema {
 	return t.read(target, depth+1)
 }
 
-// keyword takes one keyword into s, which is of some types.
+// keyword adds one keyword to s.
 func (t *translator) keyword(s *schema, types []string, keys *words, m Member, depth int) {
 	switch m.Key {
 	case "description":
@@ -171,15 +169,15 @@ func (t *translator) keyword(s *schema, types []string, keys *words, m Member, d
 	}
 }
 
-// oneOf is the schema of the elements of a tuple.
+// oneOf returns the schema of the elements of a tuple.
 func (t *translator) oneOf(list []json.RawMessage, depth int) *schema {
 	s := &schema{}
 	t.setType(s, nil, list, depth)
 	return s
 }
 
-// choose settles what s is: of some types, one of several schemas, or what its
-// keywords say.
+// setType decides what s is: of some types, one of several schemas, or the type
+// that its keywords imply.
 func (t *translator) setType(s *schema, types []string, options []json.RawMessage, depth int) {
 	for _, raw := range options {
 		o := t.read(raw, depth+1)
@@ -231,8 +229,8 @@ func (t *translator) setType(s *schema, types []string, options []json.RawMessag
 	s.complete()
 }
 
-// distribute gives what stands beside options to each of them, as far as it
-// fits: the API wants options alone.
+// distribute moves the keywords beside options into each of them, as far as they
+// fit: the API takes options alone.
 func (t *translator) distribute(s *schema) {
 	for _, o := range s.options {
 		if len(o.options) > 0 || len(s.properties) > 0 && o.kind != "OBJECT" {
@@ -250,7 +248,7 @@ func (t *translator) distribute(s *schema) {
 	s.kind = ""
 }
 
-// find returns what a reference inside the schema points at; nil: nothing.
+// find returns the target of a reference inside the schema; nil: none.
 func (t *translator) find(ref string) json.RawMessage {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -278,17 +276,17 @@ func (t *translator) find(ref string) json.RawMessage {
 
 func textOf(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // what is no string has none
+	_ = json.Unmarshal(raw, &s) // other JSON: empty
 	return s
 }
 
 func listOf(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // what is no list has nothing in it
+	_ = json.Unmarshal(raw, &list) // other JSON: empty
 	return list
 }
 
-// stringsOf returns a string or the strings of a list.
+// stringsOf returns a string, or the strings of a list.
 func stringsOf(raw json.RawMessage) []string {
 	if s := textOf(raw); s != "" {
 		return []string{s}

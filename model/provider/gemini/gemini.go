@@ -47,9 +47,9 @@ func header(s model.Service, h http.Header) {
 	}
 }
 
-// address returns the URL of a call. The base URL is the root of the host, or
-// ends with the version of the API; without one, v1beta is called. Models are
-// named with or without "models/"; other collections are named whole.
+// address returns the URL of a call. The base URL is the root of the host, or ends
+// with the version of the API; the default is v1beta. Models may begin with
+// "models/"; those of other collections are named in full.
 func address(s model.Service, stream bool) string {
 	collection, name, ok := strings.Cut(s.Model, "/")
 	if !ok {
@@ -67,26 +67,25 @@ var (
 	newest     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|/)gemini-[a-z-]*latest$`) })
 )
 
-// third reports whether a model is known to be of Gemini's third generation or
-// a later one.
+// thirdOrLater reports whether a model is known to be of Gemini's third or a later
+// generation.
 func thirdOrLater(name string) bool {
 	m := generation().FindStringSubmatch(name)
 	return m != nil && (len(m[1]) > 1 || m[1] >= "3") || newest().MatchString(name)
 }
 
-// BeforeThird reports whether a model is known to be of a generation before the
-// third.
+// BeforeThird reports whether a model is known to be of an earlier generation.
 func BeforeThird(name string) bool { return generation().MatchString(name) && !thirdOrLater(name) }
 
 var noThoughts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`image|tts|live|audio|computer-use|robotics|embedding`)
 })
 
-// Thinks reports whether a model is known to tell what it thinks.
+// Thinks reports whether a model is known to return its thoughts.
 func Thinks(name string) bool {
 	return (thirdOrLater(name) || strings.Contains(name, "gemini-2.5-")) && !noThoughts().MatchString(name)
 }
 
-// Signs reports whether a model signs its calls, and refuses those of the
-// current turn that come back without their signature.
+// Signs reports whether a model signs its calls, and refuses calls of the current
+// turn without their signature.
 func Signs(name string) bool { return thirdOrLater(name) && !noThoughts().MatchString(name) }

@@ -14,17 +14,17 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// An Answer writes what a model says in the dialect's form.
+// An Answer writes the deltas of a model in the dialect.
 type Answer struct {
 	ID    string // of the response; may be empty
 	Model string // the version that answered
-	// Sign makes the signature of a call that has none, by its place among the
-	// answer's calls; nil, or "": it gets none.
+	// Sign returns the signature of a call without one, by its index in the answer;
+	// nil or "": none.
 	Sign func(c artel.ToolCall, place int) string
 }
 
-// Whole returns the answer that is not streamed. The error is that of the
-// deltas, or says that they end without a [model.Finish].
+// Whole returns the answer in one piece. The error is that of the deltas, or
+// [provider.ErrNoFinish].
 func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	w := writer{answer: a}
 	c := Content{Role: "model", Parts: []Part{}}
@@ -39,7 +39,7 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 			return r, nil
 		}
 		for _, p := range w.parts(d) {
-			// Pieces of one text are one part; a signature closes it.
+			// Fragments of one text become one part; a signature ends it.
 			if n := len(c.Parts); n > 0 && p.Text != nil && c.Parts[n-1].Text != nil && c.Parts[n-1].Thought == p.Thought && c.Parts[n-1].ThoughtSignature == "" {
 				text := *c.Parts[n-1].Text + *p.Text
 				c.Parts[n-1].Text, c.Parts[n-1].ThoughtSignature = &text, p.ThoughtSignature
@@ -51,16 +51,16 @@ func (a Answer) Whole(deltas iter.Seq2[model.Delta, error]) (*Response, error) {
 	return nil, provider.ErrNoFinish
 }
 
-// Stream writes the answer to w as server-sent events, and calls flush after
-// each. The last one has the finish reason; nothing marks the end beside that.
-// An error among the deltas is written as an error object, and returned.
+// Stream writes the answer to w as server-sent events, and calls flush after each.
+// The last event has the finish reason. An error of the deltas is written as an
+// error object, and returned.
 func (a Answer) Stream(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	out := provider.EventWriter{W: w, Flush: flush}
 	return a.stream(deltas, func(piece []byte) error { return out.Raw([]byte("data: "), piece, []byte("\r\n\r\n")) })
 }
 
-// StreamList writes the answer as a JSON list of pieces, as the API streams
-// where no events are asked for.
+// StreamList writes the answer as a JSON list of chunks, as the API streams without
+// alt=sse.
 func (a Answer) StreamList(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error {
 	out := provider.EventWriter{W: w, Flush: flush}
 	before := "["
@@ -135,7 +135,7 @@ func (w *writer) parts(d model.Delta) []Part {
 	case model.ReasoningDone:
 		s := stateOf(d.Opaque)
 		if s.ThoughtSignature == "" {
-			return nil // there is none, or it is another dialect's
+			return nil // absent, or state of another dialect
 		}
 		empty := ""
 		return []Part{{Text: &empty, Thought: s.Thought, ThoughtSignature: s.ThoughtSignature}}

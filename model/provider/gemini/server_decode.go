@@ -18,13 +18,12 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// Decode reads a request; the caller sets its Model and Stream, which the
-// address says. The base64 of inline data is lifted out while it is read; see
-// [provider.Lift]. Fields are read under both of their names, functionCall and
-// function_call.
+// Decode reads a request; the caller sets Model and Stream from the address. The
+// base64 of inline data is decoded meanwhile; see [provider.Extract]. Fields are
+// read under both names, functionCall and function_call.
 //
-// The error is an [*APIError] for what the client did wrong, else that of r or
-// of the sink. Decode does not validate; see [Request.Validate].
+// The error is an [*APIError] if the request is wrong, otherwise that of r or of
+// the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	req := &Request{}
 	if err := decode(ctx, r, o, "GenerateContentRequest", req, req); err != nil {
@@ -33,8 +32,8 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 	return req, nil
 }
 
-// DecodeCount is [Decode] for the body of :countTokens: contents alone, or a
-// whole request under generateContentRequest.
+// DecodeCount is [Decode] for the body of :countTokens: contents only, or a whole
+// request under generateContentRequest.
 func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
 	var body struct {
 		Contents []Content `json:"contents"`
@@ -52,7 +51,8 @@ func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*R
 	return req, nil
 }
 
-// decode reads a message of a kind into out, and what goes with it into req.
+// decode reads a message of a kind into out, and its payloads and unknown fields
+// into req.
 func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind string, out any, req *Request) error {
 	lifting, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
@@ -94,15 +94,15 @@ func syntax(text []byte) string {
 	return "It is empty."
 }
 
-// Payloads is the dialect's [provider.Rule].
+// Payloads is the [provider.Rule] of the dialect.
 func Payloads(path []string) provider.Encoding {
 	at := make([]string, 0, 9)
 	for _, key := range path {
-		if key != "" { // lists are optional around a single element
+		if key != "" { // a single element may be written without its list
 			at = append(at, key)
 		}
 	}
-	if len(at) > 0 && is(at[0], "generateContentRequest") { // to be counted
+	if len(at) > 0 && is(at[0], "generateContentRequest") { // of countTokens
 		at = at[1:]
 	}
 	if len(at) < 4 || at[len(at)-1] != "data" || !is(at[len(at)-2], "inlineData") {
@@ -121,8 +121,8 @@ func is(key, name string) bool {
 	return key == name || strings.Contains(key, "_") && key == snake(name)
 }
 
-// Extraction returns what Decode took out of the request, and the JSON without
-// it.
+// Extraction returns the JSON of the request and its payloads, both empty if it was
+// not decoded.
 func (r *Request) Extraction() *provider.Extraction {
 	if r.extraction == nil {
 		return &provider.Extraction{}
@@ -130,8 +130,8 @@ func (r *Request) Extraction() *provider.Extraction {
 	return r.extraction
 }
 
-// Unknown says which fields of the request the API does not know, in the
-// API's own words.
+// Unknown describes the fields of the request that the API does not know, in its
+// own words.
 func (r *Request) Unknown() []string {
 	var out []string
 	for _, v := range r.unknown {
@@ -140,8 +140,7 @@ func (r *Request) Unknown() []string {
 	return out
 }
 
-// UnknownFields returns the error with which the API refuses the fields of the
-// request that it does not know; nil: there are none.
+// UnknownFields returns the API's error of unknown fields; nil: there are none.
 func (r *Request) UnknownFields() error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -149,11 +148,10 @@ func (r *Request) UnknownFields() error {
 	return Violated(r.unknown)
 }
 
-// Neutral returns r as a request that is neutral of dialect, for a valid r.
-// Its media have blob refs, whether or not the sink of [Decode] kept them. What
-// is only named, by its address, becomes a text that says so. Calls without an
-// id get one by their place, and their responses too. Signatures are the
-// opaque state of calls and of reasoning, without a service.
+// Neutral returns r in the form that is neutral of dialect. Its media have blob
+// refs, whether or not the sink of [Decode] stored them. References by URI become
+// texts. Calls without an id get one by their position, as do their responses.
+// Signatures become the opaque state of calls and of reasoning, without a service.
 func (r *Request) Neutral() *model.Request {
 	out := &model.Request{
 		Service:  model.Service{Dialect: model.Gemini, Model: r.Model, Capabilities: model.TextOnly()},
@@ -190,8 +188,7 @@ func (r *Request) Neutral() *model.Request {
 	return out
 }
 
-// choice returns what is said of calls, and the tools that are left where only
-// some of several may be called.
+// choice returns the choice of tools, and the tools that remain allowed.
 func (r *Request) choice(tools []model.ToolSpec) (model.ToolChoice, []model.ToolSpec) {
 	if r.ToolConfig == nil || r.ToolConfig.FunctionCallingConfig == nil {
 		return model.ToolChoice{}, tools
@@ -211,7 +208,7 @@ func (r *Request) choice(tools []model.ToolSpec) (model.ToolChoice, []model.Tool
 	return model.ToolChoice{}, tools
 }
 
-// ids are the ids that calls state, so that none is given twice.
+// ids returns the ids of all calls, so that none is used twice.
 func (r *Request) ids() map[string]bool {
 	ids := map[string]bool{}
 	for _, c := range r.Contents {
@@ -228,10 +225,10 @@ type neutralizer struct {
 	extraction *provider.Extraction
 	ids        map[string]bool
 	made       int
-	open       []FunctionCall // the calls of the last content, as far as nobody answered
+	open       []FunctionCall // calls of the last content without a response
 }
 
-// content returns c as messages: the responses in it first.
+// content returns c as messages, its responses first.
 func (n *neutralizer) content(c Content) []model.Message {
 	if c.Role == "model" {
 		n.open = nil
@@ -282,7 +279,7 @@ func (n *neutralizer) parts(parts []Part) artel.Parts {
 	return out
 }
 
-// part returns a part that is said, or nil.
+// part returns the neutral part of p, or nil.
 func (n *neutralizer) part(p Part) artel.Part {
 	switch {
 	case p.Text != nil:
@@ -320,7 +317,8 @@ func (n *neutralizer) media(b Blob) artel.Media {
 	return artel.Media{Ref: artel.BlobRef(m.Digest), MediaType: mediaType, Kind: kindOfMedia(mediaType), Size: m.Size}
 }
 
-// lifted returns what base64 of either alphabet holds, lifted or not.
+// DecodeBase64 returns the payload of base64 of either alphabet, which is s itself
+// or replaced by the mark s.
 func DecodeBase64(l *provider.Extraction, s string) provider.Payload {
 	if m, ok := l.Find(s); ok {
 		return m
@@ -365,8 +363,8 @@ func (n *neutralizer) call(p Part) artel.ToolCall {
 	return call
 }
 
-// result returns a response as the result of the call that it answers: the one
-// with its id, or the first one of its name, or the first one.
+// result returns a response as the result of its call: the call with its id, or the
+// first one of its name, or the first one.
 func (n *neutralizer) result(f FunctionResponse) artel.ToolResult {
 	at := -1
 	for _, fits := range []func(c FunctionCall) bool{
@@ -396,8 +394,8 @@ func (n *neutralizer) result(f FunctionResponse) artel.ToolResult {
 	return r
 }
 
-// responseText returns what a function answered: its only field if that is
-// called output, result or error, text as it is and anything else as JSON.
+// responseText returns the text of a function response: its only field if that is
+// output, result or error, a string unquoted and other values as JSON.
 func responseText(raw json.RawMessage) (text string, isError bool) {
 	all := Members(raw)
 	if len(all) == 1 {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// closed returns a schema whose objects have the properties that it names and
-// no others, as Gemini fills any: the APIs of others promise a schema only where
-// it says so. It reports whether each object has all of its properties, which
-// some of them ask for as well.
+// closeObjects returns a schema whose objects allow no properties beyond their own:
+// Gemini never fills others, and the APIs of others enforce a schema only if it
+// says so. It reports whether each object requires all its properties, which some
+// of them demand as well.
 func closeObjects(schema json.RawMessage, depth int) (json.RawMessage, bool) {
 	all := Members(schema)
 	if all == nil || depth > 256 {
@@ -62,8 +62,7 @@ func closeObjects(schema json.RawMessage, depth int) (json.RawMessage, bool) {
 	return join('{', out, '}'), whole
 }
 
-// jsonSchema translates what a declaration says of its parameters to the JSON
-// Schema of an object.
+// jsonSchema returns the parameters of a declaration as JSON Schema of an object.
 func (d FunctionDeclaration) jsonSchema() json.RawMessage {
 	switch {
 	case len(d.ParametersJSONSchema) > 0:

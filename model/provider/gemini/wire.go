@@ -11,9 +11,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A Request is the body of :generateContent and :streamGenerateContent, as far
-// as Artel reads it. Fields of the API that are not here are let through and
-// ignored.
+// A Request is the body of :generateContent and :streamGenerateContent. Fields that
+// Artel does not use are ignored.
 type Request struct {
 	Model  string `json:"-"` // of the address, without "models/"; see [Target]
 	Stream bool   `json:"-"` // of the address
@@ -24,7 +23,7 @@ type Request struct {
 	ToolConfig        *ToolConfig      `json:"toolConfig,omitempty"`
 	GenerationConfig  GenerationConfig `json:"generationConfig,omitzero"`
 
-	extraction *provider.Extraction // what Decode took out of the body; nil: it was not decoded
+	extraction *provider.Extraction // nil: not decoded from JSON
 	unknown    []Violation          // fields that the API does not know
 }
 
@@ -34,11 +33,11 @@ type Content struct {
 	Parts []Part `json:"parts"`
 }
 
-// A Part is one typed piece of a content: exactly one of the pointers, the raw
+// A Part is one typed part of a content: exactly one of the pointers, the raw
 // fields and Text is set.
 type Part struct {
 	Text             *string           `json:"text,omitempty"`
-	Thought          bool              `json:"thought,omitempty"` // Text is a summary of what the model thought
+	Thought          bool              `json:"thought,omitempty"` // Text is a summary of the model's thoughts
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 	InlineData       *Blob             `json:"inlineData,omitempty"`
 	FileData         *FileData         `json:"fileData,omitempty"`
@@ -57,21 +56,21 @@ type Blob struct {
 	Data     string `json:"data"`
 }
 
-// FileData is bytes that lie elsewhere: a file of the API, or a public address.
+// FileData is a file of the API, or a public address.
 type FileData struct {
 	MimeType string `json:"mimeType,omitempty"`
 	FileURI  string `json:"fileUri"`
 }
 
-// A FunctionCall is a model's wish to have a function run. Args is an object.
+// A FunctionCall is a model's call of a function. Args is an object.
 type FunctionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// A FunctionResponse is what a function answered. Response is an object: its
-// "output", its "error", or itself.
+// A FunctionResponse is the result of a function. Response is an object: with
+// "output", with "error", or the result itself.
 type FunctionResponse struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`
@@ -79,13 +78,13 @@ type FunctionResponse struct {
 	Parts    []Part          `json:"parts,omitempty"` // media alone
 }
 
-// A Tool is a list of functions, or something that the API runs itself.
+// A Tool is a list of functions, or a tool of the API.
 type Tool struct {
 	FunctionDeclarations []FunctionDeclaration `json:"functionDeclarations,omitempty"`
 }
 
-// A FunctionDeclaration describes a function, its parameters in the API's own
-// subset of OpenAPI or as JSON Schema.
+// A FunctionDeclaration describes a function; its parameters are in the API's
+// subset of OpenAPI or in JSON Schema.
 type FunctionDeclaration struct {
 	Name                 string          `json:"name"`
 	Description          string          `json:"description,omitempty"`
@@ -93,12 +92,12 @@ type FunctionDeclaration struct {
 	ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
-// A ToolConfig says how functions are called.
+// A ToolConfig configures the calls of functions.
 type ToolConfig struct {
 	FunctionCallingConfig *FunctionCallingConfig `json:"functionCallingConfig,omitempty"`
 }
 
-// A FunctionCallingConfig says whether functions are called.
+// A FunctionCallingConfig says which functions the model may or must call.
 type FunctionCallingConfig struct {
 	Mode                 string   `json:"mode,omitempty"` // AUTO, ANY, NONE, VALIDATED
 	AllowedFunctionNames []string `json:"allowedFunctionNames,omitempty"`
@@ -117,21 +116,21 @@ type GenerationConfig struct {
 	ThinkingConfig     *ThinkingConfig `json:"thinkingConfig,omitempty"`
 }
 
-// A ThinkingConfig says how a model thinks, and whether it tells.
+// A ThinkingConfig configures thinking, and whether thoughts are returned.
 type ThinkingConfig struct {
 	IncludeThoughts bool   `json:"includeThoughts,omitempty"`
 	ThinkingBudget  *int   `json:"thinkingBudget,omitempty"`
 	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
 }
 
-// A Response is an answer, or one piece of a streamed one.
+// A Response is an answer, or one chunk of a stream.
 type Response struct {
 	Candidates     []Candidate     `json:"candidates,omitempty"`
 	PromptFeedback *PromptFeedback `json:"promptFeedback,omitempty"`
 	UsageMetadata  *Usage          `json:"usageMetadata,omitempty"`
 	ModelVersion   string          `json:"modelVersion,omitempty"`
 	ResponseID     string          `json:"responseId,omitempty"`
-	Error          json.RawMessage `json:"error,omitempty"` // in the midst of a stream
+	Error          json.RawMessage `json:"error,omitempty"` // in the middle of a stream
 }
 
 // A Candidate is one answer.
@@ -142,13 +141,13 @@ type Candidate struct {
 	Index         int      `json:"index"`
 }
 
-// PromptFeedback says why there is no answer.
+// PromptFeedback is the reason of a missing answer.
 type PromptFeedback struct {
 	BlockReason        string `json:"blockReason,omitempty"`
 	BlockReasonMessage string `json:"blockReasonMessage,omitempty"`
 }
 
-// Usage counts tokens. The candidates' are without the thoughts'.
+// Usage counts tokens. CandidatesTokenCount excludes thoughts.
 type Usage struct {
 	PromptTokenCount        int64 `json:"promptTokenCount"`
 	CandidatesTokenCount    int64 `json:"candidatesTokenCount,omitempty"`
@@ -158,8 +157,7 @@ type Usage struct {
 	ToolUsePromptTokenCount int64 `json:"toolUsePromptTokenCount,omitempty"`
 }
 
-// An APIError is a refusal in the API's own form. As an error it reads as its
-// message.
+// An APIError is a refusal in the API's own form. Its Error is the message.
 type APIError struct {
 	Code    int    `json:"code"` // the HTTP status
 	Message string `json:"message"`
@@ -170,16 +168,16 @@ type APIError struct {
 // Error returns the message.
 func (e *APIError) Error() string { return e.Message }
 
-// MarshalBody returns the body of the HTTP answer.
+// MarshalBody returns the body of the HTTP response.
 func (e *APIError) MarshalBody() []byte {
 	b, err := json.Marshal(map[string]*APIError{"error": e})
-	if err != nil { // of what this package puts in
+	if err != nil { // Details has no JSON
 		return []byte(`{"error":{"message":"` + http.StatusText(e.Code) + `"}}`)
 	}
 	return b
 }
 
-// Fail makes an error of an HTTP status, with the API's word for it.
+// Fail makes an error of an HTTP status, with the API's name for it.
 func Fail(status int, format string, args ...any) *APIError {
 	return &APIError{Code: status, Message: fmt.Sprintf(format, args...), Status: statusWord(status)}
 }
@@ -187,7 +185,7 @@ func Fail(status int, format string, args ...any) *APIError {
 // Bad makes an error of status 400.
 func Bad(format string, args ...any) *APIError { return Fail(http.StatusBadRequest, format, args...) }
 
-// RetryIn adds how long to wait to e, in seconds, and returns e.
+// RetryIn adds the time to wait, in seconds, and returns e.
 func (e *APIError) RetryIn(seconds int) *APIError {
 	e.Details = append(e.Details, map[string]any{
 		"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", seconds),
@@ -195,7 +193,7 @@ func (e *APIError) RetryIn(seconds int) *APIError {
 	return e
 }
 
-// statusWord returns the name that google.rpc.Code has for an HTTP status.
+// statusWord returns the code of google.rpc.Code for an HTTP status.
 func statusWord(status int) string {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
@@ -225,9 +223,9 @@ func statusWord(status int) string {
 	return "FAILED_PRECONDITION"
 }
 
-// Target reads the path of a request, such as
-// "/v1beta/models/gemini-2.5-flash:streamGenerateContent": the model and the
-// method behind the colon. It is false for paths of another form.
+// Target parses the path of a request, such as
+// "/v1beta/models/gemini-2.5-flash:streamGenerateContent", into the model and the
+// method after the colon. ok is false for other paths.
 func Target(path string) (model, method string, ok bool) {
 	at := strings.LastIndexByte(path, ':')
 	if at < 0 {

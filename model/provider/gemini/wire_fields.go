@@ -15,11 +15,10 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// The messages of the API that requests are made of, one on a line: its fields
-// by their JSON names and types. Types are s (string), B (bytes), b (bool), i
-// (integer), f (number), O (object), * (anything), or the name of a message; []
-// before a type is a list of it, {} a map. Fields whose content Artel does not
-// read are *.
+// messages lists the messages of the API, one per line: the JSON names and types of
+// its fields. Types are s (string), B (bytes), b (bool), i (integer), f (number), O
+// (object), * (anything), or the name of a message; [] before a type is a list of
+// it, {} a map. Fields whose content Artel does not read are *.
 const messages = `
 GenerateContentRequest model:s contents:[]Content systemInstruction:Content tools:[]Tool toolConfig:ToolConfig safetySettings:* generationConfig:GenerationConfig cachedContent:s serviceTier:s store:b labels:*
 CountTokensRequest model:s contents:[]Content generateContentRequest:GenerateContentRequest
@@ -41,7 +40,7 @@ GenerationConfig stopSequences:[]s responseMimeType:s responseSchema:Schema resp
 ThinkingConfig includeThoughts:b thinkingBudget:i thinkingLevel:s
 `
 
-// A field is one of a message, under both of its names.
+// A field is a field of a message, under both of its names.
 type field struct {
 	name string // in JSON
 	kind string
@@ -49,7 +48,7 @@ type field struct {
 	dict bool
 }
 
-// table has the fields of each message by each of their names.
+// table returns the fields of each message by each of their names.
 var table = sync.OnceValue(func() map[string]map[string]field {
 	out := map[string]map[string]field{}
 	for line := range strings.Lines(strings.TrimSpace(messages)) {
@@ -67,7 +66,7 @@ var table = sync.OnceValue(func() map[string]map[string]field {
 	return out
 })
 
-// snake returns the name that a field has in the API's definition.
+// snake returns the name of a field in the API's definition.
 func snake(name string) string {
 	var b strings.Builder
 	for _, c := range name {
@@ -80,13 +79,13 @@ func snake(name string) string {
 	return b.String()
 }
 
-// A violation is a field that the API refuses.
+// A Violation is a field that the API refuses.
 type Violation struct {
 	Field       string `json:"field,omitempty"`
 	Description string `json:"description"`
 }
 
-// Violated makes the error of fields that the API refuses.
+// Violated makes the error of refused fields.
 func Violated(vs []Violation) *APIError {
 	texts := make([]string, len(vs))
 	for i, v := range vs {
@@ -97,9 +96,8 @@ func Violated(vs []Violation) *APIError {
 	return e
 }
 
-// A reading brings the JSON of a request into one form: names as JSON has
-// them, lists where the API takes a single value for a list, numbers that were
-// written as strings; null is left out.
+// A normalizer brings the JSON of a request into one form: JSON names, lists in
+// place of single values, numbers in place of strings, and no null.
 type normalizer struct {
 	unknown []Violation
 	wrong   []Violation
@@ -135,7 +133,7 @@ func (r *normalizer) field(raw json.RawMessage, f field, path string) json.RawMe
 	case f.list:
 		var items []json.RawMessage
 		if json.Unmarshal(raw, &items) != nil {
-			items = []json.RawMessage{raw} // the API takes one for a list of one
+			items = []json.RawMessage{raw} // the API takes a single value as a list
 		}
 		for i, item := range items {
 			items[i] = r.value(item, f.kind, fmt.Sprintf("%s[%d]", path, i))
@@ -172,7 +170,7 @@ func (r *normalizer) value(raw json.RawMessage, kind, path string) json.RawMessa
 		name = map[string]string{"i": "TYPE_INT32", "f": "TYPE_FLOAT"}[kind]
 		text := string(raw)
 		if first == '"' {
-			_ = json.Unmarshal(raw, &text) // it is a string
+			_ = json.Unmarshal(raw, &text) // it is valid JSON
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		ok = err == nil && json.Valid([]byte(text)) && (kind == "f" || n == float64(int64(n)))
@@ -194,7 +192,7 @@ func (r *normalizer) value(raw json.RawMessage, kind, path string) json.RawMessa
 	return raw
 }
 
-// bad notes a value of the wrong type.
+// bad records a value of the wrong type.
 func (r *normalizer) bad(raw json.RawMessage, path, kind string) json.RawMessage {
 	text := string(raw)
 	if len(text) > 100 {
@@ -210,8 +208,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in their order; of a key that
-// comes twice the last one. It is nil for what is no object.
+// Members returns the members of a JSON object in order, and of a repeated key the
+// last one; nil for other JSON.
 func Members(raw json.RawMessage) []Member {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -237,7 +235,7 @@ func Members(raw json.RawMessage) []Member {
 	return out
 }
 
-// object writes an object with its keys in order.
+// object writes an object with sorted keys.
 func object(fields map[string]json.RawMessage) json.RawMessage {
 	out := make([]json.RawMessage, 0, len(fields))
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -257,5 +255,5 @@ func join(open byte, items []json.RawMessage, end byte) json.RawMessage {
 	return append(out, end)
 }
 
-// quote writes a JSON string without escaping HTML.
+// quote returns s as a JSON string without escaping HTML.
 func quote(s string) json.RawMessage { return provider.MustMarshal(s) }

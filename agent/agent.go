@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agent runs agents: it asks the model, runs the tools that the model
-// calls, and asks again until the model rests.
+// calls, and repeats until the model gives a final answer.
 //
-// A [Definition] is an agent, written as a Markdown file; [Shipped] returns
-// the built-in ones. An [Engine] runs one: [Engine.Run] yields what happens as
-// payloads of events, in order, and the caller stores them before the next thing
-// is done: an answer with the first of its tool calls before that is made, the
-// end of a tool before the model is called again. So the engine has no database,
-// and whatever was stored is never redone: a run that is started again with the
-// messages it has already written goes on where they end.
+// A [Definition] is an agent, written as a Markdown file; [Shipped] returns the
+// built-in ones. An [Engine] runs one: [Engine.Run] yields event payloads in
+// order, and the caller stores each payload before pulling the next: an answer
+// before its first tool runs, a tool's result before the next model call. So
+// the engine needs no database and never repeats stored work: a run that is
+// started again with the messages it has already written continues after them.
 //
-// The engine does not know who may run what, how events are numbered, or how
-// a run is found again after a crash; that is for the application.
+// The engine does not decide who may run what, number events, or find runs
+// after a crash; the application does.
 package agent
 
 import (
@@ -33,8 +32,8 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// An Engine runs agents. It is safe for concurrent use and holds no state of
-// a run.
+// An Engine runs agents. It is safe for concurrent use and holds no state of a
+// run.
 type Engine struct {
 	pipeline *pipeline.Registry
 	tools    *tool.Set
@@ -50,55 +49,56 @@ func New(p *pipeline.Registry, tools *tool.Set, caller *model.Caller, now func()
 	return &Engine{pipeline: p, tools: tools, caller: caller, now: now}
 }
 
-// Input is what a run works on.
+// Input is the input of a run.
 type Input struct {
 	Run     artel.Run // ID, Conversation and Message are used
 	Agent   Definition
 	Service model.Service
-	Tools   *tool.Set // those that there are now; nil: the engine's
+	Tools   *tool.Set // currently available; nil: the engine's
 	// History is the branch, root first. It ends with the message to answer,
-	// or with what an earlier attempt at this run has written after it.
+	// or with the messages that an earlier attempt at this run wrote after it.
 	History []artel.Message
-	// CutOff are the calls at the end of History that an earlier attempt had
-	// begun and whose end is not known, each with the artifacts that it has
-	// edited by then. They are made again where their tools say that this is
-	// right, else the model is told.
+	// CutOff holds the calls at the end of History that an earlier attempt
+	// started and whose outcome is unknown, each with the artifacts that it had
+	// edited. A call is repeated if its tool allows that; otherwise the model
+	// is told that it was interrupted.
 	CutOff map[artel.CallID][]artel.Ref
-	// Nested is what subagents have written in earlier attempts at this run; it
-	// counts for the limits.
+	// Nested holds the messages of subagents in earlier attempts at this run.
+	// They count toward the limits.
 	Nested []artel.Message
-	// Context is what else the pipeline builds from; the engine fills in the
-	// agent, the service, the tools and the history. A clock that is there
-	// is that of the first model call.
+	// Context is the rest of the pipeline's input; the engine fills in the
+	// agent, the service, the tools and the history. If Now is set, it is the
+	// time of the first model call.
 	Context pipeline.Input
-	// Env is what tools work with; the engine fills in the call.
+	// Env is the environment of tools; the engine fills in the call.
 	Env         tool.Env
 	Subagents   []Member    // the agents that this one may delegate to
 	Permissions Permissions // of the deployment; the agent's own hold too
 	Host        Host        // nil: nothing is stored, and no user can be asked
 }
 
-// Built is the request of one model call, and what it was built for.
+// Built is the request of one model call, with the service and time that it was
+// built for.
 type Built struct {
 	pipeline.Result
-	Service model.Service // as far as the run has learned about it
+	Service model.Service // with the capabilities learned in the run
 	Now     time.Time
 	Seed    uint64
 }
 
 // Preview builds the request that a run on in would begin with, in the same
-// way, and calls nobody. Where in.Context has a clock, that is the time.
+// way, and calls no service. If in.Context has a clock, that is the time.
 func (e *Engine) Preview(ctx context.Context, in Input) (Built, error) {
 	r := e.begin(in, "", nil, nil)
 	return r.build(ctx, &model.RefusalPolicy{})
 }
 
-// Run runs an agent to its rest. It yields payloads in the order in which
-// things happen; each MessageCompleted and ToolCompleted holds a message whose
-// parent is the one before. The last MessageCompleted without tool calls is
-// the reply. The sequence ends with at most one error, after what could be
-// kept of a broken answer (MessageCompleted with Partial set). What its
-// subagents do comes in between, as [Nested].
+// Run runs an agent until its final answer. It yields payloads in the order of
+// events; each MessageCompleted and ToolCompleted holds a message whose parent
+// is the previous one. The last MessageCompleted without tool calls is the
+// reply. The sequence ends with at most one error, after the rest of a broken
+// answer (MessageCompleted with Partial set). Payloads of subagents are yielded
+// in between, as [Nested].
 func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
 		r := e.begin(in, "", nil, yield)
@@ -108,13 +108,13 @@ func (e *Engine) Run(ctx context.Context, in Input) iter.Seq2[artel.Payload, err
 	}
 }
 
-// Compact sums up the history of in, as a person has asked for, and answers
-// nothing. It yields as [Engine.Run] does; what failed is the error too. A
-// history of which nothing can be summed up is of kind Conflict.
+// Compact summarises the history of in at a user's request, and answers
+// nothing. It yields like [Engine.Run]; a failed compaction is also the error.
+// A history with nothing to summarise is of kind Conflict.
 func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload, error] {
 	return func(yield func(artel.Payload, error) bool) {
 		if n := len(in.History); n > 0 && in.History[n-1].Summary && in.History[n-1].Run == in.Run.ID {
-			return // an earlier attempt has done it
+			return // done by an earlier attempt
 		}
 		r := e.begin(in, "", nil, yield)
 		err := r.emit(artel.AgentStarted{Service: in.Service.ID, Model: in.Service.Model, Demo: in.Service.Demo()})
@@ -127,30 +127,30 @@ func (e *Engine) Compact(ctx context.Context, in Input) iter.Seq2[artel.Payload,
 	}
 }
 
-// errStopped says that the consumer broke the loop.
+// errStopped reports that the consumer stopped the iteration.
 var errStopped = errors.New("stopped by the consumer")
 
 type run struct {
 	*Engine
 	in            Input
-	thread        artel.CallPath // of a subagent
+	thread        artel.CallPath // of a subagent; "": the outermost run
 	tree          *runTree
 	host          Host
-	nested        chan nestedPayload // what its subagents yield
+	nested        chan nestedPayload // payloads of its subagents
 	tools         *tool.Set          // the agent's own
 	yield         func(artel.Payload, error) bool
 	history       []artel.Message
-	toolArguments map[artel.CallID]json.RawMessage // arguments of calls that take contents, as the model wrote them
+	toolArguments map[artel.CallID]json.RawMessage // original arguments of calls whose stored form differs
 	calledModel   bool                             // a model was called
 	toolCalls     int                              // tool calls so far
-	refused       map[artel.Digest]bool            // bytes that this run sends no more
-	attachments   []artel.AttachmentRoute          // what the last model call was told of attachments
-	usage         artel.Usage                      // of the run so far, with its subagents; guarded by the family
-	lastTokens    int64                            // tokens of the last request and its answer, as the service has counted them; 0: not known
-	noCompaction  bool                             // no more compactions in this run but for an overflow: one has failed, or there is nothing to sum up
+	refused       map[artel.Digest]bool            // bytes that this run no longer sends
+	attachments   []artel.AttachmentRoute          // routes of the attachments in the last request
+	usage         artel.Usage                      // of the run so far, with its subagents; guarded by tree
+	lastTokens    int64                            // tokens of the last request and its answer, as reported by the service; 0: unknown
+	noCompaction  bool                             // no more compactions except after an overflow: one has failed, or nothing is left to compact
 }
 
-// begin makes a run, or one inside the family of another.
+// begin makes a run, or a subagent's run inside the tree of another.
 func (e *Engine) begin(in Input, path artel.CallPath, f *runTree, yield func(artel.Payload, error) bool) *run {
 	spent := artel.Usage{}
 	if f == nil {
@@ -223,7 +223,7 @@ func (r *run) loop(ctx context.Context) error {
 	}
 }
 
-// rests reports whether the run has answered all that it was told.
+// finished reports whether the newest message is a final answer.
 func (r *run) finished() bool {
 	for _, m := range slices.Backward(r.history) {
 		if !m.Summary {
@@ -233,15 +233,15 @@ func (r *run) finished() bool {
 	return false
 }
 
-// emitUsage tells what a call took, with its price.
+// emitUsage emits the usage of a model call with its price.
 func (r *run) emitUsage(u artel.Usage) error {
 	u.Calls, u.Cost = 1, r.in.Service.Cost(u)
 	r.tree.addUsage(&r.usage, u)
 	return r.emit(artel.UsageReported{Service: r.in.Service.ID, Usage: u})
 }
 
-// unanswered returns the calls at the end of the history that have no result:
-// those of an attempt that was interrupted between a model call and its tools.
+// unanswered returns the calls at the end of the history that have no result,
+// because an attempt was interrupted between a model call and its tools.
 func (r *run) unanswered() []artel.ToolCall {
 	answered := map[artel.CallID]bool{}
 	for i := len(r.history) - 1; i >= 0; i-- {
@@ -269,8 +269,8 @@ func (r *run) unanswered() []artel.ToolCall {
 	return nil
 }
 
-// ask makes one model call and tells its answer. A call that is refused for
-// what it carries is made again with less; see [run.relent].
+// ask makes one model call and emits its answer. A call that is refused for its
+// content is repeated with less; see [run.retryWithLess].
 func (r *run) ask(ctx context.Context) (artel.Message, error) {
 	again := model.RefusalPolicy{Most: maxRefusalRetries}
 	overflowed := false
@@ -336,7 +336,7 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 		in.Agent, in.Settings.Agent = r.in.Agent.Pipeline(), r.in.Agent.Processors
 		in.History, in.Tools = r.history, r.tools.Specs()
 		clock := in.Now
-		if clock.IsZero() || r.calledModel { // else this is the request that somebody has seen in a preview
+		if clock.IsZero() || r.calledModel { // otherwise this is the request shown in a preview
 			clock = r.now()
 		}
 		in.Now = r.in.Agent.Time(clock)
@@ -350,18 +350,18 @@ func (r *run) build(ctx context.Context, again *model.RefusalPolicy) (Built, err
 	}
 }
 
-// An answer is what came of one call.
+// An answer is the outcome of one model call.
 type answer struct {
 	message artel.Message
 	calls   []artel.ToolCall
 	finish  model.Finish
-	started bool  // something of it was told
-	hasText bool  // there is text in it
-	failed  error // it broke off, or never began
+	started bool  // a part of it was received
+	hasText bool  // it has text
+	failed  error // the call broke off or never started
 }
 
-// call makes one call and tells its deltas. The error is that of the consumer,
-// or of what was to be kept.
+// call makes one call and emits its deltas. The error is that of the consumer,
+// or of storing media.
 func (r *run) call(ctx context.Context, request *model.Request) (answer, error) {
 	a := answer{message: r.newMessage(artel.RoleAssistant)}
 	c := composer{r: r, ctx: ctx, message: a.message.ID}
@@ -395,10 +395,10 @@ func (r *run) call(ctx context.Context, request *model.Request) (answer, error) 
 	return a, err
 }
 
-// settle tells the end of an answer, and keeps what came of a broken one.
+// finishAnswer emits the completed message, also of a broken answer.
 func (r *run) finishAnswer(a answer) error {
 	empty := !a.hasText && len(a.calls) == 0
-	if len(a.message.Parts) > 0 { // what it thought is kept, though it is no answer
+	if len(a.message.Parts) > 0 { // reasoning is stored, although it is not an answer
 		if err := r.complete(a.message, a.failed != nil || empty || a.finish.Reason == model.StopLength); err != nil {
 			return err
 		}
@@ -412,8 +412,8 @@ func (r *run) finishAnswer(a answer) error {
 	return r.emptyAnswer(a.finish.Reason)
 }
 
-// emitContext tells how attachments are sent, where that is not what it was at
-// the call before.
+// emitContext emits how attachments are sent, if that has changed since the
+// previous call.
 func (r *run) emitContext(record pipeline.Record) error {
 	now := make([]artel.AttachmentRoute, len(record.Decisions))
 	for i, d := range record.Decisions {
@@ -426,8 +426,8 @@ func (r *run) emitContext(record pipeline.Record) error {
 	return r.emit(artel.ContextBuilt{Service: r.in.Service.ID, Attachments: now})
 }
 
-// nothing says why an answer may have been empty. What the model only thought
-// is no answer.
+// emptyAnswer returns the error for an answer without text and calls. Reasoning
+// alone is not an answer.
 func (r *run) emptyAnswer(reason model.StopReason) error {
 	kind, why := artel.Unavailable, "the model answered with nothing"
 	switch reason {
@@ -445,18 +445,18 @@ func (r *run) complete(m artel.Message, partial bool) error {
 	return r.emit(artel.MessageCompleted{Message: m, Partial: partial})
 }
 
-// named gives a call an id that is unique on its branch; some servers send
-// none, or the same one again.
+// withUniqueID gives a call an id that is unique on its branch; some servers
+// send none, or repeat them.
 func (r *run) withUniqueID(c artel.ToolCall) artel.ToolCall {
-	// A path of calls has "/" between them.
+	// "/" separates the ids of a CallPath.
 	for len(c.ID) > artel.MaxIDLength || strings.Contains(string(c.ID), "/") || !r.tree.claim(c.ID) {
 		c.ID = artel.CallID("call_" + strings.TrimPrefix(string(artel.NewMessageID(r.now())), "msg_"))
 	}
 	return c
 }
 
-// runTools runs the calls and tells their results in the order of the calls.
-// Neighbours that are safe to run side by side do.
+// runTools runs the calls and emits their results in the order of the calls.
+// Adjacent calls of parallel tools run concurrently.
 func (r *run) runTools(ctx context.Context, calls []artel.ToolCall) error {
 	for len(calls) > 0 {
 		n := 1
@@ -518,7 +518,7 @@ func (r *run) runBatch(ctx context.Context, calls []artel.ToolCall) error {
 	var failed error
 	for i, c := range calls {
 		o := outcomes[i]
-		if o.err != nil { // what its neighbours have done is told all the same
+		if o.err != nil { // the results of the other calls are still emitted
 			failed = cmp.Or(failed, o.err)
 			continue
 		}

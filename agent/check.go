@@ -17,24 +17,26 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// Bounds on what an agent's author writes.
+// Bounds on definitions.
 const (
 	maxPrompt      = 200_000   // code points
 	maxDescription = 2_000     // code points
 	maxNames       = 200       // in a list
-	maxLimit       = 1_000_000 // a run that may take longer than a week of seconds has no limit at all
+	maxLimit       = 1_000_000 // more than a week of seconds would be no limit
 	maxSubDepth    = 8
 )
 
-// Known is what there is for agents to name. A nil list is not looked at.
+// Known lists the names that definitions may refer to. A nil list is not
+// checked.
 type Known struct {
 	Tools    []string
-	Prefixes []string // names that begin so are tools that may come later; "x*" names all of one
+	Prefixes []string // of the names of tools that may become available later; "x*" names all with one prefix
 	Agents   []artel.AgentName
 	Services []artel.ServiceID
 }
 
-// fixed are the names that do not begin as those of tools that may come later.
+// fixed returns the names without those of tools that may become available
+// later.
 func (k Known) fixed(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), k.mayAppear)
 }
@@ -43,18 +45,18 @@ func (k Known) mayAppear(name string) bool {
 	return slices.ContainsFunc(k.Prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// A Flaw is one thing that is wrong with a definition.
+// A Flaw is one mistake in a definition.
 type Flaw struct {
-	Field string // as it is written, e.g. "limits.turns"
+	Field string // as written in the file, e.g. "limits.turns"
 	Key   phrase.Key
 	Args  map[string]any
 }
 
-// In says the flaw in a language.
+// In returns the text of the flaw in a language.
 func (f Flaw) In(l phrase.Locale) string { return l.Say(f.Key, f.Args) }
 
-// Flaws are all that is wrong with a definition. As an error they are one line
-// in English.
+// Flaws are all mistakes in a definition. As an error they are one line in
+// English.
 type Flaws []Flaw
 
 // Error implements error.
@@ -66,7 +68,7 @@ func (fs Flaws) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Wrong makes a flaw of an error.
+// Wrong makes a flaw from an error.
 func Wrong(field string, err error) Flaw {
 	return Flaw{field, phrase.AgentProblem, map[string]any{"Problem": err.Error()}}
 }
@@ -75,7 +77,7 @@ func (fs *Flaws) add(field string, key phrase.Key, args map[string]any) {
 	*fs = append(*fs, Flaw{field, key, args})
 }
 
-// Check returns what is wrong with d, in the order of the fields.
+// Check returns the mistakes in d, in the order of the fields.
 func (d Definition) Check(k Known) Flaws {
 	var fs Flaws
 	if slices.Contains([]artel.AgentName{"", ".", ".."}, d.Name) || len(d.Name) > artel.MaxIDLength || strings.ContainsFunc(string(d.Name), notInName) {
@@ -133,7 +135,7 @@ func one[T comparable](v T) []T {
 	return []T{v}
 }
 
-// among adds a flaw for each name that is not known.
+// checkNames adds a flaw for each unknown name.
 func checkNames[T ~string](fs *Flaws, field string, names, known []T, key phrase.Key) {
 	if len(names) > maxNames {
 		fs.add(field, phrase.AgentTooMany, map[string]any{"Count": len(names), "Max": maxNames})

@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	// maxCompactions is how many may come before one model call: of a history
-	// that is much longer than the window, one sums up what it can be sent of.
+	// maxCompactions is how many compactions may precede one model call. A
+	// history much longer than the window needs several, because each covers
+	// only what fits into its request.
 	maxCompactions = 8
-	// compactionTime is how long one may take.
+	// compactionTime is the time limit of a compaction.
 	compactionTime = 5 * time.Minute
-	// quotedWords is how many code points of the user's newest message are in a
-	// summary for sure.
+	// quotedWords is how many code points of the user's newest message a
+	// summary quotes.
 	quotedWords = 4000
-	// minTokenBytes is how many bytes make a token at least, in any script: a
-	// guess that is on the safe side.
+	// minTokenBytes is a low estimate of the bytes per token in any script.
 	minTokenBytes = 3
-	// minReplaced is how many messages a compaction is worth.
+	// minReplaced is the least number of messages that a compaction replaces.
 	minReplaced = 2
 
 	compactPreset = "compaction"
 )
 
-// exceeds reports whether a request passes the threshold, or cannot be made
-// because it is too long.
+// exceeds reports whether a request exceeds the threshold, or could not be
+// built because it is too long.
 func (r *run) exceeds(built Built, failed error, limit int) bool {
 	switch {
 	case r.noCompaction || limit == 0:
@@ -51,16 +51,16 @@ func (r *run) exceeds(built Built, failed error, limit int) bool {
 	return t.Total > limit || r.lastTokens > int64(limit) || len(t.Dropped) > 0
 }
 
-// overflows reports whether a service has refused a request as too long for
-// its window.
+// overflows reports whether a service refused a request as too long for its
+// window.
 func overflows(err error) bool {
 	ce, ok := errors.AsType[*model.CallError](err)
 	return ok && ce.Refusal.Class == model.RefusedContext
 }
 
-// compact sums up what can be spared of the history, and reports whether it
-// did. A compaction that fails leaves the history as it is; the error is that
-// of the consumer, or of a run that has ended.
+// compact summarises the older part of the history, and reports whether it did.
+// A failed compaction leaves the history unchanged; the error is that of the
+// consumer, or of a run that has ended.
 func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens, limit int) (done bool, err error) {
 	budget := limit
 	if budget == 0 {
@@ -78,16 +78,16 @@ func (r *run) compact(ctx context.Context, reason artel.CompactionReason, tokens
 	}
 	if failed != nil {
 		r.noCompaction = true
-		return false, ctx.Err() // the run goes on without, unless it is at its end
+		return false, ctx.Err() // the run continues without a summary, unless it has ended
 	}
 	return true, nil
 }
 
-// compactNow sums up the whole history.
+// compactNow summarises the whole history.
 func (r *run) compactNow(ctx context.Context) error {
 	standing := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	if !worthCompacting(standing) {
-		return artel.Errorf(artel.Conflict, "agent.Compact", "", "there is nothing to sum up: the newest summary has everything but the last %d messages at most", minReplaced-1)
+		return artel.Errorf(artel.Conflict, "agent.Compact", "", "nothing to compact: at most %d message is newer than the last summary", minReplaced-1)
 	}
 	failed, err := r.compactPart(ctx, standing, artel.CompactRequested, 0, 0)
 	if err == nil {
@@ -96,10 +96,9 @@ func (r *run) compactNow(ctx context.Context) error {
 	return err
 }
 
-// compactAsked sums up what can be spared of the history of a run at work, or
-// all of it where the run is at rest, as people have asked for. Where that fails
-// the run goes on all the same. The error is that of the consumer, or of a run
-// that has ended.
+// compactAsked summarises at a user's request: the older part of the history of
+// a running run, or all of it after the final answer. If that fails, the run
+// continues. The error is that of the consumer, or of a run that has ended.
 func (r *run) compactAsked(ctx context.Context) error {
 	part := pipeline.ActiveMessages(r.history, r.in.Agent.Name)
 	if !r.finished() {
@@ -107,7 +106,7 @@ func (r *run) compactAsked(ctx context.Context) error {
 	}
 	if !worthCompacting(part) {
 		end := artel.CompactionCompleted{Reason: artel.CompactRequested, Error: &artel.RunError{
-			Kind: artel.Conflict, Message: "there is nothing to sum up but what the run is at",
+			Kind: artel.Conflict, Message: "nothing to compact but the current exchange",
 		}}
 		return cmp.Or(r.emit(artel.CompactionStarted{Reason: end.Reason, Service: r.in.Service.ID}), r.emit(end))
 	}
@@ -118,7 +117,8 @@ func (r *run) compactAsked(ctx context.Context) error {
 	return err
 }
 
-// worth reports whether there is something to sum up but for an earlier summary.
+// worthCompacting reports whether part has enough messages beside an earlier
+// summary.
 func worthCompacting(part []artel.Message) bool {
 	if len(part) > 0 && part[0].Summary {
 		part = part[1:]
@@ -126,10 +126,10 @@ func worthCompacting(part []artel.Message) bool {
 	return len(part) >= minReplaced
 }
 
-// sparable returns how many messages of the standing history are summed up.
-// What the model is to answer next is kept: the newest message of the user where
-// it has no answer yet, whatever its length, else the newest exchange, where it
-// is no longer than a quarter of the budget.
+// compactable returns how many of the active messages to summarise. It keeps
+// the input of the next answer: the user's newest message, of any length, if it
+// has no answer yet; otherwise the newest exchange, if it is at most a quarter
+// of the budget.
 func (r *run) compactable(standing []artel.Message, budget int) int {
 	starts := pipeline.Exchanges(standing)
 	if len(starts) == 0 {
@@ -153,8 +153,8 @@ func (r *run) compactable(standing []artel.Message, budget int) int {
 	return len(standing)
 }
 
-// compactPart tells of one compaction of the first messages of the standing
-// history. failed is why there is no summary; err is that of the consumer.
+// compactPart emits one compaction of the first active messages. failed is the
+// reason why there is no summary; err is that of the consumer.
 func (r *run) compactPart(ctx context.Context, part []artel.Message, reason artel.CompactionReason, tokens, limit int) (failed, err error) {
 	if err := r.emit(artel.CompactionStarted{Reason: reason, Service: r.in.Service.ID, Tokens: tokens, Threshold: limit}); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 		end.OK, end.Message, end.Replaced = false, nil, 0
 		end.Error = &artel.RunError{Kind: artel.KindOf(failed), Message: scrub.Line(failed.Error())}
 		if end.Error.Kind == artel.Internal {
-			end.Error.Message = "internal error" // the run's own error has an id for the log
+			end.Error.Message = "internal error" // the run's own error has an id to find it in the log
 		}
 		return failed, r.emit(end)
 	}
@@ -194,8 +194,8 @@ func (r *run) compactPart(ctx context.Context, part []artel.Message, reason arte
 	return nil, r.emit(end)
 }
 
-// summary asks the model for that of part, or of as much of its beginning as
-// can be sent; it returns that part.
+// summary asks the model for a summary of part, or of the longest beginning of
+// it that fits; it returns that beginning.
 func (r *run) summary(ctx context.Context, part []artel.Message) (text string, of []artel.Message, usage artel.Usage, err error) {
 	for {
 		built, err := r.buildSummary(ctx, part)
@@ -219,8 +219,8 @@ func (r *run) summary(ctx context.Context, part []artel.Message) (text string, o
 	}
 }
 
-// buildSummary makes the request for a summary. It begins as any other of the
-// conversation, so that the provider's cache holds.
+// buildSummary makes the request for a summary. It begins like the other
+// requests of the conversation, so that the provider's cache applies.
 func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, error) {
 	in := r.in.Context
 	in.Service = r.in.Service
@@ -245,7 +245,8 @@ func (r *run) buildSummary(ctx context.Context, part []artel.Message) (Built, er
 	return Built{result, in.Service, clock, in.Seed}, err
 }
 
-// say makes a call whose answer is a text, and returns it without media.
+// callForText makes a call whose answer is a text, and returns it with media
+// replaced by refs.
 func (r *run) callForText(ctx context.Context, request *model.Request) (text string, usage artel.Usage, err error) {
 	request.OnRetry = r.retrying
 	text, finish, err := r.caller.CallText(ctx, request)
@@ -267,8 +268,8 @@ func (r *run) callForText(ctx context.Context, request *model.Request) (text str
 	return text, usage, err
 }
 
-// boundary makes the message that stands for part, and returns the summary with
-// the words that it must have.
+// summaryMessage sets the message that replaces part, and returns the summary
+// with the required quotes.
 func (r *run) summaryMessage(end *artel.CompactionCompleted, part []artel.Message, summary string) string {
 	say := r.in.Context.Locale.Say
 	if words := r.userWords(part, summary); words != "" {
@@ -281,8 +282,8 @@ func (r *run) summaryMessage(end *artel.CompactionCompleted, part []artel.Messag
 	return summary
 }
 
-// covered is the newest message of part: what an earlier summary covers is
-// before it.
+// covered returns the newest message of part; everything that an earlier
+// summary covers is before it.
 func covered(part []artel.Message) artel.MessageID {
 	last := part[len(part)-1]
 	if last.Summary {
@@ -291,9 +292,9 @@ func covered(part []artel.Message) artel.MessageID {
 	return last.ID
 }
 
-// words is what the user has said and the run is to answer, as far as part
-// stands for it, also by way of an earlier summary; where there is nothing of
-// it, what they have said last in part. What the summary quotes is left out.
+// userWords returns the user's messages to this run that part covers, directly
+// or through an earlier summary; if there are none, the user's last message in
+// part. Texts that the summary quotes already are left out.
 func (r *run) userWords(part []artel.Message, summary string) string {
 	end := slices.IndexFunc(r.history, func(m artel.Message) bool { return m.ID == covered(part) })
 	asked := slices.DeleteFunc(slices.Clone(r.history[:end+1]), func(m artel.Message) bool {
@@ -322,12 +323,11 @@ func (r *run) userWords(part []artel.Message, summary string) string {
 
 func fromUser(m artel.Message) bool { return m.Role == artel.RoleUser && !m.Summary }
 
-// shownWords is how much of each message the list of an artifact shows, in code
-// points.
+// shownWords is how many code points of each message the list in the artifact
+// shows.
 const shownWords = 80
 
-// listed names the messages of part, for people who look for what is behind a
-// summary.
+// listMessages lists the summarised messages for the reader of the artifact.
 func (r *run) listMessages(part []artel.Message) string {
 	var b strings.Builder
 	b.WriteString("## " + r.in.Context.Locale.Say(phrase.CompactReplaced, map[string]any{"Count": len(part)}) + "\n")

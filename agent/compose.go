@@ -13,23 +13,23 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A composer makes the parts of an answer out of its deltas, in the order in
-// which they come: some services refuse an answer whose reasoning is no longer
-// where it was. What is told on the way, the texts of all blocks of one kind,
-// reads as the message does: with a blank line between two.
+// A composer builds the parts of an answer from its deltas, in their order:
+// some services refuse an answer whose reasoning has moved. The emitted text,
+// of all blocks of one kind, equals that of the message, with a blank line
+// between blocks.
 type composer struct {
 	r       *run
 	ctx     context.Context // of the call
 	message artel.MessageID
 
 	parts    artel.Parts
-	block    *textStream // that is being written; nil: none
-	thinking bool        // it is reasoning
-	texts    int         // blocks of text that have any
-	thoughts int         // blocks of reasoning that have any
+	block    *textStream // currently received; nil: none
+	thinking bool        // block is reasoning
+	texts    int         // nonempty blocks of text
+	thoughts int         // nonempty blocks of reasoning
 }
 
-// take takes the next delta, which is no [model.Finish].
+// take processes the next delta, which is not a [model.Finish].
 func (c *composer) take(d model.Delta) error {
 	switch d := d.(type) {
 	case model.TextDelta:
@@ -64,7 +64,7 @@ func (c *composer) write(thinking bool, piece string) error {
 	return c.block.write(piece)
 }
 
-// begin ends the block that is being written and begins another.
+// begin ends the current block and begins another.
 func (c *composer) begin(thinking bool) error {
 	if err := c.end(nil); err != nil {
 		return err
@@ -83,9 +83,9 @@ func (c *composer) begin(thinking bool) error {
 	return nil
 }
 
-// end ends the block that is being written, and keeps it. opaque is the
-// service's state of a block of reasoning, which holds only for the text that
-// it wrote. end may be called again.
+// end ends the current block and appends its part. opaque is the service's
+// state of a reasoning block, which is only valid for the unchanged text. end
+// may be called again.
 func (c *composer) end(opaque json.RawMessage) error {
 	v := c.block
 	if v == nil {
@@ -112,8 +112,8 @@ func (c *composer) end(opaque json.RawMessage) error {
 	return err
 }
 
-// broken ends the answer early: calls are dropped, since nobody knows whether
-// more of them were to come.
+// dropCalls removes the calls of a broken answer, because the list of calls may
+// be incomplete.
 func (c *composer) dropCalls() {
 	kept := c.parts[:0]
 	for _, p := range c.parts {
@@ -124,7 +124,7 @@ func (c *composer) dropCalls() {
 	c.parts = kept
 }
 
-// told replaces the calls by what may be told of them, and returns them.
+// recordCalls replaces the calls by their storable form, and returns them.
 func (c *composer) recordCalls() (calls []artel.ToolCall, err error) {
 	for i, p := range c.parts {
 		call, ok := p.(artel.ToolCall)
@@ -140,51 +140,50 @@ func (c *composer) recordCalls() (calls []artel.ToolCall, err error) {
 	return calls, nil
 }
 
-// stop lets go of a block that was not ended.
+// stop releases a block that was not ended.
 func (c *composer) stop() {
 	if c.block != nil {
 		c.block.stream.Stop()
 	}
 }
 
-// asStored returns parts as they come back from a store, which keeps JSON
-// without white space: so the requests of this run and of later ones are the
-// same byte for byte.
+// asStored returns ps as a store would return them, with compact JSON, so that
+// later requests equal those of this run byte for byte.
 func asStored(ps artel.Parts) artel.Parts {
 	b, err := ps.MarshalJSON()
 	var out artel.Parts
 	if err != nil || out.UnmarshalJSON(b) != nil {
-		return ps // telling it fails, and says why
+		return ps // emitting it fails with the reason
 	}
 	return out
 }
 
-// A voice is a text that the model is writing. It tells each piece as soon as
-// that is certain to be no media: those become artifacts, and their refs are
-// told in their place.
+// A textStream is a text that the model is writing. It emits each piece once
+// the piece surely contains no media; media become artifacts, and their refs
+// are emitted instead.
 type textStream struct {
 	r        *run
 	stream   *scrub.Stream
 	delta    func(string) artel.MessageDelta
-	text     strings.Builder // what was told
-	received strings.Builder // what the model wrote
-	gap      string          // told before the first piece
+	text     strings.Builder // emitted
+	received strings.Builder // written by the model
+	gap      string          // emitted before the first piece
 }
 
 func (r *run) newTextStream(ctx context.Context, delta func(string) artel.MessageDelta) *textStream {
 	env := r.in.Env
-	// What had come is kept also where ctx has ended.
+	// Received text is stored even if ctx has ended.
 	return &textStream{r: r, stream: scrub.NewStream(context.WithoutCancel(ctx), tool.NewKeeper(&env).Keep), delta: delta}
 }
 
-// say takes the next piece.
+// write processes the next piece.
 func (v *textStream) write(piece string) error {
 	v.received.WriteString(piece)
 	s, err := v.stream.Write(piece)
 	return v.emit(s, err)
 }
 
-// end tells what was held back. It may be called again.
+// end emits the rest. It may be called again.
 func (v *textStream) end() error {
 	s, err := v.stream.Close()
 	return v.emit(s, err)
@@ -202,11 +201,11 @@ func (v *textStream) emit(s string, err error) error {
 	return err
 }
 
-// changed reports whether what was told is not what the model wrote.
+// changed reports whether the emitted text differs from the model's.
 func (v *textStream) changed() bool { return v.text.String() != v.received.String() }
 
-// told returns a call as it may be told of. What its tool is to get is kept
-// beside it, where that is something else.
+// recordCall returns the storable form of a call. If its tool has to get
+// different arguments, they are kept in toolArguments.
 func (r *run) recordCall(ctx context.Context, c artel.ToolCall) (artel.ToolCall, error) {
 	env := r.in.Env
 	told, given, err := r.tools.Arguments(ctx, &env, c.Name, c.Arguments)
@@ -214,7 +213,7 @@ func (r *run) recordCall(ctx context.Context, c artel.ToolCall) (artel.ToolCall,
 		return c, err
 	}
 	if string(told) != string(c.Arguments) {
-		c.Opaque, c.Service = nil, "" // it holds for what the service wrote
+		c.Opaque, c.Service = nil, "" // it is only valid for the original arguments
 	}
 	c.Arguments = told
 	if string(given) != string(told) {
@@ -223,7 +222,7 @@ func (r *run) recordCall(ctx context.Context, c artel.ToolCall) (artel.ToolCall,
 	return c, nil
 }
 
-// arguments is what the tool of a call is to get.
+// arguments returns the arguments to pass to the tool of a call.
 func (r *run) arguments(c artel.ToolCall) json.RawMessage {
 	if given, ok := r.toolArguments[c.ID]; ok {
 		return given

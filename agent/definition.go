@@ -19,20 +19,20 @@ import (
 	"github.com/artelhq/artel/pipeline/macro"
 )
 
-// A Definition is one agent: who it is, what it may use, and how far it may
-// go. Its written form is a Markdown file: YAML front matter between two "---"
-// lines with the fields below, then the role prompt; see [Definition.Markdown].
+// A Definition is one agent: its name, what it may use, and its limits. Its
+// written form is a Markdown file: YAML front matter between two "---" lines
+// with the fields below, then the role prompt; see [Definition.Markdown].
 type Definition struct {
 	Name        artel.AgentName   `json:"name" yaml:"name"`
 	Description string            `json:"description,omitempty" yaml:"description"`
 	Service     artel.ServiceID   `json:"service,omitempty" yaml:"service"`         // "": the deployment's default
-	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" yaml:"fallbacks"`     // asked in this order where the service cannot be reached
-	Tools       []string          `json:"tools,omitempty" yaml:"tools"`             // it can call no others
-	Subagents   []artel.AgentName `json:"subagents,omitempty" yaml:"subagents"`     // whom it can give work to, with [SubagentTool]
-	Permissions Permissions       `json:"permissions,omitempty" yaml:"permissions"` // of tools; those of the deployment hold too
+	Fallbacks   []artel.ServiceID `json:"fallbacks,omitempty" yaml:"fallbacks"`     // tried in this order if the service cannot be reached
+	Tools       []string          `json:"tools,omitempty" yaml:"tools"`             // the only ones that it can call
+	Subagents   []artel.AgentName `json:"subagents,omitempty" yaml:"subagents"`     // agents that it may delegate to, with [SubagentTool]
+	Permissions Permissions       `json:"permissions,omitempty" yaml:"permissions"` // of tools, in addition to the deployment's
 	Limits      Limits            `json:"limits,omitzero" yaml:"limits"`
 
-	// What a model sees beside the prompt and the conversation.
+	// The settings of the context pipeline.
 	Presets    []pipeline.Preset  `json:"preset_messages,omitempty" yaml:"preset_messages"`
 	Context    pipeline.Limits    `json:"context,omitzero" yaml:"context"`
 	Clock      macro.Clock        `json:"clock,omitzero" yaml:"clock"`
@@ -41,20 +41,20 @@ type Definition struct {
 
 	Prompt string `json:"prompt,omitempty" yaml:"-"` // the role prompt, with macros
 
-	File string `json:"-" yaml:"-"` // that it was loaded from, by its name in the folder; "": none
+	File string `json:"-" yaml:"-"` // name of the file that it was loaded from; "": none
 }
 
-// SubagentTool is the name of the tool by which an agent gives work to another.
-// Whoever has subagents has it.
+// SubagentTool is the name of the tool that delegates work to another agent.
+// Every agent with subagents has it.
 const SubagentTool = "call_subagent"
 
-// Pipeline is what a build of a context needs to know about the agent.
+// Pipeline returns the part of the definition that a context build needs.
 func (d Definition) Pipeline() pipeline.Agent {
 	return pipeline.Agent{Name: d.Name, Description: d.Description, Prompt: d.Prompt, Presets: d.Presets, Context: d.Context}
 }
 
-// Time is what the agent's clock shows at now. A clock that has run out of
-// years shows now.
+// Time returns the time that the agent's clock shows at now. If the clock is
+// out of its range of years, that is now.
 func (d Definition) Time(now time.Time) time.Time {
 	if t, err := d.Clock.At(now); err == nil {
 		return t
@@ -62,19 +62,19 @@ func (d Definition) Time(now time.Time) time.Time {
 	return now
 }
 
-// Compaction says when the history of an agent is summed up.
+// Compaction configures when the history of an agent is summarised.
 type Compaction struct {
-	// Threshold is in percent of what fits into a request: the window less
-	// what is kept free for the reply. 0: 80.
+	// Threshold is a percentage of the token budget of a request: the window
+	// less the reserve for the reply. 0: 80.
 	Threshold int `json:"threshold,omitempty" yaml:"threshold"`
-	// Off leaves the oldest messages out of requests instead. A person can
-	// still ask for a compaction.
+	// Off drops the oldest messages from requests instead. A user can still
+	// request a compaction.
 	Off bool `json:"off,omitempty" yaml:"off"`
 }
 
 const standardThreshold = 80
 
-// tokens are the threshold for a budget; 0: there is none.
+// tokens returns the threshold for a budget; 0: none.
 func (c Compaction) tokens(budget int) int {
 	if c.Off || budget <= 0 {
 		return 0
@@ -82,19 +82,19 @@ func (c Compaction) tokens(budget int) int {
 	return max(1, budget*valueOr(c.Threshold, standardThreshold)/100)
 }
 
-// Limits end a run that goes too far.
+// Limits stop a run.
 type Limits struct {
 	Turns     int     `json:"turns,omitempty" yaml:"turns"`           // model calls; 0: 40
 	ToolCalls int     `json:"tool_calls,omitempty" yaml:"tool_calls"` // 0: 200
 	Seconds   int     `json:"seconds,omitempty" yaml:"seconds"`       // wall clock; 0: 3600
 	Tokens    int     `json:"tokens,omitempty" yaml:"tokens"`         // in and out, of all model calls; 0: no limit
-	Cost      float64 `json:"cost,omitempty" yaml:"cost"`             // in US dollars, as far as it is known; 0: no limit
-	Depth     int     `json:"depth,omitempty" yaml:"depth"`           // how deep subagents may have subagents; 0: 2
-	Answer    int     `json:"answer,omitempty" yaml:"answer"`         // seconds in which people answer whether a tool may be called; 0: 300
+	Cost      float64 `json:"cost,omitempty" yaml:"cost"`             // in US dollars, of services with a known price; 0: no limit
+	Depth     int     `json:"depth,omitempty" yaml:"depth"`           // nesting of subagents; 0: 2
+	Answer    int     `json:"answer,omitempty" yaml:"answer"`         // seconds to answer a question of permission; 0: 300
 }
 
-// Full returns the limits that hold: those of l, and the defaults where it says
-// nothing. What is 0 in them has no limit.
+// Full returns the limits with defaults for unset fields. Fields that remain 0
+// are unlimited.
 func (l Limits) Full() Limits {
 	l.Turns, l.ToolCalls, l.Seconds = valueOr(l.Turns, 40), valueOr(l.ToolCalls, 200), valueOr(l.Seconds, 3600)
 	l.Depth, l.Answer = valueOr(l.Depth, 2), valueOr(l.Answer, 300)
@@ -115,7 +115,7 @@ func valueOr(n, standard int) int {
 	return standard
 }
 
-// Lead is the name of the agent that answers when none is named.
+// Lead is the name of the agent that answers if none is named.
 const Lead artel.AgentName = "lead_agent"
 
 //go:embed agents/*.md
@@ -135,7 +135,7 @@ func Shipped() ([]Definition, error) {
 }
 
 // Load reads every *.md file at the top of dir as a Definition, by name. The
-// error, of kind Invalid, names the file and what is wrong in it.
+// error, of kind Invalid, names the file and the mistake.
 func Load(dir fs.FS) ([]Definition, error) {
 	files, err := fs.Glob(dir, "*.md")
 	if err != nil {
@@ -160,9 +160,9 @@ func Load(dir fs.FS) ([]Definition, error) {
 	return all, nil
 }
 
-// Parse reads one definition; file names it in errors and gives the name
-// where the front matter has none. What is wrong with it, apart from the names
-// of others in it, is an error with [Flaws] in its chain.
+// Parse reads one definition. file names it in errors, and is the name if the
+// front matter has none. Mistakes, except unknown names, are an error with
+// [Flaws] in its chain.
 func Parse(file string, src []byte) (Definition, error) {
 	d, err := Read(file, src)
 	if err != nil {
@@ -174,8 +174,8 @@ func Parse(file string, src []byte) (Definition, error) {
 	return d, nil
 }
 
-// Read is [Parse] for those who go on to [Definition.Check] with all that they
-// know: it refuses only what cannot be read.
+// Read parses a definition without [Definition.Check]; it refuses only what
+// cannot be read.
 func Read(file string, src []byte) (Definition, error) {
 	front, body, ok := cutFrontMatter(src)
 	if !ok {
@@ -192,7 +192,7 @@ func Read(file string, src []byte) (Definition, error) {
 	return d, nil
 }
 
-// decode reads front matter. The decoder panics on some tagged values.
+// decode reads front matter. The YAML decoder panics on some tagged values.
 func decode(src []byte, d *Definition) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -202,8 +202,8 @@ func decode(src []byte, d *Definition) (err error) {
 	return yaml.UnmarshalWithOptions(src, d, yaml.DisallowUnknownField())
 }
 
-// cutFrontMatter leaves the opening line in front, so that the lines in the
-// parser's errors are those of the file.
+// cutFrontMatter keeps the opening line in front, so that line numbers in the
+// parser's errors match the file.
 func cutFrontMatter(src []byte) (front, body []byte, ok bool) {
 	const mark = "---\n"
 	src = bytes.TrimPrefix(src, []byte("\uFEFF"))

@@ -9,9 +9,9 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Host stores what a run leaves and answers what it asks. The methods are
-// called by the goroutine that consumes the run, but for Permit and Delegate:
-// those of subagents are called by several goroutines.
+// A Host stores the output of a run and answers its questions. The methods are
+// called by the goroutine that consumes the run, except Permit and Delegate,
+// which several goroutines call for subagents.
 type Host interface {
 	// Record stores the request of a model call before it is made. failed is
 	// why a request could not be built. Record may set the request's OnHeld. An
@@ -48,8 +48,8 @@ type Learner interface {
 
 // An Inbox is what people want of a run at work.
 type Inbox struct {
-	Said    []artel.Message // stored, the first a child of the message that it was asked for
-	Compact bool            // until a compaction with the reason requested is told to have ended
+	Said    []artel.Message // stored messages; the first is a child of after
+	Compact bool            // compact the history; set until a compaction with the reason requested ends
 }
 
 // noHost is the host of a run without one.
@@ -63,7 +63,7 @@ func (noHost) Permit(_ context.Context, calls []artel.ToolCall) ([]Verdict, erro
 	return make([]Verdict, len(calls)), nil
 }
 
-// Inbox implements [Host].
+// An Inbox holds the requests of users to a running run.
 func (noHost) Inbox(context.Context, artel.MessageID) (Inbox, error) { return Inbox{}, nil }
 
 // KeepSummary implements [Host].

@@ -9,7 +9,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// within is the end of a run that has reached a limit.
+// checkLimits returns an error if the run has reached a limit.
 func (r *run) checkLimits(l Limits, turns int) error {
 	switch u := r.usage; {
 	case turns >= l.turns():
@@ -33,20 +33,20 @@ func limitReached(name artel.AgentName, code, format string, args ...any) error 
 	}
 }
 
-// A family is what a run and its subagents have in common.
+// A runTree is the state shared by a run and its subagents.
 type runTree struct {
-	limits Limits // of the outermost agent, for all of them
+	limits Limits // of the outermost agent, for the whole tree
 
 	mu        sync.Mutex
 	seen      map[artel.CallID]bool // ids of calls on the branch
 	turns     int
 	calls     int
 	usage     artel.Usage
-	exhausted bool // a limit is reached
+	exhausted bool // a shared limit is reached
 }
 
-// take counts turns and tool calls of anybody in the family, and refuses what
-// is beyond a limit of them all.
+// addCalls counts model and tool calls of any run in the tree, and returns an
+// error if a shared limit is exceeded.
 func (f *runTree) addCalls(name artel.AgentName, turns, calls int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *runTree) addCalls(name artel.AgentName, turns, calls int) error {
 	return err
 }
 
-// count adds what earlier attempts have done.
+// restoreCounts adds the calls of earlier attempts.
 func (f *runTree) restoreCounts(turns, calls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,14 +76,14 @@ func (f *runTree) restoreCounts(turns, calls int) {
 	f.calls += calls
 }
 
-// spend adds what a call took to the whole and to one's own.
+// addUsage adds the usage of a call to that of the tree and to own.
 func (f *runTree) addUsage(own *artel.Usage, u artel.Usage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.usage, *own = f.usage.Add(u), own.Add(u)
 }
 
-// join adds to the own what a subagent took.
+// addOwnUsage adds the usage of a subagent to own.
 func (f *runTree) addOwnUsage(own *artel.Usage, u artel.Usage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,8 @@ func (f *runTree) isExhausted() bool {
 	return f.exhausted
 }
 
-// claim reports whether nobody on the branch has had the id.
+// claim reserves the id of a call, and reports whether it was unused on the
+// branch.
 func (f *runTree) claim(id artel.CallID) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +108,7 @@ func (f *runTree) claim(id artel.CallID) bool {
 	return true
 }
 
-// spare keeps the ids of the calls of a history from being given again.
+// reserveIDs reserves the ids of the calls of a history.
 func (f *runTree) reserveIDs(history []artel.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Markdown writes d as the file that [Parse] reads it from. Every value is
-// written as JSON, which is YAML too and has no surprises; names that are plain
-// words stand without quotes.
+// Markdown writes d as a file that [Parse] reads. Values are written as JSON,
+// which is valid YAML without surprises; names that are plain words have no
+// quotes.
 func (d Definition) Markdown() []byte {
 	var b bytes.Buffer
 	b.WriteString("---\n")
@@ -38,8 +38,8 @@ func (d Definition) Markdown() []byte {
 	return b.Bytes()
 }
 
-// Tidy returns d as it comes back from its file: without white space around its
-// texts, and with plain ends of lines.
+// Tidy returns d as read back from its file: without surrounding white space in
+// its texts, and with "\n" line ends.
 func (d Definition) Tidy() Definition {
 	d.Prompt, d.Description = tidy(d.Prompt), tidy(d.Description)
 	return d
@@ -47,7 +47,7 @@ func (d Definition) Tidy() Definition {
 
 func tidy(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
-// A word needs no quotes, whichever version of YAML is read.
+// A word needs no quotes in any version of YAML.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
 
 func encodeValue(v any) string {
@@ -57,7 +57,7 @@ func encodeValue(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // strings, numbers and JSON that was checked cannot fail
+	_ = e.Encode(v) // strings, numbers and valid JSON cannot fail
 	return strings.TrimSpace(b.String())
 }
 

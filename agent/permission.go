@@ -21,15 +21,15 @@ type Permission string
 // The permissions, each stricter than the one before.
 const (
 	Auto Permission = "auto" // without a question
-	Ask  Permission = "ask"  // after a person has said so
-	Deny Permission = "deny" // never: the agent does not have the tool
+	Ask  Permission = "ask"  // after a user has allowed it
+	Deny Permission = "deny" // never; the agent does not get the tool
 )
 
-// Permissions are those of tools by their names; AnyTool is for the tools that
-// are not named. A tool that nothing is said of is auto.
+// Permissions map the names of tools to permissions; [AnyTool] is for all
+// others. The default is [Auto].
 type Permissions map[string]Permission
 
-// AnyTool stands for the tools that are not named.
+// AnyTool stands for all tools that are not named.
 const AnyTool = "*"
 
 // Of returns the permission of a tool.
@@ -42,10 +42,10 @@ func (p Permissions) Of(name string) Permission {
 	return Auto
 }
 
-// Permission is what the agent's own file says of a tool.
+// Permission returns the agent's own permission of a tool.
 func (d Definition) Permission(name string) Permission { return d.Permissions.Of(name) }
 
-// Check refuses words that are no permission, with kind Invalid.
+// Check refuses unknown permissions, with kind Invalid.
 func (p Permissions) Check() error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		switch p[name] {
@@ -57,7 +57,7 @@ func (p Permissions) Check() error {
 	return nil
 }
 
-// stricter is the one of two that allows less.
+// stricter returns the stricter of both.
 func stricter(a, b Permission) Permission {
 	for _, p := range []Permission{Deny, Ask} {
 		if a == p || b == p {
@@ -67,29 +67,29 @@ func stricter(a, b Permission) Permission {
 	return Auto
 }
 
-// AnswerTime is how long people have to answer a question of permission.
+// AnswerTime is the time that users have to answer a question of permission.
 func (l Limits) AnswerTime() time.Duration {
 	return time.Duration(l.Full().Answer) * time.Second
 }
 
-// A Verdict is the answer to whether a call may be made.
+// A Verdict is the answer to a question of permission.
 type Verdict struct {
 	Decision artel.Decision
 	Reason   artel.Resolution
-	Comment  string // of whoever denied it, for the model; empty: none
+	Comment  string // of the user who denied it, for the model; empty: none
 }
 
-// permission is that of a tool in this run: the stricter one of what the agent
-// and the deployment say.
+// permission returns the stricter of the agent's and the deployment's
+// permission.
 func (r *run) permission(name string) Permission {
 	return stricter(r.in.Agent.Permissions.Of(name), r.in.Permissions.Of(name))
 }
 
-// allowed returns the agent's tools without those that are denied.
+// allowed returns the agent's tools without the denied ones.
 func (r *run) allowed() *tool.Set {
 	own := cmp.Or(r.in.Tools, r.Engine.tools).Only(r.in.Agent.Tools...)
 	var names []string
-	for _, n := range own.Names() { // of "x*", too
+	for _, n := range own.Names() { // includes the tools of "x*"
 		if r.permission(n) != Deny {
 			names = append(names, n)
 		}
@@ -97,8 +97,8 @@ func (r *run) allowed() *tool.Set {
 	return own.Only(names...)
 }
 
-// permitted asks about those of the calls that need it, all at once, and
-// returns what the others get in the place of a result; nil: it may be made.
+// permitted asks about the calls that need permission, all at once, and returns
+// the results of refused calls; nil: the call may be made.
 func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Result, error) {
 	refused := make([]*tool.Result, len(calls))
 	var asked []artel.ToolCall
@@ -133,8 +133,8 @@ func (r *run) permitted(ctx context.Context, calls []artel.ToolCall) ([]*tool.Re
 	return refused, nil
 }
 
-// hear takes in what people have said meanwhile, sums up where they want that,
-// and reports whether there is anything to answer.
+// readInbox appends new messages of the user, compacts if the user asked for
+// it, and reports whether there is a message to answer.
 func (r *run) readInbox(ctx context.Context) (said bool, err error) {
 	if len(r.history) == 0 {
 		return false, nil

@@ -14,12 +14,12 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// maxRefusalRetries is how often a call is made again with less: first without what
-// the refusal speaks of, then without any media.
+// maxRefusalRetries is how often a refused call is repeated with less: first
+// without the refused content, then without any media.
 const maxRefusalRetries = 2
 
-// relent changes what the run sends after a refusal, and reports whether the
-// call is worth another attempt.
+// retryWithLess changes what the run sends after a refusal, and reports whether
+// to repeat the call.
 func (r *run) retryWithLess(again *model.RefusalPolicy, request *model.Request, refusal error) bool {
 	lower, describe, ok := again.Next(request, refusal)
 	if ok {
@@ -45,8 +45,9 @@ func (r *run) isRefused(d artel.Digest) bool {
 	return r.refused[d] || before != nil && before(d)
 }
 
-// compare tells how far what was counted is from what the API reported. What
-// media cost is another matter than how text is counted.
+// measureRatio compares the counted tokens with those that the API reported.
+// Requests with media are skipped, because their cost says nothing about
+// counting text.
 func (r *run) measureRatio(built Built, reported artel.Usage) {
 	if slices.ContainsFunc(built.Request.Messages, func(m model.Message) bool { return len(artel.MediaOf(m.Parts)) > 0 }) {
 		return
@@ -56,23 +57,22 @@ func (r *run) measureRatio(built Built, reported artel.Usage) {
 	}
 }
 
-// learn tells what was shown by a call that went well after a refusal.
+// learn passes on what a successful call after a refusal has shown.
 func (r *run) learn(again model.RefusalPolicy) {
 	r.teach(again.Learned(r.in.Service)...)
 }
 
-// teach gives marks to the host, if it wants them.
+// teach passes marks to the host, if it is a [Learner].
 func (r *run) teach(marks ...model.Mark) {
 	if l, ok := r.host.(Learner); ok && len(marks) > 0 {
 		l.Learn(marks)
 	}
 }
 
-// maxReason is how much is told of a failure that another attempt follows, in
-// bytes.
+// maxReason is the longest reason in a Retrying event, in bytes.
 const maxReason = 500
 
-// retrying tells that a call is made again.
+// retrying emits that a call is repeated.
 func (r *run) retrying(next model.Retry) error {
 	return r.emit(artel.Retrying{
 		Service: r.in.Service.ID, Attempt: next.Attempt, Of: next.Of, Wait: next.Wait.Seconds(),
@@ -80,15 +80,14 @@ func (r *run) retrying(next model.Retry) error {
 	})
 }
 
-// A Fallback is a service that goes on with a run.
+// A Fallback is another service to continue a run with.
 type Fallback struct {
 	Service model.Service
 	Context pipeline.Input
 	Target  route.Target
 }
 
-// fall goes on with another service, where the one that failed cannot be
-// reached and there is another.
+// fallBack switches to another service if the failed one cannot be reached.
 func (r *run) fallBack(ctx context.Context, failed error) (bool, error) {
 	if ctx.Err() != nil || !errors.Is(failed, artel.Unavailable) && !errors.Is(failed, artel.Denied) {
 		return false, nil

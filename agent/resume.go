@@ -10,8 +10,8 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// cutOff is the result of a call that was begun by an earlier attempt and must
-// not be made again.
+// cutOff returns the result of a call that an earlier attempt started and that
+// must not be repeated.
 func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	edited, cut := r.in.CutOff[c.ID]
 	if !cut {
@@ -30,7 +30,7 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 			refs[i] = ref.String()
 		}
 		said := r.in.Env.Locale.Say(phrase.ToolCutOffDone, map[string]any{"Name": c.Name, "Refs": strings.Join(refs, ", ")})
-		unknown := r.tools.Repeat(c.Name) == tool.RepeatNever // it may have done more than that
+		unknown := r.tools.Repeat(c.Name) == tool.RepeatNever // it may have done more than these edits
 		if unknown {
 			said = r.in.Env.Locale.Say(phrase.ToolCutOff, map[string]any{"Name": c.Name}) + " " + said
 		}
@@ -38,8 +38,9 @@ func (r *run) cutOff(c artel.ToolCall) (tool.Result, bool) {
 	}
 }
 
-// resumed counts what an earlier attempt at the run has done, and returns its
-// model calls. What is not answered yet is counted when it is.
+// countResumed counts the calls of earlier attempts at the run, and returns the
+// number of model calls. Unanswered tool calls are counted when they are
+// answered.
 func (r *run) countResumed() (turns int) {
 	for _, m := range r.history {
 		if m.Run == r.in.Run.ID && m.Role == artel.RoleAssistant && m.Agent == r.in.Agent.Name && m.Within == r.thread {
@@ -57,10 +58,10 @@ func (r *run) countResumed() (turns int) {
 			}
 		}
 	} else {
-		r.tree.restoreCounts(0, -open) // with the run's own, all was counted
+		r.tree.restoreCounts(0, -open) // the outer run has counted everything
 	}
 	if open > 0 {
-		turns-- // the newest goes on
+		turns-- // the newest turn continues
 	}
 	return turns
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A subagent is a run inside a run: with a history of its own, the same
-// artifacts, the same limits and the same end. It is called by a tool, and its
-// last message is the result. What it yields comes out of the outer run, marked
-// with its path, while that waits for the tool; so the order is that in which
-// things happen, also with several subagents at once.
+// A subagent is a run inside a run, with its own history, and with the artifacts,
+// the limits and the deadline of the outer run. A tool starts it, and its last
+// message is the tool's result. The outer run yields its payloads, marked with
+// its thread, while it waits for the tool, so that payloads of concurrent
+// subagents are in the order of events.
 
 // A Member is an agent that another one may delegate to.
 type Member struct {
@@ -35,7 +35,7 @@ type Delegation struct {
 	Fresh  bool
 }
 
-// Nested is what a subagent yields.
+// Nested is a payload of a subagent.
 type Nested struct {
 	Agent  artel.AgentName
 	Within artel.CallPath
@@ -51,7 +51,7 @@ type subagentArgs struct {
 	Fresh       *bool           `json:"fresh_start"`
 }
 
-// toolsOf are the tools of the agent at a depth.
+// toolsOf returns the tools of the agent at a nesting depth.
 func (r *run) toolsOf(depth int) *tool.Set {
 	box, in := r.allowed(), r.in
 	if len(in.Subagents) == 0 || depth >= r.tree.limits.depth() || r.permission(SubagentTool) == Deny {
@@ -78,7 +78,7 @@ func (r *run) toolsOf(depth int) *tool.Set {
 		panic("agent: " + err.Error()) // names and texts cannot fail
 	}
 	return box.With(tool.Tool{
-		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Schema: schema, Parallel: true, Repeat: tool.RepeatAlways, // it goes on where it was
+		Name: SubagentTool, Doc: strings.TrimSpace(doc.String()), Schema: schema, Parallel: true, Repeat: tool.RepeatAlways, // a repeated call continues the thread
 		Call: func(ctx context.Context, env *tool.Env, args json.RawMessage) (tool.Result, error) {
 			var in subagentArgs
 			if err := json.Unmarshal(args, &in); err != nil {
@@ -89,14 +89,14 @@ func (r *run) toolsOf(depth int) *tool.Set {
 	})
 }
 
-// A telling is a payload on its way out of a subagent.
+// A nestedPayload is a payload on its way from a subagent to the outer run.
 type nestedPayload struct {
 	payload  artel.Payload
 	consumed chan bool
 }
 
-// gather tells what subagents yield until done is closed. Its error is that of
-// the consumer, and ends the subagents by stop.
+// forwardNested emits the payloads of subagents until done is closed. The error
+// is that of the consumer; it ends the subagents by calling stop.
 func (r *run) forwardNested(done <-chan struct{}, stop func()) error {
 	var err error
 	for {
@@ -114,10 +114,11 @@ func (r *run) forwardNested(done <-chan struct{}, stop func()) error {
 	}
 }
 
-// errTimeLimit is the cause of the end of a subagent that took too long.
+// errTimeLimit is the cancellation cause of a subagent that exceeded its time
+// limit.
 var errTimeLimit = errors.New("it took longer than its limit (limits.seconds)")
 
-// delegate runs a subagent to its rest.
+// delegate runs a subagent to its final answer.
 func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (tool.Result, error) {
 	within := r.thread.Join(env.Call)
 	fresh := args.Fresh == nil || *args.Fresh
@@ -139,7 +140,7 @@ func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (t
 	r.tree.addOwnUsage(&r.usage, s.usage)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, errStopped) || artel.KindOf(err) == artel.Internal && !errors.Is(err, errTimeLimit) || err != nil && r.tree.isExhausted():
-		return tool.Result{}, err // the end of all
+		return tool.Result{}, err // ends the outer run too
 	}
 	reply, text := s.reply()
 	told := artel.SubagentCompleted{Call: env.Call, OK: err == nil, Reply: reply, Usage: s.usage, Millis: r.now().Sub(began).Milliseconds()}
@@ -155,15 +156,14 @@ func (r *run) delegate(ctx context.Context, env *tool.Env, args subagentArgs) (t
 	return result, s.emit(told)
 }
 
-// pass hands a payload of a subagent to the goroutine that gathers them.
+// yieldNested passes a payload of a subagent to forwardNested.
 func (r *run) yieldNested(p artel.Payload, _ error) bool {
 	t := nestedPayload{p, make(chan bool, 1)}
 	r.nested <- t
 	return <-t.consumed
 }
 
-// serve works on an instruction until rest, or goes on with what an earlier
-// attempt has begun.
+// work runs a subagent until its final answer, or continues an earlier attempt.
 func (r *run) work(ctx context.Context, call artel.CallID, caller artel.MessageID, instruction string, fresh bool) error {
 	n := len(r.ownMessages())
 	if n == 0 {
@@ -177,12 +177,12 @@ func (r *run) work(ctx context.Context, call artel.CallID, caller artel.MessageI
 			return err
 		}
 	} else if last := r.history[len(r.history)-1]; last.Role == artel.RoleAssistant && !artel.HasCalls(last.Parts) {
-		return nil // it was at rest
+		return nil // already finished
 	}
 	return r.loop(ctx)
 }
 
-// own is what the thread of a subagent has of this call.
+// ownMessages returns the messages of this call in the thread of a subagent.
 func (r *run) ownMessages() []artel.Message {
 	i := slices.IndexFunc(r.history, func(m artel.Message) bool { return m.Run == r.in.Run.ID && m.Within == r.thread })
 	if i < 0 {
@@ -191,7 +191,7 @@ func (r *run) ownMessages() []artel.Message {
 	return r.history[i:]
 }
 
-// reply is the newest thing that the subagent has said in this call.
+// reply returns the newest text of the subagent in this call.
 func (r *run) reply() (artel.MessageID, string) {
 	for _, m := range slices.Backward(r.ownMessages()) {
 		if text := artel.TextOf(m.Parts); m.Role == artel.RoleAssistant && text != "" {
@@ -201,7 +201,7 @@ func (r *run) reply() (artel.MessageID, string) {
 	return "", ""
 }
 
-// asker is the message that has a call.
+// callerOf returns the message that has a call.
 func (r *run) callerOf(id artel.CallID) artel.MessageID {
 	for _, m := range slices.Backward(r.history) {
 		if slices.ContainsFunc(artel.CallsOf(m.Parts), func(c artel.ToolCall) bool { return c.ID == id }) {

@@ -175,16 +175,7 @@ func (w *Workspace) Create(ctx context.Context, id artel.ArtifactID, title, cont
 }
 
 func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, content, mediaType string) (artel.Artifact, error) {
-	if _, err := artel.ParseArtifactID(string(id)); err != nil {
-		return artel.Artifact{}, err
-	}
 	if err := w.checkText(content); err != nil {
-		return artel.Artifact{}, err
-	}
-	if !hasShape(title) {
-		title = string(id)
-	}
-	if err := checkTitle(title); err != nil {
 		return artel.Artifact{}, err
 	}
 	info, err := textInfo(id, mediaType)
@@ -193,7 +184,31 @@ func (w *Workspace) create(ctx context.Context, id artel.ArtifactID, title, cont
 	}
 	v := w.version(artel.UpdateCreate, info, content)
 	v.Title, v.Provenance = title, w.cfg.Source
-	return w.commit(ctx, id, written{Version: v, doc: edit.NewDocument(content), whole: true, known: true}, func(tx store.Tx) error {
+	return w.make(ctx, id, "", v, edit.NewDocument(content))
+}
+
+// make commits v as the first version of a new artifact. An empty id is made
+// from name, if that is not empty; a blank title becomes the id. doc is the
+// text, nil for binary content.
+func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, v artel.Version, doc *edit.Document) (artel.Artifact, error) {
+	if id == "" && name != "" {
+		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
+			id, err = FreeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
+			return err
+		})
+		if err != nil {
+			return artel.Artifact{}, err
+		}
+	} else if _, err := artel.ParseArtifactID(string(id)); err != nil {
+		return artel.Artifact{}, err
+	}
+	if !hasShape(v.Title) {
+		v.Title = string(id)
+	}
+	if err := checkTitle(v.Title); err != nil {
+		return artel.Artifact{}, err
+	}
+	return w.commit(ctx, id, written{Version: v, doc: doc, whole: true, known: true}, func(tx store.Tx) error {
 		return w.free(tx, id)
 	})
 }
@@ -247,91 +262,51 @@ func (w *Workspace) Put(ctx context.Context, id artel.ArtifactID, title string, 
 }
 
 func (w *Workspace) put(ctx context.Context, id artel.ArtifactID, title string, from artel.Ref) (artel.Artifact, error) {
-	if id != "" {
-		if _, err := artel.ParseArtifactID(string(id)); err != nil {
-			return artel.Artifact{}, err
-		}
-	}
-	at := artel.MessageID("") // of another conversation, the branch is not known
+	at := artel.MessageID("") // in another conversation the branch is not known
 	if !from.IsBlob() && (from.Conversation == "" || from.Conversation == w.cfg.Conversation) {
 		from.Conversation, at = w.cfg.Conversation, w.cfg.Message
 	}
-	next := written{whole: true, known: true}
+	var v artel.Version
+	var name string
+	var doc *edit.Document
 	err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
 		if from.Version == 0 && from.Conversation == w.cfg.Conversation {
 			a, err := head(tx, w.cfg.Conversation, from.Artifact, at)
 			if err != nil {
 				return err
 			}
-			from.Version = a.Version // with what the run has made of it
+			from.Version = a.Version // includes the run's live edits
 		}
 		place, _, err := locate(tx, from, at)
 		if err != nil {
 			return err
 		}
-		v := w.version(artel.UpdateCreate, place.MediaInfo, "")
+		v = w.version(artel.UpdateCreate, place.MediaInfo, "")
 		v.MediaInfo, v.Digest, v.InBlob = place.MediaInfo, place.Digest, place.InBlob
-		v.Filename, v.Provenance = place.Filename, w.cfg.Source
-		name := cmp.Or(place.Filename, string(place.Artifact))
-		if id == "" {
-			id, err = FreeID(name, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
-			if err != nil {
-				return err
-			}
+		v.Title, v.Filename, v.Provenance = cmp.Or(title, place.Title), place.Filename, w.cfg.Source
+		name = cmp.Or(place.Filename, string(place.Artifact))
+		if v.IsBinary() {
+			return nil
 		}
-		if v.Title = cmp.Or(title, place.Title); !hasShape(v.Title) {
-			v.Title = string(id)
-		}
-		next.Version = v
-		if !v.IsBinary() {
-			text, err := textAt(tx, place.Conversation, place.Artifact, place.Number)
-			next.doc = edit.NewDocument(text)
-			return err
-		}
-		return nil
+		text, err := textAt(tx, place.Conversation, place.Artifact, place.Number)
+		doc = edit.NewDocument(text)
+		return err
 	})
-	if err == nil {
-		err = checkTitle(next.Title)
-	}
 	if err != nil {
 		return artel.Artifact{}, err
 	}
-	return w.commit(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+	return w.make(ctx, id, name, v, doc)
 }
 
-// Add makes an artifact of bytes that were taken in by [Collection.Stage]; for
-// id and title see Put. Like an upload, a text keeps its bytes as they came.
+// Add creates an artifact from bytes taken in by [Collection.Stage]; for id and
+// title see Put. Like an upload, a text keeps its original bytes.
 func (w *Workspace) Add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
-	id = normal(id)
-	a, err := w.add(ctx, id, strings.TrimSpace(artel.Visible(title)), s)
-	return a, failed("artifact.Add", artel.Shorten(cmp.Or(string(id), s.Filename), 80), err)
-}
-
-func (w *Workspace) add(ctx context.Context, id artel.ArtifactID, title string, s Staged) (artel.Artifact, error) {
-	if id == "" {
-		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) (err error) {
-			id, err = FreeID(s.Filename, func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(w.cfg.Conversation, id) })
-			return err
-		})
-		if err != nil {
-			return artel.Artifact{}, err
-		}
-	} else if _, err := artel.ParseArtifactID(string(id)); err != nil {
-		return artel.Artifact{}, err
-	}
-	if title = cmp.Or(title, artel.Beginning(artel.Visible(s.Filename), maxTitle)); !hasShape(title) {
-		title = string(id)
-	}
-	if err := checkTitle(title); err != nil {
-		return artel.Artifact{}, err
-	}
-	next := written{Version: w.version(artel.UpdateCreate, s.Info, ""), whole: true, known: true}
-	next.MediaInfo, next.Digest, next.InBlob = s.Info, s.Digest, true
-	next.Title, next.Filename, next.Provenance = title, s.Filename, w.cfg.Source
-	if s.text != nil {
-		next.doc = edit.NewDocument(*s.text)
-	}
-	return w.commit(ctx, id, next, func(tx store.Tx) error { return w.free(tx, id) })
+	v := w.version(artel.UpdateCreate, s.Info, "")
+	v.MediaInfo, v.Digest, v.InBlob = s.Info, s.Digest, true
+	v.Title = cmp.Or(strings.TrimSpace(artel.Visible(title)), artel.Beginning(artel.Visible(s.Filename), maxTitle))
+	v.Filename, v.Provenance = s.Filename, w.cfg.Source
+	a, err := w.make(ctx, normal(id), cmp.Or(s.Filename, "upload"), v, s.document())
+	return a, failed("artifact.Add", artel.Shorten(cmp.Or(string(normal(id)), s.Filename), 80), err)
 }
 
 // UpdateOptions of [Workspace.Update]. The zero value takes the newest version

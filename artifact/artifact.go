@@ -1,79 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package artifact keeps the documents and files of conversations: what is
-// uploaded, what agents write, and every state that either was in.
+// Package artifact stores the documents and files of conversations: uploads,
+// what agents write, and all earlier versions of both.
 //
-// Begin with [Collection], which reads and takes uploads in, and
-// [Collection.Workspace], through which a run or a person writes.
+// Begin with [Collection], which reads artifacts and takes uploads, and
+// [Collection.Workspace], through which a run or a user writes.
 //
-// # Versions and the journal
+// An artifact is a chain of immutable versions. Every edit gets the next
+// number, over all branches, and is appended to the journal in the same
+// transaction as its event. [FoldRun] combines the edits of a run into one
+// visible version when the run ends; until then readers see the newest edit by
+// replaying the journal. Visible numbers are therefore sparse. Texts of older
+// versions are dropped where the journal can rebuild them, and
+// [Collection.CompactJournal] removes edits between visible versions.
 //
-// An artifact is a chain of immutable versions, of text or of bytes. Every
-// edit takes the next number, over all branches, by being appended to the
-// journal in the same transaction that tells of it: whoever was told that an
-// edit is done can rely on it, whatever crashes afterwards.
+// A version belongs to the message whose run made it. The head of an artifact
+// at a message is the newest version or live edit that belongs to a message on
+// its path, or to none, like an upload that no message has claimed yet. An edit
+// builds on the head of its own branch, which is its parent.
 //
-// # Folding
+// A deletion is a version too; restoring makes a new one. The bytes of an upload
+// stay unchanged in the blob store, beside the decoded text that is edited.
 //
-// A run that edits an artifact five times leaves one visible version, not
-// five. When the run ends, or after a crash, [FoldRun] folds its edits: the
-// last of them becomes a visible version, with the whole text, all changes in
-// order, the strongest update type and, as parent, what was there before the
-// first. Until then they are live: every reader sees the newest edit as the
-// head, by replaying the journal on the visible version below it. So the
-// visible numbers are sparse, and the numbers between stay in the journal.
-// Edits outside any run are folded at once.
-//
-// Reading an old state replays edits too: the text of a version is stored
-// while it is the newest of its branch, and of older ones about every 32nd
-// keeps its text. So a thousand small edits to a long document take the room
-// of a few copies of it, and the newest version opens as fast as if it were
-// the only one.
-//
-// The edits between versions stay in the journal until somebody asks for them
-// to go ([Collection.CompactJournal]): what is visible then follows from what is
-// left, byte for byte, and the numbers between are not found any more.
-//
-// # Deleting
-//
-// A deletion is a version like any other, at which the artifact is not shown
-// any more. All that it was stays, and restoring makes a version that is as an
-// older one was.
-//
-// # People and runs
-//
-// A person writes to the same journal while a run goes on. An update finds
-// its place in what is there now or is refused. Whoever puts something else in
-// the place of the whole content, or deletes it, has to have seen what is
-// there: a person says from which version they started ([Workspace.Save],
-// which offers a merge), and of a run the workspace knows what it was shown.
-//
-// # Branches
-//
-// Messages form a tree, and a version belongs to the message whose run made
-// it. At a message, the head of an artifact is the newest version or live edit
-// that belongs to that message or one before it on its path, or to none: what
-// is uploaded is seen everywhere until a message sends it. Each edit builds on
-// the head of its own branch and names it as its parent, so that following
-// parents never leaves the branch. An id may be made on two branches; its
-// versions then share one row of numbers.
-//
-// # Two faces of text
-//
-// An upload keeps its bytes as they came, in the blob store, and of text also
-// the decoding to UTF-8, which is what is read and edited. The first edit
-// makes a version whose bytes are that UTF-8 text itself.
-//
-// # Text of documents
-//
-// Of a Word file, a PDF and the like, [Collection.Derived] takes the text out
-// when somebody asks for it. It belongs to the version and is never an
-// artifact of its own; the bytes stay what they are.
-//
-// The package promises that no write loses another: a writer that was
-// overtaken computes its edit anew on what is there, or is refused. It leaves
-// to others who may write, when a run ends, what a message sends, and the
-// removal of blobs that nothing refers to.
+// No write loses another: an edit whose base has changed is computed again on
+// the new head, or refused. Callers decide who may write and when runs end.
 package artifact
 
 import (
@@ -96,7 +46,7 @@ const (
 	DefaultMaxText  = edit.DefaultMaxText
 )
 
-// AuthorUser is the author of what a person uploads or writes.
+// AuthorUser is the author of versions that a user uploads or writes.
 const AuthorUser = "user"
 
 // Options of [New].
@@ -107,11 +57,11 @@ type Options struct {
 	Now      func() time.Time // nil: time.Now
 }
 
-// A Collection is the artifacts of all conversations. It is safe for
-// concurrent use. What belongs to another owner is of kind
-// [artel.NotFound]; a missing artifact or version has the code
-// [artel.CodeArtifactNotFound]. A method that takes at reads the branch that
-// ends in that message; an empty at shows only what belongs to no message.
+// A Collection holds the artifacts of all conversations. It is safe for
+// concurrent use. Artifacts of other owners are of kind [artel.NotFound]; a
+// missing artifact or version has the code [artel.CodeArtifactNotFound]. A
+// method with a parameter at reads the branch that ends in that message; an
+// empty at shows only versions without a message.
 type Collection struct {
 	store store.Store
 	blobs blob.Store
@@ -120,7 +70,7 @@ type Collection struct {
 	derived *derivedTexts
 }
 
-// New returns the artifacts in s, whose uploads have their bytes in b.
+// New returns the artifacts in s, with the bytes of uploads in b.
 func New(s store.Store, b blob.Store, o Options) *Collection {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -134,16 +84,16 @@ func New(s store.Store, b blob.Store, o Options) *Collection {
 	return &Collection{store: s, blobs: b, opt: o, derived: newDerivedTexts()}
 }
 
-// now is the time as rows keep it.
+// now returns the time in the precision of the store.
 func (c *Collection) now() time.Time { return c.opt.Now().UTC().Truncate(time.Microsecond) }
 
-// List returns the heads on the branch that ends in at, live edits included
-// and deleted artifacts left out, by id.
+// List returns the heads on the branch that ends in at, sorted by id, with live
+// edits and without deleted artifacts.
 func (c *Collection) List(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
 	return c.list(ctx, "artifact.List", owner, conv, at, false)
 }
 
-// Deleted returns those that List leaves out: what can be restored.
+// Deleted returns the deleted artifacts, which can be restored.
 func (c *Collection) Deleted(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID) ([]artel.Artifact, error) {
 	return c.list(ctx, "artifact.Deleted", owner, conv, at, true)
 }
@@ -159,8 +109,8 @@ func (c *Collection) list(ctx context.Context, op string, owner artel.Owner, con
 	return list, failed(op, string(conv), err)
 }
 
-// Get returns the head of an artifact, live edits included. Where the row that
-// says what it is was damaged, its bytes say it.
+// Get returns the head of an artifact, with live edits. If the stored media
+// information is damaged, it is detected again from the bytes.
 func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
 	var a artel.Artifact
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
@@ -174,7 +124,7 @@ func (c *Collection) Get(ctx context.Context, owner artel.Owner, conv artel.Conv
 	return a, failed("artifact.Get", string(id), err)
 }
 
-// head returns the head of an artifact that is there and not deleted.
+// head returns the head of an artifact that is not deleted.
 func head(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
 	a, err := lastHead(tx, conv, id, at)
 	if err == nil && a.Deleted {
@@ -183,7 +133,7 @@ func head(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.
 	return a, err
 }
 
-// lastHead returns the head of an artifact, which may say that it is deleted.
+// lastHead returns the head of an artifact, which may be a deletion.
 func lastHead(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at artel.MessageID) (artel.Artifact, error) {
 	a, err := tx.Artifacts.Head(conv, id, at)
 	if errors.Is(err, artel.NotFound) {
@@ -192,9 +142,8 @@ func lastHead(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, at ar
 	return a, err
 }
 
-// Text returns the text of a visible version, or, for number 0, of the head
-// with its live edits, and that version. A binary one is of kind
-// [artel.Unsupported].
+// Text returns a visible version and its text; number 0 stands for the head with
+// its live edits. A binary version is of kind [artel.Unsupported].
 func (c *Collection) Text(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int, at artel.MessageID) (string, artel.Version, error) {
 	var text string
 	var v artel.Version
@@ -221,8 +170,8 @@ func (c *Collection) Text(ctx context.Context, owner artel.Owner, conv artel.Con
 	return text, v, failed("artifact.Text", string(id), err)
 }
 
-// TextAt returns the text of any state that was ever told of, also of one that
-// only the journal has.
+// TextAt returns the text of any numbered state, also of one that is only in the
+// journal.
 func (c *Collection) TextAt(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, number int) (string, error) {
 	var text string
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
@@ -261,15 +210,15 @@ func (c *Collection) Version(ctx context.Context, owner artel.Owner, conv artel.
 	return v, failed("artifact.Version", string(id), err)
 }
 
-// missing is the error for an artifact or version that is not there.
+// missing returns the error for a missing artifact or version.
 func missing(format string, args ...any) error {
 	e := artel.Errorf(artel.NotFound, "", "", format, args...)
 	e.Code = artel.CodeArtifactNotFound
 	return e
 }
 
-// failed names the operation and its subject. An error that names them already
-// stays as it is, and a kind is kept.
+// failed adds the operation and its subject to an error that has none. It keeps
+// the kind.
 func failed(op, subject string, err error) error {
 	e, ok := err.(*artel.Error)
 	switch {
@@ -285,18 +234,18 @@ func failed(op, subject string, err error) error {
 	return &named
 }
 
-// An Overview is what a model is told of the artifacts on a branch before each
-// call. Live edits are in it.
+// An Overview describes the artifacts on a branch to a model before each call. It
+// includes live edits.
 type Overview struct {
-	Plan     artel.Artifact // the task plan; without an id: there is none
+	Plan     artel.Artifact // the task plan; its ID is empty if there is none
 	PlanText string
 	Others   []artel.Artifact // by id
 }
 
-// Overview returns the task plan and the other heads on a branch, without
-// deleted ones and without the summaries of compactions, which are for people.
-// The preview of each text among the others has its first chars code points; up
-// to [artel.PreviewChars] no text is read for it.
+// Overview returns the task plan and the other heads on a branch, without deleted
+// artifacts and summaries of compactions. The preview of each other text has at
+// most chars code points; up to [artel.PreviewChars] it is stored, and beyond
+// that the text is read.
 func (c *Collection) Overview(ctx context.Context, owner artel.Owner, conv artel.ConversationID, at artel.MessageID, chars int) (Overview, error) {
 	var out Overview
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
@@ -327,8 +276,8 @@ func (c *Collection) Overview(ctx context.Context, owner artel.Owner, conv artel
 	return out, nil
 }
 
-// preview makes that of a chars code points long. It reads the text where more
-// is wanted than is kept, and of states from before previews were.
+// preview sets a's preview to chars code points. It reads the text if the stored
+// preview is shorter, or missing in an old row.
 func preview(tx store.Tx, a *artel.Artifact, chars int) error {
 	if chars < artel.PreviewChars {
 		a.Preview = artel.Beginning(a.Preview, chars)
@@ -340,6 +289,6 @@ func preview(tx store.Tx, a *artel.Artifact, chars int) error {
 		return nil
 	}
 	text, err := textAt(tx, a.Conversation, a.ID, a.Version)
-	a.Preview = strings.Clone(artel.Beginning(text, chars)) // and nothing more of it
+	a.Preview = strings.Clone(artel.Beginning(text, chars)) // do not retain the whole text
 	return err
 }

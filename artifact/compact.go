@@ -13,45 +13,43 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// condenseRows is how many edits one update takes out of a journal.
-const condenseRows = 100
+// compactRows is the number of edits that one update removes.
+const compactRows = 100
 
-// CompactJournal takes the edits that were made before a time and led to a visible
-// version out of the journal of an artifact, and returns how many. Every
-// visible version keeps its text, and so does what a visible version says was
-// its parent. The edit that is left of a run tells of all that it took. A
-// journal whose conversation has an active run stays as it is, since the run
-// may name what it was told. It works in short updates; readers of one state
-// never wait and never notice.
+// CompactJournal removes folded edits made before a time from the journal of an
+// artifact, and returns their number. Visible versions and their parents keep
+// their texts. The remaining edit of a run contains all removed changes. Nothing
+// is removed while the conversation has an active run, because the run may refer
+// to any number. CompactJournal works in short updates and does not block views.
 func (c *Collection) CompactJournal(ctx context.Context, j store.JournalKey, before time.Time) (int, error) {
 	total := 0
 	for {
-		var gone []int
-		var kept []store.Edit
+		var remove []int
+		var rewritten []store.Edit
 		err := c.store.View(ctx, j.Owner, func(tx store.Tx) (err error) {
-			gone, kept, err = condensed(tx, j, before)
+			remove, rewritten, err = planCompaction(tx, j, before)
 			return err
 		})
-		if err == nil && len(gone) > 0 {
+		if err == nil && len(remove) > 0 {
 			err = c.store.Update(ctx, j.Owner, func(tx store.Tx) error {
-				if err := atRest(tx, j.Conversation); err != nil {
+				if err := requireIdle(tx, j.Conversation); err != nil {
 					return err
 				}
-				return tx.Journal.Compact(j.Conversation, j.Artifact, gone, kept)
+				return tx.Journal.Compact(j.Conversation, j.Artifact, remove, rewritten)
 			})
 		}
 		switch {
 		case errors.Is(err, artel.NotFound), errors.Is(err, artel.Conflict):
-			return total, nil // it was deleted, a run has begun, or another process is at it
-		case err != nil || len(gone) == 0:
+			return total, nil // deleted, a run has begun, or another process compacts it
+		case err != nil || len(remove) == 0:
 			return total, failed("artifact.Condense", string(j.Artifact), err)
 		}
-		total += len(gone)
+		total += len(remove)
 	}
 }
 
-// atRest is of kind Conflict where the conversation has an active run.
-func atRest(tx store.Tx, conv artel.ConversationID) error {
+// requireIdle returns Conflict if the conversation has an active run.
+func requireIdle(tx store.Tx, conv artel.ConversationID) error {
 	r, err := tx.Runs.Active(conv)
 	switch {
 	case errors.Is(err, artel.NotFound):
@@ -62,84 +60,85 @@ func atRest(tx store.Tx, conv artel.ConversationID) error {
 	return err
 }
 
-// condensed returns the numbers of the oldest edits that can go, a few of them,
-// and the edits that follow from them, as they are without them.
-func condensed(tx store.Tx, j store.JournalKey, before time.Time) (gone []int, kept []store.Edit, err error) {
-	if err := atRest(tx, j.Conversation); err != nil {
+// planCompaction returns the numbers of the oldest edits to remove, at most
+// compactRows, and their remaining children, rewritten to follow from what is
+// left.
+func planCompaction(tx store.Tx, j store.JournalKey, before time.Time) (remove []int, rewritten []store.Edit, err error) {
+	if err := requireIdle(tx, j.Conversation); err != nil {
 		return nil, nil, err
 	}
 	edits, err := tx.Journal.Edits(j.Conversation, store.EditQuery{Artifact: j.Artifact, Outline: true})
 	if err != nil || len(edits) == 0 {
 		return nil, nil, err
 	}
-	stays, err := staying(tx, j, edits, before)
+	needed, err := neededEdits(tx, j, edits, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	goes := map[int]bool{}
+	removed := map[int]bool{}
 	for _, e := range edits {
-		if !stays[e.Number] && len(gone) < condenseRows {
-			goes[e.Number] = true
-			gone = append(gone, e.Number)
+		if !needed[e.Number] && len(remove) < compactRows {
+			removed[e.Number] = true
+			remove = append(remove, e.Number)
 		}
 	}
 	for _, e := range edits {
-		if goes[e.Number] || !goes[e.Parent] {
+		if removed[e.Number] || !removed[e.Parent] {
 			continue
 		}
-		e, err := without(tx, j, e.Number, goes)
+		e, err := without(tx, j, e.Number, removed)
 		if err != nil {
 			return nil, nil, err
 		}
-		kept = append(kept, e)
+		rewritten = append(rewritten, e)
 	}
-	return gone, kept, nil
+	return remove, rewritten, nil
 }
 
-// staying returns the numbers that have to stay: what is visible, its parents,
-// what is new, live or the newest, and what that was made from.
-func staying(tx store.Tx, j store.JournalKey, edits []store.Edit, before time.Time) (map[int]bool, error) {
+// neededEdits returns the numbers of the edits that must stay: visible versions,
+// edits that are new or live, the newest edit, and the parents of all of these.
+func neededEdits(tx store.Tx, j store.JournalKey, edits []store.Edit, before time.Time) (map[int]bool, error) {
 	visible, err := tx.Versions.List(j.Conversation, j.Artifact)
 	if err != nil && !errors.Is(err, artel.NotFound) {
 		return nil, err
 	}
-	stays := map[int]bool{edits[len(edits)-1].Number: true}
+	needed := map[int]bool{edits[len(edits)-1].Number: true}
 	deletions := map[int]bool{}
 	for _, v := range visible {
-		stays[v.Number], stays[v.Parent] = true, true
+		needed[v.Number], needed[v.Parent] = true, true
 		deletions[v.Number] = v.Update == artel.UpdateDelete
 	}
 	for _, e := range edits {
 		if !e.Folded || !e.CreatedAt.Before(before) {
-			stays[e.Number], stays[e.Parent] = true, true
+			needed[e.Number], needed[e.Parent] = true, true
 		}
-		if deletions[e.Number] { // restoring brings back what was there before
-			stays[e.Parent] = true
+		if deletions[e.Number] { // restoring needs the state before the deletion
+			needed[e.Parent] = true
 		}
 	}
-	return stays, nil
+	return needed, nil
 }
 
-// without returns an edit as it follows from the first one below it that does
-// not go.
-func without(tx store.Tx, j store.JournalKey, number int, goes map[int]bool) (store.Edit, error) {
+// without returns an edit rewritten to follow from its nearest ancestor that is
+// not removed.
+func without(tx store.Tx, j store.JournalKey, number int, removed map[int]bool) (store.Edit, error) {
 	e, err := journalled(tx, j.Conversation, j.Artifact, number)
 	if err != nil {
 		return store.Edit{}, err
 	}
 	changes := e.Changes
-	var base *string // the whole text that the changes are made to
-	for goes[e.Parent] {
-		below, err := journalled(tx, j.Conversation, j.Artifact, e.Parent)
+	var base *string // the text to which changes apply
+	for removed[e.Parent] {
+		parent, err := journalled(tx, j.Conversation, j.Artifact, e.Parent)
 		if err != nil {
 			return store.Edit{}, err
 		}
 		if base == nil {
-			if base = below.Text; base == nil {
-				changes = slices.Concat(below.Changes, changes)
+			if base = parent.Text; base == nil {
+				changes = slices.Concat(parent.Changes, changes)
 			}
 		}
-		e.Parent = below.Parent
+		e.Parent = parent.Parent
 	}
 	switch {
 	case e.Text != nil || e.IsBinary():

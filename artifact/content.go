@@ -14,21 +14,21 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Content is the bytes of one version as they came; the caller closes it.
-// Of a text that was written here, they are its UTF-8.
+// A Content reads the original bytes of one version; the caller must close it.
+// The bytes of a text written in Artel are its UTF-8.
 type Content struct {
 	blob.Reader
 	Version artel.Version
 
-	// Visible is false where only the journal has the version.
+	// Visible is false if the version is only in the journal.
 	Visible bool
 }
 
-// Open returns the bytes that ref points to: those of the artifact's version,
-// where ref names none those of its newest visible version on the branch that
-// ends in at (the head, where none is visible yet), or those with the digest,
-// if a version of the owner has them. A pinned version may be any that ever
-// was, so that what a conversation holds on to never goes.
+// Open returns the bytes that ref points to. A ref with a version may name any
+// state, so that refs in a conversation never break. A ref without a version
+// stands for the newest visible version on the branch that ends in at, or the
+// head if no version is visible yet. A ref with a digest stands for any version
+// of the owner with these bytes.
 func (c *Collection) Open(ctx context.Context, owner artel.Owner, ref artel.Ref, at artel.MessageID) (Content, error) {
 	var content Content
 	var text string
@@ -86,7 +86,7 @@ func locate(tx store.Tx, ref artel.Ref, at artel.MessageID) (p store.Place, visi
 		return p, false, err
 	}
 	if ref.Version == 0 {
-		// Down the branch to what is visible.
+		// Follow the parents to a visible version.
 		for b := s; !b.visible && b.Parent > 0; {
 			if b, err = version(tx, ref.Conversation, ref.Artifact, b.Parent); err != nil {
 				return p, false, err
@@ -100,13 +100,13 @@ func locate(tx store.Tx, ref artel.Ref, at artel.MessageID) (p store.Place, visi
 	return p, s.visible, nil
 }
 
-// A textReader is a text as content.
+// A textReader reads a text in memory.
 type textReader struct{ *strings.Reader }
 
 // Close does nothing: the text is in memory.
 func (textReader) Close() error { return nil }
 
-// sound reports whether what a row says of its bytes can be.
+// validInfo reports whether stored media information is plausible.
 func validInfo(m artel.MediaInfo) bool {
 	switch m.Kind {
 	case artel.KindText, artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument, artel.KindArchive, artel.KindOther:
@@ -116,20 +116,20 @@ func validInfo(m artel.MediaInfo) bool {
 	return false
 }
 
-// mended returns what is known of the bytes of a version: m, or where the row
-// that says so is damaged, what they themselves say. Text that was kept as
-// bytes stays bytes: nobody has its decoding.
+// repairInfo returns m, or if m is damaged, the information detected from the
+// bytes. Bytes detected as text are treated as binary, because their decoding is
+// not stored.
 func (c *Collection) repairInfo(ctx context.Context, m artel.MediaInfo, d artel.Digest, filename string) artel.MediaInfo {
 	if validInfo(m) || d == "" {
 		return m
 	}
 	r, err := c.blobs.Open(ctx, d)
 	if err != nil {
-		return m // whoever wants the bytes is told
+		return m // the error is reported when the bytes are opened
 	}
 	defer r.Close()
 	head := make([]byte, 64<<10)
-	n, _ := io.ReadFull(r, head) // what cannot be read is told by whoever wants the bytes
+	n, _ := io.ReadFull(r, head) // read errors are reported when the bytes are opened
 	info := media.Detect(head[:n], media.Hint{Filename: filename})
 	if !info.IsBinary() {
 		info = artel.MediaInfo{Kind: artel.KindOther, MediaType: "application/octet-stream"}

@@ -17,33 +17,30 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Derived is what there is to read of a version. The text of a document, and
-// also of a page in HTML and of a table in CSV, was taken out of it as
-// Markdown; any other text is itself. It is made from the bytes whenever it is
-// asked for and belongs to the version, which never changes.
+// A Derived is the readable text of a version. For a document, an HTML page or a
+// CSV table it is Markdown extracted from the bytes on demand; any other text is
+// returned unchanged.
 type Derived struct {
 	extract.Extracted
 	Version artel.Version
 
-	Visible bool // false where only the journal has the version
-	Made    bool // false where the version is this text
+	Visible bool // false if the version is only in the journal
+	Made    bool // Text was extracted; false if it is the version itself
 }
 
-// Derivable reports whether [Collection.Derived] can take text out of the
-// bytes of a media type. Whether a file has any shows only when it is read.
+// Derivable reports whether [Collection.Derived] can extract text from the bytes
+// of a media type. A file may still contain none.
 func Derivable(m artel.MediaInfo) bool { return extract.Supports(m.MediaType) }
 
-// Derived returns what there is to read of the version that ref points to.
-// Without a number, that is the head on the branch that ends in at, live edits
-// included; a pinned version may be any that ever was. Those who ask for the
-// same bytes at once wait for one reading of them, and what was read is
-// remembered for a while, as is the failure of a document that cannot be read.
+// Derived returns the readable text of the version that ref points to. A ref
+// without a version stands for the head on the branch that ends in at, with live
+// edits; a version may be any. Concurrent calls for the same bytes share one
+// extraction. Results, and errors of unreadable documents, are cached.
 //
-// Beside what [Collection.Open] fails with, errors are of kind
-// [artel.Unsupported] where no text can be taken out or the document is
-// encrypted, [artel.Invalid] where it is damaged, and [artel.TooLarge] where
-// it grows beyond all measure when it is unpacked. The caller does not change
-// what LeftOut holds.
+// Beside the errors of [Collection.Open], errors are of kind [artel.Unsupported]
+// if no text can be extracted or the document is encrypted, [artel.Invalid] if it
+// is damaged, and [artel.TooLarge] if it unpacks to too many bytes. The caller
+// must not modify LeftOut.
 func (c *Collection) Derived(ctx context.Context, owner artel.Owner, ref artel.Ref, at artel.MessageID) (Derived, error) {
 	var d Derived
 	var text string
@@ -87,8 +84,8 @@ func (c *Collection) Derived(ctx context.Context, owner artel.Owner, ref artel.R
 	return d, nil
 }
 
-// DerivedFrom returns the text in the bytes of a blob that is no version, as
-// [Collection.Derived] does in those of one. It asks nobody whose they are.
+// DerivedFrom is like [Collection.Derived] for a blob that is not a version. It
+// does not check the owner.
 func (c *Collection) DerivedFrom(ctx context.Context, d artel.Digest, info artel.MediaInfo) (Derived, error) {
 	v := artel.Version{Digest: d, MediaInfo: info, InBlob: true}
 	out := Derived{Version: v, Made: true}
@@ -106,7 +103,7 @@ func (c *Collection) DerivedFrom(ctx context.Context, d artel.Digest, info artel
 	return out, nil
 }
 
-// decoded reads the text of a blob that is text; "" for others.
+// decoded returns the text of a blob, "" for binary content.
 func (c *Collection) decoded(ctx context.Context, v artel.Version) (_ string, err error) {
 	if v.IsBinary() {
 		return "", nil
@@ -122,8 +119,8 @@ func (c *Collection) decoded(ctx context.Context, v artel.Version) (_ string, er
 	return media.DecodeText(r, v.Charset)
 }
 
-// extract takes the text out of a version: out of its bytes, or where it is
-// text itself, out of its decoding.
+// extract returns the text extracted from the bytes of a version or, if it is
+// text, from its decoding.
 func (c *Collection) extract(ctx context.Context, v artel.Version, text string) (x extract.Extracted, err error) {
 	options := extract.Options{MaxText: int64(c.opt.MaxText)}
 	info := v.MediaInfo
@@ -143,8 +140,8 @@ func (c *Collection) extract(ctx context.Context, v artel.Version, text string) 
 	return extract.Text(ctx, r, r.Size(), info, options)
 }
 
-// unnamed takes the media type off an error of package extract, so that it
-// names the artifact in its place.
+// unnamed removes operation and subject from an error of package extract, so that
+// failed can name the artifact.
 func unnamed(err error) error {
 	e, ok := err.(*artel.Error)
 	if !ok {
@@ -155,62 +152,61 @@ func unnamed(err error) error {
 	return &bare
 }
 
-// Derived is [Collection.Derived] of an artifact of this conversation as the
-// writer sees it: for version 0 the head, else any version that ever was.
+// Derived is [Collection.Derived] for an artifact of this conversation; version 0
+// stands for the head.
 func (w *Workspace) Derived(ctx context.Context, id artel.ArtifactID, version int) (Derived, error) {
 	ref := artel.Ref{Conversation: w.cfg.Conversation, Artifact: normal(id), Version: version}
 	return w.c.Derived(ctx, w.cfg.Owner, ref, w.cfg.Message)
 }
 
-// Bounds on making texts. What was taken out of a document is kept in memory
-// only: making it again costs little beside what a model does with it, a newer
-// program may read more of the same bytes, and what was deleted leaves nothing
-// behind.
+// Limits of extraction. Extracted texts are cached in memory only: extraction is
+// cheap compared with a model call, a newer program may extract more, and deleted
+// artifacts leave nothing on disk.
 const (
-	maxDerived  = 64 << 20 // bytes of texts that are remembered
-	entryWeight = 1 << 10  // bytes that each counts for beside its own
-	maxMakers   = 2        // documents that are read at the same time, each within the bounds of package extract
+	maxDerived    = 64 << 20 // bytes of cached texts
+	entryWeight   = 1 << 10  // overhead of each entry in bytes
+	maxExtractors = 2        // concurrent extractions, each within the limits of package extract
 )
 
-// A derivedKey says out of what a text was taken. The same bytes may be two
-// things, by the name that they came under.
+// A derivedKey identifies the source of an extracted text. The same bytes may have
+// different media types under different names.
 type derivedKey struct {
 	digest             artel.Digest
 	mediaType, charset string
 }
 
-// A making is a text that is being made or was made. Before done is closed,
-// only its maker touches the rest.
-type making struct {
+// An extraction is in progress or finished. Until done is closed, only its owner
+// uses the other fields.
+type extraction struct {
 	key  derivedKey
 	done chan struct{}
 	text extract.Extracted
 	err  error
 }
 
-func (m *making) weight() int { return len(m.text.Text) + entryWeight }
+func (m *extraction) weight() int { return len(m.text.Text) + entryWeight }
 
-// derivedTexts remembers texts, the ones that were asked for last.
+// derivedTexts is an LRU cache of extractions.
 type derivedTexts struct {
-	makers *semaphore.Weighted
+	extractors *semaphore.Weighted
 
-	mu    sync.Mutex
-	byKey map[derivedKey]*list.Element // of *making
-	order *list.List                   // of those that are made, the last used in front
-	held  int                          // weight of all in order
-	going map[derivedKey]*making
+	mu      sync.Mutex
+	byKey   map[derivedKey]*list.Element // of *extraction
+	order   *list.List                   // finished ones, most recently used first
+	weight  int                          // of all in order
+	running map[derivedKey]*extraction
 }
 
 func newDerivedTexts() *derivedTexts {
 	return &derivedTexts{
-		makers: semaphore.NewWeighted(maxMakers),
-		byKey:  map[derivedKey]*list.Element{}, order: list.New(), going: map[derivedKey]*making{},
+		extractors: semaphore.NewWeighted(maxExtractors),
+		byKey:      map[derivedKey]*list.Element{}, order: list.New(), running: map[derivedKey]*extraction{},
 	}
 }
 
-// get returns the text of v, which the first who asks makes while the others
-// wait. Where that one gives up, the next makes it: nobody's context ends what
-// another waits for, and no goroutine goes on without somebody who does.
+// get returns the text of v. The first caller extracts it while the others wait.
+// If its context ends, one of the others starts again. No goroutine outlives its
+// caller.
 func (d *derivedTexts) get(ctx context.Context, v artel.Version, produce func(context.Context) (extract.Extracted, error)) (extract.Extracted, error) {
 	key := derivedKey{v.Digest, v.MediaType, v.Charset}
 	for {
@@ -230,52 +226,52 @@ func (d *derivedTexts) get(ctx context.Context, v artel.Version, produce func(co
 	}
 }
 
-// find returns the text of a key as it is remembered or being made, or one
-// that the caller has to fill.
-func (d *derivedTexts) find(key derivedKey) (m *making, mine bool) {
+// find returns the cached or running extraction for key, or a new one that the
+// caller must fill.
+func (d *derivedTexts) find(key derivedKey) (m *extraction, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e, ok := d.byKey[key]; ok {
 		d.order.MoveToFront(e)
-		return e.Value.(*making), false
+		return e.Value.(*extraction), false
 	}
-	if m, ok := d.going[key]; ok {
+	if m, ok := d.running[key]; ok {
 		return m, false
 	}
-	m = &making{key: key, done: make(chan struct{})}
-	d.going[key] = m
+	m = &extraction{key: key, done: make(chan struct{})}
+	d.running[key] = m
 	return m, true
 }
 
-// fill makes a text and remembers it.
-func (d *derivedTexts) fill(ctx context.Context, m *making, produce func(context.Context) (extract.Extracted, error)) {
-	m.err = artel.Errorf(artel.Internal, "", "", "reading the document broke off") // where produce panics
+// fill runs produce and caches the result.
+func (d *derivedTexts) fill(ctx context.Context, m *extraction, produce func(context.Context) (extract.Extracted, error)) {
+	m.err = artel.Errorf(artel.Internal, "", "", "reading the document broke off") // if produce panics
 	defer func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.going, m.key)
+		delete(d.running, m.key)
 		switch artel.KindOf(m.err) {
-		case "", artel.Invalid, artel.Unsupported, artel.TooLarge: // the same bytes would give the same again
-			d.keep(m)
+		case "", artel.Invalid, artel.Unsupported, artel.TooLarge: // deterministic results
+			d.add(m)
 		}
 		close(m.done)
 	}()
-	if err := d.makers.Acquire(ctx, 1); err != nil {
+	if err := d.extractors.Acquire(ctx, 1); err != nil {
 		m.err = err
 		return
 	}
-	defer d.makers.Release(1)
+	defer d.extractors.Release(1)
 	m.text, m.err = produce(ctx)
 }
 
-// keep remembers a text and forgets those that were not asked for the longest.
-// It is called with mu held.
-func (d *derivedTexts) keep(m *making) {
+// add caches an extraction and drops the least recently used ones beyond the
+// limit. The caller holds mu.
+func (d *derivedTexts) add(m *extraction) {
 	d.byKey[m.key] = d.order.PushFront(m)
-	d.held += m.weight()
-	for d.held > maxDerived && d.order.Len() > 1 {
-		oldest := d.order.Remove(d.order.Back()).(*making)
+	d.weight += m.weight()
+	for d.weight > maxDerived && d.order.Len() > 1 {
+		oldest := d.order.Remove(d.order.Back()).(*extraction)
 		delete(d.byKey, oldest.key)
-		d.held -= oldest.weight()
+		d.weight -= oldest.weight()
 	}
 }

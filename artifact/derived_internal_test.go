@@ -73,8 +73,8 @@ func TestOnlySoManyDocumentsAreReadAtOnce(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if len(running) != maxMakers {
-			t.Errorf("%d are read at once, want %d", len(running), maxMakers)
+		if len(running) != maxExtractors {
+			t.Errorf("%d are read at once, want %d", len(running), maxExtractors)
 		}
 		waiting, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -110,8 +110,8 @@ func TestWhatWasNotAskedForLongIsForgotten(t *testing.T) {
 	if got, want := string(made), string([]byte{1, 2, 3, 4, 2}); got != want {
 		t.Errorf("made %v, want %v", []byte(got), []byte(want))
 	}
-	if d.held > maxDerived || d.order.Len() != len(d.byKey) || d.held != d.order.Len()*(len(big.Text)+entryWeight) {
-		t.Errorf("%d bytes are held in %d texts of %d keys", d.held, d.order.Len(), len(d.byKey))
+	if d.weight > maxDerived || d.order.Len() != len(d.byKey) || d.weight != d.order.Len()*(len(big.Text)+entryWeight) {
+		t.Errorf("%d bytes are held in %d texts of %d keys", d.weight, d.order.Len(), len(d.byKey))
 	}
 	failed := func(n byte, err error) (calls int) {
 		for range 2 {
@@ -161,7 +161,7 @@ func TestWhoWaitsForAPanicIsTold(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		x, err := d.get(t.Context(), document(1), func(context.Context) (extract.Extracted, error) { return extract.Extracted{Text: "it"}, nil })
-		if x.Text != "it" || err != nil || len(d.going) != 0 {
+		if x.Text != "it" || err != nil || len(d.running) != 0 {
 			t.Errorf("afterwards: %q, %v", x.Text, err)
 		}
 	})

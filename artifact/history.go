@@ -12,27 +12,27 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// An Entry is one row of an artifact's history: a version, or an edit that
-// only the journal has.
+// An Entry is one row of an artifact's history: a visible version, or an edit that
+// is only in the journal.
 type Entry struct {
 	artel.Version
-	Visible bool `json:"visible"`        // it is a version; else an edit between versions
+	Visible bool `json:"visible"`        // a visible version; otherwise an edit between versions
 	Live    bool `json:"live,omitempty"` // journalled by a run that has not ended
 }
 
-// A Scope says which states a reader wants to see.
+// A Scope selects the states that a reader sees.
 type Scope int
 
 // The scopes.
 const (
-	Visible  Scope = iota // the versions
-	WithLive              // and the edits of runs that have not ended
-	Journal               // every edit, as it was made
+	Visible  Scope = iota // visible versions
+	WithLive              // visible versions and edits of unfinished runs
+	Journal               // every single edit
 )
 
-// History returns the states of an artifact on every branch, deleted or not,
-// by number. In the scope Journal, the row of a version tells of the one edit
-// that has its number; in the others, of all that was folded into it.
+// History returns the states of an artifact on every branch, sorted by number;
+// the artifact may be deleted. In scope Journal, the row of a version describes
+// the single edit with its number; in the others, all edits folded into it.
 func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, scope Scope) ([]Entry, error) {
 	var list []Entry
 	err := c.store.View(ctx, owner, func(tx store.Tx) error {
@@ -66,8 +66,8 @@ func (c *Collection) History(ctx context.Context, owner artel.Owner, conv artel.
 	return list, failed("artifact.History", string(id), err)
 }
 
-// State returns state n of an artifact, and its text where it is text. Outside
-// of the scope Visible, n may be any number that there ever was.
+// State returns state n of an artifact, and its text; nil for binary content.
+// Outside scope Visible, n may be any number of the artifact.
 func (c *Collection) State(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, n int, scope Scope) (Entry, *string, error) {
 	var e Entry
 	var text *string
@@ -90,7 +90,7 @@ func (c *Collection) State(ctx context.Context, owner artel.Owner, conv artel.Co
 	return e, text, nil
 }
 
-// scoped finds state n if a reader of that scope may see it.
+// scoped returns state n if it is in scope.
 func scoped(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int, scope Scope) (Entry, error) {
 	s, err := version(tx, conv, id, n)
 	switch {
@@ -105,24 +105,24 @@ func scoped(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int, 
 	return Entry{Version: e.Version, Live: !e.Folded}, err
 }
 
-// A DiffQuery says what to compare.
+// A DiffQuery selects the states to compare.
 type DiffQuery struct {
-	From    int             // 0: the version that To was made from, and nothing before the first
-	To      int             // 0: the newest on the branch, deleted or not
+	From    int             // 0: the parent of To; the first version is compared with nothing
+	To      int             // 0: the newest on the branch, even if deleted
 	At      artel.MessageID // the branch
 	Scope   Scope           // of From and To
 	Context int             // equal lines around a change; 0: 3, negative: none
-	Limit   int             // lines told at most; 0: no limit
+	Limit   int             // maximum number of lines; 0: no limit
 }
 
-// A Diff is what differs between two states of a text.
+// A Diff is the difference between two states of a text.
 type Diff struct {
-	From *Entry // nil: there was nothing before
+	From *Entry // nil: compared with nothing
 	To   Entry
 	diff.Diff
 }
 
-// Unified returns the diff as patch and git apply read it.
+// Unified returns the diff in the format of patch and git apply.
 func (d Diff) Unified(id artel.ArtifactID) string {
 	from := ""
 	if d.From != nil {
@@ -131,7 +131,7 @@ func (d Diff) Unified(id artel.ArtifactID) string {
 	return d.Diff.Unified(from, "b/"+string(id))
 }
 
-// Diff compares two states of a text. A binary one is of kind
+// Diff compares two states of a text. Binary content is of kind
 // [artel.Unsupported].
 func (c *Collection) Diff(ctx context.Context, owner artel.Owner, conv artel.ConversationID, id artel.ArtifactID, q DiffQuery) (Diff, error) {
 	var d Diff
@@ -186,8 +186,8 @@ func (c *Collection) Diff(ctx context.Context, owner artel.Owner, conv artel.Con
 	return d, nil
 }
 
-// newestVisible goes down a branch from state n to a version; 0 where there is
-// none.
+// newestVisible follows the parents of state n to a visible version; 0 if there
+// is none.
 func newestVisible(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (int, error) {
 	for n > 0 {
 		s, err := version(tx, conv, id, n)
@@ -199,8 +199,7 @@ func newestVisible(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, 
 	return 0, nil
 }
 
-// Diff compares two states of a text, of which the writer may name any that
-// there ever was; 0 as in [DiffQuery].
+// Diff compares any two states of a text; for 0 see [DiffQuery].
 func (w *Workspace) Diff(ctx context.Context, id artel.ArtifactID, from, to int) (Diff, error) {
 	return w.c.Diff(ctx, w.cfg.Owner, w.cfg.Conversation, normal(id), DiffQuery{From: from, To: to, At: w.cfg.Message, Scope: WithLive})
 }

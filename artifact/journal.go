@@ -12,13 +12,14 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A state is a numbered state of an artifact, visible or in the journal alone.
+// A state is a numbered state of an artifact: a visible version, or an edit that is
+// only in the journal.
 type state struct {
 	artel.Version
 	visible bool
 }
 
-// version finds state n of an artifact.
+// version returns state n of an artifact.
 func version(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (state, error) {
 	if n < 1 {
 		return state{}, missing("versions are numbered from 1")
@@ -34,7 +35,7 @@ func version(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int)
 	return state{e.Version, false}, err
 }
 
-// journalled finds edit n of an artifact.
+// journalled returns edit n of an artifact.
 func journalled(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (store.Edit, error) {
 	edits, err := tx.Journal.Edits(conv, store.EditQuery{Artifact: id, Number: n})
 	switch {
@@ -57,7 +58,7 @@ func journalled(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n i
 	return store.Edit{}, err
 }
 
-// versions returns the visible versions of an artifact that was ever there.
+// versions returns the visible versions of an artifact, which may be deleted.
 func versions(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID) ([]artel.Version, error) {
 	list, err := tx.Versions.List(conv, id)
 	if errors.Is(err, artel.NotFound) {
@@ -66,7 +67,7 @@ func versions(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID) ([]ar
 	return list, err
 }
 
-// textOf returns the text of v, and refuses binary content.
+// textOf returns the text of v, and Unsupported for binary content.
 func textOf(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version) (string, error) {
 	if v.IsBinary() {
 		return "", artel.Errorf(artel.Unsupported, "", "", "version %d is binary (%s) and has no text", v.Number, v.MediaType)
@@ -74,9 +75,9 @@ func textOf(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel
 	return textAt(tx, conv, id, v.Number)
 }
 
-// textAt returns the text of state n. That of most visible versions is stored;
-// any other is the text of the nearest stored state below it on its branch,
-// with the edits since then replayed. All readers of text come here.
+// textAt returns the text of state n. If it is not stored, textAt takes the
+// nearest ancestor with a stored text and replays the edits since. All reads of
+// text use it.
 func textAt(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) (string, error) {
 	j := journal{tx: tx, conv: conv, id: id}
 	var replay []store.Edit
@@ -103,14 +104,14 @@ func textAt(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, n int) 
 	}
 }
 
-// A journal looks up the edits of one artifact on the way down a branch. Most
-// ways are a step or two; on a longer one, the unfolded edits are read at once.
+// A journal looks up the ancestors of an edit. Chains are usually one or two long;
+// for longer ones it reads all unfolded edits at once.
 type journal struct {
 	tx    store.Tx
 	conv  artel.ConversationID
 	id    artel.ArtifactID
 	asked int
-	edits map[int]store.Edit // the unfolded ones, once they are read
+	edits map[int]store.Edit // unfolded edits; nil: not read yet
 }
 
 func (j *journal) edit(n int) (store.Edit, error) {
@@ -131,7 +132,7 @@ func (j *journal) edit(n int) (store.Edit, error) {
 	return journalled(j.tx, j.conv, j.id, n)
 }
 
-// replayed applies edits, newest first in the list, to the text below them.
+// replayed applies edits, given newest first, to their base text.
 func replayed(text string, edits []store.Edit) (string, error) {
 	var changes []artel.Change
 	for _, e := range slices.Backward(edits) {
@@ -144,11 +145,10 @@ func replayed(text string, edits []store.Edit) (string, error) {
 	return text, nil
 }
 
-// FoldRun makes one visible version for each artifact that has unfolded edits
-// of the run, under the number of the last of them. It is called in the
-// transaction that ends the run, or that settles it after a crash; folding
-// what is folded changes nothing. The empty run stands for edits outside any
-// run, each of which becomes a version of its own.
+// FoldRun makes one visible version for each artifact with unfolded edits of the
+// run, under the number of the last edit. It must be called in the transaction
+// that ends the run, or that finishes it after a crash. It is idempotent. The
+// empty run stands for edits outside any run, each of which becomes a version.
 func FoldRun(tx store.Tx, conv artel.ConversationID, run artel.RunID) error {
 	edits, err := tx.Journal.Edits(conv, store.EditQuery{Run: run, Unfolded: true})
 	if err != nil {
@@ -171,7 +171,8 @@ func FoldRun(tx store.Tx, conv artel.ConversationID, run artel.RunID) error {
 	return nil
 }
 
-// fold makes the last of an artifact's edits, given by number, visible.
+// fold makes one visible version of an artifact's edits, which are sorted by
+// number.
 func fold(tx store.Tx, conv artel.ConversationID, edits []store.Edit) error {
 	last := edits[len(edits)-1]
 	v := last.Version
@@ -184,24 +185,24 @@ func fold(tx store.Tx, conv artel.ConversationID, edits []store.Edit) error {
 		}
 	}
 	if v.IsBinary() {
-		return keep(tx, conv, last.Artifact, v, nil)
+		return foldVersion(tx, conv, last.Artifact, v, nil)
 	}
 	text, err := textAt(tx, conv, last.Artifact, last.Number)
 	if err != nil {
 		return err
 	}
 	v.Preview = artel.Beginning(text, artel.PreviewChars)
-	return keep(tx, conv, last.Artifact, v, &text)
+	return foldVersion(tx, conv, last.Artifact, v, &text)
 }
 
-// keptEvery is about how many numbers lie between stored texts of one branch,
-// and so how many edits are replayed to read an old version. The newest version
+// snapshotInterval is the approximate distance between stored texts on a branch,
+// and so the number of edits replayed to read an old version. The newest version
 // always has its text.
-const keptEvery = 32
+const snapshotInterval = 32
 
-// keep makes v visible, and lets go of the text of the version before, where
-// the journal gives it in a few steps.
-func keep(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
+// foldVersion makes v visible. It drops the text of the previous version if the
+// journal can rebuild it in a few steps.
+func foldVersion(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.Version, text *string) error {
 	if err := tx.Journal.Fold(conv, id, v, text); err != nil || text == nil || v.Parent == 0 {
 		return err
 	}
@@ -209,19 +210,19 @@ func keep(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel.V
 	if errors.Is(err, artel.NotFound) { // only journalled
 		return nil
 	}
-	if err != nil || old.IsBinary() || old.Parent/keptEvery != old.Number/keptEvery {
+	if err != nil || old.IsBinary() || old.Parent/snapshotInterval != old.Number/snapshotInterval {
 		return err
 	}
 	e, err := journalled(tx, conv, id, old.Number)
-	if err != nil || !follows(e) {
+	if err != nil || !rebuildable(e) {
 		return err
 	}
 	return tx.Journal.DropText(conv, id, old.Number)
 }
 
-// follows reports whether the text of e is in the journal: whole, or as
-// changes to that of its parent.
-func follows(e store.Edit) bool {
+// rebuildable reports whether the journal holds the text of e: whole, or as
+// changes to the text of its parent.
+func rebuildable(e store.Edit) bool {
 	switch {
 	case e.Text != nil, len(e.Changes) > 0:
 		return true
@@ -231,8 +232,8 @@ func follows(e store.Edit) bool {
 	return false
 }
 
-// strength orders update types; the strongest of its edits names a version. A
-// deletion counts only where it came last.
+// strength orders update types. A version gets the strongest type of its edits,
+// or UpdateDelete if the last one deletes.
 func strength(u artel.UpdateType) int {
 	return slices.Index([]artel.UpdateType{
 		artel.UpdateDelete, artel.UpdateRename, artel.UpdateExact, artel.UpdateFuzzy,

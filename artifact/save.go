@@ -14,26 +14,26 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A Draft is what a person wants an artifact to be. What is nil stays.
+// A Draft is the user's new state of an artifact. Nil fields leave it unchanged.
 type Draft struct {
 	Title *string
 	Text  *string // the whole new text
-	File  *Staged // in the place of Text: the whole new content. Text is kept as UTF-8
+	File  *Staged // instead of Text: the whole new content. Text is stored as UTF-8
 }
 
-// A Stale is why a draft was not saved: it was made from another version than
-// the newest. Nothing has changed.
+// A Stale reports that a draft was not saved because it was based on another
+// version than the newest.
 type Stale struct {
-	Base    int            // what the draft was made from
-	Current artel.Artifact // what is there now
+	Base    int            // version that the draft is based on
+	Current artel.Artifact // the head
 
-	// Merged brings the draft and what is there now together. Its text, if it
-	// is clean or once somebody has solved the conflicts, can be saved on
-	// Current. Nil where one of the three is not text, or Base never was.
+	// Merged is the three-way merge of the draft and Current. Its text can be
+	// saved on Current once it has no conflicts. It is nil if one of the three
+	// is not text, or if Base does not exist.
 	Merged *diff.Merged
 }
 
-// Error says what happened.
+// Error implements error.
 func (s *Stale) Error() string {
 	e := fmt.Sprintf("it is at version %d now, and this was made from version %d", s.Current.Version, s.Base)
 	switch {
@@ -48,10 +48,10 @@ func (s *Stale) Error() string {
 // Unwrap returns [artel.Conflict].
 func (s *Stale) Unwrap() error { return artel.Conflict }
 
-// Save makes the next version of what a person changed in version base; 0 is
-// whatever is there. Where the newest is another one by now, the error has the
-// code [CodeStale] and a [*Stale] in its chain. A draft that is what is there
-// already makes no version, whatever it was made from.
+// Save makes the next version from a draft based on version base; 0 stands for
+// the newest. If base is not the newest, the error has code [CodeStale] and a
+// [*Stale] in its chain. A draft equal to the head makes no version, whatever its
+// base.
 func (w *Workspace) Save(ctx context.Context, id artel.ArtifactID, base int, d Draft) (artel.Artifact, error) {
 	id = normal(id)
 	a, err := w.save(ctx, id, base, d)
@@ -90,23 +90,24 @@ func (w *Workspace) save(ctx context.Context, id artel.ArtifactID, base int, d D
 		}
 		return written{}, err
 	})
-	old, ok := errors.AsType[*Stale](err)
+	conflict, ok := errors.AsType[*Stale](err)
 	if !ok {
 		return a, err
 	}
 	if three.texts {
 		merged, err := diff.Merge(ctx, three.base, three.mine, three.theirs, diff.MergeOptions{
-			Mine: "yours", Base: fmt.Sprintf("version %d", base), Theirs: fmt.Sprintf("version %d", old.Current.Version),
+			Mine: "yours", Base: fmt.Sprintf("version %d", base), Theirs: fmt.Sprintf("version %d", conflict.Current.Version),
 		})
 		if err != nil {
 			return artel.Artifact{}, err
 		}
-		old.Merged = &merged
+		conflict.Merged = &merged
 	}
-	return artel.Artifact{}, &artel.Error{Kind: artel.Conflict, Code: CodeStale, Err: old}
+	return artel.Artifact{}, &artel.Error{Kind: artel.Conflict, Code: CodeStale, Err: conflict}
 }
 
-// drafted is the version that a draft makes of a head, and whether it differs.
+// drafted returns the version that a draft makes of a head, and whether it
+// differs.
 func (w *Workspace) drafted(head artel.Artifact, doc *edit.Document, d Draft) (next written, changed bool, err error) {
 	switch {
 	case d.Text != nil && doc != nil:
@@ -138,10 +139,10 @@ func (w *Workspace) drafted(head artel.Artifact, doc *edit.Document, d Draft) (n
 	return next, changed, nil
 }
 
-// sides are the texts of a merge.
+// sides are the three texts of a merge.
 type sides struct {
 	base, mine, theirs string
-	texts              bool // there are three
+	texts              bool // all three are texts
 }
 
 func (w *Workspace) sides(tx store.Tx, head artel.Artifact, doc *edit.Document, base int, mine *string) (sides, error) {

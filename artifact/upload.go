@@ -19,21 +19,19 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Staged is an upload whose bytes are kept and known, and which belongs to
-// nothing yet. One that is never added goes with the blobs that nothing
-// refers to.
+// Staged is an upload whose bytes are stored and identified, but not yet part of
+// an artifact. If it is never added, its blob is removed as unreferenced.
 type Staged struct {
 	Info     artel.MediaInfo
-	Digest   artel.Digest // of the bytes as they came
-	Filename string       // as given, in valid UTF-8
+	Digest   artel.Digest // of the original bytes
+	Filename string       // made valid UTF-8
 
 	text *string // the decoding of a text; nil for binary content
 }
 
-// Stage reads r to its end into the blob store and finds out what it is. Binary
-// content is never in memory as a whole. The error is of kind
-// [artel.TooLarge] over [Options.MaxBytes], and for a text over
-// [Options.MaxText].
+// Stage copies r to the blob store and detects its media type. Binary content is
+// never completely in memory. The error is of kind [artel.TooLarge] for more
+// than [Options.MaxBytes], or for a text of more than [Options.MaxText].
 func (c *Collection) Stage(ctx context.Context, r io.Reader, h media.Hint) (Staged, error) {
 	h.Filename = strings.ToValidUTF8(h.Filename, "\uFFFD")
 	s, err := c.stage(ctx, r, h)
@@ -48,7 +46,7 @@ func (c *Collection) stage(ctx context.Context, r io.Reader, h media.Hint) (Stag
 	}
 	s := Staged{Info: sniffer.Info(), Digest: kept.Digest, Filename: h.Filename}
 	s.Info.Size = kept.Size
-	// No charset takes more than four bytes for what UTF-8 says in one.
+	// No charset needs more than four bytes for one byte of UTF-8.
 	if !s.Info.IsBinary() && kept.Size > 4*int64(c.opt.MaxText) {
 		return Staged{}, c.textTooLarge(kept.Size)
 	}
@@ -76,9 +74,9 @@ func (c *Collection) textTooLarge(size int64) error {
 	return artel.Errorf(artel.TooLarge, "", "", "a text of %d bytes, and at most %d are possible", size, c.opt.MaxText)
 }
 
-// Add makes an artifact of each staged upload, all or none, under ids from
-// their filenames that were never used in the conversation. They are visible
-// on every branch until a message claims them.
+// Add creates an artifact from each staged upload, all or none. The ids are made
+// from the filenames and were never used in the conversation. The artifacts are
+// visible on every branch until a message claims them.
 func (c *Collection) Add(ctx context.Context, owner artel.Owner, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
 	var added []artel.Artifact
 	err := c.store.Update(ctx, owner, func(tx store.Tx) (err error) {
@@ -88,7 +86,7 @@ func (c *Collection) Add(ctx context.Context, owner artel.Owner, conv artel.Conv
 	return added, err
 }
 
-// AddTx is Add in somebody's transaction.
+// AddTx is Add inside the caller's transaction.
 func (c *Collection) AddTx(tx store.Tx, conv artel.ConversationID, staged []Staged) ([]artel.Artifact, error) {
 	if _, err := tx.Conversations.Get(conv); err != nil {
 		return nil, failed("artifact.Add", string(conv), err)
@@ -130,11 +128,11 @@ func insert(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, v artel
 	return v.Artifact(conv, id, v.CreatedAt), nil
 }
 
-// maxUploadID is the longest id made from a filename before it is numbered,
-// in code points.
+// maxUploadID is the maximum length in code points of an id made from a filename,
+// without a number.
 const maxUploadID = 56
 
-// FreeID makes an id from a filename and numbers it until it is not used.
+// FreeID makes an id from a filename, with a number if the id is used.
 func FreeID(filename string, used func(artel.ArtifactID) (bool, error)) (artel.ArtifactID, error) {
 	stem, ext := uploadName(filename)
 	id := artel.ArtifactID(stem + ext)
@@ -147,17 +145,16 @@ func FreeID(filename string, used func(artel.ArtifactID) (bool, error)) (artel.A
 	}
 }
 
-// UploadID returns the id that an upload of this name gets where no other
-// artifact has it.
+// UploadID returns the id that an upload of this name gets if it is not used.
 func UploadID(filename string) artel.ArtifactID {
 	stem, ext := uploadName(filename)
 	return artel.ArtifactID(stem + ext)
 }
 
-// uploadName turns a filename into the two halves of an id: what comes before
-// the last dot, and the rest.
+// uploadName converts a filename to the two parts of an id: up to the last dot,
+// and the extension.
 func uploadName(filename string) (stem, ext string) {
-	// Lower case can undo the normal form, so that comes last.
+	// Lower case can undo the normal form, so normalize again.
 	s := norm.NFC.String(strings.ToLower(norm.NFC.String(filename)))
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || strings.ContainsRune("_.-", r) {
@@ -176,25 +173,25 @@ func uploadName(filename string) (stem, ext string) {
 		stem, ext = s[:i], s[i:]
 	}
 	room := maxUploadID - utf8.RuneCountInString(ext)
-	if room < 1 { // no extension anyone knows
+	if room < 1 { // too long for an extension
 		return artel.Beginning(s, maxUploadID), ""
 	}
 	return artel.Beginning(stem, room), ext
 }
 
-// Store makes an artifact of bytes that a text brought along: a tool's result,
-// a model's answer. Its source is [artel.SourceToolResult], and its id says
-// what it is, like image_1.png, unless the bytes came with a name. What the
-// branch has kept before is not kept again: that artifact is returned, so that
-// the same text always leads to the same ref.
+// Store creates an artifact from bytes found in a tool's result or a model's
+// answer. Its source is [artel.SourceToolResult]. Its id is made from the
+// filename, or from the media type, like image_1.png. If the branch already has
+// such an artifact with these bytes, Store returns it, so that the same text
+// always leads to the same ref.
 func (w *Workspace) Store(ctx context.Context, s Staged) (artel.Artifact, error) {
 	a, err := w.store(ctx, s)
-	return a, failed("artifact.Keep", artel.Shorten(s.Filename, 80), err)
+	return a, failed("artifact.Store", artel.Shorten(s.Filename, 80), err)
 }
 
 func (w *Workspace) store(ctx context.Context, s Staged) (artel.Artifact, error) {
-	w.keeping.Lock()
-	defer w.keeping.Unlock()
+	w.storing.Lock()
+	defer w.storing.Unlock()
 	heads, err := w.List(ctx)
 	if err != nil {
 		return artel.Artifact{}, err
@@ -228,29 +225,29 @@ func (s Staged) document() *edit.Document {
 	return edit.NewDocument(*s.text)
 }
 
-// StoreTx is [Workspace.Store] for bytes that a message brings along, in the
-// transaction that stores it: what it makes is visible on every branch until
-// the message claims it. It returns an artifact for each of staged, in their
-// order, and which of them are new.
-func (c *Collection) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (kept, made []artel.Artifact, err error) {
+// StoreTx is [Workspace.Store] for bytes found in a message, inside the
+// transaction that stores the message. The artifacts are visible on every branch
+// until the message claims them. It returns an artifact for each of staged, in
+// order, and those of them that are new.
+func (c *Collection) StoreTx(tx store.Tx, conv artel.ConversationID, at artel.MessageID, staged []Staged) (stored, created []artel.Artifact, err error) {
 	if len(staged) == 0 {
 		return nil, nil, nil
 	}
 	heads, err := tx.Artifacts.Heads(conv, at)
 	if err != nil {
-		return nil, nil, failed("artifact.Keep", string(conv), err)
+		return nil, nil, failed("artifact.Store", string(conv), err)
 	}
 	for _, s := range staged {
 		a, ok := findStored(heads, s)
 		if !ok {
 			if a, err = c.storeTx(tx, conv, s); err != nil {
-				return nil, nil, failed("artifact.Keep", artel.Shorten(s.Filename, 80), err)
+				return nil, nil, failed("artifact.Store", artel.Shorten(s.Filename, 80), err)
 			}
-			heads, made = append(heads, a), append(made, a)
+			heads, created = append(heads, a), append(created, a)
 		}
-		kept = append(kept, a)
+		stored = append(stored, a)
 	}
-	return kept, made, nil
+	return stored, created, nil
 }
 
 func (c *Collection) storeTx(tx store.Tx, conv artel.ConversationID, s Staged) (artel.Artifact, error) {
@@ -259,7 +256,7 @@ func (c *Collection) storeTx(tx store.Tx, conv artel.ConversationID, s Staged) (
 		return artel.Artifact{}, err
 	}
 	v := s.Version(AuthorUser, c.now())
-	if !hasShape(v.Title) {
+	if !isVisible(v.Title) {
 		v.Title = string(id)
 	}
 	return insert(tx, conv, id, v, s.text)
@@ -274,11 +271,11 @@ func findStored(heads []artel.Artifact, s Staged) (artel.Artifact, bool) {
 	return artel.Artifact{}, false
 }
 
-// Text is the decoding of a text; nil for binary content.
+// Text returns the decoded text; nil for binary content.
 func (s Staged) Text() *string { return s.text }
 
-// Version is the first version of an artifact that is made of s because a text
-// brought it along; it has no number and belongs to nothing.
+// Version returns the first version of an artifact made from s, with source
+// [artel.SourceToolResult] and without a number, run and message.
 func (s Staged) Version(author string, now time.Time) artel.Version {
 	v := artel.Version{
 		Author: author, Update: artel.UpdateCreate, Provenance: artel.SourceToolResult,
@@ -291,8 +288,7 @@ func (s Staged) Version(author string, now time.Time) artel.Version {
 	return v
 }
 
-// storedID is a free id from the name that the bytes came with, or from what they
-// are.
+// storedID returns an unused id made from the filename, or from the media type.
 func storedID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactID, error) {
 	used := func(id artel.ArtifactID) (bool, error) { return tx.Artifacts.Exists(conv, id) }
 	if s.Filename != "" {
@@ -307,9 +303,9 @@ func storedID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactI
 	}
 	ext := media.Extension(s.Info.MediaType)
 	taken := func(n int) (bool, error) { return used(artel.ArtifactID(fmt.Sprintf("%s_%d%s", stem, n, ext))) }
-	// The numbers are used from 1 on, so the first free one is found by
-	// doubling and halving.
-	low, high := 0, 1 // low is taken
+	// Numbers are used from 1 on, so the first free one is found by doubling
+	// and bisection.
+	low, high := 0, 1 // low is always taken
 	for {
 		is, err := taken(high)
 		if err != nil {
@@ -335,28 +331,28 @@ func storedID(tx store.Tx, conv artel.ConversationID, s Staged) (artel.ArtifactI
 	return artel.ArtifactID(fmt.Sprintf("%s_%d%s", stem, high, ext)), nil
 }
 
-// RestoreTx makes a version that is as version number was, in somebody's
-// transaction: it has no message, so that one on another branch can claim it.
-// It is of kind NotFound where there is no such version, or where that is a
-// deletion.
+// RestoreTx makes a new version with the content of version number, inside the
+// caller's transaction. The new version has no message, so that a message on any
+// branch can claim it. It is of kind NotFound if there is no such version, or if
+// it is a deletion.
 func (c *Collection) RestoreTx(tx store.Tx, conv artel.ConversationID, id artel.ArtifactID, number int) (artel.Artifact, error) {
-	const op = "artifact.Again"
-	then, err := version(tx, conv, id, number)
+	const op = "artifact.Restore"
+	old, err := version(tx, conv, id, number)
 	if err != nil {
 		return artel.Artifact{}, failed(op, string(id), err)
 	}
-	if then.Update == artel.UpdateDelete {
+	if old.Update == artel.UpdateDelete {
 		return artel.Artifact{}, artel.Errorf(artel.NotFound, op, string(id), "version %d is its deletion", number)
 	}
 	var text *string
-	if !then.IsBinary() {
+	if !old.IsBinary() {
 		s, err := textAt(tx, conv, id, number)
 		if err != nil {
 			return artel.Artifact{}, failed(op, string(id), err)
 		}
 		text = &s
 	}
-	v := then.Version
+	v := old.Version
 	v.Parent, v.Message, v.Run, v.Changes = number, "", "", nil
 	v.Author, v.Update, v.CreatedAt = AuthorUser, artel.UpdateRestore, c.now()
 	a, err := insert(tx, conv, id, v, text)

@@ -19,71 +19,70 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// A WorkspaceConfig says who writes, where, and on whose behalf.
+// A WorkspaceConfig identifies the writer and the branch.
 type WorkspaceConfig struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
 
-	// Run is the run that the edits belong to, and that folds them at its end
-	// by [FoldRun]. Empty: each edit becomes a visible version at once.
+	// Run is the run that makes the edits; at its end, [FoldRun] must be called.
+	// Empty: each edit becomes a visible version at once.
 	Run artel.RunID
 
-	// Message ends the branch that is read, and what is written belongs to
-	// it: the message that the run answers, or the newest of the branch.
-	// Empty: only what belongs to no message is seen.
+	// Message is the end of the branch, and the message that new versions belong
+	// to: the one that the run answers, or the newest of the branch. Empty: only
+	// versions without a message are visible.
 	Message artel.MessageID
 
 	Author string       // an agent's name, or AuthorUser
-	Source artel.Source // of what is created; "": SourceUser for AuthorUser, else SourceAgent
+	Source artel.Source // of new artifacts; "": SourceUser for AuthorUser, otherwise SourceAgent
 
-	// OnEdit is called with [artel.ArtifactCreated] or
-	// [artel.ArtifactUpdated] inside the transaction that journals the edit,
-	// so that both are kept or neither. It may be called again for the same
-	// edit, and must not act outside tx. An error undoes the edit. Nil: not
-	// called.
+	// OnEdit is called with [artel.ArtifactCreated] or [artel.ArtifactUpdated]
+	// inside the transaction that journals the edit. It may be called again for
+	// the same edit, and must have no effects outside tx. An error rolls the
+	// edit back. May be nil.
 	OnEdit func(tx store.Tx, p artel.Payload) error
 }
 
-// A Workspace is one run's or person's view of a conversation's artifacts. Its
-// writes are in the journal when they return, and seen by everybody from then
-// on. It is safe for concurrent use, and needs no closing.
+// A Workspace reads and writes the artifacts of a conversation for one run or
+// user. When a write returns, it is in the journal and visible to all readers. A
+// Workspace is safe for concurrent use and needs no closing.
 //
-// What a writer can mend is an error whose text says how: a [*edit.Refusal]
-// in the chain, or of kind [artel.Conflict], [artel.Invalid],
-// [artel.NotFound], [artel.TooLarge] or [artel.Unsupported].
+// Errors that the writer can correct say how: they have a [*edit.Refusal] in
+// their chain, or kind [artel.Conflict], [artel.Invalid], [artel.NotFound],
+// [artel.TooLarge] or [artel.Unsupported].
 type Workspace struct {
 	c   *Collection
 	cfg WorkspaceConfig
 
 	opened time.Time
 
-	keeping sync.Mutex // held by Store, so that two calls do not keep the same bytes twice
+	storing sync.Mutex // held by Store, so that concurrent calls do not store the same bytes twice
 
-	mu    sync.Mutex
-	texts map[artel.ArtifactID]numbered
-	held  int                      // bytes of texts
-	seen  map[artel.ArtifactID]int // the newest version that the writer was shown or made knowingly
+	mu     sync.Mutex
+	texts  map[artel.ArtifactID]numbered
+	cached int                      // bytes of texts
+	seen   map[artel.ArtifactID]int // the newest version that the writer was shown, or made from one it was shown
 }
 
-// numbered is the text of a numbered state.
+// numbered is a cached text and its version.
 type numbered struct {
 	number int
 	doc    *edit.Document
 }
 
-// maxHeld is how many bytes of text a workspace remembers.
-const maxHeld = 64 << 20
+// maxCached is the size of a workspace's cache of texts in bytes.
+const maxCached = 64 << 20
 
-// maxTitle is the longest title, in code points.
+// maxTitle is the maximum length of a title in code points.
 const maxTitle = 256
 
 // Error codes.
 const (
-	// CodeArtifactExists is that of creating what is there already.
+	// CodeArtifactExists means that the id to be created is used on the branch.
 	CodeArtifactExists = "artifact_exists"
 
-	// CodeStale is that of a write that was made for another version than the
-	// newest, or by a run that has not seen what somebody else wrote.
+	// CodeStale means that a write was based on an older version, or that a run
+	// has not seen the version that it would replace.
 	CodeStale = "stale"
 )
 
@@ -101,7 +100,7 @@ func (c *Collection) Workspace(cfg WorkspaceConfig) *Workspace {
 	}
 }
 
-// List returns the heads by id, without deleted ones.
+// List returns the heads sorted by id, without deleted artifacts.
 func (w *Workspace) List(ctx context.Context) ([]artel.Artifact, error) {
 	return w.c.List(ctx, w.cfg.Owner, w.cfg.Conversation, w.cfg.Message)
 }
@@ -110,15 +109,15 @@ func (w *Workspace) List(ctx context.Context) ([]artel.Artifact, error) {
 func (w *Workspace) Get(ctx context.Context, id artel.ArtifactID) (artel.Artifact, error) {
 	id = normal(id)
 	a, err := w.c.Get(ctx, w.cfg.Owner, w.cfg.Conversation, id, w.cfg.Message)
-	if err == nil && a.Binary { // of bytes, this is all that is shown
+	if err == nil && a.Binary { // the metadata is all there is to see of a binary
 		w.markSeen(id, a.Version)
 	}
 	return a, err
 }
 
 // Text returns the text of a version, or of the head for version 0, and the
-// artifact as it was then. Unlike a reader from outside, a writer may ask for
-// any number that it was ever told, and for versions of what was deleted.
+// artifact at that version. Unlike [Collection.Text], it accepts any number, and
+// versions of deleted artifacts.
 func (w *Workspace) Text(ctx context.Context, id artel.ArtifactID, version int) (string, artel.Artifact, error) {
 	id = normal(id)
 	a, text, newest, err := w.text(ctx, id, version)
@@ -131,15 +130,15 @@ func (w *Workspace) Text(ctx context.Context, id artel.ArtifactID, version int) 
 	return text, a, nil
 }
 
-// Peek is Text of the head for who shows only a part of it: the writer does
-// not count as having seen it, and it is not remembered.
+// Peek returns the text of the head for showing a part of it: it does not count
+// as seen by the writer, and is not cached.
 func (w *Workspace) Peek(ctx context.Context, id artel.ArtifactID) (string, artel.Artifact, error) {
 	id = normal(id)
 	text, v, err := w.c.Text(ctx, w.cfg.Owner, w.cfg.Conversation, id, 0, w.cfg.Message)
 	return text, v.Artifact(w.cfg.Conversation, id, v.CreatedAt), err
 }
 
-// text also reports whether that is the newest version of the branch.
+// text also reports whether the version is the newest on the branch.
 func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (a artel.Artifact, text string, newest bool, err error) {
 	if number == 0 {
 		a, doc, err := w.headText(ctx, id)
@@ -165,8 +164,8 @@ func (w *Workspace) text(ctx context.Context, id artel.ArtifactID, number int) (
 	return a, text, newest, err
 }
 
-// Create makes a text artifact. An empty mediaType is taken from the id's
-// extension, else it is Markdown. An id that is there on this branch is of
+// Create creates a text artifact. An empty mediaType is taken from the id's
+// extension, otherwise it is Markdown. An id that exists on this branch is of
 // kind [artel.Conflict] with code [CodeArtifactExists].
 func (w *Workspace) Create(ctx context.Context, id artel.ArtifactID, title, content, mediaType string) (artel.Artifact, error) {
 	id = normal(id)
@@ -202,7 +201,7 @@ func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, 
 	} else if _, err := artel.ParseArtifactID(string(id)); err != nil {
 		return artel.Artifact{}, err
 	}
-	if !hasShape(v.Title) {
+	if !isVisible(v.Title) {
 		v.Title = string(id)
 	}
 	if err := checkTitle(v.Title); err != nil {
@@ -213,7 +212,7 @@ func (w *Workspace) make(ctx context.Context, id artel.ArtifactID, name string, 
 	})
 }
 
-// free is nil where an artifact of this id can be made on this branch.
+// free returns Conflict if an artifact of this id exists on this branch.
 func (w *Workspace) free(tx store.Tx, id artel.ArtifactID) error {
 	a, err := tx.Artifacts.Head(w.cfg.Conversation, id, w.cfg.Message)
 	switch {
@@ -241,21 +240,20 @@ func checkTitle(title string) error {
 	switch n := utf8.RuneCountInString(title); {
 	case n > maxTitle:
 		return artel.Errorf(artel.Invalid, "", "", "a title has 1 to %d characters, and this one has %d", maxTitle, n)
-	case !hasShape(title):
+	case !isVisible(title):
 		return artel.Errorf(artel.Invalid, "", "", "the title has no character that can be seen; give 1 to %d", maxTitle)
 	}
 	return nil
 }
 
-// hasShape reports whether there is anything to see in s.
-func hasShape(s string) bool {
+// isVisible reports whether s contains a visible character.
+func isVisible(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
-// Put makes an artifact of bytes that are there already: those of a version in
-// any conversation of the owner, or of a blob. An empty id is made from the
-// filename, and an empty title is that of the version. See Create for an id
-// that is taken.
+// Put creates an artifact from stored bytes: those of a version in any
+// conversation of the owner, or of a blob. An empty id is made from the filename,
+// and an empty title is taken from the version. For an id that exists see Create.
 func (w *Workspace) Put(ctx context.Context, id artel.ArtifactID, title string, from artel.Ref) (artel.Artifact, error) {
 	a, err := w.put(ctx, normal(id), strings.TrimSpace(artel.Visible(title)), from)
 	return a, failed("artifact.Put", artel.Shorten(cmp.Or(string(id), from.String()), 80), err)
@@ -309,10 +307,10 @@ func (w *Workspace) Add(ctx context.Context, id artel.ArtifactID, title string, 
 	return a, failed("artifact.Add", artel.Shorten(cmp.Or(string(normal(id)), s.Filename), 80), err)
 }
 
-// UpdateOptions of [Workspace.Update]. The zero value takes the newest version
-// and every layer.
+// UpdateOptions are the options of [Workspace.Update]. The zero value edits the
+// newest version and allows every layer.
 type UpdateOptions struct {
-	IfVersion int       // the version that the head has to be; 0: any. Another one is of kind Conflict, code CodeStale
+	IfVersion int       // required version of the head; 0: any. Otherwise kind Conflict, code CodeStale
 	Mode      edit.Mode // "": edit.Auto
 	Indent    bool      // see [edit.Options]
 }
@@ -347,10 +345,10 @@ func updateType(hits []edit.Hit) artel.UpdateType {
 	return artel.UpdateExact
 }
 
-// Rewrite replaces the whole text, and keeps title and media type. An
-// ifVersion other than 0 is the version that the head has to be; without one,
-// a run does not write over what somebody else has written since the run last
-// saw the artifact. Both are of kind [artel.Conflict] with code [CodeStale].
+// Rewrite replaces the whole text and leaves title and media type unchanged. A
+// non-zero ifVersion is the required version of the head. With 0, a run cannot
+// replace a version that it has not seen. Both cases are of kind [artel.Conflict]
+// with code [CodeStale].
 func (w *Workspace) Rewrite(ctx context.Context, id artel.ArtifactID, content string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
 	a, err := w.editText(ctx, id, ifVersion, func(base artel.Artifact, doc *edit.Document) (written, error) {
@@ -365,8 +363,8 @@ func (w *Workspace) Rewrite(ctx context.Context, id artel.ArtifactID, content st
 	return a, failed("artifact.Rewrite", string(id), err)
 }
 
-// rewritten is a version of another text. Where the change is small it is
-// told and journalled as one span.
+// rewritten returns a version with another text. A small change is journalled as
+// one span.
 func (w *Workspace) rewritten(u artel.UpdateType, info artel.MediaInfo, before, after string) written {
 	v := w.version(u, info, after)
 	change, small := span(before, after)
@@ -376,9 +374,9 @@ func (w *Workspace) rewritten(u artel.UpdateType, info artel.MediaInfo, before, 
 	return written{Version: v, doc: edit.NewDocument(after), whole: !small}
 }
 
-// Rename gives an artifact, text or not, another title of 1 to 256 characters.
-// The title that it has makes no version. For ifVersion see Rewrite; what
-// others wrote meanwhile stays, so a run need not have seen it.
+// Rename changes the title of an artifact to 1 to 256 characters. An unchanged
+// title makes no version. For ifVersion see Rewrite; as the content stays, a run
+// need not have seen it.
 func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title string, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
 	title = strings.TrimSpace(artel.Visible(title))
@@ -396,8 +394,8 @@ func (w *Workspace) Rename(ctx context.Context, id artel.ArtifactID, title strin
 	return a, failed("artifact.Rename", string(id), err)
 }
 
-// Delete makes an artifact disappear from the branch. Its versions stay, and
-// Restore brings it back. For ifVersion see Rewrite.
+// Delete removes an artifact from the branch. Its versions stay, and Restore
+// undoes the deletion. For ifVersion see Rewrite.
 func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
 	a, err := w.editAny(ctx, id, ifVersion, false, func(_ store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
@@ -409,9 +407,9 @@ func (w *Workspace) Delete(ctx context.Context, id artel.ArtifactID, ifVersion i
 	return a, failed("artifact.Delete", string(id), err)
 }
 
-// Restore makes a new version that is as version number was, with its content,
-// title and media type; of a deleted artifact, 0 is what it was before. A
-// number is any that there ever was, of any branch. For ifVersion see Rewrite.
+// Restore makes a new version with the content, title and media type of version
+// number, which may be any, on any branch. For a deleted artifact, 0 stands for
+// the version before the deletion. For ifVersion see Rewrite.
 func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, ifVersion int) (artel.Artifact, error) {
 	id = normal(id)
 	a, err := w.editAny(ctx, id, ifVersion, true, func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error) {
@@ -425,47 +423,48 @@ func (w *Workspace) Restore(ctx context.Context, id artel.ArtifactID, number, if
 		case n == base.Version && !base.Deleted:
 			return written{}, artel.Errorf(artel.Invalid, "", "", "it is at version %d already; choose an older one", n)
 		case n == 0:
-			// A version's parent is what was there before its whole run.
+			// The parent of a version is the state before the whole run, so use
+			// that of the edit.
 			deletion, err := journalled(tx, w.cfg.Conversation, id, base.Version)
 			if err != nil {
 				return written{}, err
 			}
 			n = deletion.Parent
 		}
-		then, err := version(tx, w.cfg.Conversation, id, n)
+		old, err := version(tx, w.cfg.Conversation, id, n)
 		if err != nil {
 			return written{}, err
 		}
-		if then.Update == artel.UpdateDelete {
+		if old.Update == artel.UpdateDelete {
 			return written{}, artel.Errorf(artel.Invalid, "", "", "version %d is its deletion; choose an older one", n)
 		}
-		return w.restored(tx, id, then.Version, doc)
+		return w.restored(tx, id, old.Version, doc)
 	})
 	return a, failed("artifact.Restore", string(id), err)
 }
 
-// restored is a version that is as then was; before is the text of the head,
-// nil where that is binary.
-func (w *Workspace) restored(tx store.Tx, id artel.ArtifactID, then artel.Version, before *edit.Document) (written, error) {
+// restored returns a version with the content of old; before is the text of the
+// head, nil if it is binary.
+func (w *Workspace) restored(tx store.Tx, id artel.ArtifactID, old artel.Version, before *edit.Document) (written, error) {
 	var next written
-	if !then.IsBinary() {
-		text, err := textAt(tx, w.cfg.Conversation, id, then.Number)
+	if !old.IsBinary() {
+		text, err := textAt(tx, w.cfg.Conversation, id, old.Number)
 		if err != nil {
 			return written{}, err
 		}
 		if before != nil {
-			next = w.rewritten(artel.UpdateRestore, then.MediaInfo, before.Text(), text)
+			next = w.rewritten(artel.UpdateRestore, old.MediaInfo, before.Text(), text)
 		} else {
 			next = written{doc: edit.NewDocument(text), whole: true}
 		}
 	}
 	changes := next.Changes
-	next.Version = w.like(artel.UpdateRestore, then.Artifact(w.cfg.Conversation, id, then.CreatedAt))
+	next.Version = w.like(artel.UpdateRestore, old.Artifact(w.cfg.Conversation, id, old.CreatedAt))
 	next.Changes = changes
 	return next, nil
 }
 
-// normal is id in the normal form that ids have.
+// normal returns id in NFC, the normal form of ids.
 func normal(id artel.ArtifactID) artel.ArtifactID {
 	return artel.ArtifactID(norm.NFC.String(string(id)))
 }

@@ -15,25 +15,25 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// written is a version that is about to be journalled.
+// written is a version to be journalled.
 type written struct {
 	artel.Version
 	doc   *edit.Document // its text; nil: binary
-	whole bool           // the text does not follow from that of the parent and Changes
-	known bool           // the writer knew what it builds on
+	whole bool           // Changes do not lead from the text of the parent to this one
+	known bool           // the writer has seen the version that it builds on
 }
 
 var (
-	// errMoved says that the head is no longer what a change was computed on.
+	// errMoved means that the head changed after an edit was computed.
 	errMoved = errors.New("the head has moved")
 
-	// errUnchanged says that there is nothing to write.
+	// errUnchanged means that the edit changes nothing.
 	errUnchanged = errors.New("nothing would change")
 )
 
-// change makes the next version of a text. Long documents take a while to
-// edit, so compute runs on the text as it was seen, outside of the one writer
-// of the store; where somebody else was faster, it runs again on theirs.
+// editText makes the next version of a text. Editing a long document takes time,
+// so compute runs outside the store's only writer. If the head has changed
+// meanwhile, compute runs again on the new head.
 func (w *Workspace) editText(ctx context.Context, id artel.ArtifactID, ifVersion int,
 	compute func(base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
@@ -57,9 +57,9 @@ func (w *Workspace) editText(ctx context.Context, id artel.ArtifactID, ifVersion
 	}
 }
 
-// alter makes the next version of an artifact of any kind; of a deleted one
-// where that is asked for. compute gets the text of the head, nil where that
-// is binary.
+// editAny makes the next version of an artifact of any kind; with deleted, the
+// artifact may be deleted. compute gets the text of the head, nil if it is
+// binary.
 func (w *Workspace) editAny(ctx context.Context, id artel.ArtifactID, ifVersion int, deleted bool,
 	compute func(tx store.Tx, base artel.Artifact, doc *edit.Document) (written, error),
 ) (artel.Artifact, error) {
@@ -67,12 +67,12 @@ func (w *Workspace) editAny(ctx context.Context, id artel.ArtifactID, ifVersion 
 		var base artel.Artifact
 		var next written
 		err := w.c.store.View(ctx, w.cfg.Owner, func(tx store.Tx) error {
-			look := head
+			find := head
 			if deleted {
-				look = lastHead
+				find = lastHead
 			}
 			var err error
-			if base, err = look(tx, w.cfg.Conversation, id, w.cfg.Message); err != nil {
+			if base, err = find(tx, w.cfg.Conversation, id, w.cfg.Message); err != nil {
 				return err
 			}
 			if err := checkVersion(base, ifVersion); err != nil {
@@ -100,8 +100,8 @@ func (w *Workspace) editAny(ctx context.Context, id artel.ArtifactID, ifVersion 
 	}
 }
 
-// checkVersion is of kind Conflict where the head is not at the version that a
-// write is for.
+// checkVersion returns Conflict if ifVersion is neither 0 nor the version of the
+// head.
 func checkVersion(head artel.Artifact, ifVersion int) error {
 	if ifVersion == 0 || ifVersion == head.Version {
 		return nil
@@ -115,8 +115,8 @@ func stale(format string, args ...any) error {
 	return e
 }
 
-// requireSeen refuses to put something else in the place of what a run has not
-// seen: it would be lost without anybody having decided so.
+// requireSeen returns Conflict if a run would replace content that it has not
+// seen, because that content would be lost unnoticed.
 func (w *Workspace) requireSeen(base artel.Artifact, ifVersion int) error {
 	if w.cfg.Run == "" || ifVersion != 0 || w.hasSeen(base) {
 		return nil
@@ -124,8 +124,8 @@ func (w *Workspace) requireSeen(base artel.Artifact, ifVersion int) error {
 	return stale("somebody else has changed it meanwhile, and it is at version %d now; read it and decide anew", base.Version)
 }
 
-// knows reports whether the writer has seen base. What was there when the
-// workspace was opened counts as seen: it is in what the run began with.
+// hasSeen reports whether the writer has seen base. A version from before the
+// workspace was opened counts as seen, because the run began with it.
 func (w *Workspace) hasSeen(base artel.Artifact) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,14 +135,14 @@ func (w *Workspace) hasSeen(base artel.Artifact) bool {
 	return !base.UpdatedAt.After(w.opened)
 }
 
-// saw remembers what the writer was shown.
+// markSeen records a version that the writer was shown.
 func (w *Workspace) markSeen(id artel.ArtifactID, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen[id] = max(w.seen[id], number)
 }
 
-// follow journals next as the version after base, if that is still the head.
+// commitOn journals next as the version after base, if base is still the head.
 func (w *Workspace) commitOn(ctx context.Context, id artel.ArtifactID, base artel.Artifact, next written) (artel.Artifact, error) {
 	next.known = w.hasSeen(base)
 	next.Parent, next.Provenance = base.Version, base.Source
@@ -155,11 +155,11 @@ func (w *Workspace) commitOn(ctx context.Context, id artel.ArtifactID, base arte
 	})
 }
 
-// write journals next, if check finds the state that it was made for, and
-// tells of it in the same transaction.
+// commit journals next and calls OnEdit in one transaction, if check finds the
+// state for which next was made.
 func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next written, check func(store.Tx) error) (artel.Artifact, error) {
 	v := next.Version
-	var text, whole *string // whole: what the journal has to keep until the run is folded
+	var text, whole *string // whole: for the journal, until the run is folded
 	if next.doc != nil {
 		s := next.doc.Text()
 		text = &s
@@ -179,7 +179,7 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 			return err
 		}
 		if w.cfg.Run == "" {
-			if err := keep(tx, w.cfg.Conversation, id, v, text); err != nil {
+			if err := foldVersion(tx, w.cfg.Conversation, id, v, text); err != nil {
 				return err
 			}
 		}
@@ -195,7 +195,7 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 		return artel.Artifact{}, err
 	}
 	if next.doc != nil {
-		w.remember(id, a.Version, next.doc)
+		w.cache(id, a.Version, next.doc)
 	}
 	if next.known {
 		w.markSeen(id, a.Version)
@@ -203,7 +203,7 @@ func (w *Workspace) commit(ctx context.Context, id artel.ArtifactID, next writte
 	return a, nil
 }
 
-// payload tells of v, the newest edit, which left the artifact as a.
+// payload returns the event for v, the newest edit; a is the artifact after it.
 func payload(a artel.Artifact, v artel.Version, whole bool) artel.Payload {
 	if v.Update == artel.UpdateCreate {
 		return artel.ArtifactCreated{Artifact: a}
@@ -219,7 +219,7 @@ func payload(a artel.Artifact, v artel.Version, whole bool) artel.Payload {
 	return p
 }
 
-// version is a version of text by this writer.
+// version returns a version of this writer with a text.
 func (w *Workspace) version(u artel.UpdateType, info artel.MediaInfo, text string) artel.Version {
 	info.Charset = "utf-8"
 	info.Size = int64(len(text))
@@ -229,7 +229,7 @@ func (w *Workspace) version(u artel.UpdateType, info artel.MediaInfo, text strin
 	}
 }
 
-// like is a version by this writer whose content is that of base.
+// like returns a version of this writer with the content of base.
 func (w *Workspace) like(u artel.UpdateType, base artel.Artifact) artel.Version {
 	return artel.Version{
 		Message: w.cfg.Message, Run: w.cfg.Run, Author: w.cfg.Author, Update: u, Title: base.Title, Filename: base.Filename,
@@ -247,9 +247,9 @@ func (w *Workspace) checkText(text string) error {
 	return nil
 }
 
-// span is the one change from before to after, from the first code point that
-// differs to the last. It is not small where the whole text says nearly as
-// much; of equal texts it is empty.
+// span returns one change from before to after, from the first to the last code
+// point that differs; it is empty for equal texts. small is false if the change
+// is not much shorter than the whole text.
 func span(before, after string) (c artel.Change, small bool) {
 	head := 0
 	for head < len(before) && head < len(after) && before[head] == after[head] {
@@ -276,7 +276,7 @@ func span(before, after string) (c artel.Change, small bool) {
 	return c, true
 }
 
-// headText returns the head and its text, which it remembers.
+// headText returns the head and its text, and caches the text.
 func (w *Workspace) headText(ctx context.Context, id artel.ArtifactID) (artel.Artifact, *edit.Document, error) {
 	var a artel.Artifact
 	var doc *edit.Document
@@ -297,8 +297,7 @@ func (w *Workspace) headText(ctx context.Context, id artel.ArtifactID) (artel.Ar
 	return a, doc, nil
 }
 
-// document returns the text of a head, and remembers it: it is immutable under
-// its number.
+// document returns the text of a head, and caches it under its number.
 func (w *Workspace) document(tx store.Tx, a artel.Artifact) (*edit.Document, error) {
 	w.mu.Lock()
 	n := w.texts[a.ID]
@@ -311,13 +310,13 @@ func (w *Workspace) document(tx store.Tx, a artel.Artifact) (*edit.Document, err
 		return nil, err
 	}
 	doc := edit.NewDocument(text)
-	w.remember(a.ID, a.Version, doc)
+	w.cache(a.ID, a.Version, doc)
 	return doc, nil
 }
 
-// remember keeps the text of a head. A workspace that holds too much forgets
-// everything else.
-func (w *Workspace) remember(id artel.ArtifactID, number int, doc *edit.Document) {
+// cache stores the text of a head. If the cache is full, it drops all other
+// texts.
+func (w *Workspace) cache(id artel.ArtifactID, number int, doc *edit.Document) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.texts[id]
@@ -325,20 +324,20 @@ func (w *Workspace) remember(id artel.ArtifactID, number int, doc *edit.Document
 		return
 	}
 	if before.doc != nil {
-		w.held -= len(before.doc.Text())
+		w.cached -= len(before.doc.Text())
 	}
-	w.held += len(doc.Text())
-	if w.held > maxHeld {
+	w.cached += len(doc.Text())
+	if w.cached > maxCached {
 		clear(w.texts)
-		w.held = len(doc.Text())
+		w.cached = len(doc.Text())
 	}
 	w.texts[id] = numbered{number, doc}
 }
 
-// textInfo says what a text written here is: what it is declared to be, else
-// what the extension of its id says, else Markdown. It is text whatever it
-// looks like, so its content is not asked, and a declared type of something
-// else than text is refused.
+// textInfo returns the media information of a text written in Artel: the declared
+// type, otherwise the type for the extension of its id, otherwise Markdown. The
+// content is not examined. A declared type that is not text is of kind
+// Unsupported.
 func textInfo(id artel.ArtifactID, declared string) (artel.MediaInfo, error) {
 	info := media.Detect(nil, media.Hint{DeclaredType: declared, Filename: string(id)})
 	if info.IsBinary() && info.DetectedBy == artel.FromDeclared {

@@ -151,7 +151,7 @@ func LocalServersIn(getenv func(string) string) LocalServers {
 	}
 }
 
-// A neighbor is a kind of model server that may run on this machine.
+// A localServer is a kind of model server that may run on this machine.
 type localServer struct {
 	name, variable string
 	set            bool
@@ -235,7 +235,7 @@ func DiscoverLocal(ctx context.Context, client *http.Client, at LocalServers) ([
 // errOtherServer means that the port belongs to another kind of server.
 var errOtherServer = errors.New("another server is there")
 
-// present drops the error of an unreachable server.
+// ignoreUnreachable drops the error of an unreachable server.
 func ignoreUnreachable(err error) error {
 	if fetch.Unreachable(err) {
 		return nil

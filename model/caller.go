@@ -30,7 +30,7 @@ type Caller struct {
 	limiters  *limiters
 }
 
-// gates hold the limits on concurrent calls.
+// limiters hold the limits on concurrent calls.
 type limiters struct {
 	mu        sync.Mutex
 	byService map[artel.ServiceID]limiter

@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A door is a vendor API that an environment variable with a key enables.
+// A hostedAPI is a vendor API that an environment variable with a key enables.
 type hostedAPI struct {
 	id, name, key   string // key: the environment variable
 	baseVar, base   string
@@ -19,7 +19,7 @@ type hostedAPI struct {
 	compatible      *compatibleEndpoint // nil: the dialect is OpenAI's already
 }
 
-// A compatible is a vendor's Chat Completions endpoint beside its own API.
+// A compatibleEndpoint is a vendor's Chat Completions endpoint beside its own API.
 type compatibleEndpoint struct {
 	path    func(base string) string
 	carries []string // documented media types
@@ -55,7 +55,7 @@ const (
 	anthropicBase = "https://api.anthropic.com"
 )
 
-// below appends path to base, unless base ends with it.
+// appendPath appends path to base, unless base ends with it.
 func appendPath(base, path string) string {
 	return strings.TrimSuffix(base, path) + path
 }
@@ -132,7 +132,7 @@ func (d hostedAPI) open(getenv func(string) string) (s Service, by string, ok bo
 	return s, by, true
 }
 
-// speak returns s at the vendor's compatible endpoint if the vendor's
+// selectEndpoint returns s at the vendor's compatible endpoint if the vendor's
 // dialect is not spoken or the base URL names that endpoint.
 func (d hostedAPI) selectEndpoint(s Service, spoken []Dialect) Service {
 	if d.compatible == nil || !slices.Contains(spoken, OpenAI) {

@@ -212,7 +212,7 @@ func (f Finding) clone() Finding {
 	return f
 }
 
-// settle computes the outcome of every finding. A service belongs to the
+// resolveFindings computes the outcome of every finding. A service belongs to the
 // first finding that names it.
 func (s *snapshot) resolveFindings(findings []Finding) []Finding {
 	out := make([]Finding, 0, len(findings)+1)

@@ -113,7 +113,7 @@ func NewLedger(o LedgerOptions) *Ledger {
 	return l
 }
 
-// sound reports whether m may be in a ledger.
+// valid reports whether m may be in a ledger.
 func (m Mark) valid() bool {
 	probed, learned := m.Source == FromProbe, m.Source == FromLearned
 	return m.Endpoint != "" && m.Model != "" && (probed || learned) && !m.Until.IsZero() && m.Value >= 0 && (m.Limit == "" || m.Value > 0) && (m.Ratio == 0 || m.Ratio >= leastRatio && m.Ratio <= mostRatio)
@@ -197,7 +197,7 @@ func (s Service) mark(m Mark) Mark {
 	return m
 }
 
-// under applies marks to c. The operator's facts stay unless force is set,
+// withMarks applies marks to c. The operator's facts stay unless force is set,
 // which is for the retry of a refused call.
 func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	may := func(p Provenance) bool { return force || p != FromOperator }
@@ -231,7 +231,7 @@ func (c Capabilities) withMarks(marks []Mark, force bool) Capabilities {
 	return c
 }
 
-// bound lowers a limit. Higher values are ignored.
+// lowerLimit lowers a limit. Higher values are ignored.
 func (c *Capabilities) lowerLimit(m Mark, may func(Provenance) bool) {
 	switch m.Limit {
 	case RefusedCount:

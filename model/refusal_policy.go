@@ -159,7 +159,7 @@ func refusedTypes(media []PlacedMedia, mediaType string, places ...Place) []Mark
 	return out
 }
 
-// about reports whether a named type or pattern covers media of type t.
+// coversType reports whether a named type or pattern covers media of type t.
 func coversType(words, t string) bool {
 	major, minor, _ := strings.Cut(words, "/")
 	if minor == "*" {
@@ -182,7 +182,7 @@ func kindOf(mediaType string) string {
 	return mediaType
 }
 
-// latest returns the digests in the last message with media that mediaType
+// latestMedia returns the digests in the last message with media that mediaType
 // covers. Media of earlier messages were usually accepted by earlier calls.
 func latestMedia(media []PlacedMedia, mediaType string) []artel.Digest {
 	var out []artel.Digest
@@ -275,7 +275,7 @@ func (l *RefusalPolicy) Learned(s Service) []Mark {
 	return marks
 }
 
-// A spot identifies media and their place in a request.
+// A sentMedia identifies media and their place in a request.
 type sentMedia struct {
 	digest artel.Digest
 	place  Place

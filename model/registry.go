@@ -82,7 +82,7 @@ func (r *Registry) Refuses(id artel.ServiceID, d artel.Digest) bool {
 	return ok && slices.ContainsFunc(s.marks[i], func(m Mark) bool { return m.Digest == d && !m.OK })
 }
 
-// now returns the current snapshot.
+// load returns the current snapshot.
 func (r *Registry) load() *snapshot {
 	s := r.current.Load()
 	if s.until.IsZero() || s.clock().Before(s.until) {
@@ -123,7 +123,7 @@ func (r *Registry) SetFindings(findings []Finding) {
 	r.rebuild()
 }
 
-// look makes a new snapshot; r.mu is held.
+// rebuild makes a new snapshot; r.mu is held.
 func (r *Registry) rebuild() {
 	s := &snapshot{configuredDefault: r.defaultID, byID: make(map[artel.ServiceID]int, len(r.services)+1), clock: r.ledger.opts.Now}
 	for _, svc := range append(slices.Clip(r.services), DemoService()) {

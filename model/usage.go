@@ -79,7 +79,7 @@ func (s Service) MeasureRatio(counted int, reported int64) (Mark, bool) {
 // mostTokens exceeds the tokens of any call.
 const mostTokens = 1_000_000_000
 
-// believable corrects reported usage, because limits on tokens and cost depend on it:
+// plausible corrects reported usage, because limits on tokens and cost depend on it:
 // negative and huge counts become 0, and parts are at most the whole.
 func plausible(u artel.Usage) artel.Usage {
 	count := func(n, most int64) int64 {

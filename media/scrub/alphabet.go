@@ -2,14 +2,14 @@
 
 package scrub
 
-// What a byte may be in base64.
+// Classes of base64 characters.
 const (
 	plainChar = 1 << iota // a letter or digit
 	stdChar               // + or /
 	urlChar               // - or _
 )
 
-// classes says of each byte what it may be in base64; 0: it is no letter of it.
+// classes holds the class of each byte; 0: no base64 character.
 var classes = [256]byte{
 	'+': stdChar, '/': stdChar, '-': urlChar, '_': urlChar,
 	'0': plainChar, '1': plainChar, '2': plainChar, '3': plainChar, '4': plainChar, '5': plainChar, '6': plainChar, '7': plainChar, '8': plainChar, '9': plainChar,
@@ -21,7 +21,7 @@ var classes = [256]byte{
 	's': plainChar, 't': plainChar, 'u': plainChar, 'v': plainChar, 'w': plainChar, 'x': plainChar, 'y': plainChar, 'z': plainChar,
 }
 
-// sextets holds the value of each letter of base64 plus one; 0: it is none.
+// sextets holds the value of each base64 character plus one; 0: none.
 var sextets = [256]byte{
 	'A': 1, 'B': 2, 'C': 3, 'D': 4, 'E': 5, 'F': 6, 'G': 7, 'H': 8, 'I': 9, 'J': 10, 'K': 11, 'L': 12, 'M': 13,
 	'N': 14, 'O': 15, 'P': 16, 'Q': 17, 'R': 18, 'S': 19, 'T': 20, 'U': 21, 'V': 22, 'W': 23, 'X': 24, 'Y': 25, 'Z': 26,
@@ -31,8 +31,8 @@ var sextets = [256]byte{
 	'+': 63, '-': 63, '/': 64, '_': 64,
 }
 
-// span is how many letters of base64 b begins with, and which kinds are among
-// them.
+// span returns the number of base64 characters at the beginning of b, and their
+// classes.
 func span(b []byte) (n int, kinds byte) {
 	for n+4 <= len(b) {
 		c0, c1, c2, c3 := classes[b[n]], classes[b[n+1]], classes[b[n+2]], classes[b[n+3]]
@@ -49,23 +49,22 @@ func span(b []byte) (n int, kinds byte) {
 	return n, kinds
 }
 
-// A sign is one sign of a text, after escapes.
+// A char is one character of a text, after resolving escapes.
 type char byte
 
-// The signs that matter inside of base64. Letters stand for themselves.
+// The special characters. Base64 characters stand for themselves.
 const (
-	charMore  char = 0    // there is not enough text to tell
+	charMore  char = 0    // not enough text
 	charEnd   char = 1    // the end of the text
 	charOther char = 2    // anything else
 	charBreak char = '\n' // a line break
 	charSpace char = ' '  // a space or tab
 	charPad   char = '='  // padding
-	charQuote char = '"'  // a double quote, of whatever depth
+	charQuote char = '"'  // a double quote, at any depth of escapes
 )
 
-// look reads the sign at offset at, and how many bytes it takes. Escapes of
-// JSON to any depth are read, and, in URIs, percent signs and references of
-// HTML.
+// charAt returns the character at an offset and its width in bytes. It resolves
+// nested JSON escapes and, in URIs, percent signs and HTML character references.
 func (w *window) charAt(at int, uri bool) (s char, width int) {
 	if !w.need(at + 1) {
 		return charEnd, 0
@@ -95,11 +94,10 @@ func (w *window) charAt(at int, uri bool) (s char, width int) {
 	return charOther, 1
 }
 
-// maxEscape is the most backslashes that one sign has, which is more than ten
-// strings inside of each other need.
+// maxEscape limits the backslashes of one escape; ten nested strings need fewer.
 const maxEscape = 1 << 11
 
-// backslashes counts those that begin at an offset.
+// backslashes counts the backslashes at an offset.
 func (w *window) backslashes(at int) int {
 	n := 0
 	for n < maxEscape && w.need(at+n+1) && w.buf[w.pos+at+n] == '\\' {
@@ -130,7 +128,7 @@ func (w *window) escape(at int) (char, int) {
 	return charOther, 1
 }
 
-// known is the sign that an escape stands for, where it is one that matters.
+// known returns the character of an escape; charOther if it does not matter.
 func known(c int, width int) (char, int) {
 	switch {
 	case c < 0:
@@ -175,7 +173,7 @@ func (w *window) reference(at int) (char, int) {
 	return charOther, 1
 }
 
-// hexByte reads two hex digits; -1 where they are none.
+// hexByte reads two hex digits; -1 if they are none.
 func hexByte(b []byte) int {
 	if len(b) < 2 {
 		return -1

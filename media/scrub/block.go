@@ -12,20 +12,20 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// A member is what stands around a payload in JSON: its own key, the key of the
-// object that it lies in, and the neighbors that say what it is.
+// A member describes the JSON around a payload: its key, the key of its object, and
+// the sibling members that declare it.
 type member struct {
 	key, parent string
 
 	kind     string // "type"
-	mime     string // "mimeType" and its other names, where it is a media type
+	mime     string // "mimeType" and its synonyms, if a media type
 	encoding string // "encoding", "source_type"
 	format   string // "format", of input_audio
 	filename string
 	uri      bool
 }
 
-// The neighbors that matter.
+// The relevant siblings.
 const (
 	noField = iota
 	kindField
@@ -54,7 +54,7 @@ func fieldOf(key []byte) int {
 	return noField
 }
 
-// learn notes a neighbor.
+// learn takes a sibling into account.
 func (m *member) learn(field int, value []byte) {
 	if field == noField {
 		return
@@ -78,16 +78,16 @@ func (m *member) learn(field int, value []byte) {
 	}
 }
 
-// A verdict is whether a payload is declared to be media.
+// A verdict says whether a payload is declared to be media.
 type verdict int
 
 const (
-	unknown verdict = iota // what was read does not say
-	likely                 // it is, if it is base64
-	certain                // it is, so that anything else is a flaw
+	unknown verdict = iota // not declared
+	likely                 // media if it is base64
+	certain                // media; anything else is invalid
 )
 
-// verdict judges by what is known so far.
+// verdict judges by the members read so far.
 func (m *member) verdict() verdict {
 	data := m.key == "data" || m.key == "base64"
 	text := m.mime != "" && media.KindOf(m.mime) == artel.KindText
@@ -132,7 +132,7 @@ func mediaWord(kind string) bool {
 	return false
 }
 
-// hint is what the member says about its payload.
+// hint returns the declared description of the payload.
 func (m *member) hint() Hint {
 	h := Hint{MediaType: strings.ToLower(m.mime), Filename: m.filename}
 	h.MediaType, _, _ = strings.Cut(h.MediaType, ";")
@@ -150,8 +150,8 @@ func (m *member) hint() Hint {
 	return h
 }
 
-// block takes the payload of the media block whose member at pos has a key of n
-// letters.
+// block replaces the payload of the media block whose member at pos has a key of n
+// bytes.
 func (s *scanner) block(n int) bool {
 	w := &s.w
 	at := n
@@ -176,7 +176,7 @@ func (s *scanner) block(n int) bool {
 	if w.isAddress(at) {
 		return false
 	}
-	// What was before is looked at anew: reading on may have moved it.
+	// Reading may have moved the window, so get the bytes before again.
 	backward(w.before(pastSize), quote, &m)
 	p := base64Reader{w: w, place: inString, quote: quote, at: at}
 	v := m.verdict()
@@ -187,12 +187,12 @@ func (s *scanner) block(n int) bool {
 		return false
 	}
 	if head, _ := p.peek(minBytes); v == likely && media.KindOf(m.mime) == artel.KindText && m.mime != "" && !isText(head) {
-		return false // letters that happen to be base64
+		return false // a string that happens to be base64
 	}
 	if m.mime == "" {
 		h, size := s.shown(p, m.hint())
 		if h.Signature == "" || contradicts(h) != "" {
-			s.undecided(&m, p, true) // its media type may say what that is
+			s.undecided(&m, p, true) // look for a media type
 		}
 		if v == likely && m.mime == "" && h.Signature == "" && size < minBytes {
 			return false // a word
@@ -204,7 +204,7 @@ func (s *scanner) block(n int) bool {
 	return true
 }
 
-// isText reports bytes that begin a text in UTF-8, which may be cut off.
+// isText reports whether b is the beginning of UTF-8 text.
 func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -216,7 +216,7 @@ func isText(b []byte) bool {
 	return true
 }
 
-// closesAt reports whether b ends with a quote behind so many backslashes.
+// closesAt reports whether b ends with a quote after exactly quote backslashes.
 func closesAt(b []byte, quote int) bool {
 	if len(b) < quote+1 || b[len(b)-1] != '"' {
 		return false
@@ -228,7 +228,7 @@ func closesAt(b []byte, quote int) bool {
 	return n == quote
 }
 
-// colon reads what stands between a key and its value.
+// colon skips the colon and space between a key and its value.
 func (w *window) colon(at int) (int, bool) {
 	seen := false
 	for range 256 {
@@ -246,8 +246,7 @@ func (w *window) colon(at int) (int, bool) {
 	return at, false
 }
 
-// addresses are what stands in the place of a payload that is elsewhere, or
-// was found before.
+// addresses are the prefixes of URLs, refs and marks, which are no payload.
 var addresses = [...]string{"http://", "https://", "gs://", "s3://", "file:", "data:", "artifact:", "artel://", "blob:", "[invalid media", "/api/v1/files/"}
 
 func (w *window) isAddress(at int) bool {
@@ -267,10 +266,8 @@ func (w *window) isAddress(at int) bool {
 	return w.need(at+8) && (bytes.HasPrefix(w.buf[w.pos+at:w.end], []byte(`https:\/`)) || bytes.HasPrefix(w.buf[w.pos+at:w.end], []byte(`http:\/`)))
 }
 
-// undecided reads on behind a payload until the members there say what it is,
-// as far as [MaxBuffered] allows.
-//
-// With all set it reads on until a media type is known.
+// undecided reads the members after a payload until they declare it, up to
+// [MaxBuffered]. With all set it reads until a media type is known.
 func (s *scanner) undecided(m *member, p base64Reader, all bool) verdict {
 	w, quote := &s.w, p.quote
 	p.peeking = true
@@ -320,7 +317,7 @@ func (s *scanner) undecided(m *member, p base64Reader, all bool) verdict {
 	return unknown
 }
 
-// clean reports whether p is base64 from end to end and not empty.
+// clean reports whether all of p is base64 and not empty.
 func (s *scanner) clean(p base64Reader) bool {
 	p.peeking = true
 	for !p.ended && p.at < MaxBuffered && p.why == "" {
@@ -334,7 +331,7 @@ func (s *scanner) clean(p base64Reader) bool {
 	return p.why == ""
 }
 
-// punctuation reads one sign, and the space around it.
+// punctuation skips the character want and the space around it.
 func (w *window) punctuation(at int, want byte) (int, bool) {
 	seen := false
 	for range 1024 {
@@ -352,8 +349,8 @@ func (w *window) punctuation(at int, want byte) (int, bool) {
 	return at, false
 }
 
-// text reads a string at a depth, of which it returns no more than a little,
-// with its escapes, and until the window moves.
+// text reads a string at a depth of escapes. It returns s with its escapes, nil if
+// longer than maxHeader, valid until the window moves.
 func (w *window) text(at, quote int) (s []byte, end int, ok bool) {
 	if sign, n := w.charAt(at, false); sign != charQuote || n != quote+1 {
 		return nil, at, false
@@ -380,7 +377,7 @@ func (w *window) text(at, quote int) (s []byte, end int, ok bool) {
 		}
 		switch depth := bits.TrailingZeros(^uint(n)); {
 		case 1<<depth-1 < quote:
-			return nil, at, false // the string around this one ends
+			return nil, at, false // the enclosing string ends
 		case 1<<depth-1 == quote:
 			if at+n-quote-start <= maxHeader {
 				s = w.buf[w.pos+start : w.pos+at+n-quote]
@@ -392,7 +389,7 @@ func (w *window) text(at, quote int) (s []byte, end int, ok bool) {
 	return nil, at, false
 }
 
-// value reads over a value that is no string.
+// value skips a value that is no string.
 func (w *window) value(at, quote int) (int, bool) {
 	open := 0
 	for start := at; at < start+MaxBuffered; {
@@ -430,9 +427,8 @@ func (w *window) value(at, quote int) (int, bool) {
 	return at, false
 }
 
-// backward learns what b, the text before a key, says about its object: the
-// members before it, and the key of the object itself. b ends with the quote
-// that the key begins with.
+// backward reads the members before a key and the key of its object from b, which
+// ends with the opening quote of the key.
 func backward(b []byte, quote int, m *member) {
 	r := reverse{b: b[:len(b)-quote-1], quote: quote}
 	for range 32 {
@@ -474,7 +470,7 @@ func backward(b []byte, quote int, m *member) {
 	}
 }
 
-// A reverse reads JSON at a depth from its end.
+// A reverse reads JSON at a depth of escapes backwards.
 type reverse struct {
 	b     []byte
 	quote int
@@ -514,7 +510,7 @@ func (r *reverse) slashes(n int) int {
 	return len(r.b) - n - i
 }
 
-// text reads a string, if one ends here.
+// text reads the string that ends here, if any.
 func (r *reverse) text() ([]byte, bool) {
 	if r.last() != '"' || r.slashes(1) < r.quote {
 		return nil, false
@@ -546,7 +542,7 @@ func (r *reverse) text() ([]byte, bool) {
 	return s, true
 }
 
-// value reads over a value that is no string.
+// value skips a value that is no string.
 func (r *reverse) value() bool {
 	open, any := 0, false
 	for len(r.b) > 0 {

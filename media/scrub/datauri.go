@@ -10,10 +10,10 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// maxHeader is the longest beginning of a data URI, up to its comma.
+// maxHeader limits the header of a data URI, up to its comma.
 const maxHeader = 512
 
-// dataURI takes the data URI (RFC 2397) that may begin at pos.
+// dataURI replaces the data URI (RFC 2397) at pos, if there is one.
 func (s *scanner) dataURI() bool {
 	header, at, ok := s.w.header()
 	if !ok {
@@ -26,7 +26,7 @@ func (s *scanner) dataURI() bool {
 	p := base64Reader{w: &s.w, place: inURI, at: at}
 	head, all := p.peek(minBytes * 2)
 	if all && len(head) == 0 && !s.valueEnds(at) {
-		return false // somebody writes about data URIs, or a program makes one
+		return false // prose about data URIs, or code that builds one
 	}
 	if all && len(head) < 2*minBytes && s.elided(p) {
 		return false
@@ -35,7 +35,7 @@ func (s *scanner) dataURI() bool {
 	return true
 }
 
-// declared takes a payload that says what it is, after holding it to that.
+// declared replaces a payload with a declared type after checking the type.
 func (s *scanner) declared(p base64Reader, h Hint) {
 	h, size := s.shown(p, h)
 	if size > 0 {
@@ -47,8 +47,7 @@ func (s *scanner) declared(p base64Reader, h Hint) {
 	s.replaceBase64(p, h)
 }
 
-// shown adds to h what the first bytes of p show, and returns how many of them
-// were looked at.
+// shown sets h.Signature from the first bytes of p, and returns their number.
 func (s *scanner) shown(p base64Reader, h Hint) (Hint, int) {
 	head, all := p.peek(minBytes * 2)
 	if h.Signature = s.t.signature(head); h.Signature == "" && !all && len(head) > 1 && s.t.wantsMore(head) {
@@ -58,8 +57,7 @@ func (s *scanner) shown(p base64Reader, h Hint) (Hint, int) {
 	return h, len(head)
 }
 
-// contradicts says why bytes are not what they are declared to be; "" where
-// they may be.
+// contradicts returns why the signature contradicts the declared type, or "".
 func contradicts(h Hint) string {
 	claim := h.MediaType
 	if claim == "" {
@@ -80,7 +78,7 @@ func contradicts(h Hint) string {
 	return ""
 }
 
-// related reports whether bytes that show one kind may be declared as another.
+// related reports whether bytes of one kind may be declared as another.
 func related(shown, said artel.MediaKind) bool {
 	switch said {
 	case shown, artel.KindOther:
@@ -93,7 +91,7 @@ func related(shown, said artel.MediaKind) bool {
 	return false
 }
 
-// signed reports media types whose bytes always show a signature.
+// hasSignature reports media types whose bytes always show a signature.
 func hasSignature(mediaType string) bool {
 	switch mediaType {
 	case "image/*", "image/png", "image/x-png", "image/jpeg", "image/jpg", "image/gif", "image/webp", "image/bmp", "image/tiff", "image/heic", "image/heif", "image/avif",
@@ -103,7 +101,7 @@ func hasSignature(mediaType string) bool {
 	return false
 }
 
-// header reads the beginning of a data URI up to its comma, without escapes.
+// header reads the header of a data URI up to its comma, and resolves escapes.
 func (w *window) header() (header string, at int, ok bool) {
 	var b strings.Builder
 	inside := false // of quotes around a parameter
@@ -121,7 +119,7 @@ func (w *window) header() (header string, at int, ok bool) {
 		case strings.IndexByte("!#$&^~'*`", c) >= 0 && b.Len() > 0:
 			b.WriteByte(c)
 			at++
-		case c == ' ' && strings.HasSuffix(b.String(), ";"): // "; base64", as people write
+		case c == ' ' && strings.HasSuffix(b.String(), ";"): // "; base64" occurs
 			at++
 		case c == '%', c == '\\', c == '"', c == '&':
 			sign, n := w.charAt(at, true)
@@ -140,7 +138,7 @@ func (w *window) header() (header string, at int, ok bool) {
 	return "", 0, false
 }
 
-// readHeader takes a header apart.
+// readHeader parses a header.
 func readHeader(header string) (h Hint, encoded bool) {
 	parts := strings.Split(header, ";")
 	for i, p := range parts {
@@ -157,14 +155,13 @@ func readHeader(header string) (h Hint, encoded bool) {
 			h.Filename = value
 		}
 	}
-	if len(parts) == 1 && strings.EqualFold(parts[0], "base64") { // "data:base64,", as some write
+	if len(parts) == 1 && strings.EqualFold(parts[0], "base64") { // "data:base64," occurs
 		encoded = true
 	}
 	return h, encoded
 }
 
-// elided reports a payload that goes on with dots: an example in a text about
-// data URIs.
+// elided reports a payload followed by dots: an example in prose about data URIs.
 func (s *scanner) elided(p base64Reader) bool {
 	p.peeking = true
 	p.collect(4 * minBytes)
@@ -176,10 +173,9 @@ func (s *scanner) elided(p base64Reader) bool {
 	return rest == "..." || rest == "…" || rest == `\u2`
 }
 
-// valueEnds reports whether the data URI at pos, whose payload would begin at
-// an offset, is the whole of a value: of a string in JSON, of an attribute, of
-// a link, or of the text itself. Anywhere else an empty payload means that
-// somebody writes about data URIs, or that a program puts one together.
+// valueEnds reports whether the data URI at pos with an empty payload at an offset
+// is a complete value: a JSON string, an attribute, a link, or the whole text.
+// Otherwise it is prose about data URIs, or code that builds one.
 func (s *scanner) valueEnds(at int) bool {
 	w := &s.w
 	before := w.before(64)
@@ -212,7 +208,7 @@ func (s *scanner) valueEnds(at int) bool {
 		}
 		n = 1
 	} else if first != charQuote {
-		// What is no base64 at all, in a string of its own: only JSON says so.
+		// A string value without any base64; recognised in JSON only.
 		return len(value) > 0 && value[len(value)-1] == ':' && s.junkValue(at)
 	}
 	for at += n; ; at += n {
@@ -231,7 +227,7 @@ func (s *scanner) valueEnds(at int) bool {
 	return w.need(at+1) && strings.IndexByte(closing, w.buf[w.pos+at]) >= 0
 }
 
-// junkValue reports whether a string goes on with signs and ends soon.
+// junkValue reports whether a string value ends within maxHeader characters.
 func (s *scanner) junkValue(at int) bool {
 	for range maxHeader {
 		sign, n := s.w.charAt(at, false)
@@ -246,8 +242,8 @@ func (s *scanner) junkValue(at int) bool {
 	return false
 }
 
-// percent takes a data URI whose bytes are written with percent signs, where
-// they begin as media do: else they are text to begin with.
+// percent replaces a percent-encoded data URI if its bytes have a known signature.
+// Otherwise it is text.
 func (s *scanner) percent(h Hint, at int) bool {
 	p := percentReader{w: &s.w, at: at}
 	head := p.peek(minBytes * 2)
@@ -260,14 +256,14 @@ func (s *scanner) percent(h Hint, at int) bool {
 
 func (s *scanner) replacePercent(p percentReader, h Hint) { s.replace(&p, h) }
 
-// percents reads the percent-encoded bytes of a URI.
+// percentReader reads percent-encoded bytes of a URI.
 type percentReader struct {
 	w       *window
 	at      int
 	peeking bool
 }
 
-// byte reads the next one; -1 at the end.
+// byte reads the next byte; -1 at the end.
 func (p *percentReader) byte() int {
 	if !p.w.need(p.at + 1) {
 		return -1

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Hex dumps are taken where their bytes begin as a picture does. Four forms
-// are known: digits in one piece, which may be wrapped; byte by byte, with the
-// same between any two (a blank, a comma, a colon, "0x", "\x"); and the lines
-// of xxd and of hexdump -C, with offsets and, on the right, the letters.
+// Hex dumps are replaced if their bytes have the signature of an image. The forms
+// are: contiguous digits, possibly wrapped; bytes with a constant separator (a
+// blank, a comma, a colon, "0x", "\x"); and the output of xxd and hexdump -C, with
+// offsets and a column of characters.
 
-// A hexForm says how bytes are written.
+// A hexForm is a notation of bytes.
 type hexForm int
 
 const (
@@ -22,10 +22,10 @@ const (
 	dumpedHex                // lines with offsets
 )
 
-// minHex is the shortest picture in hex, in bytes.
+// minHex is the shortest image in hex, in bytes.
 const minHex = 32
 
-// hexDump takes the hex dump of a picture that begins at an offset.
+// hexDump replaces the hex dump of an image at an offset, if there is one.
 func (s *scanner) hexDump(skip int) bool {
 	if !s.beginsHex(skip) {
 		return false
@@ -50,7 +50,7 @@ func (s *scanner) hexDump(skip int) bool {
 
 func (s *scanner) replaceHex(p hexReader, h Hint) { s.replace(&p, h) }
 
-// beginsHex tells quickly that there is no hex dump of a picture.
+// beginsHex is a quick check whether a hex dump of an image may begin at an offset.
 func (s *scanner) beginsHex(at int) bool {
 	w := &s.w
 	if !w.need(at + 8) {
@@ -77,7 +77,7 @@ func (s *scanner) beginsHex(at int) bool {
 	return true
 }
 
-// hexes reads bytes that are written in hex.
+// hexReader reads bytes in hex.
 type hexReader struct {
 	w       *window
 	form    hexForm
@@ -88,11 +88,11 @@ type hexReader struct {
 	started bool
 	offset  int64 // of the line, in a dump
 	row     []byte
-	last    []byte // the row before, which a star repeats
-	stars   int64  // bytes of repeated rows that are still to come
+	last    []byte // the previous row, which a star repeats
+	stars   int64  // remaining bytes of repeated rows
 }
 
-// recognize finds out which form begins at the offset.
+// recognize determines the form at the offset.
 func (p *hexReader) recognize() bool {
 	w := p.w
 	w.need(p.at + 32)
@@ -130,7 +130,7 @@ func (p *hexReader) recognize() bool {
 	return prefix == "" && hexByte(b[2:]) >= 0 && hexByte(b[4:]) >= 0 && hexByte(b[6:]) >= 0
 }
 
-// byte reads the next one; -1 at the end.
+// byte reads the next byte; -1 at the end.
 func (p *hexReader) byte() int {
 	if !p.peeking && p.at >= windowSize/2 {
 		p.w.drop(p.at)
@@ -159,7 +159,7 @@ func (p *hexReader) solid() int {
 		if s, n = p.w.charAt(at, false); s == charBreak {
 			at += n
 		}
-		for i := range 8 { // prose may begin with two such letters
+		for i := range 8 { // prose may begin with two hex digits
 			if p.digits(at+2*i) < 0 {
 				return -1
 			}
@@ -238,13 +238,13 @@ func (p *hexReader) dumped() int {
 	return int(v)
 }
 
-// maxStars is the most bytes that one star stands for.
+// maxStars limits the bytes of one star.
 const maxStars = 64 << 20
 
-// maxLine is the longest line of a dump, with escapes.
+// maxLine limits a line of a dump, with escapes.
 const maxLine = 512
 
-// line reads a line of a dump, if the next one goes on where this one ended.
+// line reads the next line of a dump. Its offset must continue the last line.
 func (p *hexReader) line() bool {
 	w, at := p.w, p.at
 	starred := false
@@ -317,10 +317,9 @@ func (p *hexReader) bytesOf(at int, colon bool) (row []byte, end int) {
 	return row, at
 }
 
-// lineEnd finds the end of a line, behind the letters on the right of a dump,
-// of which there is one for each byte. In JSON, these may hold what looks like
-// an escaped line break; a real one is followed by the next offset, a star, or
-// the end.
+// lineEnd finds the end of a line after its column of characters, one per byte. In
+// JSON that column may contain an apparent escaped line break; a real one is
+// followed by the next offset, a star, or the end.
 func (p *hexReader) lineEnd(at, letters int) (int, bool) {
 	for p.w.need(at+1) && p.w.buf[p.w.pos+at] == ' ' {
 		at++
@@ -353,7 +352,7 @@ func (p *hexReader) lineEnd(at, letters int) (int, bool) {
 	return at, false
 }
 
-// nextLine reports whether what follows may be a line of a dump, or its end.
+// nextLine reports whether a line of a dump, or its end, may follow.
 func (p *hexReader) nextLine(at int) bool {
 	s, _ := p.w.charAt(at, false)
 	if s == charQuote || s == charEnd || s == charBreak {
@@ -390,8 +389,7 @@ func (p *hexReader) finish() {
 
 func (p *hexReader) flawed() string { return "" }
 
-// firstBytes returns what next yields until it is below zero, and at most so
-// many.
+// firstBytes returns up to most bytes of next, which returns -1 at the end.
 func firstBytes(most int, next func() int) []byte {
 	var head []byte
 	for len(head) < most {
@@ -404,7 +402,7 @@ func firstBytes(most int, next func() int) []byte {
 	return head
 }
 
-// readBytes fills dst with what next yields until it is below zero.
+// readBytes fills dst from next, which returns -1 at the end.
 func readBytes(dst []byte, w *window, next func() int) (int, error) {
 	for n := range dst {
 		c := next()

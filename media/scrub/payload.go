@@ -11,45 +11,45 @@ import (
 	"github.com/segmentio/asm/base64"
 )
 
-// A place says where base64 stands, and so where it ends.
+// A place is the context of base64, which decides where it ends.
 type place int
 
 const (
-	inText   place = iota // in a text: at the first sign that is none of it
-	inURI                 // in a data URI: at a sign that no URI has
-	inString              // in a string of its own: at the quote that closes it
+	inText   place = iota // in text: ends at the first other character
+	inURI                 // in a data URI: ends at a character that no URI has
+	inString              // a whole JSON string: ends at the closing quote
 )
 
-// A payload reads base64 from a window and yields the bytes that it means.
+// A base64Reader decodes base64 from a window.
 type base64Reader struct {
 	w       *window
 	place   place
-	quote   int  // backslashes before the quote that ends it, where it is quoted
-	peeking bool // only look: nothing is taken out of the window
+	quote   int  // of inString: backslashes before the closing quote
+	peeking bool // nothing is removed from the window
 
-	at    int // offset of what is read next
+	at    int // offset of the next character
 	kinds byte
-	chars int64 // letters so far
+	chars int64 // base64 characters so far
 	pads  int
-	line  int // letters of this line
-	width int // letters of the first line, once it has ended
+	line  int // characters of this line
+	width int // characters of the first line, once it has ended
 
-	clean []byte // letters of the standard alphabet that wait for being decoded
-	out   []byte // bytes that wait for being read
+	clean []byte // characters of the standard alphabet, to be decoded
+	out   []byte // decoded bytes, to be read
 	ended bool
-	why   string // why it is no payload
+	why   string // why the payload is invalid
 }
 
-// clusters are how many letters are decoded at once.
+// chunkSize is the number of characters decoded at once.
 const chunkSize = 12 << 10
 
-// The widths of lines that base64 is wrapped in.
+// Limits on the width of wrapped base64.
 const (
 	minWrap = 16
 	maxWrap = 1024
 )
 
-// collect reads letters until there are enough, or the payload ends.
+// collect reads characters until there are enough or the payload ends.
 func (p *base64Reader) collect(enough int) {
 	for !p.ended && len(p.clean) < enough {
 		if !p.peeking && p.at >= windowSize/2 {
@@ -72,10 +72,10 @@ func (p *base64Reader) collect(enough int) {
 		case s == charBreak, s == charSpace:
 			p.space(s, width)
 		case s == charQuote && p.place == inString && width > p.quote+1:
-			p.invalidate(width) // a string inside of this one
+			p.invalidate(width) // a nested string
 		case s == charQuote, s == charEnd:
 			p.end("")
-		case s != charOther: // a letter behind an escape
+		case s != charOther: // an escaped base64 character
 			if p.letters([]byte{byte(s)}, classes[byte(s)]); !p.ended {
 				p.at += width - 1
 			}
@@ -85,7 +85,7 @@ func (p *base64Reader) collect(enough int) {
 	}
 }
 
-// letters takes letters that stand at the offset.
+// letters takes the base64 characters at the offset.
 func (p *base64Reader) letters(b []byte, kinds byte) {
 	const both = stdChar | urlChar
 	switch {
@@ -95,7 +95,7 @@ func (p *base64Reader) letters(b []byte, kinds byte) {
 	case p.pads > 0:
 		p.why = "there is more after its end"
 	case (p.kinds|kinds)&both == both && p.place == inText:
-		// The letters of one alphabet end where those of the other begin.
+		// The base64 ends where the characters of the other alphabet begin.
 		for i, c := range b {
 			if (p.kinds|classes[c])&both == both {
 				b = b[:i]
@@ -147,7 +147,7 @@ func (p *base64Reader) pad(width int) {
 	}
 }
 
-// space is a line break or a blank.
+// space handles a line break or a blank.
 func (p *base64Reader) space(s char, width int) {
 	switch {
 	case p.place == inString:
@@ -167,8 +167,8 @@ func (p *base64Reader) space(s char, width int) {
 	}
 }
 
-// wrapped returns how many bytes lie between this line and the next, where the
-// base64 goes on there; else 0.
+// wrapped returns the number of bytes between this line and the next if the base64
+// continues there; otherwise 0.
 func (p *base64Reader) wrapped(width int) int {
 	w := p.w
 	if p.width == 0 && (p.line < minWrap || p.line > maxWrap || p.line%4 != 0) || p.width != 0 && p.line != p.width {
@@ -218,7 +218,7 @@ func (p *base64Reader) wrapped(width int) int {
 	return 0
 }
 
-// junk is what is no sign of base64.
+// junk handles a character that is not base64.
 func (p *base64Reader) junk(width int) {
 	switch {
 	case p.place == inText:
@@ -230,8 +230,8 @@ func (p *base64Reader) junk(width int) {
 	}
 }
 
-// closes reports whether a sign that is none of base64 ends a URI: what URIs do
-// not hold, and what ends a sentence.
+// closes reports whether the character ends a URI: it cannot be in a URI, or ends a
+// sentence.
 func (p *base64Reader) closes() bool {
 	switch c := p.w.buf[p.w.pos+p.at]; c {
 	case '<', '>', '(', ')', '[', ']', '{', '}', '\'', '`', '|', '^', ',', ';', '\\', '$', '#':
@@ -247,7 +247,7 @@ func (p *base64Reader) closes() bool {
 	}
 }
 
-// flaw passes over what makes the payload none.
+// invalidate skips characters and marks the payload as invalid.
 func (p *base64Reader) invalidate(width int) {
 	p.at += width
 	p.why = "it is not base64"
@@ -260,7 +260,7 @@ func (p *base64Reader) end(why string) {
 	}
 }
 
-// check says at the end why it is no payload.
+// check sets why at the end of an invalid payload.
 func (p *base64Reader) check() {
 	switch {
 	case p.why != "":
@@ -273,7 +273,7 @@ func (p *base64Reader) check() {
 	}
 }
 
-// decode turns letters into bytes: all of them at the end.
+// decode decodes the collected characters; at the end also an incomplete group.
 func (p *base64Reader) decode() {
 	n := len(p.clean) / 4 * 4
 	if p.w.room == nil {
@@ -293,8 +293,8 @@ func (p *base64Reader) decode() {
 	p.clean = p.clean[:copy(p.clean, p.clean[n:])]
 }
 
-// more has bytes in out, or says why there are none: io.EOF at the end, and an
-// error with [ErrInvalid] where it is no payload.
+// more fills out. It returns io.EOF at the end, and an error with [ErrInvalid] for an
+// invalid payload.
 func (p *base64Reader) more() error {
 	for len(p.out) == 0 {
 		switch {
@@ -345,7 +345,7 @@ func (p *base64Reader) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// finish reads over the rest, and takes all of it out of the window.
+// finish skips the rest and removes the payload from the window.
 func (p *base64Reader) finish() {
 	for !p.ended {
 		p.clean = p.clean[:0]
@@ -357,8 +357,8 @@ func (p *base64Reader) finish() {
 	p.at = 0
 }
 
-// peek returns the first bytes without taking anything, as many as most, and
-// whether they are all that there are. They are good until the next peek.
+// peek returns up to most of the first bytes without removing anything, and whether
+// these are all. They are valid until the next peek.
 func (p base64Reader) peek(most int) (head []byte, all bool) {
 	p.peeking = true
 	p.clean, p.out = p.w.letters[:0], nil

@@ -4,23 +4,23 @@ package scrub
 
 import "context"
 
-// A scanner goes over a text once, from word to word: runs of letters of
-// base64. At the beginning of each it decides by a few bytes whether a hit may
-// begin there, and almost always that is not so.
+// A scanner makes one pass over a text, from word to word: runs of base64
+// characters. The first bytes of a word decide whether a match may begin there,
+// which is rare.
 type scanner struct {
 	w         window
 	sink      Sink
 	t         *tables
 	found     bool
-	mediaOnly bool // of a text in memory: what is no media stays
-	rest      bool // the window begins inside of a word that has been decided
+	mediaOnly bool // invalid payloads stay unchanged; for texts in memory
+	rest      bool // the window begins inside of a word without a match
 }
 
 func newScanner(ctx context.Context, keep Sink) *scanner {
 	return &scanner{w: window{ctx: ctx}, sink: keep, t: theTables()}
 }
 
-// maxWord is the longest word that could mean something to the scanner.
+// maxWord is the longest word that can be a key or a prefix of a match.
 const maxWord = 64
 
 func (s *scanner) run() error {
@@ -47,15 +47,15 @@ func (s *scanner) run() error {
 	}
 }
 
-// What next has found.
+// The results of next.
 const (
-	nothing  = iota // to the end of the window
-	cutWord         // a word that goes on behind the window
-	aWord           // a word to look at
+	nothing  = iota // nothing up to the end of the window
+	cutWord         // a word cut off by the window
+	aWord           // a word that may begin a match
 	anEscape        // a backslash
 )
 
-// next returns how many bytes of b are nothing, and what is there.
+// next returns how many bytes of b to pass, and what follows them.
 func (s *scanner) next(b []byte) (n, what int) {
 	i := 0
 	if s.rest {
@@ -109,8 +109,8 @@ func (s *scanner) next(b []byte) (n, what int) {
 	return i, nothing
 }
 
-// dull is how long an escape is that is nothing, as almost all are; 0: it has to
-// be looked at.
+// plainEscape returns the length of an escape that cannot begin a match, as almost
+// all; 0: it may.
 func (s *scanner) plainEscape(b []byte) int {
 	n := 1
 	for n < len(b) && b[n] == '\\' {
@@ -133,8 +133,7 @@ func (s *scanner) plainEscape(b []byte) int {
 	return n + 1
 }
 
-// mayBegin reports whether a word of which this is the beginning could be what
-// the scanner looks for.
+// mayBegin reports whether a word with this prefix can begin a match.
 func (s *scanner) mayBegin(word []byte) bool {
 	if len(word) < 2 {
 		x := sextets[word[0]] - 1
@@ -147,7 +146,7 @@ func (s *scanner) mayBegin(word []byte) bool {
 	return (s.t.pairs[x]|s.t.hex[x])>>y&1 != 0 || x >= 62 && s.mayBegin(word[1:])
 }
 
-// isWord reports words that announce a payload.
+// isWord reports keys of payloads, and "data" of data URIs.
 func isWord(b []byte) bool {
 	switch len(b) {
 	case 4:
@@ -164,10 +163,10 @@ func isWord(b []byte) bool {
 	return false
 }
 
-// words are those of isWord.
+// words are the words of isWord.
 var words = [...]string{"data", "Data", "DATA", "blob", "image", "audio", "video", "base64", "b64_json", "fileData", "file_data"}
 
-// wordOf is one of them.
+// wordOf returns b as one of words, or "".
 func wordOf(b []byte) string {
 	for _, known := range words {
 		if string(b) == known {
@@ -177,19 +176,19 @@ func wordOf(b []byte) string {
 	return ""
 }
 
-// cutWord decides about a word that the window cuts off: whether more has to be
-// read before anything goes out.
+// cutWord handles a word cut off by the window: it reads more if a match may
+// follow.
 func (s *scanner) cutWord() {
 	word := s.w.ahead()
 	wait := s.mayBegin(word) && len(word) < maxWord
 	before := s.w.before(1)
-	key := len(before) > 0 && before[0] == '"' // else only "data:" is meant
+	key := len(before) > 0 && before[0] == '"' // otherwise only "data:" matters
 	for i, known := range words {
 		wait = wait || len(word) <= len(known) && known[:len(word)] == string(word) && (key || i < 3)
 	}
 	switch {
 	case len(word) >= 2 && s.mayBegin(word):
-		s.word() // it reads as far as it wants
+		s.word() // reads more as needed
 	case wait:
 		s.w.fill()
 	default:
@@ -197,8 +196,7 @@ func (s *scanner) cutWord() {
 	}
 }
 
-// word looks at the word at pos, and passes over it or takes the hit that
-// begins there.
+// word replaces the match that begins at pos, or passes the word.
 func (s *scanner) word() {
 	w := &s.w
 	if s.bare(0) || s.hexDump(0) {
@@ -220,7 +218,7 @@ func (s *scanner) word() {
 			}
 		}
 	}
-	// A sign before it may be none of it: the + of a diff, a slash.
+	// The first character may not belong to the match: the + of a diff, a slash.
 	if n > 2 && classes[w.buf[w.pos]] != plainChar && (s.bare(1) || s.hexDump(1)) {
 		return
 	}
@@ -228,8 +226,7 @@ func (s *scanner) word() {
 	s.rest = true
 }
 
-// escape looks at the backslash at pos, which may be one of JSON or one that is
-// meant.
+// escape handles the backslash at pos, which may begin a JSON escape or be literal.
 func (s *scanner) escape() {
 	w := &s.w
 	n := w.backslashes(0)
@@ -262,8 +259,7 @@ func (s *scanner) escape() {
 	}
 }
 
-// bare takes base64 that nothing announces, where its bytes begin as media do.
-// What lies before skip stays.
+// bare replaces undeclared base64 at an offset if its bytes have a known signature.
 func (s *scanner) bare(skip int) bool {
 	if !s.begins(skip) {
 		return false
@@ -287,11 +283,11 @@ func (s *scanner) bare(skip int) bool {
 	return true
 }
 
-// take is hit for base64. Only here does a payload cost an allocation.
+// replaceBase64 is replace for base64. Only here a base64Reader is allocated.
 func (s *scanner) replaceBase64(p base64Reader, h Hint) { s.replace(&p, h) }
 
-// begins reports whether the two signs at an offset may be the beginning of
-// media in base64.
+// begins reports whether the two characters at an offset may begin the base64 of a
+// known signature.
 func (s *scanner) begins(at int) bool {
 	var pair [2]byte
 	for i := range pair {
@@ -305,13 +301,12 @@ func (s *scanner) begins(at int) bool {
 	return s.t.pairs[pair[0]]>>pair[1]&1 != 0
 }
 
-// wantsMore reports whether more than the very first bytes may show a format.
+// wantsMore reports whether more bytes may be needed to recognise a format.
 func (t *tables) wantsMore(head []byte) bool {
 	return head[0] == 0xff && head[1]&0xe0 == 0xe0 || head[0] == 0x47 || head[0] == 'M' && head[1] == 'Z'
 }
 
-// hit hands p to the sink, and puts what that returns in the place of all that
-// is before its end.
+// replace hands p to the sink and replaces it by the result.
 func (s *scanner) replace(p reader, h Hint) {
 	w := &s.w
 	w.flush()
@@ -339,7 +334,7 @@ func (s *scanner) replace(p reader, h Hint) {
 	w.put(sanitize(text))
 }
 
-// refuse puts the mark of an invalid payload in the place of p.
+// replaceInvalid replaces p by an [Invalid] mark.
 func (s *scanner) replaceInvalid(p reader, why string) {
 	s.w.flush()
 	s.found = true
@@ -352,14 +347,14 @@ func (s *scanner) replaceInvalid(p reader, why string) {
 	s.w.put(Invalid(why))
 }
 
-// A reader yields the bytes of a hit.
+// A reader yields the bytes of a match.
 type reader interface {
 	Read(p []byte) (int, error)
 
-	// finish reads over the rest and takes all of it out of the window.
+	// finish skips the rest and removes the match from the window.
 	finish()
 
-	// flawed says why it is no payload; "" where it is one.
+	// flawed returns why the payload is invalid; "" if it is valid.
 	flawed() string
 }
 

@@ -1,54 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scrub finds bytes that travel as text and hands them to a sink, so
-// that a short ref stands in their place.
+// Package scrub replaces encoded media in text by short refs. It finds base64 and
+// percent-encoded data URIs, base64 with the signature of a known format, the
+// payloads of media blocks in JSON (OpenAI, Anthropic, Gemini, MCP, AI SDK,
+// LangChain), and hex dumps of images.
 //
-// Begin with [Text] for what is in memory, [Copy] for a stream that is read,
-// and [Stream] for one that comes in pieces, such as the answer of a model.
-// Each of them calls a [Sink] for every hit, which reads the decoded bytes and
-// returns the text that takes their place.
+// Begin with [Text] for a string, [Copy] for a reader, and [Stream] for text that
+// arrives in pieces. Each calls a [Sink] for every match, which stores the decoded
+// bytes and returns the replacement. The package itself stores nothing.
 //
-// # What is found
-//
-//   - data URIs of any media type with base64, whatever their parameters, and
-//     percent-encoded ones whose bytes begin as a known format does;
-//   - bare base64, of both alphabets, padded or not, in wrapped lines or in
-//     one, whose bytes begin as a known format does beyond chance;
-//   - the payload of media blocks: those of OpenAI (image_url, input_image,
-//     input_audio, file, input_file, b64_json), of Anthropic (image and document
-//     with a base64 source), of Gemini (inlineData, inline_data), of MCP (image,
-//     audio, resource with a blob), of the AI SDK (image, file, image-data,
-//     file-data, media) and of LangChain (source_type, base64);
-//   - hex dumps of images: digits in one piece or byte by byte, and the output
-//     of xxd and hexdump -C.
-//
-// Text is looked at as bytes, not as a tree, so that it does not matter what
-// the media lie in: JSON, JSON in a string of JSON to any depth, Markdown,
-// HTML, CSS, a log. Escapes of JSON count as what they stand for; of a media
-// block, the members around the payload are read, at its own depth of escapes.
-//
-// # What comes out
-//
-// The replacement stands exactly where the base64 or the data URI stood, and
-// every other byte is as it was. So JSON stays valid, and a block stays a block
-// that names the ref where its payload was:
+// Text is scanned as bytes, so matches are found in JSON, in JSON inside of JSON
+// strings, in Markdown, HTML and logs. Only the base64 or data URI is replaced, so
+// that JSON stays valid:
 //
 //	{"type":"image","source":{"type":"base64","media_type":"image/png","data":"artifact:cnv_…/image_1.png@1"}}
 //
-// Bytes without a known signature are found in a data URI and in a block only.
-// There, what is no base64, is empty, or is not the kind of media that it is
-// said to be becomes [Invalid] and why. Base64 that begins as media do, and is
-// cut off in the middle of a byte, does too. A ref, an address and that mark are
-// left alone, so what was scrubbed once is not changed a second time.
+// Bytes without a known signature are found in data URIs and media blocks only.
+// A payload there that is not base64, is empty, or contradicts its media type is
+// replaced by [Invalid]. Refs, URLs and that mark are never changed, so scrubbing
+// twice changes nothing.
 //
-// The same input gives the same output and the same calls of Sink, however it
-// is cut into pieces. The work grows with the input; memory does not, beyond
-// [MaxBuffered] bytes, which a block is held back for whose type comes after its
-// payload. Nothing is decoded but base64, percent signs and hex digits: no
-// picture, no archive.
-//
-// The package opens and stores nothing. What is kept under which name, and
-// whose it is, is up to the Sink.
+// The result does not depend on how the input is cut into pieces. Memory is
+// bounded by [MaxBuffered].
 package scrub
 
 import (
@@ -63,38 +36,36 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Sink takes one hit. It reads r, which yields the decoded bytes, and returns
-// the text that stands in their place, such as a ref: short, and without
-// quotes, backslashes and control characters, which would be replaced.
+// A Sink handles one match. It reads the decoded bytes from r and returns the
+// replacement, such as a ref: short and without quotes, backslashes and control
+// characters, which would become "_".
 //
-// Reading fails with an error that is [ErrInvalid] where the text turns out not
-// to be what it seemed; then the mark of [Invalid] takes its place, whatever
-// Sink returns. So does an error of kind [artel.TooLarge] or [artel.Invalid]
-// with its text. Any other error ends the scrubbing. What Sink does not read is
-// read over.
+// If reading fails with [ErrInvalid], the payload is replaced by an [Invalid] mark
+// regardless of the result. The same happens if Sink returns an error of kind
+// [artel.TooLarge] or [artel.Invalid]; any other error ends the scrubbing. Unread
+// bytes are skipped.
 type Sink func(ctx context.Context, r io.Reader, h Hint) (string, error)
 
-// A Hint is what the text says about a hit.
+// A Hint is the text's description of a match.
 type Hint struct {
-	MediaType string // as declared, in lower case without parameters; empty: nothing is said
-	Filename  string // as the block or the URI names it; may be empty
-	Signature string // the media type that the first bytes show; empty: they are of no known format
+	MediaType string // as declared, in lower case without parameters; empty: none
+	Filename  string // of the block or the URI; may be empty
+	Signature string // the media type by the first bytes; empty: unknown
 }
 
-// MaxBuffered is the most that is held back, in bytes, to find out what a payload is
-// that comes before the members that say so. A longer one that is base64 from
-// end to end is taken for media.
+// MaxBuffered limits how many bytes are buffered while a payload precedes the JSON
+// members that declare it. A longer payload of valid base64 counts as media.
 const MaxBuffered = 1 << 20
 
-// ErrInvalid is in the chain of what reading a hit fails with where its text is
-// not what it seemed.
+// ErrInvalid is wrapped by errors of reading a match that turns out to be no
+// media.
 var ErrInvalid = errors.New("invalid media")
 
-// Invalid is the text in the place of a payload that is none.
+// Invalid returns the replacement of an invalid payload.
 func Invalid(why string) string { return "[invalid media: " + why + "]" }
 
-// Copy reads src to its end and writes what is left of it to dst. The error is
-// of dst, src or keep, as it was, or of ctx.
+// Copy writes src to dst with every match replaced. The error is that of dst, src,
+// sink or ctx.
 func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Sink) error {
 	s := newScanner(ctx, keep)
 	s.w.read = src.Read
@@ -105,13 +76,13 @@ func Copy(ctx context.Context, dst io.Writer, src io.Reader, keep Sink) error {
 	return s.run()
 }
 
-// Text returns what is left of s: s itself where nothing was found.
+// Text returns text with every match replaced; text itself without a match.
 func Text(ctx context.Context, text string, keep Sink) (string, error) {
 	return whole(ctx, text, keep, false)
 }
 
-// Media is [Text], except that what turns out to be no media stays as it is: for
-// texts of others, of which nothing may be changed without need.
+// Media is [Text], except that invalid payloads stay unchanged: for text that must
+// not be changed without need.
 func Media(ctx context.Context, text string, keep Sink) (string, error) {
 	return whole(ctx, text, keep, true)
 }
@@ -132,16 +103,16 @@ func whole(ctx context.Context, text string, keep Sink, exact bool) (string, err
 	return out.String(), nil
 }
 
-// Line returns s, such as a title or a line of a log, with a short description
-// in the place of each hit. Nothing is kept.
+// Line returns s, such as a title or a line of a log, with every match replaced by
+// a short description.
 func Line(s string) string {
-	// Describe fails as little as reading from memory does.
+	// Describe fails only if reading does, and s is in memory.
 	out, _ := Text(context.Background(), s, Describe)
 	return out
 }
 
-// Describe is a [Sink] that keeps nothing: what it returns says what was there,
-// like "[image/png, 68 bytes]".
+// Describe is a [Sink] that stores nothing and returns a description like
+// "[image/png, 68 bytes]".
 func Describe(_ context.Context, r io.Reader, h Hint) (string, error) {
 	n, err := io.Copy(io.Discard, r)
 	if err != nil {
@@ -156,8 +127,8 @@ func Describe(_ context.Context, r io.Reader, h Hint) (string, error) {
 	return fmt.Sprintf("[%s, %d bytes]", name, n), nil
 }
 
-// A Stream scrubs text that comes in pieces. It is used by one goroutine, and
-// closed or stopped.
+// A Stream scrubs text that arrives in pieces. It is for one goroutine, which must
+// close or stop it.
 type Stream struct {
 	s    *scanner
 	out  bytes.Buffer
@@ -170,7 +141,7 @@ type Stream struct {
 	done bool
 }
 
-// inert is text as it may stand inside of a string of JSON, unescaped.
+// sanitize replaces characters that would need an escape in a JSON string by "_".
 func sanitize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '"' || r == '\\' || unicode.IsControl(r) {
@@ -180,7 +151,7 @@ func sanitize(s string) string {
 	}, s)
 }
 
-// refusal is the mark for an error of a Sink that is about the bytes.
+// refusal returns the [Invalid] mark for an error of a Sink about the bytes.
 func refusal(err error) (string, bool) {
 	if isRefusal(err) {
 		return Invalid(artel.Shorten(err.Error(), 200)), true

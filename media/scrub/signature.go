@@ -8,28 +8,26 @@ import (
 	"sync"
 )
 
-// A format is known by how its bytes begin. Unlike for a file, whose name and
-// place speak too, here nothing but these bytes says that some letters are not
-// just letters. So every mark is long enough that chance does not make it in
-// all the keys, hashes and tokens that a system sees.
+// A format is recognised by its first bytes. Unlike files, strings have no other
+// evidence of being media, so the magic bytes and checks are strict enough not to
+// match random keys, hashes and tokens.
 type format struct {
-	magic     string // the first bytes; "?" of mask is any
-	mask      string // "": all of mark counts
+	magic     string // the first bytes
+	mask      string // "?": any byte; "": all of magic counts
 	mediaType string
 
-	// check looks at more than the mark. It is given all of the bytes that
-	// there are, if they are fewer than it wants. Nil: the mark is enough.
+	// check examines more than the magic bytes. head may be shorter than it needs.
+	// Nil: the magic bytes suffice.
 	check func(head []byte) bool
 }
 
-// headSize is how many bytes signature is shown, at most.
+// headSize limits the argument of signature, in bytes.
 const headSize = 4 << 10
 
-// minBytes is the shortest media that are found without a declaration.
+// minBytes is the shortest undeclared media, in bytes.
 const minBytes = 24
 
-// formats are those that are looked for. Those that are text to people, or
-// that a charset could make, are not among them.
+// formats returns the recognised formats. Formats that could be text are excluded.
 func formats() []format {
 	return []format{
 		{magic: "\x89PNG\r\n\x1a\n", mediaType: "image/png"},
@@ -109,8 +107,7 @@ func formats() []format {
 	}
 }
 
-// signature returns the media type that the first bytes of something show; ""
-// where they show none.
+// signature returns the media type by the first bytes; "" if unknown.
 func (t *tables) signature(head []byte) string {
 	if len(head) == 0 {
 		return ""
@@ -142,7 +139,7 @@ func (f *format) fits(head []byte) bool {
 	return true
 }
 
-// refined tells the formats apart that share a container.
+// refined distinguishes formats with the same container.
 func (f *format) refined(head []byte) string {
 	if f.mediaType != "video/mp4" || len(head) < 12 {
 		return f.mediaType
@@ -158,12 +155,12 @@ func (f *format) refined(head []byte) string {
 	return f.mediaType
 }
 
-// tables are made once, from the formats.
+// tables are computed once from the formats.
 type tables struct {
 	formats []format
 	byFirst [256][]int
-	pairs   [64]uint64 // two sextets that base64 of a format may begin with
-	hex     [64]uint64 // two letters that a hex dump of an image may begin with, as sextets
+	pairs   [64]uint64 // first two sextets of the base64 of a format
+	hex     [64]uint64 // first two characters of a hex dump of an image, as sextets
 }
 
 var theTables = sync.OnceValue(func() *tables {
@@ -192,7 +189,7 @@ var theTables = sync.OnceValue(func() *tables {
 
 func isJPEG(h []byte) bool {
 	return len(h) > 3 && (h[3] >= 0xe0 && h[3] <= 0xef || h[3] == 0xdb || h[3] == 0xfe || h[3] == 0xc0 || h[3] == 0xc2 || h[3] == 0xc4) &&
-		len(h) > 5 && h[4] < 0x40 // a segment is not longer than what a picture begins with
+		len(h) > 5 && h[4] < 0x40 // the first segment is short
 }
 
 func isBMP(h []byte) bool {
@@ -254,14 +251,14 @@ func isID3(h []byte) bool {
 	return len(h) > 9 && h[3] >= 2 && h[3] <= 4 && h[4] < 10 && h[5]&0x0f == 0 && h[6]|h[7]|h[8]|h[9] < 0x80
 }
 
-// isMPEGAudio wants two frames, one right after the other.
+// isMPEGAudio requires two consecutive frames.
 func isMPEGAudio(h []byte) bool {
 	n := mpegFrame(h)
 	return n > 0 && n+4 <= len(h) && mpegFrame(h[n:]) > 0 && h[n+1] == h[1] && h[n+2]&0x0c == h[2]&0x0c
 }
 
-// mpegFrame returns the length of the frame of MPEG audio, layer III, that h
-// begins with; 0 where it is none.
+// mpegFrame returns the length of the MPEG audio layer III frame at the beginning of
+// h; 0 if there is none.
 func mpegFrame(h []byte) int {
 	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 || h[1]>>3&3 == 1 {
 		return 0
@@ -284,7 +281,7 @@ func mpegFrame(h []byte) int {
 	return samples*rate*1000/frequency + int(h[2]>>1&1)
 }
 
-// isADTS wants two frames of AAC, one right after the other.
+// isADTS requires two consecutive AAC frames.
 func isADTS(h []byte) bool {
 	frame := func(h []byte) int {
 		if len(h) < 7 || h[0] != 0xff || h[1]&0xf6 != 0xf0 || h[2]>>2&0x0f > 12 {

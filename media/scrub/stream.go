@@ -8,16 +8,16 @@ import (
 	"iter"
 )
 
-// NewStream begins a stream. keep is called while [Stream.Write] or
-// [Stream.Close] is.
+// NewStream begins a stream. sink is called during [Stream.Write] and
+// [Stream.Close].
 func NewStream(ctx context.Context, keep Sink) *Stream {
 	st := &Stream{s: newScanner(ctx, keep)}
 	st.s.w.emit = func(p []byte) error {
 		st.out.Write(p)
 		return nil
 	}
-	// The scanner asks for more where it stands, and goes on there when more
-	// has come: a coroutine, not a goroutine.
+	// The scanner is a coroutine: its read function suspends it until the next
+	// piece arrives.
 	st.next, st.stop = iter.Pull(func(wait func(struct{}) bool) {
 		st.s.w.read = func(p []byte) (int, error) {
 			for st.in == "" {
@@ -38,9 +38,8 @@ func NewStream(ctx context.Context, keep Sink) *Stream {
 	return st
 }
 
-// Write takes the next piece and returns what is certain of the text so far and
-// was not returned before. It may be empty while a hit goes on, or while what
-// came may yet become one.
+// Write takes the next piece and returns the scrubbed text that is final and was
+// not returned before. It is empty inside of a possible match.
 func (st *Stream) Write(piece string) (string, error) {
 	if piece == "" || st.done {
 		return "", st.err
@@ -50,8 +49,7 @@ func (st *Stream) Write(piece string) (string, error) {
 	return st.take(), st.err
 }
 
-// Close ends the text and returns the rest of it. Closing again returns
-// nothing.
+// Close ends the text and returns the rest. Closing again returns "".
 func (st *Stream) Close() (string, error) {
 	if !st.done {
 		st.last = true
@@ -62,8 +60,7 @@ func (st *Stream) Close() (string, error) {
 	return st.take(), st.err
 }
 
-// Stop ends the text where it is not closed, and drops what was held back. Of
-// a stream that was closed it changes nothing.
+// Stop drops the rest of the text. It does nothing after Close.
 func (st *Stream) Stop() {
 	st.stop()
 	st.done = true

@@ -8,37 +8,36 @@ import (
 	"io"
 )
 
-// A window is the part of a text that is looked at. What lies before pos is
-// decided, and goes out when more is read; offsets count from pos.
+// A window is the buffered part of a text. Bytes before pos are final and are
+// emitted when more is read; offsets count from pos.
 type window struct {
 	ctx  context.Context
 	read func([]byte) (int, error)
 	emit func([]byte) error
 
 	buf            []byte
-	mark, pos, end int // buf[mark:pos] is decided and not out yet; buf[pos:end] is not decided
+	mark, pos, end int // buf[mark:pos] is final and not emitted; buf[pos:end] is undecided
 	eof            bool
-	err            error // of reading or emitting; it stays
+	err            error // of reading or emitting; sticky
 
-	past    []byte // the end of what went out
+	past    []byte // the last emitted bytes
 	scratch []byte
 
-	letters, head, room []byte // of the payload that is read, one after the other
+	letters, head, room []byte // reused buffers of base64Reader
 }
 
 const (
 	windowSize = 128 << 10
-	pastSize   = 1 << 10 // what may be looked back at
+	pastSize   = 1 << 10 // bytes available to before
 )
 
-// whole makes all of a text the window.
+// whole makes the window hold a complete text.
 func (w *window) whole(text []byte) { w.buf, w.end, w.eof = text, len(text), true }
 
-// ahead is what is there of the text, from pos.
+// ahead returns the buffered bytes from pos.
 func (w *window) ahead() []byte { return w.buf[w.pos:w.end] }
 
-// need reports whether n bytes are there from pos, after reading where it has
-// to.
+// need reports whether n bytes from pos are available, reading more if necessary.
 func (w *window) need(n int) bool {
 	for w.end-w.pos < n {
 		if !w.fill() {
@@ -48,7 +47,7 @@ func (w *window) need(n int) bool {
 	return true
 }
 
-// fill reads more, and reports whether there was more.
+// fill reads more and reports whether there was more.
 func (w *window) fill() bool {
 	if w.eof || w.err != nil {
 		return false
@@ -70,7 +69,7 @@ func (w *window) fill() bool {
 		}
 		w.mark, w.pos = 0, 0
 	}
-	for range 100 { // readers may return nothing, though not for ever
+	for range 100 { // readers may return 0 bytes, but not forever
 		n, err := w.read(w.buf[w.end:])
 		w.end += n
 		if errors.Is(err, io.EOF) {
@@ -86,16 +85,16 @@ func (w *window) fill() bool {
 	return false
 }
 
-// pass decides that the next n bytes stay as they are.
+// pass keeps the next n bytes unchanged.
 func (w *window) pass(n int) { w.pos += n }
 
-// drop takes the next n bytes out. What is before them has to be out.
+// drop removes the next n bytes. The bytes before must have been emitted.
 func (w *window) drop(n int) {
 	w.pos += n
 	w.mark = w.pos
 }
 
-// flush lets go of what is decided.
+// flush emits the final bytes.
 func (w *window) flush() {
 	if w.mark < w.pos {
 		w.out(w.buf[w.mark:w.pos])
@@ -103,7 +102,7 @@ func (w *window) flush() {
 	}
 }
 
-// put writes text that was not in the input.
+// put emits a replacement.
 func (w *window) put(s string) {
 	w.flush()
 	w.out([]byte(s))
@@ -123,8 +122,8 @@ func (w *window) out(p []byte) {
 	w.past = append(w.past, p...)
 }
 
-// before returns the last bytes of the output that ends at pos, at most n of
-// them. They are good until the window moves.
+// before returns up to n bytes of the output before pos. They are valid until the
+// window moves.
 func (w *window) before(n int) []byte {
 	pending := w.buf[w.mark:w.pos]
 	if len(pending) >= n {

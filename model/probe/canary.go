@@ -17,10 +17,10 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// alphabet has the letters that nobody takes for another.
+// alphabet has letters that are not easily confused.
 const alphabet = "ACEFHJKLMNPRTUVWXY"
 
-// length is how many letters a canary has: enough that nobody guesses them.
+// length is the number of letters of a canary, enough not to be guessed.
 const length = 6
 
 // Letters returns random letters for a canary.
@@ -69,7 +69,7 @@ func drawn(letters string) *image.Paletted {
 }
 
 // ReadPicture returns the letters of a picture that [Picture] drew, and ""
-// for any other. A stand-in for a model that sees reads with it.
+// for any other. Fake models with vision use it.
 func ReadPicture(data []byte) string {
 	conf, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil || conf.Height != (cellHeight+2*margin)*square || conf.Width > 100*cellWidth*square {

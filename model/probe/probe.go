@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe finds out what a model really takes, by trying: it sends
-// canaries, which are pictures and documents with random letters, to each place
-// in a request where media may stand, and asks for the letters.
+// Package probe tests what media a model really accepts. It sends canaries, which
+// are pictures and documents with random letters, in each place of a request and
+// asks for the letters.
 //
-// Only an answer that names them counts. An API that takes a request without a
-// complaint and shows the model nothing is as good as one that refuses.
+// Only an answer with the letters counts as success, because some APIs accept
+// media silently without passing them to the model.
 //
-// Begin with [Run]; a [Report] makes the marks to be kept. [Picture] and
-// [Document] make canaries, and [ReadPicture] and [ReadDocument] read them, for
-// those who stand in for models.
+// Begin with [Run]; [Report.Marks] returns the results for the registry. [Picture]
+// and [Document] make canaries; [ReadPicture] and [ReadDocument] read them in
+// tests and fake servers.
 package probe
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// MostCalls is how many model calls one probe makes at most, each with a few
-// hundred tokens.
+// MostCalls limits the model calls of one probe, each of a few hundred tokens.
 const MostCalls = 6
 
 // A Caller makes model calls; [model.Caller] is one.
@@ -36,7 +35,7 @@ type Caller interface {
 	Call(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error]
 }
 
-// A Report is what came of a probe.
+// A Report is the result of a probe.
 type Report struct {
 	Service artel.ServiceID `json:"service"`
 	Model   string          `json:"model"`
@@ -44,34 +43,34 @@ type Report struct {
 	Results []Result        `json:"results"`
 }
 
-// A Result is what came of one canary.
+// A Result is the result for one canary.
 type Result struct {
 	Place        model.Place `json:"place"`
 	MediaType    string      `json:"media_type"`
 	Outcome      Outcome     `json:"outcome"`
-	Evidence     string      `json:"evidence,omitempty"` // what the model answered or the API refused with, shortened
+	Evidence     string      `json:"evidence,omitempty"` // the model's answer or the API's error, shortened
 	Millis       int64       `json:"ms"`
-	orderRefused bool        // it was refused because a user message may not stand there
+	orderRefused bool        // refused because of the order of messages
 }
 
-// An Outcome is how a canary fared.
+// An Outcome classifies a [Result].
 type Outcome string
 
 // The outcomes.
 const (
 	Seen    Outcome = "seen"    // the model named the letters
-	Blind   Outcome = "blind"   // it answered, and did not
-	Refused Outcome = "refused" // the API refused the request for what was in it
-	Unclear Outcome = "unclear" // there was no answer to judge by
+	Blind   Outcome = "blind"   // the model answered without them
+	Refused Outcome = "refused" // the API refused the request because of its content
+	Unclear Outcome = "unclear" // no usable answer
 	Failed  Outcome = "failed"  // the call failed for another reason
-	Skipped Outcome = "skipped" // what came before makes it pointless
+	Skipped Outcome = "skipped" // pointless after an earlier result
 )
 
-// Run tries out s: a picture and a PDF in a user message, in the result of a
-// tool, and a picture in a user message after one. It makes at most [MostCalls]
-// calls, one after the other, and what does not make sense any more is skipped.
-// The canaries are in blobs while it runs, and removed afterwards. The error is
-// that of blobs or ctx; calls that fail are in the report.
+// Run probes s: a picture and a PDF in a user message and in a tool result, and a
+// picture in a user message after a tool result. It makes at most [MostCalls]
+// sequential calls and skips those that earlier results make pointless. The
+// canaries are stored in blobs and removed afterwards. The error is that of blobs
+// or ctx; failed calls are in the report.
 func Run(ctx context.Context, c Caller, blobs blob.Store, s model.Service) (Report, error) {
 	p := prober{caller: c, blobs: blobs, service: s, report: Report{Service: s.ID, Model: s.Model}}
 	image, err := p.try(ctx, model.InUser, picture, false)
@@ -90,8 +89,8 @@ func Run(ctx context.Context, c Caller, blobs blob.Store, s model.Service) (Repo
 	return p.report, err
 }
 
-// Marks says what r has shown. What was unclear, failed or skipped shows
-// nothing.
+// Marks returns the marks that follow from r. Unclear, failed and skipped results
+// have none.
 func (r Report) Marks(s model.Service) []model.Mark {
 	var out []model.Mark
 	for _, t := range r.Results {
@@ -100,7 +99,7 @@ func (r Report) Marks(s model.Service) []model.Mark {
 			OK: t.Outcome == Seen, Evidence: string(t.Outcome) + ": " + t.Evidence,
 		}
 		if t.MediaType == typePNG {
-			m.MediaType = "image/*" // who reads a PNG reads what else it lists
+			m.MediaType = "image/*" // other image types work if PNG does
 		}
 		switch t.Outcome {
 		case Seen, Refused, Blind:
@@ -108,7 +107,7 @@ func (r Report) Marks(s model.Service) []model.Mark {
 			continue
 		}
 		if t.Place == model.AfterTool {
-			// A model that is blind there was not refused for the place.
+			// Only a refusal because of the order is about the place.
 			if !m.OK && !t.orderRefused {
 				continue
 			}
@@ -124,7 +123,7 @@ const (
 	typePDF = "application/pdf"
 )
 
-// A canary is a file with letters in it.
+// A canary is a file with random letters.
 type canary struct {
 	letters, mediaType, filename string
 	kind                         artel.MediaKind
@@ -133,7 +132,7 @@ type canary struct {
 
 func picture() canary {
 	c := canary{letters: Letters(), mediaType: typePNG, filename: "letters.png", kind: artel.KindImage}
-	c.data, _ = Picture(c.letters) // into memory, so it does not fail
+	c.data, _ = Picture(c.letters) // encoding to memory does not fail
 	return c
 }
 
@@ -148,7 +147,7 @@ type prober struct {
 	blobs   blob.Store
 	service model.Service
 	report  Report
-	works   *bool // it answers without a canary; nil: nobody has asked
+	works   *bool // it answers without a canary; nil: not tested yet
 }
 
 // try sends one canary to a place and adds its result to the report.
@@ -170,7 +169,7 @@ func (p *prober) send(ctx context.Context, place model.Place, c canary) (r Resul
 		return r, err
 	}
 	defer func() {
-		// Nobody else has these letters.
+		// The letters are random, so no one else refers to the blob.
 		_, e := p.blobs.Delete(context.WithoutCancel(ctx), info.Digest, time.Now().Add(time.Hour))
 		err = errors.Join(err, e)
 	}()
@@ -196,14 +195,14 @@ func (p *prober) send(ctx context.Context, place model.Place, c canary) (r Resul
 	return r, nil
 }
 
-// judge says whether a call failed for what was in it. bridge is set where the
-// order of the messages was the reason.
-func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o Outcome, bridge bool) {
+// judge classifies a failed call. orderRefused is set if the order of the messages
+// was the reason.
+func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o Outcome, orderRefused bool) {
 	call, ok := errors.AsType[*model.CallError](failure)
 	switch {
 	case !ok:
 		if errors.Is(failure, artel.Unsupported) {
-			return Refused, false // the dialect has no place for it
+			return Refused, false // the dialect cannot carry it
 		}
 		return Failed, false
 	case call.Refusal.Class == model.RefusedAfter:
@@ -213,8 +212,8 @@ func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o 
 	case call.Status != http.StatusBadRequest && call.Status != http.StatusUnprocessableEntity:
 		return Failed, false
 	}
-	// Words that nobody knows: if the same endpoint answers without a canary,
-	// it was the canary.
+	// Unknown error: if the endpoint answers without the canary, the canary was the
+	// cause.
 	if p.works == nil {
 		_, _, err := p.ask(ctx, p.plain(r))
 		works := err == nil
@@ -226,7 +225,7 @@ func (p *prober) judge(ctx context.Context, r *model.Request, failure error) (o 
 	return Failed, false
 }
 
-// ask makes one call, and returns the text and whether the model called a tool.
+// ask makes one call and returns the text and whether the model called a tool.
 func (p *prober) ask(ctx context.Context, r *model.Request) (text string, called bool, err error) {
 	p.report.Calls++
 	var b strings.Builder
@@ -244,12 +243,12 @@ func (p *prober) ask(ctx context.Context, r *model.Request) (text string, called
 	return b.String(), called, nil
 }
 
-// maxOutput leaves room for models that think before they answer.
+// maxOutput leaves room for reasoning.
 const maxOutput = 2000
 
 const question = "Which letters does the file show? Answer with the letters alone, and with \"none\" if you see no file."
 
-// request puts media into their place.
+// request returns a request with media in a place.
 func (p *prober) request(place model.Place, media artel.Media) *model.Request {
 	say := func(role artel.Role, parts ...artel.Part) model.Message {
 		return model.Message{Role: role, Parts: parts}

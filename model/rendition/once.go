@@ -11,37 +11,37 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// key names a making.
+// key identifies a rendition.
 type key struct {
 	owner  artel.Owner
 	source artel.Digest
 	form   string
 }
 
-// making is one that goes on. Before done is closed, only its maker touches
-// the rest.
+// A job is a running production. Before done is closed, only the goroutine that
+// runs it may access the other fields.
 type job struct {
 	done chan struct{}
 	made Rendition
 	err  error
 }
 
-// failure is one that is remembered.
+// A failure is a cached error.
 type failure struct {
 	key   key
 	err   error
 	until time.Time
 }
 
-// How long failures are remembered: those of the bytes, which would come
-// again, and those of a service or the storage, which may be over soon.
+// Lifetimes of cached failures: those caused by the bytes, which would recur, and
+// those of a service or the storage, which may be short.
 const (
 	rememberBytes   = 10 * time.Minute
 	rememberService = 30 * time.Second
 	maxFailures     = 1000
 )
 
-// makings are those that go on, and what failed lately.
+// jobs holds the running jobs and the recent failures.
 type jobs struct {
 	now func() time.Time
 
@@ -55,8 +55,8 @@ func newJobs(now func() time.Time) *jobs {
 	return &jobs{now: now, running: map[key]*job{}, failed: map[key]*list.Element{}, order: list.New()}
 }
 
-// once runs produce, or waits for somebody else who does. Where that one gives
-// up, the next of those who wait goes on.
+// once runs produce, or waits for a running job with the same key. If that job's
+// caller cancels, one of the waiting callers runs produce.
 func (m *jobs) once(ctx context.Context, k key, produce func(context.Context) (Rendition, error)) (Rendition, error) {
 	for {
 		g, mine, err := m.startOrJoin(k)
@@ -78,8 +78,8 @@ func (m *jobs) once(ctx context.Context, k key, produce func(context.Context) (R
 	}
 }
 
-// join returns the making of k that goes on, or one that the caller has to
-// run, or the failure that is remembered.
+// startOrJoin returns the running job of k, or a new one that the caller has to run,
+// or the cached failure.
 func (m *jobs) startOrJoin(k key) (g *job, mine bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *jobs) startOrJoin(k key) (g *job, mine bool, err error) {
 }
 
 func (m *jobs) run(ctx context.Context, k key, g *job, produce func(context.Context) (Rendition, error)) {
-	g.err = artel.Errorf(artel.Internal, "rendition.Maker", string(k.source), "the making broke off") // where produce panics
+	g.err = artel.Errorf(artel.Internal, "rendition.Maker", string(k.source), "the production panicked") // replaced unless produce panics
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *jobs) run(ctx context.Context, k key, g *job, produce func(context.Cont
 
 func (m *jobs) forget(e *list.Element) { delete(m.failed, m.order.Remove(e).(failure).key) }
 
-// remembered says for how long a failure is.
+// retention returns for how long an error is cached.
 func retention(err error) time.Duration {
 	switch artel.KindOf(err) {
 	case artel.Invalid, artel.Unsupported, artel.TooLarge:
@@ -128,5 +128,5 @@ func retention(err error) time.Duration {
 	case artel.Denied, artel.Unavailable:
 		return rememberService
 	}
-	return 0 // nothing went wrong, or the bytes are not there and may come
+	return 0 // no error, or missing bytes, which may arrive
 }

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rendition makes other forms of bytes once, and remembers them: a
-// picture that is smaller or of another type, the words of a recording, what a
-// picture shows.
+// Package rendition makes and stores other forms of media: converted pictures,
+// transcripts of recordings and captions of pictures.
 //
-// Begin with [New] and the methods of [Maker]. What was made is a blob, and a
-// row says of which bytes and in which form; whoever asks for the same form of
-// the same bytes gets it, also after a restart. Those who ask at once wait for
-// one making; nobody's leaving ends what another waits for. A failure is
-// remembered for a while, so that a damaged picture is not decoded and a
-// service that refuses is not paid for again and again.
+// Begin with [New] and the methods of [Maker]. A rendition is a blob, with a row
+// for its source and form; it is reused, also after a restart. Concurrent
+// requests for one rendition share one job; if its caller cancels, a waiting
+// caller takes over. Failures are cached for a while, so that damaged pictures
+// are not decoded, and refusing services not called, again and again.
 //
-// Renditions belong to an owner: nobody learns from them what somebody else
-// has. When a source goes, its rows go by store.Renditions.Delete, and their
-// blobs with the next collection. Which form somebody needs is decided in
-// package route, and which text a document holds in package extract.
+// Renditions belong to an owner and are not shared between owners. With a source
+// its rows are deleted by store.Renditions.Delete, and their blobs with the next
+// collection. Package route decides which form is needed.
 package rendition
 
 import (
@@ -34,8 +31,8 @@ import (
 	"github.com/artelhq/artel/store"
 )
 
-// Config is what a [Maker] is made of. Store and Blobs are needed; without a
-// Caller or Services nothing is written down or captioned.
+// Config configures a [Maker]. Store and Blobs are required; without Caller or
+// Services nothing is transcribed or captioned.
 type Config struct {
 	Store    store.Store
 	Blobs    blob.Store
@@ -44,26 +41,26 @@ type Config struct {
 	Options  Options
 }
 
-// Options are what may be left out.
+// Options are optional settings.
 type Options struct {
 	Transcription Transcription
 	Caption       Caption
-	Log           *slog.Logger     // told about what could not be made; nil: nobody
+	Log           *slog.Logger     // receives failures; nil: no log
 	Now           func() time.Time // nil: time.Now
 }
 
-// Transcription says who writes recordings down. The zero value is nobody.
+// Transcription names the service for transcripts. The zero value disables them.
 type Transcription struct {
-	Service  artel.ServiceID // of a dialect that has an endpoint for it
+	Service  artel.ServiceID // of a dialect with a transcription endpoint
 	Model    string          // "": the service's own
-	Language string          // of what is said, as ISO 639-1 has it; "": the service finds out
+	Language string          // ISO 639-1 code; "": detected by the service
 	MaxBytes int64           // of one recording; 0: model.MaxRecording
 }
 
-// Caption says who puts pictures into words. The zero value is nobody.
+// Caption names the service for captions. The zero value disables them.
 type Caption struct {
 	Service artel.ServiceID
-	Prompt  string // what it is asked about each picture; "": DefaultPrompt
+	Prompt  string // the question about each picture; "": DefaultPrompt
 }
 
 // DefaultPrompt asks for a caption.
@@ -75,27 +72,27 @@ const DefaultPrompt = "Describe this picture for somebody who cannot see it: fir
 type Maker struct {
 	cfg        Config
 	jobs       *jobs
-	memory     *semaphore.Weighted // bytes that pictures take while they are decoded
-	calls      *semaphore.Weighted // calls of services
-	cachedOnly bool                // nobody is asked
+	memory     *semaphore.Weighted // bytes of pictures being decoded
+	calls      *semaphore.Weighted // concurrent calls of services
+	cachedOnly bool                // makes no calls
 }
 
-// CodePending is the error code of words that a maker of [Maker.CachedOnly] would
-// have to ask a service for.
+// CodePending is the error code for text that would need a call, which a maker of
+// [Maker.CachedOnly] does not make.
 const CodePending = "pending"
 
-// CachedOnly returns a maker that asks no service, which might cost something: it
-// knows the words that were made before. What is made on this machine, it makes.
+// CachedOnly returns a maker that calls no service: it returns stored transcripts and
+// captions only. It does convert pictures.
 func (m *Maker) CachedOnly() *Maker {
 	c := *m
 	c.cachedOnly = true
 	return &c
 }
 
-// Bounds on making.
+// Limits.
 const (
-	pictureMemory = 512 << 20 // bytes that all pictures take together while they are made
-	calls         = 4         // transcripts and captions that are made at once
+	pictureMemory = 512 << 20 // bytes of all pictures being converted
+	calls         = 4         // concurrent transcripts and captions
 )
 
 // New returns a maker.
@@ -112,13 +109,13 @@ func New(c Config) *Maker {
 	}
 }
 
-// A Source is the bytes of which something is made.
+// A Source is the original bytes.
 type Source struct {
 	Digest artel.Digest
 	artel.MediaInfo
 }
 
-// A Rendition is made bytes.
+// A Rendition is another form of a [Source].
 type Rendition struct {
 	Digest artel.Digest
 	artel.MediaInfo
@@ -137,7 +134,7 @@ func (m *Maker) convert(ctx context.Context, src blob.Reader, f picture.Form) (_
 	if err != nil {
 		return nil, artel.MediaInfo{}, err
 	}
-	// The result has at most the pixels of the source, at four bytes each.
+	// Scaling needs up to two copies of the source's pixels at four bytes each.
 	need := min(info.Memory+8*info.Pixels(), pictureMemory)
 	if err := m.memory.Acquire(ctx, need); err != nil {
 		return nil, artel.MediaInfo{}, err
@@ -158,7 +155,7 @@ func (m *Maker) Open(ctx context.Context, d artel.Digest) (blob.Reader, error) {
 	return m.cfg.Blobs.Open(ctx, d)
 }
 
-// made returns the rendition of a form, made by produce where there is none.
+// getOrMake returns the stored rendition of a form, or makes it with produce.
 func (m *Maker) getOrMake(ctx context.Context, owner artel.Owner, s Source, form string, produce producer) (Rendition, error) {
 	return m.jobs.once(ctx, key{owner, s.Digest, form}, func(ctx context.Context) (Rendition, error) {
 		if r, ok, err := m.lookup(ctx, owner, s.Digest, form); ok || err != nil {
@@ -168,11 +165,11 @@ func (m *Maker) getOrMake(ctx context.Context, owner artel.Owner, s Source, form
 	})
 }
 
-// producer makes bytes of a source.
+// A producer makes the bytes of a rendition.
 type producer func(ctx context.Context, src blob.Reader) (io.Reader, artel.MediaInfo, error)
 
-// found looks for what was made before. A row whose bytes are gone counts for
-// nothing: they are made again.
+// lookup returns the stored rendition, if any. A row without its blob does not
+// count.
 func (m *Maker) lookup(ctx context.Context, owner artel.Owner, d artel.Digest, form string) (Rendition, bool, error) {
 	var row store.Rendition
 	err := m.cfg.Store.View(ctx, owner, func(tx store.Tx) (err error) {

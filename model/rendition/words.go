@@ -19,25 +19,25 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Text is what a service made of bytes, in words.
+// A Text is a transcript or caption.
 type Text struct {
 	Text    string
 	Service artel.ServiceID // that made it
 }
 
-// plain is the media type of a text.
+// plain is the media type of a [Text].
 const plain = "text/plain"
 
-// Transcriber returns who writes recordings down and how many bytes one may
-// have; false where nobody does, as none is configured or it cannot be called.
+// Transcriber returns the transcription service and its limit on bytes; false if
+// none is configured or it cannot be called.
 func (m *Maker) Transcriber() (service artel.ServiceID, maxBytes int64, ok bool) {
 	s, ok := m.service(m.cfg.Options.Transcription.Service)
 	ok = ok && s.Dialect.Transcribes()
 	return s.ID, cmp.Or(m.cfg.Options.Transcription.MaxBytes, model.MaxRecording), ok
 }
 
-// Captioner returns who puts pictures into words; "" and false where nobody
-// does.
+// Captioner returns the caption service; false if there is none with vision that
+// can be called.
 func (m *Maker) Captioner() (artel.ServiceID, bool) {
 	s, ok := m.service(m.cfg.Options.Caption.Service)
 	if !ok || !s.OnWire().Capabilities.Has(artel.CanVision) {
@@ -46,7 +46,7 @@ func (m *Maker) Captioner() (artel.ServiceID, bool) {
 	return s.ID, true
 }
 
-// service finds one that can be called.
+// service looks up a callable service.
 func (m *Maker) service(id artel.ServiceID) (model.Service, bool) {
 	if id == "" || m.cfg.Services == nil || m.cfg.Caller == nil {
 		return model.Service{}, false
@@ -63,9 +63,9 @@ func (m *Maker) Words(ctx context.Context, owner artel.Owner, s Source) (Text, e
 	return m.Transcript(ctx, owner, s)
 }
 
-// Transcript returns what is said in a recording. It is of kind Unsupported
-// where nobody writes down media of its type, TooLarge where it has too many
-// bytes for whoever does; further errors are those of [model.Caller.Transcribe].
+// Transcript returns the transcript of a recording. Errors are of kind Unsupported
+// without a transcriber for the media type, TooLarge beyond its limit, or those
+// of [model.Caller.Transcribe].
 func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
 	const op = "rendition.Transcript"
 	t := m.cfg.Options.Transcription
@@ -89,16 +89,16 @@ func (m *Maker) Transcript(ctx context.Context, owner artel.Owner, s Source) (Te
 	})
 }
 
-// captionSide is how large a picture is shown to whoever captions it: what
-// most models look at, whatever they are sent.
+// captionSide limits the sides of pictures sent for captions, in pixels: most
+// models scale larger ones down to it.
 const captionSide = 1568
 
-// captionOutput is how long a caption may become, in tokens.
+// captionOutput limits a caption, in tokens.
 const captionOutput = 1500
 
-// Caption returns what a picture shows. It is of kind Unsupported where nobody
-// puts pictures into words, or nobody this one; further errors are those of
-// [Maker.Picture] and [model.Caller.Call].
+// Caption returns a description of a picture. Errors are of kind Unsupported
+// without a captioner for the picture, or those of [Maker.Picture] and
+// [model.Caller.Call].
 func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Text, error) {
 	const op = "rendition.Caption"
 	id, ok := m.Captioner()
@@ -125,8 +125,8 @@ func (m *Maker) Caption(ctx context.Context, owner artel.Owner, s Source) (Text,
 	})
 }
 
-// shown is a picture as a service takes it: converted where it can be, so that
-// no more is sent than is looked at.
+// shown returns a picture in a form that the service takes, scaled down to
+// captionSide.
 func (m *Maker) shown(ctx context.Context, owner artel.Owner, s Source, c model.Capabilities) (artel.Media, error) {
 	r := Rendition(s)
 	native := c.Admits(s.MediaType) && c.Fits(s.MediaInfo)
@@ -147,24 +147,16 @@ func (m *Maker) shown(ctx context.Context, owner artel.Owner, s Source, c model.
 	}, nil
 }
 
-// ask returns the whole answer of a model.
+// ask returns the text of a model's answer.
 func (m *Maker) ask(ctx context.Context, r *model.Request) (string, error) {
-	var text strings.Builder
-	for d, err := range m.cfg.Caller.Call(ctx, r) {
-		if err != nil {
-			return "", err
-		}
-		if t, ok := d.(model.TextDelta); ok {
-			text.WriteString(string(t))
-		}
+	text, _, err := m.cfg.Caller.CallText(ctx, r)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = artel.Errorf(artel.Unavailable, "rendition.Caption", string(r.Service.ID), "the model said nothing about the picture")
 	}
-	if strings.TrimSpace(text.String()) == "" {
-		return "", artel.Errorf(artel.Unavailable, "rendition.Caption", string(r.Service.ID), "the model said nothing about the picture")
-	}
-	return text.String(), nil
+	return text, err
 }
 
-// words returns a text that was made before, or that say makes now.
+// words returns a stored text, or makes it with say.
 func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form string, id artel.ServiceID,
 	say func(context.Context, blob.Reader) (string, error),
 ) (Text, error) {
@@ -200,7 +192,7 @@ func (m *Maker) words(ctx context.Context, owner artel.Owner, s Source, form str
 	return m.text(ctx, r, id)
 }
 
-// text reads what a service has written.
+// text reads a stored text.
 func (m *Maker) text(ctx context.Context, r Rendition, id artel.ServiceID) (w Text, err error) {
 	src, err := m.cfg.Blobs.Open(ctx, r.Digest)
 	if err != nil {

@@ -154,7 +154,7 @@ func New(s Source, t Target, l phrase.Locale) *Result {
 	return r
 }
 
-// made fills in the text that maker makes, or describes the source if that fails.
+// fill fills in the text that maker makes, or describes the source if that fails.
 func (r *Result) fill(maker func() (string, error)) *Result {
 	err := errNoMaker
 	if maker != nil {
@@ -166,7 +166,7 @@ func (r *Result) fill(maker func() (string, error)) *Result {
 	return r
 }
 
-// failed turns r into a description after its form could not be made.
+// fallBack turns r into a description after its form could not be made.
 func (r *Result) fallBack() {
 	if r.Route.Step == artel.StepExtracted {
 		r.readable = false // read_artifact would fail too

@@ -139,7 +139,7 @@ func RequestFull(r artel.Route) artel.Route {
 	return r
 }
 
-// writes reports whether a transcriber for media like m is configured.
+// transcribes reports whether a transcriber for media like m is configured.
 func (f Forms) transcribes(m artel.MediaInfo) bool {
 	return f.Transcriber != "" && (m.Kind == artel.KindAudio || m.Kind == artel.KindVideo) && model.Transcribable(m.MediaType)
 }

@@ -23,13 +23,12 @@ import (
 )
 
 const (
-	sampleSize = 1 << 10 // what the guess is made from, beginning with the first byte that is not ASCII
-	maxTrials  = 4       // charsets that are tried on the whole stream
+	sampleSize = 1 << 10 // bytes for guessing, from the first one that is not ASCII
+	maxTrials  = 4       // charsets tried on the whole stream
 )
 
-// The least confidence for bytes to count as text of an old charset: without
-// and with somebody claiming that they are text, and for so few bytes that
-// chance could make them.
+// The least confidence for text of a legacy charset: without and with a claim that
+// the bytes are text, and for few bytes, which could be chance.
 const (
 	leastGuess   = 0.5
 	leastClaimed = 0.4
@@ -37,8 +36,8 @@ const (
 	fewBytes     = 24
 )
 
-// A legacyCheck collects a sample, guesses charsets from it, and decodes the
-// rest of the stream in each of them to see which holds.
+// A legacyCheck collects a sample, guesses charsets from it, and decodes the rest of
+// the stream in each of them to find the valid ones.
 type legacyCheck struct {
 	sample  []byte
 	guessed bool
@@ -48,7 +47,7 @@ type legacyCheck struct {
 type trial struct {
 	textVerdict
 	decoder *encoding.Decoder
-	pending [8]byte // the beginning of a character that a piece cut
+	pending [8]byte // the beginning of a truncated character
 	held    int
 	bad     bool
 	scratch *scratch // shared by the trials of one stream
@@ -56,10 +55,10 @@ type trial struct {
 
 type scratch struct {
 	in  [2 << 10]byte
-	out [8 << 10]byte // no charset here grows by more than three
+	out [8 << 10]byte // no charset grows by more than a factor of three
 }
 
-// feed takes the next bytes, of which the first that is not ASCII is at high.
+// feed takes the next bytes; high is the index of the first one that is not ASCII.
 func (c *legacyCheck) feed(p []byte, high int, s *Sniffer) {
 	if c.guessed {
 		for i := range c.trials {
@@ -81,7 +80,7 @@ func (c *legacyCheck) feed(p []byte, high int, s *Sniffer) {
 	}
 	c.guessed = true
 	if utf8.Valid(c.sample[:len(c.sample)-cutRune(c.sample)]) {
-		return // so much valid UTF-8 is nothing else, even if it breaks later
+		return // this much valid UTF-8 is certain, even if it is invalid later
 	}
 	_, declared := cleanType(s.hint.DeclaredType)
 	c.trials = startTrials(c.sample, s.head, declared)
@@ -90,7 +89,7 @@ func (c *legacyCheck) feed(p []byte, high int, s *Sniffer) {
 	}
 }
 
-// verdict ends the stream. It works on copies, as the stream may go on.
+// verdict returns the result at this point of the stream, which may continue.
 func (c *legacyCheck) verdict(s *Sniffer, declared string, claimed bool) textVerdict {
 	trials := c.trials
 	if !c.guessed {
@@ -111,7 +110,7 @@ func (c *legacyCheck) verdict(s *Sniffer, declared string, claimed bool) textVer
 	return textVerdict{}
 }
 
-// mostlyLetters reports at least three ASCII letters for each byte beyond them.
+// mostlyLetters reports at least three ASCII letters per byte that is not ASCII.
 func mostlyLetters(b []byte) bool {
 	var letters, high int
 	for _, c := range b {
@@ -138,7 +137,7 @@ func firstHigh(p []byte) int {
 	return -1
 }
 
-// startTrials ranks the charsets that sample may be in and feeds it to them.
+// startTrials ranks the possible charsets of sample and starts a trial of each.
 func startTrials(sample, head []byte, declared string) []trial {
 	if len(sample) == 0 {
 		return nil
@@ -186,8 +185,8 @@ func startTrials(sample, head []byte, declared string) []trial {
 	return trials
 }
 
-// guessCharsets asks the library, best first. It reads what anybody may have
-// sent; when it breaks, nothing is known.
+// guessCharsets returns the library's guesses, best first. It recovers from panics,
+// because the input is untrusted.
 func guessCharsets(sample []byte) (guesses []chardet.Result) {
 	defer func() {
 		if recover() != nil {
@@ -201,8 +200,7 @@ func guessCharsets(sample []byte) (guesses []chardet.Result) {
 	return guesses
 }
 
-// isSingleByte reports the charsets of the library's that have one byte for
-// each character.
+// isSingleByte reports the library's single-byte charsets.
 func isSingleByte(charset string) bool {
 	name := charsetName(charset)
 	for _, p := range [...]string{"iso-8859-", "windows-", "koi8-", "ibm", "mac", "x-mac"} {
@@ -216,7 +214,7 @@ func isSingleByte(charset string) bool {
 // isC1 reports the bytes in which windows-1252 and iso-8859-1 differ.
 func isC1(c byte) bool { return c >= 0x80 && c < 0xA0 }
 
-// documentCharset returns what XML and HTML say of themselves, or "".
+// documentCharset returns the charset declared inside of XML or HTML, or "".
 func documentCharset(head []byte) string {
 	head = bytes.TrimLeft(head[:min(len(head), 1<<10)], " \t\r\n")
 	if len(head) == 0 || head[0] != '<' {
@@ -244,8 +242,8 @@ func documentCharset(head []byte) string {
 	}
 }
 
-// startTrial returns a trial of a charset whose name [charsetName] made; it
-// has failed already when nobody knows the charset.
+// startTrial returns a trial of a charset named as by [charsetName]. It has failed
+// already if the charset is unknown.
 func startTrial(charset string, confidence float64, buffers *scratch) *trial {
 	t := &trial{textVerdict: textVerdict{charset: charset, confidence: confidence, guessed: true}, scratch: buffers}
 	enc, err := lookup(charset)
@@ -257,11 +255,11 @@ func startTrial(charset string, confidence float64, buffers *scratch) *trial {
 	return t
 }
 
-// holds reports that all that was fed is text, and nothing is cut.
+// holds reports whether all fed bytes are text without a truncated character.
 func (t *trial) holds() bool { return !t.bad && t.held == 0 }
 
-// feed decodes the next piece and looks at what comes out. A decoder that
-// breaks over it has shown that it is no text.
+// feed decodes the next piece and checks the result. A panic of the decoder means
+// that the bytes are no text.
 func (t *trial) feed(p []byte) {
 	defer func() {
 		if recover() != nil {
@@ -283,8 +281,8 @@ func (t *trial) feed(p []byte) {
 	}
 }
 
-// plainText reports whether decoded text is free of what only a wrong charset
-// or bytes that are no text give: replacements, controls, private characters.
+// plainText reports whether decoded text has no replacement, control or private-use
+// characters, which indicate a wrong charset.
 func plainText(b []byte) bool {
 	for i := 0; i < len(b); {
 		if b[i] >= 0x20 && b[i] < 0x7F {
@@ -300,8 +298,8 @@ func plainText(b []byte) bool {
 	return true
 }
 
-// charsetName maps a detector's or sender's name to the one that Artel
-// records: the largest charset of its family, in lower case.
+// charsetName maps the name of a charset to the one that Artel stores: the largest
+// charset of its family, in lower case.
 func charsetName(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	switch name {
@@ -325,8 +323,8 @@ func charsetName(name string) string {
 	return name
 }
 
-// lookup returns the decoder of a name that [charsetName] made. As in HTML,
-// iso-8859-1 is read as its superset windows-1252.
+// lookup returns the encoding of a name returned by [charsetName]. As in HTML,
+// iso-8859-1 means its superset windows-1252.
 func lookup(name string) (encoding.Encoding, error) {
 	switch name {
 	case "utf-16le":
@@ -345,14 +343,13 @@ func lookup(name string) (encoding.Encoding, error) {
 	return enc, err
 }
 
-// DecodeText reads r to its end and returns it as UTF-8. The charset is one
-// that [Detect] gave, or any name of the WHATWG Encoding Standard; "" is
-// "utf-8". UTF-8 is returned as it is, a byte order mark included; the mark of
-// UTF-16 and UTF-32 is dropped. What does not decode becomes U+FFFD. The caller
-// bounds r.
+// DecodeText reads r to its end and returns it as UTF-8. The charset is one returned
+// by [Detect] or any name of the WHATWG Encoding Standard; "" is "utf-8". A byte
+// order mark is kept in UTF-8 and dropped in UTF-16 and UTF-32. Invalid bytes become
+// U+FFFD. The caller bounds r.
 //
-// The error is of kind [artel.Unsupported] for an unknown charset and for one
-// whose decoder broke over the bytes, else what r failed with.
+// The error is of kind [artel.Unsupported] for an unknown charset or a panic of its
+// decoder, otherwise that of r.
 func DecodeText(r io.Reader, charset string) (text string, err error) {
 	decoding := false
 	defer func() {

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 )
 
-// The office formats that are made of ZIP.
+// The office formats based on ZIP.
 const (
 	office     = "application/vnd.openxmlformats-officedocument."
 	word       = office + "wordprocessingml.document"
@@ -15,8 +15,8 @@ const (
 	powerpoint = office + "presentationml.presentation"
 )
 
-// insideZip looks for the names by which formats that are made of ZIP give
-// themselves away, further than the library looks.
+// insideZip recognises formats based on ZIP by the names of their files, in more of
+// the head than the library reads.
 func insideZip(head []byte) string {
 	types := bytes.Contains(head, []byte("[Content_Types].xml"))
 	for rest := head; types; {
@@ -37,8 +37,8 @@ func insideZip(head []byte) string {
 	return "application/zip"
 }
 
-// insideOLE reads the folder of a compound file ([MS-CFB] 2.6), as far as it
-// lies in the head, for the stream that its kind of document has.
+// insideOLE reads the directory of a compound file ([MS-CFB] 2.6), as far as it is in
+// the head, and recognises the document by its stream.
 func insideOLE(head []byte) string {
 	const ole = "application/x-ole-storage"
 	if len(head) < 512 {
@@ -69,7 +69,7 @@ func insideOLE(head []byte) string {
 	return ole
 }
 
-// entryIs compares the name of a folder's entry, in UTF-16 with a final NUL.
+// entryIs compares the name of a directory entry, in UTF-16 with a final NUL.
 func entryIs(entry []byte, name string) bool {
 	if int(binary.LittleEndian.Uint16(entry[64:])) != 2*len(name)+2 {
 		return false
@@ -82,7 +82,7 @@ func entryIs(entry []byte, name string) bool {
 	return true
 }
 
-// The names of streams in an ASF header (§10.2), as they lie in the file.
+// The GUIDs of streams in an ASF header (§10.2), in file order.
 const (
 	asfVideo = "\xC0\xEF\x19\xBC\x4D\x5B\xCF\x11\xA8\xFD\x00\x80\x5F\x5C\x44\x2B"
 	asfAudio = "\x40\x9E\x69\xF8\x4D\x5B\xCF\x11\xA8\xFD\x00\x80\x5F\x5C\x44\x2B"

@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// contentSample is how much of a text its media type is guessed from.
+// contentSample is how many bytes of a text its media type is guessed from.
 const contentSample = 4 << 10
 
-// textType guesses the media type of text that nobody named. cut says that the
-// text goes on after head.
+// textType guesses the media type of undeclared text. cut says that head is not all
+// of it.
 func textType(head []byte, charset string, cut bool) string {
 	if len(head) > contentSample {
 		head, cut = head[:contentSample], true
@@ -51,17 +51,17 @@ func textType(head []byte, charset string, cut bool) string {
 	name, _, _ := strings.Cut(found.String(), ";")
 	switch name = Canonical(name); name {
 	case "text/csv", "text/tab-separated-values", "application/json":
-		return "text/plain" // the checks above know better
+		return "text/plain" // the checks above have excluded it
 	}
 	if !isText(name) {
-		return "text/plain" // prose that begins like something else
+		return "text/plain" // prose with the prefix of another format
 	}
 	return name
 }
 
-// mayBeNamed spares prose the library's long walk: every format of text that it
-// knows begins with a sign or a digit, or with a word that a colon follows, or
-// with one of a few words.
+// mayBeNamed avoids the library's slow detection for prose: every text format that
+// it knows begins with punctuation or a digit, a word and a colon, or one of a few
+// words.
 func mayBeNamed(body []byte) bool {
 	if len(body) == 0 || body[0] >= utf8.RuneSelf {
 		return false
@@ -89,10 +89,10 @@ func isFormatWord(word string) bool {
 	return false
 }
 
-// jsonSample is how much of a long text has to be JSON.
+// jsonSample is how many bytes of a long text are checked to be JSON.
 const jsonSample = 2 << 10
 
-// isJSON accepts an object or an array; of a long one, its beginning.
+// isJSON reports an object or an array, or the beginning of one.
 func isJSON(b []byte, cut bool) bool {
 	if !cut && len(b) <= jsonSample {
 		return json.Valid(b)
@@ -103,12 +103,12 @@ func isJSON(b []byte, cut bool) bool {
 	return err == nil || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// enoughRecords are as good as all of them.
+// enoughRecords is the number of records after which a table is certain.
 const enoughRecords = 16
 
-// isTable wants what a table has and prose or code has not: at least two
-// records with the same number of short fields, of which the first is never
-// empty, and no blank after what separates them.
+// isTable requires properties that prose and code do not have: at least two records
+// with the same number of short fields, a first field that is not empty if separated
+// by tabs, and no blank after separators.
 func isTable(b []byte, separator byte, cut bool) bool {
 	if cut {
 		b = b[:bytes.LastIndexByte(b, '\n')+1]
@@ -120,7 +120,7 @@ func isTable(b []byte, separator byte, cut bool) bool {
 	r.Comma = rune(separator)
 	r.ReuseRecord = true
 	for n := 0; ; n++ {
-		fields, err := r.Read() // it holds every record to the first one's length
+		fields, err := r.Read() // fails if the number of fields differs from the first record
 		switch {
 		case errors.Is(err, io.EOF):
 			return n >= 2

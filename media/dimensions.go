@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// mostSide is the longest side that is believed, in pixels.
+// mostSide is the longest plausible side, in pixels.
 const mostSide = 1 << 30
 
 func imageSize(mediaType string, src *io.SectionReader) (width, height int) {
@@ -218,12 +218,12 @@ func netpbmSize(b []byte) (width, height int) {
 	return sides[0], sides[1]
 }
 
-// mostBoxes bounds how many boxes of one file are looked at.
+// mostBoxes limits the boxes visited in one file.
 const mostBoxes = 4096
 
-// boxes walks the boxes of ISO/IEC 14496-12 §4.2 between two places and gives
-// each one's kind and where its content begins and ends, until visit returns
-// false, the boxes make no sense, or left is used up.
+// boxes visits the boxes of ISO/IEC 14496-12 §4.2 between two offsets with their kind
+// and the offsets of their content, until visit returns false, a box is invalid, or
+// left is used up.
 func boxes(src *io.SectionReader, at, end int64, left *int, visit func(kind string, at, end int64) bool) {
 	for ; at+8 <= end && *left > 0; *left-- {
 		var h [16]byte

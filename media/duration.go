@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// firstPart is how much of a file is searched for what comes early in it.
+// firstPart is how many bytes of a file are searched for early structures.
 const firstPart = 64 << 10
 
 // duration returns seconds, or 0.
@@ -101,8 +101,7 @@ func aiffDuration(src *io.SectionReader) float64 {
 	return 0
 }
 
-// auDuration knows how many bytes a sample has in the encodings of plain
-// numbers and of telephones.
+// auDuration supports linear PCM, floats and the telephone encodings.
 func auDuration(src *io.SectionReader) float64 {
 	h := headOf(src, 24)
 	if len(h) < 24 {
@@ -129,8 +128,8 @@ func auDuration(src *io.SectionReader) float64 {
 	return float64(min(number(2), src.Size()-number(1))) / float64(perSecond)
 }
 
-// cafDuration divides the data by the rate of plain numbers, and otherwise
-// reads how many frames the packets hold.
+// cafDuration divides the size of the data by the rate of linear PCM; for other
+// encodings it reads the number of frames in the packets.
 func cafDuration(src *io.SectionReader) float64 {
 	var rate, perPacket, frames float64
 	for at, n := int64(8), 0; n < 64; n++ {
@@ -178,8 +177,8 @@ func flacDuration(src *io.SectionReader) float64 {
 	return float64(v&(1<<36-1)) / float64(rate)
 }
 
-// mp3Duration trusts the frame count of a Xing or Info header, else takes the
-// first frame's bit rate for that of the whole file.
+// mp3Duration uses the frame count of a Xing or Info header, or else the bit rate of
+// the first frame for the whole file.
 func mp3Duration(src *io.SectionReader) float64 {
 	var h [10]byte
 	if _, err := src.ReadAt(h[:], 0); err != nil {
@@ -218,8 +217,7 @@ func mp3Duration(src *io.SectionReader) float64 {
 	return float64(src.Size()-at) * 8 / float64(kbit*1000)
 }
 
-// aacDuration counts the samples of the first frames and takes them for what
-// all are like.
+// aacDuration extrapolates from the samples of the first frames.
 func aacDuration(src *io.SectionReader) float64 {
 	rates := [...]int{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350, 0, 0, 0}
 	b := headOf(src, 4*firstPart)
@@ -239,8 +237,8 @@ func aacDuration(src *io.SectionReader) float64 {
 	return float64(frames) * 1024 / float64(rate) * float64(src.Size()) / float64(at)
 }
 
-// amrDuration counts frames of 20 ms, whose lengths their modes give; of a long
-// recording the first frames stand for all.
+// amrDuration counts frames of 20 ms; for a long recording it extrapolates from the
+// first frames.
 func amrDuration(mediaType string, src *io.SectionReader) float64 {
 	sizes, mark := [16]int{13, 14, 16, 18, 20, 21, 27, 32, 6, 0, 0, 0, 0, 0, 0, 1}, len("#!AMR\n")
 	if mediaType == "audio/amr-wb" {
@@ -311,7 +309,7 @@ func aviDuration(head []byte) float64 {
 	return float64(binary.LittleEndian.Uint32(head[32:])) * float64(binary.LittleEndian.Uint32(head[48:])) / 1e6
 }
 
-// flvDuration finds the number that the file's metadata call duration.
+// flvDuration reads the duration in the file's metadata.
 func flvDuration(head []byte) float64 {
 	const name = "\x00\x08duration\x00"
 	i := bytes.Index(head, []byte(name))
@@ -332,7 +330,7 @@ func bigFloat(b []byte) float64 {
 	return 0
 }
 
-// An oggStream is one stream of an Ogg file, and how its position becomes time.
+// An oggStream is one stream of an Ogg file with its time base.
 type oggStream struct {
 	serial uint32
 	rate   float64 // positions per second
@@ -347,8 +345,8 @@ func (s oggStream) seconds(position int64) float64 {
 	return float64(position-s.skip) / s.rate
 }
 
-// oggDuration reads the streams' first pages and the positions of the last
-// ones. A page is shorter than what is searched for it.
+// oggDuration reads the first pages of the streams and the positions of the last
+// ones.
 func oggDuration(src *io.SectionReader) (longest float64) {
 	var streams []oggStream
 	oggPages(headOf(src, firstPart), func(page, content []byte) {
@@ -373,8 +371,8 @@ func oggDuration(src *io.SectionReader) (longest float64) {
 	return longest
 }
 
-// oggPages gives every page of b that begins in it (RFC 3533 §6), with as much
-// of its content as b holds.
+// oggPages yields every page that begins in b (RFC 3533 §6), with the content that b
+// holds.
 func oggPages(b []byte, visit func(page, content []byte)) {
 	for {
 		i := bytes.Index(b, []byte("OggS"))

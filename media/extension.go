@@ -4,9 +4,9 @@ package media
 
 import "strings"
 
-// textExtensions and binaryExtensions map extensions to media types. Which of
-// them is asked depends on the bytes, so that "ts" can be in both. Where a
-// type has several extensions, the first is the one that [Extension] gives.
+// textExtensions and binaryExtensions map extensions to media types. The bytes
+// decide which one is used, so that "ts" can be in both. [Extension] returns the
+// first of several extensions of a type.
 var textExtensions = [...]string{
 	"text/plain txt text log out err conf cfg ini properties env lock gitignore editorconfig nfo",
 	"text/markdown md markdown mdx mkd", "text/x-rst rst", "text/asciidoc adoc asciidoc", "text/org org",
@@ -64,7 +64,7 @@ var binaryExtensions = [...]string{
 	"application/x-java-applet class", "application/x-bytecode.python pyc", "application/vnd.apache.parquet parquet",
 }
 
-// The same tables by extension; they are never written again.
+// The same tables by extension; read-only.
 var (
 	textByExtension   = byExtension(textExtensions[:])
 	binaryByExtension = byExtension(binaryExtensions[:])

@@ -7,28 +7,27 @@ import (
 	"io"
 )
 
-// metaMost bounds how much of the description of a HEIF file is read. Cameras
-// write a few KB.
+// metaMost limits the bytes read of a meta box. Cameras write a few KB.
 const metaMost = 256 << 10
 
-// A heif is what the meta box of HEIC and AVIF says (ISO/IEC 23008-12): items
-// have properties, which are kept in one list and named by their places in it.
+// A heif is the content of the meta box of HEIC and AVIF (ISO/IEC 23008-12): items
+// refer to properties in one list by their index.
 type heif struct {
 	primary    uint32
 	properties []heifProperty
 	of         map[uint32][]int // item to places, from 1
 }
 
-// A heifProperty is the extent of a picture or the part of it that is shown;
-// zero for all others.
+// A heifProperty is the size or the visible part of a picture; zero for other
+// properties.
 type heifProperty struct {
 	width, height int
 	crop          bool
 }
 
-// heifSize returns the size of the primary picture as it is stored, without
-// the margins that its encoder needed. Where the file does not say which
-// picture is the primary one, the largest is: tiles and thumbnails are smaller.
+// heifSize returns the stored size of the primary picture without the encoder's
+// margins. If the file names no primary picture, the largest counts: tiles and
+// thumbnails are smaller.
 func heifSize(src *io.SectionReader) (width, height int) {
 	left := mostBoxes
 	var meta []byte

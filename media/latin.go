@@ -10,26 +10,26 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// The detector of charsets knows Latin letters in the charset of Western Europe
-// only, and no Arabic. What it leaves open is decided here, by the letters that
-// each language has: in the wrong charset they turn into letters of other
-// languages, or into signs in the middle of words.
+// The charset library recognises Latin text in the Western European charset only,
+// and no Arabic. The other charsets are recognised here by the letters of each
+// language: in a wrong charset they become letters of other languages, or symbols
+// inside of words.
 
-// A language is the letters beyond ASCII that text in it is made of, in lower
-// case, and how readily it is believed.
+// A language has the non-ASCII letters of its texts in lower case, and a weight for
+// ties.
 type language struct {
 	letters string
 	weight  float64
 }
 
-// A page is a charset and languages that are written in it.
+// A page is a charset and its languages.
 type page struct {
 	charset   string
 	table     *charmap.Charmap
 	languages []language
 }
 
-// pages are in the order in which ties are decided.
+// pages returns the charsets; of equal ones the first wins.
 func pages() [5]page {
 	return [...]page{
 		{"windows-1252", charmap.Windows1252, []language{
@@ -57,11 +57,11 @@ func eastern() []language {
 	}
 }
 
-// leastLatin is the share of letters that a language has to explain.
+// leastLatin is the least share of letters that must belong to the language.
 const leastLatin = 0.9
 
-// guessLatin names the charset of text in Latin letters, which is mostly ASCII;
-// "" when sample is none or nothing fits.
+// guessLatin returns the charset of text in Latin letters, which is mostly ASCII; ""
+// for other text or without a match.
 func guessLatin(sample []byte) (charset string, confidence float64) {
 	var ascii, high int
 	for _, c := range sample {
@@ -83,8 +83,8 @@ func guessLatin(sample []byte) (charset string, confidence float64) {
 	return charset, 0.9 * confidence
 }
 
-// fit returns which share of the letters beyond ASCII the page's best language
-// has, less what is odd.
+// fit returns the share of non-ASCII letters that belong to the best language of the
+// page, less implausible characters.
 func (p page) fit(sample []byte) float64 {
 	var counts [16]int
 	var letters, odd int
@@ -107,7 +107,7 @@ func (p page) fit(sample []byte) float64 {
 				odd++
 			}
 		case unicode.IsLetter(before) && i+1 < len(sample) && unicode.IsLetter(p.table.DecodeByte(sample[i+1])) && !strings.ContainsRune("’‘·\u00AD–—", r):
-			odd++ // a sign in the middle of a word
+			odd++ // a symbol inside of a word
 		}
 		before = r
 	}
@@ -121,7 +121,7 @@ func (p page) fit(sample []byte) float64 {
 	return (best - float64(odd)) / float64(letters)
 }
 
-// isArabic reports sample, read as windows-1256, to be words of Arabic letters.
+// isArabic reports whether sample in windows-1256 is Arabic.
 func isArabic(sample []byte) bool {
 	var arabic, high int
 	for _, c := range sample {
@@ -139,8 +139,8 @@ func isArabic(sample []byte) bool {
 	return high >= 16 && arabic*100 >= high*97
 }
 
-// isUkrainian reports sample, read as koi8-r, to have frames in its words: the
-// letters that koi8-u has in their place.
+// isUkrainian reports whether sample in koi8-r has box-drawing characters inside of
+// words, which are letters in koi8-u.
 func isUkrainian(sample []byte) bool {
 	var letters, others int
 	for i, c := range sample {

@@ -10,20 +10,17 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// measureBudget bounds what Measure reads, so that damaged or hostile bytes
-// cost a bounded amount of work.
+// measureBudget limits the bytes that Measure reads.
 const measureBudget = 64 << 20
 
-// Measure fills in width and height of images (as stored, before any turn that
-// the file asks for), pages of PDF, and the duration of sound and moving
-// pictures where the file says it in few places, reading as little of r as
-// does. What cannot be measured stays zero. It never
-// fails, decodes no pixel, and stops when ctx ends. r holds info.Size bytes.
+// Measure sets the width and height of images (as stored, before rotation), the pages
+// of PDF, and the duration of audio and video, if these are in few places of the
+// file. Other measures stay zero. It never fails, decodes no pixels, and stops when
+// ctx ends. r holds info.Size bytes.
 func Measure(ctx context.Context, info artel.MediaInfo, r io.ReaderAt) (measured artel.MediaInfo) {
 	measured = info
 	defer func() {
-		// The decoders read what anybody may have sent. None is known to
-		// panic, and none may take the server down.
+		// The input is untrusted: a panic of a decoder must not end the process.
 		if recover() != nil {
 			measured = info
 		}
@@ -44,8 +41,7 @@ func Measure(ctx context.Context, info artel.MediaInfo, r io.ReaderAt) (measured
 	return measured
 }
 
-// A boundedReader stops at the end of its context or budget. It lives for one
-// call.
+// A boundedReader fails at the end of its context or budget.
 type boundedReader struct {
 	ctx  context.Context
 	r    io.ReaderAt

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package media says what bytes are: their media type, their broad kind, the
-// charset of text, and cheap measures such as the size of a picture.
+// Package media detects the media type, the kind and the charset of bytes, and
+// measures such as the size of a picture.
 //
-// Begin with [Sniffer], which watches bytes on their way into storage, or with
-// [Detect] for bytes in memory. [Measure] reads the little that is needed of
-// stored bytes, and [DecodeText] turns text of any charset into UTF-8.
+// Begin with [Sniffer] for a stream or [Detect] for bytes in memory. [Measure]
+// reads the measures of stored bytes, and [DecodeText] converts text to UTF-8.
 //
-// Bytes are text if, as a whole, they are valid UTF-8 without NUL, or valid
-// UTF-16 or UTF-32, or decode without a flaw in a charset that they were
-// declared to have, name themselves (XML, HTML, ISO-2022-JP) or look like.
-// UTF-8 that broke off inside of its last character is text, too. Whatever a
-// declaration or a signature says about such bytes, they are text, be it prose
-// that begins with "BM" or "MZ". The exceptions have a structure of their own
-// that happens to be ASCII: PDF and RTF; and bytes whose charset was only
-// guessed, when they begin with a mark that no text begins with. SVG, XML,
-// JSON and source code are text with their own media type.
+// Bytes are text if all of them are valid UTF-8 without NUL, UTF-16, UTF-32, or
+// decode without error in a declared, self-declared (XML, HTML, ISO-2022-JP) or
+// guessed charset. A truncated last character of UTF-8 is allowed. Text wins over
+// declarations and signatures, except for PDF, RTF, and bytes of a guessed charset
+// with a signature that no text has.
 //
-// All other bytes are named by the first of these that speaks: a known
-// signature that contradicts the declared type, the declared type, the name's
-// extension, the signature alone. A declaration or extension that means text
-// says nothing about bytes that are not text, nor does one that means
-// "unknown", such as application/octet-stream.
+// Other bytes get their type from the first of these: a signature that contradicts
+// the declaration, the declared type, the extension, the signature. Declarations of
+// text or of "unknown" are ignored for them. Unknown bytes are
+// application/octet-stream with confidence 0. No bytes at all are text, unless
+// declared otherwise; then they are of kind other.
 //
-// No bytes at all are text, unless the declaration or the name promises
-// something else; then they are of kind other, so that nobody takes an empty
-// file for a picture. Bytes that nobody can name are application/octet-stream
-// of kind other with confidence 0, and so are those over which a foreign
-// detector broke.
-//
-// The package is pure: it opens nothing, and the same bytes with the same hint
-// always give the same answer, however they were cut into pieces.
+// The package has no I/O, and results do not depend on how a stream is cut into
+// pieces.
 package media
 
 import (
@@ -39,17 +28,17 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// headSize is how many leading bytes a Sniffer keeps.
+// headSize is the number of leading bytes that a Sniffer keeps.
 const headSize = 64 << 10
 
-// A Hint is what somebody claims about bytes. The zero value claims nothing.
+// A Hint is an external claim about bytes. The zero value claims nothing.
 type Hint struct {
-	DeclaredType string // a media type as it came; parameters and stray quotes are tolerated
+	DeclaredType string // an uncleaned media type; parameters and stray quotes are tolerated
 	Filename     string // only its extension counts
 }
 
-// A Sniffer watches a stream. It keeps at most 64 KB of it, and does a constant
-// amount of work per byte. It is used by one goroutine.
+// A Sniffer detects the type of a stream written to it. It keeps at most 64 KB and
+// does constant work per byte. It is for one goroutine.
 type Sniffer struct {
 	hint Hint
 	head []byte
@@ -58,16 +47,16 @@ type Sniffer struct {
 	nul   bool
 	utf8  utf8Check
 	utf16 [2]utf16Check
-	wide  bool        // there is a reason to look for UTF-16
-	utf32 *utf32Check // there is a mark of UTF-32
-	jis   *trial      // there is an escape sequence of ISO-2022-JP
+	wide  bool        // the bytes may be UTF-16
+	utf32 *utf32Check // not nil after a byte order mark of UTF-32
+	jis   *trial      // not nil after an escape sequence of ISO-2022-JP
 	guess legacyCheck
 }
 
 // NewSniffer returns a Sniffer for one stream.
 func NewSniffer(h Hint) *Sniffer { return &Sniffer{hint: h} }
 
-// Detect names the bytes in b, which it neither changes nor keeps.
+// Detect detects the type of b, which it neither changes nor keeps.
 func Detect(b []byte, h Hint) artel.MediaInfo {
 	s := Sniffer{hint: h, head: b[:min(len(b), headSize):min(len(b), headSize)]}
 	s.watch(b)
@@ -83,8 +72,7 @@ func (s *Sniffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watch advances every check over p, which the head already contains as far as
-// it fits.
+// watch feeds p to every check. The head contains p already, up to its size.
 func (s *Sniffer) watch(p []byte) {
 	before := s.size
 	s.size += int64(len(p))
@@ -113,7 +101,7 @@ func (s *Sniffer) watch(p []byte) {
 		}
 	}
 	high := firstHigh(p)
-	if high >= 0 || s.utf8.n > 0 { // ASCII alone needs no second look
+	if high >= 0 || s.utf8.n > 0 { // ASCII needs no check
 		s.utf8.feed(p)
 	}
 	if !s.nul {
@@ -129,7 +117,7 @@ func (s *Sniffer) watch(p []byte) {
 	}
 }
 
-// startUTF16 begins both byte orders and catches up with what has passed.
+// startUTF16 starts the checks of both byte orders with the bytes so far.
 func (s *Sniffer) startUTF16(passed int64) {
 	s.wide = true
 	s.utf16[1].bigEndian = true
@@ -139,7 +127,7 @@ func (s *Sniffer) startUTF16(passed int64) {
 	s.utf16[1].feed(s.head[:passed])
 }
 
-// Info says what has been seen so far. It may be called at any time.
+// Info returns the result for the bytes so far. It may be called at any time.
 func (s *Sniffer) Info() artel.MediaInfo {
 	declared, charset := cleanType(s.hint.DeclaredType)
 	info := artel.MediaInfo{DeclaredType: declared, Size: s.size}
@@ -166,7 +154,7 @@ func (s *Sniffer) Info() artel.MediaInfo {
 
 // text decides whether the stream is text, and in which charset.
 func (s *Sniffer) text(declaredCharset string, claimed bool) textVerdict {
-	// All of it is ASCII, so there has to be the way back, too.
+	// ISO-2022-JP is ASCII as a whole, so require the escape back to ASCII too.
 	if s.jis != nil && !s.nul && declaredCharset != "utf-8" && bytes.Contains(s.head, []byte("\x1B(")) && s.jis.holds() {
 		return s.jis.textVerdict
 	}
@@ -217,12 +205,12 @@ func nameText(info artel.MediaInfo, declared, filename string, v textVerdict, he
 	return info
 }
 
-// The confidences of names for bytes that are not text.
+// The confidences of types for bytes that are not text.
 const (
 	sure      = 1.0 // a signature
-	told      = 0.7 // a declaration that no signature backs
-	supposed  = 0.6 // an extension that no signature backs
-	resembles = 0.5 // a signature so short that chance could make it
+	told      = 0.7 // a declaration without a signature
+	supposed  = 0.6 // an extension without a signature
+	resembles = 0.5 // a signature short enough for chance
 )
 
 func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) artel.MediaInfo {
@@ -250,7 +238,7 @@ func nameBinary(info artel.MediaInfo, declared, filename string, sig signed) art
 			return set(t, c.by, sure)
 		}
 		if c.by == artel.FromDeclared {
-			break // contradicted: the name is no better witness than the bytes
+			break // contradicted: the extension is no better evidence
 		}
 	}
 	switch {

@@ -9,11 +9,10 @@ import (
 	"strconv"
 )
 
-// PDF pages are counted here, without a library, because the libraries at hand
-// allocate and loop as the file tells them, which no caller can bound. The
-// number stands in the root of the page tree, a dictionary of type Pages whose
-// Count is the largest of all (ISO 32000-1 §7.7.3.2); it lies open in the file
-// or in a compressed object stream (§7.5.7).
+// PDF pages are counted without a library, because libraries allocate and loop by
+// values in the file. The number is in the root of the page tree, the dictionary of
+// type Pages with the largest Count (ISO 32000-1 §7.7.3.2), uncompressed or in an
+// object stream (§7.5.7).
 const (
 	pdfWindow   = 1 << 20   // bytes looked at together
 	pdfOverlap  = 64 << 10  // the longest dictionary that is found for sure
@@ -23,8 +22,7 @@ const (
 	pdfMost     = 1_000_000 // pages; more is nonsense
 )
 
-// A pageCounter counts what it has spent, so that no file costs more than the
-// limits above.
+// A pageCounter counts its work against the limits above.
 type pageCounter struct {
 	most     int
 	inflated int64

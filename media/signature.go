@@ -12,16 +12,15 @@ import (
 
 const octetStream = "application/octet-stream"
 
-// A signed is what the first bytes say; the zero value when they say nothing.
+// A signed is the result of a signature check; the zero value: unknown.
 type signed struct {
 	mediaType string
 	strong    bool // beyond chance
-	tracks    bool // it saw whether there are pictures or sound alone
-	failed    bool // the detector broke, so that nobody knows
+	tracks    bool // audio and video are distinguished
+	failed    bool // the detector panicked
 }
 
-// asciiSignature finds the formats that are documents although their bytes may
-// be text.
+// asciiSignature recognises document formats whose bytes may be text.
 func asciiSignature(head []byte) signed {
 	switch {
 	case isPDF(head):
@@ -32,10 +31,9 @@ func asciiSignature(head []byte) signed {
 	return signed{}
 }
 
-// signature reads the head of bytes that are text or not, as text says. Text
-// that says itself what it is, by being valid UTF-8 or by a byte order mark, is
-// believed against every signature; a guess only against those that such text
-// could begin with.
+// signature checks the head of bytes; text is the result of the text checks. Valid
+// UTF-8 and text with a byte order mark have no signature; text of a guessed charset
+// only one that no text begins with.
 func signature(head []byte, text textVerdict) signed {
 	if text.charset != "" {
 		if text.guessed {
@@ -63,15 +61,15 @@ func signature(head []byte, text textVerdict) signed {
 	case "application/zip":
 		name = insideZip(head)
 	case "image/apng":
-		name = "image/png" // every reader of PNG shows its first frame
+		name = "image/png" // all PNG readers show its first frame
 	case "video/x-ms-asf":
 		name, tracks = asf(head)
 	}
 	return signed{mediaType: Canonical(name), strong: strong(name, head), tracks: tracks}
 }
 
-// lookUp asks the library. It reads what anybody may have sent, and must not
-// take the server down; ok is false when it broke.
+// lookUp asks the library. It recovers from panics, because the input is untrusted;
+// ok is false then.
 func lookUp(head []byte) (found *mimetype.MIME, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -81,16 +79,15 @@ func lookUp(head []byte) (found *mimetype.MIME, ok bool) {
 	return mimetype.Detect(head), true
 }
 
-// unmistakable finds the marks whose letters some old charset or UTF-16 has, but
-// that no text begins with.
+// unmistakable recognises signatures that are valid in some charsets, but begin no
+// text.
 func unmistakable(head []byte) signed {
 	for _, m := range marks {
 		if m.beatsText && bytes.HasPrefix(head, []byte(m.bytes)) {
 			return signed{mediaType: m.mediaType, strong: true}
 		}
 	}
-	// The second line of a PDF is a comment of letters beyond ASCII, so that
-	// nobody takes it for text.
+	// The second line of a PDF is a comment of non-ASCII characters.
 	if first, rest, ok := bytes.Cut(head[:min(len(head), 16)], []byte("%PDF-")); ok && len(first) == 0 {
 		if i := bytes.IndexByte(rest, '%'); i > 0 && len(rest) > i+2 && rest[i+1] >= 0x80 && rest[i+2] >= 0x80 {
 			return signed{mediaType: "application/pdf", strong: true}
@@ -99,14 +96,14 @@ func unmistakable(head []byte) signed {
 	return signed{}
 }
 
-// A mark is what every file of a format begins with.
+// A mark is the prefix of all files of a format.
 type mark struct {
 	bytes, mediaType string
 	beatsText        bool
 }
 
-// marks spare the most frequent formats the library's long walk, and name those
-// that it does not know.
+// marks are the prefixes of frequent formats, for speed, and of those unknown to the
+// library.
 var marks = [...]mark{
 	{"\x89PNG\r\n\x1a\n", "image/png", true},
 	{"\xFF\xD8\xFF", "image/jpeg", true},
@@ -122,8 +119,8 @@ var marks = [...]mark{
 	{"\x02\x21\x4C\x18", "application/x-lz4", false},
 }
 
-// ownSignature finds the formats of marks, and those that the library takes for
-// another or does not see.
+// ownSignature recognises the formats of marks, and those that the library does not
+// recognise or confuses.
 func ownSignature(head []byte) signed {
 	for _, m := range marks {
 		if head[0] == m.bytes[0] && len(head) >= len(m.bytes) && string(head[:len(m.bytes)]) == m.bytes {
@@ -237,7 +234,7 @@ func icon(head []byte) string {
 	return ""
 }
 
-// isBMP wants one of the sizes that the second header has had.
+// isBMP requires a known size of the second header.
 func isBMP(head []byte) bool {
 	if len(head) < 18 || head[1] != 'M' || !zero(head[15:18]) {
 		return false
@@ -258,12 +255,12 @@ func zero(b []byte) bool {
 	return true
 }
 
-// bigWAV reports the two forms of WAV whose lengths have 64 bits.
+// bigWAV reports the two forms of WAV with 64-bit lengths.
 func bigWAV(head []byte, mark string) bool {
 	return len(head) >= 16 && string(head[:4]) == mark && string(head[8:12]) == "WAVE"
 }
 
-// netpbm finds the raw forms; the plain ones are text.
+// netpbm recognises the raw forms; the plain ones are text.
 func netpbm(head []byte) string {
 	if len(head) < 8 || head[2] != '\n' && head[2] != ' ' || head[3] != '#' && (head[3] < '0' || head[3] > '9') && string(head[3:8]) != "WIDTH" {
 		return ""
@@ -281,8 +278,8 @@ func netpbm(head []byte) string {
 	return ""
 }
 
-// isTransportStream wants the mark of three packets that follow each other, at
-// either distance.
+// isTransportStream requires the sync bytes of three consecutive packets of either
+// length.
 func isTransportStream(head []byte) bool {
 	for _, packet := range [...]int{188, 192} {
 		if len(head) > 2*packet && head[0] == 'G' && head[packet] == 'G' && head[2*packet] == 'G' {
@@ -300,7 +297,7 @@ func isEOT(head []byte) bool {
 	return false
 }
 
-// isPDF wants the header line and an object, so that prose about PDF stays prose.
+// isPDF requires the header line and an object, to exclude prose about PDF.
 func isPDF(head []byte) bool {
 	v, ok := bytes.CutPrefix(head, []byte("%PDF-"))
 	if !ok || len(v) < 4 || v[0] < '1' || v[0] > '2' || v[1] != '.' || v[2] < '0' || v[2] > '9' {
@@ -309,14 +306,13 @@ func isPDF(head []byte) bool {
 	return bytes.Contains(v, []byte(" obj"))
 }
 
-// isRTF wants the version and then a control word, a group or a space.
+// isRTF requires the version and then a control word, a group or a space.
 func isRTF(head []byte) bool {
 	v, ok := bytes.CutPrefix(head, []byte(`{\rtf`))
 	return ok && len(v) >= 2 && v[0] >= '0' && v[0] <= '9' && bytes.IndexByte([]byte("\\{} \r\n"), v[1]) >= 0
 }
 
-// strong reports whether the signature of a type is long enough to overrule
-// what somebody declared.
+// strong reports whether the signature of a type overrules a declaration.
 func strong(mediaType string, head []byte) bool {
 	switch mediaType {
 	case "audio/mpeg":
@@ -337,9 +333,8 @@ func strong(mediaType string, head []byte) bool {
 	return true
 }
 
-// agrees reports whether bytes with this signature may be what is claimed, and
-// what to call them: a claim may be narrower than its container's signature,
-// or another name of it.
+// agrees reports whether a claim is compatible with the signature, and the type to
+// use: a claim may be narrower than the signature of its container, or a synonym.
 func (s signed) agrees(claim string) (string, bool) {
 	if claim == s.mediaType {
 		return claim, true
@@ -349,7 +344,7 @@ func (s signed) agrees(claim string) (string, bool) {
 			return claim, true
 		}
 	}
-	// The same container holds sound alone or pictures too.
+	// The container may hold audio or video.
 	if a, b, ok := strings.Cut(claim, "/"); ok {
 		c, d, _ := strings.Cut(s.mediaType, "/")
 		if b == d && !s.tracks && (a == "audio" && c == "video" || a == "video" && c == "audio" && b != "mpeg") {
@@ -371,8 +366,8 @@ func (s signed) agrees(claim string) (string, bool) {
 	return "", false
 }
 
-// families are the claims, by how they begin, that a container's signature
-// does not contradict and that the library does not know.
+// families are prefixes of claims compatible with a container's signature that the
+// library does not know.
 var families = [...]struct{ container, claim string }{
 	{"application/zip", "application/vnd.openxmlformats-officedocument."},
 	{"application/zip", "application/vnd.oasis.opendocument."},

@@ -10,8 +10,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// cleanType takes a declared type apart: lower case, without parameters and
-// the quotes and blanks that get around it. What is no media type becomes "".
+// cleanType splits a declared type into the media type, in lower case without
+// parameters, stray quotes and blanks, and the charset. An invalid type becomes "".
 func cleanType(declared string) (mediaType, charset string) {
 	if declared == "" {
 		return "", ""
@@ -38,7 +38,7 @@ func isToken(s string) bool {
 	})
 }
 
-// saysNothing reports types that clients send when they do not know.
+// saysNothing reports types that clients send for unknown content.
 func saysNothing(mediaType string) bool {
 	switch mediaType {
 	case "", octetStream, "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
@@ -49,8 +49,7 @@ func saysNothing(mediaType string) bool {
 	return false
 }
 
-// Canonical maps the names that are about to name bytes to the registered or
-// most common one.
+// Canonical maps synonyms of a media type to the registered or most common name.
 func Canonical(mediaType string) string {
 	switch mediaType {
 	case "image/jpg", "image/pjpeg":
@@ -119,7 +118,7 @@ func Canonical(mediaType string) string {
 	return mediaType
 }
 
-// isText reports types whose bytes are text to whoever reads them.
+// isText reports media types whose bytes are text.
 func isText(mediaType string) bool {
 	major, minor, _ := strings.Cut(mediaType, "/")
 	switch {
@@ -141,8 +140,7 @@ func isText(mediaType string) bool {
 	return false
 }
 
-// KindOf returns the broad class of bytes of a media type. Text that goes by
-// the name of something else, such as an SVG image, is text.
+// KindOf returns the kind of a media type. Text-based types such as SVG are text.
 func KindOf(mediaType string) artel.MediaKind {
 	if isText(mediaType) {
 		return artel.KindText
@@ -187,8 +185,8 @@ var archives = [...]string{
 	"vnd.android.package-archive", "vnd.debian.binary-package", "x-rpm", "x-iso9660-image", "x-installshield", "zlib",
 }
 
-// Extension returns the usual file name extension of a media type with its
-// dot, e.g. ".jpg"; "" where there is none.
+// Extension returns the usual file name extension of a media type with its dot, e.g.
+// ".jpg"; "" if there is none.
 func Extension(mediaType string) string {
 	clean, _ := cleanType(mediaType)
 	return extensionOf(Canonical(clean))

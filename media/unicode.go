@@ -11,13 +11,13 @@ import (
 type textVerdict struct {
 	charset    string
 	confidence float64
-	guessed    bool // the bytes do not say it themselves
+	guessed    bool // not certain by the bytes
 }
 
 // A utf8Check validates UTF-8 piece by piece.
 type utf8Check struct {
 	bad     bool
-	wide    bool              // there was a character of more than one byte
+	wide    bool              // a multi-byte character occurred
 	pending [utf8.UTFMax]byte // a character cut by the end of a piece
 	n       int
 }
@@ -50,11 +50,10 @@ func (c *utf8Check) feed(p []byte) {
 
 func (c *utf8Check) valid() bool { return !c.bad && c.n == 0 }
 
-// cut reports a text that was UTF-8 until it broke off inside of a character.
+// cut reports valid UTF-8 with a truncated last character.
 func (c *utf8Check) cut() bool { return !c.bad && c.n > 0 && c.wide }
 
-// cutRune returns how many bytes at the end of p may begin a character that
-// goes on after it.
+// cutRune returns the length of a truncated character at the end of p.
 func cutRune(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if b := p[len(p)-n]; utf8.RuneStart(b) {
@@ -67,18 +66,18 @@ func cutRune(p []byte) int {
 	return 0
 }
 
-// A utf16Check validates UTF-16 of one byte order piece by piece and counts how
-// many characters are of the kind that people write.
+// A utf16Check validates UTF-16 of one byte order piece by piece and counts plausible
+// characters.
 type utf16Check struct {
 	bigEndian bool
-	marked    bool // the bytes begin with a mark, so that the characters may be unusual
+	marked    bool // there is a byte order mark, so that all characters are allowed
 	bad       bool
 	half      int // a single byte waiting for its partner, plus one
 	high      bool
 	units     int64
 	plausible int64
 	ascii     int64
-	bytes     int64 // that are letters, signs and blanks of ASCII
+	bytes     int64 // printable ASCII
 }
 
 func (c *utf16Check) feed(p []byte) {
@@ -121,14 +120,13 @@ func (c *utf16Check) take(unit rune) {
 	case usual(unit):
 		c.plausible++
 	}
-	if c.units == 16 && !c.marked && c.plausible < 12 { // no text, as soon as that is clear
+	if c.units == 16 && !c.marked && c.plausible < 12 { // fail early
 		c.bad = true
 	}
 }
 
-// usual reports the blocks that text without a byte order mark is expected to
-// be made of. They cover half of all 16-bit values, so bytes that are no text
-// fall below the threshold quickly.
+// usual reports the blocks expected in text without a byte order mark. They cover
+// half of all 16-bit values, so that other bytes fall below the threshold quickly.
 func usual(r rune) bool {
 	switch {
 	case r < 0xA0:

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// decode reads the pixels of a picture that was looked at, as they are stored.
-// The decoder has to see the size that was looked at: headers can be written so
-// that two readers take two sizes out of them.
+// decode returns the stored pixels of an inspected picture. The size must be the same
+// for the decoder, because a header can state two sizes.
 func decode(i Info, src io.ReaderAt, size int64) (image.Image, error) {
 	s := io.NewSectionReader(src, 0, size)
 	config, whole := png.DecodeConfig, png.Decode
@@ -56,15 +55,15 @@ func decode(i Info, src io.ReaderAt, size int64) (image.Image, error) {
 	if !m.Bounds().In(image.Rect(0, 0, w, h)) {
 		return nil, errTwoSizes
 	}
-	out := image.NewRGBA(image.Rect(0, 0, w, h)) // the frame of a GIF on its canvas
+	out := image.NewRGBA(image.Rect(0, 0, w, h)) // a GIF frame smaller than its canvas
 	draw.Draw(out, m.Bounds(), m, m.Bounds().Min, draw.Src)
 	return out, nil
 }
 
-var errTwoSizes = errors.New("its header says two sizes")
+var errTwoSizes = errors.New("its header states two sizes")
 
-// orientationOf returns the orientation that a TIFF header with its first
-// directory says, as EXIF has it; 1 where it says nothing that makes sense.
+// orientationOf returns the EXIF orientation in the first directory of a TIFF header;
+// 1 if it is missing or invalid.
 func orientationOf(s *io.SectionReader) int {
 	var head [8]byte
 	if _, err := s.ReadAt(head[:], 0); err != nil {

@@ -12,11 +12,11 @@ import (
 	"image/png"
 )
 
-// maxColors is how many colors a picture may have to count as drawn.
+// maxColors is the most colors of a picture that counts as a drawing.
 const maxColors = 1024
 
-// fewColors reports whether m is drawn rather than photographed: it has few
-// colors. Photographs are found out after some rows.
+// fewColors reports whether m is a drawing rather than a photograph. Photographs
+// exceed the limit within a few rows.
 func fewColors(m image.Image) bool {
 	if p, ok := m.(*image.Paletted); ok && len(p.Palette) <= maxColors {
 		return true
@@ -40,11 +40,11 @@ func fewColors(m image.Image) bool {
 	return true
 }
 
-// qualities are those of a JPEG, best first. Below the last one a smaller
-// picture shows more.
+// qualities are JPEG qualities, best first. Below the last one scaling down looks
+// better.
 var qualities = [...]int{90, 80, 70, 60}
 
-// encode writes m as f allows, and no Data where it does not fit.
+// encode encodes m as f allows; Data is nil if it has too many bytes.
 func encode(ctx context.Context, m image.Image, lossy bool, f Form) (Picture, error) {
 	p := Picture{Width: m.Bounds().Dx(), Height: m.Bounds().Dy()}
 	solid := opaque(m)
@@ -88,11 +88,10 @@ func onWhite(m image.Image) image.Image {
 
 var errFull = errors.New("more than the form allows")
 
-// A limited buffer refuses what is over its limit, and everything once its
-// context has ended.
+// A limited buffer fails beyond its limit and after the end of its context.
 type limited struct {
 	buf  bytes.Buffer
-	ctx  context.Context // of the one call that it lives for
+	ctx  context.Context // of one call
 	left int64
 }
 
@@ -107,7 +106,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// within returns what write writes, or nil where it is more than limit bytes.
+// within returns the bytes written by write, or nil if there are more than limit.
 func within(ctx context.Context, limit int64, write func(*limited) error) ([]byte, error) {
 	w := &limited{ctx: ctx, left: limit}
 	switch err := write(w); {

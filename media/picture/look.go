@@ -17,14 +17,14 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// MaxFrames is how far the frames of an animation are counted.
+// MaxFrames limits the counted frames of an animation.
 const MaxFrames = 10_000
 
-// lookBudget bounds what looking at a picture reads.
+// lookBudget limits the bytes read of a header.
 const lookBudget = 64 << 20
 
-// Look reads the header of the picture in size bytes of r and decodes no
-// pixel. Errors are those of [Convert].
+// Look reads the header of the picture in size bytes of r without decoding pixels.
+// Errors are those of [Convert].
 func Look(ctx context.Context, r io.ReaderAt, size int64) (info Info, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -40,7 +40,7 @@ func Look(ctx context.Context, r io.ReaderAt, size int64) (info Info, err error)
 
 var errShort = errors.New("it ends too early")
 
-// look tells the formats apart by their first bytes alone.
+// look recognises the format by the first bytes.
 func look(src io.ReaderAt, size int64) (Info, error) {
 	s := io.NewSectionReader(src, 0, min(size, lookBudget))
 	var head [16]byte
@@ -99,7 +99,7 @@ func lookConfig(s *io.SectionReader, mediaType string, decode func(io.Reader) (i
 	return Info{MediaType: mediaType, Width: c.Width, Height: c.Height, Memory: int64(c.Width) * int64(c.Height) * perPixel}, nil
 }
 
-// lookPNG walks the chunks up to the first of pixels.
+// lookPNG reads the chunks up to the first one with pixels.
 func lookPNG(s *io.SectionReader) (Info, error) {
 	i := Info{MediaType: PNG}
 	for at, n := int64(8), 0; n < 1000; n++ {
@@ -123,7 +123,7 @@ func lookPNG(s *io.SectionReader) (Info, error) {
 			if h[16] == 16 {
 				perPixel = 8
 			}
-			if h[20] != 0 { // interlaced: the passes beside the whole
+			if h[20] != 0 { // interlaced: the passes and the whole picture
 				perPixel += perPixel / 2
 			}
 			i.Memory = i.Pixels() * perPixel
@@ -141,7 +141,7 @@ func lookPNG(s *io.SectionReader) (Info, error) {
 	return i, errors.New("it has too many chunks before its pixels")
 }
 
-// lookJPEG walks the segments up to the first scan.
+// lookJPEG reads the segments up to the first scan.
 func lookJPEG(s *io.SectionReader) (Info, error) {
 	i := Info{MediaType: JPEG}
 	for at, n := int64(2), 0; n < 4000; n++ {
@@ -179,9 +179,9 @@ func lookJPEG(s *io.SectionReader) (Info, error) {
 	return i, errors.New("it has too many segments before its pixels")
 }
 
-// jpegMemory is what a frame takes: each component has a sample for every
-// pixel, or for fewer by its sampling factors, and of a progressive picture all
-// coefficients are kept as well. At most the factors are 1 to 4.
+// jpegMemory returns the memory for a frame: each component has a sample per pixel,
+// or fewer by its sampling factors (1 to 4); a progressive picture needs all
+// coefficients too.
 func jpegMemory(pixels int64, components []byte, progressive bool) int64 {
 	most, sum := int64(1), int64(0)
 	for c := 0; c+2 < len(components); c += 3 {
@@ -195,7 +195,7 @@ func jpegMemory(pixels int64, components []byte, progressive bool) int64 {
 	return samples
 }
 
-// lookGIF walks the blocks and counts the pictures among them.
+// lookGIF reads the blocks and counts the frames.
 func lookGIF(s *io.SectionReader) (Info, error) {
 	i := Info{MediaType: "image/gif"}
 	r := bufio.NewReader(s)
@@ -204,7 +204,7 @@ func lookGIF(s *io.SectionReader) (Info, error) {
 		return i, short(err)
 	}
 	i.Width, i.Height = int(binary.LittleEndian.Uint16(h[6:])), int(binary.LittleEndian.Uint16(h[8:]))
-	i.Memory = i.Pixels() * 5 // the frame, and the canvas that it stands on
+	i.Memory = i.Pixels() * 5 // the frame and the canvas
 	skip := func(n int) error { _, err := r.Discard(n); return err }
 	err := skip(colorTable(h[10]))
 	for err == nil && i.Frames < MaxFrames {
@@ -213,7 +213,7 @@ func lookGIF(s *io.SectionReader) (Info, error) {
 			break
 		}
 		switch kind {
-		case 0x2c: // a picture
+		case 0x2c: // an image descriptor
 			var d [9]byte
 			if _, err = io.ReadFull(r, d[:]); err != nil {
 				break
@@ -226,14 +226,14 @@ func lookGIF(s *io.SectionReader) (Info, error) {
 			if err = skip(1); err == nil {
 				err = skipBlocks(r)
 			}
-		default: // the trailer, or what nobody can walk on from
+		default: // the trailer, or an unknown block
 			err = io.EOF
 		}
 	}
 	if i.Frames == 0 && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return i, err
 	}
-	return i, nil // decoding tells whether the first frame is whole
+	return i, nil // decoding checks whether the first frame is complete
 }
 
 func colorTable(flags byte) int {
@@ -255,7 +255,7 @@ func skipBlocks(r *bufio.Reader) error {
 	}
 }
 
-// short is what a header that breaks off comes to.
+// short returns errShort for the end of the file, or err.
 func short(err error) error {
 	if err == nil || err == io.EOF {
 		return errShort

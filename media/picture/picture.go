@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package picture looks at pictures and makes others of them.
+// Package picture inspects and converts pictures.
 //
-// Begin with [Look], which reads a header, and [Convert], which makes a PNG or
-// JPEG that keeps to a [Form]: as large as it may be in pixels and in bytes,
-// turned the way it is meant to be seen, and without metadata. It reads PNG,
-// JPEG, GIF, WebP, BMP and TIFF; of an animation it takes the first frame.
+// Begin with [Look], which reads a header, and [Convert], which makes a PNG or JPEG
+// within the limits of a [Form], upright and without metadata. It reads PNG, JPEG,
+// GIF, WebP, BMP and TIFF; of an animation it takes the first frame.
 //
-// Pictures come from strangers. What a header says is checked before any pixel
-// is decoded, and the memory that decoding would take is estimated and refused
-// where it is too much. The same bytes and form give the same result, byte for
-// byte. Color profiles are dropped with the other metadata, so a picture of a
-// wider gamut than sRGB may look paler.
+// The input is untrusted: the header is checked, and the memory for decoding is
+// estimated and limited, before any pixel is decoded. The result is deterministic.
+// Color profiles are dropped, so pictures of a wider gamut than sRGB may look paler.
 package picture
 
 import (
@@ -27,17 +24,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// MaxPixels is how many pixels a picture may have to be converted.
+// MaxPixels limits the pixels of a picture to be converted.
 const MaxPixels = 50_000_000
 
-// MaxBytes is the most bytes of a converted picture where its [Form] says
-// nothing.
+// MaxBytes is the default limit on the bytes of a converted picture.
 const MaxBytes = 20 << 20
 
-// maxMemory is the most bytes that decoding one picture may take.
+// maxMemory limits the bytes for decoding one picture.
 const maxMemory = 512 << 20
 
-// The media types that are written.
+// The output media types.
 const (
 	PNG  = "image/png"
 	JPEG = "image/jpeg"
@@ -65,8 +61,8 @@ type Form struct {
 	Types []string // of PNG and JPEG, which may be written; none: both
 }
 
-// String names the form, and the way in which this package makes it: the same
-// picture in forms of one name is the same, byte for byte.
+// String returns a name for the form and the version of the conversion: forms with
+// the same name give the same bytes.
 func (f Form) String() string {
 	f = f.clean()
 	return fmt.Sprintf("picture/1;side=%d;bytes=%d;types=%s", f.Side, f.Bytes, strings.Join(f.Types, "+"))
@@ -98,8 +94,7 @@ type Picture struct {
 	Height    int
 }
 
-// Supports reports whether pictures of a media type can be looked at and
-// converted.
+// Supports reports whether pictures of a media type can be converted.
 func Supports(mediaType string) bool {
 	switch mediaType {
 	case PNG, JPEG, "image/gif", "image/webp", "image/bmp", "image/tiff":
@@ -108,17 +103,15 @@ func Supports(mediaType string) bool {
 	return false
 }
 
-// Convert makes a picture of form f out of size bytes of r. PNG is for what
-// has few colors or lets something shine through, JPEG for photographs; where
-// only one of them may be written, it is that one, and what was transparent
-// becomes white in a JPEG. A picture with too many bytes is written with less
-// quality, then smaller.
+// Convert converts the picture in size bytes of r to form f. Unless f allows only one
+// type, pictures with few colors or transparency become PNG and photographs JPEG; in
+// a JPEG transparency becomes white. A picture with too many bytes is encoded with
+// less quality, then scaled down.
 //
-// Errors are of kind [artel.Unsupported] where the bytes are no picture that is
-// read here or the form allows no type, [artel.Invalid] where they are damaged,
-// [artel.TooLarge] where there are more than [MaxPixels], decoding would take
-// too much memory, or it cannot be made small enough, and [artel.Canceled]
-// where ctx ended. Of bytes that cannot be read the error is the reader's.
+// Errors are of kind [artel.Unsupported] for other formats and forms without a type,
+// [artel.Invalid] for damaged bytes, [artel.TooLarge] if the picture exceeds
+// [MaxPixels] or the memory limit or cannot be made small enough, and
+// [artel.Canceled] if ctx ended. Errors of r keep their kind.
 func Convert(ctx context.Context, r io.ReaderAt, size int64, f Form) (Picture, error) {
 	p, err := bounds{MaxPixels, maxMemory}.convert(ctx, r, size, f.clean())
 	if err != nil {
@@ -127,7 +120,7 @@ func Convert(ctx context.Context, r io.ReaderAt, size int64, f Form) (Picture, e
 	return p, nil
 }
 
-// failed makes every error one of this package's kinds.
+// failed returns err with one of the kinds that Convert documents.
 func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return artel.Errorf(artel.Canceled, "picture.Convert", "", "%w", context.Cause(ctx))
@@ -139,7 +132,7 @@ func failed(ctx context.Context, err error) error {
 	return artel.Errorf(artel.Invalid, "picture.Convert", "", "the picture is damaged: %w", err)
 }
 
-// bounds is how much work a picture may be.
+// bounds limits the work for one picture.
 type bounds struct {
 	pixels int64
 	memory int64 // bytes
@@ -159,8 +152,7 @@ func (b bounds) check(i Info) error {
 
 func (b bounds) convert(ctx context.Context, r io.ReaderAt, size int64, f Form) (p Picture, err error) {
 	defer func() {
-		// The decoders read what anybody may have sent. None is known to
-		// panic, and none may take the server down.
+		// The input is untrusted: a panic of a decoder must not end the process.
 		if v := recover(); v != nil {
 			p, err = Picture{}, fmt.Errorf("its decoder gave up: %v", v)
 		}
@@ -186,7 +178,7 @@ func (b bounds) convert(ctx context.Context, r io.ReaderAt, size int64, f Form) 
 	return fit(ctx, m, info, f)
 }
 
-// fit writes m so that it keeps to f.
+// fit encodes m within the limits of f.
 func fit(ctx context.Context, m image.Image, info Info, f Form) (Picture, error) {
 	w, h := info.Width, info.Height
 	if long := max(w, h); f.Side > 0 && long > f.Side {
@@ -219,8 +211,8 @@ func scaled(w, h int, by float64) (int, int) {
 	return side(w), side(h)
 }
 
-// A source reads with a context, and keeps the first error that is not the
-// end, which decoders tend to hide.
+// A source reads with a context and records the first error other than io.EOF, which
+// decoders tend to hide.
 type source struct {
 	ctx context.Context
 	r   io.ReaderAt
@@ -239,7 +231,7 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// cause tells bytes that could not be read from bytes that are wrong.
+// cause returns the recorded read error, or err if the bytes are damaged.
 func (s *source) cause(err error) error {
 	if s.err != nil {
 		kind := artel.KindOf(s.err)

@@ -9,12 +9,10 @@ import (
 	"math"
 )
 
-// render returns m as it is seen, w by h pixels. It returns m itself where
-// nothing is to be done.
+// render returns m upright with w by h pixels; m itself if nothing changes.
 //
-// The scaler is our own because those to be had keep the whole picture in
-// floating point between the two passes, several times its size; this one
-// keeps as many rows as one row of the result is made of.
+// The scaler is our own because libraries keep the whole picture in floating point
+// between the two passes; this one keeps only the rows for one row of the result.
 func render(ctx context.Context, m image.Image, orientation, w, h int) (image.Image, error) {
 	dw, dh := w, h
 	if turned(orientation) {
@@ -33,10 +31,10 @@ func render(ctx context.Context, m image.Image, orientation, w, h int) (image.Im
 	return orient(ctx, m, orientation)
 }
 
-// turned reports whether an orientation exchanges width and height.
+// turned reports whether an orientation swaps width and height.
 func turned(orientation int) bool { return orientation >= 5 }
 
-// orient returns m turned and mirrored as EXIF's orientation asks for.
+// orient returns m rotated and mirrored by an EXIF orientation.
 func orient(ctx context.Context, m image.Image, orientation int) (image.Image, error) {
 	b := m.Bounds()
 	w, h := b.Dx(), b.Dy()
@@ -74,12 +72,12 @@ func orient(ctx context.Context, m image.Image, orientation int) (image.Image, e
 	return out, nil
 }
 
-// rows reads a picture row by row as premultiplied RGBA of 8 bits, which the
-// standard library converts several rows at a time.
+// rows reads a picture row by row as premultiplied 8-bit RGBA, converted several rows
+// at a time.
 type rows struct {
 	m     image.Image
 	strip *image.RGBA
-	first int // row of m that the strip begins with; -1: the strip is empty
+	first int // first row in strip; -1: empty
 }
 
 const stripRows = 16
@@ -99,14 +97,14 @@ func (r *rows) at(y int) []uint8 {
 	return r.strip.Pix[(y-r.first)*r.strip.Stride:][:4*r.strip.Rect.Dx()]
 }
 
-// A tap says of which pixels, and how much of each, one pixel is made.
+// A tap holds the source pixels and weights of one result pixel.
 type tap struct {
 	from    int
 	weights []float32
 }
 
-// taps returns those of a line of n pixels made of one of m ≥ n, by the
-// Catmull-Rom spline, which is stretched over as many pixels as become one.
+// taps returns the taps for scaling a line of m pixels to n ≤ m, by the Catmull-Rom
+// spline stretched by m/n.
 func taps(m, n int) []tap {
 	ratio := float64(m) / float64(n)
 	reach := 2 * max(ratio, 1)
@@ -149,7 +147,7 @@ func scale(ctx context.Context, m image.Image, w, h int) (*image.RGBA, error) {
 	for _, t := range down {
 		held = max(held, len(t.weights))
 	}
-	ring := make([][]float32, held) // the scaled rows that are needed, each in the place of its number
+	ring := make([][]float32, held) // the needed scaled rows, each at its number modulo held
 	for i := range ring {
 		ring[i] = make([]float32, 4*w)
 	}
@@ -175,7 +173,7 @@ func scale(ctx context.Context, m image.Image, w, h int) (*image.RGBA, error) {
 	return out, nil
 }
 
-// squeeze makes a row of fewer pixels.
+// squeeze scales a row.
 func squeeze(dst []float32, src []uint8, across []tap) {
 	for x, t := range across {
 		var r, g, b, a float32
@@ -193,8 +191,7 @@ func squeeze(dst []float32, src []uint8, across []tap) {
 	}
 }
 
-// store rounds premultiplied colors, none of which may be stronger than its
-// alpha.
+// store rounds premultiplied colors and limits them to alpha.
 func store(dst []uint8, sum []float32) {
 	for i := 0; i+3 < len(dst); i += 4 {
 		a := clamp(sum[i+3], 255)

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// A webpFrame is where the first frame of an animated WebP lies. The library
-// reads still ones alone.
+// A webpFrame locates the first frame of an animated WebP. The library reads only
+// still pictures.
 type webpFrame struct {
 	at, size      int64 // of its chunks
 	x, y          int   // on the canvas
 	width, height int
 }
 
-// lookWebP walks the chunks of a WebP.
+// lookWebP reads the chunks of a WebP.
 func lookWebP(s *io.SectionReader) (Info, error) {
 	i, _, err := walkWebP(s)
 	return i, err
@@ -72,8 +72,8 @@ func walkWebP(s *io.SectionReader) (i Info, first *webpFrame, err error) {
 
 func uint24(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
 
-// decodeWebP decodes a still WebP, or the first frame of an animated one on
-// its canvas.
+// decodeWebP decodes a still WebP, or the first frame of an animated one on its
+// canvas.
 func decodeWebP(s *io.SectionReader) (image.Image, error) {
 	info, frame, err := walkWebP(s)
 	if err != nil {

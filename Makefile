@@ -34,7 +34,7 @@ race: ## run the tests of the packages with goroutines with the race detector
 	@scripts/setup
 	@scripts/race | { $(TESTSUM); }
 
-check: ## gofumpt, vet, staticcheck, module files, rules of the house, govulncheck
+check: ## gofumpt, vet, staticcheck, module files, structure, govulncheck
 	@scripts/check
 
 bench: ## measure against the budgets, beside anchors; writes docs/performance.md

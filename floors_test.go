@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A room is one row of the table of packages in ARCHITECTURE.md.
-type room struct {
+// A packageRow is one row of the table of packages in ARCHITECTURE.md.
+type packageRow struct {
 	floor   int
 	name    string   // "artel", "media/extract", "cmd/artel"
 	imports []string // packages, and implementations as "model/provider/openai"; "all" for everything below
@@ -34,9 +34,9 @@ type district struct {
 // at it shows the architecture.
 const maxFolders = 22
 
-// readRooms reads every table row whose first cell is a number.
-func readRooms(text string) ([]room, error) {
-	var rooms []room
+// readPackages reads every table row whose first cell is a number.
+func readPackages(text string) ([]packageRow, error) {
+	var packages []packageRow
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		floor, err := strconv.Atoi(strings.TrimSpace(cells[0]))
@@ -46,15 +46,15 @@ func readRooms(text string) ([]room, error) {
 		if len(cells) != 4 {
 			return nil, fmt.Errorf("want four cells: %s", strings.TrimSpace(line))
 		}
-		r := room{floor: floor, name: strings.Trim(strings.TrimSpace(cells[1]), "`")}
+		r := packageRow{floor: floor, name: strings.Trim(strings.TrimSpace(cells[1]), "`")}
 		for _, word := range strings.Fields(cells[3]) {
 			if word != "–" {
 				r.imports = append(r.imports, strings.Trim(word, "`"))
 			}
 		}
-		rooms = append(rooms, r)
+		packages = append(packages, r)
 	}
-	return rooms, nil
+	return packages, nil
 }
 
 // readDistricts reads the table whose first column is headed "district".
@@ -144,7 +144,7 @@ func districtOf(folder string) string {
 
 // split cuts a folder into the longest package of the table that it is in and,
 // if it is an implementation, the rest.
-func split(folder string, table map[string]room) (name, implementation string) {
+func split(folder string, table map[string]packageRow) (name, implementation string) {
 	if folder == "." {
 		return "artel", ""
 	}
@@ -158,18 +158,18 @@ func split(folder string, table map[string]room) (name, implementation string) {
 
 // checkFloors compares the table with imports, which holds for every folder
 // the folders that it imports.
-func checkFloors(rooms []room, imports map[string][]string) []string {
+func checkFloors(packages []packageRow, imports map[string][]string) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 
-	table := map[string]room{}
-	for _, r := range rooms {
+	table := map[string]packageRow{}
+	for _, r := range packages {
 		if _, twice := table[r.name]; twice {
 			say("%s is in the table twice", r.name)
 		}
 		table[r.name] = r
 	}
-	for _, r := range rooms {
+	for _, r := range packages {
 		for _, to := range r.imports {
 			other, _ := split(to, table)
 			switch below, ok := table[other]; {
@@ -182,7 +182,7 @@ func checkFloors(rooms []room, imports map[string][]string) []string {
 		}
 	}
 
-	used := map[string]map[string]bool{} // room, arrow
+	used := map[string]map[string]bool{} // by package: the packages it imports
 	for _, folder := range slices.Sorted(maps.Keys(imports)) {
 		name, impl := split(folder, table)
 		here, ok := table[name]
@@ -216,7 +216,7 @@ func checkFloors(rooms []room, imports map[string][]string) []string {
 			}
 		}
 	}
-	for _, r := range rooms {
+	for _, r := range packages {
 		if used[r.name] == nil {
 			say("%s is in the table and not in the code", r.name)
 			continue
@@ -237,12 +237,12 @@ func TestFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rooms, err := readRooms(string(text))
+	packages, err := readPackages(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	imports := map[string][]string{}
-	for _, f := range readHouse(t).files {
+	for _, f := range readModule(t).files {
 		if f.product() {
 			imports[f.folder()] = append(imports[f.folder()], f.imports()...)
 		}
@@ -256,7 +256,7 @@ func TestFloors(t *testing.T) {
 			}
 		}
 	}
-	for _, w := range checkFloors(rooms, imports) {
+	for _, w := range checkFloors(packages, imports) {
 		t.Error(w)
 	}
 	districts, err := readDistricts(string(text))
@@ -292,7 +292,7 @@ func TestCheckDistricts(t *testing.T) {
 		want   []string
 	}{
 		{"good", func(map[string][]string) {}, nil},
-		{"new district", func(m map[string][]string) { m["extra/room"] = []string{"."} }, []string{"the district extra is not in the table"}},
+		{"new district", func(m map[string][]string) { m["extra/word"] = []string{"."} }, []string{"the district extra is not in the table"}},
 		{"upward", func(m map[string][]string) { m["store/sqlite"] = []string{".", "app"} }, []string{"the district store imports app, which its row does not list"}},
 		{"unused", func(m map[string][]string) { m["app"] = []string{"."} }, []string{"the table lets the district app import store, and it does not"}},
 		{"missing", func(m map[string][]string) { delete(m, "cmd/artel") }, []string{"the district cmd is in the table and not in the code"}},
@@ -313,7 +313,7 @@ func TestCheckDistricts(t *testing.T) {
 }
 
 func TestCheckFloors(t *testing.T) {
-	rooms, err := readRooms("| floor | room | one line | imports |\n|---:|---|---|---|\n| 1 | `artel` | words | – |\n| 2 | `store` | rows | artel |\n| 2 | `blob` | bytes | artel |\n| 3 | `app` | rules | artel store |\n| 4 | `cmd/artel` | wires | all |\n")
+	packages, err := readPackages("| floor | package | one line | imports |\n|---:|---|---|---|\n| 1 | `artel` | words | – |\n| 2 | `store` | rows | artel |\n| 2 | `blob` | bytes | artel |\n| 3 | `app` | rules | artel store |\n| 4 | `cmd/artel` | wires | all |\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,8 +328,8 @@ func TestCheckFloors(t *testing.T) {
 		want   []string
 	}{
 		{"good", func(map[string][]string) {}, nil},
-		{"new room", func(m map[string][]string) { m["extra"] = nil }, []string{"extra is not in the table"}},
-		{"missing room", func(m map[string][]string) { delete(m, "blob") }, []string{"blob is in the table and not in the code"}},
+		{"new package", func(m map[string][]string) { m["extra"] = nil }, []string{"extra is not in the table"}},
+		{"missing package", func(m map[string][]string) { delete(m, "blob") }, []string{"blob is in the table and not in the code"}},
 		{"sibling", func(m map[string][]string) { m["blob"] = []string{".", "store"} }, []string{"blob (floor 2) imports store (floor 2)"}},
 		{"upward", func(m map[string][]string) { m["store/sqlite"] = []string{"app"} }, []string{"store/sqlite (floor 2) imports app (floor 3)"}},
 		{"new arrow", func(m map[string][]string) { m["app"] = append(m["app"], "blob") }, []string{"app imports blob, which its row does not list"}},
@@ -342,13 +342,13 @@ func TestCheckFloors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			imports := good()
 			tt.change(imports)
-			if diff := cmp.Diff(tt.want, checkFloors(rooms, imports)); diff != "" {
+			if diff := cmp.Diff(tt.want, checkFloors(packages, imports)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
 	}
-	rooms[2].imports = []string{"app", "nowhere"}
-	got := checkFloors(rooms, good())
+	packages[2].imports = []string{"app", "nowhere"}
+	got := checkFloors(packages, good())
 	for _, want := range []string{"the table lets blob (floor 2) import app (floor 3)", "the table lets blob import nowhere, which is no package"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%q is not among %q", want, got)

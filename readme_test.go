@@ -92,7 +92,7 @@ func TestDependencies(t *testing.T) {
 	}
 	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z0-9.]+\.[a-z]+/\S+) v`).FindAllStringSubmatch(string(mod), -1)
 	imported := map[string]bool{}
-	for _, f := range readHouse(t).files {
+	for _, f := range readModule(t).files {
 		for _, spec := range f.Imports {
 			name := strings.Trim(spec.Path.Value, `"`)
 			longest := ""

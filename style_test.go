@@ -55,7 +55,7 @@ var foreign = map[string]string{
 // TestNoInit refuses what runs or changes behind the back of a caller:
 // functions named init and package variables that can change.
 func TestNoInit(t *testing.T) {
-	h := readHouse(t)
+	h := readModule(t)
 	written := map[string]map[string]bool{} // by folder
 	for _, f := range h.files {
 		if f.test() {
@@ -220,7 +220,7 @@ func text(e ast.Expr) string {
 
 // TestDocs wants a comment on every package and every exported name.
 func TestDocs(t *testing.T) {
-	h := readHouse(t)
+	h := readModule(t)
 	packages := map[string]bool{}
 	for _, f := range h.files {
 		if f.test() {
@@ -292,7 +292,7 @@ func receiver(e ast.Expr) string {
 
 // TestSizes keeps files, interfaces, options and the method sets of types small.
 func TestSizes(t *testing.T) {
-	h := readHouse(t)
+	h := readModule(t)
 	exported := map[string]int{} // by type
 	check := func(where, what string, got, limit int) {
 		if got > limit {
@@ -353,7 +353,7 @@ const licence = "// SPDX-License-Identifier: Apache-2.0\n\n"
 // TestWords refuses names that say nothing, marks of unfinished work, tests
 // that can be skipped, and files without the line that names the licence.
 func TestWords(t *testing.T) {
-	h := readHouse(t)
+	h := readModule(t)
 	for _, f := range h.files {
 		if !strings.HasPrefix(f.src, licence) && !ast.IsGenerated(f.File) {
 			t.Errorf("%s does not begin with %q", f.path, licence)

@@ -18,8 +18,8 @@ import (
 
 const modulePath = "github.com/artelhq/artel"
 
-// A house is all Go files of the module, as the tests of its structure see it.
-type house struct {
+// A module holds all Go files of this module for the tests of its structure.
+type module struct {
 	fset  *token.FileSet
 	files []goFile
 }
@@ -36,7 +36,7 @@ func (f goFile) folder() string { return path.Dir(f.path) }
 
 func (f goFile) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// product reports whether f is part of a room: no test, no kit, no script.
+// product reports whether f is part of the product: no test, no test kit, no script.
 func (f goFile) product() bool {
 	return !f.test() && !isKit(f.folder()) && !outside(f.folder())
 }
@@ -68,8 +68,8 @@ func outside(folder string) bool {
 	return first == "scripts" || first == "examples"
 }
 
-var theHouse = sync.OnceValues(func() (*house, error) {
-	h := &house{fset: token.NewFileSet()}
+var loadModule = sync.OnceValues(func() (*module, error) {
+	h := &module{fset: token.NewFileSet()}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -108,9 +108,9 @@ func skipFolder(name string, d fs.DirEntry) error {
 	return nil
 }
 
-func readHouse(t *testing.T) *house {
+func readModule(t *testing.T) *module {
 	t.Helper()
-	h, err := theHouse()
+	h, err := loadModule()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func readHouse(t *testing.T) *house {
 }
 
 // at formats the place of a node.
-func (h *house) at(n ast.Node) string {
+func (h *module) at(n ast.Node) string {
 	p := h.fset.Position(n.Pos())
 	return filepath.ToSlash(p.Filename) + ":" + strconv.Itoa(p.Line)
 }

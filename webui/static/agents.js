@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is wrong with an agent that is being written is told at its fields; the
-// fields say so, too, to those who do not see the color.
+// The editor of agents: problems are shown at their fields and set as
+// aria-invalid.
 
 export function agents() {
   const form = document.getElementById("agent-form");
@@ -12,7 +12,7 @@ export function agents() {
       else field.removeAttribute("aria-invalid");
     }
   };
-  // Tools that a server's name brings along may each have a permission.
+  // Tools included by a server's pattern may each have a permission.
   form.addEventListener("change", (event) => {
     if (event.target.name !== "tool") return;
     for (const row of form.querySelectorAll(`[data-of="${CSS.escape(event.target.value)}"]`)) row.classList.toggle("covered", event.target.checked);

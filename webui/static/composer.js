@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The composer: files with previews and progress, a draft that stays, what the
-// model cannot take, and sending without leaving the page. The message itself
-// arrives by the event stream.
+// The composer: files with previews and progress, a draft that survives
+// reloads, warnings about unsupported files, and sending without leaving the
+// page. The message itself arrives by the event stream.
 
 import { touched } from "./early.js";
 import { glance } from "./glance.js";
@@ -60,7 +60,7 @@ export function composer() {
     if (answer.cancelled) say(form.dataset.cancelled);
     else if (answer.error) say(answer.error);
     else {
-      // What was added meanwhile is not part of what was sent.
+      // Text added during the request was not sent.
       if (text.value === written) text.value = "";
       text.dispatchEvent(new Event("input"));
       files.drop(attached);
@@ -88,10 +88,10 @@ export function composer() {
   drops(files.add, (over) => form.classList.toggle("over", over));
 }
 
-// returns puts a message that was taken back behind what is being written.
+// returns appends a cancelled queued message to the current text.
 function returns(text) {
-  // The event that takes it out of the line may come before the answer, which
-  // needs no form then.
+  // The event that removes it from the queue may arrive before the response;
+  // then there is no form left.
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-take-back]")) return;
     event.preventDefault();
@@ -108,12 +108,12 @@ function returns(text) {
   }).observe(text.form, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-run"] });
 }
 
-// thread is the address of the conversation that is shown.
+// thread is the URL of the conversation on display.
 function thread() {
   return document.getElementById("panel")?.dataset.thread ?? location.pathname;
 }
 
-// send posts the form and resolves to the answer, with progress on the way.
+// send posts the form with progress and resolves to the response.
 async function send(form, request, files, submitter) {
   const body = new FormData(form, submitter);
   body.delete("file");
@@ -129,7 +129,7 @@ async function send(form, request, files, submitter) {
   return answer;
 }
 
-// draft keeps what is not yet sent through a reload.
+// draft keeps the unsent text across reloads.
 function draft(form, text) {
   const key = "artel.draft " + form.getAttribute("action");
   const before = kept(key) ?? "";
@@ -137,8 +137,8 @@ function draft(form, text) {
   text.addEventListener("input", () => keep(key, text.value));
 }
 
-// chosen keeps the files, because the browser's own field forgets the first
-// choice when one chooses again, and shows them as cards.
+// chosen keeps the files and shows them as cards: the browser's own field
+// forgets earlier choices when the user chooses again.
 function chosen(form, changed) {
   const list = document.getElementById("chosen");
   const field = form.elements.file;
@@ -199,7 +199,7 @@ function chosen(form, changed) {
       all = all.filter((file) => !some.includes(file));
       show();
     },
-    // progress shares what was sent out over the files, which travel one
+    // progress distributes the sent bytes over the files, which are sent one
     // after the other.
     progress(files, sent, total = 0) {
       const sum = files.reduce((n, file) => n + file.size, 0) || 1;
@@ -225,7 +225,7 @@ function chosen(form, changed) {
   };
 }
 
-// icon refers to one of the icons, from where the page has one already.
+// icon references an icon of the sprite that the page uses.
 function icon(name) {
   const copy = document.querySelector("svg.icon").cloneNode(true);
   const use = copy.querySelector("use");
@@ -243,8 +243,8 @@ function sizeOf(bytes) {
   return (unit === "B" ? n : n.toFixed(1)) + " " + unit;
 }
 
-// models keeps the button true to what is chosen, and the choice through a
-// reload.
+// models updates the button of the model picker, and keeps the choice across
+// reloads.
 function models(form, changed) {
   const button = document.getElementById("model");
   const radios = [...form.querySelectorAll("input[name=service]")];
@@ -266,9 +266,9 @@ function models(form, changed) {
     keep(key, id);
     keep("artel.model", id);
   };
-  // A conversation goes on with the model that answered last, as the server
-  // says; a new one begins with the one that was chosen last. Who leaves the
-  // choice open does so everywhere.
+  // A conversation keeps the model of its last answer, as rendered by the
+  // server; a new one starts with the model chosen last. Automatic choice
+  // applies everywhere.
   const last = kept("artel.model");
   if (radios.some(touched)) show();
   else choose(kept(key) ?? (form.getAttribute("action") === "/c" || last === "auto" ? last : null));
@@ -289,8 +289,8 @@ function models(form, changed) {
   return choose;
 }
 
-// agent keeps its button true to what is chosen. One that has a model of its own
-// brings it along.
+// agent updates the button of the agent picker. An agent with a model of its
+// own selects that model.
 function agent(form, changed) {
   const button = document.getElementById("agent");
   if (!button) return;
@@ -307,8 +307,8 @@ function agent(form, changed) {
 }
 
 
-// heads are the beginnings of files, by which the server says what the model
-// would get of them.
+// heads are the beginnings of files, from which the server determines how the
+// model would receive them.
 function heads(form, files) {
   const body = new FormData();
   const fields = new FormData(form);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Copy buttons: of a message, of a block of code, and of an artifact, whose
-// text comes from the API.
+// Copy buttons of messages, of blocks of code, and of artifacts, whose text
+// comes from the API.
 
 import { tell, words } from "./place.js";
 
@@ -15,8 +15,8 @@ async function textOf(button) {
   if (copy === "code") return button.closest("figure").querySelector("code").textContent.replace(/\n$/, "");
   const said = button.closest("article").querySelector(".said");
   if (said) return [...said.querySelectorAll(".body")].map((body) => body.textContent).join("");
-  // Shown for a moment without what is not the answer's, because only what is
-  // shown has lines.
+  // Hide everything else for a moment: innerText has line breaks only for
+  // rendered text.
   const body = button.closest("article").querySelector(":scope > .body");
   const clone = body.cloneNode(true);
   for (const caption of clone.querySelectorAll("figcaption")) caption.remove();

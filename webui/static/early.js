@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fields that somebody was quicker with than the scripts were with the page,
-// and those that the browser filled again.
+// Fields changed before the scripts were loaded, by the user or by the
+// browser's form restoration.
 
-// touched says whether a field is no more as the page came.
+// touched reports whether a field differs from the rendered page.
 export function touched(field) {
   if (field.type === "file") return field.files.length > 0;
   if (field.type === "checkbox") return field.checked !== field.defaultChecked;
@@ -13,9 +13,9 @@ export function touched(field) {
   return field.selectedOptions[0] !== first;
 }
 
-// early finds the fields that are touched already. What it returns tells the
-// page so, as if it were done now. Where a browser may have filled them again,
-// they are only looked at: nothing is sent twice.
+// early finds changed fields. The function it returns dispatches their events
+// as if they had changed now. For fields that the browser may have restored,
+// nothing that sends a request is dispatched.
 export function early() {
   const fields = [...document.querySelectorAll("input, select, textarea")].filter(touched);
   const byHand = performance.getEntriesByType("navigation")[0]?.type === "navigate";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A message that is being edited in its place: what is typed stays while the
-// thread around it changes, and through a reload, until it is sent or cancelled.
+// Editing a message in place: the text survives updates of the thread, and
+// reloads, until it is sent or cancelled.
 
 import { keep, kept } from "./keep.js";
 
 const key = (field) => "artel.edit " + field.closest("article").id;
 const fieldOf = (node) => node.closest?.(".rewriting")?.querySelector("textarea");
 
-// holds puts forms that are open into what is about to take their place.
+// holds moves open forms into the elements that replace theirs.
 export function holds(fragment) {
   for (const form of document.querySelectorAll("form.rename")) fragment.getElementById(form.closest("li").id)?.remove();
   for (const form of document.querySelectorAll(".rewriting:not([data-sent])")) {
@@ -34,7 +34,7 @@ export function edits() {
     field.dataset.filled = "";
     field.value = kept(key(field), "sessionStorage") ?? field.value;
   });
-  // What was sent, or cancelled, is no draft any more, and gives its place back.
+  // A sent or cancelled draft is deleted.
   const ends = (event) => {
     const field = fieldOf(event.target);
     if (!field) return;

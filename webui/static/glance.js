@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the model would be sent with the message that is being written: a gauge
-// by the composer, and all of it beside the thread. It is asked for when the
-// typing pauses, and what was asked before is broken off.
+// The preview of the next request: a gauge at the composer, and all messages
+// beside the thread. It is requested when typing pauses; the previous request
+// is aborted.
 
 import { take } from "./place.js";
 
 const pause = 300; // milliseconds without a key
 const narrow = matchMedia("(max-width: 75rem)"); // as in the stylesheet
 
-// glance follows a form whose files have heads that body adds; it returns what
-// is to be called when something has changed.
+// glance observes a form; body adds the heads of its files. It returns the
+// function to call after a change.
 export function glance(form, body) {
   const panel = document.getElementById("glance-panel");
   let timer, asked;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bringing a conversation in: by button or drop, with progress, and on to what
-// came of it.
+// Importing a conversation: by button or drop, with progress; then the browser
+// opens the result.
 
 import { words } from "./place.js";
 import { drops, post } from "./post.js";

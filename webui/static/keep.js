@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the browser keeps for the reader. Where it keeps nothing (private
-// windows, settings), the page works all the same and only forgets.
+// Local storage. Without it (private windows, settings) the page works, but
+// forgets.
 
 export function kept(key, storage = "localStorage") {
   try {
@@ -11,12 +11,12 @@ export function kept(key, storage = "localStorage") {
   }
 }
 
-// keep stores a text; an empty one is forgotten.
+// keep stores a text; an empty one is deleted.
 export function keep(key, text, storage = "localStorage") {
   try {
     if (text) window[storage].setItem(key, text);
     else window[storage].removeItem(key);
   } catch {
-    // nothing is kept here
+    // no storage
   }
 }

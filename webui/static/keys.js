@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Keys for everything; the dialog of shortcuts lists them. They need Ctrl, Cmd
-// or Alt, so that no letter that is meant as text does anything.
+// Keyboard shortcuts; the help dialog lists them. They need Ctrl, Cmd or Alt,
+// so that plain letters only type text.
 
 import { keep, kept } from "./keep.js";
 import { close, toggle } from "./panel.js";
@@ -24,8 +24,8 @@ const byAlt = {
   ArrowDown: () => step(1),
 };
 
-// answer goes to the first question that is open, in whatever thread it is;
-// from an open one, to the next.
+// answer focuses the first open question in any thread or, from an open one,
+// the next.
 function answer() {
   const open = [...document.querySelectorAll(".question.open")];
   if (!open.length) return;
@@ -35,7 +35,7 @@ function answer() {
   question.querySelector("button").focus({ focusVisible: true }); // also after a click
 }
 
-// of finds a control of the message that has the focus, else the last one.
+// of finds a control of the focused message, otherwise of the last one.
 function of(control) {
   const message = document.activeElement?.closest("#messages > .message");
   return message ? message.querySelector(control) : [...document.querySelectorAll("#messages > .message " + control)].at(-1);
@@ -88,7 +88,7 @@ function escape(event) {
     menu.querySelector("summary").focus();
     return;
   }
-  // Dialogs and popovers close by themselves first.
+  // Dialogs and popovers handle Escape first.
   if (!document.querySelector("dialog[open], :popover-open") && close()) event.preventDefault();
 }
 
@@ -99,12 +99,12 @@ document.addEventListener("click", (event) => {
   if (closes) closes.closest("dialog").close();
 });
 
-// Settings take effect when they are chosen.
+// Preferences are submitted on change.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-autosave]");
   if (!form) return;
   fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }).then(() => {
-    // The page comes anew in what was chosen, with the focus where it was.
+    // Reload the page with the new preferences, and restore the focus.
     keep("artel.focus", event.target.name, "sessionStorage");
     location.reload();
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How much time is left to answer a question or until a model is asked again,
-// counted down where it is shown.
+// Countdowns: the time left to answer a question, and until a model call is
+// repeated.
 
 export function left() {
   const tell = () => {

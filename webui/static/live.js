@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens in the conversation arrives as fragments and is placed at once.
+// The event stream of the conversation: fragments are placed as they arrive.
 
 import { holds } from "./edit.js";
 import { versionsIn } from "./panel.js";
@@ -15,9 +15,8 @@ export function follow() {
   const offline = document.getElementById("offline");
   const toEnd = document.getElementById("to-end");
 
-  // The reader is at the end until they scroll up from it, and again when they
-  // come back to it. What moves because the thread grows or gets another width
-  // is not their doing.
+  // The reader is at the end until they scroll up, and again after scrolling
+  // back. Scrolling caused by layout changes does not count.
   let atEnd = true, top = 0;
   const goToEnd = () => {
     atEnd = true; // also if more comes before the browser tells of the scrolling
@@ -37,8 +36,8 @@ export function follow() {
   new ResizeObserver(() => { if (atEnd) goToEnd(); }).observe(scroller);
   goToEnd();
 
-  // What is loaded above does not push away what the reader looks at. At the
-  // very top no browser sees to that by itself, and some never do.
+  // Loading earlier messages must not move the visible ones. Browsers' scroll
+  // anchoring does not work at the very top, and some have none.
   document.addEventListener("htmx:before:swap", (event) => {
     if (event.target.id !== "older") return;
     const first = scroller.querySelector(".message");
@@ -66,7 +65,7 @@ export function follow() {
     source.addEventListener("message", (event) => {
       if (event.lastEventId) last = event.lastEventId;
       if (!event.data) return;
-      // What the reader has just sent is what they want to see.
+      // Scroll to a message that the reader has just sent.
       const fragment = parse(event.data);
       const sent = fragment.querySelector("article.user, .queued, .question");
       const switched = fragment.querySelector("#switched");
@@ -78,7 +77,7 @@ export function follow() {
       place(fragment);
       const questions = asked.map((id) => document.getElementById(id)).filter((one) => one);
       questions.forEach(unfold);
-      // What a run that has ended did not finish was not kept.
+      // Remove the unfinished answer of an ended run; it is not stored.
       if (!document.querySelector("#status.active")) for (const broken of document.querySelectorAll(".message.writing")) broken.remove();
       if (follow) goToEnd();
       if (follow) questions.at(-1)?.scrollIntoView({ block: "nearest" }); // that of a subagent may be further up
@@ -92,7 +91,7 @@ export function follow() {
       retry = setTimeout(again, wait);
     });
   };
-  // again connects, unless the conversation is not there any more.
+  // again reconnects, unless the conversation was deleted.
   const again = async () => {
     const there = await fetch(location.pathname, { method: "HEAD" }).catch(() => null);
     if (there?.status !== 404) {
@@ -112,8 +111,8 @@ export function follow() {
   connect();
   window.addEventListener("pagehide", disconnect);
   window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
-  // A browser has six connections to a server. Tabs that nobody sees give
-  // theirs back, and catch up when they are seen again.
+  // A browser has six connections per server. Hidden tabs close theirs, and
+  // catch up when they become visible.
   let hidden;
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hidden);

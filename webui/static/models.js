@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Trying out a model from the settings: it takes a while, and what came of it
-// takes the place of the model's card.
+// Testing a model in the settings: the result replaces the model's card.
 
 import { take } from "./place.js";
 

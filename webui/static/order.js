@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The order of processors: by its buttons, which keep the focus, and by
-// dragging.
+// Reordering processors, by buttons, which keep the focus, and by dragging.
 
 import { take } from "./place.js";
 
-// put asks for another place of a processor, as its form does.
+// put moves a processor to a position, like its form.
 async function put(form, to) {
   const body = new URLSearchParams(new FormData(form));
   body.set("to", to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes the page smooth. Without it everything works by forms and links.
+// The entry point of the scripts. Without them everything works by forms and
+// links.
 
 import "./place.js";
 import { agents } from "./agents.js";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Artifacts beside the thread. A link within the conversation changes the
-// panel alone; addresses stay those that the server knows.
+// Artifacts beside the thread. A link within the conversation replaces only the
+// panel; URLs are the server's.
 
 import { keep, kept } from "./keep.js";
 import { take } from "./place.js";
@@ -11,7 +11,7 @@ const shut = "artel.panel";
 
 const element = () => document.getElementById("panel");
 
-// inside returns the address when it is a view of this conversation's panel.
+// inside returns the URL if it is a view of this conversation's panel.
 function inside(href) {
   const url = new URL(href, location.href);
   if (url.hash) return null; // a place on the page that is shown
@@ -25,7 +25,7 @@ let opener; // what had the focus before the panel took it
 let going; // of the view that is on its way into the panel
 let missed; // what the list told of changes meanwhile
 
-// go shows a view of the panel and remembers it in the history.
+// go shows a view of the panel and adds it to the history.
 export async function go(url, { push = true } = {}) {
   const before = element();
   const wasViewer = before.dataset.open === "viewer";
@@ -58,8 +58,7 @@ function arrive(url, push, wasViewer) {
   }
 }
 
-// cover keeps the focus where the reader can see it: on narrow screens the
-// panel covers the thread.
+// cover keeps the focus visible: on narrow screens the panel covers the thread.
 function cover() {
   const panel = element();
   panel.classList.toggle("full", full && panel.dataset.open === "viewer");
@@ -84,7 +83,8 @@ export function toggle() {
   }
 }
 
-// close closes what covers the thread, and reports whether there was something.
+// close closes a panel that covers the thread, and reports whether there was
+// one.
 export function close() {
   const panel = element();
   if (!panel || panel.dataset.open !== "viewer" && !(narrow.matches && panel.classList.contains("shown"))) return false;
@@ -92,15 +92,15 @@ export function close() {
   return true;
 }
 
-// refresh asks for the shown artifact again when the list says that it has
-// changed, and marks what is new in it.
+// refresh reloads the artifact on display after a change, and marks what is new
+// in it.
 function refresh(changed) {
   missed = going && changed;
   if (going) return;
   const shown = document.getElementById("viewer");
   const item = shown && changed[shown.dataset.artifactShown];
   if (!item || shown.querySelector(".editing")) return;
-  // Beside an older version only the way to what is newest changes.
+  // Beside an older version only the link to the newest changes.
   const other = "follows" in shown.dataset && item.version !== shown.dataset.version;
   if (!other && item.state === shown.dataset.state) return;
   const pieces = () => [...document.querySelectorAll("#viewer :is(.block, .line)")];
@@ -116,7 +116,7 @@ function refresh(changed) {
   });
 }
 
-// act sends a form of the panel, which answers with what is there then.
+// act posts a form of the panel, and shows the response in the panel.
 async function act(form, submitter) {
   const typed = form.querySelector("textarea");
   form.closest(".versions")?.removeAttribute("open");
@@ -128,8 +128,8 @@ async function act(form, submitter) {
   if (well && element().dataset.self !== location.pathname + location.search) arrive(element().dataset.self, true, false);
 }
 
-// What is being written in an artifact stays until it is saved, whatever the
-// reader looks at meanwhile.
+// The text in the editor is kept until it is saved, also while the reader views
+// something else.
 const unsaved = "artel.editing";
 
 function resume() {
@@ -172,13 +172,13 @@ export function panel() {
     if (inside(location.href)) go(location.href, { push: false });
     else location.reload();
   });
-  // What another branch does not have is not shown beside it.
+  // After a branch switch, close an artifact that is not on the branch.
   document.addEventListener("artel:branch", (event) => {
     const shown = document.getElementById("viewer");
     if (shown && !shown.querySelector(".editing") && !(shown.dataset.artifactShown in event.detail)) go(element().dataset.list);
   });
   document.addEventListener("artel:artifacts", (event) => refresh(event.detail));
-  // Only one menu is open, and a click elsewhere closes it.
+  // Only one menu is open; a click elsewhere closes it.
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll(".versions[open]")) if (!menu.contains(event.target)) menu.open = false;
   });
@@ -202,14 +202,14 @@ export function panel() {
   resume();
 }
 
-// version is the link to the version that the slider stands at.
+// version is the link to the version selected by the slider.
 function version(slider) {
   const links = [...document.querySelectorAll("#versions [data-version-link]")];
   return links[links.length - 1 - slider.value];
 }
 
-// changes of the list, as a fragment tells them, whether the list is shown or
-// not.
+// changes compares the list of artifacts before and after a fragment, whether
+// the list is shown or not.
 export function versionsIn(fragment) {
   const found = {};
   for (const item of fragment.querySelectorAll("[data-artifact][data-version]")) {

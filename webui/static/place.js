@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fragments: HTML from the server of which each element says where it belongs.
+// Fragments: HTML from the server, each element of which determines its place.
 
 let morph; // htmx's own: changes an element into another with as little as it takes
 
@@ -13,23 +13,23 @@ htmx.registerExtension("artel", {
     place(fragment);
     return true;
   },
-  // Whether a card is open is the reader's.
+  // Keep cards open or closed as the reader left them.
   htmx_before_morph_attr(element, { attrName }) {
     return !(attrName === "open" && element.tagName === "DETAILS");
   },
 });
 
-// parse reads HTML without running anything of it.
+// parse parses HTML without running any of it.
 export function parse(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   return template.content;
 }
 
-// place puts every element of a fragment into the place of the element with
-// its id, else at the end of the element that data-into names, or before what
-// of that data-before selects. One with data-folds closes the card that was
-// there, one with data-gone takes it away.
+// place puts every element of a fragment in place of the element with the same
+// id; otherwise at the end of the element named by data-into, or before its
+// child selected by data-before. An element with data-folds closes the card
+// with its id, one with data-gone removes the element.
 export function place(fragment) {
   for (const fresh of [...fragment.children]) {
     let old = document.getElementById(fresh.id);
@@ -80,21 +80,20 @@ export function place(fragment) {
   }
 }
 
-// seen is the first element that is not in a folded card.
+// seen is the first element outside of folded cards.
 const seen = (selector) => [...document.querySelectorAll(selector)].find((one) => one.checkVisibility());
 
-// unfold opens the cards that an element is in, so that it is seen.
+// unfold opens all cards around an element.
 export function unfold(element) {
   for (let card = element.closest("details"); card; card = card.parentElement.closest("details")) card.open = true;
 }
 
 const underWay = new Map(); // requests, by what they are about
 
-// take asks the server for a fragment and places it. It returns whether that
-// went well; what went wrong is told by a toast of the server's, or of ours.
-// A later request about the same thing takes the place of an earlier one, whose
-// answer would be out of date. Of a quiet one it is not told that the server
-// cannot be reached.
+// take fetches a fragment and places it. It returns whether that succeeded;
+// errors are shown as a toast from the server or a local one. A later request
+// for the same subject aborts an earlier one. A quiet request does not report
+// an unreachable server.
 export async function take(url, { about = url, quiet = false, ...options } = {}) {
   const abort = new AbortController();
   underWay.get(about)?.abort();
@@ -118,7 +117,7 @@ export async function take(url, { about = url, quiet = false, ...options } = {})
   return response.ok;
 }
 
-// tell says something in passing.
+// tell shows a toast.
 export function tell(text, bad = true) {
   const toast = document.getElementById("words").content.querySelector(".toast").cloneNode(true);
   if (bad) toast.setAttribute("role", "alert");
@@ -128,16 +127,15 @@ export function tell(text, bad = true) {
   place(fragment);
 }
 
-// words are the texts that scripts say, in the reader's language.
+// words are the texts of scripts, in the reader's language.
 export function words() {
   return document.getElementById("words").dataset;
 }
 
-// Failures of what htmx asked for. Those that the server explains it has
-// placed already.
+// Errors of htmx requests. Explanations by the server are placed already.
 document.addEventListener("htmx:error", () => tell(words().lost));
 
-// A picture that cannot be drawn gives its place to what is written about it.
+// A picture that cannot be displayed is replaced by its description.
 function broken(picture) {
   if (picture.matches(".thumb, .shown .media")) picture.classList.add("broken");
 }

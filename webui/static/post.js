@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Forms with files: sent with progress, and files that are dropped.
+// Forms with files: upload progress, and drag and drop.
 
 import { words } from "./place.js";
 
-// post sends a body and resolves to the JSON of the answer: what went wrong is
-// its error, or that it was cancelled.
+// post sends a body and resolves to the JSON of the response; on failure its
+// error says why, or that it was cancelled.
 export function post(request, url, body, progress) {
   return new Promise((resolve) => {
     request.open("POST", url);
@@ -22,14 +22,14 @@ export function post(request, url, body, progress) {
   });
 }
 
-// Fields whose label is their button name what was chosen.
+// Fields whose label is their button show the name of the chosen file there.
 document.addEventListener("change", (event) => {
   const names = document.getElementById(event.target.dataset.names ?? "");
   if (names) names.textContent = [...event.target.files].map((file) => file.name).join(", ");
 });
 
-// drops takes files that are dropped anywhere on the page, and says while some
-// are held over it.
+// drops accepts files dropped anywhere on the page, and highlights the target
+// during a drag.
 export function drops(take, mark) {
   const carries = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rules: dragged into another order, and macros that a click inserts. Both can
-// be done by buttons and by typing.
+// Rules: reordering by dragging, and inserting macros by click. Both also work
+// by buttons and by typing.
 
 import { take } from "./place.js";
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Toasts leave by themselves, but not while somebody reads or is about to use
-// them.
+// Toasts disappear after a while, but not while they have the focus or the
+// pointer.
 
 const stay = 10000; // milliseconds
 
 export function toasts() {
-  // The address that a deletion led to is not for another visit.
+  // Remove the query of a deletion, so that a reload does not repeat its toast.
   if (location.search.startsWith("?deleted=")) history.replaceState(null, "", location.pathname);
 
   const region = document.getElementById("toasts");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The gateway's log: filters take effect when they are chosen, and the newest
-// requests come by themselves.
+// The gateway's log: filters are applied on change, and new requests arrive
+// live.
 
 import { parse, place } from "./place.js";
 
@@ -19,8 +19,7 @@ export function watch() {
   connect();
   window.addEventListener("pagehide", () => source.close());
   window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
-  // A browser has six connections to a server: tabs that nobody sees give theirs
-  // back.
+  // A browser has six connections per server: hidden tabs close theirs.
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hidden);
     if (document.hidden) hidden = setTimeout(() => source.close(), 5000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pictures in the whole window, by mouse and keys, one after the other.
+// Pictures in full window, by mouse and keys.
 
 const steps = [.1, .25, .5, .75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16]; // of the picture's own size
 
@@ -19,7 +19,7 @@ export function zoom() {
     part("scale").textContent = Math.round((scale || shown()) * 100) + " %";
   };
   const size = (to) => {
-    // What is in the middle stays there.
+    // Keep the center in place.
     const x = (stage.scrollLeft + stage.clientWidth / 2) / stage.scrollWidth, y = (stage.scrollTop + stage.clientHeight / 2) / stage.scrollHeight;
     scale = to;
     draw();

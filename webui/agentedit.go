@@ -38,10 +38,10 @@ type AgentEditor struct {
 
 // AgentFaults are the problems of an edited agent, by form field.
 type AgentFaults struct {
-	Slots  []FaultSlot
-	Count  int
-	Looked bool // the values were checked; otherwise nothing is shown
-	Tried  bool // saving was attempted
+	Slots   []FaultSlot
+	Count   int
+	Checked bool // the values were checked; otherwise nothing is shown
+	Tried   bool // saving was attempted
 }
 
 // A FaultSlot shows the problems of one field.
@@ -241,7 +241,7 @@ func agentOfFile(v url.Values, l phrase.Locale) (app.AgentDefinition, []FaultSlo
 }
 
 // agentEditor builds an editor from form values.
-func (ui *face) agentEditor(r *http.Request, v url.Values) (e AgentEditor, err error) {
+func (ui *handler) agentEditor(r *http.Request, v url.Values) (e AgentEditor, err error) {
 	e.values, e.locale, e.AsFile = v, locale(r), v.Has("markdown")
 	e.Original, e.From = artel.AgentName(r.PathValue("name")), artel.AgentName(v.Get("from"))
 	if v.Has("original") {
@@ -262,18 +262,18 @@ func (ui *face) agentEditor(r *http.Request, v url.Values) (e AgentEditor, err e
 	default:
 		e.Title = e.locale.Say(phrase.PageAgentsNew, nil)
 	}
-	return e, e.look(r, ui)
+	return e, e.check(r, ui)
 }
 
-// look parses the values and finds their problems.
-func (e *AgentEditor) look(r *http.Request, ui *face) error {
+// check parses the values and finds their problems.
+func (e *AgentEditor) check(r *http.Request, ui *handler) error {
 	var found []FaultSlot
 	read := agentOf
 	if e.AsFile {
 		read = agentOfFile
 	}
 	e.definition, found = read(e.values, e.locale)
-	e.Faults = AgentFaults{Looked: true}
+	e.Faults = AgentFaults{Checked: true}
 	if e.unread = len(found) > 0; e.unread && e.AsFile { // nothing else can be checked
 		e.Faults.Slots, e.Faults.Count = found, 1
 		return nil

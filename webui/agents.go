@@ -109,7 +109,7 @@ type Bound struct {
 }
 
 // shownAgents reads the agents with their callers and callees.
-func (ui *face) shownAgents(r *http.Request) ([]ShownAgent, error) {
+func (ui *handler) shownAgents(r *http.Request) ([]ShownAgent, error) {
 	all, err := ui.app.Agents.List(r.Context())
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (ui *face) shownAgents(r *http.Request) ([]ShownAgent, error) {
 	return out, nil
 }
 
-func (ui *face) shownAgent(r *http.Request, name artel.AgentName) (ShownAgent, error) {
+func (ui *handler) shownAgent(r *http.Request, name artel.AgentName) (ShownAgent, error) {
 	all, err := ui.shownAgents(r)
 	if err != nil {
 		return ShownAgent{}, err
@@ -145,10 +145,10 @@ func (ui *face) shownAgent(r *http.Request, name artel.AgentName) (ShownAgent, e
 	return ShownAgent{}, artel.Errorf(artel.NotFound, "webui", "agent", "%s", locale(r).Say(phrase.PageAgentsMissing, nil))
 }
 
-func (ui *face) agents(w http.ResponseWriter, r *http.Request) { ui.showAgents(w, r, nil) }
+func (ui *handler) agents(w http.ResponseWriter, r *http.Request) { ui.showAgents(w, r, nil) }
 
 // showAgents renders the list, with a toast.
-func (ui *face) showAgents(w http.ResponseWriter, r *http.Request, t *Toast) {
+func (ui *handler) showAgents(w http.ResponseWriter, r *http.Request, t *Toast) {
 	all, err := ui.shownAgents(r)
 	if err == nil && wantsFragment(r) {
 		parts := []part{{"agent list", all}}
@@ -170,12 +170,12 @@ func (ui *face) showAgents(w http.ResponseWriter, r *http.Request, t *Toast) {
 	ui.show(w, r, http.StatusOK, "agents.html", p)
 }
 
-func (ui *face) agent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) agent(w http.ResponseWriter, r *http.Request) {
 	p := AgentPage{Text: r.URL.Query().Get("text")}
 	ui.showAgent(w, r, http.StatusOK, p)
 }
 
-func (ui *face) showAgent(w http.ResponseWriter, r *http.Request, status int, p AgentPage) {
+func (ui *handler) showAgent(w http.ResponseWriter, r *http.Request, status int, p AgentPage) {
 	var err error
 	if p.Agent, err = ui.shownAgent(r, artel.AgentName(r.PathValue("name"))); err == nil {
 		p.frame, err = ui.frame(r, "")
@@ -206,7 +206,7 @@ type deletedAgent struct {
 
 // deleteAgent deletes an agent. The toast's undo form carries its whole
 // definition.
-func (ui *face) deleteAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	ctx, name := r.Context(), artel.AgentName(r.PathValue("name"))
 	was, err := ui.app.Agents.Find(ctx, name)
 	var level app.Level
@@ -230,7 +230,7 @@ func (ui *face) deleteAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // restoreAgent restores a deleted agent from the toast's form.
-func (ui *face) restoreAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) restoreAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var kept deletedAgent
 	if err == nil {
@@ -262,7 +262,7 @@ func (ui *face) restoreAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // tryAgent starts a conversation with an agent.
-func (ui *face) tryAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) tryAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -283,7 +283,7 @@ func (ui *face) tryAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		lead(w, r, conversationURL(c.ID))
+		redirect(w, r, conversationURL(c.ID))
 	case errors.Is(err, artel.Internal):
 		ui.fail(w, r, err)
 	default:

@@ -15,7 +15,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-func (ui *face) newAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) newAgent(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	d := app.AgentDefinition{Tools: []string{"list_artifacts", "read_artifact", "grep_artifacts", "create_artifact", "update_artifact"}}
 	if from := q.Get("from"); from != "" {
@@ -25,7 +25,7 @@ func (ui *face) newAgent(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d = a.Definition
-		d.Name = free(a.Name, func(n artel.AgentName) bool {
+		d.Name = unusedName(a.Name, func(n artel.AgentName) bool {
 			_, err := ui.app.Agents.Find(r.Context(), n)
 			return errors.Is(err, artel.NotFound)
 		})
@@ -33,8 +33,8 @@ func (ui *face) newAgent(w http.ResponseWriter, r *http.Request) {
 	ui.openAgent(w, r, d, url.Values{"from": {q.Get("from")}})
 }
 
-// free returns an unused name derived from name.
-func free(name artel.AgentName, isFree func(artel.AgentName) bool) artel.AgentName {
+// unusedName returns an unused name derived from name.
+func unusedName(name artel.AgentName, isFree func(artel.AgentName) bool) artel.AgentName {
 	for i := 2; ; i++ {
 		n := artel.AgentName(fmt.Sprintf("%s_%d", artel.Shorten(string(name), 200), i))
 		if i > 1000 || isFree(n) {
@@ -43,7 +43,7 @@ func free(name artel.AgentName, isFree func(artel.AgentName) bool) artel.AgentNa
 	}
 }
 
-func (ui *face) editAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) editAgent(w http.ResponseWriter, r *http.Request) {
 	a, err := ui.app.Agents.Find(r.Context(), artel.AgentName(r.PathValue("name")))
 	if err != nil {
 		ui.fail(w, r, err)
@@ -57,7 +57,7 @@ func (ui *face) editAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // openAgent shows an unchecked editor of a definition.
-func (ui *face) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDefinition, more url.Values) {
+func (ui *handler) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDefinition, more url.Values) {
 	v := agentValues(d)
 	if r.URL.Query().Get("as") == "file" {
 		v = url.Values{"markdown": {string(d.Markdown())}}
@@ -75,7 +75,7 @@ func (ui *face) openAgent(w http.ResponseWriter, r *http.Request, d app.AgentDef
 }
 
 // checkAgent returns the problems of an agent while the user types.
-func (ui *face) checkAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) checkAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var e AgentEditor
 	if err == nil {
@@ -90,7 +90,7 @@ func (ui *face) checkAgent(w http.ResponseWriter, r *http.Request) {
 
 // saveAgent saves the agent of a form, or switches between form and file. An
 // agent with problems is shown again with them.
-func (ui *face) saveAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) saveAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := settingsForm(w, r)
 	var e AgentEditor
 	if err == nil {
@@ -103,8 +103,8 @@ func (ui *face) saveAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	if do := v.Get("do"); do == "as_file" || do == "as_form" {
 		if !e.unread {
-			e.turn(do == "as_file")
-			if err := e.look(r, ui); err != nil {
+			e.convert(do == "as_file")
+			if err := e.check(r, ui); err != nil {
 				ui.fail(w, r, err)
 				return
 			}
@@ -138,11 +138,11 @@ func (ui *face) saveAgent(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	lead(w, r, agentURL(a.Name)+"?saved")
+	redirect(w, r, agentURL(a.Name)+"?saved")
 }
 
-// turn converts the values between form and file.
-func (e *AgentEditor) turn(toFile bool) {
+// convert converts the values between form and file.
+func (e *AgentEditor) convert(toFile bool) {
 	v := agentValues(e.definition)
 	if toFile {
 		v = url.Values{"markdown": {string(e.definition.Markdown())}}
@@ -157,7 +157,7 @@ func (e *AgentEditor) turn(toFile bool) {
 
 // importAgent saves the agent of an uploaded file, or shows the file with its
 // problems.
-func (ui *face) importAgent(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) importAgent(w http.ResponseWriter, r *http.Request) {
 	v, err := agentFile(w, r)
 	var e AgentEditor
 	if err == nil {
@@ -177,7 +177,7 @@ func (ui *face) importAgent(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	lead(w, r, agentURL(a.Name)+"?saved")
+	redirect(w, r, agentURL(a.Name)+"?saved")
 }
 
 // agentFile reads the import form: an uploaded file, or a pasted text.

@@ -32,8 +32,8 @@ func siblingsOf(m artel.MessageID, all []artel.MessageID) Siblings {
 	return Siblings{Number: at + 1, Count: n, Previous: all[(at+n-1)%n], Next: all[(at+1)%n]}
 }
 
-// ofBranch returns the messages of a branch, and their siblings by id.
-func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]Siblings) {
+// branchMessages returns the messages of a branch, and their siblings by id.
+func branchMessages(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]Siblings) {
 	branch, siblings := make([]artel.Message, len(turns)), map[artel.MessageID]Siblings{}
 	for i, t := range turns {
 		branch[i] = t.Message
@@ -44,8 +44,8 @@ func ofBranch(turns []app.BranchMessage) ([]artel.Message, map[artel.MessageID]S
 	return branch, siblings
 }
 
-// one renders a single message of the thread.
-func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
+// renderOne renders a single message of the thread.
+func (v view) renderOne(ctx context.Context, id artel.MessageID) (Message, error) {
 	turns, err := v.app.Messages.Turns(ctx, v.conversation, id, 1)
 	if err != nil {
 		return Message{}, err
@@ -54,11 +54,11 @@ func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 		return Message{}, artel.Errorf(artel.NotFound, "webui", string(id), "there is no such message")
 	}
 	var stored []artel.Message
-	stored, v.siblings = ofBranch(turns)
+	stored, v.siblings = branchMessages(turns)
 	if v.known, err = v.ways(ctx, math.MaxInt64); err != nil {
 		return Message{}, err
 	}
-	if v.told, err = v.turnings(ctx); err != nil {
+	if v.told, err = v.loadEvents(ctx); err != nil {
 		return Message{}, err
 	}
 	shown, err := v.app.Rules.Displayed(ctx, v.conversation, stored, 0)
@@ -74,13 +74,13 @@ func (v view) one(ctx context.Context, id artel.MessageID) (Message, error) {
 	if err != nil || len(messages) == 0 {
 		return Message{}, errors.Join(err, artel.Errorf(artel.NotFound, "webui", string(id), "the message is not shown by itself"))
 	}
-	messages[0].Text = saidIn(stored[0])
+	messages[0].Text = shownText(stored[0])
 	return messages[0], nil
 }
 
-// onBranch parses the conversation and message ids of a request.
-func (ui *face) onBranch(r *http.Request) (view, artel.MessageID, error) {
-	v := view{face: ui, locale: locale(r)}
+// messageOfPath parses the conversation and message ids of a request.
+func (ui *handler) messageOfPath(r *http.Request) (view, artel.MessageID, error) {
+	v := view{handler: ui, locale: locale(r)}
 	c, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err != nil {
 		return v, "", err
@@ -92,32 +92,32 @@ func (ui *face) onBranch(r *http.Request) (view, artel.MessageID, error) {
 }
 
 // switchBranch makes the branch through a message the current one.
-func (ui *face) switchBranch(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) switchBranch(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
-	v, m, err := ui.onBranch(r)
+	v, m, err := ui.messageOfPath(r)
 	if err == nil {
 		_, err = ui.app.Conversations.Switch(r.Context(), v.conversation, m)
 	}
-	ui.done(w, r, v, err)
+	ui.showDone(w, r, v, err)
 }
 
-// done answers a change of the message tree; the event stream renders its
+// showDone answers a change of the message tree; the event stream renders its
 // result.
-func (ui *face) done(w http.ResponseWriter, r *http.Request, v view, err error) {
+func (ui *handler) showDone(w http.ResponseWriter, r *http.Request, v view, err error) {
 	if err != nil {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.told(w, r, v.conversation)
+	ui.accepted(w, r, v.conversation)
 }
 
 // editMessage shows a message with its text in an input, or unchanged with
 // "keep".
-func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
-	v, id, err := ui.onBranch(r)
+func (ui *handler) editMessage(w http.ResponseWriter, r *http.Request) {
+	v, id, err := ui.messageOfPath(r)
 	var m Message
 	if err == nil {
-		m, err = v.one(r.Context(), id)
+		m, err = v.renderOne(r.Context(), id)
 	}
 	if err == nil && m.Role != artel.RoleUser {
 		err = artel.Errorf(artel.NotFound, "webui", string(id), "only what a person wrote can be edited")
@@ -147,9 +147,9 @@ func (ui *face) editMessage(w http.ResponseWriter, r *http.Request) {
 
 // askAgain replaces a message, or sends it again, on a new branch. The model is
 // the composer's choice, otherwise the one that answered before.
-func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) askAgain(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // URL encoding expands the text
-	v, id, err := ui.onBranch(r)
+	v, id, err := ui.messageOfPath(r)
 	if err != nil {
 		ui.fail(w, r, err)
 		return
@@ -172,17 +172,17 @@ func (ui *face) askAgain(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	_, err = ui.app.Runs.Edit(r.Context(), v.conversation, id, edit)
-	ui.done(w, r, v, err)
+	ui.showDone(w, r, v, err)
 }
 
 // mute hides a message from models, or shows it again.
-func (ui *face) mute(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) mute(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
-	v, id, err := ui.onBranch(r)
+	v, id, err := ui.messageOfPath(r)
 	if err == nil {
 		_, err = ui.app.Messages.Mute(r.Context(), v.conversation, id, r.PostFormValue("muted") == "true")
 	}
-	ui.done(w, r, v, err)
+	ui.showDone(w, r, v, err)
 }
 
 // Branches is the URL that branch switches post to.
@@ -207,8 +207,8 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	if on, err := s.shows(ctx, p.Message.ID); err != nil || !on {
 		return err
 	}
-	before, behind := s.leaf, s.behind
-	s.leaf, s.beside, s.behind = p.Message.ID, false, false
+	before, behind := s.leaf, s.leafUncertain
+	s.leaf, s.otherBranch, s.leafUncertain = p.Message.ID, false, false
 	known := 1
 	if behind {
 		known = 0 // re-render all: without siblings the page already shows this branch
@@ -231,14 +231,14 @@ func (s *stream) userInput(ctx context.Context, out *bytes.Buffer, e artel.Event
 	return s.artifactsNow(ctx, out) // its attachments are artifacts
 }
 
-// looked is how many of the newest messages shows checks before it loads the
+// branchLookback is how many of the newest messages shows checks before it loads the
 // whole branch.
-const looked = 50
+const branchLookback = 50
 
 // shows reports whether a message is on the branch on display.
 func (s *stream) shows(ctx context.Context, m artel.MessageID) (bool, error) {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
-	for limit := looked; err == nil; limit = 0 {
+	for limit := branchLookback; err == nil; limit = 0 {
 		var branch []artel.Message
 		branch, err = s.app.Messages.Branch(ctx, s.conversation, c.Leaf, limit)
 		if slices.ContainsFunc(branch, func(b artel.Message) bool { return b.ID == m }) {
@@ -284,7 +284,7 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 	if b.Messages, b.Older, err = s.branch(ctx, c.Leaf, 0); err != nil {
 		return err
 	}
-	s.leaf, s.whole, s.behind = c.Leaf, last, false
+	s.leaf, s.renderedTo, s.leafUncertain = c.Leaf, last, false
 	if err := s.put(out, "thread", b); err != nil {
 		return err
 	}
@@ -293,13 +293,13 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 		if err != nil {
 			return err
 		}
-		if s.beside = !follows; s.beside {
+		if s.otherBranch = !follows; s.otherBranch {
 			continue
 		}
 		if stored, err := s.stored(ctx, a.message); err != nil {
 			return err
 		} else if !stored {
-			if err := s.put(out, "message", a.whole(s)); err != nil {
+			if err := s.put(out, "message", a.rendered(s)); err != nil {
 				return err
 			}
 		}
@@ -327,7 +327,7 @@ func (s *stream) branchNow(ctx context.Context, out *bytes.Buffer) error {
 
 // branchSwitched shows another branch.
 func (s *stream) branchSwitched(ctx context.Context, out *bytes.Buffer) error {
-	s.beside = false
+	s.otherBranch = false
 	if err := s.put(out, "gone", "switched"); err != nil { // keeps the scroll position
 		return err
 	}
@@ -343,7 +343,7 @@ func (s *stream) muted(ctx context.Context, out *bytes.Buffer, e artel.Event) er
 	if on, err := s.shows(ctx, p.Message); err != nil || !on {
 		return err
 	}
-	m, err := s.one(ctx, p.Message)
+	m, err := s.renderOne(ctx, p.Message)
 	if artel.KindOf(err) == artel.NotFound {
 		return nil // a tool message has no element of its own
 	}

@@ -28,7 +28,7 @@ const maxEdited = maxField
 
 // target parses the artifact and the fields of a form. The field "base" is the
 // version that the user has seen.
-func (ui *face) target(r *http.Request) (app.ArtifactAt, map[string]string, error) {
+func (ui *handler) target(r *http.Request) (app.ArtifactAt, map[string]string, error) {
 	var at app.ArtifactAt
 	var err error
 	if at.Conversation, err = artel.ParseConversationID(r.PathValue("cid")); err != nil {
@@ -62,9 +62,9 @@ func noArtifact(r *http.Request) error {
 	return artel.Errorf(artel.NotFound, "webui", artel.Shorten(r.PathValue("id"), 80), "there is no such artifact")
 }
 
-// shows renders the panel for a URL of this conversation, and further parts.
+// showPanel renders the panel for a URL of this conversation, and further parts.
 // Without script it redirects the browser there.
-func (ui *face) shows(w http.ResponseWriter, r *http.Request, at app.ArtifactAt, address string, more ...part) {
+func (ui *handler) showPanel(w http.ResponseWriter, r *http.Request, at app.ArtifactAt, address string, more ...part) {
 	if !wantsFragment(r) {
 		http.Redirect(w, r, address, http.StatusSeeOther)
 		return
@@ -78,7 +78,7 @@ func (ui *face) shows(w http.ResponseWriter, r *http.Request, at app.ArtifactAt,
 }
 
 // panelAt builds the panel for another URL.
-func (ui *face) panelAt(r *http.Request, at app.ArtifactAt, address string) (Panel, error) {
+func (ui *handler) panelAt(r *http.Request, at app.ArtifactAt, address string) (Panel, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return Panel{}, artel.Errorf(artel.Internal, "webui", address, "%w", err)
@@ -93,7 +93,7 @@ func (ui *face) panelAt(r *http.Request, at app.ArtifactAt, address string) (Pan
 
 // saveArtifact saves an edited text. On a conflict it merges the newer version
 // into the text and shows the editor again.
-func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) saveArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -106,7 +106,7 @@ func (ui *face) saveArtifact(w http.ResponseWriter, r *http.Request) {
 	address := artifactURL(at.Conversation, artel.Ref{Artifact: at.ID})
 	_, err = ui.app.Edits.Save(r.Context(), at, app.Draft{Text: &text})
 	if err == nil {
-		ui.shows(w, r, at, address)
+		ui.showPanel(w, r, at, address)
 		return
 	}
 	status, problem := ui.explain(r, err)
@@ -150,7 +150,7 @@ func withLineEnds(text, like string) string {
 	return text
 }
 
-func (ui *face) renameArtifact(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) renameArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	if err == nil {
 		at.IfVersion = 0 // a title does not depend on the version
@@ -160,10 +160,10 @@ func (ui *face) renameArtifact(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.shows(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}))
+	ui.showPanel(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}))
 }
 
-func (ui *face) deleteArtifact(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) deleteArtifact(w http.ResponseWriter, r *http.Request) {
 	at, _, err := ui.target(r)
 	var gone artel.Artifact
 	if err == nil {
@@ -173,7 +173,7 @@ func (ui *face) deleteArtifact(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.shows(w, r, at, conversationURL(at.Conversation)+"/a", part{"toast", Toast{
+	ui.showPanel(w, r, at, conversationURL(at.Conversation)+"/a", part{"toast", Toast{
 		ID: toastOf(at), Text: locale(r).Say(phrase.PageArtifactDeleted, map[string]any{"Title": artel.Shorten(gone.Title, 60)}),
 		Undo: artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}) + "/restore",
 	}})
@@ -183,7 +183,7 @@ func toastOf(at app.ArtifactAt) string { return "toast-a-" + string(at.ID) }
 
 // restoreArtifact makes an older version the newest or, without a version,
 // undoes a deletion.
-func (ui *face) restoreArtifact(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) restoreArtifact(w http.ResponseWriter, r *http.Request) {
 	at, fields, err := ui.target(r)
 	number := 0
 	if err == nil && fields["version"] != "" {
@@ -199,5 +199,5 @@ func (ui *face) restoreArtifact(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.shows(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}), part{"gone", toastOf(at)})
+	ui.showPanel(w, r, at, artifactURL(at.Conversation, artel.Ref{Artifact: at.ID}), part{"gone", toastOf(at)})
 }

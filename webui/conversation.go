@@ -37,7 +37,7 @@ type Status struct {
 	Compacts bool // is a compaction without an answer
 }
 
-func (ui *face) conversation(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) conversation(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err != nil {
 		ui.fail(w, r, err)
@@ -61,7 +61,7 @@ func (ui *face) conversation(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "conversation.html", t)
 }
 
-func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error) {
+func (ui *handler) thread(r *http.Request, id artel.ConversationID) (Thread, error) {
 	ctx := r.Context()
 	var t Thread
 	var err error
@@ -76,7 +76,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 	if t.frame, err = ui.frame(r, id); err != nil {
 		return t, err
 	}
-	v := view{face: ui, conversation: id, locale: locale(r)}
+	v := view{handler: ui, conversation: id, locale: locale(r)}
 	t.Draft = Draft{Action: conversationURL(id), Models: t.Models}
 	// Before the messages: a run that ends in between counts as active until
 	// the fragment of its end arrives, which completes its message.
@@ -112,7 +112,7 @@ func (ui *face) thread(r *http.Request, id artel.ConversationID) (Thread, error)
 
 // lastRun returns the service that answered last, which is preselected in the
 // composer, and the last run; "": none yet.
-func (ui *face) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
+func (ui *handler) lastRun(r *http.Request, c artel.Conversation) (artel.ServiceID, LastCall, error) {
 	newest, err := ui.app.Messages.Branch(r.Context(), c.ID, c.Leaf, 1)
 	if err != nil || len(newest) == 0 || newest[0].Run == "" {
 		return c.Service, LastCall{}, err
@@ -147,7 +147,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 			if err != nil {
 				return nil, "", err
 			}
-			branch, v.siblings = ofBranch(turns)
+			branch, v.siblings = branchMessages(turns)
 		}
 		whole := len(branch) < limit
 		for len(branch) > 0 && branch[0].Role == artel.RoleTool && branch[0].Parent != "" {
@@ -165,7 +165,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 		if v.asked, err = v.app.Permissions.List(ctx, id); err != nil {
 			return nil, "", err
 		}
-		if v.told, err = v.turnings(ctx); err != nil {
+		if v.told, err = v.loadEvents(ctx); err != nil {
 			return nil, "", err
 		}
 		displayed, err := v.app.Rules.Displayed(ctx, id, branch, behind)
@@ -179,7 +179,7 @@ func (v view) branch(ctx context.Context, leaf artel.MessageID, behind int) (sho
 }
 
 // older renders the messages before those on display.
-func (ui *face) older(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) older(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	var before artel.MessageID
 	if err == nil {
@@ -188,7 +188,7 @@ func (ui *face) older(w http.ResponseWriter, r *http.Request) {
 	var t Thread
 	if err == nil {
 		behind, _ := strconv.Atoi(r.URL.Query().Get("behind")) // not a number: count from the newest
-		v := view{face: ui, conversation: id, locale: locale(r)}
+		v := view{handler: ui, conversation: id, locale: locale(r)}
 		t.Messages, t.Older, err = v.branch(r.Context(), before, max(0, behind))
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	d, err := v.app.Artifacts.Text(ctx, v.conversation, out.ID, number, "")
 	switch {
 	case err == nil:
-		text, cut := shorten(remark.ReplaceAllString(d.Text, "*$1*"))
+		text, cut := shorten(commentLine.ReplaceAllString(d.Text, "*$1*"))
 		out.Value, out.Cut = Value{}, cut
 		out.Blocks, out.Extracted = v.blocks("viewer-body", text), true
 		return nil
@@ -52,9 +52,9 @@ func (v view) showFile(ctx context.Context, out *Viewer, number int, tab string)
 	return err
 }
 
-// remark is a comment line in extracted text: a position in the document, or an
+// commentLine is a comment line in extracted text: a position in the document, or an
 // omission.
-var remark = regexp.MustCompile(`(?m)^<!-- (.+?) -->$`)
+var commentLine = regexp.MustCompile(`(?m)^<!-- (.+?) -->$`)
 
 // tabs are the views of a version.
 func (v view) tabs(id artel.ArtifactID, number int, all []string, current int) []Tab {

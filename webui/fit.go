@@ -14,8 +14,8 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// A Fitting is what the chosen model would receive of the selected files.
-type Fitting struct {
+// A FitReport is what the chosen model would receive of the selected files.
+type FitReport struct {
 	Service app.Service
 	Misfits []Misfit      // sent as a description
 	Forms   []Misfit      // sent in another form
@@ -34,7 +34,7 @@ func (m Misfit) Says() phrase.Key { return phrase.Key("page.form_" + string(m.St
 // fit reports in which form a model would receive files, given their
 // beginnings: a form with "service", and for each file a part "head" with its
 // name, followed by its "size" in bytes.
-func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) fit(w http.ResponseWriter, r *http.Request) {
 	var id artel.ServiceID
 	var files []app.Candidate
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
@@ -46,7 +46,7 @@ func (ui *face) fit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	f := Fitting{Service: ui.app.Models.Default(r.Context())}
+	f := FitReport{Service: ui.app.Models.Default(r.Context())}
 	if id == "" {
 		id = ui.app.Models.Preferred(r.Context())
 	}
@@ -83,7 +83,7 @@ const maxBetter = 3
 
 // takesAll reports whether a callable model supports every file unchanged. The
 // demo is never suggested.
-func (ui *face) takesAll(r *http.Request, s app.Service, files []app.Candidate) bool {
+func (ui *handler) takesAll(r *http.Request, s app.Service, files []app.Candidate) bool {
 	if !s.Callable() || s.Demo() {
 		return false
 	}

@@ -16,7 +16,7 @@ import (
 
 // funcs are the template functions. say takes a key and pairs of name and
 // value; args makes a map of such pairs.
-func (ui *face) funcs(l phrase.Locale) template.FuncMap {
+func (ui *handler) funcs(l phrase.Locale) template.FuncMap {
 	return template.FuncMap{
 		"say":      func(key any, pairs ...any) string { return l.Say(phrase.Key(fmt.Sprint(key)), pairsOf(pairs)) },
 		"args":     func(pairs ...any) map[string]any { return pairsOf(pairs) },
@@ -58,7 +58,7 @@ func tasks(l phrase.Locale, html template.HTML) template.HTML {
 }
 
 // icon references a vendored icon; more are additional classes.
-func (ui *face) icon(name string, more ...string) template.HTML {
+func (ui *handler) icon(name string, more ...string) template.HTML {
 	class := "icon"
 	for _, m := range more {
 		class += " " + m

@@ -70,7 +70,7 @@ func (q Requests) Live() string {
 	return "/gateway/live?" + q.Query.Encode()
 }
 
-func (ui *face) requests(ctx context.Context, l phrase.Locale, in url.Values) (Requests, error) {
+func (ui *handler) requests(ctx context.Context, l phrase.Locale, in url.Values) (Requests, error) {
 	q := Requests{Query: url.Values{}, Keys: ui.app.GatewayLog.Keys()}
 	for _, name := range []string{"key", "service", "status", "changed"} {
 		if v := in.Get(name); v != "" {
@@ -154,7 +154,7 @@ func whyChanged(c gatewaylog.GatewayChange, model string, l phrase.Locale) strin
 }
 
 // gateway shows the gateway's log and the snippets that connect programs.
-func (ui *face) gateway(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) gateway(w http.ResponseWriter, r *http.Request) {
 	q, err := ui.requests(r.Context(), locale(r), r.URL.Query())
 	if err != nil {
 		ui.fail(w, r, err)
@@ -176,8 +176,8 @@ func (ui *face) gateway(w http.ResponseWriter, r *http.Request) {
 // logPause is the minimum time between two updates of the live list.
 const logPause = 500 * time.Millisecond
 
-// watch streams the newest requests whenever they change.
-func (ui *face) watch(w http.ResponseWriter, r *http.Request) {
+// gatewayLive streams the newest requests whenever they change.
+func (ui *handler) gatewayLive(w http.ResponseWriter, r *http.Request) {
 	in := r.URL.Query()
 	in.Del("cursor")
 	ctx, l := r.Context(), locale(r)

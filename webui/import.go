@@ -15,11 +15,11 @@ import (
 )
 
 // importForm shows the import form.
-func (ui *face) importForm(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) importForm(w http.ResponseWriter, r *http.Request) {
 	ui.showImport(w, r, http.StatusOK, "")
 }
 
-func (ui *face) showImport(w http.ResponseWriter, r *http.Request, status int, problem string) {
+func (ui *handler) showImport(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	f, err := ui.frame(r, "")
 	if err != nil {
 		ui.fail(w, r, err)
@@ -32,9 +32,9 @@ func (ui *face) showImport(w http.ResponseWriter, r *http.Request, status int, p
 	}{f, problem})
 }
 
-// bringIn imports an uploaded ZIP and redirects to the new conversation, which
+// importConversation imports an uploaded ZIP and redirects to the new conversation, which
 // shows the counts.
-func (ui *face) bringIn(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) importConversation(w http.ResponseWriter, r *http.Request) {
 	made, err := ui.imported(r)
 	if err != nil {
 		status, text := ui.explain(r, err)
@@ -54,7 +54,7 @@ func (ui *face) bringIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
-func (ui *face) imported(r *http.Request) (app.Imported, error) {
+func (ui *handler) imported(r *http.Request) (app.Imported, error) {
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if artel.CodeOf(err) == form.CodeMalformed {
 			err = brokenForm(r, err)

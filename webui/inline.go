@@ -72,8 +72,8 @@ func dataURI(s string) (declared, data string, ok bool) {
 
 var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/_\-\s]{64,}={0,2}\s*$`)
 
-// held renders bytes embedded as base64, by their detected type.
-func (v view) held(data, declared, name string) Value {
+// embedded renders bytes embedded as base64, by their detected type.
+func (v view) embedded(data, declared, name string) Value {
 	about := v.locale.TypeName(declared)
 	card := func(k phrase.Key) Value {
 		return Value{Kind: valueFile, Name: name, File: File{Name: name, Icon: "file-x", About: strings.TrimPrefix(about+" · "+v.locale.Say(k, nil), " · ")}}
@@ -98,15 +98,15 @@ func (v view) held(data, declared, name string) Value {
 		Download: template.URL("data:application/octet-stream;base64," + base64.StdEncoding.EncodeToString(raw)), //nolint:gosec // the bytes are encoded here
 	}
 	out := v.fileValue(info, template.URL("data:"+info.MediaType+";base64,"+base64.StdEncoding.EncodeToString(raw)), f) //nolint:gosec // the type is one of those that were found in the bytes
-	out.Held = true
+	out.Embedded = true
 	if out.Kind != valueImage && out.Kind != valueAudio && out.Kind != valueVideo {
 		out = Value{Kind: valueFile, Name: name, File: f}
 	}
 	return out
 }
 
-// looksHeld reports whether a text is base64 of a binary file.
-func (v view) looksHeld(s string) bool {
+// looksEmbedded reports whether a text is base64 of a binary file.
+func (v view) looksEmbedded(s string) bool {
 	if len(s) < 64 || !base64Text.MatchString(s[:min(len(s), 4096)]) && !base64Text.MatchString(s) {
 		return false
 	}

@@ -78,7 +78,7 @@ func inspectURL(run artel.RunID, m artel.MessageID) string {
 
 // inspect shows a call: the one in the path, otherwise the one that produced
 // the message in the query, otherwise the first.
-func (ui *face) inspect(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) inspect(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.inspection(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -87,7 +87,7 @@ func (ui *face) inspect(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "inspect.html", p)
 }
 
-func (ui *face) inspection(r *http.Request) (p Inspection, err error) {
+func (ui *handler) inspection(r *http.Request) (p Inspection, err error) {
 	ctx, l := r.Context(), locale(r)
 	id, err := artel.ParseRunID(r.PathValue("rid"))
 	if err != nil {
@@ -126,7 +126,7 @@ func (ui *face) inspection(r *http.Request) (p Inspection, err error) {
 }
 
 // callOf returns the call that produced a message: the last one before it.
-func (ui *face) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []app.ContextSummary) (app.ContextKey, error) {
+func (ui *handler) callOf(ctx context.Context, run artel.Run, of artel.MessageID, list []app.ContextSummary) (app.ContextKey, error) {
 	found, err := ui.app.Messages.Branch(ctx, run.Conversation, of, 1)
 	key := list[0].ContextKey
 	if err != nil || len(found) == 0 {
@@ -141,9 +141,9 @@ func (ui *face) callOf(ctx context.Context, run artel.Run, of artel.MessageID, l
 }
 
 // fill fills in the data of a call and of the requested view.
-func (ui *face) fill(r *http.Request, p *Inspection) error {
+func (ui *handler) fill(r *http.Request, p *Inspection) error {
 	ctx, key := r.Context(), p.Call.ContextKey
-	v := inspector{view: view{face: ui, conversation: p.Run.Conversation, locale: locale(r)}, call: p.Call}
+	v := inspector{view: view{handler: ui, conversation: p.Run.Conversation, locale: locale(r)}, call: p.Call}
 	if err := v.read(ctx, p.Run); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (v inspector) request(req app.SentRequest) (template.HTML, string) {
 		out.Write(req.Body)
 	}
 	text, cut := shorten(out.String())
-	return v.dressed([]template.HTML{render.Code(text, "json")})[0], cut
+	return v.withCopyButtons([]template.HTML{render.Code(text, "json")})[0], cut
 }
 
 // why explains why a model saw something, or did not.

@@ -41,7 +41,7 @@ const shownConversations = 40
 
 // conversations reads the page of the list given by "search", "cursor" and
 // "group", the last group of the previous page.
-func (ui *face) conversations(r *http.Request, current artel.ConversationID) (List, error) {
+func (ui *handler) conversations(r *http.Request, current artel.ConversationID) (List, error) {
 	q := r.URL.Query()
 	l := List{Search: strings.TrimSpace(q.Get("search"))}
 	found, next, err := ui.app.Conversations.List(r.Context(), app.ConversationQuery{
@@ -95,7 +95,7 @@ func groupOf(t, now time.Time) phrase.Key {
 
 // list answers a search, or a further page of the list. Without script it
 // renders the start page with the results.
-func (ui *face) list(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) list(w http.ResponseWriter, r *http.Request) {
 	if !wantsFragment(r) {
 		ui.home(w, r)
 		return
@@ -126,7 +126,7 @@ func shownNow(r *http.Request) artel.ConversationID {
 }
 
 // entry returns the conversation of the path as a list entry.
-func (ui *face) entry(r *http.Request) (Entry, error) {
+func (ui *handler) entry(r *http.Request) (Entry, error) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err != nil {
 		return Entry{}, err
@@ -149,7 +149,7 @@ func (s *stream) titled(ctx context.Context, out *bytes.Buffer) error {
 }
 
 // titleForm shows the form for the title: in the list, or on a page.
-func (ui *face) titleForm(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) titleForm(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.entry(r)
 	e.Naming = r.URL.Query().Get("keep") == ""
 	switch {
@@ -162,7 +162,7 @@ func (ui *face) titleForm(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (ui *face) showTitleForm(w http.ResponseWriter, r *http.Request, status int, e Entry, problem string) {
+func (ui *handler) showTitleForm(w http.ResponseWriter, r *http.Request, status int, e Entry, problem string) {
 	f, err := ui.frame(r, e.ID)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -176,7 +176,7 @@ func (ui *face) showTitleForm(w http.ResponseWriter, r *http.Request, status int
 	}{f, e, problem})
 }
 
-func (ui *face) rename(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) rename(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.entry(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -206,7 +206,7 @@ func (ui *face) rename(w http.ResponseWriter, r *http.Request) {
 }
 
 // remove deletes a conversation and offers to undo it.
-func (ui *face) remove(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) remove(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.entry(r)
 	if err == nil {
 		err = ui.app.Conversations.Delete(r.Context(), e.ID)
@@ -217,7 +217,7 @@ func (ui *face) remove(w http.ResponseWriter, r *http.Request) {
 	case wantsFragment(r) && !e.Current:
 		ui.fragments(w, r, http.StatusOK, part{"gone", "c-" + string(e.ID)}, part{"toast", deletedToast(locale(r), e.ID)})
 	default:
-		lead(w, r, "/?deleted="+string(e.ID))
+		redirect(w, r, "/?deleted="+string(e.ID))
 	}
 }
 
@@ -227,7 +227,7 @@ func deletedToast(l phrase.Locale, id artel.ConversationID) *Toast {
 
 // restore restores a deleted conversation. A page that shows another
 // conversation stays on it.
-func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) restore(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {
 		_, err = ui.app.Conversations.Restore(r.Context(), id)
@@ -238,7 +238,7 @@ func (ui *face) restore(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if current == "" {
-		lead(w, r, conversationURL(id))
+		redirect(w, r, conversationURL(id))
 		return
 	}
 	r.URL.RawQuery = url.Values{"search": {r.PostFormValue("search")}}.Encode() // the list before the deletion

@@ -25,7 +25,7 @@ const heartbeat = 15 * time.Second
 
 // live streams fragments as server-sent events: unnamed, the id is the number
 // of the event, the data is HTML.
-func (ui *face) live(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) live(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	var c artel.Conversation
 	if err == nil {
@@ -48,8 +48,8 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s := &stream{leaf: c.Leaf, view: view{face: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
-	if err := s.joins(r.Context(), artel.Seq(max(after, 0))); err != nil {
+	s := &stream{leaf: c.Leaf, view: view{handler: ui, conversation: id, locale: locale(r)}, cards: map[artel.CallID]Call{}, answers: map[artel.CallPath]*answer{}}
+	if err := s.loadState(r.Context(), artel.Seq(max(after, 0))); err != nil {
 		if r.Context().Err() == nil {
 			ui.o.Log.Error("a page's stream could not begin", "conversation", id, "err", err)
 		}
@@ -68,15 +68,15 @@ func (ui *face) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// joins determines the state of a browser that has the events up to after.
-func (s *stream) joins(ctx context.Context, after artel.Seq) error {
+// loadState determines the state of a browser that has the events up to after.
+func (s *stream) loadState(ctx context.Context, after artel.Seq) error {
 	last, err := s.app.Events.Last(ctx, s.conversation)
 	if err != nil {
 		return err
 	}
-	s.behind = after < last
+	s.leafUncertain = after < last
 	if after > 0 {
-		s.retries, err = s.retryAt(ctx, after)
+		s.pendingRetry, err = s.retryAt(ctx, after)
 	}
 	return err
 }
@@ -84,13 +84,13 @@ func (s *stream) joins(ctx context.Context, after artel.Seq) error {
 // A stream renders the fragments of one browser.
 type stream struct {
 	view
-	answers map[artel.CallPath]*answer // in progress, of the run and its subagents
-	leaf    artel.MessageID            // last message of the branch on display, as far as known
-	behind  bool                       // the browser may show another branch than leaf
-	beside  bool                       // the active run is on another branch
-	retries *artel.Event               // retry on display; nil: none
-	whole   artel.Seq                  // the re-rendered thread includes the events up to this one
-	cards   map[artel.CallID]Call
+	answers       map[artel.CallPath]*answer // in progress, of the run and its subagents
+	leaf          artel.MessageID            // last message of the branch on display, as far as known
+	leafUncertain bool                       // the browser may show another branch than leaf
+	otherBranch   bool                       // the active run is on another branch
+	pendingRetry  *artel.Event               // retry on display; nil: none
+	renderedTo    artel.Seq                  // the re-rendered thread includes the events up to this one
+	cards         map[artel.CallID]Call
 }
 
 // An answer is a message in progress, as far as the browser has it.
@@ -111,10 +111,10 @@ func (s *stream) send(ctx context.Context, out *sse.Writer, e artel.Event) error
 		return out.KeepAlive()
 	}
 	var html bytes.Buffer
-	if err := s.goesOn(&html, e); err != nil {
+	if err := s.clearRetry(&html, e); err != nil {
 		return err
 	}
-	if e.Seq == 0 || e.Seq > s.whole {
+	if e.Seq == 0 || e.Seq > s.renderedTo {
 		if err := s.fragments(ctx, &html, e); err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDe
 		if err != nil {
 			return err
 		}
-		s.beside = !follows
+		s.otherBranch = !follows
 	}
 	thought := a.reasoning.Len() > 0
 	a.reasoning.WriteString(p.Reasoning)
@@ -291,21 +291,21 @@ func (s *stream) delta(ctx context.Context, out *bytes.Buffer, p artel.MessageDe
 	before := a.shown
 	a.shown = from + len(changed)
 	switch {
-	case s.beside:
+	case s.otherBranch:
 		return nil // it is rendered as a whole when the user switches to its branch
 	case !begins && p.Text == "" && thought:
 		return s.put(out, "thought", Thought{p.Message, p.Reasoning})
 	case !begins && p.Reasoning == "" && before > 0 && a.shown >= before:
-		return s.put(out, "blocks", Blocks{ID: bodyID(p.Message), From: from, Items: s.dressed(changed)})
+		return s.put(out, "blocks", Blocks{ID: bodyID(p.Message), From: from, Items: s.withCopyButtons(changed)})
 	}
-	return s.put(out, "message", a.whole(s))
+	return s.put(out, "message", a.rendered(s))
 }
 
-// whole is the message so far.
-func (a *answer) whole(s *stream) Message {
+// rendered is the message so far.
+func (a *answer) rendered(s *stream) Message {
 	return Message{
 		ID: a.message, Role: artel.RoleAssistant, At: a.at, Into: a.into, Writing: true, Thinking: a.shown == 0 && a.reasoning.Len() > 0,
-		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(a.message), Items: s.dressed(a.blocks.Blocks())},
+		Reasoning: strings.TrimLeft(a.reasoning.String(), " \n"), Body: Blocks{ID: bodyID(a.message), Items: s.withCopyButtons(a.blocks.Blocks())},
 	}
 }
 
@@ -332,7 +332,7 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 	if !ok {
 		// The browser connected after the call; its card is already on the
 		// page.
-		if card, err = s.recall(ctx, p); err != nil {
+		if card, err = s.findCall(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -352,13 +352,13 @@ func (s *stream) toolCompleted(ctx context.Context, out *bytes.Buffer, e artel.E
 	return s.put(out, "call", card)
 }
 
-// recalled is how many messages back recall searches; calls and results of a
+// callLookback is how many messages back recall searches; calls and results of a
 // turn are close together.
-const recalled = 200
+const callLookback = 200
 
-// recall rebuilds the card of a call from the stored messages.
-func (s *stream) recall(ctx context.Context, p artel.ToolCompleted) (Call, error) {
-	branch, err := s.app.Messages.Branch(ctx, s.conversation, p.Message.Parent, recalled)
+// findCall rebuilds the card of a call from the stored messages.
+func (s *stream) findCall(ctx context.Context, p artel.ToolCompleted) (Call, error) {
+	branch, err := s.app.Messages.Branch(ctx, s.conversation, p.Message.Parent, callLookback)
 	if err != nil {
 		return Call{}, err
 	}
@@ -377,7 +377,7 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	if err != nil {
 		return err
 	}
-	if began, err := s.began(ctx, e.Run); err != nil || !began {
+	if began, err := s.hasStarted(ctx, e.Run); err != nil || !began {
 		return errors.Join(err, s.waitingNow(ctx, out))
 	}
 	if err := s.put(out, "status", Status{}); err != nil {
@@ -395,12 +395,12 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 		return err
 	}
 	if on && p.Reply != "" {
-		if err := s.put(out, "took", s.took(ctx, p.Reply, run.Service, p.Usage)); err != nil {
+		if err := s.put(out, "took", s.runUsage(ctx, p.Reply, run.Service, p.Usage)); err != nil {
 			return err
 		}
 	}
 	if p.Error != nil && on {
-		if err := s.leftOpen(ctx, out, e.Run); err != nil {
+		if err := s.endLeftCalls(ctx, out, e.Run); err != nil {
 			return err
 		}
 		if err := s.put(out, "notice", s.notice(e.Run, p.State, p.Error)); err != nil {
@@ -412,9 +412,9 @@ func (s *stream) runFinished(ctx context.Context, out *bytes.Buffer, e artel.Eve
 	return s.artifactsNow(ctx, out)
 }
 
-// began reports whether a run ever started: one that was cancelled in the queue
+// hasStarted reports whether a run ever started: one that was cancelled in the queue
 // leaves no message.
-func (s *stream) began(ctx context.Context, id artel.RunID) (bool, error) {
+func (s *stream) hasStarted(ctx context.Context, id artel.RunID) (bool, error) {
 	r, err := s.app.Runs.Find(ctx, id)
 	if err != nil {
 		return false, err

@@ -45,7 +45,7 @@ type DescribedMacro struct {
 	About string
 }
 
-func (ui *face) macros(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) macros(w http.ResponseWriter, r *http.Request) {
 	l, s := locale(r), scopeOf(r.URL.Query())
 	values, err := ui.app.Rules.MacroValues(r.Context(), artel.AgentName(s.Agent), artel.ServiceID(s.Service))
 	if err != nil {
@@ -85,7 +85,7 @@ func weekdayOf(l phrase.Locale) string {
 	return "{{weekday}}"
 }
 
-func (ui *face) tryMacros(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) tryMacros(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	var values map[string]string
 	if err == nil {
@@ -100,7 +100,7 @@ func (ui *face) tryMacros(w http.ResponseWriter, r *http.Request) {
 
 // macroTrial expands the macros of a text with a fixed seed and clock, so that
 // only the input changes the result.
-func (ui *face) macroTrial(r *http.Request, v url.Values, values map[string]string) (t MacroTrial) {
+func (ui *handler) macroTrial(r *http.Request, v url.Values, values map[string]string) (t MacroTrial) {
 	t = MacroTrial{
 		Text: strings.ReplaceAll(v.Get("text"), "\r\n", "\n"), User: v.Get("user"), Char: v.Get("char"), Seed: v.Get("seed"), Now: strings.TrimSpace(v.Get("now")), Zone: strings.TrimSpace(v.Get("zone")),
 	}

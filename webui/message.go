@@ -19,38 +19,38 @@ import (
 
 // A Message is an entry of the thread.
 type Message struct {
-	ID        artel.MessageID
-	Role      artel.Role
-	At        time.Time
-	Reasoning string
-	Body      Blocks        // of an agent
-	Said      template.HTML // of the user
-	Rest      template.HTML // end of Said, if that is very long
-	Files     []File
-	Calls     []Call
-	Questions []Question // permission questions of its calls
-	Subagents []Subagent // started by its calls
-	Into      string     // element that contains it; "": the thread
-	Writing   bool       // in progress
-	Thinking  bool       // in progress, with reasoning only
-	Partial   bool       // cut off
-	Injected  bool       // sent to a running agent
-	Muted     bool       // hidden from models
-	Editing   bool       // its text is in an input
-	Text      string     // value of that input
-	URL       string     // of its editor
-	Siblings  Siblings
-	Took      *Usage   // of the answer; nil: not the end of one
-	Summary   bool     // Body is a summary of the messages above
-	Stands    int      // number of messages it replaces; 0: unknown
-	Shelf     string   // URL of the summary as an artifact; "": none
-	Before    []Change // model changes before it
-	After     []Change // model changes after the last message of a run
-	Notice    *Notice  // shown after it; nil: none
-	Original  string   // text before the display rules; "": unchanged
-	Context   string   // URL of the inspector; "": no model call
-	TryRules  string   // URL to try rules on its text; "": no text
-	run       artel.RunID
+	ID         artel.MessageID
+	Role       artel.Role
+	At         time.Time
+	Reasoning  string
+	Body       Blocks        // of an agent
+	Said       template.HTML // of the user
+	Rest       template.HTML // end of Said, if that is very long
+	Files      []File
+	Calls      []Call
+	Questions  []Question // permission questions of its calls
+	Subagents  []Subagent // started by its calls
+	Into       string     // element that contains it; "": the thread
+	Writing    bool       // in progress
+	Thinking   bool       // in progress, with reasoning only
+	Partial    bool       // cut off
+	Injected   bool       // sent to a running agent
+	Muted      bool       // hidden from models
+	Editing    bool       // its text is in an input
+	Text       string     // value of that input
+	URL        string     // of its editor
+	Siblings   Siblings
+	Usage      *Usage   // of the answer; nil: not the end of one
+	Summary    bool     // Body is a summary of the messages above
+	Replaces   int      // number of messages it replaces; 0: unknown
+	SummaryURL string   // URL of the summary as an artifact; "": none
+	Before     []Change // model changes before it
+	After      []Change // model changes after the last message of a run
+	Notice     *Notice  // shown after it; nil: none
+	Original   string   // text before the display rules; "": unchanged
+	Context    string   // URL of the inspector; "": no model call
+	TryRules   string   // URL to try rules on its text; "": no text
+	run        artel.RunID
 }
 
 // Blocks is rendered Markdown, one element per block, so that a stream replaces
@@ -102,12 +102,12 @@ type Notice struct {
 
 // A view shows one conversation in one language.
 type view struct {
-	*face
+	*handler
 	conversation artel.ConversationID
 	locale       phrase.Locale
 	known        map[place]Way // how attachments were sent
 	asked        []app.Permission
-	told         turnings
+	told         threadEvents
 	siblings     map[artel.MessageID]Siblings
 	originals    map[artel.MessageID]string
 }
@@ -115,7 +115,7 @@ type view struct {
 // changed records the texts that display rules have changed.
 func (v *view) changed(stored, shown []artel.Message) {
 	for i, m := range stored {
-		if text := saidIn(m); text != saidIn(shown[i]) {
+		if text := shownText(m); text != shownText(shown[i]) {
 			if v.originals == nil {
 				v.originals = map[artel.MessageID]string{}
 			}
@@ -124,8 +124,8 @@ func (v *view) changed(stored, shown []artel.Message) {
 	}
 }
 
-// saidIn joins the texts of a message as they are shown.
-func saidIn(m artel.Message) string {
+// shownText joins the texts of a message as they are shown.
+func shownText(m artel.Message) string {
 	var texts []string
 	for _, p := range m.Parts {
 		if t, ok := p.(artel.Text); ok {
@@ -169,7 +169,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		}
 		shown := v.message(m)
 		if run.ID == m.Run && run.Reply == m.ID && run.State.Final() {
-			shown.Took = v.took(ctx, m.ID, run.Service, run.Usage)
+			shown.Usage = v.runUsage(ctx, m.ID, run.Service, run.Usage)
 		}
 		shown.Injected = m.Role == artel.RoleUser && m.Run != "" && m.Within == "" && run.Message != m.ID
 		shown.Questions = v.questions(ctx, m, shown.Calls)
@@ -202,7 +202,7 @@ func (v *view) messages(ctx context.Context, branch []artel.Message, active arte
 		m.endThreads()
 	}
 	if len(branch) > 0 {
-		v.weave(ctx, out, branch[0].Within)
+		v.insertChanges(ctx, out, branch[0].Within)
 	}
 	return out, nil
 }
@@ -235,10 +235,10 @@ func (v view) message(m artel.Message) Message {
 		}
 	}
 	out.Reasoning = strings.TrimSpace(strings.Join(thoughts, "\n\n"))
-	text := saidIn(m)
+	text := shownText(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
-		out.Stands, out.Shelf = v.boundary(v.told.summaries[m.ID])
+		out.Replaces, out.SummaryURL = v.boundary(v.told.summaries[m.ID])
 		return out
 	}
 	if m.Role == artel.RoleUser {
@@ -260,11 +260,11 @@ func (v view) blocks(id, text string) Blocks {
 	if text == "" {
 		return Blocks{ID: id}
 	}
-	return Blocks{ID: id, Items: v.dressed(render.Blocks(text, v.options()))}
+	return Blocks{ID: id, Items: v.withCopyButtons(render.Blocks(text, v.options()))}
 }
 
-// dressed adds a copy button to each block of code.
-func (v view) dressed(blocks []template.HTML) []template.HTML {
+// withCopyButtons adds a copy button to each block of code.
+func (v view) withCopyButtons(blocks []template.HTML) []template.HTML {
 	const end = "</figcaption>" // only package render writes it: user text is escaped
 	label := string(render.Text(v.locale.Say(phrase.PageCopy, nil)))
 	button := `<button class="plain" type="button" data-copy="code">` + string(v.icon("copy")) + label + "</button>" + end

@@ -53,7 +53,7 @@ type Fact struct {
 	Source phrase.Key
 }
 
-func (ui *face) models(r *http.Request) Models {
+func (ui *handler) models(r *http.Request) Models {
 	m := Models{Default: ui.app.Models.Default(r.Context())}
 	for _, s := range ui.app.Models.Services(r.Context()) {
 		if s.Callable() {

@@ -78,8 +78,8 @@ type Item struct {
 
 // panel builds the panel of the path: a viewer for /c/{cid}/a/{id}, otherwise
 // the list.
-func (ui *face) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
-	v := view{face: ui, conversation: id, locale: locale(r)}
+func (ui *handler) panel(r *http.Request, id artel.ConversationID) (Panel, error) {
+	v := view{handler: ui, conversation: id, locale: locale(r)}
 	p := Panel{Conversation: id, Shown: strings.Contains(r.URL.Path, "/a"), self: r.URL.RequestURI()}
 	var err error
 	if p.Artifacts, err = v.artifacts(r.Context()); err != nil || r.PathValue("id") == "" {

@@ -21,13 +21,13 @@ type Pipeline struct {
 	app.Overview
 	At      app.SettingLevel // level that the switches change
 	Items   []Stage
-	Levels  []Whose
+	Levels  []EditableLevel
 	Lost    []LostSetting
 	Problem string // why a change failed; "": none did
 }
 
-// A Whose is an editable level, with the actions for all of its settings.
-type Whose struct {
+// A EditableLevel is an editable level, with the actions for all of its settings.
+type EditableLevel struct {
 	Level    app.SettingLevel
 	Name     string
 	Set      bool
@@ -121,13 +121,13 @@ func pipelineURL(agent artel.AgentName, service artel.ServiceID, at app.SettingL
 func (p Pipeline) Self() string { return pipelineURL(p.AgentName, p.Service.ID, p.At) }
 
 // pipeline shows the pipeline settings.
-func (ui *face) pipeline(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) pipeline(w http.ResponseWriter, r *http.Request) {
 	ui.showPipeline(w, r, http.StatusOK, pipelineAsked(r.URL.Query()), "", nil)
 }
 
 // showPipeline renders the pipeline. problem says what failed; typed holds the
 // rejected inputs of a form.
-func (ui *face) showPipeline(w http.ResponseWriter, r *http.Request, status int, q pipelineQuery, problem string, typed *typedFields, more ...part) {
+func (ui *handler) showPipeline(w http.ResponseWriter, r *http.Request, status int, q pipelineQuery, problem string, typed *typedFields, more ...part) {
 	p, err := ui.pipelineOf(r, q, typed)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -156,7 +156,7 @@ func (ui *face) showPipeline(w http.ResponseWriter, r *http.Request, status int,
 	}{f, p, agents})
 }
 
-func (ui *face) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields) (Pipeline, error) {
+func (ui *handler) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields) (Pipeline, error) {
 	l := locale(r)
 	o, err := ui.app.Pipeline.Look(r.Context(), q.agent, q.service)
 	p := Pipeline{Overview: o, At: q.at}
@@ -167,7 +167,7 @@ func (ui *face) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields)
 	if service == "" {
 		service = string(o.Service.ID)
 	}
-	p.Levels = []Whose{
+	p.Levels = []EditableLevel{
 		{app.ByModel, l.Say(phrase.PageLevelModel, map[string]any{"Name": artel.Visible(service)}), o.Model.Set, o.Model.Revision},
 		{app.ByAgent, l.Say(phrase.PageLevelAgent, map[string]any{"Name": artel.Visible(string(o.AgentName))}), o.Agent.Set, o.Agent.Revision},
 	}
@@ -206,13 +206,13 @@ func (ui *face) pipelineOf(r *http.Request, q pipelineQuery, typed *typedFields)
 	return p, nil
 }
 
-func (p Pipeline) level(l app.SettingLevel) Whose {
+func (p Pipeline) level(l app.SettingLevel) EditableLevel {
 	for _, w := range p.Levels {
 		if w.Level == l {
 			return w
 		}
 	}
-	return Whose{}
+	return EditableLevel{}
 }
 
 func stageOf(o app.Overview, s app.ProcessorState, l phrase.Locale) Stage {
@@ -297,7 +297,7 @@ func columnOf(o app.Overview, s app.ProcessorState, level app.SettingLevel, l ph
 }
 
 // changePipeline performs the action of a pipeline form.
-func (ui *face) changePipeline(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) changePipeline(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4*maxField) // URL encoding takes up to three bytes per byte
 	if err := r.ParseForm(); err != nil {
 		ui.fail(w, r, brokenForm(r, err))
@@ -324,7 +324,7 @@ func (ui *face) changePipeline(w http.ResponseWriter, r *http.Request) {
 
 // amendPipeline performs a change, and returns a toast or announcement for it.
 // Rejected fields are returned with their problems.
-func (ui *face) amendPipeline(r *http.Request, q pipelineQuery) (more []part, typed *typedFields, err error) {
+func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part, typed *typedFields, err error) {
 	ctx, l := r.Context(), locale(r)
 	id, level := r.PostForm.Get("id"), app.SettingLevel(r.PostForm.Get("level"))
 	revision := app.AnyRevision
@@ -403,7 +403,7 @@ func undoable(l phrase.Locale, u pipelineUndo) []part {
 
 // undoPipeline restores the state removed by a reset, overwriting the current
 // one.
-func (ui *face) undoPipeline(r *http.Request) error {
+func (ui *handler) undoPipeline(r *http.Request) error {
 	var u pipelineUndo
 	if err := json.Unmarshal([]byte(r.PostForm.Get("keep")), &u); err != nil {
 		return artel.Errorf(artel.Invalid, "webui", "undo", "what is to be brought back cannot be read: %w", err)

@@ -90,7 +90,7 @@ func placed(p app.Place, mediaType string, l phrase.Locale) string {
 }
 
 // reload rediscovers the services and shows them.
-func (ui *face) reload(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) reload(w http.ResponseWriter, r *http.Request) {
 	if err := ui.app.Models.Reload(r.Context()); err != nil {
 		ui.fail(w, r, err)
 		return
@@ -100,7 +100,7 @@ func (ui *face) reload(w http.ResponseWriter, r *http.Request) {
 
 // probe tests a service and shows the result. Without script the settings show
 // the stored findings.
-func (ui *face) probe(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) probe(w http.ResponseWriter, r *http.Request) {
 	id := artel.ServiceID(r.PathValue("id"))
 	report, err := ui.app.Models.Probe(r.Context(), id)
 	if err != nil {

@@ -44,7 +44,7 @@ type ReportedChange struct {
 }
 
 // profile shows the user's profile.
-func (ui *face) profile(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) profile(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.app.Profiles.Find(r.Context())
 	if err != nil {
 		ui.fail(w, r, err)
@@ -53,7 +53,7 @@ func (ui *face) profile(w http.ResponseWriter, r *http.Request) {
 	ui.showProfile(w, r, http.StatusOK, ProfilePage{Profile: p})
 }
 
-func (ui *face) showProfile(w http.ResponseWriter, r *http.Request, status int, p ProfilePage) {
+func (ui *handler) showProfile(w http.ResponseWriter, r *http.Request, status int, p ProfilePage) {
 	f, err := ui.frame(r, "")
 	if err != nil {
 		ui.fail(w, r, err)
@@ -70,7 +70,7 @@ func (ui *face) showProfile(w http.ResponseWriter, r *http.Request, status int, 
 
 // saveProfile saves the profile without its rules. A changed language applies
 // to the page at once.
-func (ui *face) saveProfile(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) saveProfile(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	if err := r.ParseForm(); err != nil {
 		ui.fail(w, r, brokenForm(r, err))
@@ -113,7 +113,7 @@ func subjectOf(err error) string {
 }
 
 // exportSettings sends all settings as a file.
-func (ui *face) exportSettings(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) exportSettings(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.app.Profiles.Export(r.Context())
 	if err != nil {
 		ui.fail(w, r, err)
@@ -127,7 +127,7 @@ func (ui *face) exportSettings(w http.ResponseWriter, r *http.Request) {
 
 // importSettings shows the changes of a file and, if requested, makes them. The
 // previous settings are kept in the page for undo.
-func (ui *face) importSettings(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) importSettings(w http.ResponseWriter, r *http.Request) {
 	fields, err := settingsForm(w, r)
 	if err == nil {
 		err = ui.importedSettings(w, r, fields)
@@ -146,7 +146,7 @@ func (ui *face) importSettings(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (ui *face) importedSettings(w http.ResponseWriter, r *http.Request, fields url.Values) error {
+func (ui *handler) importedSettings(w http.ResponseWriter, r *http.Request, fields url.Values) error {
 	ctx := r.Context()
 	f, err := app.ParseSettingsFile([]byte(fields.Get("file")))
 	if err != nil {

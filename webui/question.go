@@ -75,7 +75,7 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 	}
 	_ = json.Unmarshal(p.Arguments, &args)
 	q := Question{
-		Permission: p, Into: `.calls:has(> [id="t-` + cssString.Replace(string(p.Call)) + `"])`, Who: v.asker(p),
+		Permission: p, Into: `.calls:has(> [id="t-` + cssString.Replace(string(p.Call)) + `"])`, Who: v.askerName(p),
 		Subject: artel.Shorten(cmp.Or(args.Agent, args.Title, args.ID, args.Ref, args.URL), 80),
 	}
 	switch {
@@ -96,8 +96,8 @@ func (v view) question(ctx context.Context, p app.Permission) Question {
 	return q
 }
 
-// asker names the asking agent.
-func (v view) asker(p app.Permission) string {
+// askerName names the asking agent.
+func (v view) askerName(p app.Permission) string {
 	if p.Within == "" {
 		return v.locale.Say(phrase.PageAskerAgent, nil)
 	}
@@ -129,15 +129,15 @@ func (v view) edits(raw json.RawMessage, before, after string) []Value {
 	var out []Value
 	for _, e := range list {
 		var b strings.Builder
-		signed(&b, "-", e.Old)
-		signed(&b, "+", e.New)
+		prefixLines(&b, "-", e.Old)
+		prefixLines(&b, "+", e.New)
 		out = append(out, Value{Kind: valueHTML, HTML: render.Diff(b.String(), v.options())})
 	}
 	return out
 }
 
-// signed writes the lines of a text, each after a sign.
-func signed(b *strings.Builder, sign, text string) {
+// prefixLines writes the lines of a text, each after a sign.
+func prefixLines(b *strings.Builder, sign, text string) {
 	if text == "" {
 		return
 	}
@@ -158,7 +158,7 @@ func (v view) questions(ctx context.Context, m artel.Message, calls []Call) []Qu
 }
 
 // decide stores the user's decision.
-func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) decide(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseRunID(r.PathValue("rid"))
 	var question artel.PermissionID
 	if err == nil {
@@ -176,11 +176,11 @@ func (ui *face) decide(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.told(w, r, run.Conversation)
+	ui.accepted(w, r, run.Conversation)
 }
 
-// told answers a request whose result the event stream renders.
-func (ui *face) told(w http.ResponseWriter, r *http.Request, c artel.ConversationID) {
+// accepted answers a request whose result the event stream renders.
+func (ui *handler) accepted(w http.ResponseWriter, r *http.Request, c artel.ConversationID) {
 	if wantsFragment(r) {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -210,7 +210,7 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 		ID: p.Permission, Run: e.Run, Agent: e.Agent, Within: e.Within, Call: p.Call, Name: p.Name, Arguments: p.Arguments, ExpiresAt: p.ExpiresAt,
 	})
 	q.Before = ".subagent"
-	heads, err := s.askers(ctx, e, stateRunning)
+	heads, err := s.questionHeads(ctx, e, stateRunning)
 	return append([]part{
 		{"call", card},
 		{"question", q},
@@ -219,9 +219,9 @@ func (s *stream) permissionRequested(ctx context.Context, e artel.Event) ([]part
 	}, heads...), err
 }
 
-// askers are the headers of the subagent threads around a question, which show
+// questionHeads are the headers of the subagent threads around a question, which show
 // it while the threads are folded.
-func (s *stream) askers(ctx context.Context, e artel.Event, state string) ([]part, error) {
+func (s *stream) questionHeads(ctx context.Context, e artel.Event, state string) ([]part, error) {
 	if e.Within == "" {
 		return nil, nil
 	}
@@ -280,7 +280,7 @@ func (s *stream) permissionResolved(ctx context.Context, e artel.Event) ([]part,
 		if card.State = stateRunning; q.Reason == artel.ResolvedByEnd {
 			card.State = stateFailed
 		}
-		heads, err := s.askers(ctx, e, card.State)
+		heads, err := s.questionHeads(ctx, e, card.State)
 		return append([]part{{"call", card}, {"question", s.question(ctx, q)}, {"status", status}}, heads...), err
 	}
 	return []part{{"status", status}}, nil

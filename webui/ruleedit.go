@@ -61,7 +61,7 @@ func (e RuleEditor) Trims() string { return strings.Join(e.Rule.Trim, "\n") }
 // Off reports whether the rule is disabled.
 func (e RuleEditor) Off() bool { return e.Rule.Enabled != nil && !*e.Rule.Enabled }
 
-func (ui *face) editRule(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) editRule(w http.ResponseWriter, r *http.Request) {
 	e, err := ui.ruleEditor(r, formOf(r.URL.Query()))
 	if err == nil {
 		q := r.URL.Query()
@@ -77,7 +77,7 @@ func (ui *face) editRule(w http.ResponseWriter, r *http.Request) {
 }
 
 // ruleEditor reads the rule selected by a form.
-func (ui *face) ruleEditor(r *http.Request, f ruleForm) (e RuleEditor, err error) {
+func (ui *handler) ruleEditor(r *http.Request, f ruleForm) (e RuleEditor, err error) {
 	if e.Layer, err = ui.app.Rules.Layer(r.Context(), f.place); err != nil {
 		return e, err
 	}
@@ -148,7 +148,7 @@ func ruleOf(v url.Values, before rule.Rule) rule.Rule {
 }
 
 // saveRule saves the rule of a form. An invalid rule is shown again.
-func (ui *face) saveRule(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) saveRule(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	var e RuleEditor
 	if err == nil {
@@ -176,7 +176,7 @@ func (ui *face) saveRule(w http.ResponseWriter, r *http.Request) {
 		_, err = ui.app.Rules.Set(r.Context(), f.place, e.Layer.Config, f.revision)
 	}
 	if err == nil {
-		lead(w, r, e.Back())
+		redirect(w, r, e.Back())
 		return
 	}
 	status, e.Refused = ui.explain(r, err)
@@ -229,7 +229,7 @@ type TriedRule struct {
 // Quiet reports whether it had no visible effect.
 func (t TriedRule) Quiet() bool { return t.Count == 0 && t.Problem == "" }
 
-func (ui *face) tryRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) tryRules(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -257,7 +257,7 @@ const draftName = "\x00draft"
 
 // trial applies the rules of a scope to a text, with the edited rule in place
 // of its stored state.
-func (ui *face) trial(r *http.Request, v url.Values, draft *rule.Rule) (t RuleTrial, err error) {
+func (ui *handler) trial(r *http.Request, v url.Values, draft *rule.Rule) (t RuleTrial, err error) {
 	t = RuleTrial{
 		Scope: scopeOf(v), Text: strings.ReplaceAll(v.Get("text"), "\r\n", "\n"), Stage: string(rule.Request), Role: string(artel.RoleUser),
 		Depth: strings.TrimSpace(v.Get("depth")), Alone: v.Get("alone") != "", Draft: draft != nil,
@@ -297,7 +297,7 @@ func (ui *face) trial(r *http.Request, v url.Values, draft *rule.Rule) (t RuleTr
 }
 
 // drafted returns the rule layers with the edited rule inserted.
-func (ui *face) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool) ([]app.RuleLayer, error) {
+func (ui *handler) drafted(r *http.Request, f ruleForm, draft rule.Rule, alone bool) ([]app.RuleLayer, error) {
 	l, err := ui.app.Rules.Layer(r.Context(), f.place)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type RuleImport struct {
 // maxRuleFiles limits the total size of the files of one import, in bytes.
 const maxRuleFiles = 8 << 20
 
-func (ui *face) ruleImport(r *http.Request) (p RuleImport, err error) {
+func (ui *handler) ruleImport(r *http.Request) (p RuleImport, err error) {
 	if p.frame, err = ui.frame(r, ""); err != nil {
 		return p, err
 	}
@@ -42,7 +42,7 @@ func (ui *face) ruleImport(r *http.Request) (p RuleImport, err error) {
 	return p, err
 }
 
-func (ui *face) importRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) importRules(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.ruleImport(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -53,7 +53,7 @@ func (ui *face) importRules(w http.ResponseWriter, r *http.Request) {
 
 // readRules shows the rules in files, with their differences from the original
 // format. It saves nothing.
-func (ui *face) readRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) readRules(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.ruleImport(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -123,7 +123,7 @@ func readRuleFile(part form.Part) (rule.Config, []rule.Loss, error) {
 }
 
 // keepRules adds the parsed rules to a layer.
-func (ui *face) keepRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) keepRules(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4*maxRuleFiles)
 	if err := r.ParseForm(); err != nil {
 		ui.fail(w, r, brokenForm(r, err))
@@ -151,11 +151,11 @@ func (ui *face) keepRules(w http.ResponseWriter, r *http.Request) {
 	case app.RulesOfService:
 		s.Service = id
 	}
-	lead(w, r, "/rules?"+s.Query()+"#"+string(place.Level))
+	redirect(w, r, "/rules?"+s.Query()+"#"+string(place.Level))
 }
 
 // exportRules sends the rules of a layer as a file.
-func (ui *face) exportRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) exportRules(w http.ResponseWriter, r *http.Request) {
 	f := formOf(r.URL.Query())
 	l, err := ui.app.Rules.Layer(r.Context(), f.place)
 	var b []byte

@@ -108,7 +108,7 @@ func ruleURL(s RuleScope, p app.RulePlace, preset, index int) string {
 }
 
 // ruleList reads the rules of a scope.
-func (ui *face) ruleList(r *http.Request, s RuleScope) (RuleList, error) {
+func (ui *handler) ruleList(r *http.Request, s RuleScope) (RuleList, error) {
 	book, err := ui.app.Rules.Find(r.Context(), artel.AgentName(s.Agent), artel.ServiceID(s.Service))
 	if err != nil {
 		return RuleList{}, err
@@ -123,7 +123,7 @@ func (ui *face) ruleList(r *http.Request, s RuleScope) (RuleList, error) {
 }
 
 // arrange sorts the rules of a section into execution order.
-func (s *RuleSection) arrange(ui *face) {
+func (s *RuleSection) arrange(ui *handler) {
 	s.Presets = append(s.Presets, ShownPreset{Preset: rule.Preset{Rules: s.Config.Rules}, Section: s, Index: -1, On: true})
 	for i, p := range s.Config.Presets {
 		s.Presets = append(s.Presets, ShownPreset{Preset: p, Section: s, Index: i, On: p.Enabled == nil || *p.Enabled})
@@ -172,7 +172,7 @@ func reasonOf(err error) string {
 
 func scopeOf(v url.Values) RuleScope { return RuleScope{v.Get("agent"), v.Get("service")} }
 
-func (ui *face) rules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) rules(w http.ResponseWriter, r *http.Request) {
 	p, err := ui.rulesPage(r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -181,7 +181,7 @@ func (ui *face) rules(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "rules.html", p)
 }
 
-func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
+func (ui *handler) rulesPage(r *http.Request) (p RulesPage, err error) {
 	q := r.URL.Query()
 	if p.RuleList, err = ui.ruleList(r, scopeOf(q)); err != nil {
 		return p, err
@@ -208,7 +208,7 @@ func (ui *face) rulesPage(r *http.Request) (p RulesPage, err error) {
 }
 
 // messageToTry fills the trial form with the text and role of a message.
-func (ui *face) messageToTry(r *http.Request, q url.Values) error {
+func (ui *handler) messageToTry(r *http.Request, q url.Values) error {
 	c, err := artel.ParseConversationID(q.Get("conversation"))
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (ui *face) messageToTry(r *http.Request, q url.Values) error {
 	return nil
 }
 
-func (ui *face) agentNames(r *http.Request) (out []string, err error) {
+func (ui *handler) agentNames(r *http.Request) (out []string, err error) {
 	places, err := ui.app.Rules.Places(r.Context())
 	for _, p := range places {
 		if p.Level == app.RulesOfAgent {
@@ -244,7 +244,7 @@ type ruleForm struct {
 	index    int // -1: a new rule
 }
 
-func (ui *face) ruleForm(w http.ResponseWriter, r *http.Request) (f ruleForm, err error) {
+func (ui *handler) ruleForm(w http.ResponseWriter, r *http.Request) (f ruleForm, err error) {
 	r.Body = http.MaxBytesReader(w, r.Body, 2*maxField)
 	if err := r.ParseForm(); err != nil {
 		return f, brokenForm(r, err)
@@ -278,7 +278,7 @@ func (f ruleForm) list(c *rule.Config) (*[]rule.Rule, error) {
 }
 
 // changeRules performs one action on the rules of a layer.
-func (ui *face) changeRules(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) changeRules(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.ruleForm(w, r)
 	if err != nil {
 		ui.fail(w, r, err)
@@ -298,7 +298,7 @@ func (ui *face) changeRules(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !wantsFragment(r) {
-		lead(w, r, "/rules?"+f.scope.Query()+"#"+string(f.place.Level))
+		redirect(w, r, "/rules?"+f.scope.Query()+"#"+string(f.place.Level))
 		return
 	}
 	list, err := ui.ruleList(r, f.scope)

@@ -49,7 +49,7 @@ func readSamples(o Options) []Sample {
 }
 
 // sample serves the bytes of a sample file.
-func (ui *face) sample(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) sample(w http.ResponseWriter, r *http.Request) {
 	for _, s := range ui.samples {
 		if s.Name == r.PathValue("name") {
 			w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(s.Name)))
@@ -63,7 +63,7 @@ func (ui *face) sample(w http.ResponseWriter, r *http.Request) {
 
 // try starts a conversation with the sample files and a message in the reader's
 // language.
-func (ui *face) try(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) try(w http.ResponseWriter, r *http.Request) {
 	c, err := ui.app.Conversations.Create(r.Context(), app.NewConversation{})
 	if err != nil {
 		ui.fail(w, r, err)
@@ -86,5 +86,5 @@ func (ui *face) try(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	lead(w, r, conversationURL(c.ID))
+	redirect(w, r, conversationURL(c.ID))
 }

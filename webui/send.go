@@ -46,7 +46,7 @@ type AgentChoice struct {
 const leadAgent = "lead_agent"
 
 // agentChoices returns the agents to choose from.
-func (ui *face) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentChoice, error) {
+func (ui *handler) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentChoice, error) {
 	all, err := ui.app.Agents.List(r.Context())
 	var out []AgentChoice
 	for _, a := range all {
@@ -65,7 +65,7 @@ func (ui *face) agentChoices(r *http.Request, chosen artel.AgentName) ([]AgentCh
 }
 
 // begin starts a conversation with its first message.
-func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) begin(w http.ResponseWriter, r *http.Request) {
 	var c artel.Conversation
 	// The agent field precedes the files in the form, and the files need the
 	// conversation.
@@ -75,7 +75,7 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 		}
 		return c.ID, err
 	}
-	m, err := ui.take(r, open)
+	m, err := ui.readMessage(r, open)
 	if err == nil {
 		_, err = open(&m)
 	}
@@ -86,7 +86,7 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 		if c.ID != "" {
 			ui.abandon(r, c.ID)
 		}
-		ui.refuse(w, r, Draft{Action: "/c", Text: m.Text, Agent: m.Agent}, err)
+		ui.showRefused(w, r, Draft{Action: "/c", Text: m.Text, Agent: m.Agent}, err)
 		return
 	}
 	ui.sent(w, r, c.ID)
@@ -94,40 +94,40 @@ func (ui *face) begin(w http.ResponseWriter, r *http.Request) {
 
 // abandon deletes a conversation without messages, even if the request was
 // cancelled.
-func (ui *face) abandon(r *http.Request, id artel.ConversationID) {
+func (ui *handler) abandon(r *http.Request, id artel.ConversationID) {
 	if err := ui.app.Conversations.Delete(context.WithoutCancel(r.Context()), id); err != nil {
 		ui.o.Log.Warn("an empty conversation stays", "conversation", id, "err", err)
 	}
 }
 
 // send adds a message to a conversation.
-func (ui *face) send(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) send(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {
 		_, err = ui.app.Conversations.Find(r.Context(), id)
 	}
 	if err != nil && wantsJSON(r) {
-		ui.refuse(w, r, Draft{}, err)
+		ui.showRefused(w, r, Draft{}, err)
 		return
 	}
 	if err != nil {
 		ui.fail(w, r, err)
 		return
 	}
-	m, err := ui.take(r, func(*message) (artel.ConversationID, error) { return id, nil })
+	m, err := ui.readMessage(r, func(*message) (artel.ConversationID, error) { return id, nil })
 	if err == nil {
-		err = ui.say(r, id, m)
+		err = ui.deliver(r, id, m)
 	}
 	if err != nil {
-		ui.refuse(w, r, Draft{Action: conversationURL(id), Text: m.Text}, err)
+		ui.showRefused(w, r, Draft{Action: conversationURL(id), Text: m.Text}, err)
 		return
 	}
 	ui.sent(w, r, id)
 }
 
-// say sends a message. During a run it is queued or, if requested, sent to the
+// deliver sends a message. During a run it is queued or, if requested, sent to the
 // run.
-func (ui *face) say(r *http.Request, id artel.ConversationID, m message) error {
+func (ui *handler) deliver(r *http.Request, id artel.ConversationID, m message) error {
 	if m.now {
 		run, err := ui.app.Runs.Active(r.Context(), id)
 		if err == nil && len(m.Uploads)+len(m.Attachments) > 0 {
@@ -146,7 +146,7 @@ func (ui *face) say(r *http.Request, id artel.ConversationID, m message) error {
 	return err
 }
 
-func (ui *face) sent(w http.ResponseWriter, r *http.Request, id artel.ConversationID) {
+func (ui *handler) sent(w http.ResponseWriter, r *http.Request, id artel.ConversationID) {
 	url := conversationURL(id)
 	if wantsJSON(r) {
 		writeJSON(w, http.StatusOK, map[string]string{"url": url})
@@ -155,8 +155,8 @@ func (ui *face) sent(w http.ResponseWriter, r *http.Request, id artel.Conversati
 	http.Redirect(w, r, url, http.StatusSeeOther)
 }
 
-// refuse shows the composer again with the message and the error.
-func (ui *face) refuse(w http.ResponseWriter, r *http.Request, d Draft, err error) {
+// showRefused shows the composer again with the message and the error.
+func (ui *handler) showRefused(w http.ResponseWriter, r *http.Request, d Draft, err error) {
 	status, text := ui.explain(r, err)
 	d.Error = text
 	if wantsJSON(r) {
@@ -185,13 +185,13 @@ type message struct {
 	now bool // to the active run, not queued
 }
 
-// take parses the form as a stream: files are stored as they arrive, in the
+// readMessage parses the form as a stream: files are stored as they arrive, in the
 // conversation returned by open.
-func (ui *face) take(r *http.Request, open func(*message) (artel.ConversationID, error)) (message, error) {
+func (ui *handler) readMessage(r *http.Request, open func(*message) (artel.ConversationID, error)) (message, error) {
 	var in message
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
 		if err == nil {
-			err = ui.takePart(r, open, part, &in)
+			err = ui.readPart(r, open, part, &in)
 		}
 		if artel.CodeOf(err) == form.CodeMalformed {
 			err = brokenForm(r, err)
@@ -210,9 +210,9 @@ func brokenForm(r *http.Request, err error) error {
 	return artel.Errorf(artel.Invalid, "webui", "", "%s (%w)", locale(r).Say(phrase.PageBrokenForm, nil), err)
 }
 
-// takePart handles one part; unknown fields, such as those of browser
+// readPart handles one part; unknown fields, such as those of browser
 // extensions, are skipped.
-func (ui *face) takePart(r *http.Request, open func(*message) (artel.ConversationID, error), part form.Part, in *message) error {
+func (ui *handler) readPart(r *http.Request, open func(*message) (artel.ConversationID, error), part form.Part, in *message) error {
 	var err error
 	switch part.Name {
 	case "text":

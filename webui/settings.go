@@ -24,16 +24,16 @@ type Prefs struct {
 
 const prefsCookie = "artel"
 
-// spokenKey is the context key of the profile's language.
-type spokenKey struct{}
+// languageKey is the context key of the profile's language.
+type languageKey struct{}
 
-// spoken adds the language of the profile to the request context.
-func (ui *face) spoken(next http.Handler) http.Handler {
+// withLanguage adds the language of the profile to the request context.
+func (ui *handler) withLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/static/") {
 			if p, err := ui.app.Profiles.Find(r.Context()); err == nil { // on an error, the handler fails as well
 				if l := pageLocale(p.Language); l != "" {
-					r = r.WithContext(context.WithValue(r.Context(), spokenKey{}, l))
+					r = r.WithContext(context.WithValue(r.Context(), languageKey{}, l))
 				}
 			}
 		}
@@ -53,7 +53,7 @@ func pageLocale(language string) phrase.Locale {
 
 func prefsOf(r *http.Request) Prefs {
 	p := cookieOf(r)
-	if l, ok := r.Context().Value(spokenKey{}).(phrase.Locale); ok {
+	if l, ok := r.Context().Value(languageKey{}).(phrase.Locale); ok {
 		p.Language = string(l)
 	}
 	return p
@@ -108,7 +108,7 @@ func locale(r *http.Request) phrase.Locale {
 
 // settings shows the preferences of this browser, the models, and the discovery
 // report.
-func (ui *face) settings(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) settings(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
 	if err != nil {
 		ui.fail(w, r, err)
@@ -118,11 +118,11 @@ func (ui *face) settings(w http.ResponseWriter, r *http.Request) {
 	ui.show(w, r, http.StatusOK, "settings.html", struct {
 		frame
 		Findings []app.Finding
-		Doors    []Door
-	}{f, ui.app.Models.Findings(r.Context()), doors()})
+		Doors    []Connection
+	}{f, ui.app.Models.Findings(r.Context()), connections()})
 }
 
-func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) saveSettings(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxField)
 	if err := r.ParseForm(); err != nil {
 		ui.fail(w, r, brokenForm(r, err))
@@ -130,7 +130,7 @@ func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
 	}
 	was, next := prefsOf(r), prefsFrom(r.PostForm)
 	if next.Language != was.Language {
-		if err := ui.speak(r, next.Language); err != nil {
+		if err := ui.setLanguage(r, next.Language); err != nil {
 			ui.fail(w, r, err)
 			return
 		}
@@ -139,11 +139,11 @@ func (ui *face) saveSettings(w http.ResponseWriter, r *http.Request) {
 		next.Language = "" // stored in the profile
 	}
 	keepPrefs(w, next)
-	lead(w, r, "/settings")
+	redirect(w, r, "/settings")
 }
 
-// speak stores the language of the page in the profile.
-func (ui *face) speak(r *http.Request, language string) error {
+// setLanguage stores the language of the page in the profile.
+func (ui *handler) setLanguage(r *http.Request, language string) error {
 	p, err := ui.app.Profiles.Find(r.Context())
 	if err != nil {
 		return err
@@ -160,16 +160,16 @@ func keepPrefs(w http.ResponseWriter, p Prefs) {
 	})
 }
 
-// A Door is a way to connect a model: shell lines to copy.
-type Door struct {
+// A Connection is a way to connect a model: shell lines to copy.
+type Connection struct {
 	Name, Icon string
 	Lines      []string
 	Hint       phrase.Key // where the key comes from, or which program has to run
 	URL        string     // of Hint; "": none
 }
 
-func doors() []Door {
-	return []Door{
+func connections() []Connection {
+	return []Connection{
 		{"OpenAI", "key-round", []string{"OPENAI_API_KEY=sk-… artel serve"}, phrase.PageDoorKey, "https://platform.openai.com/api-keys"},
 		{"Anthropic", "key-round", []string{"ANTHROPIC_API_KEY=sk-ant-… artel serve"}, phrase.PageDoorKey, "https://console.anthropic.com/settings/keys"},
 		{"Google Gemini", "key-round", []string{"GEMINI_API_KEY=… artel serve"}, phrase.PageDoorKey, "https://aistudio.google.com/apikey"},

@@ -13,14 +13,14 @@ import (
 
 // style shows every element of the design language with the page's templates
 // and stylesheet, for developers of views.
-func (ui *face) style(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) style(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
 	if err != nil {
 		ui.fail(w, r, err)
 		return
 	}
 	f.Title = "Style"
-	v := view{face: ui, locale: locale(r)}
+	v := view{handler: ui, locale: locale(r)}
 	card := func(id, state string, result string) Call {
 		c := v.call(artel.CallID(id), "create_artifact", []byte(`{"id":"report","title":"Report","content":"# Report"}`))
 		c.State = state

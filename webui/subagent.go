@@ -117,7 +117,7 @@ func (s *stream) subagentStarted(ctx context.Context, out *bytes.Buffer, e artel
 	if err != nil {
 		return err
 	}
-	later, err := s.later(ctx, e, p.Message.Parent)
+	later, err := s.laterThreads(ctx, e, p.Message.Parent)
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (s *stream) subagentStarted(ctx context.Context, out *bytes.Buffer, e artel
 	return s.put(out, "subagent", Subagent{ID: id, Into: "#" + callsID(p.Message.Parent), Before: later, Agent: e.Agent, State: stateRunning, Messages: []Message{m}})
 }
 
-// later selects the threads of the calls after that of a thread, in the same
+// laterThreads selects the threads of the calls after that of a thread, in the same
 // message; parallel subagents start in any order.
-func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageID) (string, error) {
+func (s *stream) laterThreads(ctx context.Context, e artel.Event, caller artel.MessageID) (string, error) {
 	branch, err := s.app.Messages.Branch(ctx, s.conversation, caller, 1)
 	if err != nil || len(branch) == 0 {
 		return "", err
@@ -145,8 +145,8 @@ func (s *stream) later(ctx context.Context, e artel.Event, caller artel.MessageI
 	return strings.Join(out, ", "), nil
 }
 
-// leftOpen ends the calls and subagent threads left by a run that ended early.
-func (s *stream) leftOpen(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
+// endLeftCalls ends the calls and subagent threads left by a run that ended early.
+func (s *stream) endLeftCalls(ctx context.Context, out *bytes.Buffer, run artel.RunID) error {
 	c, err := s.app.Conversations.Find(ctx, s.conversation)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *stream) subagentCompleted(ctx context.Context, out *bytes.Buffer, e art
 	if v.asked, err = s.app.Permissions.List(ctx, s.conversation); err != nil {
 		return err
 	}
-	if v.told, err = s.turnings(ctx); err != nil {
+	if v.told, err = s.loadEvents(ctx); err != nil {
 		return err
 	}
 	shown, err := v.subagent(ctx, all, "")

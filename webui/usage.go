@@ -40,8 +40,8 @@ func (u Usage) Money() string {
 // Unknown is the number of calls with unknown cost.
 func (u Usage) Unknown() int { return max(0, u.Calls-u.Cost.Calls) }
 
-// took is the usage of a finished run.
-func (v view) took(ctx context.Context, m artel.MessageID, service artel.ServiceID, u artel.Usage) *Usage {
+// runUsage is the usage of a finished run.
+func (v view) runUsage(ctx context.Context, m artel.MessageID, service artel.ServiceID, u artel.Usage) *Usage {
 	out := Usage{Usage: u, Message: m, Model: string(service)}
 	for _, s := range v.app.Models.Services(ctx) {
 		if s.ID == service {
@@ -67,7 +67,7 @@ func (s *stream) usageNow(ctx context.Context, out *bytes.Buffer) error {
 }
 
 // compact starts a compaction on request of the user.
-func (ui *face) compact(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) compact(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	if err == nil {
 		_, err = ui.app.Runs.Compact(r.Context(), id)
@@ -76,5 +76,5 @@ func (ui *face) compact(w http.ResponseWriter, r *http.Request) {
 		ui.fail(w, r, err)
 		return
 	}
-	ui.told(w, r, id)
+	ui.accepted(w, r, id)
 }

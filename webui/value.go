@@ -22,7 +22,7 @@ type Value struct {
 	HTML          template.HTML // of kind html only
 	URL           template.URL  // of the bytes, or of the link
 	Thumb         template.URL  // smaller version of a picture; "": the picture itself
-	Held          bool          // URL is a data URI: nothing to link to
+	Embedded      bool          // URL is a data URI: nothing to link to
 	Width, Height int           // of a picture or video, in pixels; 0: unknown
 	Name          string
 	File          File // metadata on its card
@@ -94,7 +94,7 @@ func (v view) result(m artel.MessageID, first int, res artel.ToolResult) []Value
 		e.Kind = valueError
 		out = append(out, e)
 	default:
-		out = append(out, v.said(content, s, len(out) > 0))
+		out = append(out, v.resultText(content, s, len(out) > 0))
 	}
 	return out
 }
@@ -128,36 +128,36 @@ func stated(metadata map[string]any) facts {
 func (v view) named(s facts, content string) (out Value, all bool) {
 	whole := strings.TrimSpace(content)
 	if a := fileAddress(s.url); a != "" {
-		return v.addressed(s, a), fileAddress(whole) != "" || whole == s.url
+		return v.serverFile(s, a), fileAddress(whole) != "" || whole == s.url
 	}
 	if webAddress(s.url) {
 		return v.link(s.url, s.name), whole == s.url
 	}
 	if s.url == "" && s.path != "" {
 		if a := addressOfPath(s.path); a != "" {
-			return v.addressed(s, a), whole == s.path || fileAddress(whole) != ""
+			return v.serverFile(s, a), whole == s.path || fileAddress(whole) != ""
 		}
 		return Value{Kind: valueFile, Name: s.name, File: v.card(s, "")}, whole == s.path
 	}
 	for _, held := range []string{s.url, s.data} {
 		if declared, data, ok := dataURI(held); ok {
-			return v.held(data, declared, s.name), whole == held
+			return v.embedded(data, declared, s.name), whole == held
 		}
 	}
 	if s.data != "" && (s.encoding == "base64" || s.encoding == "") {
-		return v.held(s.data, s.mediaType, s.name), whole == s.data || v.looksHeld(whole)
+		return v.embedded(s.data, s.mediaType, s.name), whole == s.data || v.looksEmbedded(whole)
 	}
 	if a := fileAddress(whole); a != "" {
-		return v.addressed(s, a), true
+		return v.serverFile(s, a), true
 	}
 	if declared, data, ok := dataURI(whole); ok {
-		return v.held(data, declared, s.name), true
+		return v.embedded(data, declared, s.name), true
 	}
 	if webAddress(whole) {
 		return v.link(whole, s.name), true
 	}
-	if v.looksHeld(whole) {
-		return v.held(whole, s.mediaType, s.name), true
+	if v.looksEmbedded(whole) {
+		return v.embedded(whole, s.mediaType, s.name), true
 	}
 	return Value{}, false
 }
@@ -172,8 +172,8 @@ func (s facts) media() artel.MediaKind {
 	return artel.MediaKind(s.kind)
 }
 
-// addressed renders a file of this server.
-func (v view) addressed(s facts, address string) Value {
+// serverFile renders a file of this server.
+func (v view) serverFile(s facts, address string) Value {
 	info := artel.MediaInfo{MediaType: s.mediaType, Kind: s.media(), Size: s.size}
 	switch major, _, _ := strings.Cut(s.mediaType, "/"); major {
 	case "image", "audio", "video":
@@ -292,10 +292,10 @@ func playtime(seconds float64) string {
 	return itoa(n/60) + ":" + two(n%60)
 }
 
-// said renders the text of a result. The slice of an artifact is rendered like
+// resultText renders the text of a result. The slice of an artifact is rendered like
 // the artifact. beside means that the declared type refers to a file shown
 // already.
-func (v view) said(content string, s facts, beside bool) Value {
+func (v view) resultText(content string, s facts, beside bool) Value {
 	if body, ok := slice(content); ok {
 		if s.kind == string(artel.KindDocument) {
 			s.kind = "markdown" // extracted text is Markdown

@@ -79,9 +79,9 @@ func (s *stream) waitingNow(ctx context.Context, out *bytes.Buffer) error {
 	return s.put(out, "waiting", w)
 }
 
-// takeBack cancels a queued message. With "edit" its text returns to the
+// cancelQueued cancels a queued message. With "edit" its text returns to the
 // composer.
-func (ui *face) takeBack(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) cancelQueued(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseConversationID(r.PathValue("cid"))
 	var run artel.RunID
 	if err == nil {
@@ -104,7 +104,7 @@ func (ui *face) takeBack(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		ui.fail(w, r, err)
 	case at < 0 || r.PostFormValue("do") != "edit": // it has just been sent, or nothing else is to do
-		ui.told(w, r, id)
+		ui.accepted(w, r, id)
 	case wantsFragment(r):
 		ui.fragments(w, r, http.StatusOK, part{"returned", returned(list.Queued[at])})
 	default:

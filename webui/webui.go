@@ -57,16 +57,16 @@ func New(a *app.App, o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	ui := &face{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
+	ui := &handler{app: a, o: o, assets: newAssets(), samples: readSamples(o), pages: map[phrase.Locale]func() *template.Template{}}
 	for _, l := range phrase.Locales() {
 		ui.pages[l] = sync.OnceValue(func() *template.Template {
 			return template.Must(template.New("").Funcs(ui.funcs(l)).ParseFS(templates, "templates/*.html"))
 		})
 	}
-	return secured(compressed(ui.spoken(ui.routes())), origin(o.CDN))
+	return secured(compressed(ui.withLanguage(ui.routes())), origin(o.CDN))
 }
 
-func (ui *face) routes() http.Handler {
+func (ui *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", ui.home)
 	mux.HandleFunc("GET /c", ui.list)
@@ -87,7 +87,7 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("POST /c/{cid}/a/{id}/title", ui.renameArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/delete", ui.deleteArtifact)
 	mux.HandleFunc("POST /c/{cid}/a/{id}/restore", ui.restoreArtifact)
-	mux.HandleFunc("POST /c/{cid}/waiting", ui.takeBack)
+	mux.HandleFunc("POST /c/{cid}/waiting", ui.cancelQueued)
 	mux.HandleFunc("POST /c/{cid}/compact", ui.compact)
 	mux.HandleFunc("POST /c/{cid}/branch", ui.switchBranch)
 	mux.HandleFunc("GET /c/{cid}/m/{mid}/edit", ui.editMessage)
@@ -99,11 +99,11 @@ func (ui *face) routes() http.Handler {
 	mux.HandleFunc("GET /r/{rid}/context", ui.inspect)
 	mux.HandleFunc("GET /r/{rid}/context/{n}", ui.inspect)
 	mux.HandleFunc("GET /import", ui.importForm)
-	mux.HandleFunc("POST /import", ui.bringIn)
+	mux.HandleFunc("POST /import", ui.importConversation)
 	mux.HandleFunc("GET /gateway", ui.gateway)
-	mux.HandleFunc("GET /gateway/live", ui.watch)
-	mux.HandleFunc("POST /glance", ui.glance)
-	mux.HandleFunc("POST /c/{cid}/glance", ui.glance)
+	mux.HandleFunc("GET /gateway/live", ui.gatewayLive)
+	mux.HandleFunc("POST /glance", ui.preview)
+	mux.HandleFunc("POST /c/{cid}/glance", ui.preview)
 	mux.HandleFunc("GET /rules", ui.rules)
 	mux.HandleFunc("POST /rules/change", ui.changeRules)
 	mux.HandleFunc("POST /rules/try", ui.tryRules)
@@ -147,7 +147,7 @@ func (ui *face) routes() http.Handler {
 	return mux
 }
 
-type face struct {
+type handler struct {
 	app     *app.App
 	o       Options
 	assets  *assets
@@ -181,12 +181,12 @@ func secured(next http.Handler, cdn string) http.Handler {
 }
 
 // render executes one template.
-func (ui *face) render(out *bytes.Buffer, l phrase.Locale, name string, data any) error {
+func (ui *handler) render(out *bytes.Buffer, l phrase.Locale, name string, data any) error {
 	return ui.pages[l]().ExecuteTemplate(out, name, data)
 }
 
 // show renders a whole page, or only an error.
-func (ui *face) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+func (ui *handler) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	ui.fragments(w, r, status, part{name, data})
 }
 
@@ -197,7 +197,7 @@ type part struct {
 }
 
 // fragments renders parts in order, or only an error.
-func (ui *face) fragments(w http.ResponseWriter, r *http.Request, status int, parts ...part) {
+func (ui *handler) fragments(w http.ResponseWriter, r *http.Request, status int, parts ...part) {
 	var buf bytes.Buffer
 	for _, p := range parts {
 		if err := ui.render(&buf, locale(r), p.name, p.data); err != nil {
@@ -223,8 +223,8 @@ func wantsJSON(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "application/json")
 }
 
-// lead redirects the browser to another page of this site.
-func lead(w http.ResponseWriter, r *http.Request, url string) {
+// redirect redirects the browser to another page of this site.
+func redirect(w http.ResponseWriter, r *http.Request, url string) {
 	if wantsFragment(r) {
 		w.Header().Set("HX-Redirect", url)
 		w.WriteHeader(http.StatusNoContent)
@@ -247,7 +247,7 @@ var statuses = map[artel.Kind]int{
 }
 
 // explain returns the status and the user's text of an error.
-func (ui *face) explain(r *http.Request, err error) (int, string) {
+func (ui *handler) explain(r *http.Request, err error) (int, string) {
 	kind := artel.KindOf(err)
 	if kind == artel.Internal {
 		ui.o.Log.Error("a page failed", "path", r.URL.Path, "err", err)
@@ -276,7 +276,7 @@ func (ui *face) explain(r *http.Request, err error) (int, string) {
 }
 
 // fail shows an error: as a toast for a fragment request, otherwise as a page.
-func (ui *face) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (ui *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := ui.explain(r, err)
 	if wantsFragment(r) {
 		ui.fragments(w, r, status, part{"toast", Toast{ID: "toast-error", Text: text, Bad: true}})
@@ -319,7 +319,7 @@ type frame struct {
 	Toast   *Toast
 }
 
-func (ui *face) frame(r *http.Request, current artel.ConversationID) (frame, error) {
+func (ui *handler) frame(r *http.Request, current artel.ConversationID) (frame, error) {
 	f := frame{
 		Lang: string(locale(r)), Prefs: prefsOf(r), Version: ui.o.Version, Current: current,
 		Models: ui.models(r),
@@ -332,7 +332,7 @@ func (ui *face) frame(r *http.Request, current artel.ConversationID) (frame, err
 // Demo reports whether the demo is the only model.
 func (f frame) Demo() bool { return f.Models.Default.Demo() }
 
-func (ui *face) home(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) home(w http.ResponseWriter, r *http.Request) {
 	f, err := ui.frame(r, "")
 	if err != nil {
 		ui.fail(w, r, err)
@@ -346,7 +346,7 @@ func (ui *face) home(w http.ResponseWriter, r *http.Request) {
 	ui.showHome(w, r, http.StatusOK, f, Draft{Action: "/c"})
 }
 
-func (ui *face) showHome(w http.ResponseWriter, r *http.Request, status int, f frame, d Draft) {
+func (ui *handler) showHome(w http.ResponseWriter, r *http.Request, status int, f frame, d Draft) {
 	d.Models = f.Models
 	var err error
 	if d.Agents, err = ui.agentChoices(r, d.Agent); err != nil {
@@ -357,11 +357,11 @@ func (ui *face) showHome(w http.ResponseWriter, r *http.Request, status int, f f
 		frame
 		Draft   Draft
 		Samples []Sample
-		Doors   []Door
-	}{f, d, ui.samples, doors()})
+		Doors   []Connection
+	}{f, d, ui.samples, connections()})
 }
 
-func (ui *face) cancel(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) cancel(w http.ResponseWriter, r *http.Request) {
 	id, err := artel.ParseRunID(r.PathValue("rid"))
 	var run artel.Run
 	if err == nil {

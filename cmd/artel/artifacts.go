@@ -63,15 +63,15 @@ func putCommand(g *globals) *cobra.Command {
 	return cmd
 }
 
-// A getting holds the arguments of artel get.
-type getting struct {
+// getOptions holds the arguments of artel get.
+type getOptions struct {
 	to    string
 	width int
 	sign  time.Duration
 }
 
 func getCommand(g *globals) *cobra.Command {
-	var get getting
+	var get getOptions
 	cmd := &cobra.Command{
 		Use: "get REF", Short: "Download the bytes of an artifact or blob", Args: usage(cobra.ExactArgs(1)),
 		Long: `Downloads the bytes that a ref points to, and compares them with their digest.
@@ -95,7 +95,7 @@ instead, which opens the file as it is now for whoever has it.`,
 	return cmd
 }
 
-func (get getting) run(cmd *cobra.Command, g *globals, ref artel.Ref) (err error) {
+func (get getOptions) run(cmd *cobra.Command, g *globals, ref artel.Ref) (err error) {
 	var body io.ReadCloser
 	if get.width != 0 {
 		body, err = g.client().Thumbnail(cmd.Context(), ref, get.width)
@@ -113,7 +113,7 @@ func (get getting) run(cmd *cobra.Command, g *globals, ref artel.Ref) (err error
 	return writeFile("get", get.to, body)
 }
 
-func (get getting) address(cmd *cobra.Command, g *globals, ref artel.Ref) error {
+func (get getOptions) address(cmd *cobra.Command, g *globals, ref artel.Ref) error {
 	if get.to != "" || get.width != 0 {
 		return usageError{errors.New("--sign prints an address, and goes with neither --output nor --width")}
 	}

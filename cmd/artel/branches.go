@@ -107,15 +107,15 @@ func (g *globals) showBranch() *cobra.Command {
 			}
 			return g.print(cmd, branch, func(w printer) {
 				for _, m := range branch.Items {
-					w.linef("%s\t%s\t%s\t%s", m.ID, m.Role, besides(m), artel.Beginning(strings.Join(strings.Fields(artel.TextOf(m.Parts)), " "), 80))
+					w.linef("%s\t%s\t%s\t%s", m.ID, m.Role, position(m), artel.Beginning(strings.Join(strings.Fields(artel.TextOf(m.Parts)), " "), 80))
 				}
 			})
 		},
 	}
 }
 
-// besides describes a message's position among its siblings, and its state.
-func besides(m app.BranchMessage) string {
+// position describes a message's position among its siblings, and its state.
+func position(m app.BranchMessage) string {
 	var words []string
 	if n := len(m.Siblings); n > 1 {
 		words = append(words, fmt.Sprintf("%d/%d", slices.Index(m.Siblings, m.ID)+1, n))
@@ -163,7 +163,7 @@ func (g *globals) editMessage() *cobra.Command {
 		Use: "edit CONVERSATION MESSAGE TEXT…", Short: "Send another text in the place of a message, on a branch beside it", Args: usage(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[2:], " ")
-			return g.another(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
+			return g.answerOnBranch(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
 				return c.Edit(ctx, id, m, httpapi.MessageEdit{Text: &text, MessageRetry: r})
 			})
 		},
@@ -177,7 +177,7 @@ func (g *globals) retryMessage() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry CONVERSATION MESSAGE", Short: "Ask for another answer, on a branch beside the one that there is", Args: usage(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.another(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
+			return g.answerOnBranch(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
 				return c.Retry(ctx, id, m, r)
 			})
 		},
@@ -192,13 +192,13 @@ func answering(cmd *cobra.Command, r *httpapi.MessageRetry) {
 	cmd.Flags().StringVar(&r.Agent, "agent", "", "agent that answers")
 }
 
-// another creates a branch and prints the answer on it as chat does.
-func (g *globals) another(cmd *cobra.Command, args []string, r *httpapi.MessageRetry, send func(context.Context, *httpapi.Client, artel.ConversationID, artel.MessageID) (httpapi.Sent, error)) error {
+// answerOnBranch creates a branch and prints the answer on it as chat does.
+func (g *globals) answerOnBranch(cmd *cobra.Command, args []string, r *httpapi.MessageRetry, send func(context.Context, *httpapi.Client, artel.ConversationID, artel.MessageID) (httpapi.Sent, error)) error {
 	id, m, err := messageArgs(args[:2])
 	if err != nil {
 		return err
 	}
-	t := talk{client: g.client(), in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), json: g.json, service: r.Service, agent: r.Agent}
+	t := chatSession{client: g.client(), in: bufio.NewScanner(cmd.InOrStdin()), out: cmd.OutOrStdout(), json: g.json, service: r.Service, agent: r.Agent}
 	if err := t.begin(cmd.Context(), string(id)); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (g *globals) another(cmd *cobra.Command, args []string, r *httpapi.MessageR
 	if err != nil {
 		return err
 	}
-	return t.hear(cmd.Context(), sent)
+	return t.follow(cmd.Context(), sent)
 }
 
 func (g *globals) muteMessage() *cobra.Command {

@@ -38,12 +38,12 @@ one line of JSON, and questions are left to others.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			lines := bufio.NewScanner(cmd.InOrStdin())
 			lines.Buffer(nil, 1<<20)
-			t := talk{client: g.client(), in: lines, out: cmd.OutOrStdout(), json: g.json, service: service, agent: agent}
+			t := chatSession{client: g.client(), in: lines, out: cmd.OutOrStdout(), json: g.json, service: service, agent: agent}
 			if err := t.begin(cmd.Context(), conversation); err != nil {
 				return err
 			}
 			if len(args) > 0 || len(files) > 0 {
-				return t.say(cmd.Context(), strings.Join(args, " "), files)
+				return t.send(cmd.Context(), strings.Join(args, " "), files)
 			}
 			return t.loop(cmd.Context())
 		},
@@ -56,8 +56,8 @@ one line of JSON, and questions are left to others.`,
 	return cmd
 }
 
-// A talk is a conversation in the terminal.
-type talk struct {
+// A chatSession is a conversation in the terminal.
+type chatSession struct {
 	client         *httpapi.Client
 	in             *bufio.Scanner
 	out            io.Writer
@@ -69,7 +69,7 @@ type talk struct {
 	said string // printed part of the answer in progress
 }
 
-func (t *talk) begin(ctx context.Context, conversation string) error {
+func (t *chatSession) begin(ctx context.Context, conversation string) error {
 	if conversation != "" {
 		id, err := artel.ParseConversationID(conversation)
 		t.id = id
@@ -87,7 +87,7 @@ func (t *talk) begin(ctx context.Context, conversation string) error {
 }
 
 // skip skips the events that are already in the log.
-func (t *talk) skip(ctx context.Context) error {
+func (t *chatSession) skip(ctx context.Context) error {
 	for {
 		page, err := t.client.Log(ctx, t.id, t.last)
 		if err != nil || len(page.Items) == 0 {
@@ -97,28 +97,28 @@ func (t *talk) skip(ctx context.Context) error {
 	}
 }
 
-func (t *talk) loop(ctx context.Context) error {
+func (t *chatSession) loop(ctx context.Context) error {
 	lines := t.in
 	for t.prompt(); lines.Scan(); t.prompt() {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
-		if err := t.say(ctx, lines.Text(), nil); err != nil {
+		if err := t.send(ctx, lines.Text(), nil); err != nil {
 			return err
 		}
 	}
 	return lines.Err()
 }
 
-func (t *talk) prompt() {
+func (t *chatSession) prompt() {
 	if !t.json {
 		fmt.Fprint(t.out, "> ")
 	}
 }
 
-// say uploads the files, sends the message and prints events until the run
+// send uploads the files, sends the message and prints events until the run
 // ends.
-func (t *talk) say(ctx context.Context, text string, files []string) error {
+func (t *chatSession) send(ctx context.Context, text string, files []string) error {
 	var attachments []string
 	for _, path := range files {
 		a, err := upload(ctx, t.client, t.id, path, "", "")
@@ -131,11 +131,11 @@ func (t *talk) say(ctx context.Context, text string, files []string) error {
 	if err != nil {
 		return err
 	}
-	return t.hear(ctx, sent)
+	return t.follow(ctx, sent)
 }
 
-// hear prints the events of a run until it ends.
-func (t *talk) hear(ctx context.Context, sent httpapi.Sent) error {
+// follow prints the events of a run until it ends.
+func (t *chatSession) follow(ctx context.Context, sent httpapi.Sent) error {
 	for e, err := range t.client.Events(ctx, t.id, t.last, giveUp) {
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (t *talk) hear(ctx context.Context, sent httpapi.Sent) error {
 
 // ask asks the user for permission to call a tool. If another client has
 // already decided, that decision stands.
-func (t *talk) ask(ctx context.Context, e artel.Event) error {
+func (t *chatSession) ask(ctx context.Context, e artel.Event) error {
 	var p artel.PermissionRequested
 	if err := json.Unmarshal(e.Data, &p); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (t *talk) ask(ctx context.Context, e artel.Event) error {
 	return err
 }
 
-func (t *talk) print(e artel.Event) error {
+func (t *chatSession) print(e artel.Event) error {
 	if t.json {
 		return json.NewEncoder(t.out).Encode(e)
 	}
@@ -256,7 +256,7 @@ func (t *talk) print(e artel.Event) error {
 	return nil
 }
 
-func (t *talk) tell(d artel.MessageDelta) {
+func (t *chatSession) tell(d artel.MessageDelta) {
 	if d.Reset && t.said != "" {
 		fmt.Fprintln(t.out)
 		t.said = ""
@@ -267,7 +267,7 @@ func (t *talk) tell(d artel.MessageDelta) {
 
 // complete prints the missing rest of an answer. Deltas may be lost; the
 // complete message makes up for them.
-func (t *talk) complete(whole string) {
+func (t *chatSession) complete(whole string) {
 	rest, ok := strings.CutPrefix(whole, t.said)
 	switch {
 	case ok:

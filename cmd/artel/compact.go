@@ -24,7 +24,7 @@ up before its next model call.`,
 				return usageError{err}
 			}
 			ctx, client := cmd.Context(), g.client()
-			t := talk{client: client, id: id}
+			t := chatSession{client: client, id: id}
 			if err := t.skip(ctx); err != nil {
 				return err
 			}

@@ -90,9 +90,9 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 // directories using it, one per line.
 const usersFile = "data-directories"
 
-// alone returns an error if other data directories share the blob folder: bytes
+// checkAlone returns an error if other data directories share the blob folder: bytes
 // that their rows refer to would look like garbage.
-func (o serverOptions) alone() error {
+func (o serverOptions) checkAlone() error {
 	others, err := otherUsers(o.blobDir(), o.data)
 	if err != nil {
 		return artel.Errorf(artel.Unavailable, "gc", o.blobDir(), "who else uses this folder cannot be read: %w", err)

@@ -56,11 +56,11 @@ removes everything.`,
 }
 
 func (g *globals) showDemo(ctx context.Context, cmd *cobra.Command, files []string) error {
-	t := talk{client: g.client(), out: cmd.OutOrStdout(), json: g.json, service: "demo"}
+	t := chatSession{client: g.client(), out: cmd.OutOrStdout(), json: g.json, service: "demo"}
 	if err := t.begin(ctx, ""); err != nil {
 		return err
 	}
-	if err := t.say(ctx, "Look at these files, plan, and write a report about them.", files); err != nil {
+	if err := t.send(ctx, "Look at these files, plan, and write a report about them.", files); err != nil {
 		return err
 	}
 	report, err := t.client.Artifact(ctx, artel.Ref{Conversation: t.id, Artifact: "report"})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,11 +19,11 @@ import (
 
 const formatZIP = "zip"
 
-// An exporting holds the arguments of artel export.
-type exporting struct{ format, output string }
+// exportOptions holds the arguments of artel export.
+type exportOptions struct{ format, output string }
 
 func exportCommand(g *globals) *cobra.Command {
-	var e exporting
+	var e exportOptions
 	cmd := &cobra.Command{
 		Use: "export REF|CONVERSATION", Short: "Export a text as a document, or a whole conversation as a ZIP", Args: usage(cobra.ExactArgs(1)),
 		Long: `Makes a Word document (docx), a page (html) or Markdown (md) of a text artifact,
@@ -36,7 +37,7 @@ conversation it makes a ZIP with all messages, all files and all their versions.
 	return cmd
 }
 
-func (e exporting) run(cmd *cobra.Command, g *globals, of string) error {
+func (e exportOptions) run(cmd *cobra.Command, g *globals, of string) error {
 	if g.json && e.output == "" {
 		return usageError{errors.New("--json says what was written to a file: give --output FILE")}
 	}
@@ -67,7 +68,7 @@ type exported struct {
 	Size      int64  `json:"size"`
 }
 
-func (e exporting) open(cmd *cobra.Command, client *httpapi.Client, of string) (httpapi.Download, error) {
+func (e exportOptions) open(cmd *cobra.Command, client *httpapi.Client, of string) (httpapi.Download, error) {
 	if id, err := artel.ParseConversationID(of); err == nil {
 		if e.format != "" && e.format != formatZIP {
 			return httpapi.Download{}, usageError{fmt.Errorf("--format %s: a conversation is exported as %s; documents are made of one artifact, artifact:%s/ID", e.format, formatZIP, id)}
@@ -98,4 +99,35 @@ func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
 	return n, err
+}
+
+func importCommand(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "import", Short: "Bring in what was exported, here or elsewhere", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "zip FILE", Short: "Make a new conversation of a ZIP that artel export made", Args: usage(cobra.ExactArgs(1)),
+		Long: `Makes a new conversation of a ZIP that artel export made, all of it or nothing.
+The ZIP may have twenty times the server's artifacts.upload_limit.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return artel.Errorf(artel.Invalid, "import", args[0], "cannot be read: %w", err)
+			}
+			defer f.Close()
+			size := int64(-1)
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+				size = info.Size()
+			}
+			done, err := g.client().Import(cmd.Context(), f, size)
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, done, func(w printer) {
+				w.linef("%s\t%d messages\t%d artifacts\t%d versions\t%s", done.Conversation.ID, done.Messages, done.Artifacts, done.Versions, artel.Shorten(done.Conversation.Title, 60))
+			})
+		},
+	}, importSillyTavern(g))
+	return cmd
 }

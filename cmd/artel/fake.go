@@ -68,24 +68,24 @@ probe" are seen.`,
 	return cmd
 }
 
-// A standIn is the fake server of a dialect.
-type standIn struct {
+// A fakeServer is the fake server of a dialect.
+type fakeServer struct {
 	serve  func(fake.Options) *fake.Server // nil: no fake
 	base   string                          // suffix of a service's base URL
 	models []string
 }
 
 // fakeOf returns the fake of a dialect.
-func fakeOf(d model.Dialect) standIn {
+func fakeOf(d model.Dialect) fakeServer {
 	switch d {
 	case model.OpenAI, model.OpenAIResponses: // one server has both
-		return standIn{fake.OpenAI, "/v1", []string{"fake-1"}}
+		return fakeServer{fake.OpenAI, "/v1", []string{"fake-1"}}
 	case model.Anthropic:
-		return standIn{fake.Anthropic, "", []string{"fake-1"}}
+		return fakeServer{fake.Anthropic, "", []string{"fake-1"}}
 	case model.Gemini:
-		return standIn{fake.Gemini, "", []string{"gemini-3-fake", "gemini-2.5-fake"}} // of two generations
+		return fakeServer{fake.Gemini, "", []string{"gemini-3-fake", "gemini-2.5-fake"}} // of two generations
 	}
-	return standIn{}
+	return fakeServer{}
 }
 
 // fakeDialects are the dialects with a fake.

@@ -39,14 +39,14 @@ func stepsOf(forms []string) ([]artel.Step, error) {
 	return steps, nil
 }
 
-// A maker converts one file in memory. The zero maker calls no service.
-type maker struct {
+// A converter converts one file in memory. The zero maker calls no service.
+type converter struct {
 	*rendition.Maker
 	blobs blob.Store
 }
 
-// maker returns a maker over the services; the caller shuts it.
-func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), err error) {
+// converter returns a maker over the services; the caller shuts it.
+func (t routing) converter(ctx context.Context, conf config) (m converter, shut func(), err error) {
 	building, err := conf.context()
 	if err != nil {
 		return m, nil, err
@@ -58,13 +58,13 @@ func (t routing) maker(ctx context.Context, conf config) (m maker, shut func(), 
 	m.blobs = blob.NewMemory()
 	m.Maker = rendition.New(rendition.Config{
 		Store: db, Blobs: m.blobs, Services: t.services,
-		Caller:  model.NewCaller(wings(modelClient(), m.blobs, nil), model.CallerOptions{}),
+		Caller:  model.NewCaller(networkProviders(modelClient(), m.blobs, nil), model.CallerOptions{}),
 		Options: rendition.Options{Transcription: building.Transcription, Caption: building.Caption},
 	})
 	return m, func() { _ = db.Close() }, nil
 }
 
-func (m maker) forms() route.Forms {
+func (m converter) forms() route.Forms {
 	f := route.Forms{Converted: true}
 	if m.Maker == nil {
 		return f
@@ -76,7 +76,7 @@ func (m maker) forms() route.Forms {
 	return f
 }
 
-func (m maker) makers(ctx context.Context, f *os.File, info artel.MediaInfo) route.Makers {
+func (m converter) makers(ctx context.Context, f *os.File, info artel.MediaInfo) route.Makers {
 	return route.Makers{
 		Extract: func() (string, error) {
 			x, err := extract.Text(ctx, f, info.Size, info, extract.Options{})

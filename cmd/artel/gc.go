@@ -20,15 +20,15 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A collecting holds the arguments of artel gc.
-type collecting struct {
+// gcOptions holds the arguments of artel gc.
+type gcOptions struct {
 	data  string
 	dry   bool
 	grace time.Duration
 }
 
 func gcCommand(g *globals) *cobra.Command {
-	var c collecting
+	var c gcOptions
 	cmd := &cobra.Command{
 		Use: "gc", Short: "Remove the bytes that nothing refers to", Args: usage(cobra.NoArgs),
 		Long: `Removes the bytes that no version, message or event refers to: uploads that were
@@ -49,7 +49,7 @@ may be about to refer to it.`,
 	return cmd
 }
 
-func (c collecting) run(cmd *cobra.Command, g *globals) error {
+func (c gcOptions) run(cmd *cobra.Command, g *globals) error {
 	if c.grace < 0 {
 		return usageError{fmt.Errorf("--grace %s: want a time from 0", c.grace)}
 	}
@@ -88,7 +88,7 @@ func (c collecting) run(cmd *cobra.Command, g *globals) error {
 
 // collect works on the data directory if it is free, otherwise through its
 // server.
-func (c collecting) collect(cmd *cobra.Command, g *globals) (app.Collected, error) {
+func (c gcOptions) collect(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	if cmd.Flags().Changed("server") || os.Getenv("ARTEL_SERVER") != "" {
 		return c.ask(cmd, g)
 	}
@@ -108,7 +108,7 @@ func (c collecting) collect(cmd *cobra.Command, g *globals) (app.Collected, erro
 }
 
 // directly opens the data directory for this process alone.
-func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, error) {
+func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	conf, err := loadConfig(g.config)
 	if err != nil {
 		return app.Collected{}, err
@@ -122,7 +122,7 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 	}
 	a, err := app.New(app.Config{
 		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: model.NewRegistry(nil, ""),
-		Files: app.FileOptions{Alone: o.alone, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
+		Files: app.FileOptions{Alone: o.checkAlone, Retention: conf.retention()}, Options: app.Options{SpoolDir: o.spoolDir(), Log: o.log},
 	})
 	if err != nil {
 		return app.Collected{}, err
@@ -133,7 +133,7 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 		}
 	}
 	var report app.Collected
-	err = watched(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
+	err = withProgress(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
 		report, err = a.Storage.Collect(ctx, app.CollectOptions{DryRun: c.dry, Grace: c.grace})
 		return err
 	}, func(context.Context) (app.CollectionState, error) { return a.Storage.Collection(), nil })
@@ -141,21 +141,21 @@ func (c collecting) directly(cmd *cobra.Command, g *globals) (app.Collected, err
 }
 
 // ask calls the server.
-func (c collecting) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
+func (c gcOptions) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	if c.grace < app.MinGrace {
 		return app.Collected{}, usageError{fmt.Errorf("--grace %s: a running server keeps what was put within %s, because somebody may be uploading; stop it for less", c.grace, app.MinGrace)}
 	}
 	var report app.Collected
 	client := g.client()
-	err := watched(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
+	err := withProgress(cmd.Context(), cmd.ErrOrStderr(), func(ctx context.Context) (err error) {
 		report, err = client.CollectGarbage(ctx, c.dry, c.grace)
 		return err
 	}, client.Collection)
 	return report, err
 }
 
-// watched runs work, and shows its progress on a terminal.
-func watched(ctx context.Context, w io.Writer, work func(context.Context) error, far func(context.Context) (app.CollectionState, error)) error {
+// withProgress runs work, and shows its progress on a terminal.
+func withProgress(ctx context.Context, w io.Writer, work func(context.Context) error, far func(context.Context) (app.CollectionState, error)) error {
 	f, ok := w.(*os.File)
 	if !ok {
 		return work(ctx)

@@ -121,14 +121,14 @@ func restoreCommand(g *globals) *cobra.Command {
 	}
 }
 
-// An editing holds the arguments of artel edit.
-type editing struct {
+// editOptions holds the arguments of artel edit.
+type editOptions struct {
 	old, replacement, mode string
 	all, indent, write     bool
 }
 
 func editCommand(g *globals) *cobra.Command {
-	var e editing
+	var e editOptions
 	cmd := &cobra.Command{
 		Use: "edit FILE", Short: "Replace a passage of a text file by its text, also where it is misquoted", Args: usage(cobra.ExactArgs(1)),
 		Long: `Finds the old text in a file as the tools for models do, and prints the file with
@@ -153,7 +153,7 @@ given as they are, or as @FILE, which is taken to the last byte.`,
 	return cmd
 }
 
-func (e editing) run(cmd *cobra.Command, g *globals, path string) error {
+func (e editOptions) run(cmd *cobra.Command, g *globals, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return artel.Errorf(artel.Invalid, "edit", path, "cannot be read: %w", err)

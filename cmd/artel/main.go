@@ -9,11 +9,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
+	"text/tabwriter"
 	_ "time/tzdata" // for machines without a time zone database
 
 	"github.com/spf13/cobra"
@@ -124,3 +128,28 @@ func versionCommand(g *globals) *cobra.Command {
 		},
 	}
 }
+
+// client returns a client of the server given by --server.
+func (g *globals) client() *httpapi.Client { return httpapi.NewClient(g.server, nil) }
+
+// print prints v as JSON with --json, otherwise with people.
+func (g *globals) print(cmd *cobra.Command, v any, people func(printer)) error {
+	out := cmd.OutOrStdout()
+	if g.json {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}
+	tw := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	people(printer{tw})
+	return tw.Flush()
+}
+
+// A printer writes lines; tabs align columns.
+type printer struct{ w io.Writer }
+
+func (p printer) line(s string)               { fmt.Fprintln(p.w, s) }
+func (p printer) linef(f string, args ...any) { fmt.Fprintf(p.w, f+"\n", args...) }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -119,9 +119,9 @@ func (m mcpConfig) server(c config, getenv func(string) string) (mcp.Server, err
 	return s, nil
 }
 
-// mcpPatience is how long a start waits for the servers, so that resumed runs
+// mcpStartupWait is how long a start waits for the servers, so that resumed runs
 // find their tools. Later servers are available to later runs.
-const mcpPatience = 700 * time.Millisecond
+const mcpStartupWait = 700 * time.Millisecond
 
 // connect keeps the connections of the pool until the server shuts down.
 func (s *server) connect(ctx context.Context, p *mcp.Pool) {
@@ -129,7 +129,7 @@ func (s *server) connect(ctx context.Context, p *mcp.Pool) {
 	done := make(chan struct{})
 	go func() { defer close(done); p.Run(running) }()
 	s.close = append(s.close, func() error { stop(); <-done; return nil })
-	soon, enough := context.WithTimeout(ctx, mcpPatience)
+	soon, enough := context.WithTimeout(ctx, mcpStartupWait)
 	defer enough()
 	p.Ready(soon)
 }

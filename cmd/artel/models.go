@@ -38,7 +38,7 @@ A star marks the default (there is none where default_service is auto), brackets
 			s.askServices(cmd.Context())
 			list := httpapi.List[httpapi.ServiceView]{}
 			for _, m := range s.services.All() {
-				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.standard()))
+				list.Items = append(list.Items, httpapi.ServiceViewOf(m, s.services.Marks(m.ID), s.defaultService()))
 			}
 			return g.print(cmd, list, func(w printer) {
 				w.line("SERVICE\tFACT\tVALUE\tSAYS")

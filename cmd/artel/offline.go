@@ -109,9 +109,9 @@ documents, or transcribed, for which a configured service is asked.`,
 				return err
 			}
 			defer f.Close()
-			var maker maker
+			var maker converter
 			if slices.Contains(steps, artel.StepTranscribed) {
-				m, shut, err := target.maker(cmd.Context(), conf)
+				m, shut, err := target.converter(cmd.Context(), conf)
 				if err != nil {
 					return err
 				}

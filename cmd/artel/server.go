@@ -95,7 +95,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return err
 	}
-	door, err := o.config.gateway()
+	gatewayOptions, err := o.config.gateway()
 	if err != nil {
 		return err
 	}
@@ -110,15 +110,15 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	}
 	s.http = modelClient()
 	s.nameModels(ctx)
-	held := openHeld(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
-	providers := wings(s.http, blobs, held)
-	s.reap = func(ctx context.Context) { held.RunDeletions(ctx, s.services.All, droppers(providers)) }
+	uploads := openUploads(o.data, app.MediaAddress(key, o.config.Files.PublicBase, nil), s.log)
+	providers := networkProviders(s.http, blobs, uploads)
+	s.reap = func(ctx context.Context) { uploads.RunDeletions(ctx, s.services.All, fileDeleters(providers)) }
 	providers[model.Demo] = demo.New(blobs, demo.Options{Delay: o.demoDelay, Scenario: o.scenario})
 	s.app, err = app.New(app.Config{
 		Store: db, Blobs: blobs, Notifier: event.NewNotifier(), Services: s.services, Agents: agents, Permissions: o.config.Permissions, Tools: tools, Servers: servers, Providers: providers,
-		Reload: s.reload, GatewayKeys: keyNames(door.Keys), Errands: o.config.errands(),
+		Reload: s.reload, GatewayKeys: keyNames(gatewayOptions.Keys), Errands: o.config.errands(),
 		Files: app.FileOptions{
-			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.alone, Held: held,
+			Key: key, PublicBase: o.config.Files.PublicBase, Retention: o.config.retention(), Alone: o.checkAlone, Held: uploads,
 			Shown: tool.Shown{Bytes: o.config.Files.InlineLimit, Characters: o.config.Files.ModelLimit},
 		},
 		Web: fetch.NewClient(fetch.Options{ResponseTimeout: 30 * time.Second}), // public addresses alone
@@ -146,21 +146,21 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if err != nil {
 		return artel.Errorf(artel.Internal, "serve", "samples", "%w", err)
 	}
-	s.handler = httpapi.Guard(faces(
-		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.app.GatewayLog.Add, Log: s.log, Backend: door}),
+	s.handler = httpapi.Guard(routePaths(
+		gateway.New(s.app, gateway.Options{Forwarders: forwarders(providers), OnRequest: s.app.GatewayLog.Add, Log: s.log, Backend: gatewayOptions}),
 		httpapi.New(s.app, httpapi.Options{Version: version, Log: s.log}),
 		webui.New(s.app, webui.Options{Version: version, Samples: files, Style: version == "dev", Log: s.log, CDN: o.config.Files.PublicBase}),
 	))
 	return nil
 }
 
-// faces routes paths to the gateway, the API and the page. It is not a
+// routePaths routes paths to the gateway, the API and the page. It is not a
 // ServeMux, because that redirects unclean paths itself, without a problem
 // document.
-func faces(door, api, page http.Handler) http.Handler {
+func routePaths(gw, api, page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if gateway.Serves(r.URL.Path) {
-			door.ServeHTTP(w, r)
+			gw.ServeHTTP(w, r)
 			return
 		}
 		if strings.HasPrefix(r.URL.Path, httpapi.Base+"/") || r.URL.Path == "/healthz" {
@@ -186,8 +186,8 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	background, stopBackground := context.WithCancel(ctx)
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.tidy(background) })
-	wg.Go(func() { s.keepRuns(background) })
+	wg.Go(func() { s.purgeDeleted(background) })
+	wg.Go(func() { s.resumeRuns(background) })
 	wg.Go(func() { s.collect(background) })
 	if keep, err := parseAge(s.config.Artifacts.EditRetention); err == nil && keep > 0 { // otherwise edits are kept
 		wg.Go(func() { s.condense(background, keep) })
@@ -237,9 +237,9 @@ func (s *server) watchData(ctx context.Context) error {
 // recoverEvery is how often abandoned runs are resumed.
 const recoverEvery = 2 * time.Second
 
-// keepRuns resumes runs whose end could not be stored, so that their
+// resumeRuns resumes runs whose end could not be stored, so that their
 // conversations are unlocked.
-func (s *server) keepRuns(ctx context.Context) {
+func (s *server) resumeRuns(ctx context.Context) {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
 	for {
@@ -254,8 +254,8 @@ func (s *server) keepRuns(ctx context.Context) {
 	}
 }
 
-// tidy periodically makes old deletions final.
-func (s *server) tidy(ctx context.Context) {
+// purgeDeleted periodically makes old deletions final.
+func (s *server) purgeDeleted(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {

@@ -42,13 +42,13 @@ func (s *server) lookForServices(c config) error {
 	if err != nil {
 		return err
 	}
-	model.Reach(configured, findings, spoken()...)
+	model.Reach(configured, findings, dialects()...)
 	for _, f := range findings {
 		for _, w := range f.Warnings() {
 			s.log.Warn("configuration: " + w)
 		}
 	}
-	opened, doors := model.Discover(os.Getenv, spoken()...)
+	opened, doors := model.Discover(os.Getenv, dialects()...)
 	s.config, s.found, s.findings = c, append(configured, opened...), append(findings, doors...)
 	return nil
 }
@@ -73,15 +73,15 @@ func (s *server) nameModels(ctx context.Context) {
 			if named.Model == "" {
 				named.Problem = artel.Shorten(err.Error(), 300)
 			}
-			blame(findings, service.ID, err)
+			setProblem(findings, service.ID, err)
 		}
 		s.found[i] = named
 	}
 	s.replaceServices(s.found, append(findings, model.LocalServersIn(os.Getenv).Findings()...))
 }
 
-// blame records the failure to reach a service in its finding.
-func blame(findings []model.Finding, id artel.ServiceID, err error) {
+// setProblem records the failure to reach a service in its finding.
+func setProblem(findings []model.Finding, id artel.ServiceID, err error) {
 	if i := slices.IndexFunc(findings, func(f model.Finding) bool { return slices.Contains(f.Services, id) }); i >= 0 {
 		findings[i].SetProblem(err)
 	}
@@ -107,7 +107,7 @@ func (s *server) ask(parent context.Context) {
 	for i, service := range found {
 		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
 			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
-			blame(findings, service.ID, err)
+			setProblem(findings, service.ID, err)
 		}
 		if service.Model == "" && found[i].Model != "" {
 			found[i].Problem = "" // it was the missing model
@@ -117,16 +117,16 @@ func (s *server) ask(parent context.Context) {
 		return
 	}
 	s.replaceServices(append(found, local...), append(findings, neighbors...))
-	if want, got := s.config.DefaultService, s.standard(); want != "" && want != got {
+	if want, got := s.config.DefaultService, s.defaultService(); want != "" && want != got {
 		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
 	}
 	s.checkWords()
 	s.checkAddresses()
 }
 
-// standard is the default service: the configured one, or "auto" for a choice
+// defaultService is the default service: the configured one, or "auto" for a choice
 // per message.
-func (s *server) standard() artel.ServiceID {
+func (s *server) defaultService() artel.ServiceID {
 	if _, named := s.services.Lookup(app.AutoService); s.config.DefaultService == app.AutoService && !named {
 		return app.AutoService
 	}

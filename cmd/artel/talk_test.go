@@ -25,7 +25,7 @@ func TestChatPrintsWholeAnswers(t *testing.T) {
 		"it ends in a newline": {[]artel.MessageDelta{{Text: whole + "\n"}}, whole + "\n\n"},
 	} {
 		var out strings.Builder
-		talk := &talk{out: &out}
+		talk := &chatSession{out: &out}
 		tell := func(kind artel.EventType, data any) {
 			raw, err := json.Marshal(data)
 			if err == nil {

@@ -21,7 +21,7 @@ const (
 	maxBlocks   = 256 << 10       // bytes of all blocks of code in one Markdown text
 	maxDocument = 128 << 10       // bytes of one document
 	maxLine     = 8 << 10         // bytes of one line
-	patience    = 2 * time.Second // for all code of one text
+	maxTime     = 2 * time.Second // for all code of one text
 )
 
 // Code renders a whole document with its lines in elements of class "line",
@@ -35,8 +35,8 @@ func Code(source, language string) template.HTML {
 	openCode(&b, l, language, "code document")
 	w := spans{b: &b, lines: true}
 	w.open()
-	lamp := newLamp(maxDocument, maxDocument)
-	for _, t := range lamp.tokens(l, source) {
+	h := newHighlighter(maxDocument, maxDocument)
+	for _, t := range h.tokens(l, source) {
 		w.write(t)
 	}
 	w.close()
@@ -45,13 +45,13 @@ func Code(source, language string) template.HTML {
 }
 
 // block renders a block of code; language may be "".
-func block(source, language string, lamp *lamp) string {
+func block(source, language string, h *highlighter) string {
 	source = lines(source)
 	var b strings.Builder
 	l := lexerOf(language)
 	openCode(&b, l, language, "code")
 	w := spans{b: &b}
-	for _, t := range lamp.tokens(l, source) {
+	for _, t := range h.tokens(l, source) {
 		w.write(t)
 	}
 	w.close()
@@ -116,19 +116,21 @@ func lines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
-// A lamp highlights the code of one text within its bounds; code beyond them is
+// A highlighter highlights the code of one text within its bounds; code beyond them is
 // plain.
-type lamp struct {
+type highlighter struct {
 	each  int           // bytes of one block
 	left  int           // bytes left for further blocks
 	spare time.Duration // time left for them
 }
 
-func newLamp(each, all int) *lamp { return &lamp{each: each, left: all, spare: patience} }
+func newHighlighter(each, all int) *highlighter {
+	return &highlighter{each: each, left: all, spare: maxTime}
+}
 
 // tokens splits source at token borders, or returns it as one token. The
 // concatenated tokens always equal source.
-func (p *lamp) tokens(l chroma.Lexer, source string) []chroma.Token {
+func (p *highlighter) tokens(l chroma.Lexer, source string) []chroma.Token {
 	plain := []chroma.Token{{Type: chroma.Text, Value: source}}
 	if l == nil || len(source) > p.each || len(source) > p.left || p.spare <= 0 || longLine(source) {
 		return plain

@@ -79,8 +79,8 @@ func Blocks(source string, o Options) []template.HTML {
 	if secure(doc, src, o) > allowance(len(src)) {
 		return []template.HTML{plain(source)}
 	}
-	lamp := newLamp(maxBlock, maxBlocks)
-	paint(doc, src, func(language, code string, _ bool) string { return block(code, language, lamp) })
+	h := newHighlighter(maxBlock, maxBlocks)
+	paint(doc, src, func(language, code string, _ bool) string { return block(code, language, h) })
 	return draw(doc, src)
 }
 
@@ -197,16 +197,16 @@ var engine = sync.OnceValue(func() goldmark.Markdown {
 			extension.TaskList,
 			extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:"})),
 		),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(htmlRenderer{}, 100))),
 	)
 })
 
-// shown overrides goldmark's rendering: HTML in the source as text, highlighted
+// htmlRenderer overrides goldmark's rendering: HTML in the source as text, highlighted
 // code, tables that scroll.
-type shown struct{}
+type htmlRenderer struct{}
 
 // RegisterFuncs implements [renderer.NodeRenderer].
-func (shown) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (htmlRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindRawHTML, showInline)
 	r.Register(ast.KindHTMLBlock, showCode)
 	r.Register(ast.KindFencedCodeBlock, showCode)

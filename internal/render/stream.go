@@ -40,7 +40,7 @@ type Stream struct {
 	known   map[string]string  // destination and title of allRefs by label
 	cost    cost               // of the complete lines
 	lined   int                // bytes of them
-	pen     pen
+	code    codeCache
 }
 
 // A segment is a range of text whose blocks are final, unless a reference used
@@ -53,7 +53,7 @@ type segment struct {
 
 // NewStream begins an answer.
 func NewStream(o Options) *Stream {
-	return &Stream{o: o, known: map[string]string{}, pen: pen{lamp: newLamp(maxBlock, maxBlocks)}}
+	return &Stream{o: o, known: map[string]string{}, code: codeCache{highlighter: newHighlighter(maxBlock, maxBlocks)}}
 }
 
 // Append adds a piece of text and returns the change: blocks replaces all
@@ -61,7 +61,7 @@ func NewStream(o Options) *Stream {
 // and blocks is empty. A piece may end inside a character.
 func (s *Stream) Append(piece string) (first int, blocks []template.HTML) {
 	s.take(piece)
-	if grown := len(s.text) - s.drawn; grown == 0 || grown < s.reluctance() {
+	if grown := len(s.text) - s.drawn; grown == 0 || grown < s.redrawStep() {
 		return len(s.shown), nil
 	}
 	s.drawn = len(s.text)
@@ -114,10 +114,10 @@ func (s *Stream) take(piece string) {
 	}
 }
 
-// reluctance is how much the text must grow before it is redrawn: proportional
+// redrawStep is how much the text must grow before it is redrawn: proportional
 // to the cost, so that all redraws together cost a fixed number of full
 // renderings.
-func (s *Stream) reluctance() int {
+func (s *Stream) redrawStep() int {
 	const small = 8 << 10
 	weight := len(s.text) - s.settled + s.cost.marks*s.cost.marks/50
 	return max(0, weight-small) / 64
@@ -159,14 +159,14 @@ func (s *Stream) settle() {
 	s.drawSegment(&g)
 	s.segments = append(s.segments, g)
 	s.settled += cut
-	s.pen.settle()
+	s.code.settle()
 }
 
 // drawSegment renders a segment with the references known so far, from the
 // segments and the tail.
 func (s *Stream) drawSegment(g *segment) {
 	src := s.text[g.from:g.to:g.to]
-	g.blocks, g.grown = s.draw(src, func(language, code string, _ bool) string { return s.pen.paint(language, code, false) })
+	g.blocks, g.grown = s.draw(src, func(language, code string, _ bool) string { return s.code.paint(language, code, false) })
 }
 
 func (s *Stream) draw(src []byte, painter func(language, code string, open bool) string) ([]template.HTML, int) {
@@ -190,7 +190,7 @@ func (s *Stream) tail() ([]template.HTML, int) {
 			s.drawSegment(g)
 		}
 	}
-	return s.draw(src, s.pen.paint)
+	return s.draw(src, s.code.paint)
 }
 
 // learn records the destinations of references and returns the labels whose
@@ -275,11 +275,11 @@ func loose(n ast.Node) bool {
 	return false
 }
 
-// A pen highlights code and caches the result until blocks are settled. Lexers
+// A codeCache highlights code and caches the result until blocks are settled. Lexers
 // are slow, and the last block is redrawn with each piece.
-type pen struct {
-	lamp *lamp
-	done map[string]string // HTML by language and code
+type codeCache struct {
+	highlighter *highlighter
+	done        map[string]string // HTML by language and code
 	// The open block of code, highlighted in chunks of whole lines.
 	language, code string
 	html           string
@@ -289,7 +289,7 @@ type pen struct {
 // one line.
 const chunk = 256
 
-func (p *pen) paint(language, code string, open bool) string {
+func (p *codeCache) paint(language, code string, open bool) string {
 	if open {
 		return p.paintOpen(language, lines(code))
 	}
@@ -298,14 +298,14 @@ func (p *pen) paint(language, code string, open bool) string {
 		if p.done == nil {
 			p.done = map[string]string{}
 		}
-		p.done[key] = block(code, language, p.lamp)
+		p.done[key] = block(code, language, p.highlighter)
 	}
 	return p.done[key]
 }
 
-func (p *pen) settle() { p.done, p.language, p.code, p.html = nil, "", "", "" }
+func (p *codeCache) settle() { p.done, p.language, p.code, p.html = nil, "", "", "" }
 
-func (p *pen) paintOpen(language, code string) string {
+func (p *codeCache) paintOpen(language, code string) string {
 	l := lexerOf(language)
 	if language != p.language || p.code == "" || !strings.HasPrefix(code, p.code) {
 		p.language, p.code = language, ""
@@ -320,24 +320,24 @@ func (p *pen) paintOpen(language, code string) string {
 			break // the last line is incomplete; the parser ends it in any case
 		}
 		piece := rest[:chunk+end]
-		p.html += p.light(l, piece)
+		p.html += p.highlightChunk(l, piece)
 		p.code += piece
 	}
-	return p.html + p.light(l, code[len(p.code):]) + closeCode
+	return p.html + p.highlightChunk(l, code[len(p.code):]) + closeCode
 }
 
-// light highlights a chunk of open code. Its time does not count against the
+// highlightChunk highlights a chunk of open code. Its time does not count against the
 // finished blocks, unless the lexer hangs.
-func (p *pen) light(l chroma.Lexer, piece string) string {
+func (p *codeCache) highlightChunk(l chroma.Lexer, piece string) string {
 	var b strings.Builder
 	w := spans{b: &b}
-	left, spare := p.lamp.left, p.lamp.spare
-	for _, t := range p.lamp.tokens(l, piece) {
+	left, spare := p.highlighter.left, p.highlighter.spare
+	for _, t := range p.highlighter.tokens(l, piece) {
 		w.write(t)
 	}
-	p.lamp.left = left
-	if spare-p.lamp.spare < patience/10 {
-		p.lamp.spare = spare
+	p.highlighter.left = left
+	if spare-p.highlighter.spare < maxTime/10 {
+		p.highlighter.spare = spare
 	}
 	w.close()
 	return b.String()

@@ -29,8 +29,8 @@ type Gauge struct {
 	Problem string // why there is no estimate
 }
 
-// A Glance previews the request for the message in the composer.
-type Glance struct {
+// A RequestPreview previews the request for the message in the composer.
+type RequestPreview struct {
 	Gauge
 	Model  string
 	Blocks []InspectedBlock
@@ -44,10 +44,10 @@ const (
 	glancedBlocks = 60
 )
 
-// glance previews the request for the message in the composer: the gauge, and
+// preview previews the request for the message in the composer: the gauge, and
 // with "whole" all messages. The form has the fields of a message, and for its
 // files those of [face.fit].
-func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
+func (ui *handler) preview(w http.ResponseWriter, r *http.Request) {
 	id := artel.ConversationID(r.PathValue("cid"))
 	var in app.Input
 	var files []app.Candidate
@@ -80,11 +80,11 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Err() != nil {
 		return // a newer request is on its way
 	}
-	g := Glance{}
+	g := RequestPreview{}
 	if err != nil {
 		_, text := ui.explain(r, err)
 		g.Gauge = Gauge{Shown: true, Problem: text}
-	} else if g, err = ui.glanced(r, id, in, p, whole); err != nil {
+	} else if g, err = ui.fillPreview(r, id, in, p, whole); err != nil {
 		ui.fail(w, r, err)
 		return
 	}
@@ -95,8 +95,8 @@ func (ui *face) glance(w http.ResponseWriter, r *http.Request) {
 	ui.fragments(w, r, http.StatusOK, parts...)
 }
 
-// glanced fills in a preview.
-func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, p app.Preview, whole bool) (g Glance, err error) {
+// fillPreview fills in a preview.
+func (ui *handler) fillPreview(r *http.Request, id artel.ConversationID, in app.Input, p app.Preview, whole bool) (g RequestPreview, err error) {
 	ctx := r.Context()
 	call := &app.BuiltContext{}
 	call.ContextFacts = p.ContextFacts
@@ -107,7 +107,7 @@ func (ui *face) glanced(r *http.Request, id artel.ConversationID, in app.Input, 
 	if err != nil {
 		return g, err
 	}
-	v := inspector{view: view{face: ui, conversation: id, locale: locale(r)}, call: call, blocks: p.Blocks}
+	v := inspector{view: view{handler: ui, conversation: id, locale: locale(r)}, call: call, blocks: p.Blocks}
 	g.Gauge = Gauge{Shown: true, Shares: v.shares(), Total: p.Tokens.Total, Budget: p.Tokens.Budget, Left: len(p.Tokens.Dropped)}
 	if g.Budget > 0 {
 		g.Percent = (100*g.Total + g.Budget - 1) / g.Budget
@@ -158,7 +158,7 @@ type LastCall struct {
 
 // lastCall reads the record of a run's last call. There is none before the
 // first call, and after the record was deleted.
-func (ui *face) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err error) {
+func (ui *handler) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err error) {
 	list, err := ui.app.Contexts.List(ctx, run)
 	if err != nil || len(list) == 0 {
 		return l, err
@@ -179,7 +179,7 @@ func (ui *face) lastCall(ctx context.Context, run artel.RunID) (l LastCall, err 
 }
 
 // storedBefore returns the newest stored messages of a conversation.
-func (ui *face) storedBefore(ctx context.Context, id artel.ConversationID) (map[string]artel.Message, error) {
+func (ui *handler) storedBefore(ctx context.Context, id artel.ConversationID) (map[string]artel.Message, error) {
 	out := map[string]artel.Message{}
 	if id == "" {
 		return out, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// turnings are the compactions and model changes of a conversation.
-type turnings struct {
+// threadEvents are the compactions and model changes of a conversation.
+type threadEvents struct {
 	summaries map[artel.MessageID]artel.CompactionCompleted
 	changes   []artel.Event // model changes and choices, in order
 }
@@ -27,9 +27,9 @@ type Change struct {
 	Reason string // in the words of the service or the caller
 }
 
-// turnings reads those of the conversation.
-func (v view) turnings(ctx context.Context) (turnings, error) {
-	out := turnings{summaries: map[artel.MessageID]artel.CompactionCompleted{}}
+// loadEvents reads those of the conversation.
+func (v view) loadEvents(ctx context.Context) (threadEvents, error) {
+	out := threadEvents{summaries: map[artel.MessageID]artel.CompactionCompleted{}}
 	list, err := v.app.Events.Milestones(ctx, v.conversation)
 	for _, e := range list {
 		if e.Type != artel.EventCompactionCompleted {
@@ -56,9 +56,9 @@ func (v view) boundary(p artel.CompactionCompleted) (stands int, shelf string) {
 	return p.Replaced, shelf
 }
 
-// weave inserts the model changes into a thread: before the next message of the
+// insertChanges inserts the model changes into a thread: before the next message of the
 // run, or after its last.
-func (v view) weave(ctx context.Context, thread []Message, within artel.CallPath) {
+func (v view) insertChanges(ctx context.Context, thread []Message, within artel.CallPath) {
 	for _, e := range v.told.changes {
 		if e.Within != within {
 			continue
@@ -96,7 +96,7 @@ func (v view) change(ctx context.Context, e artel.Event) (Change, error) {
 		return Change{}, err
 	}
 	c := Change{ID: "v-" + strconv.FormatInt(int64(e.Seq), 10), Into: v.into(e), Reason: p.Reason, Text: v.locale.Say(phrase.PageServiceChanged, map[string]any{
-		"From": v.took(ctx, "", p.From, artel.Usage{}).Model, "To": v.took(ctx, "", p.To, artel.Usage{}).Model,
+		"From": v.runUsage(ctx, "", p.From, artel.Usage{}).Model, "To": v.runUsage(ctx, "", p.To, artel.Usage{}).Model,
 	})}
 	return c, nil
 }
@@ -111,7 +111,7 @@ func (v view) choice(ctx context.Context, e artel.Event) (Change, error) {
 	if p.By == artel.ChosenBySelector {
 		key = phrase.PageChosenBySelector
 	}
-	name := func(id artel.ServiceID) string { return v.took(ctx, "", id, artel.Usage{}).Model }
+	name := func(id artel.ServiceID) string { return v.runUsage(ctx, "", id, artel.Usage{}).Model }
 	return Change{ID: "v-" + strconv.FormatInt(int64(e.Seq), 10), Into: v.into(e), Reason: p.Problem, Text: v.locale.Say(key, map[string]any{
 		"Name": name(p.Service), "Selector": name(p.Selector), "Count": len(p.Candidates),
 	})}, nil
@@ -142,7 +142,7 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	}
 	m := s.message(*p.Message)
 	m.Into = s.into(e)
-	m.Stands, m.Shelf = s.boundary(p)
+	m.Replaces, m.SummaryURL = s.boundary(p)
 	if e.Within == "" {
 		if on, err := s.shows(ctx, m.ID); err != nil || !on {
 			return err
@@ -161,11 +161,11 @@ type Retry struct {
 	Reason  string
 }
 
-// retryTold builds the Retry of an event, with display names.
-func (v view) retryTold(ctx context.Context, e artel.Event) (Retry, error) {
+// retryOf builds the Retry of an event, with display names.
+func (v view) retryOf(ctx context.Context, e artel.Event) (Retry, error) {
 	p, err := payload[artel.Retrying](e)
 	return Retry{
-		Service: v.took(ctx, "", p.Service, artel.Usage{}).Model, Attempt: p.Attempt, Of: p.Of, Reason: p.Reason,
+		Service: v.runUsage(ctx, "", p.Service, artel.Usage{}).Model, Attempt: p.Attempt, Of: p.Of, Reason: p.Reason,
 		Until: e.Time.Add(time.Duration(p.Wait * float64(time.Second))),
 	}, err
 }
@@ -177,16 +177,16 @@ func (v view) retryNow(ctx context.Context, run artel.Run, last artel.Seq) (Retr
 	if err != nil || e == nil || e.Run != run.ID || e.Within == "" && run.Retrying == nil { // the log has no deltas: the event says nothing about an answer in progress
 		return Retry{}, err
 	}
-	return v.retryTold(ctx, *e)
+	return v.retryOf(ctx, *e)
 }
 
-// retriedBack is how many events back retryAt searches. While a call waits, the
+// retryLookback is how many events back retryAt searches. While a call waits, the
 // log grows by user input only.
-const retriedBack = 50
+const retryLookback = 50
 
 // retryAt is the newest pending retry up to the event last; nil: none.
 func (v view) retryAt(ctx context.Context, last artel.Seq) (*artel.Event, error) {
-	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-retriedBack), int(min(last, retriedBack)))
+	events, err := v.app.Events.Page(ctx, v.conversation, max(0, last-retryLookback), int(min(last, retryLookback)))
 	if err != nil {
 		return nil, err
 	}
@@ -216,23 +216,23 @@ func fromOutside(e artel.Event) bool {
 
 // retrying shows a retry until the next event of the same thread.
 func (s *stream) retrying(ctx context.Context, out *bytes.Buffer, e artel.Event) error {
-	shown, err := s.retryTold(ctx, e)
+	shown, err := s.retryOf(ctx, e)
 	if err != nil || time.Now().After(shown.Until) {
 		return err // too late: the result follows
 	}
-	s.retries = &e
+	s.pendingRetry = &e
 	return s.all(out, []part{{"retrying", shown}, {"announcement", s.locale.Say(phrase.PageRetrying, map[string]any{"Name": shown.Service, "Number": shown.Attempt, "Count": shown.Of})}}, nil)
 }
 
-// goesOn hides a retry at the first event after it.
-func (s *stream) goesOn(out *bytes.Buffer, e artel.Event) error {
-	switch shown := s.retries; {
+// clearRetry hides a retry at the first event after it.
+func (s *stream) clearRetry(out *bytes.Buffer, e artel.Event) error {
+	switch shown := s.pendingRetry; {
 	case shown == nil, e.Type == artel.EventRetrying, fromOutside(e):
 		return nil
 	case e.Run != shown.Run, e.Within != shown.Within && e.Type != artel.EventRunFinished:
 		return nil
 	}
-	s.retries = nil
+	s.pendingRetry = nil
 	return s.put(out, "retrying", Retry{})
 }
 

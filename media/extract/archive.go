@@ -4,10 +4,14 @@ package extract
 
 import (
 	"archive/zip"
+	"cmp"
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/artelhq/artel"
@@ -70,6 +74,40 @@ func (a *archive) xml(name string) (*xmlReader, error) {
 	return newXMLReader(r, r, a.budget), nil
 }
 
+// scan calls f with every start tag of a part; see [xmlReader.elements].
+func (a *archive) scan(name string, f func(*xmlReader, xml.StartElement) error) error {
+	x, err := a.xml(name)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	return x.elements(func(e xml.StartElement) error { return f(x, e) }, nil)
+}
+
+// subtrees calls f with every element of a part that has one of the local names;
+// without names, with the root.
+func (a *archive) subtrees(part string, f func(*node), names ...string) error {
+	return a.scan(part, func(x *xmlReader, e xml.StartElement) error {
+		if len(names) > 0 && !slices.Contains(names, e.Name.Local) {
+			return nil
+		}
+		n, err := x.subtree(e)
+		if err == nil {
+			f(n)
+		}
+		return err
+	})
+}
+
+// tree returns the root element of a part.
+func (a *archive) tree(name string) (root *node, err error) {
+	err = a.subtrees(name, func(n *node) { root = cmp.Or(root, n) })
+	if err == nil && root == nil {
+		err = errors.Join(errDamaged, errors.New("a part of it is empty"))
+	}
+	return root, err
+}
+
 // A relation leads from a part of an Office document to another or outside.
 type relation struct {
 	kind     string // the last element of its type, such as "hyperlink"
@@ -84,15 +122,10 @@ func (a *archive) relations(part string) (map[string]relation, error) {
 	if !a.has(name) {
 		return nil, nil
 	}
-	x, err := a.xml(name)
-	if err != nil {
-		return nil, err
-	}
-	defer x.close()
 	rels := map[string]relation{}
-	err = x.each(func(n *node) error {
+	err := a.subtrees(name, func(n *node) {
 		if n.name != "Relationships" {
-			return nil
+			return
 		}
 		for _, k := range n.kids {
 			r := relation{kind: path.Base(k.attr("Type")), target: k.attr("Target"), external: k.attr("TargetMode") == "External"}
@@ -101,7 +134,6 @@ func (a *archive) relations(part string) (map[string]relation, error) {
 			}
 			rels[k.attr("Id")] = r
 		}
-		return nil
 	})
 	return rels, err
 }
@@ -138,17 +170,11 @@ func (a *archive) property(name string) int {
 	if !a.has("docProps/app.xml") {
 		return 0
 	}
-	x, err := a.xml("docProps/app.xml")
-	if err != nil {
-		return 0
-	}
-	defer x.close()
 	n := 0
-	err = x.each(func(root *node) error {
+	err := a.subtrees("docProps/app.xml", func(root *node) {
 		if k := root.kid(name); k != nil {
 			n = min(max(number(k.allText()), 0), 1<<20)
 		}
-		return nil
 	})
 	if err != nil {
 		return 0

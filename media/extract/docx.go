@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/xml"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -75,33 +74,14 @@ func (d *docx) readBodies(kind string) error {
 	if name == "" {
 		return nil
 	}
-	x, err := d.xml(name)
-	if err != nil {
-		return err
-	}
-	defer x.close()
 	bodies := map[string]*node{}
 	d.bodies[kind] = bodies
-	return x.elements(func(e xml.StartElement) error {
-		if l := e.Name.Local; l != "footnote" && l != "endnote" && l != "comment" {
-			return nil
-		}
-		n, err := x.subtree(e)
-		if err == nil {
-			bodies[n.attr("id")] = n
-		}
-		return err
-	}, nil)
+	return d.subtrees(name, func(n *node) { bodies[n.attr("id")] = n }, "footnote", "endnote", "comment")
 }
 
 // readPart writes the blocks of a part.
 func (d *docx) readPart(name string) error {
-	x, err := d.xml(name)
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	return x.elements(func(e xml.StartElement) error {
+	return d.scan(name, func(x *xmlReader, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "p":
 			n, err := x.subtree(e)
@@ -118,7 +98,7 @@ func (d *docx) readPart(name string) error {
 			return x.skip()
 		}
 		return nil
-	}, nil)
+	})
 }
 
 // readMargins writes what the headers and footers say, once each.
@@ -139,30 +119,17 @@ func (d *docx) readMargins() error {
 			return err
 		}
 		d.rels = rels
-		x, err := d.xml(name)
-		if err != nil {
-			return err
-		}
-		err = x.elements(func(e xml.StartElement) error {
-			if e.Name.Local != "p" {
-				return nil
-			}
-			n, err := x.subtree(e)
-			if err != nil {
-				return err
-			}
+		err = d.subtrees(name, func(n *node) {
 			s := inline(d.runs(n))
 			if s == "" || slices.Contains(seen, s) || len(seen) > 100 {
-				return nil
+				return
 			}
 			if len(seen) == 0 {
 				d.o.comment("headers and footers")
 			}
 			seen = append(seen, s)
 			d.o.block(guardLines(s))
-			return nil
-		}, nil)
-		x.close()
+		}, "p")
 		if err != nil {
 			return err
 		}
@@ -200,9 +167,7 @@ func (d *docx) paragraph(n *node) error {
 	case st.heading > 0:
 		d.o.heading(st.heading, spans)
 	case st.quote:
-		d.o.push("> ", "> ")
-		d.o.paragraph(spans)
-		d.o.pop()
+		d.o.quote(spans)
 	default:
 		d.o.paragraph(spans)
 	}
@@ -367,10 +332,7 @@ func (d *docx) note(kind, letter, id string) span {
 		return span{}
 	}
 	delete(d.bodies[kind], id) // a note that holds its own mark ends here
-	label := letter + strconv.Itoa(len(d.notes.labels)+1)
-	at := len(d.notes.labels)
-	d.notes.labels = append(d.notes.labels, label)
-	d.notes.texts = append(d.notes.texts, "")
+	label, text := d.notes.add(letter)
 	var parts []string
 	if author := body.attr("author"); kind == "comments" && author != "" {
 		parts = append(parts, "Comment by "+escape(tidy(author))+":")
@@ -384,9 +346,6 @@ func (d *docx) note(kind, letter, id string) span {
 	if kind != "comments" {
 		sep = "  \n"
 	}
-	d.notes.texts[at] = strings.Join(parts, sep)
-	if d.notes.texts[at] == "" {
-		d.notes.texts[at] = "(empty)"
-	}
+	*text = cmp.Or(strings.Join(parts, sep), "(empty)")
 	return raw("[^" + label + "]")
 }

@@ -3,7 +3,6 @@
 package extract
 
 import (
-	"encoding/xml"
 	"strconv"
 	"strings"
 )
@@ -91,22 +90,7 @@ func (d *docx) readStyles() error {
 	d.styles = map[string]*docxStyle{}
 	d.lists = &docxLists{abstracts: map[string]*docxAbstract{}, nums: map[string]*docxNum{}}
 	if name := d.part("styles"); name != "" {
-		x, err := d.xml(name)
-		if err != nil {
-			return err
-		}
-		defer x.close()
-		err = x.elements(func(e xml.StartElement) error {
-			if e.Name.Local != "style" {
-				return nil
-			}
-			n, err := x.subtree(e)
-			if err == nil {
-				d.styles[n.attr("styleId")] = newStyle(n)
-			}
-			return err
-		}, nil)
-		if err != nil {
+		if err := d.subtrees(name, func(n *node) { d.styles[n.attr("styleId")] = newStyle(n) }, "style"); err != nil {
 			return err
 		}
 	}
@@ -219,21 +203,7 @@ type docxNum struct {
 }
 
 func (l *docxLists) read(d *docx, name string) error {
-	x, err := d.xml(name)
-	if err != nil {
-		return err
-	}
-	defer x.close()
-	return x.elements(func(e xml.StartElement) error {
-		switch e.Name.Local {
-		case "abstractNum", "num":
-		default:
-			return nil
-		}
-		n, err := x.subtree(e)
-		if err != nil {
-			return err
-		}
+	return d.subtrees(name, func(n *node) {
 		if n.name == "abstractNum" {
 			a := &docxAbstract{}
 			for _, k := range n.kids {
@@ -245,11 +215,11 @@ func (l *docxLists) read(d *docx, name string) error {
 				}
 			}
 			l.abstracts[n.attr("abstractNumId")] = a
-			return nil
+			return
 		}
 		num := &docxNum{abstract: l.abstracts[n.kid("abstractNumId").attr("val")]}
 		if num.abstract == nil {
-			return nil
+			return
 		}
 		for _, k := range n.kids {
 			if i := number(k.attr("ilvl")); k.name == "lvlOverride" && i >= 0 && i < 9 {
@@ -259,8 +229,7 @@ func (l *docxLists) read(d *docx, name string) error {
 			}
 		}
 		l.nums[n.attr("numId")] = num
-		return nil
-	}, nil)
+	}, "abstractNum", "num")
 }
 
 // label counts a paragraph in its list and returns what stands before it: "-",

@@ -178,7 +178,13 @@ func paragraphOf(t *rapid.T, runs string) string {
 	x := newXMLReader(strings.NewReader(`<w:p`+wordNS+`>`+runs+`</w:p>`), nil, b)
 	o := &out{budget: b}
 	d := &docx{archive: &archive{budget: b}, o: o, lists: &docxLists{}}
-	err := x.each(d.paragraph)
+	err := x.elements(func(e xml.StartElement) error {
+		n, err := x.subtree(e)
+		if err != nil {
+			return err
+		}
+		return d.paragraph(n)
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

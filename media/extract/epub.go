@@ -19,7 +19,7 @@ func readEPUB(src *source, o *out) error {
 		return artel.Errorf(artel.Unsupported, op, src.info.MediaType, "the book is protected against copying; its text cannot be read")
 	}
 	book := ""
-	err = a.whole("META-INF/container.xml", func(n *node) {
+	err = a.subtrees("META-INF/container.xml", func(n *node) {
 		n.all("rootfile", func(r *node) {
 			if book == "" {
 				book = resolve("", r.attr("full-path"))
@@ -31,7 +31,7 @@ func readEPUB(src *source, o *out) error {
 	}
 	items := map[string]string{}
 	var chapters []string
-	err = a.whole(book, func(n *node) {
+	err = a.subtrees(book, func(n *node) {
 		n.all("item", func(i *node) { items[i.attr("id")] = resolve(path.Dir(book)+"/", i.attr("href")) })
 		n.all("itemref", func(i *node) { chapters = append(chapters, items[i.attr("idref")]) })
 	})
@@ -60,17 +60,4 @@ func readEPUB(src *source, o *out) error {
 		}
 	}
 	return nil
-}
-
-// whole calls f with a part as one tree.
-func (a *archive) whole(name string, f func(*node)) error {
-	r, err := a.xml(name)
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	return r.each(func(n *node) error {
-		f(n)
-		return nil
-	})
 }

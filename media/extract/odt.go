@@ -35,7 +35,7 @@ func readODT(src *source, o *out) error {
 	}
 	if a.has("META-INF/manifest.xml") {
 		sealed := false
-		if err := a.whole("META-INF/manifest.xml", func(n *node) { sealed = n.find("encryption-data") != nil }); err != nil {
+		if err := a.subtrees("META-INF/manifest.xml", func(n *node) { sealed = n.find("encryption-data") != nil }); err != nil {
 			return err
 		}
 		if sealed {
@@ -44,7 +44,7 @@ func readODT(src *source, o *out) error {
 	}
 	d := &odt{archive: a, o: o, styles: map[string]*odtStyle{}, lists: map[string][10]bool{}}
 	if a.has("meta.xml") {
-		if err := a.whole("meta.xml", func(n *node) {
+		if err := a.subtrees("meta.xml", func(n *node) {
 			o.pages = max(number(n.find("document-statistic").attr("page-count")), 0)
 		}); err != nil {
 			return err
@@ -65,13 +65,8 @@ func readODT(src *source, o *out) error {
 
 // part reads the styles and writes the blocks of a part.
 func (d *odt) part(name string) error {
-	x, err := d.xml(name)
-	if err != nil {
-		return err
-	}
-	defer x.close()
 	body := false
-	return x.elements(func(e xml.StartElement) error {
+	return d.scan(name, func(x *xmlReader, e xml.StartElement) error {
 		switch e.Name.Local {
 		case "text":
 			body = body || strings.HasSuffix(e.Name.Space, ":office:1.0")
@@ -104,7 +99,7 @@ func (d *odt) part(name string) error {
 			d.block(n)
 		}
 		return nil
-	}, nil)
+	})
 }
 
 func newODTStyle(n *node) *odtStyle {
@@ -199,9 +194,7 @@ func (d *odt) paragraph(n *node) {
 	case d.isA(style, "Title"):
 		d.o.heading(1, d.spans(n, span{}))
 	case d.isA(style, "Quotations"):
-		d.o.push("> ", "> ")
-		d.o.paragraph(d.spans(n, d.apply(span{}, style)))
-		d.o.pop()
+		d.o.quote(d.spans(n, d.apply(span{}, style)))
 	default:
 		d.o.paragraph(d.spans(n, d.apply(span{}, style)))
 	}
@@ -297,14 +290,12 @@ func (d *odt) spans(n *node, look span) []span {
 			inner.link = linkOf(k.attr("href"))
 			spans = append(spans, d.spans(k, inner)...)
 		case "note":
-			label := strconv.Itoa(len(d.notes.labels) + 1)
-			d.notes.labels = append(d.notes.labels, label)
-			d.notes.texts = append(d.notes.texts, "")
+			label, text := d.notes.add("")
 			var parts []string
 			k.all("note-body", func(b *node) {
 				b.all("p", func(p *node) { parts = append(parts, inline(d.spans(p, span{}))) })
 			})
-			d.notes.texts[number(label)-1] = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
+			*text = cmp.Or(strings.Join(parts, "  \n"), "(empty)")
 			spans = append(spans, raw("[^"+label+"]"))
 		case "annotation":
 			d.omit(OmitHidden, 1)

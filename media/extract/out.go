@@ -313,7 +313,21 @@ func cellLines(text string) string {
 // notes are footnotes in the order in which they were met.
 type notes struct {
 	labels []string
-	texts  []string
+	texts  []*string
+}
+
+// add reserves the next footnote. It returns its label and where its text goes.
+func (n *notes) add(prefix string) (label string, text *string) {
+	label, text = prefix+strconv.Itoa(len(n.labels)+1), new(string)
+	n.labels, n.texts = append(n.labels, label), append(n.texts, text)
+	return label, text
+}
+
+// quote writes a paragraph as a block quote.
+func (o *out) quote(spans []span) {
+	o.push("> ", "> ")
+	o.paragraph(spans)
+	o.pop()
 }
 
 // writeNotes writes the footnotes after everything else.
@@ -321,7 +335,7 @@ func (o *out) writeNotes(n *notes) {
 	for i, label := range n.labels {
 		o.tight = i > 0
 		o.push("[^"+label+"]: ", "    ")
-		o.block(n.texts[i])
+		o.block(*n.texts[i])
 		o.pop()
 	}
 }

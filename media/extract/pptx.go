@@ -4,8 +4,6 @@ package extract
 
 import (
 	"cmp"
-	"encoding/xml"
-	"errors"
 	"strings"
 )
 
@@ -31,19 +29,8 @@ func readPPTX(src *source, o *out) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.xml(main)
-	if err != nil {
-		return err
-	}
-	defer r.close()
 	var slides []string
-	err = r.elements(func(e xml.StartElement) error {
-		if e.Name.Local == "sldId" {
-			n := node{attrs: e.Attr}
-			slides = append(slides, rels[n.attrIn("relationships", "id")].target)
-		}
-		return nil
-	}, nil)
+	err = a.subtrees(main, func(n *node) { slides = append(slides, rels[n.attrIn("relationships", "id")].target) }, "sldId")
 	if err != nil {
 		return err
 	}
@@ -64,24 +51,6 @@ func readPPTX(src *source, o *out) error {
 		}
 	}
 	return nil
-}
-
-// tree reads a whole part as one element.
-func (p *pptx) tree(name string) (*node, error) {
-	r, err := p.xml(name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	var root *node
-	err = r.each(func(n *node) error {
-		root = cmp.Or(root, n)
-		return nil
-	})
-	if err == nil && root == nil {
-		err = errors.Join(errDamaged, errors.New("a part of it is empty"))
-	}
-	return root, err
 }
 
 func (p *pptx) slide(name string) error {
@@ -324,9 +293,7 @@ func (p *pptx) notes(name string) error {
 		}
 	})
 	if inline(spans) != "" {
-		p.o.push("> ", "> ")
-		p.o.paragraph(append([]span{{text: "Notes:", bold: true}, plain(" ")}, spans...))
-		p.o.pop()
+		p.o.quote(append([]span{{text: "Notes:", bold: true}, plain(" ")}, spans...))
 	}
 	return nil
 }
@@ -342,9 +309,7 @@ func (p *pptx) comments(name string) error {
 			text = t.allText()
 		}
 		if text = strings.Join(strings.Fields(text), " "); text != "" {
-			p.o.push("> ", "> ")
-			p.o.paragraph([]span{{text: "Comment:", bold: true}, plain(" " + text)})
-			p.o.pop()
+			p.o.quote([]span{{text: "Comment:", bold: true}, plain(" " + text)})
 		}
 	})
 	return nil

@@ -105,17 +105,6 @@ func (x *xmlReader) elements(f func(xml.StartElement) error, end func(xml.EndEle
 	}
 }
 
-// each calls f with the whole tree of a part.
-func (x *xmlReader) each(f func(*node) error) error {
-	return x.elements(func(e xml.StartElement) error {
-		n, err := x.subtree(e)
-		if err != nil {
-			return err
-		}
-		return f(n)
-	}, nil)
-}
-
 // skip reads to the end of an element.
 func (x *xmlReader) skip() error {
 	for depth := x.depth; x.depth >= depth; {

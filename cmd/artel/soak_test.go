@@ -97,36 +97,34 @@ func (s *soak) report(seed uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Reliability
 
-`+"`make soak`"+` writes this file. It starts a real server on a real database with a model
-behind OpenAI's API, has it keep a ledger by %d edits in %d model calls, and kills it
-(-9) at random moments, up to three times in one run, while files are uploaded and
-somebody follows. Then it starts the server again.
+`+"`make soak`"+` writes this file. It starts a server on a real database with a model behind OpenAI's API, lets it
+keep a ledger with %d edits in %d model calls, and kills it (-9) at random moments, up to
+three times per run, while a client uploads files and follows the events. Then it restarts the
+server.
 
-| what | how much |
+| figure | value |
 |---|---:|
 | kills | %d |
-| runs that came to their end | %d |
-| edits, each there once | %d |
+| completed runs | %d |
+| edits, each stored once | %d |
 | paid model calls | %d |
-| start after a kill, half of them within | %v |
-| start after a kill, all of them within | %v |
+| restart after a kill, median | %v |
+| restart after a kill, maximum | %v |
 
-Held after every kill:
+Checked after every kill:
 
-- every event that somebody saw is in the log as it was, numbers have no gaps, and
-  nothing of a run follows its end;
-- every run that was acknowledged goes on at its last completed step and ends as done;
-- every edit of the ledger is there once, and the text is what the edits make;
-- every upload that was acknowledged is there, byte for byte;
-- no answer of the model that is in the database is paid for again;
-- every blob is whole, nothing half-written lies beside them, and SQLite finds its
-  database in order.
+- every event received by a client is in the log unchanged, numbers have no gaps, and no
+  event of a run follows its end;
+- every acknowledged run resumes at its last completed step and ends as done;
+- every edit of the ledger is stored once, and the text is the result of the edits;
+- every acknowledged upload is stored, byte for byte;
+- no model answer in the database is requested again;
+- every blob is complete, no partial files exist, and SQLite's integrity check passes.
 
-A call that was under way when the server died is made again: its answer had not
-arrived. Of a tool call that was under way, artifacts know from their journal whether
-it was done; tools that may be repeated are; of all others the model is told that they
-were interrupted and that their outcome is unknown. A run that is taken over six
-times without completing a step ends as interrupted. Seed: %d.
+A model call interrupted by the kill is repeated, because its answer had not arrived. For an
+interrupted tool call, the journal shows whether an edit was made; idempotent tools are called
+again; for every other tool the model gets a result that says that the outcome is unknown. A run
+resumed six times without completing a step ends as interrupted. Seed: %d.
 `, ledgerTurns*ledgerEdits, ledgerTurns+2, s.kills, s.states[artel.RunDone], s.edits, s.calls, s.start(50), s.start(100), seed)
 	return b.String()
 }

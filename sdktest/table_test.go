@@ -11,7 +11,7 @@ enforces its rules. ` + "`make test`" + ` tries all of them again and compares t
 - **✓**: it works as it would with an API of the client's own dialect; media arrive byte for byte where the client put them.
 - **carried**: the service takes no media in the results of tools, so they arrive in a user message behind the results.
 - **extracted**: the service does not take the file, so the model reads its text.
-- **described**: the model cannot read it in any form, and is told so in a short text.
+- **described**: the model cannot read it in any form, and gets a short text that says so.
 `
 
 // foot is beneath them.

@@ -144,7 +144,7 @@ func New(c Config) (*App, error) {
 		Answers:    &Answers{k},
 		Imports:    newImports(k, c.Options.SpoolDir, c.Options.Artifacts),
 		Storage:    &Storage{core: k, alone: c.Files.Alone, retention: cmp.Or(c.Files.Retention, DefaultRetention)},
-		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Owner: artel.OwnerOf, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
+		GatewayLog: gatewaylog.New(gatewaylog.Config{Store: k.store, Blobs: k.blobs, Keys: c.GatewayKeys, Log: k.logger, Now: k.now}),
 		Pipeline:   k.settings.Pipeline,
 		Profiles:   k.settings.Profiles,
 		Contexts:   inspect.New(k.store, k.services, k.caller),

@@ -117,7 +117,7 @@ type AgentCheck struct {
 
 func flawViews(flaws app.AgentFlaws, language string) []FieldError {
 	l := app.ParseLocale(language)
-	return each(flaws, func(f app.AgentFlaw) FieldError {
+	return mapSlice(flaws, func(f app.AgentFlaw) FieldError {
 		escape := strings.NewReplacer("~", "~0", "/", "~1")
 		field, rest, nested := strings.Cut(f.Field, ".")
 		pointer := "/" + escape.Replace(field)
@@ -137,11 +137,11 @@ type AgentPath struct {
 	Name string `path:"name" maxLength:"256"`
 }
 
-func (f *face) agents() {
+func (f *server) agents() {
 	register(f, f.op(http.MethodGet, "/agents", "list-agents", "List the agents: those of files, which cannot be changed here, and those that you have made", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*body[List[AgentView]], error) {
 			all, err := f.app.Agents.List(ctx)
-			return answer(listOf(each(all, AgentViewOf), ""), err)
+			return answer(listOf(mapSlice(all, AgentViewOf), ""), err)
 		})
 	register(f, f.op(http.MethodGet, "/agents/{name}", "read-agent", "Read an agent", http.StatusOK),
 		func(ctx context.Context, in *AgentPath) (*revised[AgentView], error) {
@@ -192,7 +192,7 @@ func (f *face) agents() {
 }
 
 // agentFiles are agents as Markdown files.
-func (f *face) agentFiles() {
+func (f *server) agentFiles() {
 	const markdown = "text/markdown; charset=utf-8"
 	register(f, f.op(http.MethodGet, "/agents/{name}/markdown", "export-agent", "Export an agent as the Markdown file that agents_dir takes", http.StatusOK),
 		func(ctx context.Context, in *AgentPath) (*struct {

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -71,7 +70,7 @@ func (q AtQuery) message() (artel.MessageID, error) {
 	return artel.ParseMessageID(q.At)
 }
 
-func (f *face) artifacts() {
+func (f *server) artifacts() {
 	f.uploads()
 	f.writing()
 	f.history()
@@ -126,7 +125,7 @@ func (f *face) artifacts() {
 			if in.Live {
 				open = f.app.Artifacts.OpenLive
 			}
-			return f.here(ctx, in.FileQuery)(open(ctx, c, id, in.Version, at))
+			return f.serveContent(ctx, in.FileQuery)(open(ctx, c, id, in.Version, at))
 		})
 
 	register(f, routeOp(f.op(http.MethodGet, artifactPath+"/route", "route-artifact", "Say what a model would get of an artifact", http.StatusOK)),
@@ -167,20 +166,13 @@ type uploadInput struct {
 	OnceHeader
 	ContentType string `header:"Content-Type" doc:"the declared type of the bytes, or multipart/form-data"`
 	Filename    string `header:"X-Filename" maxLength:"3072" doc:"the file's name, percent-encoded UTF-8"`
-
-	request *http.Request
-}
-
-// Resolve implements huma.Resolver.
-func (in *uploadInput) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
+	RawRequest
 }
 
 // fieldFile is the repeatable field of a multipart upload.
 const fieldFile = "file"
 
-func (f *face) uploads() {
+func (f *server) uploads() {
 	op := f.op(http.MethodPost, "/conversations/{cid}/artifacts", "upload-artifacts", "Upload one file (raw body) or several (multipart, all or none)", http.StatusCreated)
 	op.Responses["201"] = &huma.Response{
 		Description: "the artifact, or of a multipart upload {items: [artifacts]}",
@@ -206,19 +198,18 @@ func (f *face) uploads() {
 		}
 		return &body[any]{items[0]}, nil
 	})
-	// Said afterwards: huma would read a body that it knew of.
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	f.api.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	f.describeBody(op, map[string]*huma.MediaType{
 		"application/octet-stream": {Schema: binary},
 		"multipart/form-data": {Schema: &huma.Schema{
 			Type: huma.TypeObject, Required: []string{fieldFile},
 			Properties: map[string]*huma.Schema{fieldFile: {Type: huma.TypeArray, Items: binary}},
 		}},
-	}}
+	})
 }
 
 // stage takes in what a request brings: one file, or several as a form.
-func (f *face) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
+func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
 		staged, err = f.stageForm(ctx, c, in)
 		return staged, true, err
@@ -231,7 +222,7 @@ func (f *face) stage(ctx context.Context, c artel.ConversationID, in *uploadInpu
 	return []app.Staged{one}, false, err
 }
 
-func (f *face) stageForm(ctx context.Context, c artel.ConversationID, in *uploadInput) ([]app.Staged, error) {
+func (f *server) stageForm(ctx context.Context, c artel.ConversationID, in *uploadInput) ([]app.Staged, error) {
 	var all []app.Staged
 	for part, err := range form.Parts(in.request.Body, in.ContentType) {
 		if err != nil {

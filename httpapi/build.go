@@ -171,7 +171,7 @@ type BuildLog struct {
 	Details map[string]any `json:"details,omitempty"`
 }
 
-func (f *face) building() {
+func (f *server) builds() {
 	register(f, f.op(http.MethodPost, "/pipeline/build", "build-context", "Run the whole context pipeline on a draft that is given inline; nothing is kept, and nobody is asked", http.StatusOK, maxBody(textBody)),
 		func(ctx context.Context, in *struct{ Body NewBuild }) (*body[BuildResult], error) {
 			draft, err := in.Body.draft()

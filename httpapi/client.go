@@ -139,21 +139,21 @@ func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, decl
 // end they are compared with the digest that the server named, whichever way
 // they took: bytes that are others end with an error.
 func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error) {
-	return c.open(ctx, "/files/"+url.PathEscape(ref.String()))
+	return c.openFile(ctx, "/files/"+url.PathEscape(ref.String()))
 }
 
 // Thumbnail reads a small picture of what a ref points to, at least so many
 // pixels wide where it has them; see Open.
 func (c *Client) Thumbnail(ctx context.Context, ref artel.Ref, width int) (io.ReadCloser, error) {
-	return c.open(ctx, "/files/"+url.PathEscape(ref.String())+"?width="+strconv.Itoa(width))
+	return c.openFile(ctx, "/files/"+url.PathEscape(ref.String())+"?width="+strconv.Itoa(width))
 }
 
-func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
+func (c *Client) openFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	req, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.answer(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +276,7 @@ func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *art
 	if err != nil {
 		return false, err
 	}
-	resp, err := c.answer(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return false, err
 	}
@@ -320,30 +320,40 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 }
 
 func (c *Client) json(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := c.request(ctx, method, path, body)
+	req, err := c.jsonRequest(ctx, method, path, in)
 	if err != nil {
 		return err
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	return c.do(req, out)
 }
 
+// jsonRequest makes a request with in as its body; nil: without a body.
+func (c *Client) jsonRequest(ctx context.Context, method, path string, in any) (*http.Request, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := c.request(ctx, method, path, body)
+	if err == nil && in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, err
+}
+
+// do sends a request and decodes the answer into out; nil: there is none.
 func (c *Client) do(req *http.Request, out any) error {
-	resp, err := c.answer(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		return c.unreachable("the answer is not JSON: %w", err)
 	}
@@ -351,7 +361,7 @@ func (c *Client) do(req *http.Request, out any) error {
 }
 
 // answer returns a good response, whose body the caller closes, or an error.
-func (c *Client) answer(req *http.Request) (*http.Response, error) {
+func (c *Client) send(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if req.Context().Err() != nil {

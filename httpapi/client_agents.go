@@ -36,15 +36,7 @@ func (c *Client) SaveAgent(ctx context.Context, d AgentFields) (out AgentView, e
 
 // DeleteAgent deletes an agent.
 func (c *Client) DeleteAgent(ctx context.Context, name artel.AgentName) error {
-	req, err := c.request(ctx, http.MethodDelete, agentURL(name), nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.answer(req)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return c.json(ctx, http.MethodDelete, agentURL(name), nil, nil)
 }
 
 // CheckAgent says what is wrong with an agent.

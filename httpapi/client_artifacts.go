@@ -3,10 +3,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -71,20 +68,9 @@ func (c *Client) Restore(ctx context.Context, ref artel.Ref) (out artel.Artifact
 
 // write sends a body and If-Match. must says that the server wants one.
 func (c *Client) write(ctx context.Context, method, path string, version int, must bool, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := c.request(ctx, method, path, body)
+	req, err := c.jsonRequest(ctx, method, path, in)
 	if err != nil {
 		return err
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	switch {
 	case version > 0:
@@ -92,12 +78,5 @@ func (c *Client) write(ctx context.Context, method, path string, version int, mu
 	case must:
 		req.Header.Set("If-Match", "*")
 	}
-	if out != nil {
-		return c.do(req, out)
-	}
-	resp, err := c.answer(req)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+	return c.do(req, out)
 }

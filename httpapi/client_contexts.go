@@ -87,7 +87,7 @@ func (c *Client) SaveSettings(ctx context.Context, file json.RawMessage, tag str
 }
 
 func (c *Client) tagged(req *http.Request) (body json.RawMessage, tag string, err error) {
-	resp, err := c.answer(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return nil, "", err
 	}

@@ -42,7 +42,7 @@ func (c *Client) download(ctx context.Context, path string) (Download, error) {
 	if err != nil {
 		return Download{}, err
 	}
-	resp, err := c.answer(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return Download{}, err
 	}

@@ -45,15 +45,10 @@ type NewClock struct {
 
 const contextPath = "/runs/{rid}/contexts/{n}"
 
-func (f *face) contexts() {
+func (f *server) contexts() {
 	register(f, f.op(http.MethodGet, "/runs/{rid}/contexts", "list-contexts", "List what the model calls of a run were sent", http.StatusOK),
 		func(ctx context.Context, in *RunPath) (*body[List[app.ContextSummary]], error) {
-			id, err := artel.ParseRunID(in.ID)
-			if err != nil {
-				return nil, err
-			}
-			items, err := f.app.Contexts.List(ctx, id)
-			return answer(listOf(items, ""), err)
+			return listFor(ctx, in.run, f.app.Contexts.List)
 		})
 	register(f, f.op(http.MethodGet, contextPath, "read-context", "Read the record of a model call", http.StatusOK),
 		func(ctx context.Context, in *ContextPath) (*body[ContextView], error) {
@@ -66,20 +61,11 @@ func (f *face) contexts() {
 		})
 	register(f, f.op(http.MethodGet, contextPath+"/messages", "list-context-messages", "List the messages that a model call was sent, with the processors that they come from", http.StatusOK),
 		func(ctx context.Context, in *ContextPath) (*body[List[app.Block]], error) {
-			key, err := in.key()
-			if err != nil {
-				return nil, err
-			}
-			items, err := f.app.Contexts.Blocks(ctx, key)
-			return answer(listOf(items, ""), err)
+			return listFor(ctx, in.key, f.app.Contexts.Blocks)
 		})
 	register(f, f.op(http.MethodGet, contextPath+"/request", "read-request", "Read the request of a model call as the model's API got it, with digests in the place of media", http.StatusOK),
 		func(ctx context.Context, in *ContextPath) (*body[app.SentRequest], error) {
-			key, err := in.key()
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Contexts.Request(ctx, key))
+			return answerFor(ctx, in.key, f.app.Contexts.Request)
 		})
 	register(f, f.op(http.MethodGet, contextPath+"/diff", "diff-contexts", "Say how the request of a model call differs from an earlier one", http.StatusOK),
 		func(ctx context.Context, in *struct {
@@ -111,16 +97,8 @@ func (f *face) contexts() {
 			return answer(f.app.Contexts.Why(ctx, key, in.About, app.ParseLocale(in.Locale)))
 		})
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/preview", "preview-message", "Build the context of a message that is being written; nothing is sent, and nobody is asked", http.StatusOK),
-		func(ctx context.Context, in *struct {
-			ConversationPath
-			Body NewMessage
-		},
-		) (*body[PreviewView], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			input, err := in.Body.input()
+		func(ctx context.Context, in *MessageInput) (*body[PreviewView], error) {
+			id, input, err := in.parse()
 			if err != nil {
 				return nil, err
 			}

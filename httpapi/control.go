@@ -21,7 +21,7 @@ type NewDecision struct {
 	Comment  string         `json:"comment,omitempty" maxLength:"4000" doc:"where it is denied, the model is told this"`
 }
 
-func (f *face) control() {
+func (f *server) control() {
 	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Say something to a run at work; its next model call is told", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
 			RunPath
@@ -29,7 +29,7 @@ func (f *face) control() {
 			Body NewInjection
 		},
 		) (*body[app.Injection], error) {
-			id, err := artel.ParseRunID(in.ID)
+			id, err := in.run()
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +45,7 @@ func (f *face) control() {
 			Body       NewDecision
 		},
 		) (*body[app.Permission], error) {
-			id, err := artel.ParseRunID(in.ID)
+			id, err := in.run()
 			if err != nil {
 				return nil, err
 			}
@@ -58,19 +58,11 @@ func (f *face) control() {
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections that no model was told of, questions of permission", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[app.Waiting], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Runs.Waiting(ctx, id))
+			return answerFor(ctx, in.id, f.app.Runs.Waiting)
 		})
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}/usage", "conversation-usage", "Tell what all runs of a conversation took; a cost of fewer calls than there were is not all of it", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[artel.Usage], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Conversations.Usage(ctx, id))
+			return answerFor(ctx, in.id, f.app.Conversations.Usage)
 		})
 }

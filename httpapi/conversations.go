@@ -38,7 +38,7 @@ type ConversationPath struct {
 
 func (p ConversationPath) id() (artel.ConversationID, error) { return artel.ParseConversationID(p.ID) }
 
-func (f *face) conversations() {
+func (f *server) conversations() {
 	register(f, f.op(http.MethodPost, "/conversations", "create-conversation", "Begin a conversation", http.StatusCreated),
 		func(ctx context.Context, in *struct {
 			OnceHeader
@@ -64,11 +64,7 @@ func (f *face) conversations() {
 
 	register(f, f.op(http.MethodGet, "/conversations/{cid}", "read-conversation", "Read a conversation", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[artel.Conversation], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Conversations.Find(ctx, id))
+			return answerFor(ctx, in.id, f.app.Conversations.Find)
 		})
 
 	register(f, f.op(http.MethodPatch, "/conversations/{cid}", "change-conversation", "Rename a conversation, or switch to another of its branches", http.StatusOK),
@@ -102,11 +98,7 @@ func (f *face) conversations() {
 
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/restore", "restore-conversation", "Bring back a conversation that was deleted less than an hour ago", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[artel.Conversation], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Conversations.Restore(ctx, id))
+			return answerFor(ctx, in.id, f.app.Conversations.Restore)
 		})
 
 	register(f, f.op(http.MethodDelete, "/conversations/{cid}", "delete-conversation", "Delete a conversation with everything in it; for an hour, restore brings it back", http.StatusNoContent),

@@ -60,7 +60,7 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"`wait_seconds`; `service_changed` `{from, to, model, demo?, reason}`: another service goes on with the run\n" +
 	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run goes on after a stop, `run_finished` `{state, reply_id?, error?, usage}`"
 
-func (f *face) events() {
+func (f *server) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
 	op.Description = eventsDoc
 	op.Responses["200"] = &huma.Response{
@@ -91,7 +91,7 @@ func (f *face) events() {
 			return nil, err
 		}
 		if in.after() > last {
-			return nil, beyond(last)
+			return nil, pastEnd(last)
 		}
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
 			r, w := humago.Unwrap(hc)
@@ -101,7 +101,7 @@ func (f *face) events() {
 }
 
 // beyond refuses to follow from a number that the log does not have.
-func beyond(last artel.Seq) *Problem {
+func pastEnd(last artel.Seq) *Problem {
 	p := newProblem(http.StatusUnprocessableEntity, string(artel.Invalid), fmt.Sprintf("the log ends at %d; follow from there, or from 0 for all of it", last))
 	p.Errors = []FieldError{{Parameter: "after", Detail: fmt.Sprintf("expected number <= %d", last)}}
 	return p
@@ -116,7 +116,7 @@ func jsonStream(v any) *huma.StreamResponse {
 }
 
 // follow streams the log until the client goes away.
-func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
+func (f *server) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
 	out, err := sse.NewWriter(w)
 	if err != nil || r.Method == http.MethodHead {
 		return
@@ -143,14 +143,14 @@ func (f *face) follow(ctx context.Context, r *http.Request, w http.ResponseWrite
 
 // frames remembers how the newest events were written, so that those that many
 // follow are written once. It is safe for concurrent use.
-type frames struct {
+type frameCache struct {
 	mu  sync.Mutex
-	all [1024]written
+	all [1024]cachedFrame
 }
 
 // A written event is known by where its data is: what was added for one
 // follower is somewhere else.
-type written struct {
+type cachedFrame struct {
 	conversation artel.ConversationID
 	seq          artel.Seq
 	data         *byte
@@ -160,7 +160,7 @@ type written struct {
 // maxFrame is the longest frame that is remembered.
 const maxFrame = 16 << 10
 
-func (fs *frames) of(c artel.ConversationID, e artel.Event) ([]byte, error) {
+func (fs *frameCache) of(c artel.ConversationID, e artel.Event) ([]byte, error) {
 	if e.Seq == 0 || len(e.Data) == 0 || len(e.Data) > maxFrame {
 		return frameOf(e)
 	}
@@ -175,7 +175,7 @@ func (fs *frames) of(c artel.ConversationID, e artel.Event) ([]byte, error) {
 	frame, err := frameOf(e)
 	if err == nil {
 		fs.mu.Lock()
-		*place = written{c, e.Seq, data, frame}
+		*place = cachedFrame{c, e.Seq, data, frame}
 		fs.mu.Unlock()
 	}
 	return frame, err

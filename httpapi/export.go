@@ -16,7 +16,7 @@ import (
 // versionHeader says which version of an artifact an export was made of.
 const versionHeader = "X-Artel-Version"
 
-func (f *face) exports() {
+func (f *server) exports() {
 	binary := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	text := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 
@@ -65,7 +65,7 @@ func (f *face) exports() {
 
 // serveExport streams a file for download. What goes wrong before its first
 // byte is told as a problem, and after it breaks the transfer off.
-func (f *face) serveExport(e app.Exported, err error) (*huma.StreamResponse, error) {
+func (f *server) serveExport(e app.Exported, err error) (*huma.StreamResponse, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (f *face) serveExport(e app.Exported, err error) (*huma.StreamResponse, err
 		if err == nil {
 			_, err = late.Write(nil) // an empty text is a file too
 		}
-		if err == nil || late.begun {
+		if err == nil || late.started {
 			abortOn(err)
 			return
 		}
@@ -97,15 +97,15 @@ func (f *face) serveExport(e app.Exported, err error) (*huma.StreamResponse, err
 
 // A lateWriter sets its headers when the first byte comes.
 type lateWriter struct {
-	w      http.ResponseWriter
-	header func(http.Header)
-	begun  bool
+	w       http.ResponseWriter
+	header  func(http.Header)
+	started bool
 }
 
 // Write implements [io.Writer].
 func (l *lateWriter) Write(p []byte) (int, error) {
-	if !l.begun {
-		l.begun = true
+	if !l.started {
+		l.started = true
 		l.header(l.w.Header())
 	}
 	return l.w.Write(p)

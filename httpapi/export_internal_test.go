@@ -22,7 +22,7 @@ import (
 // TestExportBreaks: what fails before the first byte is a problem and no file,
 // and what fails after it is no whole file for anybody.
 func TestExportBreaks(t *testing.T) {
-	f := &face{o: Options{Log: slog.New(slog.DiscardHandler)}}
+	f := &server{o: Options{Log: slog.New(slog.DiscardHandler)}}
 	gone := artel.Errorf(artel.Unavailable, "test", "", "the disk is gone")
 	for name, tt := range map[string]struct {
 		first  string

@@ -53,14 +53,14 @@ func fileOp(op huma.Operation) huma.Operation {
 }
 
 // found describes where else a file may be.
-func found(op huma.Operation) huma.Operation {
+func redirectable(op huma.Operation) huma.Operation {
 	op.Responses["302"] = &huma.Response{Description: "the same bytes, at files.public_base, where that is configured and the ref never means other bytes"}
 	return op
 }
 
-func (f *face) files() {
+func (f *server) files() {
 	files := f.app.Files
-	register(f, found(fileOp(f.op(http.MethodGet, "/files/{ref}", "read-file", "Read the bytes that a ref points to", http.StatusOK))),
+	register(f, redirectable(fileOp(f.op(http.MethodGet, "/files/{ref}", "read-file", "Read the bytes that a ref points to", http.StatusOK))),
 		func(ctx context.Context, in *struct {
 			Ref string `path:"ref" doc:"a ref as one percent-encoded segment"`
 			FileQuery
@@ -68,11 +68,11 @@ func (f *face) files() {
 		},
 		) (*huma.StreamResponse, error) {
 			if in.Sig != "" {
-				return f.file(ctx, in.FileQuery)(files.OpenSigned(ctx, in.Ref, in.Sig))
+				return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenSigned(ctx, in.Ref, in.Sig))
 			}
-			return f.file(ctx, in.FileQuery)(files.Open(ctx, in.Ref))
+			return f.serveOrRedirect(ctx, in.FileQuery)(files.Open(ctx, in.Ref))
 		})
-	register(f, found(fileOp(f.op(http.MethodGet, "/files/tool_results/{name}", "read-named-file", "Read bytes by their digest", http.StatusOK))),
+	register(f, redirectable(fileOp(f.op(http.MethodGet, "/files/tool_results/{name}", "read-named-file", "Read bytes by their digest", http.StatusOK))),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name" doc:"the 64 hexadecimal digits of a SHA-256, and an extension, which decides nothing"`
 			FileQuery
@@ -80,9 +80,9 @@ func (f *face) files() {
 		},
 		) (*huma.StreamResponse, error) {
 			if in.Sig != "" {
-				return f.file(ctx, in.FileQuery)(files.OpenNamedSigned(ctx, in.Name, in.Sig))
+				return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenNamedSigned(ctx, in.Name, in.Sig))
 			}
-			return f.file(ctx, in.FileQuery)(files.OpenNamed(ctx, in.Name))
+			return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenNamed(ctx, in.Name))
 		})
 	register(f, f.op(http.MethodPost, "/files/{ref}/sign", "sign-file", "Make an address that opens a file for whoever has it, for a while", http.StatusOK),
 		func(ctx context.Context, in *struct {
@@ -97,7 +97,7 @@ func (f *face) files() {
 
 // file serves what was opened, or says where it is. What is shown in place, and
 // what is made here, comes from here.
-func (f *face) file(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+func (f *server) serveOrRedirect(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
 		if err == nil && !q.Preview && q.Width == 0 {
 			if there := f.app.Files.Elsewhere(ctx, file); there != "" {
@@ -105,12 +105,12 @@ func (f *face) file(ctx context.Context, q FileQuery) func(app.File, error) (*hu
 				return redirect(there), nil
 			}
 		}
-		return f.here(ctx, q)(file, err)
+		return f.serveContent(ctx, q)(file, err)
 	}
 }
 
 // here serves what was opened, or a small picture of it.
-func (f *face) here(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
+func (f *server) serveContent(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
 		if err == nil && q.Width > 0 {
 			file, err = f.app.Files.Thumbnail(ctx, file, q.Width)
@@ -136,7 +136,7 @@ func redirect(to string) *huma.StreamResponse {
 
 // actors are the destinations of a fetch for which a browser would run what it
 // gets, or let it rule what others look like. Files are for none of them.
-func actors() []string {
+func activeDestinations() []string {
 	return []string{"script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt", "manifest"}
 }
 
@@ -144,7 +144,7 @@ func actors() []string {
 // origin: the type is not guessed, scripts are off, and what a browser would
 // run or render is offered for download.
 func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
-	if slices.Contains(actors(), q.Dest) {
+	if slices.Contains(activeDestinations(), q.Dest) {
 		_ = file.Content.Close()
 		return nil, artel.Errorf(artel.Denied, "httpapi", "Sec-Fetch-Dest", "files are not served as %s: what people and models made never runs on this page", q.Dest)
 	}
@@ -154,12 +154,12 @@ func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
 		h := w.Header()
 		h.Set("Content-Type", contentType(file.Info))
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", policy(file.Info))
+		h.Set("Content-Security-Policy", contentPolicy(file.Info))
 		h.Set("Content-Disposition", disposition(file, q.Preview))
 		h.Set("ETag", `"`+string(file.Digest)+`"`)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Vary", "Sec-Fetch-Dest") // a cache gives a script nothing that was fetched as a picture
-		remember(h, file)
+		setCacheHeaders(h, file)
 		http.ServeContent(w, r, "", file.Modified, file.Content)
 	}}, nil
 }
@@ -167,7 +167,7 @@ func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
 // remember says who may keep a file for how long, and which pages may use it.
 // A signature lets everybody who has it, so also a cache that knows the whole
 // address, until it ends; anything else is for this origin alone.
-func remember(h http.Header, file app.File) {
+func setCacheHeaders(h http.Header, file app.File) {
 	switch {
 	case file.Signed > 0:
 		h.Set("Cache-Control", fmt.Sprintf("public, max-age=%d, immutable", int(file.Signed.Seconds())))
@@ -186,7 +186,7 @@ func remember(h http.Header, file app.File) {
 // policy takes from a file all that a document may do. A browser shows sound
 // and film that are opened by themselves in a document that loads them once
 // more, which has to be of the same origin for that; script stays off.
-func policy(m artel.MediaInfo) string {
+func contentPolicy(m artel.MediaInfo) string {
 	if m.Kind == artel.KindAudio || m.Kind == artel.KindVideo {
 		return "sandbox allow-same-origin; default-src 'none'; media-src 'self'; style-src 'unsafe-inline'"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/artelhq/artel/app/gatewaylog"
 )
 
-func (f *face) gateway() {
+func (f *server) gateway() {
 	register(f, f.op(http.MethodGet, "/gateway/log", "list-gateway-log", "List the requests that the gateway answered, the newest first", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			PageQuery

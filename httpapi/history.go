@@ -99,7 +99,7 @@ func (q LiveQuery) scope() app.Scope {
 
 const unifiedType = "text/x-diff"
 
-func (f *face) history() {
+func (f *server) history() {
 	register(f, f.op(http.MethodGet, artifactPath+"/versions", "list-versions", "List the versions of an artifact, oldest first", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			ArtifactPath
@@ -173,13 +173,10 @@ func (f *face) history() {
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
 			hc.SetHeader("Vary", "Accept")
 			if unified {
-				hc.SetHeader("Content-Type", unifiedType+"; charset=utf-8")
-				_, err := hc.BodyWriter().Write([]byte(patch))
-				abortOn(err)
+				sendText(hc, unifiedType, patch)
 				return
 			}
-			hc.SetHeader("Content-Type", "application/json")
-			abortOn(strictJSON.Marshal(hc.BodyWriter(), diffView(d, patch)))
+			sendJSON(hc, diffView(d, patch))
 		}}, nil
 	})
 }

@@ -57,7 +57,7 @@ func New(a *app.App, o Options) http.Handler {
 		o.Log = slog.Default()
 	}
 	mux := http.NewServeMux()
-	f := &face{app: a, api: humago.New(mux, config(o.Version)), o: o, busy: newKeyLocks()}
+	f := &server{app: a, api: humago.New(mux, config(o.Version)), o: o, keyLocks: newKeyLocks()}
 	f.conversations()
 	f.runs()
 	f.control()
@@ -88,13 +88,13 @@ func New(a *app.App, o Options) http.Handler {
 }
 
 // face is what the handlers share.
-type face struct {
-	app  *app.App
-	api  huma.API
-	o    Options
-	busy *keyLocks
+type server struct {
+	app      *app.App
+	api      huma.API
+	o        Options
+	keyLocks *keyLocks
 
-	frames frames
+	frames frameCache
 }
 
 func config(version string) huma.Config {
@@ -116,7 +116,7 @@ const (
 
 // op describes an operation. All of them share these rules: no time limit on
 // reading the body (the server limits slow headers), and errors as problems.
-func (f *face) op(method, path, id, summary string, status int, changes ...func(*huma.Operation)) huma.Operation {
+func (f *server) op(method, path, id, summary string, status int, changes ...func(*huma.Operation)) huma.Operation {
 	o := huma.Operation{
 		Method: method, Path: Base + path, OperationID: id, Summary: summary, DefaultStatus: status,
 		MaxBodyBytes: smallBody, BodyReadTimeout: -1,
@@ -218,6 +218,58 @@ func answer[T any](v T, err error) (*body[T], error) {
 	return &body[T]{v}, nil
 }
 
+// answerFor parses an id and answers with what do returns for it.
+func answerFor[K, T any](ctx context.Context, parse func() (K, error), do func(context.Context, K) (T, error)) (*body[T], error) {
+	id, err := parse()
+	if err != nil {
+		return nil, err
+	}
+	return answer(do(ctx, id))
+}
+
+// listFor is answerFor for a list without pages.
+func listFor[K, T any](ctx context.Context, parse func() (K, error), do func(context.Context, K) ([]T, error)) (*body[List[T]], error) {
+	id, err := parse()
+	if err != nil {
+		return nil, err
+	}
+	items, err := do(ctx, id)
+	return answer(listOf(items, ""), err)
+}
+
+// A RawRequest gives a handler the body as a stream.
+type RawRequest struct{ request *http.Request }
+
+// Resolve implements huma.Resolver.
+func (in *RawRequest) Resolve(ctx huma.Context) []error {
+	in.request, _ = humago.Unwrap(ctx)
+	return nil
+}
+
+// describeBody documents the body of a registered operation. huma reads a body
+// that is documented earlier before it calls the handler.
+func (f *server) describeBody(op huma.Operation, content map[string]*huma.MediaType) {
+	path := f.api.OpenAPI().Paths[op.Path]
+	documented := path.Post
+	if op.Method == http.MethodPut {
+		documented = path.Put
+	}
+	documented.RequestBody = &huma.RequestBody{Required: true, Content: content}
+}
+
+// sendText writes a text in the place of JSON.
+func sendText(hc huma.Context, mediaType, text string) {
+	hc.SetHeader("Content-Type", mediaType+"; charset=utf-8")
+	_, err := hc.BodyWriter().Write([]byte(text))
+	abortOn(err)
+}
+
+// sendJSON writes v.
+func sendJSON(hc huma.Context, v any) {
+	hc.SetHeader("Content-Type", "application/json")
+	abortOn(strictJSON.Marshal(hc.BodyWriter(), v))
+}
+
 type none struct{}
 
 // A PageQuery asks for a page of a list.
@@ -227,7 +279,7 @@ type PageQuery struct {
 }
 
 // register is huma.Register with errors of the application made into problems.
-func register[I, O any](f *face, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
+func register[I, O any](f *server, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
 	huma.Register(f.api, op, func(ctx context.Context, in *I) (out *O, err error) {
 		defer func() {
 			if p := recover(); p != nil {

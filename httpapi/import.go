@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/form"
@@ -16,17 +15,10 @@ import (
 // importInput takes the body as the stream that it is.
 type importInput struct {
 	OnceHeader
-
-	request *http.Request
+	RawRequest
 }
 
-// Resolve implements huma.Resolver.
-func (in *importInput) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
-}
-
-func (f *face) imports() {
+func (f *server) imports() {
 	op := f.op(http.MethodPost, "/conversations/import", "import-conversation", "Make a new conversation of a ZIP that was exported", http.StatusCreated)
 	op.Description = "All of it appears at once, or nothing. The ZIP may have twenty times the bytes of the largest upload (`artifacts.upload_limit`)."
 	register(f, op, func(ctx context.Context, in *importInput) (*body[app.Imported], error) {
@@ -39,8 +31,7 @@ func (f *face) imports() {
 			return f.app.Imports.Import(ctx, staged)
 		}))
 	})
-	// Said afterwards: huma would read a body that it knew of.
-	f.api.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	f.describeBody(op, map[string]*huma.MediaType{
 		"application/zip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
-	}}
+	})
 }

@@ -125,14 +125,7 @@ type BodyInput struct {
 	Filename    string `query:"filename" maxLength:"1024"`
 	Declared    string `query:"declared" maxLength:"256" doc:"the declared media type"`
 	ContentType string `header:"Content-Type" doc:"the declared media type where declared is absent"`
-
-	request *http.Request
-}
-
-// Resolve implements huma.Resolver.
-func (in *BodyInput) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
+	RawRequest
 }
 
 func (in *BodyInput) upload() app.Upload {
@@ -182,7 +175,7 @@ func routeOp(op huma.Operation) huma.Operation {
 	return op
 }
 
-func (f *face) mechanisms() {
+func (f *server) mechanisms() {
 	register(f, bytesOp(f.op(http.MethodPost, "/media/detect", "detect-media", "Say what bytes are", http.StatusOK)),
 		func(ctx context.Context, in *BodyInput) (*body[Detected], error) {
 			info, err := f.app.Mechanisms.Detect(ctx, in.upload())

@@ -89,7 +89,7 @@ func marksOf(marks []app.Mark) []ServiceMark {
 }
 
 // stated returns what somebody said, nil where nobody did.
-func stated(f app.Stated) *bool {
+func optional(f app.Stated) *bool {
 	if f.Source == "" {
 		return nil
 	}
@@ -106,7 +106,7 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 			ItemBytes: c.MaxItemBytes.Value, RequestBytes: c.MaxRequestBytes.Value,
 			Side: c.MaxSide.Value, Images: c.MaxImages.Value, Many: c.Many.Value, SideOfMany: c.MaxSideOfMany.Value, Pages: c.MaxPages.Value,
 		},
-		Placement: ServicePlacement{stated(c.ToolImage), stated(c.ToolFile), stated(c.UserAfterTool)},
+		Placement: ServicePlacement{optional(c.ToolImage), optional(c.ToolFile), optional(c.UserAfterTool)},
 		Transport: c.Transport.Value, Tokenizer: c.Tokenizer.Value, TokenRatio: c.TokenRatio.Value,
 		ContextWindow: c.ContextWindow.Value, MaxOutput: c.MaxOutput.Value, Tags: s.Tags, Problem: s.Problem, Origin: s.Origin,
 		Sources: map[string]app.Provenance{}, Marks: marksOf(marks),
@@ -149,7 +149,7 @@ type serviceInput struct {
 	ID artel.ServiceID `path:"id" maxLength:"256"`
 }
 
-func (f *face) serviceViews(ctx context.Context) []ServiceView {
+func (f *server) serviceViews(ctx context.Context) []ServiceView {
 	def := f.app.Models.Preferred(ctx)
 	var items []ServiceView
 	for _, s := range f.app.Models.Services(ctx) {
@@ -158,7 +158,7 @@ func (f *face) serviceViews(ctx context.Context) []ServiceView {
 	return items
 }
 
-func (f *face) models() {
+func (f *server) models() {
 	register(f, f.op(http.MethodGet, "/findings", "list-findings", "List where models were looked for and what came of it, in codes and values", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[app.Finding]], error) {
 			return answer(listOf(f.app.Models.Findings(ctx), ""), nil)

@@ -23,7 +23,7 @@ type OnceHeader struct {
 
 // once does the work, or returns what it returned before under the same key.
 // request is what must be equal for the key to mean the same thing.
-func once[T any](ctx context.Context, f *face, key string, request any, do func() (T, error)) (T, error) {
+func once[T any](ctx context.Context, f *server, key string, request any, do func() (T, error)) (T, error) {
 	if key == "" {
 		return do()
 	}
@@ -33,7 +33,7 @@ func once[T any](ctx context.Context, f *face, key string, request any, do func(
 		return out, err
 	}
 	digest := artel.NewDigest(sha256.Sum256(encoded))
-	unlock := f.busy.lock(key)
+	unlock := f.keyLocks.lock(key)
 	defer unlock()
 	before, err := f.app.Answers.Find(ctx, key)
 	switch {
@@ -60,8 +60,8 @@ func once[T any](ctx context.Context, f *face, key string, request any, do func(
 
 // keyLocks lets one request at a time work under a key.
 type keyLocks struct {
-	mu   sync.Mutex
-	held map[string]*keyLock
+	mu    sync.Mutex
+	locks map[string]*keyLock
 }
 
 type keyLock struct {
@@ -69,14 +69,14 @@ type keyLock struct {
 	users int
 }
 
-func newKeyLocks() *keyLocks { return &keyLocks{held: map[string]*keyLock{}} }
+func newKeyLocks() *keyLocks { return &keyLocks{locks: map[string]*keyLock{}} }
 
 func (l *keyLocks) lock(key string) (unlock func()) {
 	l.mu.Lock()
-	k := l.held[key]
+	k := l.locks[key]
 	if k == nil {
 		k = &keyLock{}
-		l.held[key] = k
+		l.locks[key] = k
 	}
 	k.users++
 	l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *keyLocks) lock(key string) (unlock func()) {
 		k.Unlock()
 		l.mu.Lock()
 		if k.users--; k.users == 0 {
-			delete(l.held, key)
+			delete(l.locks, key)
 		}
 		l.mu.Unlock()
 	}

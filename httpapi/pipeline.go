@@ -147,7 +147,7 @@ func answerOrder(o app.Order, err error) (*revised[OrderView], error) {
 	return answerRevision(o.Revision, OrderView{o.IDs}, err)
 }
 
-func (f *face) pipeline() {
+func (f *server) pipeline() {
 	register(f, f.op(http.MethodGet, "/pipeline", "list-processors", "List the processors of contexts, with their fields, what each level says and which one holds", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			Agent   string `query:"agent" maxLength:"256" doc:"absent: the lead"`
@@ -157,10 +157,10 @@ func (f *face) pipeline() {
 			o, err := f.app.Pipeline.Look(ctx, artel.AgentName(in.Agent), artel.ServiceID(in.Service))
 			return answer(PipelineView{o.AgentName, o.Service.ID, ProcessorViews(o.Processors), UnknownViews(o.Unknown)}, err)
 		})
-	f.level("/services/{id}/processors", "service", func(id string) app.LevelAt { return app.LevelAt{Service: artel.ServiceID(id)} })
-	f.level("/agents/{id}/processors", "agent", func(id string) app.LevelAt { return app.LevelAt{Agent: artel.AgentName(id)} })
+	f.levelSettings("/services/{id}/processors", "service", func(id string) app.LevelAt { return app.LevelAt{Service: artel.ServiceID(id)} })
+	f.levelSettings("/agents/{id}/processors", "agent", func(id string) app.LevelAt { return app.LevelAt{Agent: artel.AgentName(id)} })
 	f.order()
-	f.building()
+	f.builds()
 }
 
 // A NamePath names a service or an agent.
@@ -168,8 +168,8 @@ type NamePath struct {
 	ID string `path:"id" maxLength:"256"`
 }
 
-// level registers the operations on the settings at a level.
-func (f *face) level(path, what string, at func(id string) app.LevelAt) {
+// levelSettings registers the operations on the settings at a level.
+func (f *server) levelSettings(path, what string, at func(id string) app.LevelAt) {
 	register(f, f.op(http.MethodGet, path, "read-"+what+"-processors", "Read the settings of processors at the level of the "+what, http.StatusOK),
 		func(ctx context.Context, in *NamePath) (*revised[LevelView], error) {
 			return answerLevel(f.app.Pipeline.Level(ctx, at(in.ID)))
@@ -204,7 +204,7 @@ func (f *face) level(path, what string, at func(id string) app.LevelAt) {
 		})
 }
 
-func (f *face) order() {
+func (f *server) order() {
 	const path = "/pipeline/order"
 	register(f, f.op(http.MethodGet, path, "read-order", "Read the order of formatters and plugins", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*revised[OrderView], error) {

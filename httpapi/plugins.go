@@ -11,7 +11,7 @@ import (
 )
 
 // plugins tells what those have to know who write one.
-func (f *face) plugins() {
+func (f *server) plugins() {
 	register(f, f.op(http.MethodGet, "/pipeline/plugin-schema", "plugin-schema",
 		"The JSON Schema of what plugins of the context pipeline read ($defs/draft) and write ($defs/answer); the same for every deployment of a release", http.StatusOK),
 		func(context.Context, *none) (*body[json.RawMessage], error) {

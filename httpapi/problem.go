@@ -79,7 +79,7 @@ func newProblem(status int, code, detail string) *Problem {
 
 // problem makes err fit to be shown. The text of our own faults goes to the
 // log under an id, and only the id is shown.
-func (f *face) problem(err error) error {
+func (f *server) problem(err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -174,7 +174,7 @@ func fieldError(e *huma.ErrorDetail) FieldError {
 }
 
 // problemResponse describes problems in the OpenAPI document.
-func (f *face) problemResponse() *huma.Response {
+func (f *server) problemResponse() *huma.Response {
 	schema := f.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -54,7 +53,7 @@ type RegexApplied struct {
 
 // RegexAppliedOf shapes what rules have made of a text.
 func RegexAppliedOf(r app.Replaced) RegexApplied {
-	return RegexApplied{Text: r.Text, Applied: nonNil(r.Applied), Errors: each(r.Problems, func(p rule.Problem) RegexError { return RegexError(p) })}
+	return RegexApplied{Text: r.Text, Applied: nonNil(r.Applied), Errors: mapSlice(r.Problems, func(p rule.Problem) RegexError { return RegexError(p) })}
 }
 
 func nonNil[T any](list []T) []T {
@@ -65,7 +64,7 @@ func nonNil[T any](list []T) []T {
 }
 
 // each shapes the elements of a list.
-func each[T, U any](list []T, shape func(T) U) []U {
+func mapSlice[T, U any](list []T, shape func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
 		out[i] = shape(x)
@@ -138,8 +137,8 @@ type RegexImported struct {
 // RegexImportedOf shapes what was made of a file.
 func RegexImportedOf(c rule.Config, losses []rule.Loss) RegexImported {
 	return RegexImported{
-		Config: RegexConfig{c.Rules, each(c.Presets, func(p rule.Preset) RegexPreset { return RegexPreset(p) })},
-		Losses: each(losses, func(l rule.Loss) RegexLoss { return RegexLoss(l) }),
+		Config: RegexConfig{c.Rules, mapSlice(c.Presets, func(p rule.Preset) RegexPreset { return RegexPreset(p) })},
+		Losses: mapSlice(losses, func(l rule.Loss) RegexLoss { return RegexLoss(l) }),
 	}
 }
 
@@ -147,11 +146,11 @@ func RegexImportedOf(c rule.Config, losses []rule.Loss) RegexImported {
 // have some megabytes.
 const maxRuleFile = 16 << 20
 
-func (f *face) rules() {
+func (f *server) rules() {
 	register(f, f.op(http.MethodPost, "/regex/apply", "apply-rules", "Try out find-and-replace rules on a text", http.StatusOK, maxBody(textBody)),
 		func(ctx context.Context, in *struct{ Body RegexText }) (*body[RegexApplied], error) {
 			b := in.Body
-			presets := each(b.Presets, func(p RegexPreset) rule.Preset { return rule.Preset(p) })
+			presets := mapSlice(b.Presets, func(p RegexPreset) rule.Preset { return rule.Preset(p) })
 			r, err := f.app.Mechanisms.Replace(ctx, app.Replacing{
 				Text: b.Text, Config: rule.Config{Rules: b.Rules, Presets: presets}, Stage: rule.Stage(b.Stage), Role: artel.Role(b.Role),
 				Depth: b.Depth, User: b.User, Char: b.Char,
@@ -182,23 +181,15 @@ func (f *face) rules() {
 		config, losses, err := app.ImportRules(raw)
 		return answer(RegexImportedOf(config, losses), err)
 	})
-	// Said afterwards: huma would read a body that it knew of.
-	f.api.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	f.describeBody(op, map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{}},
-	}}
+	})
 }
 
 // A ruleFile takes the body as it is.
 type ruleFile struct {
 	Format string `query:"format" enum:"sillytavern" default:"sillytavern" doc:"whose scripts they are"`
-
-	request *http.Request
-}
-
-// Resolve implements huma.Resolver.
-func (in *ruleFile) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
+	RawRequest
 }
 
 // ApplyRules tries out rules on a text.

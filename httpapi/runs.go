@@ -31,30 +31,44 @@ type Sent struct {
 	EventsURL string          `json:"events_url"`
 }
 
+func sentOf(id artel.ConversationID, run artel.Run) Sent {
+	return Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(id) + "/events"}
+}
+
+// A MessageInput is a conversation and a message for it.
+type MessageInput struct {
+	ConversationPath
+	Body NewMessage
+}
+
+func (in *MessageInput) parse() (id artel.ConversationID, message app.Input, err error) {
+	if id, err = in.id(); err == nil {
+		message, err = in.Body.input()
+	}
+	return id, message, err
+}
+
 // A RunPath is the part of a path that names a run.
 type RunPath struct {
 	ID string `path:"rid" doc:"a run"`
 }
 
-func (f *face) runs() {
+func (p RunPath) run() (artel.RunID, error) { return artel.ParseRunID(p.ID) }
+
+func (f *server) runs() {
 	register(f, f.op(http.MethodPost, "/conversations/{cid}/messages", "send-message", "Send a message and start the run that answers it", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
-			ConversationPath
+			MessageInput
 			OnceHeader
-			Body NewMessage
 		},
 		) (*body[Sent], error) {
-			id, err := in.id()
-			if err != nil {
-				return nil, err
-			}
-			input, err := in.Body.input()
+			id, input, err := in.parse()
 			if err != nil {
 				return nil, err
 			}
 			return answer(once(ctx, f, in.Key, []any{"message", id, in.Body}, func() (Sent, error) {
 				run, err := f.app.Runs.Send(ctx, id, input)
-				return Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(id) + "/events"}, err
+				return sentOf(id, run), err
 			}))
 		})
 
@@ -65,25 +79,17 @@ func (f *face) runs() {
 				return nil, err
 			}
 			run, err := f.app.Runs.Compact(ctx, id)
-			return answer(Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(id) + "/events"}, err)
+			return answer(sentOf(id, run), err)
 		})
 
 	register(f, f.op(http.MethodGet, "/runs/{rid}", "read-run", "Read a run", http.StatusOK),
 		func(ctx context.Context, in *RunPath) (*body[artel.Run], error) {
-			id, err := artel.ParseRunID(in.ID)
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Runs.Find(ctx, id))
+			return answerFor(ctx, in.run, f.app.Runs.Find)
 		})
 
 	register(f, f.op(http.MethodPost, "/runs/{rid}/cancel", "cancel-run", "Stop a run; what it acknowledged stays", http.StatusOK),
 		func(ctx context.Context, in *RunPath) (*body[artel.Run], error) {
-			id, err := artel.ParseRunID(in.ID)
-			if err != nil {
-				return nil, err
-			}
-			return answer(f.app.Runs.Cancel(ctx, id))
+			return answerFor(ctx, in.run, f.app.Runs.Cancel)
 		})
 }
 

@@ -19,7 +19,7 @@ func profileView(p app.Profile) ProfileView {
 	return out
 }
 
-func (f *face) settings() {
+func (f *server) settings() {
 	register(f, f.op(http.MethodGet, "/me/profile", "read-profile", "Read what you have said about yourself", http.StatusOK),
 		func(ctx context.Context, _ *struct{}) (*revised[ProfileView], error) {
 			p, err := f.app.Profiles.Find(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-func (f *face) storage() {
+func (f *server) storage() {
 	register(f, f.op(http.MethodPost, "/gc", "collect-garbage", "Remove the bytes that nothing refers to", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			DryRun bool `query:"dry_run" doc:"remove nothing, and say what would be removed"`

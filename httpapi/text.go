@@ -27,7 +27,7 @@ type TextView struct {
 
 const markdownType = "text/markdown"
 
-func (f *face) texts() {
+func (f *server) texts() {
 	op := f.op(http.MethodGet, artifactPath+"/text", "read-text", "Read the text of an artifact, which of a document is taken out of its bytes as Markdown", http.StatusOK)
 	op.Responses["200"] = &huma.Response{
 		Description: "the text and what is known about it, or with Accept: " + markdownType + " or format=text the text alone",
@@ -61,21 +61,18 @@ func (f *face) texts() {
 				if d.MediaType == markdownType {
 					kind = markdownType
 				}
-				hc.SetHeader("Content-Type", kind+"; charset=utf-8")
 				hc.SetHeader("X-Content-Type-Options", "nosniff")
-				_, err := hc.BodyWriter().Write([]byte(d.Text))
-				abortOn(err)
+				sendText(hc, kind, d.Text)
 				return
 			}
 			left := make(map[string]int, len(d.LeftOut))
 			for what, n := range d.LeftOut {
 				left[string(what)] = n
 			}
-			hc.SetHeader("Content-Type", "application/json")
-			abortOn(strictJSON.Marshal(hc.BodyWriter(), TextView{
+			sendJSON(hc, TextView{
 				Text: d.Text, MediaType: d.MediaType, Derived: d.Made, Pages: d.Pages, Cut: d.Cut, LeftOut: left,
 				Version: d.Version.Number, Digest: d.Version.Digest,
-			}))
+			})
 		}}, nil
 	})
 }

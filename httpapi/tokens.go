@@ -37,7 +37,7 @@ func VocabularyViews(known []app.Vocabulary) []VocabularyView {
 	return views
 }
 
-func (f *face) tokens() {
+func (f *server) tokens() {
 	register(f, f.op(http.MethodPost, "/tokens/count", "count-tokens", "Count the tokens of a text", http.StatusOK, maxBody(textBody)),
 		func(_ context.Context, in *struct{ Body CountedText }) (*body[TokenCount], error) {
 			n, err := f.app.Mechanisms.CountTokens(in.Body.Vocabulary, in.Body.Text)

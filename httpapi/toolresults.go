@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel/app"
 	"github.com/artelhq/artel/internal/form"
@@ -21,23 +20,14 @@ type NewToolResult struct {
 	Content json.RawMessage `json:"content" doc:"any JSON, or a text"`
 }
 
-// A StreamedJSON takes a JSON body as the stream that it is.
-type StreamedJSON struct{ request *http.Request }
-
-// Resolve implements huma.Resolver.
-func (in *StreamedJSON) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
-}
-
 // toolResults takes in what tools of other programs return. The body may be
 // large, and most of it media: these go by as a stream.
-func (f *face) toolResults() {
+func (f *server) toolResults() {
 	op := f.op(http.MethodPost, "/conversations/{cid}/tool_results", "take-tool-result", "Take media and what is too long out of a tool's result", http.StatusOK)
 	op.Description = "Media become artifacts, whatever their size, and their refs stand in the content. The same content gives the same answer."
 	register(f, op, func(ctx context.Context, in *struct {
 		ConversationPath
-		StreamedJSON
+		RawRequest
 	},
 	) (*body[app.ScrubbedResult], error) {
 		id, err := in.id()
@@ -58,9 +48,7 @@ func (f *face) toolResults() {
 		}
 		return answer(taken.Finish(ctx, result.Tool, result.Content))
 	})
-	// A body with a schema would be read whole before the handler is called, so
-	// that the document is told of it afterwards.
-	f.api.OpenAPI().Paths[op.Path].Post.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	f.describeBody(op, map[string]*huma.MediaType{
 		"application/json": {Schema: &huma.Schema{
 			Type: huma.TypeObject, Required: []string{"tool", "content"}, AdditionalProperties: false,
 			Properties: map[string]*huma.Schema{
@@ -68,7 +56,7 @@ func (f *face) toolResults() {
 				"content": {Description: "any JSON, or a text"},
 			},
 		}},
-	}}
+	})
 }
 
 // decodeStrictly reads the body of a result; what is wrong with it is told as

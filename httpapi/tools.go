@@ -20,7 +20,7 @@ type ToolAnswer struct {
 	Parts    artel.Parts     `json:"parts,omitempty"`
 }
 
-func (f *face) tools() {
+func (f *server) tools() {
 	register(f, f.op(http.MethodGet, "/tools", "list-tools", "List the tools with their JSON Schemas", http.StatusOK),
 		func(ctx context.Context, _ *none) (*body[List[app.ToolSpec]], error) {
 			return answer(listOf(f.app.Tools.List(ctx), ""), nil)

@@ -48,7 +48,7 @@ type MessageMuting struct {
 	Muted bool `json:"muted" doc:"models are not sent it"`
 }
 
-func (f *face) tree() {
+func (f *server) tree() {
 	const path = "/conversations/{cid}/messages/{mid}"
 	send := func(ctx context.Context, key, verb string, p MessagePath, e app.Edit) (*body[Sent], error) {
 		c, m, err := p.parse()
@@ -57,7 +57,7 @@ func (f *face) tree() {
 		}
 		return answer(once(ctx, f, key, []any{verb, c, m, e}, func() (Sent, error) {
 			run, err := f.app.Runs.Edit(ctx, c, m, e)
-			return Sent{run.ID, run.State, run.Message, Base + "/conversations/" + string(c) + "/events"}, err
+			return sentOf(c, run), err
 		}))
 	}
 	register(f, f.op(http.MethodPost, path+"/edit", "edit-message", "Send a message in the place of another, on a branch beside it", http.StatusAccepted),

@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/artelhq/artel"
 	"github.com/artelhq/artel/app"
@@ -134,7 +133,7 @@ func (in WriteInput) place() (app.ArtifactAt, error) {
 
 const artifactPath = "/conversations/{cid}/artifacts/{id}"
 
-func (f *face) writing() {
+func (f *server) writing() {
 	f.saving()
 
 	register(f, f.op(http.MethodPatch, artifactPath, "rename-artifact", "Give an artifact another title", http.StatusOK),
@@ -185,17 +184,10 @@ type saveInput struct {
 	WriteInput
 	ContentType string `header:"Content-Type" doc:"application/json, or the type of the bytes"`
 	Title       string `header:"X-Title" maxLength:"3072" doc:"beside bytes: the new title, percent-encoded UTF-8"`
-
-	request *http.Request
+	RawRequest
 }
 
-// Resolve implements huma.Resolver.
-func (in *saveInput) Resolve(ctx huma.Context) []error {
-	in.request, _ = humago.Unwrap(ctx)
-	return nil
-}
-
-func (f *face) saving() {
+func (f *server) saving() {
 	schema := f.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[SavedArtifact](), true, "SavedArtifact")
 	op := f.op(http.MethodPut, artifactPath, "save-artifact", "Make the next version of an artifact from what was changed in the one that If-Match names", http.StatusOK)
 	op.Description = `Other bodies than JSON are the whole new content: text, which is kept as UTF-8, or bytes. ` +
@@ -215,15 +207,14 @@ func (f *face) saving() {
 		}
 		return answerArtifact(f.app.Edits.Save(ctx, p, draft))
 	})
-	// Said afterwards: huma would read a body that it knew of.
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	f.api.OpenAPI().Paths[op.Path].Put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+	f.describeBody(op, map[string]*huma.MediaType{
 		"application/json": {Schema: schema}, "text/*": {Schema: &huma.Schema{Type: huma.TypeString}}, "application/octet-stream": {Schema: binary},
-	}}
+	})
 }
 
 // draft reads what a save brings.
-func (f *face) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schema *huma.Schema) (app.Draft, error) {
+func (f *server) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schema *huma.Schema) (app.Draft, error) {
 	body := form.Sent(in.request.Body)
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "application/json" {
 		var s SavedArtifact
@@ -245,7 +236,7 @@ func (f *face) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schem
 
 // readJSON reads a body that fits the schema, with the answers that other
 // operations have.
-func (f *face) readJSON(r io.Reader, schema *huma.Schema, v any) error {
+func (f *server) readJSON(r io.Reader, schema *huma.Schema, v any) error {
 	data, err := io.ReadAll(io.LimitReader(r, textBody+1))
 	if err != nil {
 		return err

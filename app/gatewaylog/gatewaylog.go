@@ -81,8 +81,7 @@ const (
 type Config struct {
 	Store store.Store
 	Blobs blob.Store
-	Owner func(context.Context) artel.Owner // of the entries added or listed with a context
-	Keys  []string                          // names of the keys that clients may have
+	Keys  []string // names of the keys that clients may have
 	Log   *slog.Logger
 	Now   func() time.Time
 }
@@ -122,7 +121,7 @@ func (l *Log) Add(ctx context.Context, e GatewayEntry) {
 		l.dropped++
 		return
 	}
-	owner := l.c.Owner(ctx)
+	owner := artel.OwnerOf(ctx)
 	l.waiting[owner] = append(l.waiting[owner], e)
 	l.count++
 	if l.idle == nil {
@@ -285,7 +284,7 @@ func (l *Log) List(ctx context.Context, q Query) (items []GatewayEntry, next str
 		return nil, "", err
 	}
 	var rows []store.GatewayEntry
-	err = l.c.Store.View(ctx, l.c.Owner(ctx), func(tx store.Tx) (err error) {
+	err = l.c.Store.View(ctx, artel.OwnerOf(ctx), func(tx store.Tx) (err error) {
 		rows, next, err = tx.GatewayLog.List(store.GatewayQuery{Key: q.Key, Service: q.Service, MinStatus: low, MaxStatus: high, Changed: q.Changed, Page: q.Page})
 		return err
 	})

@@ -103,5 +103,5 @@ func (b *Backend) Count(_ context.Context, r *model.Request) (int, error) {
 
 // NewRequest begins a request of the context's owner.
 func (b *Backend) NewRequest(ctx context.Context) *Request {
-	return &Request{b: b, owner: app.OwnerOf(ctx), infos: map[artel.Digest]artel.MediaInfo{}}
+	return &Request{b: b, owner: artel.OwnerOf(ctx), infos: map[artel.Digest]artel.MediaInfo{}}
 }

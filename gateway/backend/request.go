@@ -86,7 +86,7 @@ func IsRef(s string) bool {
 // Resolve finds the bytes of the owner that a ref means. The error is of kind
 // NotFound if there are none.
 func (r *Request) Resolve(ctx context.Context, ref string) (artel.Media, error) {
-	f, err := r.b.files.Open(app.WithOwner(ctx, r.owner), ref)
+	f, err := r.b.files.Open(artel.WithOwner(ctx, r.owner), ref)
 	if err != nil {
 		return artel.Media{}, err
 	}

@@ -50,7 +50,7 @@ func (u *Uploads) Create(ctx context.Context, f Upload, key Key, expires time.Du
 	if expires > 0 {
 		f.ExpiresAt = f.CreatedAt.Add(expires)
 	}
-	err := u.parts.Store.Update(ctx, app.OwnerOf(ctx), func(tx store.Tx) error {
+	err := u.parts.Store.Update(ctx, artel.OwnerOf(ctx), func(tx store.Tx) error {
 		if err := tx.Files.Purge(now); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (u *Uploads) Create(ctx context.Context, f Upload, key Key, expires time.Du
 
 // Find returns the file with an id.
 func (u *Uploads) Find(ctx context.Context, id string, key Key) (f Upload, err error) {
-	err = u.parts.Store.View(ctx, app.OwnerOf(ctx), func(tx store.Tx) (err error) {
+	err = u.parts.Store.View(ctx, artel.OwnerOf(ctx), func(tx store.Tx) (err error) {
 		f, err = findUpload(tx, id, key, u.parts.Now())
 		return err
 	})
@@ -79,7 +79,7 @@ func findUpload(tx store.Tx, id string, key Key, now time.Time) (Upload, error) 
 // List returns at most limit files after the one with the id after, and whether
 // there are more.
 func (u *Uploads) List(ctx context.Context, key Key, after string, oldest bool, limit int) (items []Upload, more bool, err error) {
-	err = u.parts.Store.View(ctx, app.OwnerOf(ctx), func(tx store.Tx) (err error) {
+	err = u.parts.Store.View(ctx, artel.OwnerOf(ctx), func(tx store.Tx) (err error) {
 		items, err = tx.Files.List(store.FileQuery{Holder: key.Name, Now: u.parts.Now(), After: after, Oldest: oldest, Limit: limit + 1})
 		return err
 	})
@@ -93,7 +93,7 @@ func (u *Uploads) List(ctx context.Context, key Key, after string, oldest bool, 
 // garbage collection removes the bytes if nothing else refers to them.
 func (u *Uploads) Delete(ctx context.Context, id string, key Key) error {
 	var f Upload
-	err := u.parts.Store.Update(ctx, app.OwnerOf(ctx), func(tx store.Tx) (err error) {
+	err := u.parts.Store.Update(ctx, artel.OwnerOf(ctx), func(tx store.Tx) (err error) {
 		if f, err = findUpload(tx, id, key, u.parts.Now()); err != nil {
 			return err
 		}

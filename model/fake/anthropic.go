@@ -28,11 +28,10 @@ import (
 //	POST /v1/files; GET and DELETE /v1/files/{id}
 //	GET  /v1/models, /v1/models/{id}
 //
-// It looks at the pictures and documents that come, in as far as their first
-// bytes tell, so that it refuses those of more than 8,000 pixels a side, and of
-// more than 2,000 where there are more than 20 of them. It signs what its
-// responder thinks, and refuses thoughts that come back changed, or that it
-// has not signed. There are pings among the events of its streams.
+// It inspects the first bytes of pictures and documents, and refuses pictures of
+// more than 8,000 pixels a side, or of more than 2,000 if there are more than 20.
+// It signs the reasoning of its responder, and refuses reasoning that was changed
+// or that it has not signed. Its streams contain pings.
 func Anthropic(o Options) *Server {
 	var s *Server
 	s = newServer(o, dialect{
@@ -78,7 +77,7 @@ func (s *Server) messages(r *http.Request, rec *Request, b Behavior) (*call, *pr
 	}, nil
 }
 
-// message reads and checks the body of a request to answer, or to count.
+// message reads and checks the body of a request to answer or to count.
 func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.Request, payloadInfo, *problem) {
 	if r.Header.Get(anthropic.VersionHeader) == "" {
 		return nil, nil, s.ofAnthropic(anthropic.Bad("anthropic-version", "header is required"))
@@ -104,8 +103,8 @@ func (s *Server) message(r *http.Request, rec *Request, count bool) (*anthropic.
 	return req, seen, s.hasModel(req.Model)
 }
 
-// The tokens that are counted: about four bytes of text are one, an image of
-// 750 pixels, and a page of a document has some thousand.
+// The estimate of tokens: one for four bytes of text or 750 pixels of an image, and
+// some thousands for a page of a document.
 const (
 	bytesOfToken  = 4
 	pixelsOfToken = 750
@@ -139,7 +138,7 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, map[string]int{"input_tokens": tokens})
 }
 
-// anthropicError says what went wrong as Anthropic does.
+// anthropicError returns Anthropic's error of a failure.
 func anthropicError(t failure, message string) *anthropic.APIError {
 	switch t {
 	case noKey:
@@ -165,7 +164,7 @@ func (s *Server) ofAnthropic(e *anthropic.APIError) *problem {
 	return &problem{status: e.Status, message: e.Message, body: e.MarshalBody(id), header: http.Header{"Request-Id": {id}}}
 }
 
-// anthropicModels lists models as the real API describes the newer ones.
+// anthropicModels lists models as the real API describes its newer ones.
 func anthropicModels(ids []string) (list any, each map[string]any) {
 	type supported struct {
 		Supported bool `json:"supported"`
@@ -186,20 +185,20 @@ func anthropicModels(ids []string) (list any, each map[string]any) {
 	return map[string]any{"data": all, "has_more": false, "first_id": ids[0], "last_id": ids[len(ids)-1]}, each
 }
 
-// anthropic makes an answer odd.
+// anthropic applies an oddity to an answer.
 func (o Oddity) anthropic(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	var before []model.Delta
 	switch o {
 	case Thinking:
 		before = []model.Delta{model.ReasoningDelta("Let me think "), model.ReasoningDelta("about that."), model.ReasoningDone{}}
 	case RedactedThinking:
-		data := base64.StdEncoding.EncodeToString([]byte("what nobody may read"))
+		data := base64.StdEncoding.EncodeToString([]byte("encrypted"))
 		before = []model.Delta{model.ReasoningDone{Opaque: json.RawMessage(`{"type":"redacted_thinking","data":"` + data + `"}`)}}
 	case PauseTurn:
 		return func(yield func(model.Delta, error) bool) {
 			for d, err := range firstHalf(deltas) {
 				if _, called := d.(model.CallDelta); called {
-					continue // a turn that waits for results is not paused
+					continue // a turn with calls is not paused
 				}
 				if !yield(d, err) || err != nil {
 					return
@@ -218,7 +217,7 @@ func (o Oddity) anthropic(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.
 	}
 }
 
-// signing signs the reasoning among deltas that has no state of its own.
+// signing signs reasoning without state of its own.
 func signing(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		var thought strings.Builder
@@ -252,14 +251,14 @@ func signed(thought string) json.RawMessage {
 }
 
 func signature(thought string) string {
-	// As the client reads it back, which knows no broken UTF-8.
+	// JSON replaces invalid UTF-8, so the client returns the replaced text.
 	sum := sha256.Sum256([]byte("artel fake\x00" + strings.ToValidUTF8(thought, string(utf8.RuneError))))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 func signedHere(thought, by string) bool { return by == signature(thought) }
 
-// pinging writes a ping after every so many deltas of a stream.
+// pinging writes a ping after every few deltas of a stream.
 type pinging struct {
 	w      io.Writer
 	deltas int

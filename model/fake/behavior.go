@@ -19,17 +19,17 @@ type Mode string
 
 // The modes.
 const (
-	Well        Mode = ""             // answer
+	Well        Mode = ""             // answer normally
 	RateLimit   Mode = "rate_limit"   // 429 with Retry-After
 	ServerError Mode = "server_error" // 500
-	Overloaded  Mode = "overloaded"   // 529 or 503, as the dialect says it
+	Overloaded  Mode = "overloaded"   // 529 or 503, depending on the dialect
 	BadRequest  Mode = "bad_request"  // 400 without a reason
-	Hang        Mode = "hang"         // take the request and never answer, until the client goes
-	HalfStream  Mode = "half_stream"  // begin to answer, then break the connection off
-	SlowDrip    Mode = "slow_drip"    // answer one character after the other, with a pause before each
-	StreamError Mode = "stream_error" // begin to answer, then tell an error inside the answer
-	Garbage     Mode = "garbage"      // 200 with events that are no JSON
-	WebPage     Mode = "web_page"     // 200 with HTML, as a wrong base URL gives
+	Hang        Mode = "hang"         // accept the request and never answer, until the client leaves
+	HalfStream  Mode = "half_stream"  // break the connection in the middle of the answer
+	SlowDrip    Mode = "slow_drip"    // answer in single characters, with a pause before each
+	StreamError Mode = "stream_error" // report an error in the middle of the answer
+	Garbage     Mode = "garbage"      // 200 with events that are not JSON
+	WebPage     Mode = "web_page"     // 200 with HTML, as behind a wrong base URL
 )
 
 // Modes returns all modes.
@@ -37,39 +37,38 @@ func Modes() []Mode {
 	return []Mode{Well, RateLimit, ServerError, Overloaded, BadRequest, Hang, HalfStream, SlowDrip, StreamError, Garbage, WebPage}
 }
 
-// An Oddity is something that the answers of one API have and those of others
-// do not.
+// An Oddity is a peculiarity of the answers of one API.
 type Oddity string
 
 // The oddities of Anthropic's API.
 const (
-	Thinking         Oddity = "thinking"          // a thought before the answer, which is signed
-	RedactedThinking Oddity = "redacted_thinking" // a thought before the answer, of which nothing shows
+	Thinking         Oddity = "thinking"          // a signed thought before the answer
+	RedactedThinking Oddity = "redacted_thinking" // an encrypted thought before the answer
 	PauseTurn        Oddity = "pause_turn"        // a pause after half of the answer
 )
 
 // The oddities of Gemini's.
 const (
-	BlockedPrompt Oddity = "blocked_prompt" // no candidates, and a reason why the prompt was blocked
-	NoCandidates  Oddity = "no_candidates"  // no candidates, and no reason
-	MalformedCall Oddity = "malformed_call" // the model wrote a call that is none
-	NoCallIDs     Oddity = "no_call_ids"    // calls have no ids, as those of older models
-	Recitation    Oddity = "recitation"     // the answer was held back
+	BlockedPrompt Oddity = "blocked_prompt" // no candidates, and a block reason
+	NoCandidates  Oddity = "no_candidates"  // no candidates and no reason
+	MalformedCall Oddity = "malformed_call" // the model wrote a malformed call
+	NoCallIDs     Oddity = "no_call_ids"    // calls have no ids, as of older models
+	Recitation    Oddity = "recitation"     // the answer was withheld
 )
 
-// A Behavior says how a server answers requests that are valid. Its JSON is
-// the body of POST /_fake/behave.
+// A Behavior says how a server answers valid requests. Its JSON is the body of POST
+// /_fake/behave.
 type Behavior struct {
 	Mode       Mode `json:"mode"`
-	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: it does not say
-	Times      int  `json:"times,omitempty"`       // requests that it holds for, then Well; 0: all
+	RetryAfter int  `json:"retry_after,omitempty"` // of RateLimit, in seconds; 0: not sent
+	Times      int  `json:"times,omitempty"`       // number of requests, then Well; 0: all
 
-	Oddity Oddity `json:"oddity,omitempty"` // what is odd about the answers, in dialects that have it
+	Oddity Oddity `json:"oddity,omitempty"` // of the answers, if the dialect has it
 
-	Refuses    []Refusal `json:"refuses,omitempty"`    // what is refused beside what the real API refuses
-	ToolMedia  ToolMedia `json:"tool_media,omitempty"` // what becomes of media in the results of tools
-	Compatible bool      `json:"compatible,omitempty"` // Chat Completions takes the reasoning of messages and the ids of media, as compatible servers do
-	DropsMedia bool      `json:"blind,omitempty"`      // media are taken, and the model gets none
+	Refuses    []Refusal `json:"refuses,omitempty"`    // beyond the rules of the real API
+	ToolMedia  ToolMedia `json:"tool_media,omitempty"` // treatment of media in the results of tools
+	Compatible bool      `json:"compatible,omitempty"` // Chat Completions accepts reasoning in messages and media ids, as compatible servers do
+	DropsMedia bool      `json:"blind,omitempty"`      // media are accepted, but the model does not see them
 }
 
 func (b Behavior) check(d dialect) error {
@@ -93,7 +92,7 @@ func (b Behavior) check(d dialect) error {
 	return nil
 }
 
-// status is that of the head of the answer; 0: there is none.
+// status is the status of the response; 0: there is none.
 func (s *Server) status(b Behavior) int {
 	switch b.Mode {
 	case RateLimit:
@@ -110,7 +109,8 @@ func (s *Server) status(b Behavior) int {
 	return http.StatusOK
 }
 
-// before answers in the model's place, and reports whether it did.
+// before writes the response of modes without the model, and reports whether it
+// did.
 func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool {
 	switch b.Mode {
 	case RateLimit:
@@ -139,7 +139,7 @@ func (s *Server) before(b Behavior, w http.ResponseWriter, r *http.Request) bool
 	return true
 }
 
-// alter changes what the model says.
+// alter changes the deltas of the model.
 func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream bool) iter.Seq2[model.Delta, error] {
 	if b.Mode == SlowDrip {
 		return slowly(deltas)
@@ -154,7 +154,7 @@ func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream 
 			}
 		}
 		if b.Mode == HalfStream {
-			panic(http.ErrAbortHandler) // net/http's way to break a connection off
+			panic(http.ErrAbortHandler) // net/http breaks the connection
 		}
 		status := s.dialect.problem(overloaded, "").status
 		yield(nil, &artel.Error{Kind: artel.Unavailable, Err: &model.CallError{Status: status, Message: "Overloaded"}})
@@ -164,7 +164,7 @@ func (s *Server) alter(b Behavior, deltas iter.Seq2[model.Delta, error], stream 
 // dripPause is the pause before each character of a slow answer.
 const dripPause = 10 * time.Millisecond
 
-// drips yields texts in single characters, slowly.
+// slowly yields texts in single characters with pauses.
 func slowly(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range deltas {
@@ -185,7 +185,7 @@ func slowly(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] 
 	}
 }
 
-// firstHalf yields what comes before the end of an answer, texts by half.
+// firstHalf yields an answer without its end, and the first half of each text.
 func firstHalf(deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		for d, err := range deltas {

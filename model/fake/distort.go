@@ -14,16 +14,16 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// tokensPerCharacter is what one character of base64 costs a model that reads
-// it as text, as it was measured.
+// tokensPerCharacter is the measured cost of a character of base64 that a model
+// reads as text.
 const tokensPerCharacter = 0.71
 
-// maxFlat is how much base64 of one piece of media the model is shown, in
-// bytes. All of it is counted.
+// maxFlat limits the base64 of one piece of media that the model sees, in bytes.
+// All of it is counted.
 const maxFlat = 1 << 20
 
-// distort returns what becomes of a request on its way to the model, and what
-// its media cost there as text, in tokens.
+// distort returns the request as the model sees it, and the cost of its media as
+// text, in tokens.
 func (s *Server) distort(ctx context.Context, b Behavior, r *model.Request) (*model.Request, int64) {
 	switch {
 	case b.DropsMedia:
@@ -38,8 +38,8 @@ func (s *Server) distort(ctx context.Context, b Behavior, r *model.Request) (*mo
 	return r, 0
 }
 
-// split returns r with a tool message for each part of a result, of which all
-// have lost the id of their call.
+// split returns r with a tool message for each part of a result, without the ids of
+// the calls.
 func split(r *model.Request) *model.Request {
 	out := *r
 	out.Messages = nil
@@ -89,7 +89,7 @@ func (s *Server) flatten(ctx context.Context, r *model.Request) (*model.Request,
 	return &out, int64(float64(characters) * tokensPerCharacter)
 }
 
-// asText returns the base64 of media, as far as its bytes were kept.
+// asText returns the base64 of media, if its bytes were stored.
 func (s *Server) asText(ctx context.Context, m artel.Media) string {
 	head := "data:" + m.MediaType + ";base64,"
 	if s.options.Blobs == nil {
@@ -107,7 +107,7 @@ func (s *Server) asText(ctx context.Context, m artel.Media) string {
 	return head + base64.StdEncoding.EncodeToString(data)
 }
 
-// charge adds tokens to what an answer says that the request cost.
+// charge adds tokens to the usage of an answer.
 func charge(deltas iter.Seq2[model.Delta, error], tokens int64) iter.Seq2[model.Delta, error] {
 	if tokens == 0 {
 		return deltas

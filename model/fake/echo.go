@@ -12,9 +12,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// Echo is the [Responder] that says what it received: one line for each
-// message, and one for each piece of media with type, size and digest. Usage
-// counts the words.
+// Echo is the [Responder] that describes the request: a line for each message, and
+// one for each piece of media with type, size and digest. Usage counts the words.
 func Echo(_ context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		usage := artel.Usage{Calls: 1}

@@ -16,8 +16,7 @@ import (
 	"github.com/artelhq/artel/model/provider/openai"
 )
 
-// addresses returns the addresses of media that a request names, wherever the
-// dialects have them.
+// addresses returns the URLs of media in a request of any dialect.
 func addresses(body []byte) (out []string) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for named := false; ; {
@@ -33,17 +32,17 @@ func addresses(body []byte) (out []string) {
 	}
 }
 
-// Fetch has the pictures and documents that requests name by address fetched by
-// client from now on: a request is refused where one cannot be had. Without, or
-// with nil, nothing is fetched.
+// Fetch makes the server fetch the pictures and documents that requests name by
+// URL, with client; it refuses requests whose media it cannot fetch. nil: nothing
+// is fetched, as at first.
 func (s *Server) Fetch(client *http.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client = client
 }
 
-// fetch gets what a request names by address: pictures of the types that every
-// API takes, and PDF, that say what they are.
+// fetch fetches the media of a request: PDF and pictures of the types that every
+// API takes, with the right Content-Type.
 func (s *Server) fetch(ctx context.Context, rec *Request) *problem {
 	s.mu.Lock()
 	client := s.client
@@ -53,7 +52,7 @@ func (s *Server) fetch(ctx context.Context, rec *Request) *problem {
 	}
 	for _, address := range addresses(rec.Body) {
 		if strings.Contains(address, "/v1beta/files/") {
-			continue // a file of Gemini's own, which goes by its address
+			continue // a file of Gemini itself
 		}
 		m, err := get(ctx, client, address)
 		if err != nil {
@@ -89,9 +88,8 @@ func get(ctx context.Context, client *http.Client, address string) (m Media, err
 	return m, nil
 }
 
-// unmet remembers the ids of media that come with their bytes, as vLLM does, and
-// returns the index of the first that comes without and is not known; -1: there
-// is none.
+// unknownMediaID records the ids of media with bytes, as vLLM does, and returns the
+// index of the first media without bytes and with an unknown id; -1: none.
 func (s *Server) unknownMediaID(r *openai.Request) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +115,7 @@ func (s *Server) unknownMediaID(r *openai.Request) int {
 	return -1
 }
 
-// Forget drops the ids of media that have come.
+// Forget removes the recorded media ids.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

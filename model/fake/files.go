@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// keepFiles is how many files are kept: the newest. Of their bytes, digest and size
-	// are.
+	// keepFiles is how many of the newest files are stored, with digest and size but
+	// without their bytes.
 	keepFiles = 1000
 	// maxFile is the smallest limit of the real APIs, in bytes.
 	maxFile = 500 << 20
-	// geminiHost is where files of the Gemini API are, whoever stands in for it.
+	// geminiHost is the host in the URIs of the Gemini API's files, also of this fake.
 	geminiHost = "https://generativelanguage.googleapis.com/v1beta/"
 )
 
@@ -36,10 +36,10 @@ type storedFile struct {
 	id, name, purpose, mediaType string
 	media                        Media
 	created, expires             time.Time
-	polls                        int // how often it was looked at; of Gemini, whose films are in work at first
+	polls                        int // how often it was requested: Gemini processes videos at first
 }
 
-// kept returns a file that has not ended.
+// file returns a file that has not expired.
 func (s *Server) file(id string) (storedFile, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Server) storeFile(f storedFile) {
 	}
 }
 
-// takeFile hashes the bytes of a file while they come in.
+// takeFile hashes the bytes of a file while they arrive.
 func takeFile(r io.Reader) (Media, error) {
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(r, maxFile+1))
@@ -75,7 +75,7 @@ func takeFile(r io.Reader) (Media, error) {
 	return Media{Digest: artel.NewDigest([32]byte(h.Sum(nil))), Size: n}, err
 }
 
-// readFile reads the form of an upload, with the fields that are known.
+// readFile reads the form of an upload with the known fields.
 func readFile(r *http.Request, known ...string) (f storedFile, fields map[string]string, problem string) {
 	fields = map[string]string{}
 	for part, err := range form.Parts(r.Body, r.Header.Get("Content-Type")) {
@@ -101,7 +101,7 @@ func readFile(r *http.Request, known ...string) (f storedFile, fields map[string
 	return f, fields, ""
 }
 
-// fileIDs returns the ids of files that a request names.
+// fileIDs returns the ids of files in a request.
 func fileIDs(body []byte) (ids []string) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	for named := false; ; {
@@ -117,7 +117,7 @@ func fileIDs(body []byte) (ids []string) {
 	}
 }
 
-// noFile returns the first id that a request names in vain, or "".
+// noFile returns the first unknown file id of a request, or "".
 func (s *Server) noFile(body []byte) string {
 	for _, id := range fileIDs(body) {
 		if _, ok := s.file(id); !ok {
@@ -127,7 +127,7 @@ func (s *Server) noFile(body []byte) string {
 	return ""
 }
 
-// fileRoutes adds the endpoints of a Files API with ids: OpenAI's or Anthropic's.
+// fileRoutes adds the endpoints of the Files API of OpenAI or Anthropic.
 func (s *Server) fileRoutes(base string, read func(*http.Request) (storedFile, *problem), show func(storedFile) any, missing func(id string) *problem) {
 	s.mux.HandleFunc("POST "+base+"/files", func(w http.ResponseWriter, r *http.Request) {
 		rec := s.begin(r)
@@ -172,7 +172,7 @@ func (s *Server) oneFile(show func(storedFile) any, missing func(id string) *pro
 	}
 }
 
-// openAIFile reads an upload as OpenAI does.
+// openAIFile reads an upload to OpenAI.
 func (s *Server) openAIFile(r *http.Request) (storedFile, *problem) {
 	f, fields, wrong := readFile(r, "purpose", "expires_after[anchor]", "expires_after[seconds]")
 	if wrong != "" {
@@ -207,7 +207,7 @@ func noOpenAIFile(id string) *problem {
 	return ofOpenAI(e)
 }
 
-// anthropicFile reads an upload as Anthropic does.
+// anthropicFile reads an upload to Anthropic.
 func (s *Server) anthropicFile(r *http.Request) (storedFile, *problem) {
 	if r.Header.Get(anthropic.VersionHeader) == "" {
 		return storedFile{}, s.ofAnthropic(anthropic.Bad("anthropic-version", "header is required"))
@@ -240,8 +240,8 @@ func (s *Server) noAnthropicFile(id string) *problem {
 }
 
 // geminiFiles adds the endpoints of the Gemini API's files. An upload has two
-// steps, the second one at an address that the first one names. Films are in
-// work until they have been looked at once.
+// steps, the second at the address that the first returns. Videos are being
+// processed until they have been requested once.
 func (s *Server) geminiFiles() {
 	missing := func(id string) *problem {
 		return ofGemini(gemini.Fail(http.StatusForbidden, "You do not have permission to access the File %s or it may not exist.", artel.Shorten(id, 200)))

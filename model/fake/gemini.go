@@ -28,11 +28,11 @@ import (
 //	POST /v1beta/models/{model}:countTokens
 //	GET  /v1beta/models, /v1beta/models/{model}
 //
-// and the same under /v1; and the resumable upload of files, which the methods
-// take by their address for 48 hours. Models whose name begins with gemini-3 or a later
-// generation sign the first call of an answer, refuse calls of the current turn
-// that come back unsigned or with another call's signature, and take media in
-// function responses; those of earlier ones do neither.
+// and the same under /v1; and the resumable upload of files, which requests can
+// name for 48 hours. Models whose name begins with gemini-3 or a later generation
+// sign the first call of an answer, refuse calls of the current turn without a
+// signature or with that of another call, and take media in function responses;
+// earlier ones do neither.
 func Gemini(o Options) *Server {
 	s := newServer(o, dialect{
 		key:       geminiKey,
@@ -58,7 +58,7 @@ func Gemini(o Options) *Server {
 	return s
 }
 
-// geminiKey takes the key from wherever Google's clients put it.
+// geminiKey returns the key from the places that Google's clients use.
 func geminiKey(r *http.Request) string {
 	if key := r.Header.Get("X-Goog-Api-Key"); key != "" {
 		return key
@@ -126,7 +126,7 @@ func (s *Server) generate(r *http.Request, rec *Request, b Behavior) (*call, *pr
 	return c, nil
 }
 
-// tokensOfMedia is what the API counts for a small picture.
+// tokensOfMedia is the API's count for a small picture.
 const tokensOfMedia = 258
 
 // countGemini serves :countTokens. About four bytes of text are one token.
@@ -159,17 +159,17 @@ func (s *Server) countGemini(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, map[string]int{"totalTokens": len(req.Extraction().JSON())/bytesOfToken + tokensOfMedia*len(req.Extraction().Payloads())})
 }
 
-// signature3 is the signature of a call, the same wherever its arguments have
-// been in between.
+// callSignature is the signature of a call, independent of the format of its
+// arguments.
 func callSignature(name string, args json.RawMessage) string {
 	var v any
-	_ = json.Unmarshal(args, &v) // what is none has no arguments
+	_ = json.Unmarshal(args, &v) // invalid JSON: no arguments
 	same, _ := json.Marshal(v)   // of JSON
 	sum := sha256.Sum256([]byte(name + "\x00" + string(same)))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// gemini makes an answer odd, or a piece of one.
+// gemini applies an oddity to an answer or a chunk.
 func (o Oddity) gemini(r *gemini.Response) {
 	finish := func(reason, message string) {
 		if len(r.Candidates) == 0 {
@@ -203,7 +203,8 @@ func (o Oddity) gemini(r *gemini.Response) {
 	}
 }
 
-// oddly makes the pieces of a stream odd, each of which is one Write.
+// oddWriter applies an oddity to the chunks of a stream, each of which is one
+// Write.
 type oddWriter struct {
 	w      io.Writer
 	oddity Oddity
@@ -226,7 +227,7 @@ func (o oddWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// geminiProblem says what went wrong as Google does.
+// geminiProblem returns Google's error of a failure.
 func geminiProblem(t failure, message string) *problem {
 	e := gemini.Fail(t.status, "%s", message)
 	switch t {

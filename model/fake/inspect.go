@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// looks are what was seen of the payloads of a request, by digest.
+// payloadInfo holds the media info of the payloads of a request, by digest.
 type payloadInfo map[artel.Digest]artel.MediaInfo
 
 func (l payloadInfo) look(d artel.Digest) (artel.MediaInfo, bool) {
@@ -21,11 +21,11 @@ func (l payloadInfo) look(d artel.Digest) (artel.MediaInfo, bool) {
 	return info, ok
 }
 
-// inspectedHead is how much of a payload is looked at where nobody keeps it.
+// inspectedHead is how much of a payload is inspected if it is not stored.
 const inspectedHead = 64 << 10
 
-// while returns a sink that looks at what passes on its way into another; nil:
-// it is hashed and dropped. What blobs has kept is measured in full.
+// while returns a sink that inspects payloads on their way to sink; nil: they are
+// hashed and dropped. Payloads in blobs are measured in full.
 func (l payloadInfo) while(sink func(context.Context, io.Reader) (artel.Digest, int64, error), blobs blob.Store) func(context.Context, io.Reader) (artel.Digest, int64, error) {
 	if sink == nil {
 		sink = func(_ context.Context, r io.Reader) (artel.Digest, int64, error) {
@@ -48,7 +48,7 @@ func (l payloadInfo) while(sink func(context.Context, io.Reader) (artel.Digest, 
 		if blobs != nil {
 			if kept, err := blobs.Open(ctx, digest); err == nil {
 				measured = media.Measure(ctx, info, kept)
-				_ = kept.Close() // it was only read
+				_ = kept.Close() // closing a reader does not lose data
 			}
 		}
 		measured.Size = size
@@ -57,7 +57,7 @@ func (l payloadInfo) while(sink func(context.Context, io.Reader) (artel.Digest, 
 	}
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of its input.
 type head struct{ kept []byte }
 
 func (h *head) Write(p []byte) (int, error) {

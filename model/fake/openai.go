@@ -20,12 +20,12 @@ import (
 // serves
 //
 //	POST /v1/chat/completions
-//	POST /v1/responses, of which none is stored
-//	POST /v1/audio/transcriptions, which hears [Transcript] in every recording
+//	POST /v1/responses, which stores nothing
+//	POST /v1/audio/transcriptions, which answers with [Transcript]
 //	POST /v1/files; GET and DELETE /v1/files/{id}, without their bytes
 //	GET  /v1/models, /v1/models/{id}
 //
-// and the same without /v1, and under /v1beta/openai, where Google has them.
+// and the same without /v1, and under /v1beta/openai as Google does.
 func OpenAI(o Options) *Server {
 	s := newServer(o, dialect{
 		key: func(r *http.Request) string {
@@ -89,7 +89,7 @@ func (s *Server) completions(r *http.Request, rec *Request, b Behavior) (*call, 
 	}, nil
 }
 
-// openAIProblem says what went wrong as OpenAI does.
+// openAIProblem returns OpenAI's error of a failure.
 func openAIProblem(t failure, message string) *problem {
 	e := openai.Bad("", "", "%s", message)
 	switch t {
@@ -121,8 +121,8 @@ func ofOpenAI(e *openai.APIError) *problem {
 	return &problem{status: e.Status, message: e.Message, body: e.MarshalBody()}
 }
 
-// modelEntry is an element of GET /v1/models. OpenAI does not say what a model
-// takes; this says it as OpenRouter does, so that clients who ask learn it.
+// modelEntry is an element of GET /v1/models. It states the modalities of a model
+// in OpenRouter's form, because OpenAI does not state them.
 type modelEntry struct {
 	ID           string       `json:"id"`
 	Object       string       `json:"object"`

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"image"
-	_ "image/gif" // the formats that are looked at
+	_ "image/gif" // decoders of the inspected formats
 	_ "image/jpeg"
 	_ "image/png"
 	"net/http"
@@ -16,16 +16,16 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Refusal is something that a server refuses although the real API takes it,
-// in the words of a real server that does.
+// A Refusal is a refusal of something that the real API accepts, with the message
+// of a real server.
 type Refusal string
 
-// The refusals. Those that look at pictures want [Options.Blobs].
+// The refusals. Those that inspect pictures require [Options.Blobs].
 const (
 	NoImages        Refusal = "no_images"          // DeepSeek: 400
 	NoProjector     Refusal = "no_projector"       // images, by llama.cpp without one: 500
 	NoFiles         Refusal = "no_files"           // vLLM: 400
-	NoListsInTools  Refusal = "no_lists_in_tools"  // LM Studio: 400 for whatever is no text in a tool message
+	NoListsInTools  Refusal = "no_lists_in_tools"  // LM Studio: 400 for parts of a tool message other than text
 	NoUserAfterTool Refusal = "no_user_after_tool" // Mistral: 400
 	OneImage        Refusal = "one_image"          // vLLM: 400 for more than one image
 	SmallImages     Refusal = "small_images"       // Anthropic: 400 for sides of more than 2,000 pixels
@@ -39,16 +39,16 @@ func Refusals() []Refusal {
 	return []Refusal{NoImages, NoProjector, NoFiles, NoListsInTools, NoUserAfterTool, OneImage, SmallImages, SmallRequests, WholeImages, TextOutputs}
 }
 
-// ToolMedia says what becomes of media in the results of tools.
+// ToolMedia is the treatment of media in the results of tools.
 type ToolMedia string
 
-// What becomes of them.
+// The treatments.
 const (
-	ToolMediaRefused ToolMedia = ""      // as by the real API: OpenAI's Chat Completions refuses them, others show them
-	ToolMediaSeen    ToolMedia = "seen"  // the model gets them
-	ToolMediaLost    ToolMedia = "blind" // they are taken, and nobody gets them: newer models of OpenAI, templates of vLLM
-	ToolMediaFlat    ToolMedia = "flat"  // the model gets their base64 as text, and it is paid for: some gateways
-	ToolMediaSplit   ToolMedia = "split" // each part is a message of its own, of no call: Ollama
+	ToolMediaRefused ToolMedia = ""      // as the real API: OpenAI's Chat Completions refuses them, others pass them on
+	ToolMediaSeen    ToolMedia = "seen"  // the model sees them
+	ToolMediaLost    ToolMedia = "blind" // accepted, but not passed on: newer models of OpenAI, templates of vLLM
+	ToolMediaFlat    ToolMedia = "flat"  // the model gets their base64 as billed text: some gateways
+	ToolMediaSplit   ToolMedia = "split" // each part becomes a message without a call: Ollama
 )
 
 const (
@@ -56,7 +56,7 @@ const (
 	smallRequest = 1 << 20
 )
 
-// refuses returns the error with which a valid request is refused; nil: it is not.
+// refuses returns the refusal of a valid request; nil: it is accepted.
 func (s *Server) refuses(ctx context.Context, b Behavior, r *model.Request) *problem {
 	media := allMedia(r)
 	images := slices.DeleteFunc(slices.Clone(media), func(m artel.Media) bool { return m.Kind != artel.KindImage })
@@ -136,7 +136,7 @@ func inTools(r *model.Request) bool {
 	})
 }
 
-// blind returns r without media: in tool results, or anywhere.
+// withoutMedia returns r without media: in tool results, or everywhere.
 func withoutMedia(r *model.Request, everywhere bool) *model.Request {
 	out := *r
 	out.Messages = slices.Clone(r.Messages)
@@ -169,7 +169,7 @@ func (s *Server) measure(ctx context.Context, m artel.Media) (conf image.Config,
 	return conf, err == nil
 }
 
-// decodes reports whether an image can be decoded; one too large to try can.
+// decodes reports whether an image can be decoded; very large ones are not tried.
 func (s *Server) decodes(ctx context.Context, m artel.Media) bool {
 	conf, ok := s.measure(ctx, m)
 	if !ok || conf.Width*conf.Height > 50e6 {

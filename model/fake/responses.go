@@ -20,7 +20,7 @@ import (
 	"github.com/artelhq/artel/model/provider/responses"
 )
 
-// responses reads and checks a request of the Responses API. Nothing is stored.
+// responses reads and checks a request of the Responses API. It stores nothing.
 func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *problem) {
 	req, err := responses.Decode(r.Context(), r.Body, provider.DecodeOptions{Sink: s.sink()})
 	if err != nil {
@@ -52,9 +52,8 @@ func (s *Server) responses(r *http.Request, rec *Request, _ Behavior) (*call, *p
 	}, nil
 }
 
-// sealed begins the encrypted content that this server issues; the digest of
-// the summary follows. Nobody else's is taken back, and none beside another
-// summary.
+// sealed begins the encrypted content of this server; the digest of the summary
+// follows. The server accepts only its own content, beside the same summary.
 const sealed = "gAAAAAfake"
 
 func seal(summary string) string {
@@ -62,7 +61,7 @@ func seal(summary string) string {
 	return sealed + hex.EncodeToString(sum[:])
 }
 
-// unsealed finds encrypted content that was changed, or is of somebody else.
+// unsealed refuses encrypted content that was changed or is not of this server.
 func unsealed(r *responses.Request) error {
 	for n, i := range r.Input.Items {
 		if i.Type != "reasoning" || i.Encrypted == nil {
@@ -80,8 +79,7 @@ func unsealed(r *responses.Request) error {
 	return nil
 }
 
-// thinking gives the reasoning of an answer the encrypted state that was asked
-// for.
+// thinking adds the requested encrypted state to the reasoning of an answer.
 func (s *Server) thinking(r *responses.Request, deltas iter.Seq2[model.Delta, error]) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		var summary strings.Builder
@@ -106,8 +104,8 @@ func (s *Server) thinking(r *responses.Request, deltas iter.Seq2[model.Delta, er
 	}
 }
 
-// item returns the item that reasoning with a summary is; nil where its state
-// was not asked for.
+// item returns the item of reasoning with a summary; nil if its state was not
+// requested.
 func (s *Server) item(r *responses.Request, summary string) json.RawMessage {
 	if !r.Encrypted() {
 		return nil
@@ -122,7 +120,7 @@ func (s *Server) item(r *responses.Request, summary string) json.RawMessage {
 	return b
 }
 
-// unstored answers for what only a service could have that stores responses.
+// unstored serves the endpoints of stored responses, of which there are none.
 func (s *Server) unstored(w http.ResponseWriter, r *http.Request) {
 	if p := s.authorize(r); p != nil {
 		refuse(w, p)
@@ -133,8 +131,8 @@ func (s *Server) unstored(w http.ResponseWriter, r *http.Request) {
 	refuse(w, ofOpenAI(e))
 }
 
-// refusedByOpenAI is the answer for a request that cannot be read, or that
-// breaks a rule.
+// refusedByOpenAI is the response to a request that cannot be read or breaks a
+// rule.
 func refusedByOpenAI(err error) *problem {
 	if e, ok := errors.AsType[*provider.OpenAIError](err); ok {
 		return ofOpenAI(e)

@@ -14,9 +14,9 @@ import (
 	"github.com/artelhq/artel/model/probe"
 )
 
-// Sees is a [Responder] that sees the canaries of package probe: it answers
-// with the letters of the last one in a request, as a model does that sees.
-// Requests without a canary go to next. blobs are those of [Options].
+// Sees is a [Responder] that recognizes the canaries of package probe: it answers
+// with the letters of the last one in a request, as a model with vision does.
+// Requests without a canary are passed to next. blobs are those of [Options].
 func Sees(blobs blob.Store, next Responder) Responder {
 	return func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 		letters := ""
@@ -36,7 +36,7 @@ func Sees(blobs blob.Store, next Responder) Responder {
 	}
 }
 
-// maxCanary is larger than every canary, in bytes.
+// maxCanary is more than the size of every canary, in bytes.
 const maxCanary = 16 << 10
 
 func read(ctx context.Context, blobs blob.Store, m artel.Media) string {

@@ -20,45 +20,43 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Responder answers a request. It has the form of [model.Provider]'s
-// Generate, and the same promises. Media of the request have the digest, type
-// and size of what was sent; their bytes are in Options.Blobs, if anywhere.
+// A Responder answers a request. It has the contract of [model.Provider]'s
+// Generate. Media of the request have the digest, type and size of the received
+// bytes, which are in Options.Blobs if that is set.
 type Responder func(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error]
 
-// Options are what a fake server works with.
+// Options configure a server.
 type Options struct {
-	// Key is the key that requests must carry, as the dialect carries it; empty:
-	// any key, but one must be there.
+	// Key is the required key; empty: any key, but requests must have one.
 	Key string
-	// Open lets requests without a key in.
+	// Open accepts requests without a key.
 	Open bool
-	// Models are the ids that the server lists and answers for; none: "fake-1",
-	// and any other is answered for too.
+	// Models are the ids that the server lists and accepts; none: it lists "fake-1"
+	// and accepts any.
 	Models []string
 	// Responder makes the answers; nil: [Echo].
 	Responder Responder
-	// Blobs keeps the bytes of media, so that the responder can open them; nil:
-	// they are dropped.
+	// Blobs stores the bytes of media for the responder; nil: they are dropped.
 	Blobs blob.Store
-	// Behavior is how the server behaves at first; zero: well.
+	// Behavior is the initial behavior.
 	Behavior Behavior
 	// Now is the clock; nil: [time.Now].
 	Now func() time.Time
 }
 
-// keepRequests is how many requests are recorded: the newest.
+// keepRequests is how many of the newest requests are recorded.
 const keepRequests = 100
 
-// A Request is one recorded call of an endpoint that models answer.
+// A Request is the record of one call of an endpoint that generates answers.
 type Request struct {
 	Time   time.Time       `json:"time"`
 	Path   string          `json:"path"`
 	Header http.Header     `json:"header,omitempty"` // without keys
-	Status int             `json:"status"`           // of the answer's head
-	Error  string          `json:"error,omitempty"`  // what the answer refused
-	Body   json.RawMessage `json:"body,omitempty"`   // with payloads replaced by digest and size; absent if it was no JSON
+	Status int             `json:"status"`           // of the response
+	Error  string          `json:"error,omitempty"`  // the refusal
+	Body   json.RawMessage `json:"body,omitempty"`   // with payloads replaced by digest and size; absent if it was not JSON
 	Media  []Media         `json:"media,omitempty"`
-	// Fetched are the media that were got from their addresses.
+	// Fetched are the media that the server fetched by URL.
 	Fetched []Media `json:"fetched,omitempty"`
 }
 
@@ -71,8 +69,8 @@ type Media struct {
 // A Server is a fake of a model API. Beside the endpoints of its dialect it
 // serves
 //
-//	GET  /_fake/requests     what was asked: a list of [Request], oldest first
-//	POST /_fake/behave       a [Behavior], which holds from now on
+//	GET  /_fake/requests     the recorded requests: a list of [Request], oldest first
+//	POST /_fake/behave       sets the [Behavior] for later requests
 //
 // It is safe for concurrent use and has no goroutines of its own.
 type Server struct {
@@ -85,38 +83,35 @@ type Server struct {
 	requests []Request
 	answers  int
 	files    []*storedFile
-	knownIDs map[string]bool // ids that media have come with
-	client   *http.Client    // gets what requests name by address; nil: nothing does
+	knownIDs map[string]bool // media ids of received media
+	client   *http.Client    // fetches media by URL; nil: they are not fetched
 }
 
-// A dialect is what a server needs to know of the API that it stands for. Its
-// endpoints are routes that the constructor adds; those that models answer are
-// served by [Server.converse].
+// A dialect is the server's description of an API. The constructor adds its
+// endpoints; those that generate answers are served by [Server.converse].
 type dialect struct {
 	// key is the key that a request carries; empty: none.
 	key func(*http.Request) string
-	// problem writes what went wrong as the API does. The message is for those
-	// kinds that the API has no words of its own for.
+	// problem returns the API's error body of a failure. The message is for failures
+	// without a text of the API's own.
 	problem func(t failure, message string) *problem
 	// models are the answers of GET /models, and of GET /models/{id} for each id.
 	models func(ids []string) (list any, each map[string]any)
-	// unfetched are the API's words for an address that leads nowhere; %s: the
-	// address.
+	// unfetched is the API's message for a URL that cannot be fetched; %s: the URL.
 	unfetched string
-	// oddities are those that its answers can have.
+	// oddities are the supported ones.
 	oddities []Oddity
-	// waits says that the body tells how long to wait, and no header.
+	// waits says that the body has the time to wait, not a header.
 	waits bool
 }
 
-// A trouble is a kind of error that a server meets in any dialect.
+// A failure is a kind of error that occurs in any dialect.
 type failure struct {
 	status int
 	what   string
 }
 
-// The troubles that an API may have words of its own for. Others have a status
-// alone.
+// The failures for which APIs have their own texts. Others have only a status.
 var (
 	noKey       = failure{http.StatusUnauthorized, "no key"}
 	wrongKey    = failure{http.StatusUnauthorized, "wrong key"}
@@ -127,7 +122,7 @@ var (
 	overloaded  = failure{http.StatusServiceUnavailable, "overload"}
 )
 
-// A problem is an answer that refuses.
+// A problem is a refusing response.
 type problem struct {
 	status  int
 	message string // for the record
@@ -135,21 +130,21 @@ type problem struct {
 	header  http.Header
 }
 
-// A call is a request that models answer, read and found valid.
+// A call is a valid request to generate an answer.
 type call struct {
 	request *model.Request
 	stream  bool
-	// whole is the answer that is not streamed, as JSON.
+	// whole returns the answer in one piece, as JSON.
 	whole func(iter.Seq2[model.Delta, error]) ([]byte, error)
-	// write streams the answer; an error among the deltas is written too.
+	// write streams the answer, including an error of the deltas.
 	write func(w io.Writer, flush func() error, deltas iter.Seq2[model.Delta, error]) error
-	// streamType is the media type of the streamed answer; empty: that of events.
+	// streamType is the media type of the streamed answer; empty: text/event-stream.
 	streamType string
-	// header is what the answer carries beside its type.
+	// header has further headers of the answer.
 	header http.Header
 }
 
-// newServer returns a server without endpoints but its own.
+// newServer returns a server with only the endpoints under /_fake.
 func newServer(o Options, d dialect) *Server {
 	if o.Responder == nil {
 		o.Responder = Echo
@@ -169,14 +164,14 @@ func newServer(o Options, d dialect) *Server {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Requests returns what was asked, oldest first.
+// Requests returns the recorded requests, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Behave changes how the server behaves from the next request on.
+// Behave sets the behavior for later requests.
 func (s *Server) Behave(b Behavior) error {
 	if err := b.check(s.dialect); err != nil {
 		return err
@@ -207,7 +202,7 @@ func (s *Server) take() Behavior {
 	return b
 }
 
-// begin makes the record of r.
+// begin starts the record of r.
 func (s *Server) begin(r *http.Request) Request {
 	header := r.Header.Clone()
 	for _, secret := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
@@ -224,14 +219,14 @@ func (s *Server) record(r Request) {
 	}
 }
 
-// fail answers with p, and records that.
+// fail answers with p and records it.
 func (s *Server) fail(w http.ResponseWriter, rec Request, p *problem) {
 	rec.Status, rec.Error = p.status, p.message
 	s.record(rec)
 	refuse(w, p)
 }
 
-// nextID numbers the answers.
+// nextID returns the id of the next answer.
 func (s *Server) nextID(prefix string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +234,7 @@ func (s *Server) nextID(prefix string) string {
 	return fmt.Sprintf("%sfake%06d", prefix, s.answers)
 }
 
-// authorize checks the key of r; nil: it may come in.
+// authorize checks the key of r; nil: it is accepted.
 func (s *Server) authorize(r *http.Request) *problem {
 	key := s.dialect.key(r)
 	switch {
@@ -251,7 +246,7 @@ func (s *Server) authorize(r *http.Request) *problem {
 	return s.dialect.problem(wrongKey, "")
 }
 
-// hasModel checks that the server answers for a model.
+// hasModel checks whether the server answers for a model.
 func (s *Server) hasModel(id string) *problem {
 	if len(s.options.Models) > 0 && !slices.Contains(s.options.Models, id) {
 		return s.dialect.problem(noModel, id)
@@ -259,7 +254,7 @@ func (s *Server) hasModel(id string) *problem {
 	return nil
 }
 
-// sink says where the media of a request go; nil: they are hashed and dropped.
+// sink returns the destination of media; nil: they are hashed and dropped.
 func (s *Server) sink() func(context.Context, io.Reader) (artel.Digest, int64, error) {
 	if s.options.Blobs == nil {
 		return nil
@@ -270,8 +265,8 @@ func (s *Server) sink() func(context.Context, io.Reader) (artel.Digest, int64, e
 	}
 }
 
-// converse serves an endpoint that models answer. read checks the request
-// beyond its key, and notes its body and media in the record.
+// converse serves an endpoint that generates answers. read checks the request after
+// its key, and records its body and media.
 func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (*call, *problem)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rec := s.begin(r)
@@ -317,14 +312,14 @@ func (s *Server) converse(read func(r *http.Request, rec *Request, b Behavior) (
 			body = body[:len(body)/2]
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // a client that has gone is no concern
+		_, _ = w.Write(body) // the client may have left
 	}
 }
 
 func (s *Server) stream(w http.ResponseWriter, c *call, deltas iter.Seq2[model.Delta, error]) {
 	w.Header().Set("Content-Type", cmp.Or(c.streamType, "text/event-stream; charset=utf-8"))
 	w.Header().Set("Cache-Control", "no-cache")
-	_ = c.write(w, http.NewResponseController(w).Flush, deltas) // an error has been written to the stream, or nobody reads it
+	_ = c.write(w, http.NewResponseController(w).Flush, deltas) // the error is in the stream, or the client has left
 }
 
 // listing serves GET /models.
@@ -389,7 +384,7 @@ func refuse(w http.ResponseWriter, p *problem) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)
-	_, _ = w.Write(p.body) // a client that has gone is no concern
+	_, _ = w.Write(p.body) // the client may have left
 }
 
 // reply writes v as JSON.
@@ -400,5 +395,5 @@ func (s *Server) reply(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // a client that has gone is no concern
+	_, _ = w.Write(body) // the client may have left
 }

@@ -20,19 +20,18 @@ import (
 // maxRecording is the limit of the real API, in bytes.
 const maxRecording = 25 << 20
 
-// Transcript is what the server hears in a recording: the same for the same
-// bytes.
+// Transcript is the transcript of a recording: a function of its bytes.
 func Transcript(d artel.Digest, size int64) string {
 	return fmt.Sprintf("This recording has %d bytes, and its digest begins with %s.", size, d.Hex()[:12])
 }
 
-// recordings are the extensions by which the real API knows what it takes.
+// recordings are the file extensions that the real API accepts.
 func recordings() []string {
 	return []string{"flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm"}
 }
 
-// transcriptions serves POST /v1/audio/transcriptions. The bytes are hashed
-// while they come in.
+// transcriptions serves POST /v1/audio/transcriptions. The bytes are hashed while
+// they arrive.
 func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	rec := s.begin(r)
 	in, e := s.readRecording(r)
@@ -63,14 +62,14 @@ func (s *Server) transcriptions(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, map[string]any{"text": text})
 }
 
-// heard is a form that has been read.
+// recordingForm is the form of a request.
 type recordingForm struct {
 	fields map[string]string
 	media  Media
 	file   bool
 }
 
-// hear reads and checks a form, in the words of the real API.
+// readRecording reads and checks a form, with the messages of the real API.
 func (s *Server) readRecording(r *http.Request) (in recordingForm, refused *problem) {
 	in.fields = map[string]string{}
 	if e := s.authorize(r); e != nil {
@@ -117,7 +116,7 @@ func (s *Server) readRecording(r *http.Request) (in recordingForm, refused *prob
 	return in, nil
 }
 
-// listen takes in the file.
+// readPart reads the file.
 func (in *recordingForm) readPart(part form.Part) *problem {
 	ext := strings.TrimPrefix(strings.ToLower(path.Ext(part.Filename)), ".")
 	if !slices.Contains(recordings(), ext) {

@@ -31,18 +31,18 @@ const (
 	leastBudget   = 1024
 )
 
-// Rules say what of the API a request is held to.
+// Options are what the rules need to know beside the request.
 type Options struct {
 	// Count is for the endpoint that counts tokens.
 	Count bool
-	// Betas are those of the request's headers. They open fields.
+	// Betas are the beta headers of the request, which allow more fields.
 	Betas []string
-	// Look says what is known of a payload; nil: nothing beyond its size.
+	// Look returns the media info of a payload; nil: only its size is checked.
 	Look func(artel.Digest) (artel.MediaInfo, bool)
-	// Signed reports whether the service signed a thinking block, by its text
-	// and its signature; nil: it did.
+	// Signed reports whether the service signed a thinking block, by its text and
+	// signature; nil: it did.
 	Signed func(thinking, signature string) bool
-	// Images and Pages are the model's limits; 0: 600, those of the newer ones.
+	// Images and Pages are the model's limits; 0: 600, those of newer models.
 	Images, Pages int
 }
 
@@ -87,7 +87,7 @@ type validator struct {
 	pages   int
 }
 
-// pictured is an image that is in the request.
+// pictured is an image of the request.
 type pictured struct {
 	at   string
 	info artel.MediaInfo
@@ -270,7 +270,7 @@ func (v *validator) block(at, where string, raw json.RawMessage) *wire.APIError 
 	return nil
 }
 
-// first is the first word of a place.
+// first returns the first key of a path.
 func first(at string) string {
 	at, _, _ = strings.Cut(at, ".")
 	return at
@@ -312,8 +312,8 @@ func (v *validator) messages(top map[string]json.RawMessage) *wire.APIError {
 	return v.turns()
 }
 
-// turns checks who speaks, and that every call has its result. Messages of one
-// role that follow each other are one turn.
+// turns checks the roles, and that every call has its result. Consecutive messages
+// of one role are one turn.
 func (v *validator) turns() *wire.APIError {
 	messages := v.request.Messages
 	if messages[0].Role != "user" && messages[0].Role != "system" {
@@ -411,7 +411,7 @@ func (v *validator) user(blocks []wire.Block, places []string, at int, open []st
 		case "tool_use", "thinking", "redacted_thinking", "server_tool_use":
 			return wire.Bad(places[j], "`%s` blocks can only be in `assistant` messages", b.Type)
 		default:
-			// Results come first, all of them.
+			// All results precede other blocks.
 			if len(left) > 0 {
 				return unanswered(at-1, left)
 			}
@@ -427,7 +427,7 @@ func unanswered(at int, ids []string) *wire.APIError {
 	return wire.Bad(item("messages", at), "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", strings.Join(ids, ", "))
 }
 
-// thinking checks what the model is to think.
+// thinking checks the thinking settings.
 func (v *validator) thinking(top map[string]json.RawMessage) *wire.APIError {
 	t := v.request.Thinking
 	if t == nil {

@@ -10,7 +10,7 @@ import (
 	wire "github.com/artelhq/artel/model/provider/anthropic"
 )
 
-// bytes checks the payload of a block, and notes what it is.
+// bytes checks the payload of a block, and records its info.
 func (v *validator) bytes(at, block, mediaType, data string) *wire.APIError {
 	types := []string{"application/pdf"}
 	if block == "image" {
@@ -52,7 +52,7 @@ func (v *validator) bytes(at, block, mediaType, data string) *wire.APIError {
 	return v.tooMany()
 }
 
-// oneMore counts an image that is elsewhere.
+// oneMore counts an image by URL or file id.
 func (v *validator) oneMore(string) *wire.APIError {
 	v.others++
 	return v.tooMany()
@@ -65,7 +65,7 @@ func (v *validator) tooMany() *wire.APIError {
 	return nil
 }
 
-// media checks the limits that hold for all that is in a request together.
+// media checks the limits of all media together.
 func (v *validator) media(map[string]json.RawMessage) *wire.APIError {
 	side, what := maxSide, ""
 	if len(v.images)+v.others > manyImages {

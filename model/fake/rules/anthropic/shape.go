@@ -13,16 +13,12 @@ import (
 	wire "github.com/artelhq/artel/model/provider/anthropic"
 )
 
-// The shapes of what the API takes: which fields an object has and which it
-// must have. What is wrong is said in the API's words.
-
-// A shape lists the fields of an object, the ones that must be there with a
-// star.
+// A shape lists the fields of an object of the API; required ones have a star.
 type shape []string
 
 func shapeOf(fields string) shape { return strings.Fields(fields) }
 
-// check holds an object to the shape. Fields in more are let in too.
+// check checks the fields of an object. Fields in more are allowed too.
 func (s shape) check(at string, object map[string]json.RawMessage, more ...string) *wire.APIError {
 	for _, field := range s {
 		name, must := strings.CutSuffix(field, "*")
@@ -50,7 +46,7 @@ func join(at string, names ...string) string {
 
 func item(at string, i int) string { return join(at, strconv.Itoa(i)) }
 
-// The fields of a request, and those that a beta header opens.
+// requestShape returns the fields of a request.
 func requestShape(count bool) shape {
 	s := shapeOf(`model* messages* system tools tool_choice thinking output_config cache_control`)
 	if count {
@@ -64,8 +60,8 @@ func betaFields() []string {
 	return strings.Fields(`context_management mcp_servers compaction fallbacks fallback_credit_token output_format`)
 }
 
-// blockShape is the shape of a type of block; nil: the type is not known, or
-// is the service's own and not looked into.
+// blockShape returns the shape of a type of block; nil: the type is unknown or the
+// service's own, and its fields are not checked.
 func blockShape(kind string) shape {
 	switch kind {
 	case "text":
@@ -92,7 +88,7 @@ func blockShape(kind string) shape {
 	return nil
 }
 
-// Where blocks stand, and which may stand there.
+// allowed returns the types of blocks that are allowed in a place.
 func allowed(where string) []string {
 	switch where {
 	case "system":
@@ -161,7 +157,7 @@ func number(at string, raw json.RawMessage, least, most float64, whole bool) *wi
 	return nil
 }
 
-// tag reads the type of an object that is one of several.
+// tag reads the type of an object that is a union.
 func tag(at string, fields map[string]json.RawMessage, of []string) (string, *wire.APIError) {
 	var kind string
 	if raw, there := fields["type"]; !there || json.Unmarshal(raw, &kind) != nil {
@@ -173,7 +169,7 @@ func tag(at string, fields map[string]json.RawMessage, of []string) (string, *wi
 	return kind, nil
 }
 
-// named is the word of an id or name, of which so many characters are allowed.
+// named checks the form of an id or name of at most most characters.
 func named(at, s string, most int) *wire.APIError {
 	if !wire.LegalID(s) || len(s) > most {
 		return wire.Bad(at, "String should match pattern '^[a-zA-Z0-9_-]{1,%d}$'", most)
@@ -186,7 +182,7 @@ var dated = regexp.MustCompile(`^[a-z0-9_]+_20\d{6}$`)
 // ofServiceTool reports whether a type of tool is one of the service's.
 func ofServiceTool(kind string) bool { return dated.MatchString(kind) || kind == "mcp_toolset" }
 
-// tool checks one of tools, and returns its name.
+// tool checks one of the tools, and returns its name.
 func tool(at string, raw json.RawMessage) (string, *wire.APIError) {
 	fields, err := object(at, raw)
 	if err != nil {
@@ -237,7 +233,7 @@ func tool(at string, raw json.RawMessage) (string, *wire.APIError) {
 	return name, nil
 }
 
-// source checks where the bytes of a block are.
+// source checks the origin of the bytes of a block.
 func (v *validator) source(at, block string, raw json.RawMessage) *wire.APIError {
 	fields, err := object(at, raw)
 	if err != nil {
@@ -294,7 +290,7 @@ func (v *validator) source(at, block string, raw json.RawMessage) *wire.APIError
 	return nil
 }
 
-// ephemeral checks a mark for the cache, and counts it.
+// ephemeral checks a cache mark, and counts it.
 func (v *validator) ephemeral(at string, raw json.RawMessage) *wire.APIError {
 	if raw == nil || string(raw) == "null" {
 		return nil

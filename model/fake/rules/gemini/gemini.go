@@ -36,15 +36,14 @@ func ValidateJSON(name string, body []byte) error {
 	return Validate(r, Options{})
 }
 
-// Rules say what a server knows beside the rules of the API.
+// Options are what a server knows beside the request.
 type Options struct {
-	// Signed reports whether a signature is one that the server gave to the
-	// call; nil: every signature is.
+	// Signed reports whether a signature is the server's for this call; nil: every
+	// signature is.
 	Signed func(call wire.FunctionCall, signature string) bool
-	// File reports whether there is a file of the API's with a name, such as
-	// "files/abc"; nil: there is none.
+	// File reports whether the API has a file, such as "files/abc"; nil: it has none.
 	File func(name string) bool
-	// ToolMedia lets media stand in the function responses of every model.
+	// ToolMedia allows media in the function responses of every model.
 	ToolMedia bool
 }
 
@@ -80,7 +79,7 @@ func (v *validator) size() *wire.APIError {
 	return nil
 }
 
-// field makes the error of a field whose value breaks a rule.
+// fieldError makes the error of a field with an invalid value.
 func fieldError(at, format string, args ...any) *wire.APIError {
 	return wire.Bad("* GenerateContentRequest.%s: %s\n", at, fmt.Sprintf(format, args...))
 }
@@ -216,7 +215,7 @@ func (v *validator) contents() *wire.APIError {
 	return nil
 }
 
-// part checks that one field of its kind is set, and that one.
+// part checks that exactly one data field is set, and its content.
 func (v *validator) part(at, role string, p wire.Part) *wire.APIError {
 	set := 0
 	for _, is := range []bool{
@@ -284,7 +283,7 @@ func (v *validator) file(at string, f wire.FileData) *wire.APIError {
 	case err != nil || u.Scheme != "https" && u.Scheme != "gs":
 		return wire.Bad("Invalid or unsupported file uri: %s", f.FileURI)
 	}
-	// A file of the API's own, by its address at whichever host serves it.
+	// A file of the API itself, at any host.
 	if _, id, ok := strings.Cut(u.Path, "/v1beta/files/"); ok {
 		if v.options.File == nil || !v.options.File("files/"+id) {
 			return wire.Fail(http.StatusForbidden, "You do not have permission to access the File %s or it may not exist.", id)

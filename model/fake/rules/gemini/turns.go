@@ -11,7 +11,7 @@ import (
 	wire "github.com/artelhq/artel/model/provider/gemini"
 )
 
-// What the API says of turns that do not fit together.
+// The API's messages for turns in the wrong order.
 const (
 	callsOutOfPlace     = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
 	responsesOutOfPlace = "Please ensure that function response turn comes immediately after a function call turn."
@@ -56,7 +56,7 @@ func (v *validator) turns() *wire.APIError {
 		case len(responses) > 0 && len(callsIn(before)) == 0:
 			return wire.Bad(responsesOutOfPlace)
 		case len(responses) > 1 && len(c.Parts) != len(responses):
-			return wire.Bad(responsesMissing) // what stands beside parallel responses is counted as one
+			return wire.Bad(responsesMissing) // the API counts other parts beside parallel responses as one
 		}
 		for _, r := range responses {
 			if r.ID != "" && !slices.ContainsFunc(callsIn(before), func(c wire.FunctionCall) bool { return c.ID == r.ID || c.ID == "" }) {
@@ -68,8 +68,8 @@ func (v *validator) turns() *wire.APIError {
 }
 
 // signatures checks that the first call of each step of the current turn, which
-// begins with what the user said last, has its signature; and that no signature
-// is on another call than the one that it was given to.
+// begins with the last user message, has its signature, and that each signature
+// belongs to its call.
 func (v *validator) signatures() *wire.APIError {
 	contents := v.request.Contents
 	begin := len(contents) - 1
@@ -94,13 +94,12 @@ func (v *validator) signatures() *wire.APIError {
 	return nil
 }
 
-// skips reports whether a signature is one of the two values that the API
-// documents for calls that it did not make.
+// skips reports whether a signature is a documented placeholder for foreign calls.
 func skips(signature string) bool {
 	return signature == wire.SkipSignature || signature == "context_engineering_is_the_way_to_go"
 }
 
-// wireType returns the type that a schema states.
+// wireType returns the type of a schema.
 func wireType(raw json.RawMessage) string {
 	var s struct {
 		Type string `json:"type"`
@@ -109,7 +108,8 @@ func wireType(raw json.RawMessage) string {
 	return s.Type
 }
 
-// checkSchema holds a schema to the API's rules beside the names of its fields.
+// checkSchema checks a schema against the API's rules, except the names of its
+// fields.
 func checkSchema(at string, raw json.RawMessage, root bool) *wire.APIError {
 	var s struct {
 		Type       string                     `json:"type"`

@@ -26,11 +26,11 @@ func ValidateJSON(body []byte) error {
 	return Validate(r, Options{})
 }
 
-// Rules say where servers of the dialect differ from the real API.
+// Options are the differences of a server of the dialect from the real API.
 type Options struct {
-	ToolMedia bool // media may stand in tool messages
-	// Fields are taken that compatible servers have: the reasoning of messages,
-	// and the ids of media.
+	ToolMedia bool // tool messages can hold media
+	// Compatible accepts the fields of compatible servers: reasoning in messages, and
+	// media ids.
 	Compatible bool
 }
 
@@ -54,7 +54,7 @@ type validator struct {
 	fileBytes  int64
 }
 
-// The fields that the API knows, by the kind of object.
+// known returns the fields that the API knows, by the kind of object.
 func known(object string) []string {
 	switch object {
 	case "request":
@@ -68,7 +68,7 @@ func known(object string) []string {
 	return strings.Fields("type text refusal image_url input_audio file prompt_cache_breakpoint")
 }
 
-// fields finds what the API does not know.
+// fields refuses unknown fields.
 func (v *validator) fields() *wire.APIError {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(v.request.Extraction().JSON(), &top) != nil {
@@ -102,7 +102,7 @@ func (v *validator) fields() *wire.APIError {
 	return nil
 }
 
-// forgive takes fields out of an object that other servers know.
+// forgive removes fields of compatible servers from an object.
 func (v *validator) forgive(object map[string]json.RawMessage, fields ...string) {
 	for _, k := range fields {
 		if v.options.Compatible {
@@ -166,7 +166,7 @@ func (v *validator) tools() *wire.APIError {
 }
 
 func (v *validator) messages() *wire.APIError {
-	open := map[string]bool{} // calls of the group in work that have no answer yet
+	open := map[string]bool{} // calls of the current group without a result
 	inGroup := false
 	for i, m := range v.request.Messages {
 		at := fmt.Sprintf("messages[%d]", i)
@@ -278,7 +278,7 @@ func (v *validator) part(message, at, role string, p wire.Part) *wire.APIError {
 	switch p.Type {
 	case "image_url":
 		if v.options.Compatible && p.UUID != "" && p.ImageURL == nil {
-			return nil // it is known by its id
+			return nil // the server knows it by its id
 		}
 		return v.image(at+".image_url", p.ImageURL)
 	case "input_audio":
@@ -366,7 +366,7 @@ func (v *validator) file(at string, p *wire.File) *wire.APIError {
 	return nil
 }
 
-// settings holds what the request asks of the answer to the API's rules.
+// settings checks the choice of tools, the format and the sampling.
 func (v *validator) settings() *wire.APIError {
 	r := v.request
 	if c := r.ToolChoice; c != nil {

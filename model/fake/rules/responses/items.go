@@ -13,7 +13,7 @@ import (
 	wire "github.com/artelhq/artel/model/provider/responses"
 )
 
-// items holds each item to the rules.
+// items checks each item.
 func (v *validator) items() *wire.APIError {
 	for i := range v.request.Input.Items {
 		if err := v.item(fmt.Sprintf("input[%d]", i), &v.request.Input.Items[i]); err != nil {
@@ -188,8 +188,8 @@ func (v *validator) file(at string, p wire.Part) *wire.APIError {
 	return nil
 }
 
-// pairs holds the items to each other: calls have an output, outputs a call
-// before them, and reasoning is followed by what it led to.
+// pairs checks the relations of items: calls have an output, outputs a call before
+// them, and an item follows each reasoning.
 func (v *validator) pairs() *wire.APIError {
 	answered := map[string]bool{}
 	for i := range v.request.Input.Items {
@@ -229,7 +229,7 @@ func (v *validator) pairs() *wire.APIError {
 	return nil
 }
 
-// leads reports whether something of the assistant follows the reasoning at i.
+// leads reports whether an item of the assistant follows the reasoning at i.
 func (v *validator) leads(i int) bool {
 	if i+1 >= len(v.request.Input.Items) {
 		return false

@@ -49,7 +49,7 @@ type validator struct {
 	fileBytes  int64
 }
 
-// known are the fields that the API knows at the top.
+// known are the top-level fields that the API knows.
 func known() []string {
 	return strings.Fields(`access_programs background context_management conversation include input instructions max_output_tokens max_tool_calls metadata
 		model moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention
@@ -57,8 +57,8 @@ func known() []string {
 		truncation user`)
 }
 
-// fieldsOf are the fields that the API knows of an item or a part; nil: the
-// type is not looked into.
+// fieldsOf are the fields that the API knows of an item or a part; nil: fields of
+// this type are not checked.
 func fieldsOf(kind string) []string {
 	switch kind {
 	case "message":
@@ -85,7 +85,7 @@ func fieldsOf(kind string) []string {
 	return nil
 }
 
-// fields finds what the API does not know.
+// fields refuses unknown fields.
 func (v *validator) fields() *wire.APIError {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(v.request.Extraction().JSON(), &top) != nil {
@@ -238,7 +238,7 @@ func checkSchema(at, of string, raw json.RawMessage, strict bool) *wire.APIError
 	return nil
 }
 
-// serviceTools are the tools that the service runs by itself, or defines.
+// serviceTools are the tools that the service runs or defines.
 func serviceTools() []string {
 	return strings.Fields(`apply_patch code_interpreter computer computer_use computer_use_preview file_search image_generation local_shell mcp
 		namespace programmatic_tool_calling shell tool_search web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11`)

@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// The tools that the script uses, where they are offered.
+// The tools of the script, used if the request offers them.
 const (
 	createTool  = "create_artifact"
 	updateTool  = "update_artifact"
@@ -26,20 +26,20 @@ const (
 )
 
 const (
-	reportID = "report"
-	batch    = 8 // attachments that are opened in one turn
+	reportID           = "report"
+	attachmentsPerTurn = 8 // attachments opened in one turn
 )
 
-// A goal is something that the run wants to have done, and the tools that can
-// do it, best first. Each is tried once.
+// A goal is an aim of the run with the tools that can reach it, best first. Each is
+// tried once.
 type goal struct {
-	name string // part of the ids of its calls
-	text phrase.Key
-	args map[string]any // of the text
-	ways []way
+	name       string // in the ids of its calls
+	text       phrase.Key
+	args       map[string]any // of the text
+	approaches []approach
 }
 
-type way struct {
+type approach struct {
 	tool string
 	args any
 }
@@ -60,17 +60,17 @@ type writeArgs struct {
 	Content string `json:"content"`
 }
 
-// act decides the next turn: the first goal that is neither reached nor given
-// up, or the answer when there is none.
+// act decides the next turn: the first goal that is neither reached nor given up,
+// or the final answer.
 func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 	if h.isInstruction() {
-		return h.serve(), nil
+		return h.subagentTurn(), nil
 	}
 	if !h.tools[createTool] && !h.tools[rewriteTool] {
 		found, err := p.findings(ctx, h)
 		return []move{h.say(phrase.DemoNoTools, nil) + say("\n\n"+found)}, err
 	}
-	if moves := h.pursue(h.plan()); moves != nil {
+	if moves := h.nextTurn(h.plan()); moves != nil {
 		if h.answers == 0 {
 			moves = append([]move{think(h.locale.Say(phrase.DemoThought, nil))}, moves...)
 		}
@@ -88,8 +88,8 @@ func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 	}
 	found = strings.TrimSpace(found + "\n" + h.answered())
 	all := len(h.items())
-	for _, g := range []goal{h.tick("look", all-1), h.report(found), h.tick("close", all)} {
-		if moves := h.pursue(g); moves != nil {
+	for _, g := range []goal{h.tickStep("look", all-1), h.report(found), h.tickStep("close", all)} {
+		if moves := h.nextTurn(g); moves != nil {
 			return moves, nil
 		}
 	}
@@ -100,7 +100,7 @@ func (p *Provider) act(ctx context.Context, h *history) ([]move, error) {
 	return []move{h.say(last, nil) + say("\n\n"+found)}, nil
 }
 
-// say says k, after the notice where it is the first thing in the run.
+// say says k, after the notice if it is the first text of the run.
 func (h *history) say(k phrase.Key, args map[string]any) say {
 	text := h.locale.Say(k, args)
 	if h.answers == 0 {
@@ -109,9 +109,9 @@ func (h *history) say(k phrase.Key, args map[string]any) say {
 	return say(text)
 }
 
-// pursue returns the turn that brings g forward; nil: g is reached, or no way
-// to it is left.
-func (h *history) pursue(g goal) []move {
+// nextTurn returns the next turn towards g; nil if g is reached or no approach is
+// left.
+func (h *history) nextTurn(g goal) []move {
 	if h.reached(g.name) {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (h *history) pursue(g goal) []move {
 	if len(tried) > 0 {
 		g.text, g.args = phrase.DemoMending, nil
 	}
-	for _, w := range g.ways {
+	for _, w := range g.approaches {
 		if h.tools[w.tool] && !tried[w.tool] {
 			return []move{h.say(g.text, g.args), h.call(fmt.Sprintf("%s_%d", g.name, len(tried)+1), w)}
 		}
@@ -127,11 +127,11 @@ func (h *history) pursue(g goal) []move {
 	return nil
 }
 
-// attempts returns the calls of this run for a goal. They are known by their
-// ids, which end in the goal's name and the number of the attempt.
-func (h *history) attempts(name string) []done {
-	var out []done
-	for _, c := range h.calls[h.began:] {
+// attempts returns the calls of this run for a goal. Their ids end in the goal's
+// name and the number of the attempt.
+func (h *history) attempts(name string) []callRecord {
+	var out []callRecord
+	for _, c := range h.calls[h.runStart:] {
 		rest, ok := strings.CutPrefix(string(c.ID), "demo_")
 		if fields := strings.Split(rest, "_"); ok && len(fields) == 4 && fields[2] == name {
 			out = append(out, c)
@@ -157,7 +157,7 @@ func (h *history) tried(name string) map[string]bool {
 	return tried
 }
 
-func (h *history) call(suffix string, w way) call {
+func (h *history) call(suffix string, w approach) call {
 	args, err := json.Marshal(w.args)
 	if err != nil {
 		panic("demo: " + err.Error()) // strings and structs of them cannot fail
@@ -165,7 +165,7 @@ func (h *history) call(suffix string, w way) call {
 	return call{ID: artel.CallID(h.mark + "_" + suffix), Name: w.tool, Arguments: args}
 }
 
-// items are the steps of the plan; the last is the report.
+// items returns the steps of the plan; the last is the report.
 func (h *history) items() []string {
 	var items []string
 	add := func(k phrase.Key, name string) {
@@ -186,7 +186,7 @@ const (
 	ticked = "- [x] "
 )
 
-// planText is the plan with its first n steps ticked off.
+// planText returns the plan with its first n steps ticked off.
 func (h *history) planText(n int) string {
 	var b strings.Builder
 	b.WriteString("# " + h.locale.Say(phrase.DemoPlanTitle, nil) + "\n\n")
@@ -206,18 +206,18 @@ func (h *history) plan() goal {
 		g.text = phrase.DemoBeginAlone
 	}
 	w := writeArgs{ID: string(artel.TaskPlan), Content: h.planText(0)}
-	rewrite := way{rewriteTool, w}
+	rewrite := approach{rewriteTool, w}
 	w.Title = h.locale.Say(phrase.DemoPlanTitle, nil)
-	g.ways = []way{{createTool, w}, rewrite}
+	g.approaches = []approach{{createTool, w}, rewrite}
 	if _, ok := h.written(string(artel.TaskPlan)); ok || h.planned {
-		g.ways = []way{rewrite, {createTool, w}}
+		g.approaches = []approach{rewrite, {createTool, w}}
 	}
 	return g
 }
 
-// tick is the goal that the first n steps of the plan are ticked off. Without
-// a plan there is no way to it.
-func (h *history) tick(name string, n int) goal {
+// tickStep returns the goal of ticking off the first n steps of the plan, which
+// needs a plan.
+func (h *history) tickStep(name string, n int) goal {
 	g := goal{name: name, text: phrase.DemoTicking}
 	items := h.items()
 	first := 0
@@ -231,15 +231,15 @@ func (h *history) tick(name string, n int) goal {
 	for _, item := range items[first:n] {
 		edits = append(edits, edit{open + item, ticked + item})
 	}
-	g.ways = []way{
+	g.approaches = []approach{
 		{updateTool, editArgs{string(artel.TaskPlan), edits}},
 		{rewriteTool, writeArgs{ID: string(artel.TaskPlan), Content: h.planText(n)}},
 	}
 	return g
 }
 
-// report is the goal that the report tells about this message. An earlier
-// report gets a new section above the older ones.
+// report returns the goal of a report about this message. An earlier report gets a
+// new section above the older ones.
 func (h *history) report(found string) goal {
 	g := goal{name: "report", text: phrase.DemoWriting}
 	section := h.section(found)
@@ -251,18 +251,18 @@ func (h *history) report(found string) goal {
 			if old := l.Say(phrase.DemoNotice, nil); strings.Count(earlier, old) == 1 {
 				e := edit{old, old + "\n\n" + strings.TrimSuffix(section, "\n")}
 				text = strings.Replace(earlier, e.Old, e.New, 1)
-				g.ways = append(g.ways, way{updateTool, editArgs{reportID, []edit{e}}})
+				g.approaches = append(g.approaches, approach{updateTool, editArgs{reportID, []edit{e}}})
 				break
 			}
 		}
-		g.ways = append(g.ways, way{rewriteTool, writeArgs{ID: reportID, Content: text}})
+		g.approaches = append(g.approaches, approach{rewriteTool, writeArgs{ID: reportID, Content: text}})
 	}
-	g.ways = append(g.ways, way{createTool, writeArgs{reportID, title, text}})
-	g.ways = append(g.ways, way{rewriteTool, writeArgs{ID: reportID, Content: text}})
+	g.approaches = append(g.approaches, approach{createTool, writeArgs{reportID, title, text}})
+	g.approaches = append(g.approaches, approach{rewriteTool, writeArgs{ID: reportID, Content: text}})
 	return g
 }
 
-// maxQuote is how much of the message the report repeats, in characters.
+// maxQuote limits the quote of the message in the report, in characters.
 const maxQuote = 500
 
 func (h *history) section(found string) string {
@@ -287,8 +287,8 @@ func (h *history) messageSize() string {
 	return h.locale.Say(phrase.DemoMessageSize, map[string]any{"Count": utf8.RuneCountInString(h.text)})
 }
 
-// reads returns the calls that open the next attachments whose artifact is
-// known. What does not open is told in the report; it is not tried again.
+// reads returns the calls that open the next attachments with known artifacts.
+// Failures are mentioned in the report, not retried.
 func (h *history) reads() []move {
 	var calls []move
 	for i, a := range h.attachments {
@@ -296,11 +296,11 @@ func (h *history) reads() []move {
 		if a.id == "" || len(h.attempts(name)) > 0 {
 			continue
 		}
-		w := way{getTool, map[string]string{"ref": "artifact:" + a.id}}
+		w := approach{getTool, map[string]string{"ref": "artifact:" + a.id}}
 		if a.text != nil {
-			w = way{readTool, map[string]string{"id": a.id}}
+			w = approach{readTool, map[string]string{"id": a.id}}
 		}
-		if h.tools[w.tool] && len(calls) < batch {
+		if h.tools[w.tool] && len(calls) < attachmentsPerTurn {
 			calls = append(calls, h.call(name+"_1", w))
 		}
 	}

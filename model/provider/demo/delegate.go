@@ -12,12 +12,12 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// asksForSubagents finds the words by which people ask for delegation.
+// asksForSubagents matches requests for delegation.
 var asksForSubagents = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(delegat|sub-?agent)|委派|子智能体`)
 })
 
-// agentsIn are the names in the schema of the tool that calls subagents.
+// agentsIn returns the agents in the schema of the tool that calls subagents.
 func agentsIn(schema json.RawMessage) []string {
 	var s struct {
 		Properties struct {
@@ -32,27 +32,27 @@ func agentsIn(schema json.RawMessage) []string {
 	return s.Properties.Agent.Enum
 }
 
-// atOnce is how many subagents work at the same time.
-const atOnce = 2
+// parallelAgents is how many subagents work in parallel.
+const parallelAgents = 2
 
-// delegate gives work to subagents once, where the message asks for that.
+// delegate gives work to subagents once, if the message asks for it.
 func (h *history) delegate() []move {
 	if len(h.agents) == 0 || !asksForSubagents().MatchString(h.text) || len(h.attempts("delegate-1")) > 0 {
 		return nil
 	}
 	moves := []move{h.say(phrase.DemoDelegating, nil)}
-	for i, name := range h.agents[:min(atOnce, len(h.agents))] {
-		moves = append(moves, h.call(fmt.Sprintf("delegate-%d_1", i+1), way{delegateTool, map[string]string{
+	for i, name := range h.agents[:min(parallelAgents, len(h.agents))] {
+		moves = append(moves, h.call(fmt.Sprintf("delegate-%d_1", i+1), approach{delegateTool, map[string]string{
 			"agent": name, "instruction": h.locale.Say(phrase.DemoInstruction, map[string]any{"Name": name}),
 		}}))
 	}
 	return moves
 }
 
-// answered is what the subagents have said, as a list.
+// answered lists the answers of the subagents.
 func (h *history) answered() string {
 	var lines []string
-	for i := range atOnce {
+	for i := range parallelAgents {
 		for _, c := range h.attempts(fmt.Sprintf("delegate-%d", i+1)) {
 			var args struct{ Agent string }
 			if c.result == nil || json.Unmarshal(c.Arguments, &args) != nil {
@@ -64,8 +64,8 @@ func (h *history) answered() string {
 	return strings.Join(lines, "\n")
 }
 
-// isInstruction reports whether the newest message is what [history.delegate]
-// asks a subagent for.
+// isInstruction reports whether the newest message is an instruction of
+// [history.delegate] to a subagent.
 func (h *history) isInstruction() bool {
 	for _, l := range phrase.Locales() {
 		head, _, _ := strings.Cut(l.Say(phrase.DemoInstruction, map[string]any{"Name": "|"}), "|")
@@ -76,11 +76,12 @@ func (h *history) isInstruction() bool {
 	return false
 }
 
-// serve is the turn of a subagent: it looks at what there is, and counts it.
-func (h *history) serve() []move {
+// subagentTurn is the turn of a subagent: it inspects the attachments and counts
+// them.
+func (h *history) subagentTurn() []move {
 	looked := h.attempts("look")
 	if len(looked) == 0 && h.tools[listTool] {
-		return []move{h.say(phrase.DemoLooking, nil), h.call("look_1", way{listTool, struct{}{}})}
+		return []move{h.say(phrase.DemoLooking, nil), h.call("look_1", approach{listTool, struct{}{}})}
 	}
 	n := 0
 	for _, c := range looked {

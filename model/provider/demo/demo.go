@@ -1,60 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo is the stand-in for a model where there is none: it follows a
-// script, always the same for the same request, and says so in its first
-// words and in what it writes. It speaks the dialect [model.Demo].
+// Package demo is a stand-in for a model: it follows a script that depends on
+// nothing but the request, and says so in its first words and in what it writes. It
+// speaks the dialect [model.Demo].
 //
-// Begin with [New]. Without a scenario the provider acts like a small agent
-// that really looks at what it was given: it writes a plan, opens every
-// attachment, ticks the plan off, writes a report and links it. It opens the
-// bytes of media from the blob store, so what it tells of a picture or a
-// document is true of those bytes. Before the plan it streams one sentence as
-// reasoning, which says that nobody thinks. It answers Chinese in Chinese and
-// everything else in English.
+// Begin with [New]. Without a [Scenario] the provider acts like a small agent: it
+// writes a plan, opens every attachment, ticks off the plan, writes a report and
+// links it. It reads the media from the blob store, so that its statements about
+// them are true. Before the plan it streams one sentence as reasoning, which says
+// that no model thinks. It answers Chinese in Chinese and everything else in
+// English.
 //
-// The next step is decided from the request alone, from what happened since
-// the newest message of the user. So a run can be interrupted anywhere and
-// goes on as if it had not been. Where a message speaks of subagents and there
-// are any, two of them are given work at once.
-//
-// # Scenarios
-//
-// A [Scenario] plays what a file says instead, faults included. The file is a
-// txtar archive (golang.org/x/tools/txtar); its comment is free text, its
-// sections are "turn 1", "turn 2" and so on. A turn is one answer of the
-// model; which one is due is the number of answers since the newest message of
-// the user. In such a section, a line that begins with "@" is a command, and all
-// other lines are text to stream ("@@" at the beginning stands for one "@"):
-//
-//	@call NAME {JSON}      call a tool; the object may go on over several lines
-//	@think TEXT            stream TEXT in pieces as reasoning; before the text of the turn, as models do
-//	@delay 50ms            wait
-//	@error 500 MESSAGE     fail as an API does that answers with this status
-//	@cut                   break the stream off
-//	@hang                  say nothing more until the call is canceled
-//	@stop length           end for this reason: end, tools, length or refusal
-//
-// Commands act in their order, and @error, @cut, @hang and @stop come last.
-// For example:
-//
-//	Reads a file, then fails.
-//	-- turn 1 --
-//	Let me see.
-//	@call read_artifact {"id": "notes"}
-//	-- turn 2 --
-//	The notes say
-//	@cut
-//
-// When the request asks for a summary of the conversation, the answer is not a
-// turn: it is what the section "summary" says, which has the form of one, else a
-// summary that the provider writes by itself. The script goes on behind it.
-//
-// A section "message 1", "message 2" and so on before turns says which message
-// of the user they answer; without any, the turns answer every message. After
-// a section "asked WORDS", turns are numbered anew and answer messages with
-// these words in them, whichever their number: those of subagents. The text of
-// a message is what the user says. It and the sections that begin with "upload",
-// "upstream", "service", "compact" and "outcome" are for whoever plays the user, and not read here.
+// The next step follows from the request alone: from the events since the newest
+// user message. A run can therefore be interrupted anywhere and continue. If a
+// message mentions subagents and there are any, it delegates work to two of them in
+// parallel.
 package demo
 
 import (
@@ -81,15 +41,15 @@ var _ model.Provider = (*Provider)(nil)
 
 // Options of a [Provider].
 type Options struct {
-	Delay    time.Duration // before each delta, so that a person sees it being written; zero: none
-	Scenario *Scenario     // played in the place of the built-in script; nil: none
+	Delay    time.Duration // before each delta, so that users see it stream; zero: none
+	Scenario *Scenario     // replaces the built-in script; nil: none
 }
 
 // New returns a provider that opens media from blobs.
 func New(blobs blob.Store, o Options) *Provider { return &Provider{blobs: blobs, o: o} }
 
-// Generate implements [model.Provider]. The reported usage is an estimate of
-// four characters to a token.
+// Generate implements [model.Provider]. The usage is an estimate: four characters
+// to a token.
 func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Delta, error] {
 	return func(yield func(model.Delta, error) bool) {
 		moves, err := p.moves(ctx, r)
@@ -151,7 +111,7 @@ func (p *Provider) Generate(ctx context.Context, r *model.Request) iter.Seq2[mod
 
 func (p *Provider) moves(ctx context.Context, r *model.Request) ([]move, error) {
 	h := read(r)
-	if h.summing {
+	if h.summaryRequested {
 		if s := p.o.Scenario; s != nil && s.summary != nil {
 			return s.summary, nil
 		}
@@ -163,7 +123,7 @@ func (p *Provider) moves(ctx context.Context, r *model.Request) ([]move, error) 
 	return p.act(ctx, h)
 }
 
-// A move is one thing that an answer does.
+// A move is one action of an answer.
 type move interface{ move() }
 
 type (
@@ -198,7 +158,7 @@ func failures(r *model.Request) provider.Failures {
 	return provider.Failures{Op: "demo.Generate", Service: r.Service}
 }
 
-// fail makes err an error of the provider's contract.
+// fail returns err as an error of a provider.
 func fail(r *model.Request, err error) error {
 	if _, ok := errors.AsType[*artel.Error](err); ok {
 		return err
@@ -213,7 +173,7 @@ func fail(r *model.Request, err error) error {
 	return out
 }
 
-// sleep waits for d, and fails when ctx ends.
+// sleep waits for d; it fails when ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || ctx.Err() != nil {
 		return ctx.Err()
@@ -228,7 +188,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pieces cuts text the way models stream it: a word or a few characters.
+// pieces cuts text as models stream it: into words or a few characters.
 func pieces(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, n := 0, 0

@@ -16,58 +16,56 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A history is what a request tells about the conversation.
+// A history is the conversation as the script reads it from a request.
 type history struct {
-	locale      phrase.Locale
-	mark        string       // of the run; begins the ids of its calls
-	ordinal     int          // of the newest message of the user, from 1
-	text        string       // of that message, without its attachments
-	attachments []attachment // of that message
-	earlier     []attachment // of the newest message before it that had some
-	answers     int          // of the model, since that message
-	calls       []done       // of the whole conversation, in order
-	began       int          // the index in calls where the run begins
-	planned     bool         // there is a task plan, whoever made it
-	tools       map[string]bool
-	summing     bool     // it is asked to sum up the conversation
-	agents      []string // whom it can give work to
+	locale           phrase.Locale
+	mark             string       // prefix of the ids of the run's calls
+	ordinal          int          // of the newest message of the user, from 1
+	text             string       // of that message, without its attachments
+	attachments      []attachment // of that message
+	earlier          []attachment // of the newest earlier message with attachments
+	answers          int          // number of answers since that message
+	calls            []callRecord // of the whole conversation, in order
+	runStart         int          // the index in calls where the run begins
+	planned          bool         // there is a task plan
+	tools            map[string]bool
+	summaryRequested bool     // the message asks for a summary of the conversation
+	agents           []string // available subagents
 }
 
-// A done is a tool call and what came of it.
-type done struct {
+// A callRecord is a tool call and its result.
+type callRecord struct {
 	artel.ToolCall
-	result *artel.ToolResult // nil: none came
+	result *artel.ToolResult // nil: missing
 }
 
-func (d done) ok() bool { return d.result != nil && !d.result.IsError }
+func (d callRecord) ok() bool { return d.result != nil && !d.result.IsError }
 
-// An attachment is something that the user gave with the message, in the form
-// in which it reached the model: text, media, or neither where the model was
-// told that it cannot read it.
+// An attachment is an attachment of a user message in the form that reached the
+// model: text, media, or neither if the model cannot read it.
 type attachment struct {
 	id        string // of the artifact; empty: not known
 	name      string
 	mediaType string
 	text      *string
-	origin    origin // of text
+	origin    textOrigin // of text
 	media     *artel.Media
-	carried   bool // it belongs to a message that could not hold it
+	carried   bool // its own message could not hold it
 }
 
-// An origin says how the text of an attachment came about.
-type origin int
+// A textOrigin is the origin of the text of an attachment.
+type textOrigin int
 
 const (
-	own origin = iota
+	own textOrigin = iota
 	extracted
-	written // down, by another service
+	transcribed // by another service
 )
 
-// What the context pipeline writes around the things that it places in a
-// message: the name of a text attachment before its fence, the label of media,
-// a description in the place of media, and the reminder at the end. And the
-// labels that package provider puts before media which another message could
-// not hold, and in the place of media that was sent before.
+// marks matches the texts that the pipeline adds to a message: the name before the
+// fence of a text attachment, the label of media, a description in place of media,
+// and the reminder at the end; and the labels of package provider for moved and for
+// repeated media.
 var marks = sync.OnceValue(func() (m struct {
 	textHead, mediaLabel, described, unreadable, cutHint, readable, fenceLine, carriedLabel, repeated *regexp.Regexp
 },
@@ -86,7 +84,7 @@ var marks = sync.OnceValue(func() (m struct {
 
 var reminderTag = [2]string{"<system-reminder>", "</system-reminder>"}
 
-// read takes a request apart.
+// read parses a request.
 func read(r *model.Request) *history {
 	h := &history{locale: phrase.English, tools: map[string]bool{}}
 	for _, t := range r.Tools {
@@ -113,14 +111,14 @@ func read(r *model.Request) *history {
 		case artel.RoleUser:
 			text, attachments := userMessage(m.Parts, shown)
 			if text == "" && len(attachments) == 0 {
-				continue // nothing but the reminder, or the media of tool results
+				continue // only the reminder, or media of tool results
 			}
 			if asksForSummary(text) {
-				h.summing = true
+				h.summaryRequested = true
 				continue
 			}
-			if ordinal, answers, rest, ok := remembered(text); ok { // by a summary that it wrote itself
-				h.ordinal, h.answers, h.began = ordinal, answers, len(h.calls)
+			if ordinal, answers, rest, ok := fromSummary(text); ok { // its own summary
+				h.ordinal, h.answers, h.runStart = ordinal, answers, len(h.calls)
 				fmt.Fprintf(hash, "%q", text)
 				if text = rest; text == "" && len(attachments) == 0 {
 					continue
@@ -131,13 +129,13 @@ func read(r *model.Request) *history {
 				h.earlier = h.attachments
 			}
 			h.text, h.attachments = text, attachments
-			h.answers, h.began = 0, len(h.calls)
+			h.answers, h.runStart = 0, len(h.calls)
 			h.locale = languageOf(text, h.locale)
 			fmt.Fprintf(hash, "%q", text)
 		case artel.RoleAssistant:
 			h.answers++
 			for _, c := range artel.CallsOf(m.Parts) {
-				h.calls = append(h.calls, done{c, results[c.ID]})
+				h.calls = append(h.calls, callRecord{c, results[c.ID]})
 			}
 		}
 	}
@@ -145,8 +143,8 @@ func read(r *model.Request) *history {
 	return h
 }
 
-// userMessage separates what the user wrote from what was attached. shown is
-// the media of the messages so far by the name that later ones call it by.
+// userMessage separates the user's text from the attachments. shown has the media
+// of earlier messages by label.
 func userMessage(parts artel.Parts, shown map[string]*artel.Media) (string, []attachment) {
 	var (
 		words []string
@@ -188,8 +186,7 @@ func userMessage(parts artel.Parts, shown map[string]*artel.Media) (string, []at
 	return strings.Join(words, "\n\n"), found
 }
 
-// joined returns parts with texts in a row as one, as APIs have them that take
-// a message without media as one text.
+// joined returns parts with adjacent texts joined, as some APIs take them.
 func joined(parts artel.Parts) artel.Parts {
 	var out artel.Parts
 	for _, p := range parts {
@@ -205,8 +202,7 @@ func joined(parts artel.Parts) artel.Parts {
 	return out
 }
 
-// show remembers what a message calls m. The version is left out, since only
-// labels tell it.
+// show records the label of m, without the version, which is only in labels.
 func show(shown map[string]*artel.Media, id, name string, m *artel.Media) {
 	if id != "" {
 		shown["artifact "+id] = m
@@ -215,7 +211,7 @@ func show(shown map[string]*artel.Media, id, name string, m *artel.Media) {
 	}
 }
 
-// before returns the media that a text calls by its label.
+// before returns the media with this label.
 func before(shown map[string]*artel.Media, label string) *artel.Media {
 	if f := strings.Fields(label); len(f) > 1 && f[0] == "artifact" {
 		return shown["artifact "+f[1]]
@@ -223,8 +219,8 @@ func before(shown map[string]*artel.Media, label string) *artel.Media {
 	return shown[label]
 }
 
-// userText takes the attachments, descriptions and the reminder out of a text.
-// Where media follows, its last line may be the label of that.
+// userText separates a text into the user's words, attachments and descriptions,
+// and drops the reminder. If media follows, its last line may be their label.
 func userText(text string, mediaFollows bool, shown map[string]*artel.Media) (words string, found []attachment, label *attachment) {
 	lines := strings.Split(text, "\n")
 	if n := len(lines) - 1; mediaFollows {
@@ -241,7 +237,7 @@ func userText(text string, mediaFollows bool, shown map[string]*artel.Media) (wo
 				a := attachment{id: known(m[1]), name: m[2], mediaType: m[3], text: &body}
 				switch {
 				case strings.HasPrefix(m[4], ", written"):
-					a.origin = written
+					a.origin = transcribed
 				case m[4] != "":
 					a.origin = extracted
 				}
@@ -290,8 +286,8 @@ func userText(text string, mediaFollows bool, shown map[string]*artel.Media) (wo
 	return strings.TrimSpace(words), found, label
 }
 
-// fenced returns what the fence at the beginning of lines holds, and how many
-// lines it takes.
+// fenced returns the content of the fence at the beginning of lines, and its number
+// of lines.
 func fenced(lines []string) (body string, length int, ok bool) {
 	if len(lines) == 0 {
 		return "", 0, false
@@ -308,7 +304,7 @@ func fenced(lines []string) (body string, length int, ok bool) {
 	return "", 0, false
 }
 
-// known drops the ids that stand for none.
+// known returns id, or "" for placeholders.
 func known(id string) string {
 	if _, err := artel.ParseArtifactID(id); err != nil || id == "unknown" || id == "未知" {
 		return ""
@@ -316,8 +312,8 @@ func known(id string) string {
 	return id
 }
 
-// languageOf returns Chinese for text in which Han characters prevail and
-// Japanese kana are absent, before where there are no letters to tell by.
+// languageOf returns Chinese for text with mostly Han characters and no kana;
+// before if there are no letters.
 func languageOf(text string, before phrase.Locale) phrase.Locale {
 	han, others, kana := 0, 0, false
 	for _, r := range text {
@@ -333,16 +329,16 @@ func languageOf(text string, before phrase.Locale) phrase.Locale {
 	switch {
 	case han == 0 && others == 0 && !kana:
 		return before
-	case kana, 4*han < others: // a Han character says about as much as four letters
+	case kana, 4*han < others: // a Han character counts as four letters
 		return phrase.English
 	}
 	return phrase.Chinese
 }
 
-// written returns the text of an artifact as the calls before the run left it,
-// as far as they show it.
+// written returns the text of an artifact after the calls before the run, as far as
+// they show it.
 func (h *history) written(id string) (text string, ok bool) {
-	for _, c := range h.calls[:h.began] {
+	for _, c := range h.calls[:h.runStart] {
 		var args struct {
 			ID      string `json:"id"`
 			Content string `json:"content"`

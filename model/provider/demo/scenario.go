@@ -16,22 +16,59 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Scenario is a parsed scenario file. It does not change.
+// A Scenario is a parsed scenario file, which replaces the script, including
+// failures. It is immutable. The file is a txtar archive
+// (golang.org/x/tools/txtar); its comment is free text, its sections are "turn 1",
+// "turn 2" and so on. A turn is one answer of the model; the number of answers
+// since the newest user message selects it. In such a section, a line that begins
+// with "@" is a command, and all other lines are text to stream ("@@" at the
+// beginning stands for one "@"):
+//
+//	@call NAME {JSON}      call a tool; the object may continue over several lines
+//	@think TEXT            stream TEXT in pieces as reasoning, before the text of the turn
+//	@delay 50ms            wait
+//	@error 500 MESSAGE     fail as an API that answers with this status
+//	@cut                   break the stream off
+//	@hang                  send nothing more until the call is canceled
+//	@stop length           end for this reason: end, tools, length or refusal
+//
+// Commands act in their order, and @error, @cut, @hang and @stop come last.
+// Example:
+//
+//	Reads a file, then fails.
+//	-- turn 1 --
+//	Let me see.
+//	@call read_artifact {"id": "notes"}
+//	-- turn 2 --
+//	The notes say
+//	@cut
+//
+// A request for a summary of the conversation is not answered by a turn but by the
+// section "summary", which has the form of one, or by a generated summary. The
+// script continues after it.
+//
+// A section "message 1", "message 2" and so on before turns limits them to that
+// user message; without any, the turns answer every message. After a section "asked
+// WORDS", turns are numbered anew and answer messages with these words, whatever
+// their number: those to subagents. The text of a message section is the user's
+// message. It and the sections that begin with "upload", "upstream", "service",
+// "compact" and "outcome" are for programs that play the user, and are ignored
+// here.
 type Scenario struct {
-	messages [][][]move // the turns by message, from the first
-	every    bool       // the turns answer every message
-	summary  []move     // the answer to whoever asks for a summary; nil: the provider's own
-	asked    []asked    // the turns of subagents
-	nested   bool       // the sections that follow are of the last one of asked
+	messages [][][]move      // the turns by message, from the first
+	every    bool            // the turns answer every message
+	summary  []move          // the answer to a request for a summary; nil: generated
+	asked    []subagentTurns // the turns of subagents
+	nested   bool            // the next sections belong to the last of asked
 }
 
-// asked are the turns that answer messages with some words in them.
-type asked struct {
+// subagentTurns are the turns that answer messages with some words.
+type subagentTurns struct {
 	words string
 	turns [][]move
 }
 
-// Turns returns how many turns there are.
+// Turns returns the number of turns.
 func (s *Scenario) Turns() int {
 	n := 0
 	for _, turns := range s.messages {
@@ -43,8 +80,8 @@ func (s *Scenario) Turns() int {
 	return n
 }
 
-// ParseScenario reads the format that the package documents. An error is of
-// kind Invalid and names the section and the line in the file.
+// ParseScenario parses a scenario file. An error is of kind Invalid and names the
+// section and the line.
 func ParseScenario(data []byte) (*Scenario, error) {
 	archive := txtar.Parse(data)
 	s := &Scenario{every: true}
@@ -61,12 +98,12 @@ func ParseScenario(data []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// add reads the section f, whose head is at line.
+// add parses the section f, which begins at line.
 func (s *Scenario) add(f txtar.File, line int) error {
 	const op = "demo.ParseScenario"
 	switch word, _, _ := strings.Cut(f.Name, " "); word {
 	case "upload", "upstream", "service", "compact", "outcome":
-		return nil // for whoever plays the user
+		return nil // for programs that play the user
 	case "summary":
 		p := sectionParser{rest: string(f.Data), line: line + 1}
 		moves, err := p.parse()
@@ -80,7 +117,7 @@ func (s *Scenario) add(f txtar.File, line int) error {
 		if words = strings.TrimSpace(words); words == "" {
 			return artel.Errorf(artel.Invalid, op, f.Name, `line %d: want words of the instruction, as in "-- asked for the crane --"`, line)
 		}
-		s.asked, s.nested = append(s.asked, asked{words: words}), true
+		s.asked, s.nested = append(s.asked, subagentTurns{words: words}), true
 		return nil
 	case "message":
 		s.nested = false
@@ -113,10 +150,10 @@ func (s *Scenario) add(f txtar.File, line int) error {
 	return nil
 }
 
-// turn returns the moves that are due, with ids for the calls.
+// turn returns the moves of the selected turn, with ids for the calls.
 func (s *Scenario) turn(h *history) ([]move, error) {
 	message := 0
-	i := slices.IndexFunc(s.asked, func(a asked) bool { return strings.Contains(h.text, a.words) })
+	i := slices.IndexFunc(s.asked, func(a subagentTurns) bool { return strings.Contains(h.text, a.words) })
 	asked := i >= 0
 	if !s.every && !asked {
 		message = h.ordinal - 1
@@ -144,10 +181,10 @@ func (s *Scenario) turn(h *history) ([]move, error) {
 	return out, nil
 }
 
-// A sectionParser reads the commands of one turn.
+// A sectionParser parses the commands of one turn.
 type sectionParser struct {
 	rest string
-	line int // the number in the file of the line being read
+	line int // number of the current line in the file
 }
 
 func (p *sectionParser) parse() ([]move, error) {
@@ -192,8 +229,8 @@ func (p *sectionParser) parse() ([]move, error) {
 	return moves, nil
 }
 
-// command reads one command. taken is how much of p.rest it takes, without the
-// last line break; 0: its line.
+// command parses one command. taken is the length of p.rest that it uses, without
+// the last line break; 0: its line.
 func (p *sectionParser) command(word, arg string) (m move, taken int, err error) {
 	switch word {
 	case "call":
@@ -234,8 +271,8 @@ func noArgument(word, arg string) error {
 	return nil
 }
 
-// call reads a tool call, whose object may begin on the command's line or
-// after it.
+// call parses a tool call, whose object may begin on the command's line or on the
+// next one.
 func (p *sectionParser) call(arg string) (move, int, error) {
 	name, _, _ := strings.Cut(strings.TrimSpace(strings.SplitN(arg, "{", 2)[0]), " ")
 	if name == "" {

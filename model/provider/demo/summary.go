@@ -21,16 +21,16 @@ func asksForSummary(text string) bool {
 	return false
 }
 
-// memory finds what a summary says about how far the script has come. It is not
-// for people, and in one language.
-var memory = sync.OnceValue(func() *regexp.Regexp {
+// progressMark matches the line of a summary with the progress of the script. It
+// has one language, because the script reads it.
+var progressMark = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\(demo: message (\d+), answers (\d+)\)`)
 })
 
-// remembered reads how far the script had come from a summary in a request, and
-// what the user says behind it: formatters may have joined the two.
-func remembered(text string) (ordinal, answers int, rest string, ok bool) {
-	at := memory().FindStringSubmatchIndex(text)
+// fromSummary reads the progress of the script from a summary in a request, and the
+// user's text after it, because formatters may have joined both.
+func fromSummary(text string) (ordinal, answers int, rest string, ok bool) {
+	at := progressMark().FindStringSubmatchIndex(text)
 	if at == nil {
 		return 0, 0, "", false
 	}
@@ -54,8 +54,8 @@ func remembered(text string) (ordinal, answers int, rest string, ok bool) {
 	return ordinal, answers, strings.TrimSpace(rest), err == nil
 }
 
-// summary is what the demo writes when it is asked to sum up: seven sections,
-// with what it needs to go on with its script.
+// summary writes the requested summary: seven sections, with the progress of the
+// script.
 func (h *history) summary() []move {
 	made := "–"
 	var ids []string

@@ -31,7 +31,7 @@ func Clauses() []Clause {
 		{"unsupported media", unsupported},
 		{"damaged media", damaged},
 		{"refusal", refusal},
-		{"stream breaks off", breaks},
+		{"stream breaks off", brokenStream},
 		{"cancel in mid-stream", cancel},
 		{"leave in mid-stream", leave},
 		{"rate limit", rateLimit},
@@ -44,7 +44,7 @@ func Clauses() []Clause {
 		{"half JSON", nonsense("application/json", `{"id":"x","choi`)},
 		{"web page", nonsense("text/html", "<!doctype html><p>hello")},
 		{"empty answer", nonsense("text/event-stream", "")},
-		{"slow drip", drip},
+		{"slow drip", slowStream},
 		{"huge line", hugeLine},
 		{"written", written},
 		{"forward", forward},
@@ -149,7 +149,7 @@ func history(ctx context.Context, d Dialect) error {
 		),
 		say(artel.RoleTool, artel.ToolResult{CallID: "b", Content: "bad arguments", IsError: true}),
 		say(artel.RoleUser, artel.Text{Text: "and?"}),
-		say(artel.RoleTool, artel.ToolResult{CallID: "a", Content: "seen"}), // c has none
+		say(artel.RoleTool, artel.ToolResult{CallID: "a", Content: "seen"}), // c has no result
 		say(artel.RoleTool, artel.ToolResult{CallID: "gone", Content: "nobody asked"}),
 	))
 	if err = errors.Join(err, wantAnswer(a, "ok", model.StopEnd)); err != nil {
@@ -166,8 +166,8 @@ func history(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// notForModels: a request without a trace of what is for people, or is the
-// thought of another service.
+// notForModels: a request does not contain parts for users, nor reasoning of
+// another service.
 func notForModels(ctx context.Context, d Dialect) error {
 	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
 	defer s.close()
@@ -195,7 +195,7 @@ func notForModels(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// picture is no picture, but its size is no multiple of three.
+// picture returns bytes, of no image format, whose size is not a multiple of three.
 func picture(seed byte) []byte {
 	b := make([]byte, 100_001)
 	for i := range b {
@@ -212,7 +212,7 @@ func userMedia(mediaType string, kind artel.MediaKind, name string) func(context
 		if err != nil {
 			return err
 		}
-		again := say(artel.RoleUser, artel.Text{Text: "look again"}, m) // must not be sent twice
+		again := say(artel.RoleUser, artel.Text{Text: "look again"}, m) // repeated: sent once
 		a, err := s.ask(ctx, s.request(say(artel.RoleUser, artel.Text{Text: "look"}, m), say(artel.RoleAssistant, artel.Text{Text: "yes"}), again))
 		return errors.Join(err, wantAnswer(a, "nice", model.StopEnd), s.wantSent(d, picture(1)))
 	}
@@ -292,7 +292,7 @@ func refusal(ctx context.Context, d Dialect) error {
 	return errors.Join(err, wantAnswer(a, "I will not.", model.StopRefusal))
 }
 
-func breaks(ctx context.Context, d Dialect) error {
+func brokenStream(ctx context.Context, d Dialect) error {
 	whole := d.Stream(model.TextDelta("one"), model.TextDelta("two"), model.TextDelta("three"), end(model.StopEnd))
 	for _, abort := range []bool{true, false} {
 		for _, part := range []int{4, 3, 2} {
@@ -314,8 +314,8 @@ func breaks(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// stall plays the first half of an answer and waits for the client to leave or
-// for the end of ctx. It sends whether the client left.
+// stall plays the first half of an answer and waits until the client leaves or ctx
+// ends. It sends whether the client left.
 func stall(ctx context.Context, d Dialect) (http.HandlerFunc, <-chan bool) {
 	whole := d.Stream(model.TextDelta("one"), model.TextDelta("two"), model.TextDelta("three"), end(model.StopEnd))
 	gone := make(chan bool, 1)
@@ -417,7 +417,7 @@ func nonsense(mediaType, body string) func(context.Context, Dialect) error {
 	}
 }
 
-func drip(ctx context.Context, d Dialect) error {
+func slowStream(ctx context.Context, d Dialect) error {
 	whole := d.Stream(model.TextDelta("drip, 滴"), end(model.StopEnd))
 	s := open(d, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

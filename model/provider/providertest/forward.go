@@ -17,8 +17,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// forward: what a client wrote goes out as it is, with the service's key and
-// not the client's, and the answer comes back as it is.
+// forward: the request of a client is sent unchanged, with the service's key in
+// place of the client's, and the answer is returned unchanged.
 func forward(ctx context.Context, d Dialect) error {
 	answer := []byte("data: an answer, relayed\n\n")
 	s := open(d, play(answer))
@@ -51,7 +51,7 @@ func forward(ctx context.Context, d Dialect) error {
 		return err
 	}
 	if !bytes.Equal(got, answer) {
-		return fmt.Errorf("the answer is %q, want it as it came: %q", got, answer)
+		return fmt.Errorf("the answer is %q, want it unchanged: %q", got, answer)
 	}
 	if sent := s.requests(); len(sent) != 1 || !bytes.Equal(sent[0], want) {
 		return fmt.Errorf("%d requests came, and the body is not as it was written", len(sent))
@@ -75,8 +75,8 @@ func forward(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// forwardRefused: what the service refuses is an error with its status and
-// its words, not an answer.
+// forwardRefused: a refusal of the service is an error with its status and message,
+// not an answer.
 func forwardRefused(ctx context.Context, d Dialect) error {
 	s := open(d, send(http.StatusTooManyRequests, "application/json", d.Failure(http.StatusTooManyRequests, "slow down"), "Retry-After", "7"))
 	defer s.close()

@@ -15,13 +15,12 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// Histories draws conversations as they may come from any service: calls in
-// parallel, results that are late, missing, doubled or nobody's, media anywhere,
-// ids that come again, reasoning and state of other services. Each is sent, and
-// has to be legal, the same when it is sent again, and without a loss: every
-// text, call and piece of media is read back once, and what one role says stays
-// in order, with the media that a user shows between the texts around them. The
-// dialect needs [Native]'s Decode.
+// Histories draws conversations as they may come from any service: parallel calls;
+// late, missing, repeated and unmatched results; media anywhere; repeated ids;
+// reasoning and state of other services. Each request must be legal, deterministic,
+// and complete: every text, call and piece of media is read back once, and the
+// texts of one role stay in order, with the user's media between them. The dialect
+// needs [Native]'s Decode.
 func Histories(t *testing.T, d Dialect) {
 	t.Helper()
 	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
@@ -69,7 +68,7 @@ func Histories(t *testing.T, d Dialect) {
 	})
 }
 
-// conversation is one that is drawn, and what it holds.
+// conversation is a drawn conversation and its content.
 type conversation struct {
 	t        *rapid.T
 	d        Dialect
@@ -109,7 +108,7 @@ func (h *conversation) draw() []model.Message {
 		}
 		out = append(out, m)
 	}
-	return append(out, say(artel.RoleUser, artel.Text{Text: "go on"}))
+	return append(out, say(artel.RoleUser, artel.Text{Text: "continue"}))
 }
 
 func (h *conversation) part(role artel.Role) artel.Part {
@@ -156,7 +155,7 @@ func (h *conversation) part(role artel.Role) artel.Part {
 	return artel.Text{Text: text}
 }
 
-// tokenOf is what a text or a picture is found by.
+// tokenOf returns the string that identifies a text or a picture.
 func tokenOf(p artel.Part) string {
 	if m, ok := p.(artel.Media); ok {
 		return string(m.Ref.Digest)
@@ -164,8 +163,8 @@ func tokenOf(p artel.Part) string {
 	return artel.TextOf(artel.Parts{p})
 }
 
-// ordered checks that what a user has sent stands in its order. A picture that
-// stands elsewhere too may have been shown there.
+// ordered checks the order of the user's parts. A repeated picture may be at its
+// other place.
 func (h *conversation) ordered(got []model.Message) error {
 	var all strings.Builder
 	for _, m := range got {
@@ -180,7 +179,7 @@ func (h *conversation) ordered(got []model.Message) error {
 	return once(all.String(), tokens, true)
 }
 
-// kept compares what was read back with what was drawn.
+// kept compares the request that was read back with the drawn conversation.
 func (h *conversation) kept(got []model.Message) error {
 	var all, calls strings.Builder
 	shown := map[artel.Digest]int{}
@@ -204,7 +203,7 @@ func (h *conversation) kept(got []model.Message) error {
 				all.WriteString(p.Content)
 				at := slices.Index(open, p.CallID)
 				if at < 0 {
-					return fmt.Errorf("a result of %q, which nobody called", p.CallID)
+					return fmt.Errorf("a result of %q, which is no call", p.CallID)
 				}
 				open = slices.Delete(open, at, at+1)
 			}
@@ -228,7 +227,7 @@ func (h *conversation) kept(got []model.Message) error {
 		return fmt.Errorf("parts of a user: %w", err)
 	}
 	for role, texts := range h.said {
-		// Results stand with their calls, whatever their order was.
+		// Results follow their calls, so their order may change.
 		if err := once(all.String(), texts, role != artel.RoleTool); err != nil {
 			return fmt.Errorf("texts of %s: %w", role, err)
 		}
@@ -236,7 +235,7 @@ func (h *conversation) kept(got []model.Message) error {
 	return nil
 }
 
-// once checks that all has each of texts once, and in order if ordered.
+// once checks that all contains each of texts once, and in order if ordered.
 func once(all string, texts []string, ordered bool) error {
 	last := -1
 	for _, text := range texts {

@@ -15,23 +15,23 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Native is what a dialect has beyond plain chat. The clauses about what it
-// has not are met by it.
+// A Native is what a dialect supports beyond plain chat. A dialect meets the
+// clauses about unsupported features trivially.
 type Native struct {
-	// Service changes the service that the kit calls, whose base URL is the
-	// server's root with "/v1"; nil: it is right as it is.
+	// Service changes the called service, whose base URL is the server's root with
+	// "/v1"; nil: unchanged.
 	Service func(s model.Service) model.Service
-	// Decode reads the body of a request back, as the server half does; nil: the
-	// settings of requests are not looked at.
+	// Decode reads the body of a request, as the server side of the dialect does;
+	// nil: the clauses about settings are skipped.
 	Decode func(body []byte) (*model.Request, error)
-	// ToolTypes are the media types that tool results hold natively.
+	// ToolTypes are the media types that tool results can hold.
 	ToolTypes []string
-	// CallState and ThoughtState are samples of the opaque state of a call and
-	// of reasoning; nil: the dialect has none.
+	// CallState and ThoughtState are samples of the opaque state of a call and of
+	// reasoning; nil: the dialect has none.
 	CallState, ThoughtState json.RawMessage
 }
 
-// nativeMedia: what may stand in a tool result stands in it, and nowhere else.
+// nativeMedia: media that tool results can hold are in the result, and only there.
 func nativeMedia(ctx context.Context, d Dialect) error {
 	for _, mediaType := range d.Native.ToolTypes {
 		s := open(d, play(d.Stream(model.TextDelta("nice"), end(model.StopEnd))))
@@ -75,7 +75,7 @@ func (s *harness) nativeMedia(ctx context.Context, d Dialect, mediaType string) 
 	return errors.New("the result of the call does not hold the media")
 }
 
-// foreign is a service whose state is none of the called one's business.
+// foreign is another service, whose state must not be sent.
 const foreign = "another"
 
 // sameJSON compares two values without regard to spaces and order.
@@ -84,8 +84,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// callState: the state of a call comes with it, goes back with it, and goes to
-// nobody else.
+// callState: the state of a call is yielded with it, sent back with it, and not
+// sent to another service.
 func callState(ctx context.Context, d Dialect) error {
 	if d.Native.CallState == nil {
 		return nil
@@ -122,8 +122,8 @@ func callState(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// thoughtState: the state of reasoning comes when the reasoning is over, and
-// goes back in its place.
+// thoughtState: the state of reasoning is yielded at its end, and sent back at its
+// place.
 func thoughtState(ctx context.Context, d Dialect) error {
 	if d.Native.ThoughtState == nil {
 		return nil
@@ -140,7 +140,7 @@ func thoughtState(ctx context.Context, d Dialect) error {
 	if a.thought != "I think." {
 		return fmt.Errorf("the thought is %q, want %q", a.thought, "I think.")
 	}
-	if at := place(a.parts, state); at < 0 || at+1 >= len(a.parts) {
+	if at := indexOfState(a.parts, state); at < 0 || at+1 >= len(a.parts) {
 		return fmt.Errorf("the parts are %+v, want the state of the reasoning before the text", a.parts)
 	}
 	theirs := artel.Reasoning{Text: "elsewhere", Opaque: state, Service: foreign}
@@ -151,27 +151,27 @@ func thoughtState(ctx context.Context, d Dialect) error {
 	if err != nil {
 		return err
 	}
-	at := place(got, state)
+	at := indexOfState(got, state)
 	text := slices.IndexFunc(got, func(p artel.Part) bool { return p == artel.Part(artel.Text{Text: "So: yes."}) })
 	if at < 0 || text != at+1 {
 		return fmt.Errorf("the state is part %d and the text part %d, want it right before", at, text)
 	}
-	if place(got[at+1:], state) >= 0 {
+	if indexOfState(got[at+1:], state) >= 0 {
 		return errors.New("the state of another service's reasoning was sent")
 	}
 	return nil
 }
 
-// place returns the index of the reasoning with a state; -1: there is none.
-func place(parts artel.Parts, state json.RawMessage) int {
+// indexOfState returns the index of the reasoning with a state; -1: none.
+func indexOfState(parts artel.Parts, state json.RawMessage) int {
 	return slices.IndexFunc(parts, func(p artel.Part) bool {
 		r, ok := p.(artel.Reasoning)
 		return ok && sameJSON(r.Opaque, state)
 	})
 }
 
-// replay sends a history and returns all parts of the request as the server
-// reads it.
+// replay sends a history and returns all parts of the request as the server reads
+// it.
 func (s *harness) replay(ctx context.Context, d Dialect, messages ...model.Message) (artel.Parts, error) {
 	before := len(s.requests())
 	a, err := s.ask(ctx, s.request(messages...))
@@ -196,7 +196,7 @@ func (s *harness) replay(ctx context.Context, d Dialect, messages ...model.Messa
 	return parts, nil
 }
 
-// toolChoice: what a request says of tool calls is what the server reads.
+// toolChoice: the server reads the choice of tools of the request.
 func toolChoice(ctx context.Context, d Dialect) error {
 	if d.Native.Decode == nil {
 		return nil
@@ -215,8 +215,8 @@ func toolChoice(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// settings: what a request says of the answer is what the server reads, as far
-// as the dialect can say it at all.
+// settings: the server reads the settings of the request, as far as the dialect has
+// them.
 func settings(ctx context.Context, d Dialect) error {
 	if d.Native.Decode == nil {
 		return nil
@@ -252,8 +252,8 @@ func settings(ctx context.Context, d Dialect) error {
 	return nil
 }
 
-// sent makes a legal call with a changed request, and returns what the server
-// reads.
+// sent makes a legal call with a changed request, and returns the request as the
+// server reads it.
 func sent(ctx context.Context, d Dialect, change func(*model.Request)) (*model.Request, error) {
 	s := open(d, play(d.Stream(model.TextDelta("ok"), end(model.StopEnd))))
 	defer s.close()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providertest is the kit that holds a provider of any dialect to one
-// matrix, against a scripted server on the loopback interface.
+// Package providertest is the kit that checks a provider of any dialect against one
+// list of clauses, with a scripted server on the loopback interface.
 //
-// Begin with [Run], which a wing's test calls with its [Dialect]. Each
-// [Clause] returns an error, so that the kit can itself be tested with
-// providers that are broken on purpose.
+// Begin with [Run], which the test of a dialect calls with its [Dialect]. Each
+// [Clause] returns an error, so that the kit can be tested with providers that are
+// broken on purpose.
 package providertest
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Dialect is what the kit must know of a dialect.
+// A Dialect is what the kit needs to know of a dialect.
 type Dialect struct {
-	// Name is that of the services that the kit calls.
+	// Name is the dialect of the called services.
 	Name model.Dialect
 	// New makes the provider under test.
 	New func(client *http.Client, blobs blob.Store) model.Provider
-	// Stream writes a whole streamed answer, of media type text/event-stream.
+	// Stream writes a complete streamed answer, of media type text/event-stream.
 	Stream func(deltas ...model.Delta) []byte
 	// Failure writes the body of an error.
 	Failure func(status int, message string) []byte
-	// Validate holds the body of a request to the API's rules.
+	// Validate checks the body of a request against the API's rules.
 	Validate func(body []byte) error
-	// Native is what the dialect has beyond plain chat.
+	// Native is what the dialect supports beyond plain chat.
 	Native Native
 }
 
-// A Clause is one promise. Check returns what is wrong, or nil.
+// A Clause is one requirement. Check returns the violation, or nil.
 type Clause struct {
 	Name  string
 	Check func(ctx context.Context, d Dialect) error
@@ -54,7 +54,7 @@ func Run(t *testing.T, d Dialect) {
 	t.Helper()
 	for _, c := range Clauses() {
 		t.Run(c.Name, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(t.Context(), patience)
+			ctx, stop := context.WithTimeout(t.Context(), clauseTimeout)
 			defer stop()
 			if err := c.Check(ctx, d); err != nil {
 				t.Error(err)
@@ -63,13 +63,13 @@ func Run(t *testing.T, d Dialect) {
 	}
 }
 
-// Key is the key of the services that the kit calls.
+// Key is the key of the called services.
 const Key = "sk-kit-0123456789abcdef"
 
-// patience ends a clause that hangs.
-const patience = 5 * time.Minute
+// clauseTimeout ends a clause that hangs.
+const clauseTimeout = 5 * time.Minute
 
-// stage is a server with a script and a provider that calls it.
+// harness is a server with a script, and a provider that calls it.
 type harness struct {
 	provider model.Provider
 	service  model.Service
@@ -88,7 +88,7 @@ func open(d Dialect, script http.HandlerFunc) *harness {
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // a request that was given up is not recorded
+			return // a cancelled request is not recorded
 		}
 		s.mu.Lock()
 		s.bodies = append(s.bodies, body)
@@ -115,7 +115,7 @@ func (s *harness) close() {
 	s.server.Close()
 }
 
-// requests returns the bodies that came.
+// requests returns the bodies of the received requests.
 func (s *harness) requests() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,29 +128,29 @@ func (s *harness) request(messages ...model.Message) *model.Request {
 	}}}
 }
 
-// media keeps data and returns the part that stands for it.
+// media stores data and returns its part.
 func (s *harness) media(ctx context.Context, mediaType string, kind artel.MediaKind, name string, data []byte) (artel.Media, error) {
 	info, err := s.blobs.Put(ctx, bytes.NewReader(data), 0)
 	return artel.Media{Ref: artel.BlobRef(info.Digest), MediaType: mediaType, Kind: kind, Filename: name, Size: info.Size}, err
 }
 
-// answer is what came out of one call.
+// answer is the result of one call.
 type answer struct {
 	text, thought string
 	calls         []artel.ToolCall
-	parts         artel.Parts // reasoning that was closed, text and calls, as they came
+	parts         artel.Parts // complete reasoning, text and calls, in order
 	finish        *model.Finish
 	err           error
 }
 
-// ask makes a call and holds the sequence to its form: deltas, then one Finish
-// or one error, and nothing behind it.
+// ask makes a call and checks the form of the sequence: deltas, then one Finish or
+// one error, and nothing after it.
 func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 	var a answer
-	thought := "" // not closed yet
+	thought := "" // of the current reasoning
 	for d, err := range s.provider.Generate(ctx, r) {
 		if a.finish != nil || a.err != nil {
-			return a, errors.New("the sequence goes on after its end")
+			return a, errors.New("the sequence continues after its end")
 		}
 		if err != nil {
 			a.err = err
@@ -187,7 +187,7 @@ func (s *harness) ask(ctx context.Context, r *model.Request) (answer, error) {
 	return a, checkError(a.err)
 }
 
-// checkError holds an error to what every error of a provider is.
+// checkError checks what every error of a provider has.
 func checkError(err error) error {
 	if err == nil {
 		return nil
@@ -232,7 +232,7 @@ func wantAnswer(a answer, text string, reason model.StopReason) error {
 	return nil
 }
 
-// wantSent checks that one legal request came, with each payload once.
+// wantSent checks that one legal request was received, with each payload once.
 func (s *harness) wantSent(d Dialect, payloads ...[]byte) error {
 	got := s.requests()
 	if len(got) != 1 {

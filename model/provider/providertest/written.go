@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// written: what a request is written as, without sending it, is what is sent.
+// written: a request that is only written equals the one that is sent.
 func written(ctx context.Context, d Dialect) error {
 	s := open(d, play(d.Stream(model.TextDelta("nice"), end(model.StopEnd))))
 	defer s.close()

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // the formats that image.DecodeConfig knows
+	_ "image/gif" // decoders for image.DecodeConfig
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
@@ -24,9 +24,9 @@ import (
 	"github.com/artelhq/artel/internal/phrase"
 )
 
-// findings is a Markdown list of what the attachments are. Where there are
-// none, it is a sentence about the message, and the list of those that came
-// before it, as they reach the model now. It fails only when ctx ends.
+// findings returns a Markdown list that describes the attachments; without any, a
+// sentence about the message, and the list of earlier attachments in their present
+// form. It fails only when ctx ends.
 func (p *Provider) findings(ctx context.Context, h *history) (string, error) {
 	if len(h.attachments) > 0 {
 		return p.list(ctx, h, h.attachments)
@@ -60,12 +60,12 @@ func (p *Provider) finding(ctx context.Context, h *history, i int, a attachment)
 		switch a.origin {
 		case extracted:
 			return h.locale.Say(phrase.DemoExtracted, map[string]any{"Found": found}), nil
-		case written:
+		case transcribed:
 			return h.locale.Say(phrase.DemoWritten, map[string]any{"Found": found}), nil
 		}
 		return found, nil
 	case a.media != nil:
-		return p.look(ctx, *a.media, h.locale)
+		return p.inspectMedia(ctx, *a.media, h.locale)
 	}
 	for _, c := range h.attempts(fmt.Sprintf("read-%d", i+1)) {
 		if c.result == nil {
@@ -73,15 +73,15 @@ func (p *Provider) finding(ctx context.Context, h *history, i int, a attachment)
 		}
 		for _, part := range c.result.Parts {
 			if m, ok := part.(artel.Media); ok {
-				return p.look(ctx, m, h.locale)
+				return p.inspectMedia(ctx, m, h.locale)
 			}
 		}
 	}
 	return h.locale.Say(phrase.DemoCannotRead, nil), nil
 }
 
-// look opens the bytes of m and says what they are.
-func (p *Provider) look(ctx context.Context, m artel.Media, l phrase.Locale) (string, error) {
+// inspectMedia reads the bytes of m and describes them.
+func (p *Provider) inspectMedia(ctx context.Context, m artel.Media, l phrase.Locale) (string, error) {
 	found, err := p.inspect(ctx, m, l)
 	if err == nil {
 		return found, nil
@@ -121,13 +121,13 @@ func (p *Provider) inspect(ctx context.Context, m artel.Media, l phrase.Locale) 
 	return l.Say(phrase.DemoFile, map[string]any{"Type": l.TypeName(m.MediaType), "Size": phrase.Size(r.Size())}), nil
 }
 
-// maxPDF is how far into a PDF the script looks for pages.
+// maxPDF limits how much of a PDF is searched for pages.
 const maxPDF = 4 << 20
 
 var pdfPage = regexp.MustCompile(`/Type\s*/Page[^s\w]`)
 
-// pdfFinding tells the pages as they were measured on arrival; else it counts
-// the page objects that are in the clear.
+// pdfFinding states the number of pages as measured on arrival, or counts the
+// uncompressed page objects.
 func pdfFinding(r blob.Reader, pages int, l phrase.Locale) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxPDF))
 	if err != nil {
@@ -146,7 +146,7 @@ func pdfFinding(r blob.Reader, pages int, l phrase.Locale) (string, error) {
 	return l.Say(k, map[string]any{"Count": pages, "Bytes": r.Size()}), nil
 }
 
-// textFinding tells the first Markdown heading of a text.
+// textFinding quotes the first Markdown heading of a text.
 func textFinding(text string, l phrase.Locale) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for _, line := range lines {
@@ -162,8 +162,8 @@ func textFinding(text string, l phrase.Locale) string {
 	return l.Say(phrase.DemoNoHeading, map[string]any{"Lines": len(lines)})
 }
 
-// title is the attachment's name as a Markdown code span, so that nothing in
-// it takes effect.
+// title returns the attachment's name as a Markdown code span, which disables its
+// markup.
 func (a attachment) title(l phrase.Locale) string {
 	name := flatten(strings.ReplaceAll(a.name, "`", "'"), 80)
 	if name == "" {
@@ -172,7 +172,7 @@ func (a attachment) title(l phrase.Locale) string {
 	return "`" + name + "`"
 }
 
-// flatten makes s one line of at most n characters.
+// flatten returns s as one line of at most n characters.
 func flatten(s string, n int) string {
 	return shorten(strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)

@@ -81,7 +81,7 @@ func (st *Storage) Collect(ctx context.Context, o CollectOptions) (report Collec
 	defer func() { st.end(report, err) }()
 	now := st.core.now()
 	report.Report, err = sweep.Run(ctx, st.core.store, st.core.blobs, now.Add(-o.Grace), sweep.Options{
-		DryRun: o.DryRun, Pace: o.Pace, Digests: named, Tell: st.tell,
+		DryRun: o.DryRun, Pace: o.Pace, Digests: named, Progress: st.tell,
 	})
 	if err == nil && !o.DryRun {
 		err = st.release(ctx)

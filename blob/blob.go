@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blob keeps bytes by their SHA-256.
+// Package blob stores bytes under their SHA-256.
 //
-// Begin with [Store], the contract, and [OpenDir] or [NewMemory], which fulfil
-// it. The kit blob/blobtest holds an implementation to it.
+// Begin with [Store], the contract, and its implementations [OpenDir] and
+// [NewMemory]. The kit blob/blobtest tests implementations.
 //
-// A blob never changes and is never half there: it is staged while it is
-// written and appears under its digest in one step. The package does not know
-// who owns a blob or who refers to it; that is for the rooms above.
+// A blob never changes and is never partly visible: it is staged while it is
+// written, and appears under its digest in one step. The package knows neither
+// owners of blobs nor references to them.
 package blob
 
 import (
@@ -18,29 +18,29 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Store keeps blobs. It is safe for concurrent use.
+// A Store holds blobs. It is safe for concurrent use.
 //
-// Errors are [*artel.Error]: of kind [artel.NotFound] where a digest is not
-// there, [artel.TooLarge] where a limit is passed, [artel.Canceled] where the
-// context ended, [artel.Unavailable] where the storage failed.
+// Errors are [*artel.Error]: of kind [artel.NotFound] for a missing digest,
+// [artel.TooLarge] if a limit is exceeded, [artel.Canceled] if the context ended,
+// [artel.Unavailable] if the storage failed.
 type Store interface {
-	// Put reads r to its end and keeps the bytes, without ever holding them
-	// all in memory. Putting bytes that are there already changes nothing.
-	// When r or ctx fails, or more than limit bytes come (limit 0: no limit),
-	// nothing is kept. The returned Info is complete.
+	// Put stores the bytes of r, without holding all of them in memory. Putting
+	// stored bytes again only renews their time. If r or ctx fails, or r has more
+	// than limit bytes (0: no limit), nothing is stored. The returned Info is
+	// complete.
 	Put(ctx context.Context, r io.Reader, limit int64) (Info, error)
 
-	// Open returns the bytes of d, which the caller closes. The size is that
-	// of Stat. A blob whose stored size is wrong is of kind Internal.
+	// Open returns the bytes of d; the caller must close the reader. A blob whose
+	// stored size is wrong is of kind Internal.
 	Open(ctx context.Context, d artel.Digest) (Reader, error)
 
 	// Stat describes d without reading it.
 	Stat(ctx context.Context, d artel.Digest) (Info, error)
 
-	// Delete removes d unless it was put at a time or later, and reports
-	// whether it is gone now. A Put of the same bytes at the same time comes
-	// either before, and what it put stays, or after. Deleting what is not there
-	// is no error. Readers that are open stay readable.
+	// Delete removes d if it was last put before a time, and reports whether d
+	// is gone. A concurrent Put of the same bytes happens either before, and then
+	// d stays, or after. Deleting a missing blob is no error. Open readers stay
+	// usable.
 	Delete(ctx context.Context, d artel.Digest, before time.Time) (bool, error)
 
 	// List calls yield for every blob, in no order, until it returns false.
@@ -51,24 +51,22 @@ type Store interface {
 type Info struct {
 	Digest artel.Digest
 	Size   int64     // bytes
-	Time   time.Time // when it was first kept, or last put again
+	Time   time.Time // of the last Put
 }
 
-// A Stager is a Store in which a process that died may leave what it was
-// writing.
+// A Stager is a Store in which a crashed process may leave unfinished files.
 type Stager interface {
-	// Unstage removes what was begun and not written to since a time, and
-	// returns how much that was.
+	// Unstage removes the unfinished files last written before a time.
 	Unstage(ctx context.Context, before time.Time) (Staged, error)
 }
 
-// Staged is what was begun and never became a blob.
+// Staged is the number and size of unfinished files.
 type Staged struct {
 	Files int
 	Bytes int64
 }
 
-// Unstage is [Stager.Unstage] of a store that has it; others leave nothing.
+// Unstage calls [Stager.Unstage] if s implements it.
 func Unstage(ctx context.Context, s Store, before time.Time) (Staged, error) {
 	if st, ok := s.(Stager); ok {
 		return st.Unstage(ctx, before)

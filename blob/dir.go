@@ -21,34 +21,34 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// copyBuffer is large enough that system calls cost little beside hashing.
+// copyBuffer is large enough that hashing costs more than the system calls.
 const copyBuffer = 128 << 10
 
-// A Dir keeps blobs in a folder, one plain file each:
+// A Dir stores blobs in a folder, one plain file each:
 //
 //	ab/cd/abcd….1234     the blob with SHA-256 abcd…, 1,234 bytes long
-//	staging/put-…        what is being written
+//	staging/put-…        an unfinished file
 //	staging/lock         held, shared, by every open Dir
 //	staging/turn.lock    held, shared, while a file gets its name or a new
 //	                     time, and alone while one is deleted
 //
-// A file gets its name only once it is whole and on disk, so a process that
-// dies leaves at most a staged file, which the next OpenDir removes. The size
-// in the name is what reveals a file that was cut or grew later; the time of
-// the file is when it was last put. What is no plain file, such as a link that
-// leads out of the folder, is never opened. Several processes may share a
-// folder. Folders have mode 0700 and files 0600.
+// A file gets its name once it is complete and on disk, so a crashed process
+// leaves at most a staged file, which the next OpenDir removes. The size in the
+// name reveals a file that was truncated or grew; the modification time is that
+// of the last Put. Only plain files are opened, so a link cannot lead out of the
+// folder. Several processes may share a folder. Folders have mode 0700 and files
+// 0600.
 type Dir struct {
 	root    string
 	lock    *flock.Flock
 	buffers sync.Pool // of *[copyBuffer]byte
-	durable sync.Map  // leaf folders whose own entries are known to be on disk
+	durable sync.Map  // leaf folders whose directory entries are on disk
 }
 
 var _ Store = (*Dir)(nil)
 
-// OpenDir opens the folder at path and makes it if need be. Staged files of
-// processes that are gone are removed.
+// OpenDir opens the folder at path, and creates it if it is missing. It removes
+// the staged files of crashed processes.
 func OpenDir(path string) (*Dir, error) {
 	const op = "blob.OpenDir"
 	root, err := filepath.Abs(path)
@@ -74,7 +74,7 @@ func OpenDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Close gives the folder's lock back. It does not wait for calls in progress.
+// Close releases the folder's lock. It does not wait for calls in progress.
 func (d *Dir) Close() error {
 	if err := d.lock.Close(); err != nil {
 		return diskError("blob.Close", "", err)
@@ -84,7 +84,8 @@ func (d *Dir) Close() error {
 
 func (d *Dir) staging() string { return filepath.Join(d.root, "staging") }
 
-// clearStaging is called with the lock held alone: nobody is writing.
+// clearStaging is called with the exclusive lock, so that no file is being
+// written.
 func (d *Dir) clearStaging() error {
 	entries, err := os.ReadDir(d.staging())
 	if err != nil {
@@ -121,7 +122,7 @@ func (d *Dir) Put(ctx context.Context, r io.Reader, limit int64) (Info, error) {
 	info := Info{Digest: digest, Size: size}
 	if _, err := d.Stat(ctx, digest); err == nil {
 		if info.Time, err = d.touch(filepath.Join(leaf, name)); err == nil {
-			// Whoever put it first may not have come to this yet.
+			// The first writer may have crashed before syncing the directory.
 			if err := syncDir(leaf); err != nil {
 				return Info{}, diskError(op, string(digest), err)
 			}
@@ -214,7 +215,7 @@ func (d *Dir) fill(ctx context.Context, staged *os.File, r io.Reader, limit int6
 }
 
 // settle makes sure that the folders above a leaf survive a power failure:
-// once per leaf and process, since whoever made them may not have come to it.
+// once per leaf and process, because the process that made them may have crashed.
 func (d *Dir) settle(op, leaf string) error {
 	if _, done := d.durable.Load(leaf); done {
 		return nil
@@ -375,7 +376,7 @@ func (d *Dir) place(digest artel.Digest) (leaf, name string) {
 	return filepath.Join(d.root, hex[:2], hex[2:4]), hex
 }
 
-// paths lists the files of a digest: one, unless somebody meddled.
+// paths lists the files of a digest: one, unless the folder was changed from outside.
 func (d *Dir) paths(ctx context.Context, op string, digest artel.Digest) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, sourceError(op, err)

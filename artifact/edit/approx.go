@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// Limits say how far the approximate layer may go. Lengths are code points of
-// the old text, and an edit is one code point put in, taken out or changed.
+// Limits bound approximate matches. Lengths are code points of the old text, and
+// an edit is one code point inserted, deleted or replaced.
 type Limits struct {
-	// MaxRatio is how large a part of the old text may differ, 0 to 1. No
-	// more than that part ever may, or than 30 % where MaxRatio is less.
+	// MaxRatio is the part of the old text that may differ, 0 to 1. MinDistance
+	// can raise it to at most 30 %.
 	MaxRatio float64
 
-	MinDistance int // edits that are allowed however small that part is
-	MinLength   int // shorter old texts are not looked for approximately
-	Margin      int // by how many edits every other place has to be worse; [MarginTenth]: a tenth of the old text, and at least 2
+	MinDistance int // edits allowed even if MaxRatio allows fewer
+	MinLength   int // shorter old texts are not matched approximately
+	Margin      int // edits by which every other place must be worse; [MarginTenth]: a tenth of the old text, at least 2
 }
 
-// MarginTenth is the margin that grows with the old text.
+// MarginTenth is a margin of a tenth of the old text.
 const MarginTenth = -1
 
-// DefaultLimits returns the limits that are used where none are given.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
 	return Limits{MaxRatio: 0.3, MinDistance: 5, MinLength: 12, Margin: MarginTenth}
 }
 
-// check refuses limits that make no sense.
+// check refuses invalid limits.
 func (l Limits) check() error {
 	switch {
 	case !(l.MaxRatio >= 0 && l.MaxRatio <= 1):
@@ -45,14 +45,14 @@ func (l Limits) check() error {
 	return nil
 }
 
-// distance returns how many edits an old text of a length may differ by.
+// distance returns the maximum number of edits for an old text of a length.
 func (l Limits) distance(length int) int {
 	allowed := max(l.MinDistance, int(l.MaxRatio*float64(length)))
 	similar := int(max(DefaultLimits().MaxRatio, l.MaxRatio) * float64(length))
 	return min(allowed, similar, length-1)
 }
 
-// margin returns by how many edits other places have to be worse.
+// margin returns the number of edits by which other places must be worse.
 func (l Limits) margin(length int) int {
 	if l.Margin == MarginTenth {
 		return max(2, length/10)
@@ -60,9 +60,9 @@ func (l Limits) margin(length int) int {
 	return l.Margin
 }
 
-// findApproximate finds the passage that differs least from the old text. It
-// refuses where another place is nearly as close, or where it is not clear at
-// which character the passage begins or ends.
+// findApproximate finds the substring that differs least from the old text. It
+// refuses if another place is nearly as close, or if it is not clear at which
+// character the match begins or ends.
 func findApproximate(ctx context.Context, j *job, e Edit, _ bool) iter.Seq2[match, error] {
 	return func(yield func(match, error) bool) {
 		length := utf8.RuneCountInString(e.Old)
@@ -115,7 +115,7 @@ func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) 
 			return match{}, false, err
 		}
 	}
-	end, ok := a.settle(ends, d, lastOf, endEdge)
+	end, ok := a.chooseEdge(ends, d, lastOf, endEdge)
 	if !ok {
 		return match{}, false, a.unclear(ctx, d, ends)
 	}
@@ -123,12 +123,12 @@ func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) 
 	if err != nil {
 		return match{}, false, err
 	}
-	start, ok := a.settle(starts, d, firstOf, startEdge)
+	start, ok := a.chooseEdge(starts, d, firstOf, startEdge)
 	if !ok {
 		return match{}, false, a.tied(region{starts[0], end}, region{starts[len(starts)-1], end})
 	}
 	best := region{start, end}
-	other, found, err := a.another(ctx, at.regions, best, d+a.margin)
+	other, found, err := a.second(ctx, at.regions, best, d+a.margin)
 	if err != nil {
 		return match{}, false, err
 	}
@@ -138,9 +138,9 @@ func (a *approximate) find(ctx context.Context, limit int) (match, bool, error) 
 	return match{start: start, end: end, similarity: 1 - float64(d)/float64(len(a.pattern))}, true, nil
 }
 
-// affordable refuses at once what would be refused for its cost in the end:
-// whatever stands in a text, as many rows of a column as there may be edits
-// have counts within the limit.
+// affordable refuses at once a search that would exceed the work limit: in any
+// text, as many rows of a column as there may be edits have counts within the
+// limit.
 func (a *approximate) affordable(regions []region, limit int) error {
 	columns := 0
 	for _, r := range regions {
@@ -152,9 +152,9 @@ func (a *approximate) affordable(regions []region, limit int) error {
 	return nil
 }
 
-// closest returns the least distance in the regions, if it is within limit,
-// and where passages end that have it. More of them than any one place can
-// have are not collected.
+// closest returns the least distance in the regions, if it is within limit, and
+// the ends of the matches with it. It collects no more ends than one place can
+// have.
 func (a *approximate) closest(ctx context.Context, regions []region, limit int) (d int, ends []int, err error) {
 	d = limit
 	for _, r := range regions {
@@ -176,8 +176,8 @@ func (a *approximate) closest(ctx context.Context, regions []region, limit int) 
 	return d, ends, nil
 }
 
-// starts returns where passages begin that do not reach before from, end at end
-// and differ by d edits, the least that any of them does; ascending.
+// starts returns, in ascending order, where the matches begin that lie after from,
+// end at end and differ by d edits, which is the minimum.
 func (a *approximate) starts(ctx context.Context, from, end, d int) ([]int, error) {
 	if a.backward == nil {
 		a.backward = newProfile(reversed(a.pattern))
@@ -203,8 +203,8 @@ func reversed(s []rune) []rune {
 	return s
 }
 
-// another finds a passage beside best that differs by at most limit edits.
-func (a *approximate) another(ctx context.Context, regions []region, best region, limit int) (region, bool, error) {
+// second finds another match than best that differs by at most limit edits.
+func (a *approximate) second(ctx context.Context, regions []region, best region, limit int) (region, bool, error) {
 	limit = min(limit, len(a.pattern)-1)
 	for _, r := range regions {
 		for _, side := range []region{{r.from, min(r.till, best.from)}, {max(r.from, best.till), r.till}} {
@@ -227,7 +227,7 @@ func (a *approximate) another(ctx context.Context, regions []region, best region
 	return region{}, false, nil
 }
 
-// place returns a passage that ends at end and differs by d edits.
+// place returns a match that ends at end and differs by d edits.
 func (a *approximate) place(ctx context.Context, from, end, d int) (region, bool, error) {
 	starts, err := a.starts(ctx, from, end, d)
 	if err != nil {
@@ -236,7 +236,7 @@ func (a *approximate) place(ctx context.Context, from, end, d int) (region, bool
 	return region{starts[len(starts)/2], end}, true, nil
 }
 
-// unclear refuses passages that end at several places.
+// unclear refuses matches that end at several places.
 func (a *approximate) unclear(ctx context.Context, d int, ends []int) error {
 	first, _, err := a.place(ctx, 0, ends[0], d)
 	if err != nil {
@@ -249,8 +249,8 @@ func (a *approximate) unclear(ctx context.Context, d int, ends []int) error {
 	return a.tied(first, last)
 }
 
-// tied refuses because of two passages. Where they overlap it is one place of
-// which an edge is not clear.
+// tied refuses because of two matches. If they overlap, it is one place with an
+// unclear edge.
 func (a *approximate) tied(p, q region) error {
 	if q.from < p.from || q.from == p.from && q.till < p.till {
 		p, q = q, p

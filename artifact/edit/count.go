@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// A section is a part of the old text, cut into short pieces. An edit spoils
-// one piece, so that where a passage has no more than the section's share of
-// the edits in it, the others stand there as they are, and as far from each
-// other as in the old text, up to that many characters.
+// A section is a part of the old text, cut into short pieces. An edit changes
+// at most one piece. If a match has no more than the section's share of the
+// edits, all other pieces occur in it unchanged, at the same distances, up to
+// that many characters.
 type section struct {
 	piece
 	pieces []piece
@@ -20,7 +20,7 @@ type section struct {
 	share  int // of the edits
 }
 
-// sections cuts the old text so that in every passage one section at least has no
+// sections cuts the old text so that in every match at least one section has no
 // more than its share of the edits.
 func (s sieve) sections(size int) []section {
 	const usual = 192 // code points
@@ -51,18 +51,18 @@ func (s sieve) grams(size int) []piece {
 	return append(pieces, piece{from, len(s.old)})
 }
 
-// A tally counts, for each section and for each character of the text, the
-// pieces that stand where they would if the section began there. Characters
-// are counted in bins; what is counted is known once the text has been read as
-// far as a section reaches.
-type tally struct {
+// A pieceCounter counts, for each section and each position in the text, the pieces
+// found where they would be if the section began at that position. Positions are
+// grouped in bins. A count is final once the text has been read to the end of the
+// section.
+type pieceCounter struct {
 	sections []section
 	cut      int // bits of a gram beyond the bytes of a piece that are compared
 
 	hash  hasher
 	some  []uint64 // which hashes a piece has
 	heads []int32  // 1 more than the first spot, by the hash
-	spots []spotOf
+	spots []occurrence
 
 	shift    int // a bin has 1<<shift characters
 	longest  int // characters of a section
@@ -74,8 +74,8 @@ type tally struct {
 	patience int        // pieces that may be found: to do without takes a block for each word of the limit
 }
 
-// A spotOf is where a section has a piece.
-type spotOf struct {
+// An occurrence is where a section has a piece.
+type occurrence struct {
 	gram uint64
 	one  uint64 // in the word
 	lane int32  // the word
@@ -89,13 +89,13 @@ const (
 	laneTops = 0x8000_8000_8000_8000
 )
 
-// newTally returns nil where pieces tell too little.
-func (s sieve) newTally() *tally {
+// newCounter returns nil if counting pieces would exclude too little.
+func (s sieve) newCounter() *pieceCounter {
 	size := gram
 	if len(s.old) < s.size*3/2 {
 		size = shortGram
 	}
-	t := &tally{cut: word - 8*size, sections: s.sections(size), patience: len(s.text) * (1 + s.limit/(4*word))}
+	t := &pieceCounter{cut: word - 8*size, sections: s.sections(size), patience: len(s.text) * (1 + s.limit/(4*word))}
 	t.lanes = 1 << bits.Len(uint(len(t.sections)-1)/perWord)
 	t.needed = make([]uint64, t.lanes)
 	t.hash = newHasher(256 * len(s.old) / size)
@@ -115,7 +115,7 @@ func (s sieve) newTally() *tally {
 			x := padded(s.old, p.from) << t.cut
 			h := t.hash.of(x)
 			t.some[h/word] |= 1 << (h % word)
-			t.spots = append(t.spots, spotOf{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, back: int32(-at)})
+			t.spots = append(t.spots, occurrence{gram: x, next: t.heads[h>>sparse], lane: int32(lane), one: one, back: int32(-at)})
 			t.heads[h>>sparse] = int32(len(t.spots))
 			at += countChars(s.old[p.from:p.till])
 		}
@@ -146,7 +146,7 @@ func padded(text string, i int) uint64 {
 // byCount finds the sections that have enough of their pieces standing where
 // they belong, and keeps those that resemble what stands there.
 func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
-	t := s.newTally()
+	t := s.newCounter()
 	if t == nil || !t.count(s.text) {
 		return nil, false, nil
 	}
@@ -185,7 +185,7 @@ func (s sieve) byCount(ctx context.Context, m *meter) ([]region, bool, error) {
 
 // count reads the text; false says that it has so many pieces that they tell
 // nothing.
-func (t *tally) count(text string) bool {
+func (t *pieceCounter) count(text string) bool {
 	bin := 1 << t.shift
 	chars := 0
 	for i := 0; i < len(text); {
@@ -193,13 +193,13 @@ func (t *tally) count(text string) bool {
 		end := chars + bin
 		for chars < end && i < len(text) {
 			if t.cut == word-8*shortGram {
-				i, chars = t.four(text, i, chars, end)
+				i, chars = t.countFour(text, i, chars, end)
 				if chars == end {
 					break
 				}
 			}
 			if i < len(text) {
-				t.look(padded(text, i)<<t.cut, chars)
+				t.probe(padded(text, i)<<t.cut, chars)
 				i = wholeFrom(text, i+1)
 				chars++
 			}
@@ -207,18 +207,18 @@ func (t *tally) count(text string) bool {
 		if t.patience < 0 {
 			return false
 		}
-		t.settle(len(t.starts) - 1)
+		t.closeBin(len(t.starts) - 1)
 	}
 	for b := range t.offset() + 1 {
-		t.settle(len(t.starts) + b)
+		t.closeBin(len(t.starts) + b)
 	}
 	t.starts = append(t.starts, len(text))
 	return true
 }
 
-// four goes on from byte i while the next four characters are ASCII and before
-// the end: one load has the short grams of all four.
-func (t *tally) four(text string, i, chars, end int) (int, int) {
+// countFour continues from byte i while the next four characters are ASCII and
+// before the end: one load holds the short grams of all four.
+func (t *pieceCounter) countFour(text string, i, chars, end int) (int, int) {
 	const cut = word - 8*shortGram
 	some, hash := t.some, t.hash
 	for ; chars+4 <= end && i+gram <= len(text); i, chars = i+4, chars+4 {
@@ -237,15 +237,15 @@ func (t *tally) four(text string, i, chars, end int) (int, int) {
 	return i, chars
 }
 
-// look counts the piece, if there is one, that begins at a character.
-func (t *tally) look(x uint64, chars int) {
+// probe counts the piece, if there is one, that begins at a character.
+func (t *pieceCounter) probe(x uint64, chars int) {
 	if h := t.hash.of(x); t.some[h/word]>>(h%word)&1 != 0 {
 		t.add(x, h, chars)
 	}
 }
 
 // add counts the piece that is found at a character.
-func (t *tally) add(x uint64, hash uint32, chars int) {
+func (t *pieceCounter) add(x uint64, hash uint32, chars int) {
 	for n := t.heads[hash>>sparse]; n != 0; {
 		s := &t.spots[n-1]
 		if t.patience--; s.gram == x {
@@ -256,11 +256,11 @@ func (t *tally) add(x uint64, hash uint32, chars int) {
 }
 
 // offset is the bin of sections that begin with the text.
-func (t *tally) offset() int { return t.longest>>t.shift + 1 }
+func (t *pieceCounter) offset() int { return t.longest>>t.shift + 1 }
 
-// settle looks which sections have enough pieces in a bin and the one before
+// closeBin finds out which sections have enough pieces in a bin and the one before
 // it, which is open for the last time.
-func (t *tally) settle(bin int) {
+func (t *pieceCounter) closeBin(bin int) {
 	mask := len(t.ring)/t.lanes - 1
 	before := t.ring[(bin-1)&mask*t.lanes:][:t.lanes]
 	own := t.ring[bin&mask*t.lanes:][:t.lanes]
@@ -281,7 +281,7 @@ func (t *tally) settle(bin int) {
 }
 
 // dense returns the regions in which section i has enough of its pieces.
-func (t *tally) dense(i int) []region {
+func (t *pieceCounter) dense(i int) []region {
 	last := len(t.starts) - 1
 	found := slices.Clone(t.found[i])
 	for k, r := range found {

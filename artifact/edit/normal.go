@@ -24,7 +24,7 @@ func findNormalized(ctx context.Context, j *job, e Edit, overlap bool) iter.Seq2
 			if f.text == e.Old && doc.groups == nil {
 				continue // the exact layer has looked for just that
 			}
-			fit := fitter{j: j, e: e}
+			fit := aligner{j: j, e: e}
 			for i := range occurrences(doc.text, f.text, true) {
 				m, ok := f.place(doc, i)
 				if !ok || !overlap && m.start < fit.last.end {
@@ -108,10 +108,10 @@ func (f form) place(doc *folded, i int) (match, bool) {
 	return match{start: start, end: end}, true
 }
 
-// A fitter says how close the matches of an edit are, one after the other, and
+// A aligner says how close the matches of an edit are, one after the other, and
 // makes the new text fit in: with the line ends of the document, and its
 // indentation where that was left out.
-type fitter struct {
+type aligner struct {
 	j       *job
 	e       Edit
 	any     bool
@@ -124,7 +124,7 @@ type fitter struct {
 // maxClose is how many ways to write the old text are remembered.
 const maxClose = 1000
 
-func (f *fitter) match(ctx context.Context, m match) error {
+func (f *aligner) match(ctx context.Context, m match) error {
 	text := f.j.doc.text
 	if !f.any {
 		f.lineEnd = lineEndAt(text, m.start)
@@ -146,7 +146,7 @@ func (f *fitter) match(ctx context.Context, m match) error {
 
 // similarity says how close what was matched is to the old text. Most places
 // of a text write it in one of a few ways.
-func (f *fitter) similarity(ctx context.Context, matched string) (float64, error) {
+func (f *aligner) similarity(ctx context.Context, matched string) (float64, error) {
 	if s, ok := f.close[matched]; ok {
 		return s, nil
 	}

@@ -166,8 +166,8 @@ func TestSeedsChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, found, err := a.another(t.Context(), at.regions, best, d+a.margin)
-		_, want2, err2 := a.another(t.Context(), all, best, d+a.margin)
+		_, found, err := a.second(t.Context(), at.regions, best, d+a.margin)
+		_, want2, err2 := a.second(t.Context(), all, best, d+a.margin)
 		if err != nil || err2 != nil || found != want2 {
 			t.Fatalf("another place: %v, %v; without seeds %v, %v", found, err, want2, err2)
 		}

@@ -68,7 +68,7 @@ func BenchmarkSweep(b *testing.B) {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
 				peak := uint64(0)
-				r, err := sweep.Run(b.Context(), manyUses{n: n}, manyBlobs{n: n}, time.Now(), sweep.Options{Tell: func(sweep.Report) {
+				r, err := sweep.Run(b.Context(), manyUses{n: n}, manyBlobs{n: n}, time.Now(), sweep.Options{Progress: func(sweep.Report) {
 					runtime.GC()
 					runtime.ReadMemStats(&after)
 					peak = max(peak, after.HeapAlloc-min(before.HeapAlloc, after.HeapAlloc))

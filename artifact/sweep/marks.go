@@ -8,12 +8,11 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// marks is a set of digests, of which it keeps the first eight bytes: two that
-// begin alike are taken for one, so that a blob may stay that nothing refers
-// to, and none goes that something does. The bytes of a digest are as good as
-// chance, so they say themselves where they stand in the table.
+// marks is a set of digests. It stores the first eight bytes of each: a collision
+// may keep an unreferenced blob, but never removes a referenced one. Digests are
+// uniformly distributed, so their own bits serve as the hash.
 type marks struct {
-	table []uint64 // a power of two; 0: free; at most four fifths are taken
+	table []uint64 // length is a power of two; 0: free; at most four fifths are used
 	n     int
 }
 
@@ -45,7 +44,7 @@ func (m *marks) contains(b uint64) bool {
 	return found
 }
 
-// find returns where b stands, or could.
+// find returns the index of b, or the free index for it.
 func (m *marks) find(b uint64) (at int, found bool) {
 	last := len(m.table) - 1
 	for at = int(b) & last; m.table[at] != 0; at = (at + 1) & last {
@@ -56,7 +55,7 @@ func (m *marks) find(b uint64) (at int, found bool) {
 	return at, false
 }
 
-// beginning is the first eight bytes of a digest, and never 0.
+// beginning returns the first eight bytes of a digest, never 0.
 func beginning(d artel.Digest) uint64 {
 	hex := d.Hex()
 	if len(hex) < 16 {

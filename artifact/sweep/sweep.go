@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sweep removes the bytes that nothing refers to.
+// Package sweep removes unreferenced blobs.
 //
-// Begin with [Run]. It marks what rows of all owners refer to, in one pass over
-// one state of the store, then goes through the blobs and removes those that are
-// not marked and were not put lately.
+// Begin with [Run]. It marks the digests that rows of all owners refer to, in one
+// pass over one state of the store. It then lists the blobs and removes those
+// that are neither marked nor young.
 //
-// # Why nothing that is wanted goes
+// No referenced blob is removed. A row that refers to a blob is committed after
+// the blob was put. If the commit precedes the marking, the blob is marked. If it
+// follows, the blob is young: the age limit is longer than the time between a put
+// and its commit, putting the same bytes again makes them young again, and
+// [blob.Store.Delete] leaves a blob that became young after it was listed. A row
+// that copies a digest from another row needs no put, because the other row was
+// marked, and deleted rows stay in the store for a while before they are purged.
 //
-// A row that refers to a blob is committed after the blob was put. Where the
-// commit came before the marking, the blob is marked. Where it came later, the
-// blob was put lately, because nobody takes longer between the two than what
-// counts as lately: whoever puts the same bytes again makes them young again, and
-// [blob.Store.Delete] leaves what became young after it was looked at. A row that
-// takes over a digest from another row needs no putting: the other one was there
-// at the marking or has come from one that was, and what is deleted stays in
-// the store for a while before it is purged.
-//
-// The package promises that a sweep that fails, or ends with its context, has
-// only removed what it could remove. It keeps ten to twenty bytes of each
-// different digest in memory, and nothing of the blobs that go. It leaves to
-// others when a sweep is due, and to [store.Store.Purge] the rows themselves.
+// A sweep that fails or is canceled has removed only unreferenced blobs. It needs
+// ten to twenty bytes of memory for each digest in use. Callers decide when to
+// sweep; rows are removed by [store.Upkeep].
 package sweep
 
 import (
@@ -35,24 +31,23 @@ import (
 
 // Options of [Run].
 type Options struct {
-	DryRun  bool         // remove nothing, and say what would be removed
-	Pace    int          // most removals in a second; 0: no bound
-	Digests int          // of what goes, so many are named in the report
-	Tell    func(Report) // is told how far it is, a few times in a second at most; nil: nobody
+	DryRun   bool         // remove nothing, only report
+	Pace     int          // maximum removals per second; 0: no limit
+	Digests  int          // maximum number of removed digests in the report
+	Progress func(Report) // called with the progress, a few times per second; may be nil
 }
 
-// A Phase is what a sweep is at.
+// A Phase is a phase of a sweep.
 type Phase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	Marking  Phase = "marking"  // reads what rows refer to
-	Sweeping Phase = "sweeping" // goes through the blobs
+	Marking  Phase = "marking"  // reads the references of rows
+	Sweeping Phase = "sweeping" // removes blobs
 	Done     Phase = "done"
 )
 
-// A Report says what a sweep has found and done; in a dry run, what it would
-// have done.
+// A Report is the result of a sweep; in a dry run, of what it would have done.
 type Report struct {
 	DryRun     bool   `json:"dry_run"`
 	Phase      Phase  `json:"phase"`
@@ -61,13 +56,13 @@ type Report struct {
 	Wanted     Amount `json:"wanted" doc:"of them: something refers to them"`
 	Young      Amount `json:"young" doc:"of them: nothing does, and they came too lately"`
 	Removed    Amount `json:"removed" doc:"of them: nothing does; in a dry run they are still there"`
-	Renditions int64  `json:"renditions" doc:"other forms of what nothing refers to, which were forgotten"`
+	Renditions int64  `json:"renditions" doc:"other forms of what nothing refers to, which were renditionBatch"`
 	Staged     Amount `json:"staged" doc:"files of writes that broke off, which were removed; a dry run does not look for them"`
 
 	Digests []artel.Digest `json:"digests,omitempty" doc:"of removed blobs: the first of them"`
 }
 
-// An Amount is so many, with so many bytes.
+// An Amount is a number of blobs and the sum of their bytes.
 type Amount struct {
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
@@ -75,44 +70,44 @@ type Amount struct {
 
 func (a *Amount) add(bytes int64) { a.Count, a.Bytes = a.Count+1, a.Bytes+bytes }
 
-// Run removes the blobs that nothing refers to and that were put before a time.
-// Whoever puts a blob has to refer to it, if at all, before that time plus the
-// running of Run is over; the time is therefore some hours ago. It also forgets
-// renditions of what nothing refers to, and removes what broken writes have left
-// from before that time. The report is true also when there is an error.
+// Run removes the unreferenced blobs that were put before a time. The reference to
+// a blob must be committed within the interval from that time to the end of Run
+// after the put, so the time should be some hours ago. Run also removes renditions
+// of unreferenced blobs, and files of broken writes from before that time. The
+// report is valid even if there is an error.
 func Run(ctx context.Context, s store.Store, b blob.Store, before time.Time, o Options) (Report, error) {
 	r := &run{store: s, blobs: b, before: before, o: o, began: time.Now(), report: Report{DryRun: o.DryRun, Phase: Marking}}
-	err := r.everything(ctx)
+	err := r.all(ctx)
 	if err == nil {
 		r.report.Phase = Done
 	}
-	r.tell()
+	r.progress()
 	return r.report, err
 }
 
-// run is one sweep at work.
+// run is the state of one sweep.
 type run struct {
-	store  store.Store
-	blobs  blob.Store
-	before time.Time
-	o      Options
-	report Report
-	began  time.Time // of the phase
-	told   time.Time
+	store    store.Store
+	blobs    blob.Store
+	before   time.Time
+	o        Options
+	report   Report
+	began    time.Time // of the phase
+	reported time.Time
 
-	wanted marks
-	made   []rendition
+	wanted     marks
+	renditions []rendition
 }
 
-// A rendition is the beginnings of the digest of other bytes and of what they
-// were made of.
+// A rendition holds the first bytes of its digest and of the digest of its
+// source.
 type rendition struct{ digest, of uint64 }
 
-func (r *run) everything(ctx context.Context) error {
+func (r *run) all(ctx context.Context) error {
 	if err := r.mark(ctx); err != nil {
 		return err
 	}
-	if err := r.forget(ctx); err != nil {
+	if err := r.deleteRenditions(ctx); err != nil {
 		return err
 	}
 	r.report.Phase, r.began = Sweeping, time.Now()
@@ -124,25 +119,25 @@ func (r *run) everything(ctx context.Context) error {
 	return err
 }
 
-// mark reads what is wanted.
+// mark reads the digests in use.
 func (r *run) mark(ctx context.Context) error {
 	for u, err := range r.store.Digests(ctx) {
 		if err != nil {
 			return err
 		}
 		if r.report.References++; r.report.References%4096 == 0 {
-			r.tell()
+			r.progress()
 		}
 		if u.Of != "" {
-			r.made = append(r.made, rendition{beginning(u.Digest), beginning(u.Of)})
+			r.renditions = append(r.renditions, rendition{beginning(u.Digest), beginning(u.Of)})
 			continue
 		}
 		r.wanted.add(u.Digest)
 	}
-	// A rendition is wanted with its source, which may be one itself.
-	for before := -1; before != len(r.made); {
-		before = len(r.made)
-		r.made = slices.DeleteFunc(r.made, func(m rendition) bool {
+	// A rendition is in use if its source is, which may itself be a rendition.
+	for before := -1; before != len(r.renditions); {
+		before = len(r.renditions)
+		r.renditions = slices.DeleteFunc(r.renditions, func(m rendition) bool {
 			if !r.wanted.contains(m.of) {
 				return false
 			}
@@ -153,15 +148,14 @@ func (r *run) mark(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes the rows of renditions whose source is not wanted, before
-// their bytes go. It comes back until there are none, a bounded number at a
-// time.
-func (r *run) forget(ctx context.Context) error {
-	if r.report.Renditions = int64(len(r.made)); len(r.made) == 0 || r.o.DryRun {
+// deleteRenditions deletes the rows of renditions whose source is not in use,
+// before their bytes are removed. It works in batches.
+func (r *run) deleteRenditions(ctx context.Context) error {
+	if r.report.Renditions = int64(len(r.renditions)); len(r.renditions) == 0 || r.o.DryRun {
 		return nil
 	}
 	var sources marks
-	for _, m := range r.made {
+	for _, m := range r.renditions {
 		sources.put(m.of)
 	}
 	for {
@@ -178,7 +172,7 @@ func (r *run) forget(ctx context.Context) error {
 				unwanted[u.Owner] = map[artel.Digest]bool{}
 			}
 			unwanted[u.Owner][u.Of] = true
-			if n++; n == forgotten {
+			if n++; n == renditionBatch {
 				break
 			}
 		}
@@ -195,22 +189,22 @@ func (r *run) forget(ctx context.Context) error {
 				return err
 			}
 		}
-		if n < forgotten {
+		if n < renditionBatch {
 			return nil
 		}
 	}
 }
 
-// forgotten is how many sources of renditions are dealt with at a time.
-const forgotten = 500
+// renditionBatch is the number of sources in a batch of deleteRenditions.
+const renditionBatch = 500
 
-// sweep goes through the blobs.
+// sweep removes the unreferenced blobs.
 func (r *run) sweep(ctx context.Context) error {
 	var broken error
 	err := r.blobs.List(ctx, func(i blob.Info) bool {
 		r.report.Blobs.add(i.Size)
 		if r.report.Blobs.Count%1024 == 0 {
-			r.tell()
+			r.progress()
 		}
 		switch {
 		case r.wanted.has(i.Digest):
@@ -249,7 +243,7 @@ func (r *run) remove(ctx context.Context, i blob.Info) error {
 	return nil
 }
 
-// pace waits where removals come faster than they may.
+// pace waits if removals are too fast.
 func (r *run) pace(ctx context.Context) error {
 	if r.o.Pace <= 0 {
 		return nil
@@ -269,13 +263,13 @@ func (r *run) pace(ctx context.Context) error {
 	}
 }
 
-// tell reports how far it is, or how it ended.
-func (r *run) tell() {
-	if r.o.Tell == nil || r.report.Phase != Done && time.Since(r.told) < 250*time.Millisecond {
+// progress reports the progress, or the end.
+func (r *run) progress() {
+	if r.o.Progress == nil || r.report.Phase != Done && time.Since(r.reported) < 250*time.Millisecond {
 		return
 	}
-	r.told = time.Now()
-	told := r.report
-	told.Digests = slices.Clone(told.Digests)
-	r.o.Tell(told)
+	r.reported = time.Now()
+	report := r.report
+	report.Digests = slices.Clone(report.Digests)
+	r.o.Progress(report)
 }

@@ -195,7 +195,7 @@ func TestSweep(t *testing.T) {
 	w.must(os.WriteFile(half, []byte("half"), 0o600))
 
 	var told []sweep.Report
-	dry := w.sweep(future(), sweep.Options{DryRun: true, Digests: 2, Tell: func(r sweep.Report) { told = append(told, r) }})
+	dry := w.sweep(future(), sweep.Options{DryRun: true, Digests: 2, Progress: func(r sweep.Report) { told = append(told, r) }})
 	if dry.Phase != sweep.Done || dry.Blobs.Count != 8 || dry.Wanted.Count != 5 || dry.Removed != (sweep.Amount{Count: 3, Bytes: 28}) || dry.Renditions != 1 || len(dry.Digests) != 2 || dry.References < 7 {
 		t.Errorf("a dry run: got %+v", dry)
 	}

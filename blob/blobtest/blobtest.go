@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blobtest holds an implementation of [blob.Store] to its contract.
+// Package blobtest tests implementations of [blob.Store].
 //
 // Begin with [Run] in a test of the implementation. Each of [Clauses] is one
-// promise of the contract; it returns an error where the promise is broken, so
-// that the clauses themselves can be tested with stores broken on purpose.
+// promise of the contract; it returns an error if the promise is broken, so
+// that the clauses themselves can be tested with broken stores.
 package blobtest
 
 import (
@@ -30,7 +30,7 @@ type Clause struct {
 	Check func(ctx context.Context, s blob.Store) error // s is empty
 }
 
-// Run checks every clause on a store of its own.
+// Run checks each clause on its own store.
 func Run(t *testing.T, open func(testing.TB) blob.Store) {
 	for _, c := range Clauses() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func once(ctx context.Context, s blob.Store) error {
 	return err
 }
 
-// refresh is patient, since storage may tell time in whole seconds.
+// refresh waits, because times of the storage may be whole seconds.
 func refresh(ctx context.Context, s blob.Store) error {
 	first, err := put(ctx, s, []byte("again"))
 	if err != nil {
@@ -309,7 +309,7 @@ func deleting(ctx context.Context, s blob.Store) error {
 	return roundTrip(ctx, s, []byte("gone"))
 }
 
-// later is after everything that is put until then.
+// later is after every put of a test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 func sparing(ctx context.Context, s blob.Store) error {
@@ -340,7 +340,7 @@ func sparing(ctx context.Context, s blob.Store) error {
 	return err
 }
 
-// beside deletes what is old while it is put again, which makes it new.
+// beside deletes an old blob while it is put again.
 func beside(ctx context.Context, s blob.Store) error {
 	for i := range 40 {
 		content := []byte{byte(i)}

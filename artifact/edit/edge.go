@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// An edge is one end of a passage: what is outside of it, what is inside, and
-// what the old text has there. Several edges can be equally close when the
-// first or last characters of the old text are not those of the document.
+// An edge is one end of a match: the character outside, the character inside, and
+// the character of the old text. Several edges can be equally close if the first
+// or last characters of the old text differ from the document.
 type edge struct {
-	outside, inside, wanted rune // none: the text ends there
-	line                    bool // the passage begins or ends with a line
+	outside, inside, wanted rune // none at the end of the text
+	line                    bool // the match begins or ends with a line
 }
 
 const none rune = -1
 
-// settle returns the one edge that is aligned where the others are not: with
-// lines, else with runs of the kind of character that the old text has there,
-// else with words. The first rule that leaves one edge decides. Where none
-// does, as within a word, but all that is open is whether the last few
-// characters are other ones or too many, they count as other ones; false says
-// that more than that is open. The cuts ascend, and d is the distance.
-func (a *approximate) settle(cuts []int, d int, outermost func([]int) int, edgeAt func(string, int, string) edge) (int, bool) {
+// chooseEdge returns the one edge that is aligned with lines, otherwise with runs
+// of the kind of character that the old text has there, otherwise with words. The
+// first rule that leaves one edge decides. If none does, and the edges differ only
+// in whether the last few characters are replaced or surplus, they count as
+// replaced; otherwise chooseEdge returns false. The cuts ascend, and d is the
+// distance.
+func (a *approximate) chooseEdge(cuts []int, d int, outermost func([]int) int, edgeAt func(string, int, string) edge) (int, bool) {
 	for _, rule := range []func(edge) bool{
 		func(e edge) bool { return e.line },
 		func(e edge) bool { return kind(e.inside) == kind(e.wanted) && kind(e.outside) != kind(e.inside) },

@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// AgentFields are an agent as it is written, in JSON: the keys of its file's
+// AgentFields are the definition of an agent in JSON: the keys of its file's
 // front matter, and its prompt.
 type AgentFields struct {
 	Name        artel.AgentName      `json:"name"`
@@ -20,20 +20,20 @@ type AgentFields struct {
 	Service     artel.ServiceID      `json:"service,omitempty" doc:"absent: the default"`
 	Fallbacks   []artel.ServiceID    `json:"fallbacks,omitempty" doc:"asked in this order where the service cannot be reached"`
 	Tools       []string             `json:"tools,omitempty" doc:"it can call no others"`
-	Subagents   []artel.AgentName    `json:"subagents,omitempty" doc:"whom it can give work to"`
+	Subagents   []artel.AgentName    `json:"subagents,omitempty" doc:"agents that it can delegate to"`
 	Permissions app.AgentPermissions `json:"permissions,omitempty" doc:"of tools by their names, and of all others by *: auto, ask or deny"`
 	Limits      AgentLimits          `json:"limits,omitzero"`
 
 	PresetMessages []app.PresetMessage    `json:"preset_messages,omitempty"`
 	Context        AgentContext           `json:"context,omitzero"`
-	Clock          AgentClock             `json:"clock,omitzero" doc:"what it is told as the time"`
+	Clock          AgentClock             `json:"clock,omitzero" doc:"the time that it is given"`
 	Processors     []app.ProcessorSetting `json:"processors,omitempty" doc:"of its file; what is set at /agents/{id}/processors goes before them"`
 	Compaction     AgentCompaction        `json:"compaction,omitzero"`
 
 	Prompt string `json:"prompt,omitempty" doc:"the role prompt, with macros"`
 }
 
-// AgentLimits end a run that goes too far.
+// AgentLimits end a run that exceeds them.
 type AgentLimits struct {
 	Turns     int     `json:"turns,omitempty" doc:"model calls; 0: 40"`
 	ToolCalls int     `json:"tool_calls,omitempty" doc:"0: 200"`
@@ -44,28 +44,28 @@ type AgentLimits struct {
 	Answer    int     `json:"answer,omitempty" doc:"seconds in which people answer whether a tool may be called; 0: 300"`
 }
 
-// AgentContext says how much of a conversation an agent is sent.
+// AgentContext limits how much of a conversation an agent is sent.
 type AgentContext struct {
 	MaxTokens    int  `json:"max_tokens,omitempty" doc:"request and reply together; 0: the service's window alone limits"`
 	ReplyReserve *int `json:"reply_reserve,omitempty" doc:"tokens kept free for the reply; absent: the model's longest reply, at most a quarter of the window"`
 	KeepChars    int  `json:"keep_chars,omitempty" doc:"code points that are kept of the first message that does not fit"`
 }
 
-// An AgentClock tells a time of its own: at real it shows virtual, and it goes
-// scale times as fast as ours.
+// An AgentClock is a time of its own: virtual at the moment real, running scale
+// times as fast.
 type AgentClock struct {
 	Virtual time.Time `json:"virtual,omitzero"`
 	Real    time.Time `json:"real,omitzero"`
 	Scale   float64   `json:"scale,omitempty" doc:"0: 1"`
 }
 
-// AgentCompaction says when the history of an agent is summed up.
+// AgentCompaction says when the history of an agent is summarised.
 type AgentCompaction struct {
 	Threshold int  `json:"threshold,omitempty" doc:"in percent of what fits into a request; 0: 80"`
 	Off       bool `json:"off,omitempty" doc:"the oldest messages are left out instead"`
 }
 
-// AgentFieldsOf shapes a definition.
+// AgentFieldsOf converts a definition.
 func AgentFieldsOf(d app.AgentDefinition) AgentFields {
 	return AgentFields{
 		Name: d.Name, Description: d.Description, Service: d.Service, Fallbacks: d.Fallbacks, Tools: d.Tools, Subagents: d.Subagents,
@@ -74,7 +74,7 @@ func AgentFieldsOf(d app.AgentDefinition) AgentFields {
 	}
 }
 
-// Definition is what AgentFieldsOf was made of.
+// Definition is the inverse of [AgentFieldsOf].
 func (a AgentFields) Definition() app.AgentDefinition {
 	d := app.AgentDefinition{
 		Name: a.Name, Description: a.Description, Service: a.Service, Fallbacks: a.Fallbacks, Tools: a.Tools, Subagents: a.Subagents,
@@ -89,7 +89,7 @@ func (a AgentFields) Definition() app.AgentDefinition {
 // An AgentView is an agent.
 type AgentView struct {
 	AgentFields
-	Source       app.AgentSource    `json:"source" enum:"shipped,file,stored" doc:"it comes with Artel, it is a file of the operator's, or somebody has made it"`
+	Source       app.AgentSource    `json:"source" enum:"shipped,file,stored" doc:"it comes with Artel, it is a file of the operator, or it was created through the API or the page"`
 	File         string             `json:"file,omitempty" doc:"that it is read from"`
 	ReadOnly     bool               `json:"read_only"`
 	UpdatedAt    *time.Time         `json:"updated_at,omitempty"`
@@ -97,7 +97,7 @@ type AgentView struct {
 	Capabilities []artel.Capability `json:"capabilities" nullable:"false" doc:"what that service takes"`
 }
 
-// AgentViewOf shapes an agent.
+// AgentViewOf converts an agent.
 func AgentViewOf(a app.Agent) AgentView {
 	v := AgentView{
 		AgentFields: AgentFieldsOf(a.Definition), Source: a.Source, File: a.File, ReadOnly: a.ReadOnly(),
@@ -191,7 +191,7 @@ func (f *server) agents() {
 	f.agentFiles()
 }
 
-// agentFiles are agents as Markdown files.
+// agentFiles registers the import and export of agents as Markdown files.
 func (f *server) agentFiles() {
 	const markdown = "text/markdown; charset=utf-8"
 	register(f, f.op(http.MethodGet, "/agents/{name}/markdown", "export-agent", "Export an agent as the Markdown file that agents_dir takes", http.StatusOK),

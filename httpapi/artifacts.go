@@ -18,13 +18,14 @@ import (
 	"github.com/artelhq/artel/internal/form"
 )
 
-// An ArtifactView is an artifact as it is now, with its text where it is text.
+// An ArtifactView is an artifact in its current state, with its text if it is
+// one.
 type ArtifactView struct {
 	artel.Artifact
 	Content *string `json:"content,omitempty"`
 }
 
-// An ArtifactPath is the part of a path that names an artifact.
+// An ArtifactPath names an artifact in a path.
 type ArtifactPath struct {
 	ConversationPath
 	Artifact string `path:"id" doc:"an artifact"`
@@ -109,7 +110,7 @@ func (f *server) artifacts() {
 			return answerVersion(a.Version, ArtifactView{a, text}, err)
 		})
 
-	register(f, fileOp(f.op(http.MethodGet, artifactPath+"/raw", "read-raw", "Read the bytes of an artifact as they came", http.StatusOK)),
+	register(f, fileOp(f.op(http.MethodGet, artifactPath+"/raw", "read-raw", "Read the unchanged bytes of an artifact", http.StatusOK)),
 		func(ctx context.Context, in *struct {
 			ArtifactAt
 			Version int `query:"version" minimum:"1" doc:"a version; absent: the newest visible one"`
@@ -152,15 +153,15 @@ func (f *server) artifacts() {
 		})
 }
 
-// abortOn ends a response that is broken in the middle, so that the client
-// sees a broken transfer and not a short answer.
+// abortOn aborts a response that has begun, so that the client sees a broken
+// transfer instead of a short answer.
 func abortOn(err error) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// uploadInput takes the body as the stream that it is.
+// An uploadInput takes files as a stream.
 type uploadInput struct {
 	ConversationPath
 	OnceHeader
@@ -208,7 +209,7 @@ func (f *server) uploads() {
 	})
 }
 
-// stage takes in what a request brings: one file, or several as a form.
+// stage stores the files of a request: one, or several as a form.
 func (f *server) stage(ctx context.Context, c artel.ConversationID, in *uploadInput) (staged []app.Staged, several bool, err error) {
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "multipart/form-data" {
 		staged, err = f.stageForm(ctx, c, in)

@@ -32,13 +32,13 @@ type NewBuild struct {
 	Until           string                 `json:"until,omitempty" maxLength:"64" doc:"the id of the last processor to run, whether it is enabled or not"`
 }
 
-// A BuildService is a service by its id, or one that need not be configured.
+// A BuildService is a service by its id, or an inline one.
 type BuildService struct {
 	ID     artel.ServiceID
 	Inline *InlineService
 }
 
-// An InlineService is a service that need not be configured.
+// An InlineService is a service that is not configured.
 type InlineService struct {
 	Dialect       string   `json:"dialect,omitempty"`
 	Model         string   `json:"model,omitempty"`
@@ -62,7 +62,7 @@ func (BuildService) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: new(256)}, inline}}
 }
 
-// A BuildAgent is who answers.
+// A BuildAgent is the agent that answers.
 type BuildAgent struct {
 	Name           string                 `json:"name,omitempty" maxLength:"256"`
 	Description    string                 `json:"description,omitempty"`
@@ -71,20 +71,20 @@ type BuildAgent struct {
 	Context        *BuildLimits           `json:"context,omitempty"`
 }
 
-// BuildLimits say how much of the history is sent.
+// BuildLimits limit how much of the history is sent.
 type BuildLimits struct {
 	MaxTokens    int  `json:"max_tokens,omitempty" minimum:"0"`
 	ReplyReserve *int `json:"reply_reserve,omitempty" minimum:"0"`
 	KeepChars    int  `json:"keep_chars,omitempty" minimum:"0"`
 }
 
-// A BuildUser is who asks.
+// A BuildUser is the user.
 type BuildUser struct {
 	Name    string `json:"name,omitempty"`
 	Persona string `json:"persona,omitempty"`
 }
 
-// A BuildClock is what macros tell of the time.
+// A BuildClock is the time for macros.
 type BuildClock struct {
 	Now      string `json:"now,omitempty" format:"date-time"`
 	Timezone string `json:"timezone,omitempty" doc:"as IANA names it; absent: that of now"`
@@ -135,7 +135,7 @@ type BuiltMessage struct {
 	MergedFrom []string    `json:"merged_from,omitempty"`
 }
 
-// BuildTokens sums up what would be sent.
+// BuildTokens are the token counts of the request.
 type BuildTokens struct {
 	Fixed   int      `json:"fixed"`
 	History int      `json:"history"`
@@ -172,7 +172,7 @@ type BuildLog struct {
 }
 
 func (f *server) builds() {
-	register(f, f.op(http.MethodPost, "/pipeline/build", "build-context", "Run the whole context pipeline on a draft that is given inline; nothing is kept, and nobody is asked", http.StatusOK, maxBody(textBody)),
+	register(f, f.op(http.MethodPost, "/pipeline/build", "build-context", "Run the whole context pipeline on a draft that is given inline; nothing is stored, and no model is called", http.StatusOK, maxBody(textBody)),
 		func(ctx context.Context, in *struct{ Body NewBuild }) (*body[BuildResult], error) {
 			draft, err := in.Body.draft()
 			if err != nil {
@@ -244,7 +244,7 @@ func (c BuildClock) time() (time.Time, error) {
 	return now.In(zone), nil
 }
 
-// invalidAt is a problem with one field of the body.
+// invalidAt returns the problem of one field of the body.
 func invalidAt(pointer, detail string) *Problem {
 	p := newProblem(http.StatusUnprocessableEntity, string(artel.Invalid), "the request does not fit the schema: "+pointer+" "+detail)
 	p.Errors = []FieldError{{Pointer: pointer, Detail: detail}}
@@ -326,7 +326,7 @@ func builtView(r app.BuildResult, failed *app.ContextError) BuildResult {
 	return out
 }
 
-// onlyText returns the text of parts that are one text, or nothing.
+// onlyText returns the text of parts that are a single text; false otherwise.
 func onlyText(ps artel.Parts) (string, bool) {
 	if len(ps) == 0 {
 		return "", true

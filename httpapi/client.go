@@ -23,21 +23,21 @@ import (
 	"github.com/artelhq/artel/internal/sse"
 )
 
-// A Client speaks to a server. Its zero value is not usable; see [NewClient].
-// It is safe for concurrent use.
+// A Client calls a server. Its zero value is not usable; see [NewClient]. It is
+// safe for concurrent use.
 //
-// Errors are [*Problem] where the server answered with one, and of kind
-// [artel.Unavailable] with the code [CodeUnreachable] where none answered.
+// Errors are [*Problem] if the server answered with one, and of kind
+// [artel.Unavailable] with the code [CodeUnreachable] if no server answered.
 type Client struct {
 	base string
 	http *http.Client
 }
 
-// CodeUnreachable is the error code of a server that does not answer, or does
-// not answer as an Artel server does.
+// CodeUnreachable is the error code if no server answers, or another program
+// than Artel does.
 const CodeUnreachable = "unreachable"
 
-// unreachable makes an error with that code.
+// unreachable returns an error with [CodeUnreachable].
 func (c *Client) unreachable(format string, args ...any) error {
 	err := artel.Errorf(artel.Unavailable, "httpapi.Client", c.base, format, args...)
 	err.Code = CodeUnreachable
@@ -53,7 +53,7 @@ func NewClient(base string, h *http.Client) *Client {
 	return &Client{base: strings.TrimRight(base, "/"), http: h}
 }
 
-// CreateConversation begins a conversation.
+// CreateConversation creates a conversation.
 func (c *Client) CreateConversation(ctx context.Context, n NewConversation) (out artel.Conversation, err error) {
 	return out, c.json(ctx, http.MethodPost, "/conversations", n, &out)
 }
@@ -73,7 +73,7 @@ func (c *Client) Send(ctx context.Context, id artel.ConversationID, m NewMessage
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/messages", m, &out)
 }
 
-// Compact starts a run that sums up the active branch.
+// Compact starts a run that summarises the active branch.
 func (c *Client) Compact(ctx context.Context, id artel.ConversationID) (out Sent, err error) {
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+string(id)+"/compact", nil, &out)
 }
@@ -93,7 +93,8 @@ func (c *Client) Artifacts(ctx context.Context, id artel.ConversationID) (out Li
 	return out, c.json(ctx, http.MethodGet, "/conversations/"+string(id)+"/artifacts", nil, &out)
 }
 
-// Artifact reads an artifact as it is now, or with a version as it was then.
+// Artifact reads the current state of an artifact, or the version of ref if it
+// has one.
 func (c *Client) Artifact(ctx context.Context, ref artel.Ref) (out ArtifactView, err error) {
 	path := pathOf(ref)
 	if ref.Version == 0 {
@@ -111,17 +112,17 @@ func (c *Client) Services(ctx context.Context) (out List[ServiceView], err error
 	return out, c.json(ctx, http.MethodGet, "/services", nil, &out)
 }
 
-// ToolServers says how the servers of tools are doing.
+// ToolServers returns the health of the tool servers.
 func (c *Client) ToolServers(ctx context.Context) (out List[app.ServerHealth], err error) {
 	return out, c.json(ctx, http.MethodGet, "/tools/servers", nil, &out)
 }
 
-// Probe tries out what a service takes.
+// Probe tries out what a service accepts.
 func (c *Client) Probe(ctx context.Context, id artel.ServiceID) (out ProbeView, err error) {
 	return out, c.json(ctx, http.MethodPost, "/services/"+url.PathEscape(string(id))+"/probe", nil, &out)
 }
 
-// Upload uploads one file. size may be -1 where it is not known.
+// Upload uploads one file. size is -1 if unknown.
 func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, declared string, r io.Reader, size int64) (out artel.Artifact, err error) {
 	req, err := c.request(ctx, http.MethodPost, "/conversations/"+string(id)+"/artifacts", r)
 	if err != nil {
@@ -135,15 +136,15 @@ func (c *Client) Upload(ctx context.Context, id artel.ConversationID, name, decl
 	return out, c.do(req, &out)
 }
 
-// Open reads the bytes that a ref points to; the caller closes them. At their
-// end they are compared with the digest that the server named, whichever way
-// they took: bytes that are others end with an error.
+// Open returns the bytes that a ref points to; the caller closes them. At their
+// end they are compared with the digest that the server named; a difference is
+// an error.
 func (c *Client) Open(ctx context.Context, ref artel.Ref) (io.ReadCloser, error) {
 	return c.openFile(ctx, "/files/"+url.PathEscape(ref.String()))
 }
 
-// Thumbnail reads a small picture of what a ref points to, at least so many
-// pixels wide where it has them; see Open.
+// Thumbnail returns a small picture of what a ref points to, at least width
+// pixels wide if the original is; see Open.
 func (c *Client) Thumbnail(ctx context.Context, ref artel.Ref, width int) (io.ReadCloser, error) {
 	return c.openFile(ctx, "/files/"+url.PathEscape(ref.String())+"?width="+strconv.Itoa(width))
 }
@@ -185,8 +186,8 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TakeResult hands in the result of a tool, {"tool","content"} with any content,
-// and returns it without media.
+// TakeResult sends the result of a tool, {"tool","content"} with any content,
+// and returns it with refs instead of media.
 func (c *Client) TakeResult(ctx context.Context, id artel.ConversationID, body io.Reader) (out app.ScrubbedResult, err error) {
 	req, err := c.request(ctx, http.MethodPost, "/conversations/"+string(id)+"/tool_results", body)
 	if err != nil {
@@ -196,8 +197,8 @@ func (c *Client) TakeResult(ctx context.Context, id artel.ConversationID, body i
 	return out, c.do(req, &out)
 }
 
-// Sign makes an address of a file, with its host, that opens it for whoever has
-// it for about d; 0 is an hour. Its ref is pinned.
+// Sign returns a complete address that opens a file without further rights for
+// about d (0: an hour). Its ref is pinned to the current version.
 func (c *Client) Sign(ctx context.Context, ref artel.Ref, d time.Duration) (out SignedFile, err error) {
 	err = c.json(ctx, http.MethodPost, "/files/"+url.PathEscape(ref.String())+"/sign", Signing{int(d.Seconds())}, &out)
 	if err == nil && strings.HasPrefix(out.URL, "/") {
@@ -206,38 +207,38 @@ func (c *Client) Sign(ctx context.Context, ref artel.Ref, d time.Duration) (out 
 	return out, err
 }
 
-// CollectGarbage removes the bytes that nothing refers to and that were put
-// before the grace time; with dry it only says which.
+// CollectGarbage removes unreferenced bytes older than the grace time; with dry
+// it only reports them.
 func (c *Client) CollectGarbage(ctx context.Context, dry bool, grace time.Duration) (out app.Collected, err error) {
 	return out, c.json(ctx, http.MethodPost, fmt.Sprintf("/gc?dry_run=%t&grace=%d", dry, int(grace.Seconds())), nil, &out)
 }
 
-// Collection says how far the collection of garbage is, or how the last one of
-// the server ended.
+// Collection returns the state of the running garbage collection, or of the
+// last one.
 func (c *Client) Collection(ctx context.Context) (out app.CollectionState, err error) {
 	return out, c.json(ctx, http.MethodGet, "/gc", nil, &out)
 }
 
-// Log reads a page of a conversation's log, without waiting for what comes.
+// Log reads a page of a conversation's log without waiting for new events.
 func (c *Client) Log(ctx context.Context, id artel.ConversationID, after artel.Seq) (out List[artel.Event], err error) {
 	return out, c.json(ctx, http.MethodGet, fmt.Sprintf("/conversations/%s/events?format=json&after=%d", id, after), nil, &out)
 }
 
-// Events follows a conversation's log from after a number until ctx ends or
-// the consumer breaks the loop. When the connection is lost it connects again
-// and goes on where it was; a server that cannot be reached for giveUp ends it
-// with an error.
+// Events follows a conversation's log from after a number until ctx ends or the
+// consumer breaks the loop. It reconnects when the connection is lost and
+// continues after the last event; if no server answers for giveUp, it yields an
+// error and ends.
 func (c *Client) Events(ctx context.Context, id artel.ConversationID, after artel.Seq, giveUp time.Duration) iter.Seq2[artel.Event, error] {
 	return func(yield func(artel.Event, error) bool) {
 		lost := time.Time{}
 		for {
-			heard, err := c.stream(ctx, id, &after, yield)
+			received, err := c.stream(ctx, id, &after, yield)
 			switch {
 			case errors.Is(err, errBroken):
 				return
 			case ctx.Err() != nil:
 				return
-			case heard:
+			case received:
 				lost = time.Time{}
 			}
 			if p, ok := errors.AsType[*Problem](err); ok && p.Status < http.StatusInternalServerError {
@@ -263,15 +264,15 @@ func (c *Client) Events(ctx context.Context, id artel.ConversationID, after arte
 	}
 }
 
-// maxEvent is the most bytes of one event: a tool call with a long text,
-// escaped.
+// maxEvent is the size of the largest event, in bytes: a tool call with a long
+// text, escaped.
 const maxEvent = 256 << 20
 
-// errBroken says that the consumer broke the loop.
+// errBroken means that the consumer broke the loop.
 var errBroken = errors.New("the consumer stopped")
 
-// stream yields one connection's events and remembers how far it came.
-func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *artel.Seq, yield func(artel.Event, error) bool) (heard bool, err error) {
+// stream yields the events of one connection and records the last number.
+func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *artel.Seq, yield func(artel.Event, error) bool) (received bool, err error) {
 	req, err := c.request(ctx, http.MethodGet, fmt.Sprintf("/conversations/%s/events?after=%d", id, *after), nil)
 	if err != nil {
 		return false, err
@@ -283,21 +284,21 @@ func (c *Client) stream(ctx context.Context, id artel.ConversationID, after *art
 	defer resp.Body.Close()
 	for frame, err := range sse.Events(resp.Body, maxEvent) {
 		if err != nil {
-			return heard, err
+			return received, err
 		}
-		heard = true
+		received = true
 		var e artel.Event
 		if err := json.Unmarshal([]byte(frame.Data), &e); err != nil {
-			return heard, c.unreachable("an event is not JSON: %w", err)
+			return received, c.unreachable("an event is not JSON: %w", err)
 		}
 		if e.Seq > 0 {
 			*after = e.Seq
 		}
 		if !yield(e, nil) {
-			return heard, errBroken
+			return received, errBroken
 		}
 	}
-	return heard, nil
+	return received, nil
 }
 
 func page(cursor string, limit int) string {
@@ -360,7 +361,8 @@ func (c *Client) do(req *http.Request, out any) error {
 	return nil
 }
 
-// answer returns a good response, whose body the caller closes, or an error.
+// send returns a successful response, whose body the caller closes, or an
+// error.
 func (c *Client) send(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {

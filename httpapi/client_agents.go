@@ -24,12 +24,12 @@ func (c *Client) Agent(ctx context.Context, name artel.AgentName) (out AgentView
 	return out, c.json(ctx, http.MethodGet, agentURL(name), nil, &out)
 }
 
-// CreateAgent makes an agent.
+// CreateAgent creates an agent.
 func (c *Client) CreateAgent(ctx context.Context, d AgentFields) (out AgentView, err error) {
 	return out, c.json(ctx, http.MethodPost, "/agents", d, &out)
 }
 
-// SaveAgent replaces an agent, whatever is there.
+// SaveAgent replaces an agent, whatever its revision.
 func (c *Client) SaveAgent(ctx context.Context, d AgentFields) (out AgentView, err error) {
 	return out, c.json(ctx, http.MethodPut, agentURL(d.Name), d, &out)
 }
@@ -39,18 +39,18 @@ func (c *Client) DeleteAgent(ctx context.Context, name artel.AgentName) error {
 	return c.json(ctx, http.MethodDelete, agentURL(name), nil, nil)
 }
 
-// CheckAgent says what is wrong with an agent.
+// CheckAgent returns the mistakes in an agent.
 func (c *Client) CheckAgent(ctx context.Context, d AgentFields) (out AgentCheck, err error) {
 	return out, c.json(ctx, http.MethodPost, "/agents/check", d, &out)
 }
 
-// ExportAgent reads an agent as a Markdown file. The caller closes it.
+// ExportAgent returns an agent as a Markdown file, which the caller closes.
 func (c *Client) ExportAgent(ctx context.Context, name artel.AgentName) (Download, error) {
 	return c.download(ctx, agentURL(name)+"/markdown")
 }
 
-// ImportAgent makes an agent of a Markdown file, which gets the name where the
-// file has none; with replace, also in the place of one that somebody has made.
+// ImportAgent creates an agent from a Markdown file. name is used if the file
+// has none; replace allows an existing agent of that name.
 func (c *Client) ImportAgent(ctx context.Context, name string, src []byte, replace bool) (out AgentView, err error) {
 	q := url.Values{"name": {name}, "replace": {strconv.FormatBool(replace)}}
 	req, err := c.request(ctx, http.MethodPost, "/agents/import?"+q.Encode(), bytes.NewReader(src))

@@ -12,11 +12,11 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// The version of a ref is the one that a write is meant for, where its method
-// does not say otherwise; 0 is any. Another one than the newest is a *Problem
-// with status 412.
+// The version of a ref is the expected newest version of a write, unless its
+// method says otherwise; 0 is any. If it is not the newest, the error is a
+// *Problem with status 412.
 
-// pathOf is the path of an artifact.
+// pathOf returns the path of an artifact.
 func pathOf(ref artel.Ref) string {
 	return "/conversations/" + string(ref.Conversation) + "/artifacts/" + url.PathEscape(string(ref.Artifact))
 }
@@ -28,8 +28,8 @@ func (c *Client) Versions(ctx context.Context, ref artel.Ref, scope app.Scope) (
 	return out, c.json(ctx, http.MethodGet, pathOf(ref)+"/versions"+query, nil, &out)
 }
 
-// Diff compares two versions of a text. 0 is the newest for to, and what that
-// was made from for from. live also takes what only the journal has.
+// Diff compares two versions of a text. to 0 is the newest; from 0 is the
+// version that to was made from. live includes what only the journal has.
 func (c *Client) Diff(ctx context.Context, ref artel.Ref, from, to int, live bool) (out DiffView, err error) {
 	q := url.Values{"limit": {"0"}}
 	if from > 0 {
@@ -44,29 +44,29 @@ func (c *Client) Diff(ctx context.Context, ref artel.Ref, from, to int, live boo
 	return out, c.json(ctx, http.MethodGet, pathOf(ref)+"/diff?"+q.Encode(), nil, &out)
 }
 
-// Save makes the next version of an artifact from what was changed in the
-// version of ref.
+// Save stores the next version of an artifact, based on the version of ref.
 func (c *Client) Save(ctx context.Context, ref artel.Ref, s SavedArtifact) (out artel.Artifact, err error) {
 	return out, c.write(ctx, http.MethodPut, pathOf(ref), ref.Version, true, s, &out)
 }
 
-// Rename gives an artifact another title.
+// Rename changes the title of an artifact.
 func (c *Client) Rename(ctx context.Context, ref artel.Ref, title string) (out artel.Artifact, err error) {
 	return out, c.write(ctx, http.MethodPatch, pathOf(ref), ref.Version, false, ArtifactChange{title}, &out)
 }
 
-// Delete deletes an artifact; Restore brings it back.
+// Delete deletes an artifact; Restore undoes it.
 func (c *Client) Delete(ctx context.Context, ref artel.Ref) error {
 	return c.write(ctx, http.MethodDelete, pathOf(ref), ref.Version, false, nil, nil)
 }
 
-// Restore makes an artifact as it was at the version of ref; without one, what
-// a deleted artifact was before.
+// Restore makes a new version from the version of ref; without one, it undoes a
+// deletion.
 func (c *Client) Restore(ctx context.Context, ref artel.Ref) (out artel.Artifact, err error) {
 	return out, c.write(ctx, http.MethodPost, pathOf(ref)+"/restore", 0, false, Restoring{ref.Version}, &out)
 }
 
-// write sends a body and If-Match. must says that the server wants one.
+// write sends a body and If-Match. must means that the server requires the
+// header.
 func (c *Client) write(ctx context.Context, method, path string, version int, must bool, in, out any) error {
 	req, err := c.jsonRequest(ctx, method, path, in)
 	if err != nil {

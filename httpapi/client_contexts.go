@@ -33,13 +33,14 @@ func (c *Client) ContextMessages(ctx context.Context, key app.ContextKey) (out L
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/messages", nil, &out)
 }
 
-// ContextRequest returns the request of a model call as the model's API got it.
+// ContextRequest returns the request of a model call as it was sent to the
+// model's API.
 func (c *Client) ContextRequest(ctx context.Context, key app.ContextKey) (out app.SentRequest, err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/request", nil, &out)
 }
 
-// ContextDiff says how the request of a model call differs from an earlier one;
-// the zero with is the one before it.
+// ContextDiff compares the request of a model call with an earlier one; the
+// zero with means the previous call.
 func (c *Client) ContextDiff(ctx context.Context, key, with app.ContextKey) (out app.ContextDiff, err error) {
 	path := contextURL(key) + "/diff"
 	if with != (app.ContextKey{}) {
@@ -48,7 +49,7 @@ func (c *Client) ContextDiff(ctx context.Context, key, with app.ContextKey) (out
 	return out, c.json(ctx, http.MethodGet, path, nil, &out)
 }
 
-// Why says why a model call saw a message or a file, or did not.
+// Why explains why a model call saw a message or a file, or did not.
 func (c *Client) Why(ctx context.Context, key app.ContextKey, about string) (out app.Why, err error) {
 	return out, c.json(ctx, http.MethodGet, contextURL(key)+"/why?about="+url.QueryEscape(about), nil, &out)
 }
@@ -58,7 +59,7 @@ func (c *Client) Preview(ctx context.Context, id artel.ConversationID, m NewMess
 	return out, c.json(ctx, http.MethodPost, "/conversations/"+url.PathEscape(string(id))+"/preview", m, &out)
 }
 
-// Settings exports all that the caller has set. tag is for SaveSettings.
+// Settings exports all settings of the user. tag is for SaveSettings.
 func (c *Client) Settings(ctx context.Context) (file json.RawMessage, tag string, err error) {
 	req, err := c.request(ctx, http.MethodGet, "/settings", nil)
 	if err != nil {
@@ -67,13 +68,13 @@ func (c *Client) Settings(ctx context.Context) (file json.RawMessage, tag string
 	return c.tagged(req)
 }
 
-// CompareSettings says what an import of a file would change.
+// CompareSettings returns what an import of a file would change.
 func (c *Client) CompareSettings(ctx context.Context, file json.RawMessage) (out SettingsReport, err error) {
 	return out, c.json(ctx, http.MethodPost, "/settings/compare", file, &out)
 }
 
-// SaveSettings puts the settings of a file in the place of all that the caller
-// has set. tag is that of the settings that are replaced; "": whatever is there.
+// SaveSettings replaces all settings of the user by those of a file. tag is
+// that of the replaced settings; "" replaces any.
 func (c *Client) SaveSettings(ctx context.Context, file json.RawMessage, tag string) (json.RawMessage, string, error) {
 	req, err := c.request(ctx, http.MethodPut, "/settings", bytes.NewReader(file))
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A Download is a file that comes from the server. The caller closes it.
+// A Download is a file from the server. The caller closes it.
 type Download struct {
 	io.ReadCloser
-	Filename  string // as the server calls it; may be ""
+	Filename  string // the server's name for it; may be empty
 	MediaType string // without parameters
-	Version   int    // of the artifact that it was made of; 0: a conversation
+	Version   int    // of the exported artifact; 0: a conversation
 }
 
-// Export makes a document of a text artifact: of the version of ref, or of
-// the newest visible one. format is "docx", "html" or "md".
+// Export returns a text artifact as a document: the version of ref, or the
+// newest visible one. format is "docx", "html" or "md".
 func (c *Client) Export(ctx context.Context, ref artel.Ref, format string) (Download, error) {
 	q := url.Values{"format": {format}}
 	if ref.Version > 0 {
@@ -32,7 +32,7 @@ func (c *Client) Export(ctx context.Context, ref artel.Ref, format string) (Down
 	return c.download(ctx, pathOf(ref)+"/export?"+q.Encode())
 }
 
-// ExportConversation makes a ZIP of a whole conversation.
+// ExportConversation returns a conversation as a ZIP.
 func (c *Client) ExportConversation(ctx context.Context, id artel.ConversationID) (Download, error) {
 	return c.download(ctx, "/conversations/"+string(id)+"/export?format=zip")
 }
@@ -55,8 +55,7 @@ func (c *Client) download(ctx context.Context, path string) (Download, error) {
 	return d, nil
 }
 
-// Import makes a new conversation of a ZIP that was exported. size may be -1
-// where it is not known.
+// Import creates a conversation from an exported ZIP. size is -1 if unknown.
 func (c *Client) Import(ctx context.Context, r io.Reader, size int64) (out app.Imported, err error) {
 	req, err := c.request(ctx, http.MethodPost, "/conversations/import", r)
 	if err != nil {

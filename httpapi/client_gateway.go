@@ -11,7 +11,7 @@ import (
 	"github.com/artelhq/artel/app/gatewaylog"
 )
 
-// GatewayLog lists what the gateway answered, the newest first.
+// GatewayLog lists the requests of the gateway, the newest first.
 func (c *Client) GatewayLog(ctx context.Context, q gatewaylog.Query) (out List[gatewaylog.GatewayEntry], err error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"key": q.Key, "service": string(q.Service), "status": q.Status, "cursor": q.Page.Cursor} {

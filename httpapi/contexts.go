@@ -96,7 +96,7 @@ func (f *server) contexts() {
 			}
 			return answer(f.app.Contexts.Why(ctx, key, in.About, app.ParseLocale(in.Locale)))
 		})
-	register(f, f.op(http.MethodPost, "/conversations/{cid}/preview", "preview-message", "Build the context of a message that is being written; nothing is sent, and nobody is asked", http.StatusOK),
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/preview", "preview-message", "Build the context of a message that is being written; nothing is sent, and no model is called", http.StatusOK),
 		func(ctx context.Context, in *MessageInput) (*body[PreviewView], error) {
 			id, input, err := in.parse()
 			if err != nil {

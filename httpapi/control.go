@@ -18,11 +18,11 @@ type NewInjection struct {
 // A NewDecision is the body of POST /runs/{rid}/permissions/{pid}.
 type NewDecision struct {
 	Decision artel.Decision `json:"decision" enum:"allow,deny,always" doc:"always: and do not ask again about this tool on this branch"`
-	Comment  string         `json:"comment,omitempty" maxLength:"4000" doc:"where it is denied, the model is told this"`
+	Comment  string         `json:"comment,omitempty" maxLength:"4000" doc:"for the model, if it is denied"`
 }
 
 func (f *server) control() {
-	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Say something to a run at work; its next model call is told", http.StatusAccepted),
+	register(f, f.op(http.MethodPost, "/runs/{rid}/inject", "inject", "Send a text to an active run; its next model call gets it", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
 			RunPath
 			OnceHeader
@@ -56,7 +56,7 @@ func (f *server) control() {
 			return answer(f.app.Permissions.Decide(ctx, id, question, in.Body.Decision, in.Body.Comment))
 		})
 
-	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections that no model was told of, questions of permission", http.StatusOK),
+	register(f, f.op(http.MethodGet, "/conversations/{cid}/waiting", "list-waiting", "List what waits: queued messages, injections not yet sent to a model, questions of permission", http.StatusOK),
 		func(ctx context.Context, in *ConversationPath) (*body[app.Waiting], error) {
 			return answerFor(ctx, in.id, f.app.Runs.Waiting)
 		})

@@ -23,15 +23,16 @@ type ConversationChange struct {
 	Leaf  *string `json:"leaf,omitempty" doc:"a message: the branch that goes through it becomes the active one"`
 }
 
-// A SearchQuery asks for a page of the conversations that hold all its words.
+// A SearchQuery asks for a page of the conversations that contain all its
+// words.
 type SearchQuery struct {
 	PageQuery
 	Search string `query:"search" maxLength:"200" doc:"words that are all in the title or in the messages, also as parts of longer words; case makes no difference"`
 	Order  string `query:"order" enum:"best,newest" doc:"of a search: best (default) has first what holds the words in its title, and rare words, and in many messages; newest, what was updated last"`
 }
 
-// A ConversationPath is the part of a path that names a conversation. Input
-// types that others embed are exported because huma looks at no others.
+// A ConversationPath names a conversation in a path. Embedded input types are
+// exported because huma ignores others.
 type ConversationPath struct {
 	ID string `path:"cid" doc:"a conversation"`
 }

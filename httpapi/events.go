@@ -35,7 +35,7 @@ func (in *eventsInput) after() artel.Seq {
 	return artel.Seq(cmp.Or(in.Cursor, in.After))
 }
 
-// eventsDoc is what the API's document says of the log.
+// eventsDoc describes the events of the log in the OpenAPI document.
 const eventsDoc = "A frame has the event's number as `id`, its type as `event`, and `{seq, type, run_id, agent, within?, time, data}` as `data`; `within` is " +
 	"the thread of the subagent that it is about, the ids of the calls that lead to it with `/` between them. " +
 	"The types, with what their `data` holds:\n\n" +
@@ -53,12 +53,12 @@ const eventsDoc = "A frame has the event's number as `id`, its type as `event`, 
 	"`compaction_completed` `{ok, reason, message?, artifact?, replaced?, duration_ms, error?}` with `reason` one of threshold, overflow and requested\n" +
 	"- `message_muted` `{message_id, muted}`, `branch_switched` `{leaf}`\n" +
 	"- `permission_requested` `{permission_id, call_id, name, arguments, expires_at}`, `permission_resolved` `{permission_id, call_id, name, decision, reason}` with " +
-	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` say who asks\n" +
+	"`decision` one of allow, deny and always, `reason` one of person, timeout and ended; `agent` and `within` name the agent that asks\n" +
 	"- `service_chosen` `{service, model, demo?, by, needs, candidates, selector?, problem?}`: what `auto` came to, with `by` one of order and selector; " +
 	"`conversation_titled` `{title, service, usage}`: a model was asked for a title\n" +
 	"- `retrying` `{service, attempt, of, wait_seconds, reason}`: a model call failed before anything was said, and attempt `attempt` of at most `of` comes in " +
-	"`wait_seconds`; `service_changed` `{from, to, model, demo?, reason}`: another service goes on with the run\n" +
-	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run goes on after a stop, `run_finished` `{state, reply_id?, error?, usage}`"
+	"`wait_seconds`; `service_changed` `{from, to, model, demo?, reason}`: another service continues the run\n" +
+	"- `usage` `{service, usage}`, `run_resumed` `{attempt}`: the run continues after a stop, `run_finished` `{state, reply_id?, error?, usage}`"
 
 func (f *server) events() {
 	op := f.op(http.MethodGet, "/conversations/{cid}/events", "follow-events", "Follow a conversation's log (server-sent events), or page through it", http.StatusOK)
@@ -100,14 +100,14 @@ func (f *server) events() {
 	})
 }
 
-// beyond refuses to follow from a number that the log does not have.
+// pastEnd refuses to follow from a number beyond the end of the log.
 func pastEnd(last artel.Seq) *Problem {
 	p := newProblem(http.StatusUnprocessableEntity, string(artel.Invalid), fmt.Sprintf("the log ends at %d; follow from there, or from 0 for all of it", last))
 	p.Errors = []FieldError{{Parameter: "after", Detail: fmt.Sprintf("expected number <= %d", last)}}
 	return p
 }
 
-// jsonStream answers with v from a handler that may also stream.
+// jsonStream answers with v in a handler that may also stream.
 func jsonStream(v any) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", "application/json")
@@ -115,7 +115,7 @@ func jsonStream(v any) *huma.StreamResponse {
 	}}
 }
 
-// follow streams the log until the client goes away.
+// follow streams the log until the client leaves.
 func (f *server) follow(ctx context.Context, r *http.Request, w http.ResponseWriter, c artel.ConversationID, after artel.Seq) {
 	out, err := sse.NewWriter(w)
 	if err != nil || r.Method == http.MethodHead {
@@ -141,15 +141,15 @@ func (f *server) follow(ctx context.Context, r *http.Request, w http.ResponseWri
 	}
 }
 
-// frames remembers how the newest events were written, so that those that many
-// follow are written once. It is safe for concurrent use.
+// A frameCache keeps the frames of the newest events, so that an event with
+// many followers is encoded once. It is safe for concurrent use.
 type frameCache struct {
 	mu  sync.Mutex
 	all [1024]cachedFrame
 }
 
-// A written event is known by where its data is: what was added for one
-// follower is somewhere else.
+// A cachedFrame is identified by the address of its event's data: data changed
+// for one follower has another address.
 type cachedFrame struct {
 	conversation artel.ConversationID
 	seq          artel.Seq
@@ -157,17 +157,17 @@ type cachedFrame struct {
 	frame        []byte
 }
 
-// maxFrame is the longest frame that is remembered.
+// maxFrame is the size of the longest cached frame.
 const maxFrame = 16 << 10
 
 func (fs *frameCache) of(c artel.ConversationID, e artel.Event) ([]byte, error) {
 	if e.Seq == 0 || len(e.Data) == 0 || len(e.Data) > maxFrame {
 		return frameOf(e)
 	}
-	place := &fs.all[uint64(e.Seq)%uint64(len(fs.all))]
+	slot := &fs.all[uint64(e.Seq)%uint64(len(fs.all))]
 	data := &e.Data[0]
 	fs.mu.Lock()
-	w := *place
+	w := *slot
 	fs.mu.Unlock()
 	if w.data == data && w.seq == e.Seq && w.conversation == c {
 		return w.frame, nil
@@ -175,13 +175,13 @@ func (fs *frameCache) of(c artel.ConversationID, e artel.Event) ([]byte, error) 
 	frame, err := frameOf(e)
 	if err == nil {
 		fs.mu.Lock()
-		*place = cachedFrame{c, e.Seq, data, frame}
+		*slot = cachedFrame{c, e.Seq, data, frame}
 		fs.mu.Unlock()
 	}
 	return frame, err
 }
 
-// frameOf writes one event.
+// frameOf encodes one event.
 func frameOf(e artel.Event) ([]byte, error) {
 	data, err := compactJSON(e)
 	if err != nil {
@@ -194,7 +194,7 @@ func frameOf(e artel.Event) ([]byte, error) {
 	return sse.Append(make([]byte, 0, len(data)+len(e.Type)+64), frame), nil
 }
 
-// compactJSON writes v on one line, without the escapes that only HTML needs.
+// compactJSON encodes v on one line, without escaping HTML.
 func compactJSON(v any) (string, error) {
 	var b strings.Builder
 	err := strictJSON.Marshal(&b, v)

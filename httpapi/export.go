@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// versionHeader says which version of an artifact an export was made of.
+// versionHeader names the exported version of an artifact.
 const versionHeader = "X-Artel-Version"
 
 func (f *server) exports() {
@@ -63,8 +63,8 @@ func (f *server) exports() {
 	})
 }
 
-// serveExport streams a file for download. What goes wrong before its first
-// byte is told as a problem, and after it breaks the transfer off.
+// serveExport streams a file for download. An error before its first byte is a
+// problem; a later one aborts the transfer.
 func (f *server) serveExport(e app.Exported, err error) (*huma.StreamResponse, error) {
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (f *server) serveExport(e app.Exported, err error) (*huma.StreamResponse, e
 	}}, nil
 }
 
-// A lateWriter sets its headers when the first byte comes.
+// A lateWriter sets its headers at the first byte.
 type lateWriter struct {
 	w       http.ResponseWriter
 	header  func(http.Header)

@@ -20,16 +20,16 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A FileQuery says how a file is to be shown.
+// A FileQuery says how to serve a file.
 type FileQuery struct {
 	Preview bool   `query:"preview" doc:"show PDF, SVG, HTML and XML in place, sandboxed, instead of offering them for download"`
 	Width   int    `query:"width" minimum:"1" maximum:"1024" doc:"of a picture: a small one, PNG or JPEG, at least so many pixels wide (in steps of 64, 128, 256, 512, 1024) where it has them"`
 	Dest    string `header:"Sec-Fetch-Dest" hidden:"true"`
 }
 
-// A SignatureQuery opens a file whoever asks.
+// A SignatureQuery opens a file without further rights.
 type SignatureQuery struct {
-	Sig string `query:"sig" maxLength:"512" doc:"a signature of this file, from POST …/sign; it alone decides, whoever asks"`
+	Sig string `query:"sig" maxLength:"512" doc:"a signature of this file, from POST …/sign; no other right is needed"`
 }
 
 // A Signing asks for an address that opens a file.
@@ -37,10 +37,10 @@ type Signing struct {
 	ExpiresIn int `json:"expires_in,omitempty" minimum:"1" maximum:"604800" default:"3600" doc:"seconds until it opens nothing any more"`
 }
 
-// A SignedFile is an address that opens one file for whoever has it.
+// A SignedFile is an address that opens one file without further rights.
 type SignedFile struct {
 	URL       string    `json:"url" doc:"a path of this server, or an address where files.public_base is configured"`
-	Ref       string    `json:"ref" doc:"what it opens: these bytes, also when the artifact goes on"`
+	Ref       string    `json:"ref" doc:"what it opens: these bytes, also after later changes of the artifact"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -52,7 +52,7 @@ func fileOp(op huma.Operation) huma.Operation {
 	return op
 }
 
-// found describes where else a file may be.
+// redirectable documents the redirect to a CDN.
 func redirectable(op huma.Operation) huma.Operation {
 	op.Responses["302"] = &huma.Response{Description: "the same bytes, at files.public_base, where that is configured and the ref never means other bytes"}
 	return op
@@ -84,7 +84,7 @@ func (f *server) files() {
 			}
 			return f.serveOrRedirect(ctx, in.FileQuery)(files.OpenNamed(ctx, in.Name))
 		})
-	register(f, f.op(http.MethodPost, "/files/{ref}/sign", "sign-file", "Make an address that opens a file for whoever has it, for a while", http.StatusOK),
+	register(f, f.op(http.MethodPost, "/files/{ref}/sign", "sign-file", "Make an address that opens a file without further rights, for a while", http.StatusOK),
 		func(ctx context.Context, in *struct {
 			Ref  string `path:"ref" doc:"a ref as one percent-encoded segment"`
 			Body Signing
@@ -95,8 +95,8 @@ func (f *server) files() {
 		})
 }
 
-// file serves what was opened, or says where it is. What is shown in place, and
-// what is made here, comes from here.
+// serveOrRedirect serves a file, or redirects to the CDN. Previews and
+// thumbnails are always served here.
 func (f *server) serveOrRedirect(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
 		if err == nil && !q.Preview && q.Width == 0 {
@@ -109,7 +109,7 @@ func (f *server) serveOrRedirect(ctx context.Context, q FileQuery) func(app.File
 	}
 }
 
-// here serves what was opened, or a small picture of it.
+// serveContent serves a file or its thumbnail.
 func (f *server) serveContent(ctx context.Context, q FileQuery) func(app.File, error) (*huma.StreamResponse, error) {
 	return func(file app.File, err error) (*huma.StreamResponse, error) {
 		if err == nil && q.Width > 0 {
@@ -122,8 +122,8 @@ func (f *server) serveContent(ctx context.Context, q FileQuery) func(app.File, e
 	}
 }
 
-// redirect sends to an address whose signature lasts longer than the answer
-// may be remembered.
+// redirect sends the client to an address whose signature outlasts the cached
+// redirect.
 func redirect(to string) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		_, w := humago.Unwrap(hc)
@@ -134,15 +134,15 @@ func redirect(to string) *huma.StreamResponse {
 	}}
 }
 
-// actors are the destinations of a fetch for which a browser would run what it
-// gets, or let it rule what others look like. Files are for none of them.
+// activeDestinations are the destinations of a fetch for which a browser would
+// execute the file or apply it as a style. Files are served for none of them.
 func activeDestinations() []string {
 	return []string{"script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt", "manifest"}
 }
 
-// serveFile streams a file so that nothing in it can act on the page's
-// origin: the type is not guessed, scripts are off, and what a browser would
-// run or render is offered for download.
+// serveFile streams a file so that nothing in it can act on the page's origin:
+// types are not sniffed, scripts are off, and whatever a browser would run or
+// render is a download.
 func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
 	if slices.Contains(activeDestinations(), q.Dest) {
 		_ = file.Content.Close()
@@ -158,15 +158,15 @@ func serveFile(file app.File, q FileQuery) (*huma.StreamResponse, error) {
 		h.Set("Content-Disposition", disposition(file, q.Preview))
 		h.Set("ETag", `"`+string(file.Digest)+`"`)
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Vary", "Sec-Fetch-Dest") // a cache gives a script nothing that was fetched as a picture
+		h.Set("Vary", "Sec-Fetch-Dest") // a cached picture must not be reused for a script
 		setCacheHeaders(h, file)
 		http.ServeContent(w, r, "", file.Modified, file.Content)
 	}}, nil
 }
 
-// remember says who may keep a file for how long, and which pages may use it.
-// A signature lets everybody who has it, so also a cache that knows the whole
-// address, until it ends; anything else is for this origin alone.
+// setCacheHeaders sets who may cache a file and which pages may use it. A
+// signed address is public until it expires; other files are for this origin
+// only.
 func setCacheHeaders(h http.Header, file app.File) {
 	switch {
 	case file.Signed > 0:
@@ -183,9 +183,9 @@ func setCacheHeaders(h http.Header, file app.File) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// policy takes from a file all that a document may do. A browser shows sound
-// and film that are opened by themselves in a document that loads them once
-// more, which has to be of the same origin for that; script stays off.
+// contentPolicy forbids a file everything that a document may do. For sound and
+// film that are opened directly, a browser makes a document that loads them
+// again and must have the same origin for that; scripts stay off.
 func contentPolicy(m artel.MediaInfo) string {
 	if m.Kind == artel.KindAudio || m.Kind == artel.KindVideo {
 		return "sandbox allow-same-origin; default-src 'none'; media-src 'self'; style-src 'unsafe-inline'"
@@ -201,9 +201,9 @@ func contentType(m artel.MediaInfo) string {
 	return cmp.Or(mime.FormatMediaType(m.MediaType, charset), "application/octet-stream")
 }
 
-// disposition lets a browser show what is harmless: raster images, audio,
-// video and plain text. The rest is for download; PDF, SVG, HTML and XML unless
-// a preview is asked for.
+// disposition lets a browser show harmless files: raster images, audio, video
+// and plain text. Others are downloads; PDF, SVG, HTML and XML unless a preview
+// is asked for.
 func disposition(file app.File, preview bool) string {
 	kind := "attachment"
 	switch t := file.Info.MediaType; {
@@ -218,9 +218,9 @@ func disposition(file app.File, preview bool) string {
 	return dispositionOf(kind, file.Filename)
 }
 
-// dispositionOf names a file as RFC 6266 says: in UTF-8 for who reads it so, and
-// before that in ASCII for everybody else, where the two differ. Names have no
-// folders, nothing that nobody sees, and nothing that turns them around.
+// dispositionOf names a file as RFC 6266 says: in ASCII, and also in UTF-8 if
+// that differs. Names have no folders, no invisible characters and no direction
+// marks.
 func dispositionOf(kind, name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '/' || r == '\\' {

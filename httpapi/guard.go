@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Guard keeps foreign web pages away from a server on this machine: the Host
-// must name a loopback address or one of hosts (against DNS rebinding), and a
-// request that a browser says comes from another site is refused (against
-// cross-site requests). Programs send no Origin and are let through.
+// Guard refuses requests of foreign web pages to a server on this machine: the
+// Host must be a loopback address or one of hosts (against DNS rebinding), and
+// a request that a browser marks as coming from another site is refused
+// (against cross-site requests). Programs send no Origin and pass.
 //
-// Reading a file with a signature is let through from everywhere: there the
-// signature decides and nothing else (see app.Files.OpenSigned), so that a CDN
-// and pages of other sites can be given an address.
+// Reading a file with a signature is allowed from everywhere, so that a CDN and
+// pages of other sites can use the address; app checks the signature (see
+// app.Files.OpenSigned).
 func Guard(next http.Handler, hosts ...string) http.Handler {
 	known := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -48,7 +48,7 @@ func Guard(next http.Handler, hosts ...string) http.Handler {
 	})
 }
 
-// signed reports whether r reads a file and has a signature, which is yet to be
+// signed reports whether r reads a file and has a signature, which is not yet
 // checked.
 func signed(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -13,14 +13,14 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A VersionView is one version, with its text where it is text.
+// A VersionView is one version, with its text if it is one.
 type VersionView struct {
 	app.Entry
 	Content *string `json:"content,omitempty"`
 }
 
-// A DiffView is what differs between two versions of a text. Lines count from
-// 1, spans in lines are code points from 0.
+// A DiffView compares two versions of a text. Lines count from 1, spans in
+// lines are code points from 0.
 type DiffView struct {
 	From    int        `json:"from" doc:"0: there was nothing before"`
 	To      int        `json:"to"`
@@ -85,7 +85,7 @@ func diffView(d app.Diff, unified string) DiffView {
 	return v
 }
 
-// A LiveQuery widens what is seen to the edits of a run.
+// A LiveQuery includes the edits of an active run.
 type LiveQuery struct {
 	Live bool `query:"live" doc:"also what only the journal has: the edits of an active run, and by number any edit that there ever was"`
 }
@@ -163,7 +163,7 @@ func (f *server) history() {
 			q.Context = -1
 		}
 		if unified {
-			q.Limit = 0 // a patch is whole
+			q.Limit = 0 // a patch is never cut
 		}
 		d, err := f.app.Versions.Diff(ctx, c, id, q)
 		if err != nil {

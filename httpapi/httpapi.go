@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpapi is the HTTP face: JSON and server-sent events under /api/v1,
+// Package httpapi serves the JSON API and server-sent events under /api/v1,
 // described by an OpenAPI 3.1 document at /api/v1/openapi.json.
 //
-// [New] makes the handler, [Guard] keeps foreign pages away from it, and
-// [Client] speaks to it with the same shapes. A handler decodes, calls the
-// application once and encodes; it decides nothing.
+// [New] returns the handler, [Guard] refuses requests of foreign web pages, and
+// [Client] calls the API with the same types. A handler decodes the request,
+// calls package app once and encodes the result; it decides nothing.
 //
 // Bodies are JSON in UTF-8 with snake_case names; unknown fields are refused.
 // Errors are RFC 9457 problem details ([Problem]). Lists are
-// {"items": […], "next_cursor"?}. What is missing and what is somebody else's
-// look the same: 404. A POST that makes something honours Idempotency-Key.
+// {"items": […], "next_cursor"?}. What is missing and what belongs to another
+// owner are both 404. A POST that creates something honours Idempotency-Key.
 //
 // Events are a stream as the WHATWG specifies it: "id" is the number in the
 // conversation's log, "event" the type, "data" one line of JSON; frames without
@@ -35,14 +35,14 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// Options are what may be left out.
+// Options configure the handler; all are optional.
 type Options struct {
 	Version   string        // shown in the OpenAPI document; "": "dev"
 	Heartbeat time.Duration // of silence on an event stream before a comment is sent; 0: 15 s
 	Log       *slog.Logger  // nil: slog.Default
 }
 
-// Base is the path under which everything but the health checks lies.
+// Base is the path prefix of everything but the health check.
 const Base = "/api/v1"
 
 // New returns a handler for [Base] and for /healthz.
@@ -87,7 +87,7 @@ func New(a *app.App, o Options) http.Handler {
 	return problems(mux)
 }
 
-// face is what the handlers share.
+// A server has what the handlers share.
 type server struct {
 	app      *app.App
 	api      huma.API
@@ -108,14 +108,14 @@ func config(version string) huma.Config {
 	return c
 }
 
-// Limits of JSON bodies, in bytes. Those of texts are the application's.
+// Limits of JSON bodies, in bytes. Package app limits the texts in them.
 const (
 	smallBody = 4 << 20
 	textBody  = 64 << 20 // 20 MB of text, escaped
 )
 
-// op describes an operation. All of them share these rules: no time limit on
-// reading the body (the server limits slow headers), and errors as problems.
+// op describes an operation. Bodies have no read timeout (the server limits
+// slow headers), and errors are problems.
 func (f *server) op(method, path, id, summary string, status int, changes ...func(*huma.Operation)) huma.Operation {
 	o := huma.Operation{
 		Method: method, Path: Base + path, OperationID: id, Summary: summary, DefaultStatus: status,
@@ -132,7 +132,7 @@ func maxBody(n int64) func(*huma.Operation) {
 	return func(o *huma.Operation) { o.MaxBodyBytes = n }
 }
 
-// strictJSON refuses what encoding/json would silently mend: bytes that are
+// strictJSON refuses what encoding/json would silently repair: bytes that are
 // not UTF-8, and escapes of lone surrogates.
 var strictJSON = huma.Format{
 	Marshal: func(w io.Writer, v any) error {
@@ -151,8 +151,8 @@ var strictJSON = huma.Format{
 	},
 }
 
-// loneSurrogate finds a \u escape of half a surrogate pair. Escapes outside
-// strings are left to the parser.
+// loneSurrogate reports whether data has a \u escape of half a surrogate pair.
+// Escapes outside strings are left to the parser.
 func loneSurrogate(data []byte) bool {
 	for i := 0; i+5 < len(data); i++ {
 		if data[i] != '\\' {
@@ -201,7 +201,7 @@ type List[T any] struct {
 	Next  string `json:"next_cursor,omitempty" doc:"ask again with ?cursor= this for the next page"`
 }
 
-// listOf never has null items.
+// listOf returns a page; its items are never null.
 func listOf[T any](items []T, next string) List[T] {
 	if items == nil {
 		items = []T{}
@@ -278,7 +278,7 @@ type PageQuery struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
 }
 
-// register is huma.Register with errors of the application made into problems.
+// register is huma.Register with errors converted to problems.
 func register[I, O any](f *server, op huma.Operation, handler func(context.Context, *I) (*O, error)) {
 	huma.Register(f.api, op, func(ctx context.Context, in *I) (out *O, err error) {
 		defer func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/artelhq/artel/internal/form"
 )
 
-// importInput takes the body as the stream that it is.
+// An importInput takes a ZIP as a stream.
 type importInput struct {
 	OnceHeader
 	RawRequest

@@ -35,7 +35,7 @@ type Detected struct {
 	Duration     float64           `json:"duration,omitempty"`
 }
 
-// DetectedOf shapes what is known about some bytes.
+// DetectedOf converts the description of some bytes.
 func DetectedOf(m artel.MediaInfo) Detected {
 	return Detected{
 		MediaType: m.MediaType, DeclaredType: m.DeclaredType, Kind: m.Kind, IsBinary: m.IsBinary(), Charset: m.Charset,
@@ -52,13 +52,13 @@ type NewEdit struct {
 		New        string `json:"new"`
 		ReplaceAll bool   `json:"replace_all,omitempty"`
 	} `json:"edits" minItems:"1" maxItems:"1000"`
-	Mode   string      `json:"mode,omitempty" enum:"auto,exact,normalized" default:"auto" doc:"how far from the letter a match may be; auto also takes passages that only resemble the old text"`
+	Mode   string      `json:"mode,omitempty" enum:"auto,exact,normalized" default:"auto" doc:"how far from the letter a match may be; auto also accepts passages that only resemble the old text"`
 	Limits *EditLimits `json:"limits,omitempty"`
 	Indent bool        `json:"indent,omitempty" doc:"leave out the white space that lines begin with where they are written otherwise; new text gets the document's"`
 }
 
-// EditLimits say how far an approximate match may go. What is absent is as it
-// is configured; see [edit.Limits].
+// EditLimits bound approximate matches. Absent ones are as configured; see
+// [edit.Limits].
 type EditLimits struct {
 	MaxRatio    *float64 `json:"max_ratio,omitempty" minimum:"0" maximum:"1" doc:"the part of the old text that may differ; absent: as configured, usually 0.3"`
 	MinDistance *int     `json:"min_distance,omitempty" minimum:"0" doc:"edits that are allowed however small that part is; absent: as configured, usually 5"`
@@ -66,7 +66,7 @@ type EditLimits struct {
 	Margin      *int     `json:"margin,omitempty" minimum:"0" doc:"by how many edits every other place has to be worse; absent: as configured, usually a tenth of the old text, and at least 2"`
 }
 
-// over returns the configured limits with those that are given; nil is nil.
+// over returns the configured limits with the given ones; nil if l is nil.
 func (l *EditLimits) over(out edit.Limits) *edit.Limits {
 	if l == nil {
 		return nil
@@ -86,7 +86,7 @@ func (l *EditLimits) over(out edit.Limits) *edit.Limits {
 }
 
 // An Edited is the answer of POST /edit. Offsets are code points of the text
-// before the edit that they belong to.
+// before the edit.
 type Edited struct {
 	OK      bool       `json:"ok"`
 	Content *string    `json:"content,omitempty"`
@@ -94,7 +94,7 @@ type Edited struct {
 	Error   *EditError `json:"error,omitempty"`
 }
 
-// An EditHit says where one edit found its text.
+// An EditHit describes the match of one edit.
 type EditHit struct {
 	Layer      artel.Layer `json:"layer"`
 	Similarity float64     `json:"similarity"`
@@ -105,7 +105,7 @@ type EditHit struct {
 	Places     []EditPlace `json:"places,omitempty"`
 }
 
-// An EditPlace is where some text stands: line from 1, code points from 0.
+// An EditPlace is a range of a text: line from 1, code points from 0.
 type EditPlace struct {
 	Line  int `json:"line"`
 	Start int `json:"start"`
@@ -120,7 +120,7 @@ type EditError struct {
 	Places  []EditPlace `json:"places,omitempty"`
 }
 
-// A BodyInput takes the body as the stream of bytes that it is.
+// A BodyInput takes any bytes as a stream.
 type BodyInput struct {
 	Filename    string `query:"filename" maxLength:"1024"`
 	Declared    string `query:"declared" maxLength:"256" doc:"the declared media type"`
@@ -133,8 +133,8 @@ func (in *BodyInput) upload() app.Upload {
 	return app.Upload{Body: form.Sent(in.request.Body), Filename: in.Filename, DeclaredType: declared}
 }
 
-// declaredType is what a Content-Type says about bytes: nothing, where it is
-// what curl sends when nobody said anything.
+// declaredType returns the type that a Content-Type declares; none for the
+// default of curl.
 func declaredType(header string) string {
 	if header == "application/x-www-form-urlencoded" {
 		return ""
@@ -142,7 +142,7 @@ func declaredType(header string) string {
 	return header
 }
 
-// A TargetQuery says for which model something is routed.
+// A TargetQuery names the model for which something is routed.
 type TargetQuery struct {
 	Service      string   `query:"service" maxLength:"256" doc:"a service id"`
 	Capabilities []string `query:"capabilities" doc:"capability words instead of a service: text, vision, file, audio, video"`
@@ -188,8 +188,8 @@ func (f *server) mechanisms() {
 			TargetQuery
 		},
 		) (*huma.StreamResponse, error) {
-			// The answer is written inside the call, while the bytes are still
-			// there; until it begins, errors are problems.
+			// Route closes the bytes when it returns, so the answer is written
+			// inside the call. Errors before its first byte are problems.
 			return &huma.StreamResponse{Body: func(hc huma.Context) {
 				_, w := humago.Unwrap(hc)
 				begun := false
@@ -224,7 +224,8 @@ func (f *server) mechanisms() {
 		})
 }
 
-// EditedOf shapes the outcome of an edit; a refusal is an answer.
+// EditedOf converts the outcome of an edit; a refusal is an answer, not an
+// error.
 func EditedOf(r edit.Result, err error) (Edited, error) {
 	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
 		return Edited{Error: &EditError{

@@ -11,20 +11,19 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A ServiceView is a configured model endpoint as clients see it: never with
-// its key. Sources says who stated each fact,
-// under its name here, inner names after a point.
+// A ServiceView is a configured model endpoint without its key. Sources has the
+// origin of each fact under its JSON name, nested names joined by a dot.
 type ServiceView struct {
 	ID            artel.ServiceID           `json:"id"`
 	Name          string                    `json:"name"`
 	Dialect       string                    `json:"dialect"`
 	Model         string                    `json:"model"`
-	Callable      bool                      `json:"callable"` // false: it serves for routing only
+	Callable      bool                      `json:"callable"` // false: only for routing
 	Default       bool                      `json:"default,omitempty"`
 	Demo          bool                      `json:"demo,omitempty"` // its answers are scripted
 	Input         []artel.Capability        `json:"input"`
 	Accepts       []string                  `json:"accepts,omitempty"`
-	Refuses       []string                  `json:"refuses,omitempty"` // media types that were seen to be refused
+	Refuses       []string                  `json:"refuses,omitempty"` // media types that were refused
 	Limits        ServiceLimits             `json:"limits"`
 	Placement     ServicePlacement          `json:"placement"`
 	Transport     []app.Transport           `json:"transport,omitempty"`
@@ -33,14 +32,14 @@ type ServiceView struct {
 	ContextWindow int                       `json:"context_window,omitempty"` // tokens
 	MaxOutput     int                       `json:"max_output,omitempty"`     // tokens
 	Tags          []string                  `json:"tags,omitempty"`
-	Problem       string                    `json:"problem,omitempty"` // why it cannot be called, though it was meant to be
+	Problem       string                    `json:"problem,omitempty"` // why it cannot be called
 	Origin        string                    `json:"origin"`
 	Sources       map[string]app.Provenance `json:"sources"`
 	Marks         []ServiceMark             `json:"marks,omitempty"` // what was tried out and learned from refusals, oldest first
 }
 
-// ServiceLimits are the limits of a service; 0: none is known, or, where the
-// limit has a source, there is none.
+// ServiceLimits are the limits of a service; 0: unknown, or without limit if
+// sources has the limit.
 type ServiceLimits struct {
 	ItemBytes    int64 `json:"item_bytes,omitempty"`    // of a media part, before it is encoded
 	RequestBytes int64 `json:"request_bytes,omitempty"` // of a whole request
@@ -51,16 +50,16 @@ type ServiceLimits struct {
 	Pages        int   `json:"pages,omitempty"`         // of a PDF
 }
 
-// ServicePlacement says where media may stand; absent: nobody knows.
+// ServicePlacement says where media may be; absent: unknown.
 type ServicePlacement struct {
 	ToolImage     *bool `json:"tool_image,omitempty"`      // images in tool results
 	ToolFile      *bool `json:"tool_file,omitempty"`       // other media in tool results
 	UserAfterTool *bool `json:"user_after_tool,omitempty"` // a user message after a tool result
 }
 
-// A ServiceMark is what an exchange with a service has shown: that media of a
-// type are taken in a place or not, that certain bytes are not, or how far a
-// limit goes.
+// A ServiceMark is a fact learned from an exchange with a service: a type of
+// media is accepted or refused in a place, certain bytes are refused, or the
+// value of a limit.
 type ServiceMark struct {
 	Place     app.Place      `json:"place,omitempty" doc:"user, tool, or after_tool; absent: of a limit"`
 	MediaType string         `json:"media_type,omitempty"`
@@ -88,7 +87,7 @@ func marksOf(marks []app.Mark) []ServiceMark {
 	return out
 }
 
-// stated returns what somebody said, nil where nobody did.
+// optional returns the value of a fact, nil if it is unknown.
 func optional(f app.Stated) *bool {
 	if f.Source == "" {
 		return nil
@@ -96,7 +95,8 @@ func optional(f app.Stated) *bool {
 	return &f.Value
 }
 
-// ServiceViewOf shapes a service and its marks; def is the default one's id.
+// ServiceViewOf converts a service and its marks; def is the id of the default
+// service.
 func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) ServiceView {
 	c := s.Capabilities
 	v := ServiceView{
@@ -137,8 +137,7 @@ func ServiceViewOf(s app.Service, marks []app.Mark, def artel.ServiceID) Service
 	return v
 }
 
-// A ProbeView is what came of trying out a service, and what is known of it
-// from now on.
+// A ProbeView is the result of a probe and the service with what was learned.
 type ProbeView struct {
 	Service ServiceView   `json:"service"`
 	Calls   int           `json:"calls"` // model calls that were made

@@ -14,15 +14,15 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// An OnceHeader is the idempotency key of a POST that makes something (see the
-// IETF draft "The Idempotency-Key HTTP Header Field"): the same key with the
-// same request gives the same answer for a day, and the work is done once.
+// An OnceHeader is the idempotency key of a POST that creates something (see
+// the IETF draft "The Idempotency-Key HTTP Header Field"): for a day, the same
+// key with the same request gives the same answer, and the work is done once.
 type OnceHeader struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"the same key with the same request is carried out once"`
 }
 
-// once does the work, or returns what it returned before under the same key.
-// request is what must be equal for the key to mean the same thing.
+// once calls do, or returns its earlier result under the same key. request is
+// what must be equal for the key to be valid.
 func once[T any](ctx context.Context, f *server, key string, request any, do func() (T, error)) (T, error) {
 	if key == "" {
 		return do()
@@ -52,13 +52,13 @@ func once[T any](ctx context.Context, f *server, key string, request any, do fun
 		return out, err
 	}
 	if err := f.app.Answers.Keep(ctx, app.Answer{Key: key, Request: digest, Status: http.StatusOK, Body: answered}); err != nil {
-		// The work is done; only its repetition is not prevented.
+		// The work is done; only a repetition is not prevented.
 		f.o.Log.Warn("an answer could not be remembered for its idempotency key", "err", err)
 	}
 	return out, nil
 }
 
-// keyLocks lets one request at a time work under a key.
+// keyLocks serialise the requests with one key.
 type keyLocks struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock

@@ -31,8 +31,7 @@ type ProcessorView struct {
 	app.Resolved
 }
 
-// ProcessorLevels are what each level says about a processor; absent is
-// nothing.
+// ProcessorLevels are the settings of a processor at each level; absent: none.
 type ProcessorLevels struct {
 	Deployment *app.ProcessorSetting `json:"deployment,omitempty"`
 	Model      *app.ProcessorSetting `json:"model,omitempty"`
@@ -47,13 +46,13 @@ type PipelineView struct {
 	Unknown []UnknownView   `json:"unknown" doc:"settings that name no processor: they do nothing"`
 }
 
-// An UnknownView is a setting of a processor that there is not, or no longer.
+// An UnknownView is a setting of an unknown or removed processor.
 type UnknownView struct {
 	Level app.SettingLevel `json:"level" enum:"deployment,model,agent"`
 	app.ProcessorSetting
 }
 
-// UnknownViews shapes settings that name no processor.
+// UnknownViews converts settings of unknown processors.
 func UnknownViews(list []app.UnknownSetting) []UnknownView {
 	out := make([]UnknownView, len(list))
 	for i, s := range list {
@@ -62,7 +61,7 @@ func UnknownViews(list []app.UnknownSetting) []UnknownView {
 	return out
 }
 
-// ProcessorViews shapes processors.
+// ProcessorViews converts processors.
 func ProcessorViews(list []app.ProcessorState) []ProcessorView {
 	out := make([]ProcessorView, len(list))
 	for i, p := range list {
@@ -89,12 +88,12 @@ type NewLevel struct {
 	Items []app.ProcessorSetting `json:"items" maxItems:"200" doc:"replaces the whole list"`
 }
 
-// An OrderView is the order of the processors that people may order.
+// An OrderView is the order of the movable processors.
 type OrderView struct {
 	Items []string `json:"items" maxItems:"200" doc:"ids; what is not named stays where it is"`
 }
 
-// A ProfileView is what somebody says about themselves.
+// A ProfileView is the profile of the user.
 type ProfileView struct {
 	Name     string `json:"name,omitempty"`
 	Persona  string `json:"persona,omitempty"`
@@ -102,8 +101,7 @@ type ProfileView struct {
 	Rules    any    `json:"rules,omitempty" doc:"a configuration of the regex-processor"`
 }
 
-// A SettingMatch says which revision of something that people set a write
-// replaces.
+// A SettingMatch names the revision that a write replaces.
 type SettingMatch struct {
 	IfMatch string `header:"If-Match" maxLength:"100" doc:"the ETag that was read; absent or *: whatever is there. Another one is answered with 412"`
 }
@@ -120,7 +118,7 @@ func (h SettingMatch) revision() (int, error) {
 	return n, nil
 }
 
-// revised is an answer with the revision of what it shows.
+// A revised answer has the revision of its content.
 type revised[T any] struct {
 	ETag string `header:"ETag" doc:"the revision, for If-Match"`
 	Body T

@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel/pipeline/plugin"
 )
 
-// plugins tells what those have to know who write one.
+// plugins registers what authors of plugins need.
 func (f *server) plugins() {
 	register(f, f.op(http.MethodGet, "/pipeline/plugin-schema", "plugin-schema",
 		"The JSON Schema of what plugins of the context pipeline read ($defs/draft) and write ($defs/answer); the same for every deployment of a release", http.StatusOK),

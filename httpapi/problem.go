@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/internal/form"
 )
 
-// A Problem is an error as RFC 9457 shapes it, with a code for programs.
+// A Problem is an RFC 9457 error with a code for programs.
 type Problem struct {
 	Type   string       `json:"type"`
 	Title  string       `json:"title"`
@@ -27,18 +27,18 @@ type Problem struct {
 	Code   string       `json:"code"`
 	Errors []FieldError `json:"errors,omitempty" doc:"what is wrong with single fields"`
 
-	// Of a missing artifact, as the tools for models say it too.
+	// Of a missing artifact, as in the results of tools.
 	Missing string `json:"error,omitempty"`
 	Ref     string `json:"ref,omitempty"`
 
-	// Of a write that was made for another version than the newest.
+	// Of a write for another version than the newest.
 	Base    int             `json:"base,omitempty" doc:"the version that If-Match named"`
 	Current *artel.Artifact `json:"current,omitempty" doc:"what is there now"`
 	Merge   *Merge          `json:"merge,omitempty"`
 }
 
-// A FieldError says what is wrong with one field of the body (a JSON pointer)
-// or one parameter.
+// A FieldError is an error in one field of the body (a JSON pointer) or in one
+// parameter.
 type FieldError struct {
 	Pointer   string `json:"pointer,omitempty"`
 	Parameter string `json:"parameter,omitempty"`
@@ -56,7 +56,7 @@ func (p *Problem) ContentType(string) string { return problemType }
 
 const problemType = "application/problem+json"
 
-// statuses is the one table from kind to HTTP status.
+// statuses maps kinds to HTTP statuses.
 var statuses = map[artel.Kind]int{
 	artel.Invalid:     http.StatusUnprocessableEntity,
 	artel.NotFound:    http.StatusNotFound,
@@ -65,7 +65,7 @@ var statuses = map[artel.Kind]int{
 	artel.TooLarge:    http.StatusRequestEntityTooLarge,
 	artel.Unsupported: http.StatusUnsupportedMediaType,
 	artel.Unavailable: http.StatusServiceUnavailable,
-	artel.Canceled:    499, // the client went away; nobody reads this
+	artel.Canceled:    499, // the client has left
 	artel.Internal:    http.StatusInternalServerError,
 }
 
@@ -77,8 +77,8 @@ func newProblem(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: title, Status: status, Code: code, Detail: detail}
 }
 
-// problem makes err fit to be shown. The text of our own faults goes to the
-// log under an id, and only the id is shown.
+// problem converts err for the client. Internal errors are logged under an id;
+// the client gets only the id.
 func (f *server) problem(err error) error {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -110,7 +110,7 @@ func (f *server) problem(err error) error {
 	return p
 }
 
-// toProblem turns the errors that huma makes itself into problems.
+// toProblem converts the errors that huma makes itself.
 func toProblem(_ huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -159,7 +159,7 @@ func fieldError(e *huma.ErrorDetail) FieldError {
 		}
 		return FieldError{Parameter: rest, Detail: artel.Shorten(e.Message, 300)}
 	}
-	// A property that is missing is told of where it would stand.
+	// The error of a missing property points to where it would be.
 	if missing, ok := strings.CutPrefix(e.Message, "expected required property "); ok {
 		rest += "." + strings.TrimSuffix(missing, " to be present")
 	}
@@ -179,8 +179,8 @@ func (f *server) problemResponse() *huma.Response {
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
-// problems answers as problems where the mux would answer in plain text: no
-// such path, or not with this method.
+// problems answers unknown paths and methods with problems instead of the plain
+// text of the mux.
 func problems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" && isClean(r.URL.EscapedPath()) {
@@ -202,7 +202,7 @@ func problems(mux *http.ServeMux) http.Handler {
 // the path.
 func isClean(p string) bool { return path.Clean(p) == p }
 
-// probe hears what the mux would have answered.
+// A probe records the response of the mux.
 type probe struct {
 	header http.Header
 	status int

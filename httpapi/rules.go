@@ -20,10 +20,10 @@ import (
 // A RegexPreset is a list of rules that run one after the other.
 type RegexPreset rule.Preset
 
-// A RegexError says why a rule was left out.
+// A RegexError is the reason why a rule was skipped.
 type RegexError rule.Problem
 
-// A RegexLoss is what an import could not represent exactly.
+// A RegexLoss is something that an import could not represent exactly.
 type RegexLoss rule.Loss
 
 // A RegexConfig is a configuration of the regex-processor.
@@ -51,7 +51,7 @@ type RegexApplied struct {
 	Errors  []RegexError `json:"errors" nullable:"false" doc:"rules that were left out, and why"`
 }
 
-// RegexAppliedOf shapes what rules have made of a text.
+// RegexAppliedOf converts the result of applying rules.
 func RegexAppliedOf(r app.Replaced) RegexApplied {
 	return RegexApplied{Text: r.Text, Applied: nonNil(r.Applied), Errors: mapSlice(r.Problems, func(p rule.Problem) RegexError { return RegexError(p) })}
 }
@@ -63,7 +63,7 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// each shapes the elements of a list.
+// mapSlice converts the elements of a list.
 func mapSlice[T, U any](list []T, shape func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
@@ -72,7 +72,7 @@ func mapSlice[T, U any](list []T, shape func(T) U) []U {
 	return out
 }
 
-// A MacroText is the body of POST /macros/expand. What is absent expands to
+// A MacroText is the body of POST /macros/expand. Absent values expand to
 // nothing.
 type MacroText struct {
 	Text           string            `json:"text"`
@@ -99,8 +99,7 @@ type MacroExpanded struct {
 	Globals   map[string]string `json:"globals,omitempty"`
 }
 
-// Expanding is what the body asks for. A clock that is no time is of kind
-// Invalid.
+// Expanding converts the body. A bad clock is of kind Invalid.
 func (m MacroText) Expanding() (app.Expanding, error) {
 	var now time.Time
 	if m.Clock != "" {
@@ -119,7 +118,7 @@ func (m MacroText) Expanding() (app.Expanding, error) {
 	}, nil
 }
 
-// MacroExpandedOf shapes a text whose macros are expanded.
+// MacroExpandedOf converts an expanded text.
 func MacroExpandedOf(e app.Expanded) MacroExpanded {
 	out := MacroExpanded{Text: e.Text, Unknown: nonNil(e.Unknown), Variables: e.Variables, Globals: e.Globals}
 	if out.Variables == nil {
@@ -134,7 +133,7 @@ type RegexImported struct {
 	Losses []RegexLoss `json:"losses" nullable:"false" doc:"every field of the file that does not do here what it does there"`
 }
 
-// RegexImportedOf shapes what was made of a file.
+// RegexImportedOf converts imported rules.
 func RegexImportedOf(c rule.Config, losses []rule.Loss) RegexImported {
 	return RegexImported{
 		Config: RegexConfig{c.Rules, mapSlice(c.Presets, func(p rule.Preset) RegexPreset { return RegexPreset(p) })},
@@ -142,8 +141,8 @@ func RegexImportedOf(c rule.Config, losses []rule.Loss) RegexImported {
 	}
 }
 
-// maxRuleFile is the longest file of rules in bytes: character cards as JSON
-// have some megabytes.
+// maxRuleFile is the size of the largest file of rules, in bytes: character
+// cards have some megabytes.
 const maxRuleFile = 16 << 20
 
 func (f *server) rules() {
@@ -186,13 +185,13 @@ func (f *server) rules() {
 	})
 }
 
-// A ruleFile takes the body as it is.
+// A ruleFile takes a file as a stream.
 type ruleFile struct {
 	Format string `query:"format" enum:"sillytavern" default:"sillytavern" doc:"whose scripts they are"`
 	RawRequest
 }
 
-// ApplyRules tries out rules on a text.
+// ApplyRules applies rules to a text.
 func (c *Client) ApplyRules(ctx context.Context, t RegexText) (out RegexApplied, err error) {
 	return out, c.json(ctx, http.MethodPost, "/regex/apply", t, &out)
 }
@@ -202,7 +201,7 @@ func (c *Client) ExpandMacros(ctx context.Context, t MacroText) (out MacroExpand
 	return out, c.json(ctx, http.MethodPost, "/macros/expand", t, &out)
 }
 
-// ImportRules makes rules of a file of SillyTavern.
+// ImportRules converts a file of SillyTavern to rules.
 func (c *Client) ImportRules(ctx context.Context, file []byte) (out RegexImported, err error) {
 	return out, c.json(ctx, http.MethodPost, "/regex/import", json.RawMessage(file), &out)
 }

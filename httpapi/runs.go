@@ -20,10 +20,10 @@ type NewMessage struct {
 	Service     string    `json:"service,omitempty" maxLength:"256"`
 	Clock       *NewClock `json:"clock,omitempty" doc:"of a preview, with its seed: just that is sent"`
 	Seed        uint64    `json:"seed,omitempty" maximum:"9007199254740991"`
-	IfActive    string    `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is at work: refuse (default), or wait for its turn"`
+	IfActive    string    `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is active: refuse (default), or queue the message"`
 }
 
-// A Sent is the answer to a new message: a run has begun, or is queued.
+// A Sent is the answer to a new message: a run has started or is queued.
 type Sent struct {
 	RunID     artel.RunID     `json:"run_id"`
 	State     artel.RunState  `json:"state"`
@@ -48,7 +48,7 @@ func (in *MessageInput) parse() (id artel.ConversationID, message app.Input, err
 	return id, message, err
 }
 
-// A RunPath is the part of a path that names a run.
+// A RunPath names a run in a path.
 type RunPath struct {
 	ID string `path:"rid" doc:"a run"`
 }
@@ -72,7 +72,7 @@ func (f *server) runs() {
 			}))
 		})
 
-	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Sum up the active branch, by a run of its own or by the one at work before its next model call; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
+	register(f, f.op(http.MethodPost, "/conversations/{cid}/compact", "compact-conversation", "Sum up the active branch, by a run of its own or by the active one before its next model call; models are sent the summary from then on, and nothing is lost", http.StatusAccepted),
 		func(ctx context.Context, in *ConversationPath) (*body[Sent], error) {
 			id, err := in.id()
 			if err != nil {

@@ -76,13 +76,13 @@ func (f *server) settings() {
 		})
 }
 
-// A SettingsReport says what an import of a file of settings would change.
+// A SettingsReport lists what an import of a file of settings would change.
 type SettingsReport struct {
 	ETag    string           `json:"etag" doc:"of the settings that it was compared with, for If-Match of the import"`
 	Changes []SettingsChange `json:"changes"`
 }
 
-// A SettingsChange is one setting that the file has otherwise.
+// A SettingsChange is one setting that differs.
 type SettingsChange struct {
 	Area      string          `json:"area" enum:"profile,order,service,agent"`
 	Name      string          `json:"name,omitempty" doc:"of the service or agent, or the part of the profile: name, persona, language or rules"`
@@ -90,7 +90,7 @@ type SettingsChange struct {
 	Change    string          `json:"change" enum:"added,removed,changed"`
 	Was       json.RawMessage `json:"was,omitempty"`
 	Is        json.RawMessage `json:"is,omitempty"`
-	Unknown   bool            `json:"unknown,omitempty" doc:"it names a service, agent or processor that there is not here: it would be kept, and do nothing"`
+	Unknown   bool            `json:"unknown,omitempty" doc:"it names an unknown service, agent or processor: it would be stored without effect"`
 }
 
 func settingsReport(r app.SettingsReport) SettingsReport {
@@ -101,7 +101,7 @@ func settingsReport(r app.SettingsReport) SettingsReport {
 	return out
 }
 
-// tagged is an answer that names what is in it.
+// A tagged answer has an ETag of its content.
 type tagged[T any] struct {
 	ETag string `header:"ETag" doc:"for If-Match"`
 	Body T

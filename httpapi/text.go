@@ -13,7 +13,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A TextView is what there is to read of a version.
+// A TextView is the readable text of a version.
 type TextView struct {
 	Text      string         `json:"text"`
 	MediaType string         `json:"media_type" doc:"of the text: text/markdown where it was taken out of a document, a page or a table, else that of the artifact"`
@@ -56,7 +56,7 @@ func (f *server) texts() {
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
 			hc.SetHeader("Vary", "Accept")
 			if alone {
-				// Nothing that a browser would run: a text of any other type is plain.
+				// Other types, which a browser might run, are sent as plain text.
 				kind := "text/plain"
 				if d.MediaType == markdownType {
 					kind = markdownType

@@ -28,7 +28,7 @@ type VocabularyView struct {
 	Source string  `json:"source" doc:"what it is counted by, or was measured against"`
 }
 
-// VocabularyViews shapes vocabularies.
+// VocabularyViews converts vocabularies.
 func VocabularyViews(known []app.Vocabulary) []VocabularyView {
 	views := make([]VocabularyView, len(known))
 	for i, v := range known {

@@ -20,8 +20,8 @@ type NewToolResult struct {
 	Content json.RawMessage `json:"content" doc:"any JSON, or a text"`
 }
 
-// toolResults takes in what tools of other programs return. The body may be
-// large, and most of it media: these go by as a stream.
+// toolResults registers the intake of results of tools run by other programs.
+// The body may be large and mostly media, so it is read as a stream.
 func (f *server) toolResults() {
 	op := f.op(http.MethodPost, "/conversations/{cid}/tool_results", "take-tool-result", "Take media and what is too long out of a tool's result", http.StatusOK)
 	op.Description = "Media become artifacts, whatever their size, and their refs stand in the content. The same content gives the same answer."
@@ -59,8 +59,8 @@ func (f *server) toolResults() {
 	})
 }
 
-// decodeStrictly reads the body of a result; what is wrong with it is told as
-// for other bodies.
+// decodeStrictly decodes the body of a result with the same errors as other
+// bodies.
 func decodeStrictly(b []byte, result *NewToolResult) error {
 	var fields map[string]json.RawMessage
 	if err := strictJSON.Unmarshal(b, &fields); err != nil {

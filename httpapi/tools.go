@@ -11,8 +11,8 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A ToolAnswer is the outcome of one tool call. Content is the text that a
-// model would read; where that text is a JSON object, it is the object.
+// A ToolAnswer is the outcome of one tool call. Content is the text for the
+// model, or the object if that text is a JSON object.
 type ToolAnswer struct {
 	OK       bool            `json:"ok"`
 	Content  json.RawMessage `json:"content"`
@@ -58,8 +58,8 @@ func (f *server) tools() {
 		})
 }
 
-// toolAnswer shapes a result. Only get_artifact answers with an object, and
-// only where it shows no text of the artifact.
+// toolAnswer converts a result. Only get_artifact answers with an object, and
+// only if it shows no text of the artifact.
 func toolAnswer(name string, r app.ToolResult) (ToolAnswer, error) {
 	content := json.RawMessage(r.Content)
 	if object := name == "get_artifact" && (r.IsError || len(r.Parts) > 0); !object || !json.Valid(content) {

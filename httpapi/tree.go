@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel/app"
 )
 
-// A MessagePath is the part of a path that names a message.
+// A MessagePath names a message in a path.
 type MessagePath struct {
 	ConversationPath
 	Message string `path:"mid" doc:"a message of the conversation"`
@@ -36,7 +36,7 @@ type MessageEdit struct {
 type MessageRetry struct {
 	Agent    string `json:"agent,omitempty" maxLength:"256"`
 	Service  string `json:"service,omitempty" maxLength:"256"`
-	IfActive string `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is at work"`
+	IfActive string `json:"if_active,omitempty" enum:"reject,queue" doc:"what to do while another run is active"`
 }
 
 func (r MessageRetry) edit() app.Edit {
@@ -72,7 +72,7 @@ func (f *server) tree() {
 			return send(ctx, in.Key, "edit", in.MessagePath, e)
 		})
 
-	register(f, f.op(http.MethodPost, path+"/retry", "retry-message", "Ask for another answer, on a branch beside the one that there is", http.StatusAccepted),
+	register(f, f.op(http.MethodPost, path+"/retry", "retry-message", "Ask for another answer, on a branch beside the present one", http.StatusAccepted),
 		func(ctx context.Context, in *struct {
 			MessagePath
 			OnceHeader

@@ -22,8 +22,8 @@ import (
 	"github.com/artelhq/artel/internal/form"
 )
 
-// A SavedArtifact is the body of PUT …/artifacts/{id} as JSON. What is absent
-// stays.
+// A SavedArtifact is the body of PUT …/artifacts/{id} as JSON. Absent fields
+// are unchanged.
 type SavedArtifact struct {
 	Content *string `json:"content,omitempty" doc:"the whole new text"`
 	Title   *string `json:"title,omitempty" minLength:"1" maxLength:"256"`
@@ -39,14 +39,14 @@ type Restoring struct {
 	Version int `json:"version,omitempty" minimum:"1" doc:"absent: what a deleted artifact was before"`
 }
 
-// A Merge brings a save that came too late and what is there together.
+// A Merge is a three-way merge of a late save with the current text.
 type Merge struct {
 	Clean     bool            `json:"clean" doc:"there is no conflict: the text can be saved on the current version"`
 	Text      string          `json:"text" doc:"conflicts stand between marks: <<<<<<< yours, ||||||| the base, ======= and >>>>>>> what is there"`
 	Conflicts []MergeConflict `json:"conflicts"`
 }
 
-// A MergeConflict is a place that both sides changed. Starts are lines from 1.
+// A MergeConflict is a range that both sides changed. Starts are lines from 1.
 type MergeConflict struct {
 	Start       int    `json:"start" doc:"of the first mark in the merged text"`
 	Lines       int    `json:"lines"`
@@ -96,12 +96,12 @@ func answerArtifact(a artel.Artifact, err error) (*versioned[artel.Artifact], er
 	return answerVersion(a.Version, a, err)
 }
 
-// An IfMatchHeader says for which version a write is meant.
+// An IfMatchHeader names the version that a write expects.
 type IfMatchHeader struct {
 	IfMatch string `header:"If-Match" maxLength:"100" doc:"the version that was read, in quotes; * is any. Another one than the newest is answered with 412"`
 }
 
-// version is the number that the header holds; 0 where any is meant.
+// version returns the number in the header; 0 for any.
 func (h IfMatchHeader) version() (int, error) {
 	s := strings.TrimSpace(h.IfMatch)
 	if s == "" || s == "*" {
@@ -179,7 +179,7 @@ func (f *server) writing() {
 		})
 }
 
-// A saveInput takes the body as the stream that it is.
+// A saveInput takes the new content as a stream.
 type saveInput struct {
 	WriteInput
 	ContentType string `header:"Content-Type" doc:"application/json, or the type of the bytes"`
@@ -191,7 +191,7 @@ func (f *server) saving() {
 	schema := f.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[SavedArtifact](), true, "SavedArtifact")
 	op := f.op(http.MethodPut, artifactPath, "save-artifact", "Make the next version of an artifact from what was changed in the one that If-Match names", http.StatusOK)
 	op.Description = `Other bodies than JSON are the whole new content: text, which is kept as UTF-8, or bytes. ` +
-		`If somebody else was faster, the answer is 412 with the current artifact and, for text, a three-way merge.`
+		`If another client saved first, the answer is 412 with the current artifact and, for text, a three-way merge.`
 	register(f, op, func(ctx context.Context, in *saveInput) (*versioned[artel.Artifact], error) {
 		p, err := in.place()
 		if err != nil {
@@ -213,7 +213,7 @@ func (f *server) saving() {
 	})
 }
 
-// draft reads what a save brings.
+// draft reads the body of a save.
 func (f *server) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, schema *huma.Schema) (app.Draft, error) {
 	body := form.Sent(in.request.Body)
 	if major, _, _ := mime.ParseMediaType(in.ContentType); major == "application/json" {
@@ -234,8 +234,7 @@ func (f *server) draft(ctx context.Context, p app.ArtifactAt, in *saveInput, sch
 	return d, err
 }
 
-// readJSON reads a body that fits the schema, with the answers that other
-// operations have.
+// readJSON reads a body and validates it with the errors of other operations.
 func (f *server) readJSON(r io.Reader, schema *huma.Schema, v any) error {
 	data, err := io.ReadAll(io.LimitReader(r, textBody+1))
 	if err != nil {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fetch is the one HTTP client that leaves the process.
+// Package fetch provides the HTTP client for all requests that leave the process.
 //
-// Begin with [NewClient]. Its client refuses to connect to loopback, private,
-// link-local (cloud metadata among them), multicast and reserved addresses. It
-// looks at the address it is about to connect to, after names are resolved, so
-// that neither a redirect nor a name that resolves differently the second time
-// leads inside. [ReadAll] reads a body that somebody else bounds badly.
+// Begin with [NewClient]. The client refuses to connect to loopback, private,
+// link-local (including cloud metadata), multicast and reserved addresses. It
+// checks the address of each connection after names are resolved, so neither a
+// redirect nor a name that resolves differently the second time reaches an inner
+// network. [ReadAll] reads a body with a limit.
 //
-// The package does not decide who may reach the private network: whoever makes
-// a client says so.
+// Whoever creates a client decides whether it may reach the private network.
 package fetch
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Options change a client.
+// Options configure a client.
 type Options struct {
 	AllowPrivate    bool                                  // loopback, private and shared (CGNAT) addresses too, for endpoints that the operator named; false: public ones only
 	Proxy           func(*http.Request) (*url.URL, error) // as in [http.Transport]; the guard then sees the proxy's address, and targets given as names are the proxy's to judge; nil: none, whatever the environment says
@@ -36,11 +35,13 @@ type Options struct {
 	IdlePerHost     int                                   // connections to a host that are kept for the next request; 0: 16
 }
 
-// NewClient returns a guarded client. It has no total timeout, because answers
-// may be streams: bound calls by their contexts. It is safe for concurrent
-// use; its idle connections are dropped after 90 s, or by CloseIdleConnections.
+// NewClient returns a guarded client. It has no total timeout, because
+// responses may be streams: bound calls by their contexts. It is safe for
+// concurrent use; idle connections are closed after 90 s, or by
+// CloseIdleConnections.
 //
-// A refusal is an [*artel.Error] of kind Denied inside the [*url.Error].
+// A refused address is an [*artel.Error] of kind Denied inside the
+// [*url.Error].
 func NewClient(o Options) *http.Client {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = 10 * time.Second
@@ -70,7 +71,7 @@ func NewClient(o Options) *http.Client {
 	}
 }
 
-// schemes refuses requests that are not plain HTTP, with a message of its own.
+// schemes refuses requests that are not plain HTTP.
 type schemes struct{ *http.Transport }
 
 func (t *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -86,7 +87,7 @@ func (t *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
 type redirects int
 
 // keyHeaders carry API keys. The standard library drops Authorization and
-// Cookie where a redirect leaves the host, but knows nothing of these.
+// Cookie when a redirect leaves the host, but does not know these.
 var keyHeaders = []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
 func (limit redirects) check(r *http.Request, via []*http.Request) error {
@@ -107,8 +108,8 @@ func (limit redirects) check(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// ReadAll reads r to its end. More than limit bytes are of kind TooLarge and
-// leave the rest unread.
+// ReadAll reads r to its end. More than limit bytes are an error of kind
+// TooLarge; the rest is not read.
 func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	switch {
@@ -124,8 +125,9 @@ func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// Unreachable reports whether err says that no connection came about: nobody
-// listens, or the name is not known. A refusal by the guard is not meant.
+// Unreachable reports whether err means that no connection was made: nothing
+// listens, or the name is unknown. An address refused by the guard does not
+// count.
 func Unreachable(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" && !errors.Is(err, artel.Denied)

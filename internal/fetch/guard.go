@@ -10,8 +10,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// guard decides which addresses may be connected to. It runs after names are
-// resolved, for each address that is tried.
+// A guard decides which addresses may be connected to. It checks each address
+// after names are resolved.
 type guard struct{ private bool }
 
 func (g guard) control(network, address string, _ syscall.RawConn) error {
@@ -25,7 +25,7 @@ func (g guard) control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// refuse names the class of an address that may not be reached; "" where it may.
+// refuse returns the class of a forbidden address; "" if it is allowed.
 func (g guard) refuse(a netip.Addr) string {
 	a = inner(a.WithZone("").Unmap())
 	switch {
@@ -52,8 +52,8 @@ func (g guard) unless(class string) string {
 	return class
 }
 
-// inner returns the IPv4 address that a translating or tunnelling IPv6 address
-// leads to, else a.
+// inner returns the IPv4 address behind a translating or tunnelling IPv6
+// address, otherwise a.
 func inner(a netip.Addr) netip.Addr {
 	if !a.Is6() {
 		return a
@@ -81,12 +81,12 @@ var (
 		netip.MustParsePrefix("198.51.100.0/24"), // documentation
 		netip.MustParsePrefix("203.0.113.0/24"),  // documentation
 		netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-		netip.MustParsePrefix("::/96"),           // IPv4-compatible, given up
+		netip.MustParsePrefix("::/96"),           // IPv4-compatible, deprecated
 		netip.MustParsePrefix("64:ff9b:1::/48"),  // local translation
 		netip.MustParsePrefix("100::/64"),        // discard
 		netip.MustParsePrefix("2001::/32"),       // Teredo
 		netip.MustParsePrefix("2001:db8::/32"),   // documentation
-		netip.MustParsePrefix("fec0::/10"),       // site-local, given up
+		netip.MustParsePrefix("fec0::/10"),       // site-local, deprecated
 		netip.MustParsePrefix("fd00:ec2::/32"),   // metadata of Amazon's, inside the private range
 	}
 )

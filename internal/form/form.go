@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package form reads what clients send as streams: bodies, and the parts of
-// multipart forms (RFC 7578), of which none is ever whole in memory.
+// Package form reads request bodies and the parts of multipart forms (RFC 7578)
+// as streams; it never holds a whole part in memory.
 //
-// Begin with [Parts]. What goes wrong on the sender's side is told apart from
-// our own failures: it is of kind [artel.Invalid] with code [CodeMalformed].
-// net/http's own forms are not used because they keep files in memory or in a
-// temporary folder, and because mime/multipart takes a form that was cut off
-// after a part for a complete one.
+// Begin with [Parts]. Errors of the sender are of kind [artel.Invalid] with code
+// [CodeMalformed], so that they differ from our own. net/http's forms are not
+// used because they keep files in memory or in a temporary folder, and because
+// mime/multipart accepts a form that was cut off after a part.
 package form
 
 import (
@@ -22,25 +21,25 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// CodeMalformed is the error code of bodies that are broken.
+// CodeMalformed is the error code of broken bodies.
 const CodeMalformed = "malformed"
 
-// MaxParts is the most parts that a form may have.
+// MaxParts is the maximum number of parts of a form.
 const MaxParts = 200
 
-// A Part is one field or file of a form. Its body is read once, before the
+// A Part is one field or file of a form. Its body can be read once, before the
 // next part is asked for.
 type Part struct {
 	Name        string // of the field
-	Filename    string // "": it is no file, or one without a name
+	Filename    string // "": not a file, or a file without a name
 	ContentType string // as declared; may be empty
 	io.Reader
 }
 
-// Parts yields the parts of a form in the order in which they arrive. The
-// sequence ends at the closing boundary, or yields one error and ends: where
-// contentType is not multipart/form-data, where the body is broken or cut off,
-// where a name is not UTF-8, and, of kind [artel.TooLarge], after [MaxParts].
+// Parts yields the parts of a form in order. The sequence ends at the closing
+// boundary, or yields one error and ends: if contentType is not
+// multipart/form-data, if the body is broken or cut off, if a name is not
+// UTF-8, and, of kind [artel.TooLarge], after [MaxParts].
 func Parts(body io.Reader, contentType string) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		major, params, err := mime.ParseMediaType(contentType)
@@ -76,8 +75,8 @@ func partOf(p *multipart.Part, err error, n int) (Part, error) {
 	return Part{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), Sent(p)}, nil
 }
 
-// Sent returns r with its failures as the sender's: reading a request's body
-// fails because the client went away or broke its own framing.
+// Sent returns r with read errors attributed to the sender: reading a body
+// fails because the client left or broke its framing.
 func Sent(r io.Reader) io.Reader { return sent{r} }
 
 type sent struct{ io.Reader }
@@ -94,8 +93,8 @@ func malformed(text string) error {
 	return &artel.Error{Op: "form.Parts", Kind: artel.Invalid, Code: CodeMalformed, Err: errors.New(text)}
 }
 
-// watch notes whether a mark has come by: here the closing boundary, without
-// which a form was cut off, be it ever so neatly.
+// A watch notes whether a mark was read: the closing boundary, without which a
+// form was cut off.
 type watch struct {
 	r    io.Reader
 	mark []byte

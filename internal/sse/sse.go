@@ -3,9 +3,9 @@
 // Package sse reads and writes server-sent events: the text/event-stream of
 // model APIs and of Artel's own event log.
 //
-// [Events] reads: cutting the stream into other pieces never changes the
-// events, and memory is bounded by the limit. A [Writer] sends to one HTTP
-// client. Resuming a stream is for the caller, who has the last [Event.ID].
+// [Events] reads a stream; how the bytes are split into reads does not change the
+// events, and memory is bounded. A [Writer] sends to one HTTP client. Resuming a
+// stream is up to the caller, who has the last [Event.ID].
 package sse
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// MaxEvent is the size that one event of a stream may have, in bytes, unless
-// the caller of [Events] says otherwise.
+// MaxEvent is the default limit of one event, in bytes.
 const MaxEvent = 16 << 20
 
 // A Event is one event of a text/event-stream.
@@ -30,14 +29,13 @@ type Event struct {
 
 // Events reads a text/event-stream by the rules of the WHATWG HTML standard
 // (section 9.2.6): lines end in CR, LF or CRLF, one BOM is skipped, comments
-// and unknown fields are ignored, data lines are joined, an event without data
-// is not one, and an event that the stream ends in the middle of is dropped.
-// Bytes are passed on undecoded, and the retry field is left out, since when to
-// come back is for the caller to say.
+// and unknown fields are ignored, data lines are joined, events without data
+// and an incomplete last event are dropped. Bytes are not decoded, and the
+// retry field is ignored: the caller decides when to reconnect.
 //
 // Each event is yielded as soon as its last byte is read. The sequence ends at
 // the end of r, or yields one error: that of r, or one of kind TooLarge when a
-// line or event passes limit bytes (0: [MaxEvent]).
+// line or event exceeds limit bytes (0: [MaxEvent]).
 func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 	if limit <= 0 {
 		limit = MaxEvent
@@ -68,11 +66,11 @@ type eventParser struct {
 	name    string
 	id      string
 	hasData bool
-	afterCR bool // a LF now belongs to the line end before it
-	begun   bool // the first line, which may carry the BOM, is over
+	afterCR bool // a following LF belongs to the line end
+	begun   bool // the first line, which may have a BOM, was read
 }
 
-// feed takes bytes as they come and reports whether to go on.
+// feed parses bytes and reports whether to continue.
 func (p *eventParser) feed(b []byte, yield func(Event, error) bool) bool {
 	if p.afterCR && len(b) > 0 {
 		p.afterCR = false

@@ -10,9 +10,8 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// Append appends e to b as one frame of a stream. Line breaks in Data are
-// kept as LF; Name and ID must have none. Reading the frame with [Events]
-// gives e again.
+// Append appends e to b as one frame. Line breaks in Data become LF; Name and
+// ID must have none. [Events] reads the frame as e.
 func Append(b []byte, e Event) []byte {
 	if e.ID != "" {
 		b = append(append(append(b, "id: "...), e.ID...), '\n')
@@ -30,8 +29,8 @@ func Append(b []byte, e Event) []byte {
 	return append(b, '\n')
 }
 
-// WriteTimeout is how long one frame may take to reach a reader's socket. A
-// reader that is slower is cut off, and resumes where it was.
+// WriteTimeout is how long one write may take. A slower reader is disconnected
+// and can resume.
 const WriteTimeout = time.Minute
 
 // A Writer sends a stream to one HTTP client. It is used by one goroutine.
@@ -39,11 +38,11 @@ type Writer struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 	buf []byte
-	at  time.Time // when the time of a write was limited last
+	at  time.Time // when the write deadline was last set
 }
 
-// NewWriter begins the answer: status 200 and the headers of a stream that is
-// neither cached nor buffered on its way.
+// NewWriter begins the response: status 200 and headers against caching and
+// buffering.
 func NewWriter(w http.ResponseWriter) (*Writer, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -54,17 +53,17 @@ func NewWriter(w http.ResponseWriter) (*Writer, error) {
 	return s, s.flush()
 }
 
-// Send sends one event at once, behind what was gathered.
+// Send sends one event at once, after what was gathered.
 func (s *Writer) Send(e Event) error {
 	s.buf = Append(s.buf, e)
 	return s.Flush()
 }
 
-// gathered is how many bytes a Writer gathers at most before it sends them.
+// gathered is how many bytes a Writer gathers before it sends them.
 const gathered = 32 << 10
 
-// Gather takes a frame, as Append makes it, that is sent with the next Flush,
-// Send or KeepAlive.
+// Gather adds a frame, as Append makes it, to what the next Flush, Send or
+// KeepAlive sends.
 func (s *Writer) Gather(frame []byte) error {
 	s.buf = append(s.buf, frame...)
 	if len(s.buf) < gathered {
@@ -73,28 +72,28 @@ func (s *Writer) Gather(frame []byte) error {
 	return s.Flush()
 }
 
-// Flush sends what was gathered, in one piece.
+// Flush sends what was gathered in one write.
 func (s *Writer) Flush() error {
 	if len(s.buf) == 0 {
 		return nil
 	}
 	err := s.write()
 	if s.buf = s.buf[:0]; cap(s.buf) > gathered/8 {
-		s.buf = nil // thousands of connections that are silent keep no memory
+		s.buf = nil // silent connections hold no memory
 	}
 	return err
 }
 
-// KeepAlive sends a comment, which readers ignore, so that nobody on the way
-// takes the silence for the end.
+// KeepAlive sends a comment, which readers ignore, so that proxies do not take
+// the silence for the end.
 func (s *Writer) KeepAlive() error {
 	s.buf = append(s.buf, ": keep-alive\n\n"...)
 	return s.Flush()
 }
 
 func (s *Writer) write() error {
-	if now := time.Now(); now.Sub(s.at) > WriteTimeout/10 { // it need not be exact, and costs as much as a short write
-		_ = s.out.SetWriteDeadline(now.Add(WriteTimeout)) // not every server has deadlines
+	if now := time.Now(); now.Sub(s.at) > WriteTimeout/10 { // setting it costs as much as a short write, so it is not exact
+		_ = s.out.SetWriteDeadline(now.Add(WriteTimeout)) // not every connection supports it
 		s.at = now
 	}
 	if _, err := s.w.Write(s.buf); err != nil {

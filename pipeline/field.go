@@ -79,7 +79,7 @@ func checkConfig(config json.RawMessage, fields, group []Field) error {
 			}
 			return artel.Errorf(artel.Invalid, op, "config."+artel.Shorten(v.key, 60), "unknown field; %s", keyList(fields))
 		}
-		if err := fields[i].check(v.value); err != nil {
+		if err := fields[i].Fits(v.value); err != nil {
 			return artel.Errorf(artel.Invalid, op, "config."+v.key, "%w", err)
 		}
 	}
@@ -144,10 +144,7 @@ func keysOf(config json.RawMessage) ([]keyValue, error) {
 func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
 
 // Fits validates a value; null stands for the default.
-func (f Field) Fits(value json.RawMessage) error { return f.check(value) }
-
-// check validates a value; null stands for the default.
-func (f Field) check(v json.RawMessage) error {
+func (f Field) Fits(v json.RawMessage) error {
 	if isNull(v) {
 		return nil
 	}
@@ -222,7 +219,7 @@ func checkFields(fields []Field) error {
 		}
 		v, err := json.Marshal(f.Default)
 		if err == nil {
-			err = f.check(v)
+			err = f.Fits(v)
 		}
 		if err != nil {
 			return fmt.Errorf("the default of the field %q does not fit it: %w", f.Key, err)

@@ -23,13 +23,13 @@ import (
 	"github.com/artelhq/artel/agent/tool"
 )
 
-// connection is a server and what is known of it.
+// A connection is a server with its current state.
 type connection struct {
 	server       Server
 	log          *slog.Logger
-	firstAttempt chan struct{} // closed when it was connected to, or could not be, once
+	firstAttempt chan struct{} // closed after the first attempt to connect
 	once         sync.Once
-	calls        atomic.Int64 // so far, for the tokens of progress
+	calls        atomic.Int64 // number of calls, for progress tokens
 
 	mu       sync.Mutex
 	session  *sdk.ClientSession // nil: not connected
@@ -37,7 +37,7 @@ type connection struct {
 	state    tool.ServerState
 	since    time.Time
 	problem  string
-	progress map[string]func() // by token: tells a call that it goes on
+	progress map[string]func() // callbacks by progress token
 }
 
 func newConnection(s Server, log *slog.Logger) *connection {
@@ -47,7 +47,7 @@ func newConnection(s Server, log *slog.Logger) *connection {
 	}
 }
 
-// keep connects, and connects again, until ctx ends.
+// run connects and reconnects until ctx ends.
 func (c *connection) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
@@ -56,7 +56,7 @@ func (c *connection) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > maxPause { // it was well for a while
+		if time.Since(began) > maxPause { // it was connected for a while
 			failures = 0
 		}
 		wait := pause(failures)
@@ -71,12 +71,12 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// hold is one connection from its beginning to its end.
+// connect serves one connection from its start to its end.
 func (c *connection) connect(ctx context.Context) error {
 	defer c.once.Do(func() { close(c.firstAttempt) })
 	changed := make(chan struct{}, 1)
 	client := sdk.NewClient(&sdk.Implementation{Name: "artel", Version: "1"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{}, // nothing of ours is offered
+		Capabilities: &sdk.ClientCapabilities{}, // this client offers no capabilities
 		KeepAlive:    keepAlive,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
@@ -90,7 +90,7 @@ func (c *connection) connect(ctx context.Context) error {
 	})
 	connecting, stop := context.WithTimeout(ctx, c.server.Limits.Connect)
 	defer stop()
-	// A program is stopped by closing the connection; only what is left then is killed.
+	// Closing the connection stops a program; it is killed only if it stays.
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	session, err := client.Connect(connecting, c.transport(alive), nil)
@@ -101,7 +101,7 @@ func (c *connection) connect(ctx context.Context) error {
 	go func() { ended <- session.Wait() }()
 	lost := false
 	defer func() {
-		_ = session.Close() // what it says, nobody can use
+		_ = session.Close() // the error is of no use
 		if !lost {
 			<-ended
 		}
@@ -128,7 +128,7 @@ func (c *connection) connect(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			select { // what changes meanwhile is listed once
+			select { // combine changes within the interval
 			case <-ctx.Done():
 			case <-time.After(minListInterval):
 			}
@@ -136,15 +136,15 @@ func (c *connection) connect(ctx context.Context) error {
 	}
 }
 
-// maxTools is how many tools a server may list: no model is told as many, and a
-// list without an end would fill memory.
+// maxTools bounds the tools of a server; no model takes as many, and an endless
+// list would fill memory.
 const maxTools = 2000
 
-// minListInterval is how long a list holds at least, however often the server says
-// that it has changed.
+// minListInterval is the least time between two lists, regardless of the
+// server's change notifications.
 const minListInterval = 250 * time.Millisecond
 
-// list takes over the tools of the server.
+// list loads the tools of the server.
 func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error {
 	var tools []tool.Tool
 	listed := 0
@@ -184,7 +184,8 @@ func (c *connection) list(ctx context.Context, session *sdk.ClientSession) error
 	return nil
 }
 
-// transport is a new way to the server. A program is killed when ctx ends.
+// transport returns a new transport to the server. A program is killed when ctx
+// ends.
 func (c *connection) transport(ctx context.Context) sdk.Transport {
 	if p := c.server.Process; p != nil {
 		cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
@@ -199,7 +200,7 @@ func (c *connection) transport(ctx context.Context) sdk.Transport {
 	return &sdk.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &client, MaxRetries: 2}
 }
 
-// headed gives each request its headers.
+// A headerTransport adds headers to each request.
 type headerTransport struct {
 	http.RoundTripper
 	header http.Header
@@ -215,13 +216,13 @@ func (h headerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	resp, err := next.RoundTrip(r)
-	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // whose events the SDK limits
+	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK limits the size of events
 		resp.Body = http.MaxBytesReader(nil, resp.Body, sdk.DefaultMaxLineLength)
 	}
 	return resp, err
 }
 
-// lines logs what a program says on its standard error, line by line.
+// A stderrLog logs the standard error of a program line by line.
 type stderrLog struct {
 	c    *connection
 	rest []byte
@@ -272,8 +273,8 @@ func (c *connection) currentSession() *sdk.ClientSession {
 	return c.session
 }
 
-// expect returns a token for the progress of a call: on is called whenever the
-// server says that the call goes on. The caller ends it.
+// trackProgress registers on to be called on each progress notification of a
+// call, and returns the call's progress token. The caller calls end.
 func (c *connection) trackProgress(on func()) (token string, end func()) {
 	token = c.server.Name + "-" + strconv.FormatInt(c.calls.Add(1), 10)
 	c.mu.Lock()

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcp makes the tools of MCP servers tools of agents.
+// Package mcp offers the tools of MCP servers to agents.
 //
-// A [Server] says how to reach one: a program that speaks on its standard input
-// and output, or an address that speaks streamable HTTP. A [Pool] keeps the
-// connections: [Pool.Run] connects, connects again with growing pauses when one
-// is lost, and takes over changes of the lists; [Pool.Tools] are what the
-// servers offer right now, under names that begin with their servers'.
+// A [Server] describes how to reach one: a program that speaks on its standard
+// input and output, or an address that speaks streamable HTTP. A [Pool] keeps
+// the connections: [Pool.Run] connects, reconnects with growing pauses, and
+// follows changes of the lists; [Pool.Tools] returns the tools currently
+// offered, with names that begin with the servers' names.
 //
-// What a tool returns becomes a [tool.Result]: texts pass the scrubber of the
-// box that calls, and pictures, sound and other bytes become artifacts of the
-// conversation. A failure that the model can mend, or can only wait for, is a
-// result that says so. Servers are asked for nothing but tools and resources,
-// and are given nothing but arguments.
+// Results become [tool.Result] values: texts pass the media extraction of the
+// calling set, and pictures, sound and other bytes become artifacts of the
+// conversation. A failure that the model can correct, or has to wait for, is a
+// failed result. Servers are asked only for tools and resources, and get only
+// arguments.
 //
-// The protocol is that of modelcontextprotocol.io, spoken by the official SDK.
+// The protocol is that of modelcontextprotocol.io, implemented by the official
+// SDK.
 package mcp
 
 import (
@@ -35,13 +36,12 @@ import (
 	"github.com/artelhq/artel/agent/tool"
 )
 
-// A Server is how one MCP server is reached, and what may be done there.
+// A Server describes one MCP server and how it may be used.
 type Server struct {
-	Name    string   // begins the names of its tools: 1 to 30 letters, digits or -
+	Name    string   // prefix of the names of its tools: 1 to 30 letters, digits or -
 	Process *Process // a program; nil: URL
 	Remote  *Remote  // an address; nil: Process
-	// Only are the tools that are offered, by the names that the server gives
-	// them; nil: all.
+	// Only lists the tools to offer, by the server's names; nil: all.
 	Only    []string
 	Secrets tool.Secrets
 	Limits  Limits
@@ -50,31 +50,32 @@ type Server struct {
 // A Process is a program that speaks MCP on its standard input and output.
 type Process struct {
 	Args []string // program and arguments
-	Env  []string // all of its environment, as NAME=value
+	Env  []string // its whole environment, as NAME=value
 	Dir  string
 }
 
 // A Remote is a server that speaks streamable HTTP.
 type Remote struct {
 	URL    string
-	Header http.Header  // of each request; may hold secrets
-	Client *http.Client // guarded; should follow no redirects, since it would carry Header there
+	Header http.Header  // of every request; may hold secrets
+	Client *http.Client // guarded against private addresses; should not follow redirects, which would get Header
 }
 
 // Limits bound the exchange with a server. Zero fields mean the defaults.
 type Limits struct {
-	Connect time.Duration // until it has told its tools; 0: 30 s
-	Call    time.Duration // of a call without a sign of progress; 0: 2 minutes. One with signs may take ten times as long
+	Connect time.Duration // until its tools are listed; 0: 30 s
+	Call    time.Duration // of a call without progress notifications; 0: 2 minutes. With them, a call may take ten times as long
 }
 
 func (l Limits) orDefault() Limits {
 	return Limits{cmp.Or(l.Connect, 30*time.Second), cmp.Or(l.Call, 2*time.Minute)}
 }
 
-// maxName is the longest name of a server, so that names of tools have room.
+// maxName is the longest name of a server; it leaves room for the names of
+// tools.
 const maxName = 30
 
-// Check says what is wrong in s; nil: nothing.
+// Check returns the first mistake in s; nil: none.
 func (s Server) Check() error {
 	switch {
 	case s.Name == "" || len(s.Name) > maxName || strings.ContainsFunc(s.Name, notInName):
@@ -98,12 +99,11 @@ func notInName(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// How long a server is left alone after it was lost or not reached: the first
-// time, and at most.
+// The pauses before reconnecting, and the interval of keep-alive pings.
 const (
 	firstPause = 500 * time.Millisecond
 	maxPause   = time.Minute
-	keepAlive  = 20 * time.Second // between looks whether it is still there
+	keepAlive  = 20 * time.Second // between pings
 )
 
 // A Pool keeps the connections to servers. It is safe for concurrent use.
@@ -111,8 +111,8 @@ type Pool struct {
 	servers []*connection
 }
 
-// NewPool makes a pool; nobody is connected to before [Pool.Run]. The error, of
-// kind Invalid, names the server that is wrong or there twice.
+// NewPool makes a pool, which connects in [Pool.Run]. The error, of kind
+// Invalid, names a server that is invalid or given twice.
 func NewPool(servers []Server, log *slog.Logger) (*Pool, error) {
 	if log == nil {
 		log = slog.Default()
@@ -136,7 +136,7 @@ func (p *Pool) has(name string) bool {
 	return slices.ContainsFunc(p.servers, func(c *connection) bool { return c.server.Name == name })
 }
 
-// Run keeps all connections until ctx ends, and returns when they are closed
+// Run keeps all connections until ctx ends, and returns after they are closed
 // and the programs have ended.
 func (p *Pool) Run(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -146,7 +146,7 @@ func (p *Pool) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Ready waits until every server was connected to, or could not be, once.
+// Ready waits until the first attempt to connect to every server has ended.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, c := range p.servers {
 		select {
@@ -157,7 +157,7 @@ func (p *Pool) Ready(ctx context.Context) {
 	}
 }
 
-// Prefixes are what the names of all tools begin with, now and later.
+// Prefixes returns the prefixes of the names of all present and future tools.
 func (p *Pool) Prefixes() []string {
 	out := make([]string, len(p.servers))
 	for i, c := range p.servers {
@@ -166,8 +166,8 @@ func (p *Pool) Prefixes() []string {
 	return out
 }
 
-// Tools are the tools of the servers that are connected to, in the order of
-// the servers and of their lists.
+// Tools returns the tools of the connected servers, in the order of the servers
+// and of their lists.
 func (p *Pool) Tools() []tool.Tool {
 	var out []tool.Tool
 	for _, c := range p.servers {
@@ -176,7 +176,7 @@ func (p *Pool) Tools() []tool.Tool {
 	return out
 }
 
-// Health says how each server is doing.
+// Health returns the state of each server.
 func (p *Pool) Health() []tool.ServerHealth {
 	out := make([]tool.ServerHealth, len(p.servers))
 	for i, c := range p.servers {
@@ -185,8 +185,8 @@ func (p *Pool) Health() []tool.ServerHealth {
 	return out
 }
 
-// pause is how long to wait after so many failures in a row: twice as long each
-// time, a little more or less, so that servers are not asked all at once.
+// pause returns the wait after this many failures in a row: it doubles each
+// time, with jitter, so that servers are not called all at once.
 func pause(failures int) time.Duration {
 	d := firstPause << min(failures, 10)
 	d = min(d, maxPause)

@@ -21,12 +21,12 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// prefix is what the names of the server's tools begin with.
+// prefix returns the prefix of the names of the server's tools.
 func (s Server) prefix() string { return s.Name + "_" }
 
-// named is the name of a tool among those of all servers, as every model API
-// takes it: other characters become "_", and where that or a cut makes it
-// another, its end says which it was.
+// toolName returns the name of a server's tool for models: characters that some
+// model API refuses become "_", and if the name was changed or cut, it ends
+// with a hash of the original.
 func (s Server) toolName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || !notInName(r) {
@@ -44,10 +44,10 @@ func (s Server) toolName(name string) string {
 	return full[:min(len(full), tool.MaxName-len(end))] + end
 }
 
-// maxDoc is how many bytes of a tool's description a model is told.
+// maxDoc is how many bytes of a tool's description are sent to a model.
 const maxDoc = 8000
 
-// tool makes a tool of one of the server's.
+// tool makes a tool from one of the server's.
 func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	schema, err := json.Marshal(t.InputSchema)
 	if err != nil {
@@ -79,12 +79,12 @@ func (c *connection) tool(t *sdk.Tool) (tool.Tool, error) {
 	return made, err
 }
 
-// progressFactor is how many times as long as without signs a call may take that
-// shows signs of progress.
+// progressFactor is how many times longer a call with progress notifications
+// may take.
 const progressFactor = 10
 
-// call runs an exchange with the server within its limits. What fails is a
-// result, unless ctx ended or the conversation's own store failed.
+// call runs an exchange with the server within its limits. Failures are
+// results, unless ctx ended or storing media failed.
 func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func(context.Context, *sdk.ClientSession, string) (tool.Result, error)) (tool.Result, error) {
 	session := c.currentSession()
 	if session == nil {
@@ -120,7 +120,7 @@ func (c *connection) call(ctx context.Context, e *tool.Env, name string, do func
 
 var errSlow = errors.New("no sign of progress")
 
-// result makes what the model reads of what a tool returned.
+// result makes the result for the model from the server's.
 func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolResult) (tool.Result, error) {
 	w := writer{c: c, env: e}
 	for _, content := range r.Content {
@@ -140,7 +140,7 @@ func (c *connection) result(ctx context.Context, e *tool.Env, r *sdk.CallToolRes
 	return out, nil
 }
 
-// writer puts a result together.
+// A writer assembles a result.
 type writer struct {
 	c     *connection
 	env   *tool.Env
@@ -164,7 +164,7 @@ func (w *writer) add(ctx context.Context, content sdk.Content) error {
 	return nil
 }
 
-// resource adds what a resource holds.
+// resource adds the content of a resource.
 func (w *writer) resource(ctx context.Context, r *sdk.ResourceContents) error {
 	if r == nil {
 		return nil
@@ -176,7 +176,7 @@ func (w *writer) resource(ctx context.Context, r *sdk.ResourceContents) error {
 	return nil
 }
 
-// bytes keeps what is no text as an artifact, and says which.
+// bytes stores binary content as an artifact, and adds its ref.
 func (w *writer) bytes(ctx context.Context, b []byte, mediaType, filename string) error {
 	if w.env.Artifacts == nil || w.env.Workspace == nil {
 		info := media.Detect(b, media.Hint{DeclaredType: mediaType, Filename: filename})
@@ -228,10 +228,10 @@ func describe(uri, name, title, description, mediaType string, size *int64) stri
 	return line
 }
 
-// maxResources is how many resources one list tells of.
+// maxResources bounds the resources in one list.
 const maxResources = 500
 
-// listResources is a tool that says what there is to read on the server.
+// listResources is a tool that lists the resources of the server.
 func (c *connection) listResources() tool.Tool {
 	t := tool.Func(c.server.toolName("list_resources"), "Lists what there is to read on the MCP server "+c.server.Name+": addresses for "+c.server.toolName("read_resource")+".",
 		func(ctx context.Context, e *tool.Env, _ struct{}) (tool.Result, error) {
@@ -265,7 +265,7 @@ type resourceArgs struct {
 	URI string `json:"uri" jsonschema:"the address of the resource"`
 }
 
-// readResource is a tool that reads a resource: text as it is, bytes as an
+// readResource is a tool that reads a resource: text unchanged, bytes as an
 // artifact.
 func (c *connection) readResource() tool.Tool {
 	name := c.server.toolName("read_resource")

@@ -26,7 +26,7 @@ func reads(t Tool) Tool {
 	return t
 }
 
-// writes marks a tool that makes one edit at most.
+// writes marks a tool that makes at most one edit.
 func writes(t Tool) Tool {
 	t.Repeat = RepeatUnlessEdited
 	return t

@@ -14,15 +14,15 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// Each result says by its metadata what it is, for pages and programs:
+// The metadata of a result describe it, for pages and programs:
 //
 //	content_type   image audio video document archive file url json table list diff markdown code text error
-//	media_type, file_path, url, size, digest, saved_to_file, ref   of a file that the result is, or whose text it is a preview of
-//	media          the same of each of several media that stand in it
+//	media_type, file_path, url, size, digest, saved_to_file, ref   of the file that the result is, or is a preview of
+//	media          the same for each of several media in it
 //
-// There is never an encoding and never data.
+// Metadata never hold encodings or data.
 
-// typed returns the metadata of r with a content_type.
+// withContentType returns the metadata of r with a content_type.
 func withContentType(r Result) map[string]any {
 	if _, ok := r.Metadata["content_type"]; ok {
 		return r.Metadata
@@ -42,8 +42,8 @@ func withContentType(r Result) map[string]any {
 	return m
 }
 
-// withMedia returns the metadata of r with the media that were found in it. A
-// result that is one of them, or nothing but blocks of it, has its type.
+// withMedia returns the metadata of r with the media found in it. A result that
+// consists of just one of them has its type.
 func withMedia(r Result, kept []artel.Artifact) map[string]any {
 	m := maps.Clone(r.Metadata)
 	if m == nil {
@@ -61,7 +61,7 @@ func withMedia(r Result, kept []artel.Artifact) map[string]any {
 	return m
 }
 
-// fileFacts is what is told of the file that an artifact is.
+// fileFacts returns the metadata of an artifact's file.
 func fileFacts(a artel.Artifact) map[string]any {
 	name := FileName(a.Digest, a.MediaType)
 	return map[string]any{
@@ -70,8 +70,8 @@ func fileFacts(a artel.Artifact) map[string]any {
 	}
 }
 
-// only reports whether a text is a ref, or JSON whose only words are the ref
-// and those that a media block has around it.
+// onlyRef reports whether a text is just a ref, or JSON with no other words
+// than the ref and the fields of a media block.
 func onlyRef(text, ref string) bool {
 	text = strings.TrimSpace(text)
 	if text == ref {
@@ -126,10 +126,10 @@ var (
 	looksCode     = regexp.MustCompile(`(?m)(^\s*(func |def |class |import |package |#include|public |private |const |let |var |fn |use |SELECT |CREATE )|[;{}]\s*$|^#!/)`)
 )
 
-// maxInspected is how much of a long text is looked at to say what it is.
+// maxInspected is how many bytes of a text are inspected to find its type.
 const maxInspected = 64 << 10
 
-// kindOf says what a text is, by what it looks like.
+// kindOf guesses the type of a text from its syntax.
 func kindOf(text string) (contentType, mediaType string) {
 	trimmed := strings.TrimSpace(text)
 	head := trimmed[:min(len(trimmed), maxInspected)]
@@ -169,9 +169,8 @@ func contentTypeOfText(mediaType string) string {
 	return ContentType(artel.MediaInfo{MediaType: mediaType, Kind: media.KindOf(mediaType)})
 }
 
-// typeOfText is the media type that a text is kept under; "" where nothing but
-// its bytes can tell.
-func typeOfText(text string) string {
+// TypeOfText returns the media type under which a text is stored.
+func TypeOfText(text string) string {
 	switch kind, mediaType := kindOf(text); kind {
 	case "json", "table", "diff", "markdown":
 		return mediaType
@@ -183,7 +182,7 @@ func typeOfText(text string) string {
 	return "text/plain"
 }
 
-// kindOfAddress is for a text that is one address, and nothing else.
+// kindOfAddress returns the type of a text that is a single address.
 func kindOfAddress(s string) (contentType, mediaType string) {
 	here := strings.HasPrefix(s, FilesURL) || strings.HasPrefix(s, "tool_results/")
 	if !here && !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
@@ -193,7 +192,7 @@ func kindOfAddress(s string) (contentType, mediaType string) {
 	if err != nil || !here && u.Host == "" {
 		return "", ""
 	}
-	// Of bytes that show nothing, the extension alone decides.
+	// The bytes have no known signature, so that the extension decides.
 	info := media.Detect([]byte{0xfe, 0x00, 0x80, 0x01}, media.Hint{Filename: "x" + path.Ext(u.Path)})
 	if info.DetectedBy == artel.FromExtension {
 		switch info.Kind {

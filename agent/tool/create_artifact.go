@@ -14,7 +14,7 @@ import (
 //go:embed create_artifact.md
 var createDoc string
 
-// defaultType is the media type of a text that the model gives none.
+// defaultType is the media type of a text without one.
 const defaultType = "text/markdown"
 
 type createArgs struct {

@@ -13,9 +13,9 @@ import (
 	"github.com/artelhq/artel/model/rendition"
 )
 
-// readable returns what a ref points to with text to read: of a document, what
-// was taken out of it, and derived says so; of a recording, what is said in it,
-// and words says so.
+// resolveText resolves a ref to a target with text: for a document, the
+// extracted text, which sets derived; for a recording, the transcript, which
+// sets words.
 func resolveText(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	f, err := resolve(ctx, e, ref)
 	if err != nil || !f.Binary {
@@ -40,8 +40,9 @@ func resolveText(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	return f, err
 }
 
-// derive takes the text out of f at its version. A fault of ours in reading a
-// document is one of the document for the model, whose run goes on.
+// extractText extracts the text of f at its version. An internal failure to
+// read a document is reported to the model as a failure of the document, so
+// that the run continues.
 func extractText(ctx context.Context, e *Env, f target) (d artifact.Derived, err error) {
 	if f.ID != "" && f.Conversation == e.Conversation {
 		d, err = e.Workspace.Derived(ctx, f.ID, f.Version)
@@ -54,11 +55,11 @@ func extractText(ctx context.Context, e *Env, f target) (d artifact.Derived, err
 	return d, err
 }
 
-// hear has a service put f into words. A service that fails is a failure that
-// the model is told of: its run goes on.
+// transcribe has a service transcribe or caption f. A failure of the service is
+// reported to the model, so that the run continues.
 func (f *target) transcribe(ctx context.Context, e *Env) error {
 	if e.Renditions == nil {
-		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "nobody puts it into words")
+		return artel.Errorf(artel.Unsupported, "tool.Call", f.name(), "no service can put it into words")
 	}
 	words, err := e.Renditions.Words(ctx, e.Owner, rendition.Source{Digest: f.Digest, MediaInfo: f.MediaInfo})
 	if err != nil {
@@ -71,13 +72,13 @@ func (f *target) transcribe(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// unreadableDocument reports an error that comes of the document and not of
-// where it lies.
+// unreadableDocument reports whether an error is caused by the document itself,
+// not by its storage.
 func unreadableDocument(err error) bool {
 	return errors.Is(err, artel.Unsupported) || errors.Is(err, artel.Invalid) || errors.Is(err, artel.TooLarge)
 }
 
-// origin is what the head of a page says of where its text comes from.
+// origin returns the attribute about the origin of a derived text.
 func (f target) origin() string {
 	switch {
 	case f.words != nil:
@@ -95,7 +96,7 @@ func (f target) origin() string {
 	return s
 }
 
-// readFacts are facts with those of the text that was read.
+// readFacts returns the facts with those of the derived text.
 func readFacts(f target) map[string]any {
 	m := facts(f)
 	if d := f.derived; d != nil {
@@ -111,15 +112,15 @@ func readFacts(f target) map[string]any {
 	return m
 }
 
-// documents are what a search read text out of, and what it could not.
+// A documents collects what a search did with documents.
 type documents struct {
-	left       int64 // bytes of documents that may still be opened
+	left       int64 // remaining bytes of documents to open
 	matched    []string
 	unreadable []string
 	unopened   int
 }
 
-// derived searches the text of a document.
+// searchDerived searches the extracted text of a document.
 func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) error {
 	if !artifact.Derivable(a.MediaInfo) {
 		g.skipped++
@@ -134,7 +135,7 @@ func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) erro
 	switch {
 	case artel.CodeOf(err) == artel.CodeArtifactNotFound: // deleted meanwhile
 		return nil
-	case unreadableDocument(err), errors.Is(err, artel.NotFound): // as where its bytes are gone
+	case unreadableDocument(err), errors.Is(err, artel.NotFound): // its bytes are missing
 		g.docs.unreadable = append(g.docs.unreadable, err.Error())
 		return nil
 	case err != nil:
@@ -144,7 +145,7 @@ func (g *grep) searchDerived(ctx context.Context, e *Env, a artel.Artifact) erro
 	return nil
 }
 
-// document searches a text that was taken out of a document.
+// searchDocument searches a text that was extracted from a document.
 func (g *grep) searchDocument(ctx context.Context, id, mediaType, text string) {
 	before := g.matches
 	if g.searchText(ctx, id, text); g.matches > before {
@@ -152,9 +153,9 @@ func (g *grep) searchDocument(ctx context.Context, id, mediaType, text string) {
 	}
 }
 
-// said is what the result says of documents.
+// notes returns the notes of the result about documents.
 func (d documents) notes() string {
-	const most = 10 // that are named
+	const most = 10 // documents to name
 	var b strings.Builder
 	list := func(format string, what []string) {
 		if n := len(what); n > most {

@@ -44,7 +44,7 @@ func diffArtifact() Tool {
 	return t
 }
 
-// diffed writes a page of a diff as the model reads it.
+// diffPage formats a page of a diff for the model.
 func diffPage(id string, in diffArgs, d artifact.Diff) string {
 	in.From, in.To = 0, d.To.Number
 	if d.From != nil {
@@ -67,7 +67,7 @@ func diffPage(id string, in diffArgs, d artifact.Diff) string {
 	return b.String()
 }
 
-// next is the call that shows the next page of the same diff.
+// next returns the call for the next page of the same diff.
 func (in diffArgs) next(id string, p page) string {
 	from := ""
 	if in.From > 0 {
@@ -80,7 +80,7 @@ func (in diffArgs) next(id string, p page) string {
 	return fmt.Sprintf("diff_artifact(id='%s'%s, to=%d, offset=%d%s)", id, from, in.To, p.line, column)
 }
 
-// ended is s with an end to its last line.
+// endLine returns s with a newline at its end.
 func endLine(s string) string {
 	if s == "" || strings.HasSuffix(s, "\n") {
 		return s

@@ -60,7 +60,7 @@ func getArtifact() Tool {
 		case !f.Binary, r.Route.Step == artel.StepExtracted, r.Route.Step == artel.StepTranscribed:
 			res.Content = f.firstPage(e, res.Content)
 		case r.Native():
-			res.Parts = artel.Parts{m} // the pipeline converts it where the route says so, and the wings label what has to travel elsewhere
+			res.Parts = artel.Parts{m} // the pipeline converts it if the route says so, and the provider packages label media that they move elsewhere
 		}
 		res.Metadata["step"], res.Metadata["reason"] = r.Route.Step, r.Route.Reason
 		return res, nil
@@ -69,7 +69,7 @@ func getArtifact() Tool {
 	return t
 }
 
-// readAs is what read_artifact finds f by: its id where that is enough.
+// readAs returns the id for read_artifact: the artifact's id if that is enough.
 func (f target) readAs(e *Env, asked string) string {
 	if f.ID != "" && f.Conversation == e.Conversation && !strings.Contains(asked, "@") {
 		return string(f.ID)
@@ -85,8 +85,8 @@ func find(ctx context.Context, e *Env, s string) (target, error) {
 	return resolve(ctx, e, ref)
 }
 
-// unreadable answers for what is not there, and for bytes that are gone or
-// damaged, which no other call of the model would mend.
+// lookupFailure returns the result for a missing artifact, or for bytes that
+// are missing or damaged.
 func lookupFailure(ctx context.Context, e *Env, ref string, err error) (Result, error) {
 	switch {
 	case artel.CodeOf(err) == artel.CodeArtifactNotFound:
@@ -97,8 +97,8 @@ func lookupFailure(ctx context.Context, e *Env, ref string, err error) (Result, 
 	return failure(err)
 }
 
-// missing is the answer about what is not there, in the form that programs
-// know from the routing of content.
+// notFoundResult returns the result for a missing artifact, in the same form as
+// a content route.
 func notFoundResult(e *Env, ref string) (Result, error) {
 	content, err := json.Marshal(struct {
 		Error   string `json:"error"`
@@ -114,8 +114,7 @@ func notFoundResult(e *Env, ref string) (Result, error) {
 	}, nil
 }
 
-// firstPage is all of a text that is not too long, else its beginning and the
-// call that reads on.
+// firstPage returns a text, or its beginning with the call that reads the rest.
 func (f target) firstPage(e *Env, text string) string {
 	p := pageAt(text, 1, 1, 0)
 	if p.line == 0 {

@@ -24,9 +24,9 @@ const (
 	maxPattern     = 1000      // characters
 	maxContext     = 100       // lines on each side of a match
 	maxMatches     = 1000      // lines that match
-	defaultMatches = 200       // where the model does not say how many
+	defaultMatches = 200       // if the model gives no number
 	maxSearched    = 64 << 20  // bytes of text
-	maxOpened      = 256 << 20 // bytes of documents whose text is taken out
+	maxOpened      = 256 << 20 // bytes of documents to extract text from
 	maxGrepLine    = 1000      // characters of a line that are shown
 )
 
@@ -83,8 +83,8 @@ func (in grepArgs) compile() (*regexp.Regexp, error) {
 type grep struct {
 	re     *regexp.Regexp
 	around int // lines on each side
-	left   int // matches that may still be shown
-	bytes  int // of text that may still be searched
+	left   int // remaining matches to show
+	bytes  int // remaining bytes of text to search
 
 	out                     strings.Builder
 	chars                   int // in out
@@ -92,7 +92,7 @@ type grep struct {
 	caps                    []string // the limits that were reached
 	docs                    documents
 	artifact                string
-	last                    int // the line of artifact that was shown last; -1: none yet
+	last                    int // last shown line of artifact; -1: none
 }
 
 func (g *grep) search(ctx context.Context, e *Env, only string) error {
@@ -142,7 +142,7 @@ func (g *grep) search(ctx context.Context, e *Env, only string) error {
 	return ctx.Err()
 }
 
-// one searches an artifact of this conversation.
+// searchArtifact searches an artifact of this conversation.
 func (g *grep) searchArtifact(ctx context.Context, e *Env, a artel.Artifact) error {
 	if a.Binary {
 		return g.searchDerived(ctx, e, a)
@@ -159,7 +159,7 @@ func (g *grep) searchArtifact(ctx context.Context, e *Env, a artel.Artifact) err
 
 func (g *grep) cap(what string) { g.caps = append(g.caps, what) }
 
-// text searches one text.
+// searchText searches one text.
 func (g *grep) searchText(ctx context.Context, id, searchText string) {
 	g.texts++
 	if len(searchText) > g.bytes {
@@ -168,8 +168,8 @@ func (g *grep) searchText(ctx context.Context, id, searchText string) {
 	}
 	g.bytes -= len(searchText)
 	g.artifact, g.last = id, -1
-	before := make([]string, 0, g.around) // lines that may have to be shown before a match
-	after := 0                            // lines still to be shown after one
+	before := make([]string, 0, g.around) // candidates for the lines before a match
+	after := 0                            // remaining lines after a match
 	for n, line := range edit.Lines(searchText).All() {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return
@@ -211,8 +211,7 @@ func (g *grep) searchText(ctx context.Context, id, searchText string) {
 	}
 }
 
-// hit reports whether something in the line matches; nothing at all does not
-// count.
+// hit reports whether the line has a nonempty match.
 func (g *grep) hit(line string) bool {
 	at := g.re.FindStringIndex(line)
 	if at == nil || at[1] > at[0] {
@@ -226,7 +225,7 @@ func (g *grep) hit(line string) bool {
 	return false
 }
 
-// line shows a line, of a long one what is around the match.
+// line shows a line; of a long one, the part around the match.
 func (g *grep) line(mark byte, n int, line string) {
 	g.last = n
 	if utf8.RuneCountInString(line) > maxGrepLine {
@@ -252,7 +251,7 @@ func (g *grep) write(s string) {
 	g.chars += utf8.RuneCountInString(s)
 }
 
-// result is what the model reads.
+// result formats the result for the model.
 func (g *grep) result(in grepArgs) string {
 	head := fmt.Sprintf(`<artifact_matches pattern="%s" matches="%d" searched="%d" complete="%t">`, attribute(in.Pattern), g.matches, g.texts, len(g.caps) == 0)
 	var b strings.Builder

@@ -25,39 +25,38 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// An Endpoint is an HTTP API that becomes a tool by [Endpoint.Tool].
+// An Endpoint is an HTTP API that [Endpoint.Tool] turns into a tool.
 //
 // "{name}" in URL and Body stands for the argument of that name. In the path it
-// is escaped and has to be a required argument; in the query it is escaped, and
-// a pair whose argument is absent is left out; scheme and host are fixed. In
-// Body, a string that is nothing but "{name}" becomes the argument with its
-// type, or is left out with its member; inside a longer string it becomes text.
+// is escaped and must be a required argument. In the query it is escaped, and a
+// pair with an absent argument is left out. Scheme and host are fixed. In Body,
+// a string that is just "{name}" becomes the argument with its type, or is left
+// out with its member; inside a longer string it becomes text.
 type Endpoint struct {
 	Method  string // "": GET, or POST where there is a body
 	URL     string
-	Header  http.Header // as they are sent; may hold secrets
+	Header  http.Header // of every request; may hold secrets
 	Body    any         // JSON; nil: for POST, PUT and PATCH, all arguments that are not in URL
 	Secrets Secrets
-	Client  *http.Client // guarded; should follow no redirects, since it would carry Header there
+	Client  *http.Client // guarded against private addresses; should not follow redirects, which would get Header
 	Limits  EndpointLimits
 }
 
 // EndpointLimits bound a call of an [Endpoint]. Zero fields mean the defaults.
 type EndpointLimits struct {
-	Time   time.Duration // until the whole answer is there; 0: 30 s
-	Answer int64         // bytes of it; 0: 8 MB
+	Time   time.Duration // until the end of the response; 0: 30 s
+	Answer int64         // bytes of the response; 0: 8 MB
 }
 
-// shownFailure is how much of the answer to a failed call is shown, in bytes.
+// shownFailure is how many bytes of a failed response are shown.
 const shownFailure = 2000
 
 var argumentName = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_-]*)\}`)
 
-// Tool makes a tool that calls the endpoint. t has its name, prose, schema and
-// what else is known of it; its Call is set. The error says what is wrong in the
-// endpoint. Answers of status 400 and more, those that do not come and those
-// that are too long are results that say so; what is no text becomes an
-// artifact.
+// Tool makes a tool that calls the endpoint. t has the other properties of the
+// tool; its Call is set. The error says what is wrong with the endpoint. A
+// status of 400 or more, a missing response and one that is too long become
+// failed results. A response that is not text becomes an artifact.
 func (p Endpoint) Tool(t Tool) (Tool, error) {
 	if p.Method == "" {
 		if p.Method = http.MethodGet; p.Body != nil {
@@ -80,7 +79,7 @@ func (p Endpoint) Tool(t Tool) (Tool, error) {
 	return t, err
 }
 
-// check holds the endpoint to what it may be.
+// check validates the endpoint.
 func (p Endpoint) check(schema json.RawMessage) error {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(schema, &s); err != nil {
@@ -130,7 +129,7 @@ func argumentNames(text string) (names []string) {
 
 func (p Endpoint) call(ctx context.Context, e *Env, name string, raw json.RawMessage) (Result, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // so that ids of many digits stay what they are
+	d.UseNumber() // keeps long ids exact
 	var args map[string]any
 	if err := d.Decode(&args); err != nil {
 		return Failed("%s: the arguments cannot be read: %v", name, err), nil
@@ -156,8 +155,8 @@ func (p Endpoint) call(ctx context.Context, e *Env, name string, raw json.RawMes
 	return p.result(ctx, e, name, resp, body)
 }
 
-// failed says why no answer came. Where the call itself was cancelled, that is
-// no result.
+// failed returns the result for a missing response. If the call itself was
+// cancelled, it is an error.
 func (p Endpoint) failed(ctx, limited context.Context, name string, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", ctx.Err())
@@ -174,7 +173,7 @@ func (p Endpoint) failed(ctx, limited context.Context, name string, err error) (
 	return Failed("%s: no answer came: %s", name, p.Secrets.Hide(artel.Shorten(err.Error(), 500))), nil
 }
 
-// request fills in the arguments.
+// request makes the request with the arguments filled in.
 func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Request, error) {
 	head, query, _ := strings.Cut(p.URL, "?")
 	used := append(argumentNames(head), argumentNames(query)...)
@@ -186,7 +185,7 @@ func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Reque
 		}
 		return url.PathEscape(v)
 	})
-	// What arguments make must not lead up, also not where several make a segment.
+	// A segment made of arguments must not be "." or "..", even if several of them make it up.
 	meant := strings.Split(head, "/")
 	for i, made := range strings.Split(address, "/") {
 		if made != meant[i] && (made == "." || made == "..") {
@@ -245,7 +244,7 @@ func (p Endpoint) request(ctx context.Context, args map[string]any) (*http.Reque
 	return req, nil
 }
 
-// asText is an argument as it stands in a text.
+// asText returns an argument as text.
 func asText(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -260,8 +259,8 @@ func asText(v any) string {
 	return string(b)
 }
 
-// filled is a template of JSON with the arguments in it; false: it is nothing
-// but an argument that is absent.
+// fillTemplate returns a JSON template with the arguments filled in; false: it
+// is a single argument that is absent.
 func fillTemplate(template any, args map[string]any) (any, bool) {
 	switch v := template.(type) {
 	case string:
@@ -290,7 +289,7 @@ func fillTemplate(template any, args map[string]any) (any, bool) {
 	return template, true
 }
 
-// result makes what the model reads of an answer.
+// result makes the result for the model from a response.
 func (p Endpoint) result(ctx context.Context, e *Env, name string, resp *http.Response, body []byte) (Result, error) {
 	declared := resp.Header.Get("Content-Type")
 	_, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Disposition"))

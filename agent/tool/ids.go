@@ -16,9 +16,9 @@ import (
 	"github.com/artelhq/artel/model/rendition"
 )
 
-// own reads an id that a model wrote: space around it and the scheme
-// "artifact:" are dropped. It never becomes a path. What belongs to another
-// conversation, or names a version, cannot be written to.
+// parseID reads an artifact id written by a model: surrounding space and the
+// scheme "artifact:" are dropped. Artifacts of other conversations, and
+// versions, cannot be written to.
 func parseID(e *Env, s string) (artel.ArtifactID, error) {
 	s = strings.TrimSpace(s)
 	ref, err := artel.ParseRef(s)
@@ -36,25 +36,25 @@ func parseID(e *Env, s string) (artel.ArtifactID, error) {
 	return ref.Artifact, nil
 }
 
-// found is an artifact at one version, with its text where it is text.
+// A target is an artifact at one version, with its text if it has one.
 type target struct {
 	artel.Artifact
 	text    string
-	derived *artifact.Derived // where text was taken out of a document
-	words   *rendition.Text   // where a service put a recording or a picture into words
+	derived *artifact.Derived // set if the text was extracted from a document
+	words   *rendition.Text   // set if the text is a transcript or a caption
 }
 
-// media returns the part that stands for f.
+// media returns the media part of f.
 func (f target) media() artel.Media {
 	m := f.MediaPart()
-	if f.ID == "" { // bytes without an artifact of their own
+	if f.ID == "" { // a blob without an artifact
 		m.Ref, m.Filename = artel.BlobRef(f.Digest), f.Filename
 	}
 	return m
 }
 
-// look finds what a ref that a model wrote points to: an artifact of this
-// conversation as the run has made it, one of another conversation, or bytes.
+// resolve finds the target of a ref written by a model: an artifact of this
+// conversation as changed by the run, one of another conversation, or a blob.
 func resolve(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	here := !ref.IsBlob() && (ref.Conversation == "" || ref.Conversation == e.Conversation)
 	switch {
@@ -78,14 +78,15 @@ func resolve(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	return target{Artifact: a, text: text}, err
 }
 
-// errOutOfReach is the error about a ref that leads out of the conversation where
-// nothing else may be read.
+// errOutOfReach is the error for a ref outside of the conversation, if nothing
+// else may be read.
 func errOutOfReach(ref artel.Ref) error {
 	return artel.Errorf(artel.Unsupported, "tool.Call", ref.String(), "only artifacts of this conversation can be read from here; give an id")
 }
 
-// abroad reads visible versions of any conversation. Without a branch, a head
-// is what belongs to no message, so such refs name their version.
+// resolveElsewhere reads visible versions of any conversation. Without a
+// branch, the newest version is one that belongs to no message, so such refs
+// name their version.
 func resolveElsewhere(ctx context.Context, e *Env, ref artel.Ref) (target, error) {
 	var f target
 	if ref.Version == 0 {
@@ -109,7 +110,7 @@ func resolveElsewhere(ctx context.Context, e *Env, ref artel.Ref) (target, error
 	return f, err
 }
 
-// open reads bytes that are named by their digest.
+// resolveBlob reads bytes by their digest.
 func resolveBlob(ctx context.Context, e *Env, ref artel.Ref) (f target, err error) {
 	c, err := e.Artifacts.Open(ctx, e.Owner, ref, e.At)
 	if err != nil {
@@ -123,8 +124,8 @@ func resolveBlob(ctx context.Context, e *Env, ref artel.Ref) (f target, err erro
 	return f, err
 }
 
-// mend turns a failure that the model can mend into a result; any other stays
-// an error and ends the run.
+// failure turns an error that the model can correct into a result. Other errors
+// are returned and end the run.
 func failure(err error) (Result, error) {
 	if _, ok := errors.AsType[*edit.Refusal](err); ok {
 		return Failed("%v", err), nil
@@ -136,7 +137,7 @@ func failure(err error) (Result, error) {
 	return Result{}, err
 }
 
-// done is the result of a write.
+// editResult is the result of an edit.
 func editResult(a artel.Artifact, attributes, body string) Result {
 	return Result{
 		Content:  fmt.Sprintf("<artifact version=\"%d\"%s><id>%s</id> %s</artifact>", a.Version, attributes, a.ID, body),
@@ -144,21 +145,21 @@ func editResult(a artel.Artifact, attributes, body string) Result {
 	}
 }
 
-// FilesURL is what the paths of files under the public API begin with.
+// FilesURL is the path prefix of files in the public API.
 const FilesURL = "/api/v1/files/"
 
-// FileURL is the path under which the public API serves what ref points to.
+// FileURL is the path of the content of ref in the public API.
 func FileURL(ref artel.Ref) string { return FilesURL + url.PathEscape(ref.String()) }
 
-// ToolResultsURL is the path under which the public API serves bytes by the
-// name that [FileName] makes of their digest.
+// ToolResultsURL is the path prefix of blobs in the public API, followed by
+// their [FileName].
 const ToolResultsURL = FilesURL + "tool_results/"
 
-// FileName is the name of some bytes that is made of nothing but their digest
-// and their type: 64 hexadecimal digits and an extension with its dot, or none.
+// FileName returns a file name made of a digest and a media type: 64
+// hexadecimal digits and an extension with its dot, or none.
 func FileName(d artel.Digest, mediaType string) string { return d.Hex() + media.Extension(mediaType) }
 
-// facts is what people and programs are told about the artifact of a result.
+// facts returns the metadata about the artifact of a result.
 func facts(f target) map[string]any {
 	part := f.media()
 	m := map[string]any{
@@ -177,8 +178,8 @@ func facts(f target) map[string]any {
 	return m
 }
 
-// ContentType is the class by which pages choose how to show a result: see the
-// metadata of results.
+// ContentType returns the class by which pages choose how to show a result; see
+// the metadata of results.
 func ContentType(m artel.MediaInfo) string {
 	switch m.Kind {
 	case artel.KindImage, artel.KindAudio, artel.KindVideo, artel.KindDocument, artel.KindArchive:
@@ -204,6 +205,6 @@ func ContentType(m artel.MediaInfo) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// attribute escapes s for an attribute or a title. A single quote stays as it
-// is, because hints hold calls that are to be repeated.
+// attribute escapes s for an attribute or a title. It keeps single quotes,
+// because hints hold calls to be repeated.
 func attribute(s string) string { return escaper.Replace(s) }

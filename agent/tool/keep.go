@@ -14,16 +14,16 @@ import (
 	"github.com/artelhq/artel/media/scrub"
 )
 
-// A Keeper takes the media out of texts, makes artifacts of them in the
-// conversation, and puts their refs where they stood. It belongs to one text
-// or call, and to one goroutine.
+// A Keeper extracts media from texts, stores them as artifacts of the
+// conversation, and replaces them by refs. It is for one text or call, and for
+// one goroutine.
 type Keeper struct {
 	env  *Env
-	kept []artel.Artifact // in the order in which they were met, each once
+	kept []artel.Artifact // in order of appearance, without duplicates
 }
 
-// NewKeeper returns a Keeper that makes artifacts in the workspace of e. Where
-// there is none, or nothing to keep bytes in, it describes them.
+// NewKeeper returns a Keeper that makes artifacts in the workspace of e.
+// Without a workspace or a store, it describes media instead.
 func NewKeeper(e *Env) *Keeper { return &Keeper{env: e} }
 
 // Keep is a [scrub.Keep].
@@ -39,7 +39,7 @@ func (k *Keeper) Keep(ctx context.Context, r io.Reader, h scrub.Hint) (string, e
 	return a.MediaPart().Ref.String(), err
 }
 
-// Add makes an artifact of bytes that were taken in already.
+// Add makes an artifact of staged bytes.
 func (k *Keeper) Add(ctx context.Context, s artifact.Staged) (artel.Artifact, error) {
 	a, err := k.env.Workspace.Store(ctx, s)
 	if err != nil {
@@ -51,13 +51,13 @@ func (k *Keeper) Add(ctx context.Context, s artifact.Staged) (artel.Artifact, er
 	return a, nil
 }
 
-// Text takes the media out of a text.
+// Text replaces the media in a text by refs.
 func (k *Keeper) Text(ctx context.Context, text string) (string, error) {
 	return scrub.Text(ctx, text, k.Keep)
 }
 
-// HintOf is what the text around a hit says about its bytes, for who detects
-// what they are.
+// HintOf converts the facts that the text around media gives about them into a
+// hint for detecting their type.
 func HintOf(h scrub.Hint) media.Hint {
 	declared := h.MediaType
 	if strings.HasSuffix(declared, "/*") {
@@ -66,8 +66,8 @@ func HintOf(h scrub.Hint) media.Hint {
 	return media.Hint{DeclaredType: declared, Filename: h.Filename}
 }
 
-// parts are what was kept as parts that travel with a result. A text needs
-// none: whoever wants it reads it.
+// parts returns the stored media as parts of a result. Texts are left out,
+// because the model can read them.
 func (k *Keeper) parts() artel.Parts {
 	var parts artel.Parts
 	for _, a := range k.kept {
@@ -78,9 +78,9 @@ func (k *Keeper) parts() artel.Parts {
 	return parts
 }
 
-// settle makes what a tool returned fit to be told: media become artifacts,
-// what is too long becomes one with a preview, and the metadata say what the
-// result is.
+// finishResult makes the result of a tool storable: media become artifacts, a
+// text that is too long becomes one with a preview, and the metadata describe
+// the result.
 func (e *Env) finishResult(ctx context.Context, t Tool, r Result) (Result, error) {
 	if t.ShowsContent {
 		r.Metadata = withContentType(r)
@@ -103,14 +103,14 @@ func (e *Env) finishResult(ctx context.Context, t Tool, r Result) (Result, error
 	return k.Finish(ctx, r)
 }
 
-// Finish gives a result, whose texts have been taken through k, its media as
-// parts and its metadata, and keeps what is too long to be shown.
+// Finish adds the media of k and the metadata to a result whose texts have
+// passed through k, and offloads a text that is too long.
 func (k *Keeper) Finish(ctx context.Context, r Result) (Result, error) {
 	r.Parts = append(r.Parts, k.parts()...)
 	if len(k.kept) > 0 {
 		r.Metadata = withMedia(r, k.kept)
 	}
-	if k.env.Shown.exceeded(r.Content) {
+	if k.env.Shown.Exceeded(r.Content) {
 		return k.env.offload(ctx, r)
 	}
 	r.Metadata = withContentType(r)

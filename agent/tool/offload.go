@@ -18,9 +18,9 @@ import (
 	"github.com/artelhq/artel/media"
 )
 
-// Shown is how much of a result is shown before it is kept as an artifact, of
-// which the model then gets the beginning, the end, and how to read on. Zero
-// fields mean the defaults.
+// Shown limits how much of a result is shown. A longer one is stored as an
+// artifact, and the model gets its beginning, its end and how to read the rest.
+// Zero fields mean the defaults.
 type Shown struct {
 	Bytes      int // in events and answers; 0: [DefaultShownBytes]
 	Characters int // to a model; 0: [DefaultShownCharacters]
@@ -42,13 +42,13 @@ func (s Shown) orDefault() Shown {
 	return s
 }
 
-// exceeded reports whether text is over one of the limits.
-func (s Shown) exceeded(text string) bool {
+// Exceeded reports whether text exceeds a limit.
+func (s Shown) Exceeded(text string) bool {
 	s = s.orDefault()
 	return len(text) > s.Bytes || len(text) > s.Characters && utf8.RuneCountInString(text) > s.Characters
 }
 
-// offload keeps the whole of a result as an artifact, and shows a part of it.
+// offload stores a result as an artifact and shows a part of it.
 func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
 	if e.Artifacts == nil || e.Workspace == nil {
 		r.Metadata = withContentType(r)
@@ -78,15 +78,15 @@ func (e *Env) offload(ctx context.Context, r Result) (Result, error) {
 
 // storeText makes an artifact of a text.
 func (e *Env) storeText(ctx context.Context, text string) (artel.Artifact, error) {
-	staged, err := e.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: typeOfText(text)})
+	staged, err := e.Artifacts.Stage(ctx, strings.NewReader(strings.ToValidUTF8(text, "\uFFFD")), media.Hint{DeclaredType: TypeOfText(text)})
 	if err != nil {
 		return artel.Artifact{}, err
 	}
 	return e.Workspace.Store(ctx, staged)
 }
 
-// preview is what a model gets of a text that is kept as a: its size and shape,
-// its beginning and end, and how to read on.
+// preview returns what a model gets of a text that is stored as a: its size and
+// shape, its beginning and end, and how to read the rest.
 func (e *Env) preview(text string, a artel.Artifact) string {
 	x := e.Shown.Excerpt(text, a.MediaType)
 	head, lines := x.Head, x.Lines
@@ -108,18 +108,14 @@ func (e *Env) preview(text string, a artel.Artifact) string {
 
 // An Excerpt is what is shown of a text that is too long.
 type Excerpt struct {
-	Head, Tail string // its beginning and its end
+	Head, Tail string // beginning and end of the text
 	Left       int    // characters between them
 	Lines      int    // of the whole text
 	Characters int    // likewise
-	Shape      string // what is in it, in a few words; may be empty
+	Shape      string // short description of the structure; may be empty
 }
 
-// Exceeded reports whether text is over one of the limits.
-func (s Shown) Exceeded(text string) bool { return s.exceeded(text) }
-
-// Excerpt returns what is shown of a text of a media type that is over one of
-// the limits.
+// Excerpt returns the shown part of a text that exceeds a limit.
 func (s Shown) Excerpt(text, mediaType string) Excerpt {
 	limit := s.orDefault()
 	room := min(limit.Characters, limit.Bytes/utf8.UTFMax)
@@ -133,18 +129,14 @@ func (s Shown) Excerpt(text, mediaType string) Excerpt {
 	return Excerpt{Head: head, Tail: tail, Left: left, Lines: lines, Characters: utf8.RuneCountInString(text), Shape: shape(text, mediaType)}
 }
 
-// String is the excerpt behind what introduces it.
+// String formats the excerpt after an introduction.
 func (x Excerpt) String(intro string, l phrase.Locale) string {
 	gap := l.Say(phrase.ToolOffloadedGap, map[string]any{"Count": x.Left})
 	return intro + "\n\n" + strings.TrimSuffix(x.Head, "\n") + "\n\n" + gap + "\n\n" + x.Tail
 }
 
-// TypeOfText names the media type that a tool's text seems to have, by which it
-// is kept.
-func TypeOfText(text string) string { return typeOfText(text) }
-
-// headOf is the beginning of a text: at most n characters, up to the end of a
-// line where one is in the second half of them.
+// headOf returns the beginning of a text: at most n characters, up to a line
+// end in the second half of them if there is one.
 func headOf(s string, n int) string {
 	s = s[:prefix(s, n)]
 	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
@@ -153,7 +145,7 @@ func headOf(s string, n int) string {
 	return s
 }
 
-// tailOf is the end of a text, likewise.
+// tailOf returns the end of a text, likewise.
 func tailOf(s string, n int) string {
 	at := len(s)
 	for range n {
@@ -170,14 +162,14 @@ func tailOf(s string, n int) string {
 	return s
 }
 
-// The most that a shape tells.
+// The bounds of a shape.
 const (
 	maxKeys    = 40
 	maxKeyName = 80
 )
 
-// shape says of a text in a few words what is in it: the keys of JSON, the
-// columns of a table; "" where there is nothing to say.
+// shape describes the structure of a text in a few words: the keys of JSON, the
+// columns of a table; "" for other texts.
 func shape(text, mediaType string) string {
 	switch mediaType {
 	case "application/json":
@@ -219,8 +211,8 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// jsonShape tells of the outer level of a document, and of the first element
-// of an array.
+// jsonShape describes the outer level of a document, and the first element of
+// an array.
 func jsonShape(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -249,8 +241,8 @@ func jsonShape(text string) string {
 	return ""
 }
 
-// members reads the members of an object whose brace was read, and returns
-// their keys with what their values are.
+// members reads the members of an object after its brace, and returns their
+// keys with the sizes of arrays.
 func members(d *json.Decoder) ([]string, error) {
 	var keys []string
 	for d.More() {

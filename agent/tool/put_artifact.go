@@ -52,7 +52,7 @@ func putArtifact() Tool {
 	})
 }
 
-// putFetched makes an artifact of what is behind an address.
+// putFetched makes an artifact of the content at an address.
 func putFetched(ctx context.Context, e *Env, in putArgs, id artel.ArtifactID) (Result, error) {
 	address := strings.TrimSpace(in.URL)
 	if e.Fetch == nil {

@@ -18,7 +18,7 @@ import (
 //go:embed read_artifact.md
 var readDoc string
 
-// maxShown is the most characters of content that one result shows.
+// maxShown is the most characters of content in one result.
 const maxShown = 50_000
 
 type readArgs struct {
@@ -52,18 +52,18 @@ func readArtifact() Tool {
 	return t
 }
 
-// A page is a run of characters of a text.
+// A page is a range of characters of a text.
 type page struct {
 	body        string
-	first, last int    // lines that are at least partly in body; last < first: none
+	first, last int    // lines at least partly in body; last < first: none
 	by          string // what ended it: none, char_limit or line_limit
-	line        int    // where to read on; 0: the text is at its end
+	line        int    // where the next page begins; 0: no further page
 	column      int
 	total       int // lines of the text
 }
 
-// turn opens text at a line and a character of it. Pages that are read on from
-// where the one before ended make up the whole text.
+// pageAt returns the page that begins at a line and a character of it.
+// Consecutive pages together are the whole text.
 func pageAt(text string, offset, column, limit int) page {
 	lines := edit.Lines(text)
 	p := page{first: offset, last: offset - 1, by: "none", total: lines.Count()}
@@ -93,13 +93,13 @@ func pageAt(text string, offset, column, limit int) page {
 	return p
 }
 
-// skip drops n characters of the first line of s, whose end always stays.
+// skip drops n characters of the first line of s, but keeps its line end.
 func skip(s string, n int) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return s[prefix(strings.TrimSuffix(line, "\r"), n):]
 }
 
-// prefix is the length in bytes of the first n characters of s.
+// prefix returns the length in bytes of the first n characters of s.
 func prefix(s string, n int) int {
 	for i := range s {
 		if n == 0 {
@@ -110,7 +110,7 @@ func prefix(s string, n int) int {
 	return len(s)
 }
 
-// slice writes a page as the model reads it.
+// render formats a page for the model.
 func (f target) render(in readArgs, p page) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<artifact_slice id="%s" version="%d" type="%s"%s source="%s" total_chars="%d" shown_chars="%d" total_lines="%d"`,
@@ -130,7 +130,7 @@ func (f target) render(in readArgs, p page) string {
 	return b.String()
 }
 
-// name is the id, or the ref of what has none.
+// name returns the id, or the ref if there is none.
 func (f target) name() string {
 	if f.ID == "" {
 		return f.media().Ref.String()
@@ -138,7 +138,7 @@ func (f target) name() string {
 	return string(f.ID)
 }
 
-// next is the call that reads on, with what this call was given.
+// next returns the call for the next page.
 func (in readArgs) next(p page) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "read_artifact(id='%s', offset=%d", artel.Shorten(strings.TrimSpace(in.ID), artel.MaxIDLength), p.line)

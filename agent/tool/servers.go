@@ -4,32 +4,32 @@ package tool
 
 import "time"
 
-// Servers are where tools come from that come and go while the program runs. It
-// is safe for concurrent use.
+// Servers provides tools that come and go while the program runs. It is safe
+// for concurrent use.
 type Servers interface {
-	// Tools are those that are there now.
+	// Tools returns the tools currently available.
 	Tools() []Tool
-	// Prefixes are what the names of all of them begin with, now and later.
+	// Prefixes returns the prefixes of the names of all present and future tools.
 	Prefixes() []string
-	// Health says how each server is doing.
+	// Health returns the state of each server.
 	Health() []ServerHealth
 }
 
-// ServerState is how a server of tools is doing.
+// ServerState is the state of a server of tools.
 type ServerState string
 
 // The states.
 const (
 	ServerConnecting ServerState = "connecting" // for the first time
 	ServerReady      ServerState = "ready"
-	ServerFailed     ServerState = "failed" // it is tried again by itself
+	ServerFailed     ServerState = "failed" // reconnecting automatically
 )
 
-// ServerHealth is how a server of tools is doing, and since when.
+// ServerHealth is the state of a server, and since when it has it.
 type ServerHealth struct {
 	Name  string      `json:"name"`
 	State ServerState `json:"state"`
-	Tools int         `json:"tools"`           // that it offers now
-	Error string      `json:"error,omitempty"` // why it has failed
+	Tools int         `json:"tools"`           // currently offered
+	Error string      `json:"error,omitempty"` // reason of the failure
 	Since time.Time   `json:"since"`
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/artelhq/artel/model"
 )
 
-// A Set is a set of tools, in the order in which they were put in. It does not
-// change and is safe for concurrent use.
+// A Set is an ordered set of tools. It is immutable and safe for concurrent
+// use.
 type Set struct {
 	names []string
 	tools map[string]checkedTool
@@ -34,9 +34,8 @@ type checkedTool struct {
 // MaxName is the longest name of a tool, in bytes.
 const MaxName = 64
 
-// NewSet checks the tools and puts them in a box. It refuses (kind Invalid) a
-// name that is taken or that no model API takes, and a schema that is not one
-// of an object.
+// NewSet makes a set of tools. It refuses (kind Invalid) a name that is taken
+// or that some model API refuses, and a schema that is not one of an object.
 func NewSet(tools ...Tool) (*Set, error) {
 	b := &Set{tools: make(map[string]checkedTool, len(tools))}
 	for _, t := range tools {
@@ -81,8 +80,8 @@ func check(t Tool) (*jsonschema.Resolved, error) {
 
 const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// Only returns a box with the named tools and no others; names that are not in
-// b are left out. "x*" means all tools whose names begin with x.
+// Only returns a set with just the named tools; unknown names are ignored. "x*"
+// names all tools whose names begin with x.
 func (b *Set) Only(names ...string) *Set {
 	out := &Set{tools: make(map[string]checkedTool, len(names))}
 	take := func(n string) {
@@ -106,8 +105,8 @@ func (b *Set) Only(names ...string) *Set {
 	return out
 }
 
-// With returns a box with more tools behind those of b. One whose name is taken
-// or that [NewSet] refuses is left out.
+// With returns a set with more tools after those of b. Tools that [NewSet]
+// would refuse are left out.
 func (b *Set) With(more ...Tool) *Set {
 	out := &Set{names: slices.Clone(b.names), tools: maps.Clone(b.tools)}
 	for _, t := range more {
@@ -122,22 +121,22 @@ func (b *Set) With(more ...Tool) *Set {
 // Names returns the names of all tools.
 func (b *Set) Names() []string { return append([]string(nil), b.names...) }
 
-// Has reports whether there is a tool with this name.
+// Has reports whether the set contains the named tool.
 func (b *Set) Has(name string) bool {
 	_, ok := b.tools[name]
 	return ok
 }
 
-// Parallel reports whether calls of this tool may run at the same time as
-// others that may.
+// Parallel reports whether calls of this tool may run concurrently with those
+// of other parallel tools.
 func (b *Set) Parallel(name string) bool { return b.tools[name].Tool.Parallel }
 
-// Repeat says what becomes of a call of this tool that was cut off.
+// Repeat returns what to do with an interrupted call of this tool.
 func (b *Set) Repeat(name string) Repeat { return b.tools[name].Tool.Repeat }
 
-// Specs tells what a model is to know about the named tools, in the order of
-// the names; about all where no name is given. Names that are not in the box
-// are left out; see [Set.Has].
+// Specs returns the descriptions for a model of the named tools, in that order,
+// or of all tools if no name is given. Unknown names are left out; see
+// [Set.Has].
 func (b *Set) Specs(names ...string) []model.ToolSpec {
 	if len(names) == 0 {
 		names = b.names
@@ -151,10 +150,10 @@ func (b *Set) Specs(names ...string) []model.ToolSpec {
 	return specs
 }
 
-// Call runs the tool with this name. An unknown name and arguments that do not
-// fit the schema become a Result with IsError that says what is there and what
-// is wanted. An error is of kind Canceled where ctx ended, of kind Internal
-// where the tool panicked, else the tool's own.
+// Call runs the named tool. An unknown name, and arguments that do not match
+// the schema, become a Result with IsError that says what is wanted. An error
+// is of kind Canceled if ctx ended, of kind Internal if the tool panicked,
+// otherwise the tool's own.
 func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessage) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, artel.Errorf(artel.Canceled, "tool.Call", name, "%w", err)
@@ -180,10 +179,10 @@ func (b *Set) Call(ctx context.Context, e *Env, name string, args json.RawMessag
 	return e.finishResult(ctx, t.Tool, r)
 }
 
-// Arguments takes media out of the arguments of a call, before anybody is told
-// of it. told is what may be stored, shown and given to a model again, given is
-// what the tool is to get: the same, unless the tool takes contents, which it
-// gets as they are, and of which told says where media stood.
+// Arguments extracts media from the arguments of a call before the call is
+// stored or shown. told are the arguments to store, to show and to send to
+// models; given are those to pass to the tool. They differ only if the tool
+// takes contents: given is then unchanged, and told describes the media.
 func (b *Set) Arguments(ctx context.Context, e *Env, name string, args json.RawMessage) (told, given json.RawMessage, err error) {
 	keep := NewKeeper(e).Keep
 	takes := b.tools[name].Tool.TakesContent

@@ -2,17 +2,17 @@
 
 // Package tool holds the functions that a model may call.
 //
-// A [Tool] is a name, prose for the model, a JSON Schema and a Go function;
-// [Func] makes one from a function with typed arguments. A [Set] is the set of
-// tools of a program: it tells models about them ([Set.Specs]) and calls them
-// ([Set.Call]). [BuiltIn] lists the tools that work on artifacts, one file
-// each, with its prose in the Markdown file beside it.
+// A [Tool] is a name, a description for the model, a JSON Schema and a Go
+// function; [Func] makes one from a function with typed arguments. A [Set] is
+// the set of tools of a program: it describes them to models ([Set.Specs]) and
+// calls them ([Set.Call]). [BuiltIn] lists the tools for artifacts, each in a
+// file of its own, with its description in the Markdown file beside it.
 //
-// The package promises that a failure which the model can mend is a [Result]
-// that says how, never a Go error; that arguments have been checked against
-// the schema before a tool sees them; and that no result carries bytes: media
-// travel as refs in [Result.Parts]. Which tools an agent may call, in which
-// order, and what is logged is for the rooms above.
+// Invariants: a failure that the model can correct is a [Result] that says how,
+// never a Go error; arguments are checked against the schema before a tool sees
+// them; no result carries bytes: media are refs in [Result.Parts]. The packages
+// above decide which tools an agent may call, in which order, and what is
+// logged.
 package tool
 
 import (
@@ -32,81 +32,80 @@ import (
 	"github.com/artelhq/artel/model/route"
 )
 
-// A Tool is one function that a model may call. It is a value and holds no
-// state of a conversation.
+// A Tool is a function that a model may call. It is a value and holds no state
+// of a conversation.
 type Tool struct {
-	Name     string          // 1 to 64 letters, digits, "_" or "-": what every model API takes
-	Doc      string          // tells the model what it does and when to use it
+	Name     string          // 1 to 64 letters, digits, "_" or "-", as every model API accepts
+	Doc      string          // description for the model: what it does and when to use it
 	Schema   json.RawMessage // JSON Schema (draft 2020-12) of the arguments, of type object
 	Parallel bool            // calls of one turn may run at the same time
 
-	Repeat Repeat // what becomes of a call that the end of the process cut off
+	Repeat Repeat // what to do with a call that was interrupted by the end of the process
 
-	// Its arguments hold what an artifact's text is to be, and its result shows
-	// what one is. Both are passed on as they are: a text that holds media as
-	// text is still text, and is written, read and matched letter by letter.
+	// TakesContent: the arguments hold the text of an artifact. ShowsContent:
+	// the result does. Media encoded in such a text are not extracted, so that
+	// it is written, read and matched exactly.
 	TakesContent, ShowsContent bool
 
-	// Call runs the tool. The arguments fit Schema. A failure that the model
-	// can mend is a Result with IsError; an error ends the run.
+	// Call runs the tool. The arguments match Schema. A failure that the model
+	// can correct is a Result with IsError; an error ends the run.
 	Call func(ctx context.Context, e *Env, args json.RawMessage) (Result, error)
 
-	err error // why Func could not make it; told by NewSet
+	err error // why Func failed; returned by NewSet
 }
 
-// Repeat says what becomes of a call that was cut off by the end of its process,
-// when another process goes on with the run.
+// Repeat says what to do with a call that was interrupted by the end of its
+// process, when another process continues the run.
 type Repeat int
 
 // The ways.
 const (
 	// RepeatNever tells the model that the outcome is unknown.
 	RepeatNever Repeat = iota
-	// RepeatAlways makes the call again: it changes nothing, or twice is the
-	// same as once.
+	// RepeatAlways repeats the call, which is idempotent.
 	RepeatAlways
-	// RepeatUnlessEdited makes the call again, unless the journal has an edit
-	// of it: that is all it does, and it is there whole or not at all.
+	// RepeatUnlessEdited repeats the call unless the journal has an edit of
+	// it. The edit is the only effect of the call, and is atomic.
 	RepeatUnlessEdited
 )
 
-// Env is what a call may use. It belongs to one call, is not changed by it,
-// and what it points to is safe for the calls of one turn.
+// Env is the environment of a call. It belongs to one call, which does not
+// change it; the values that it points to are safe for concurrent calls.
 type Env struct {
 	Owner        artel.Owner
 	Conversation artel.ConversationID
-	Call         artel.CallID         // of a model; "": nobody's
-	At           artel.MessageID      // the branch that is worked on
-	Workspace    *artifact.Workspace  // the conversation's artifacts as this run has made them
-	Artifacts    *artifact.Collection // for what the workspace does not show: other conversations and blobs; nil: out of reach
-	Target       route.Target         // what the model that asks can take
-	Renditions   *rendition.Maker     // puts recordings and pictures into words; nil: nobody does
+	Call         artel.CallID         // id of the model's call; "": not called by a model
+	At           artel.MessageID      // the current branch
+	Workspace    *artifact.Workspace  // the conversation's artifacts with the run's changes
+	Artifacts    *artifact.Collection // other conversations and blobs; nil: not accessible
+	Target       route.Target         // what the calling model can take
+	Renditions   *rendition.Maker     // transcribes recordings and captions pictures; nil: unavailable
 
-	// Fetch takes in the bytes behind an http or https address. Its errors are
-	// for the model. Nil: nothing is fetched.
+	// Fetch downloads the content at an http or https address. Its errors are
+	// for the model. Nil: downloads are not allowed.
 	Fetch func(ctx context.Context, address string) (artifact.Staged, error)
 
 	Locale phrase.Locale
 	Shown  Shown // how much of a result is shown
 }
 
-// Result is what comes of a call.
+// Result is the outcome of a call.
 type Result struct {
-	Content  string         // what the model reads; never bytes
-	Parts    artel.Parts    // media that travel with it, each behind the text that labels it
+	Content  string         // text for the model; never bytes
+	Parts    artel.Parts    // media, each after the text that labels it
 	IsError  bool           // the call failed; Content says why and what to do
-	Metadata map[string]any // for events and people; the model does not see it
+	Metadata map[string]any // for events and users; not sent to the model
 }
 
-// Failed returns a Result that tells the model what went wrong.
+// Failed returns a Result with IsError and a message for the model.
 func Failed(format string, args ...any) Result {
 	return Result{Content: fmt.Sprintf(format, args...), IsError: true, Metadata: map[string]any{"content_type": "error"}}
 }
 
-// Func makes a Tool of a function whose arguments are a struct. The schema is
+// Func makes a Tool from a function whose arguments are a struct. The schema is
 // inferred from its fields: names from the json tags, descriptions from the
-// jsonschema tags, optional where json says omitempty; fields that the struct
-// does not have are refused. A struct that has no schema is told by [NewSet].
+// jsonschema tags, optional if tagged omitempty. Unknown fields are refused.
+// [NewSet] reports a struct without a schema.
 func Func[In any](name, doc string, call func(context.Context, *Env, In) (Result, error)) Tool {
 	t := Tool{Name: name, Doc: strings.TrimSpace(doc)}
 	t.Schema, t.err = schemaFor[In]()
@@ -129,8 +128,8 @@ func schemaFor[In any]() (json.RawMessage, error) {
 	return json.Marshal(s)
 }
 
-// plain writes "null or T" as T. Not every model API takes a list of types,
-// and a null in the place of an optional argument is dropped before the check.
+// dropNullTypes changes "null or T" to T, because some model APIs refuse lists
+// of types. A null for an optional argument is dropped before validation.
 func dropNullTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
@@ -143,9 +142,9 @@ func dropNullTypes(s *jsonschema.Schema) {
 	}
 }
 
-// arguments brings what a model wrote into the form of one JSON object: no
-// arguments are an empty one, an object inside a string is taken out of it,
-// and a null stands for an argument that is not there.
+// arguments normalises the arguments written by a model to one JSON object:
+// missing arguments are an empty object, an object inside a string is
+// unwrapped, and a null for an optional argument is removed.
 func arguments(raw json.RawMessage, required []string) (json.RawMessage, map[string]any, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {

@@ -72,7 +72,7 @@ func (in updateArgs) edits() ([]edit.Edit, error) {
 	return edits, nil
 }
 
-// refused says which of several edits could not be made, and that none was.
+// refusalResult says which edit failed, and that none was made.
 func refusalResult(err error, n int) (Result, error) {
 	r, failure := failure(err)
 	if refusal, ok := errors.AsType[*edit.Refusal](err); ok {
@@ -84,8 +84,8 @@ func refusalResult(err error, n int) (Result, error) {
 	return r, failure
 }
 
-// closeness is the attribute that says how close the loosest match was; ""
-// where every edit matched letter for letter.
+// matchAttribute returns the attribute with the similarity of the loosest
+// match; "" if all edits matched exactly.
 func matchAttribute(hs []edit.Hit) string {
 	layer, least := artel.LayerExact, 1.0
 	for _, h := range hs {
@@ -104,8 +104,8 @@ func matchAttribute(hs []edit.Hit) string {
 	return ""
 }
 
-// details shows, for every edit that did not match letter for letter, what was
-// asked for and what stood there.
+// matchDetails shows the expected and the matched text of every edit that did
+// not match exactly.
 func matchDetails(edits []edit.Edit, hs []edit.Hit) string {
 	var b strings.Builder
 	for i, h := range hs {
@@ -121,7 +121,7 @@ func matchDetails(edits []edit.Edit, hs []edit.Hit) string {
 	return b.String()
 }
 
-// middle cuts the middle out of a long text.
+// middle removes the middle of a long text.
 func middle(s string) string {
 	const longest, side = 200, 97
 	r := []rune(s)
@@ -131,7 +131,7 @@ func middle(s string) string {
 	return string(r[:side]) + "\n...\n" + string(r[len(r)-side:])
 }
 
-// hits tells programs how the edits matched, without the texts.
+// hits returns how the edits matched, without the texts, as metadata.
 func hits(hs []edit.Hit) []map[string]any {
 	out := make([]map[string]any, len(hs))
 	for i, h := range hs {

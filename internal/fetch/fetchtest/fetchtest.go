@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fetchtest is a network in memory for tests of HTTP clients and servers. Reads and writes on its
-// connections let the clock of a testing/synctest bubble advance; those on
-// sockets do not.
+// Package fetchtest is a network in memory for tests of HTTP clients and servers.
+// Reads and writes on its connections let the clock of a testing/synctest bubble
+// advance; those on sockets do not.
 package fetchtest
 
 import (

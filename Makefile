@@ -24,7 +24,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 TESTSUM = go build -o bin/testsum ./scripts/testsum && bin/testsum
-TEST = go test -vet=off -shuffle=on -timeout 20m -json ./...
+TEST = go test -vet=off -shuffle=on -timeout 60m -json ./...
 
 test: ## run every test once; installs what they need first
 	@scripts/setup

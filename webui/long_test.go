@@ -92,7 +92,7 @@ func BenchmarkPageLong(b *testing.B) {
 // Scrolling up loads what was before, without a jump, back to the first.
 func TestScrollingBack(t *testing.T) {
 	t.Parallel()
-	const messages = 1000
+	const messages = 400
 	s := newSite(t, script(t, "-- turn 1 --\nI have read it all.\n"))
 	c := s.seedLong(t, messages)
 	b := openTab(t, 1440, 900)

@@ -22,40 +22,39 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Browsers are those that tests use one after the other, each test in a profile
-// of its own. They start when they are first wanted.
+// Browsers lets tests share one Chromium, each in a profile of its own. It
+// starts when the first tab is opened.
 type Browsers struct {
-	free chan *chromium
-}
+	slots chan struct{}
 
-// NewBrowsers allows n browsers at once: on a small machine more than two starve
-// each other.
-func NewBrowsers(n int) *Browsers {
-	s := &Browsers{free: make(chan *chromium, n)}
-	for range n {
-		s.free <- &chromium{}
-	}
-	return s
-}
-
-// Quit stops all of them, when no test uses them any more.
-func (s *Browsers) Quit() {
-	for range cap(s.free) {
-		(<-s.free).quit()
-	}
-}
-
-// A chromium is one browser.
-type chromium struct {
-	ctx  context.Context // nil: it does not run
+	mu   sync.Mutex
+	ctx  context.Context // of Chromium; nil: it does not run
 	stop context.CancelFunc
+}
+
+// NewBrowsers allows n tests at once to have tabs: on a small machine more than
+// two starve each other.
+func NewBrowsers(n int) *Browsers { return &Browsers{slots: make(chan struct{}, n)} }
+
+// Quit ends Chromium. No test may have a tab any more.
+func (s *Browsers) Quit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx == nil {
+		return
+	}
+	_ = chromedp.Cancel(s.ctx) // its complaints at the end are no test's fault
+	s.stop()
+	s.ctx = nil
 }
 
 // run starts Chromium if it does not run. The tests need it: scripts/setup
 // installs it.
-func (c *chromium) run() error {
-	if c.ctx != nil {
-		return nil
+func (s *Browsers) run() (context.Context, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx != nil {
+		return s.ctx, nil
 	}
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -65,29 +64,21 @@ func (c *chromium) run() error {
 		}
 	}
 	if path == "" {
-		return errors.New("the browser tests need Chromium; make test installs it or says how")
+		return nil, errors.New("the browser tests need Chromium; make test installs it or says how")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1440, 900),
+		chromedp.WSURLReadTimeout(5*time.Minute), chromedp.DisableGPU,
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, _ := chromedp.NewContext(allocator)
 	if err := chromedp.Do(ctx); err != nil {
 		stop()
-		return err
+		return nil, err
 	}
-	c.ctx, c.stop = ctx, stop
-	return nil
-}
-
-func (c *chromium) quit() {
-	if c.ctx == nil {
-		return
-	}
-	_ = chromedp.Cancel(c.ctx) // what it complains of at its end is no test's fault
-	c.stop()
-	c.ctx = nil
+	s.ctx, s.stop = ctx, stop
+	return ctx, nil
 }
 
 // A Tab is a browser's tab that counts what the page complains of. Its methods
@@ -107,15 +98,15 @@ type Tab struct {
 // errors of scripts, answers that failed, violations of the policy.
 func (s *Browsers) Open(t testing.TB, limit time.Duration, width, height int64) *Tab {
 	t.Helper()
-	c := <-s.free
-	t.Cleanup(func() { s.free <- c })
-	if err := c.run(); err != nil {
+	s.slots <- struct{}{}
+	t.Cleanup(func() { <-s.slots })
+	chromium, err := s.run()
+	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, closeTab := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
+	ctx, closeTab := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
 	if err := chromedp.Do(ctx); err != nil {
 		closeTab()
-		c.quit()
 		t.Fatal(err)
 	}
 	limited, stop := context.WithTimeout(ctx, limit)
@@ -225,9 +216,9 @@ func (b *Tab) Until(expression string) {
 // Wait waits for what the page or the server comes to.
 func (b *Tab) Wait(what string, well func() bool) {
 	b.T.Helper()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for end := time.Now().Add(10 * time.Minute); !well(); <-again.C {
+	pause := 10 * time.Millisecond // each look costs the page a few
+	for end := time.Now().Add(10 * time.Minute); !well(); pause = min(pause*3/2, 50*time.Millisecond) {
+		time.Sleep(pause)
 		if b.Ctx.Err() != nil || time.Now().After(end) {
 			b.Fail(fmt.Errorf("waited in vain for %s", what))
 		}

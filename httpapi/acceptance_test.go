@@ -379,7 +379,7 @@ func TestFormsOverHTTP(t *testing.T) {
 		t.Errorf("got %v", tool)
 	}
 	if tool = r.object(r.do("POST", "/conversations/"+r.c+"/tools/get_artifact", map[string]any{"ref": pdf, "forms": []string{"x"}}), 200); tool["ok"] != false {
-		t.Errorf("a form that there is not: got %v", tool)
+		t.Errorf("an unknown form: got %v", tool)
 	}
 }
 

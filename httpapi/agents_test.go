@@ -38,7 +38,7 @@ func TestAgents(t *testing.T) {
 	}
 	b.problem(b.do("GET", "/agents/nobody", ""), 404, "not_found")
 
-	// It answers like any other, and goes on when it is changed.
+	// It answers like any other, also after a change.
 	c := b.object(b.do("POST", "/conversations", `{"agent":"pilot"}`), 201)
 	if c["agent"] != "pilot" {
 		t.Errorf("a conversation with it: %v", c)
@@ -64,7 +64,7 @@ func TestAgents(t *testing.T) {
 	}
 	b.problem(b.do("POST", "/agents", lead), 409, "agent_exists")
 
-	// Everything that is wrong is told at once, each by its field.
+	// All mistakes are reported at once, each by its field.
 	bad := `{"name":"x y","prompt":"","service":"gpt","tools":["raed"],"subagents":["nobody"],"permissions":{"read_artifact":"maybe"},"limits":{"turns":-1}}`
 	want := map[string]string{
 		"/name": "one word", "/service": "there are: ", "/tools": "there is no tool raed", "/subagents": "lead_agent", "/permissions/read_artifact": "auto, ask or deny",
@@ -111,7 +111,7 @@ func TestAgents(t *testing.T) {
 		told[e.(map[string]any)["pointer"].(string)] = ""
 	}
 	if len(told) != 3 {
-		t.Errorf("what is wrong with a file is told at once: %v", told)
+		t.Errorf("all mistakes of a file are reported at once: %v", told)
 	}
 	if p := b.problem(b.do("POST", "/agents/import", "Answer.", md), 422, "invalid"); !strings.Contains(fmt.Sprint(p["detail"]), "front matter") {
 		t.Errorf("got %s", p["detail"])
@@ -143,7 +143,7 @@ func TestAgentsBelongToTheirOwner(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.app.Agents.Create(app.WithOwner(t.Context(), "bob"), d); err != nil {
-		t.Errorf("the name is taken by somebody else's: %v", err)
+		t.Errorf("the name is taken by another agent: %v", err)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestLevelsOverHTTP(t *testing.T) {
 	entry := `{"items":[{"id":"merge-system","enabled":false},{"id":"injection-assembler","config":{"preview":7}}]}`
 	before := b.do("GET", "/services/demo/processors", nil)
 	if v := b.object(before, 200); v["set"] != false || len(v["items"].([]any)) != 0 {
-		t.Errorf("nobody has set anything: %v", v)
+		t.Errorf("without settings: %v", v)
 	}
 	saved := b.do("PUT", "/services/demo/processors", entry, etag(before))
 	if v := b.object(saved, 200); v["set"] != true || len(v["items"].([]any)) != 2 {
@@ -151,7 +151,7 @@ func TestLevelsOverHTTP(t *testing.T) {
 	}
 }
 
-// What an import would change is told, and nothing is changed; the tag that comes
+// A comparison lists what an import would change, and changes nothing; the tag that comes
 // with it is that of the import.
 func TestSettingsAreCompared(t *testing.T) {
 	b := newBench(t, "")

@@ -86,8 +86,8 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// TestSubagentsAsk: a question of a subagent tells over HTTP who asks, and is
-// answered as any other.
+// TestSubagentsAsk: a question of a subagent names the agent over HTTP, and is
+// answered like any other.
 func TestSubagentsAsk(t *testing.T) {
 	scenario, err := os.ReadFile("../testdata/scenario/delegation.txtar")
 	if err != nil {

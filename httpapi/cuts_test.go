@@ -49,7 +49,7 @@ func (v *viewer) read(ctx context.Context, bytes int) (over bool) {
 	if bytes >= 0 {
 		body = io.LimitReader(body, int64(bytes))
 	}
-	v.live = map[artel.MessageID]string{} // it is told anew
+	v.live = map[artel.MessageID]string{} // it is sent again
 	for frame, err := range sse.Events(body, 1<<20) {
 		if err != nil {
 			break // in the middle of an event
@@ -95,8 +95,8 @@ func (v *viewer) take(e artel.Event) {
 	}
 }
 
-// lasting is the log as anybody reads it later: what a text was is told only
-// while it is live.
+// lasting returns the log as it is read later, without the texts that only live
+// events have.
 func lasting(t *rapid.T, events []artel.Event) []any {
 	var all []any
 	for _, e := range events {
@@ -115,8 +115,8 @@ func lasting(t *rapid.T, events []artel.Event) []any {
 	return all
 }
 
-// TestCutStreams follows runs over connections that end at any byte. Whoever
-// reads so has seen the same in the end as somebody whose connection held.
+// TestCutStreams follows runs over connections that end at any byte. Such a
+// reader sees the same events as one with a stable connection.
 func TestCutStreams(t *testing.T) {
 	b := newBench(t, strings.Replace(writes, "-- turn 3 --", "-- turn 3 --\nIt is written, 写好了, and more is to come.\n", 1))
 	rapid.Check(t, func(t *rapid.T) {

@@ -27,7 +27,7 @@ var newConversation = httpapi.NewConversation{Title: "Mine"}
 
 func asProblem(err error) (*httpapi.Problem, bool) { return errors.AsType[*httpapi.Problem](err) }
 
-// A frame is one server-sent event as it came; a comment is one too.
+// A frame is one server-sent event as received; a comment is one too.
 type frame struct{ id, event, data, comment string }
 
 // frames reads the stream at path until stop says so.

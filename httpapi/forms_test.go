@@ -114,7 +114,7 @@ func TestEveryFileForEveryService(t *testing.T) {
 	}
 	for i, f := range all.Files {
 		if i%100 == 0 {
-			r.c = r.conversation() // one holds so many files that nobody has sent
+			r.c = r.conversation() // a conversation holds only so many unsent files
 		}
 		data := bytesOf(t, all, f.File)
 		id := r.object(r.do("POST", "/conversations/"+r.c+"/artifacts", bytes.NewReader(data), header{"X-Filename": url.PathEscape(f.File), "Content-Type": "application/octet-stream"}), 201)["id"].(string)

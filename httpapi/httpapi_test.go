@@ -463,7 +463,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("an image for who sees: got %v", m)
 	}
 	if m := call("get_artifact", `{"ref":"p.png"}`); m["ok"] != true || strings.Contains(fmt.Sprint(m["parts"]), "media") {
-		t.Errorf("an image for who does not: got %v", m)
+		t.Errorf("an image for a service without vision: got %v", m)
 	}
 	if m := b.object(b.do("POST", "/conversations/"+c+"/tools/list_artifacts", nil), 200); m["ok"] != true {
 		t.Errorf("without a body: got %v", m)

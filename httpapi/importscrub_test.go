@@ -50,8 +50,8 @@ func rewritten(t *testing.T, from []byte, old, new string) []byte {
 	return out.Bytes()
 }
 
-// What somebody else exported may hold media as text. They are taken out when
-// it comes in, and the same ones only once.
+// An export of another program may hold media as text. The import takes them
+// out, and stores equal ones once.
 func TestImportsLoseTheirMedia(t *testing.T) {
 	b := newBench(t, "")
 	c := b.conversation()

@@ -113,8 +113,8 @@ func (b *bench) answers(c string, m map[string]any) artel.Run {
 	return r
 }
 
-// TestLimitsOverHTTP: each limit ends a run that would go on for ever, where it
-// is, and says which it was; subagents share those on calls, tokens and cost.
+// TestLimitsOverHTTP: each limit ends an endless run and is
+// named as the reason; subagents share those on calls, tokens and cost.
 func TestLimitsOverHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -170,7 +170,7 @@ func TestTimeLimitOverHTTP(t *testing.T) {
 	}
 }
 
-// TestFallbackAndOverflowOverHTTP: a run goes on with another service, and with
+// TestFallbackAndOverflowOverHTTP: a run continues with another service, and with
 // a summary where a service finds the request too long.
 func TestFallbackAndOverflowOverHTTP(t *testing.T) {
 	down := &artel.Error{Op: "x", Kind: artel.Unavailable, Err: &model.CallError{Service: "one", Message: "overloaded"}}
@@ -208,6 +208,6 @@ func TestFallbackAndOverflowOverHTTP(t *testing.T) {
 		}
 	}
 	if changed != 1 || summed != 1 {
-		t.Errorf("%d changes of the service and %d summaries are told", changed, summed)
+		t.Errorf("%d changes of the service and %d summaries are in the log", changed, summed)
 	}
 }

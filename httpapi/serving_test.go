@@ -242,7 +242,7 @@ func TestSignedFiles(t *testing.T) {
 			t.Errorf("%s %s from elsewhere: got %d %s", tt.method, tt.path, a.StatusCode, a.body)
 		}
 	}
-	// And nothing else, for nobody: a signature alone decides.
+	// The signature opens no other file, whoever asks.
 	refused := func(what, path string) {
 		t.Helper()
 		for _, from := range []header{away, nil} {
@@ -315,8 +315,7 @@ func TestClientSigns(t *testing.T) {
 	}
 }
 
-// TestClientVerifies wants bytes that came wrong to be told from those that were
-// meant.
+// TestClientVerifies: bytes with another digest than the named one are an error.
 func TestClientVerifies(t *testing.T) {
 	body, digest := "hello", artel.NewDigest(sha256.Sum256([]byte("hello")))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

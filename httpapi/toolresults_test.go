@@ -200,7 +200,7 @@ func TestMessagesLoseTheirMedia(t *testing.T) {
 	if err != nil || named.Title != "x [image/png, 96 bytes]" {
 		t.Errorf("the title is %q, %v", named.Title, err)
 	}
-	// A single tool from outside: nothing of its arguments is told.
+	// A single tool from outside: its arguments are not repeated.
 	resp := b.do("POST", "/conversations/"+string(c.ID)+"/tools/create_artifact", map[string]any{"id": "page", "title": "T", "content": "![](data:image/png;base64," + encoded + ")"})
 	if resp.StatusCode != 200 || strings.Contains(string(resp.body), encoded[:40]) {
 		t.Errorf("%s %.300s", resp.Status, resp.body)

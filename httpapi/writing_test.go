@@ -37,7 +37,7 @@ func TestPeopleWrite(t *testing.T) {
 		t.Errorf("read: %v", a)
 	}
 
-	// Somebody else changed another line of version 1.
+	// Another client changed another line of version 1.
 	late := b.object(b.do("PUT", at, `{"content":"one\ntwo\nthree\nfour\nFIVE\n"}`, ifMatch(`"1"`)), 412)
 	merge := late["merge"].(map[string]any)
 	if late["code"] != "stale" || late["base"] != 1.0 || late["current"].(map[string]any)["version"] != 2.0 || merge["clean"] != true ||
@@ -160,7 +160,7 @@ func TestBadWrites(t *testing.T) {
 	if a := b.object(b.do("GET", at+"a.txt", nil), 200); a["version"] != 1.0 || a["content"] != "hello" {
 		t.Errorf("something was written: %v", a)
 	}
-	// Any version will do where somebody says so.
+	// If-Match: * accepts any version.
 	if a := b.object(b.do("PUT", at+"a.txt", "", plain, ifMatch("*")), 200); a["version"] != 2.0 || a["size"] != 0.0 || a["kind"] != "text" {
 		t.Errorf("emptied: %v", a)
 	}

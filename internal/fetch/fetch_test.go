@@ -171,7 +171,7 @@ func TestKeysStayWithTheirHost(t *testing.T) {
 	}
 }
 
-// TestRebinding: the name is public when somebody looks, and loopback when the
+// TestRebinding: the name is public when it is looked up, and loopback when the
 // client connects. The guard sees what is connected to.
 func TestRebinding(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })

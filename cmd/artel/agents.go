@@ -57,7 +57,7 @@ func (g *globals) listAgents(cmd *cobra.Command) error {
 
 func (g *globals) showAgent() *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Print an agent as the Markdown file that it is", Args: usage(cobra.ExactArgs(1)),
+		Use: "show NAME", Short: "Print an agent as a Markdown file", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if g.json {
 				a, err := g.client().Agent(cmd.Context(), artel.AgentName(args[0]))
@@ -97,11 +97,11 @@ func (r *agentReport) add(field, detail string) {
 func (g *globals) checkAgents() *cobra.Command {
 	var language string
 	cmd := &cobra.Command{
-		Use: "check [FILE…]", Short: "Say what is wrong with agents' files, without a server", Args: usage(cobra.ArbitraryArgs),
-		Long: `Reads the files, or all of agents_dir where none is named, and says by field what is
-wrong with them: unknown keys, tools and subagents, limits out of bounds, processors and presets that
-could not be used. They may name each other, the agents of agents_dir and those that come with Artel.
-Services are not looked at, as which there are is known to a server alone.`,
+		Use: "check [FILE…]", Short: "Check agents' files, without a server", Args: usage(cobra.ArbitraryArgs),
+		Long: `Checks the named files, or all files of agents_dir, and lists their problems by field: unknown keys,
+tools and subagents, limits out of bounds, unusable processors and presets. The files may refer to each
+other, to the agents of agents_dir and to built-in agents. Services are not checked, because only a
+server knows them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(g.config)
 			if err != nil {
@@ -113,7 +113,7 @@ Services are not looked at, as which there are is known to a server alone.`,
 			}
 			if len(args) == 0 {
 				if args = own; len(args) == 0 {
-					return artel.Errorf(artel.Invalid, "agents check", "", "there is nothing to check: name the files, or set agents_dir in the configuration")
+					return artel.Errorf(artel.Invalid, "agents check", "", "nothing to check: name files, or set agents_dir in the configuration")
 				}
 			}
 			reports, err := c.checkAgents(args, own, phrase.ParseLocale(cmp.Or(language, c.Locale)))
@@ -142,7 +142,7 @@ Services are not looked at, as which there are is known to a server alone.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&language, "locale", "", "of what is said: en or zh (default: that of the configuration)")
+	cmd.Flags().StringVar(&language, "locale", "", "language of the output: en or zh (default: the configuration's)")
 	return cmd
 }
 
@@ -236,7 +236,7 @@ func readAgentFile(path string) (agent.Definition, error) {
 
 func (g *globals) newAgent() *cobra.Command {
 	return &cobra.Command{
-		Use: "new NAME", Short: "Write the file of a new agent into agents_dir, or here where there is none", Args: usage(cobra.ExactArgs(1)),
+		Use: "new NAME", Short: "Write the file of a new agent into agents_dir, or into the current folder if that is not set", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(g.config)
 			if err != nil {
@@ -278,7 +278,7 @@ func (g *globals) newAgent() *cobra.Command {
 func (g *globals) importAgent() *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
-		Use: "import FILE", Short: "Keep the agent of a Markdown file on the server", Args: usage(cobra.ExactArgs(1)),
+		Use: "import FILE", Short: "Import an agent from a Markdown file", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			src, err := os.ReadFile(args[0])
 			if err != nil {
@@ -291,13 +291,13 @@ func (g *globals) importAgent() *cobra.Command {
 			return g.print(cmd, a, func(w printer) { w.line("imported " + string(a.Name)) })
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "also in the place of one that was made before")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace an existing agent of the same name")
 	return cmd
 }
 
 func (g *globals) removeAgent() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "Delete an agent that was made on the server", Args: usage(cobra.ExactArgs(1)),
+		Use: "rm NAME", Short: "Delete an agent from the server", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := g.client().DeleteAgent(cmd.Context(), artel.AgentName(args[0])); err != nil {
 				return err

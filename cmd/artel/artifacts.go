@@ -74,9 +74,9 @@ func getCommand(g *globals) *cobra.Command {
 	var get getOptions
 	cmd := &cobra.Command{
 		Use: "get REF", Short: "Download the bytes of an artifact or blob", Args: usage(cobra.ExactArgs(1)),
-		Long: `Downloads the bytes that a ref points to, and compares them with their digest.
-With --width it is a small picture of a picture. With --sign it prints an address
-instead, which opens the file as it is now for whoever has it.`,
+		Long: `Downloads the bytes of a ref, and verifies their digest. With --width it downloads
+a smaller version of a picture. With --sign it prints a signed URL of the current
+file instead, which works without a login.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := artel.ParseRef(args[0])
 			if err != nil {
@@ -90,8 +90,8 @@ instead, which opens the file as it is now for whoever has it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&get.to, "output", "o", "", "write to this file, which must not exist; default: the standard output")
-	flags.IntVar(&get.width, "width", 0, "of a picture: a small one, at least so many pixels wide")
-	flags.DurationVar(&get.sign, "sign", 0, "print an address that opens the file for this long, 168h at most")
+	flags.IntVar(&get.width, "width", 0, "download a smaller version of a picture, at least this many pixels wide")
+	flags.DurationVar(&get.sign, "sign", 0, "print a signed URL that is valid for this long, at most 168h")
 	return cmd
 }
 
@@ -188,7 +188,7 @@ func (g *globals) listArtifacts(cmd *cobra.Command, id artel.ConversationID) err
 
 func catCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "cat REF", Short: "Print the text of an artifact as it is now, or of a version (artifact:CONVERSATION/ID[@VERSION])", Args: usage(cobra.ExactArgs(1)),
+		Use: "cat REF", Short: "Print the newest text of an artifact, or a version (artifact:CONVERSATION/ID[@VERSION])", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := longRef(args[0])
 			if err != nil {

@@ -23,9 +23,9 @@ func branchesCommand(g *globals) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "branches", Short: "List, read and switch branches; edit, retry and mute messages", Args: usage(cobra.NoArgs),
-		Long: `A conversation is a tree of messages: editing one or asking for another answer
-makes a branch beside it, with artifacts, variables and permissions of its own.
-A branch is named by the last of its messages.`,
+		Long: `A conversation is a tree of messages: editing a message or asking for another
+answer creates a branch with its own artifacts, variables and permissions.
+A branch is named by its last message.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(list, g.showBranch(), g.switchBranch(), g.editMessage(), g.retryMessage(), g.muteMessage())
@@ -142,7 +142,7 @@ func messageArgs(args []string) (c artel.ConversationID, m artel.MessageID, err 
 
 func (g *globals) switchBranch() *cobra.Command {
 	return &cobra.Command{
-		Use: "switch CONVERSATION MESSAGE", Short: "Make the branch active that goes through a message", Args: usage(cobra.ExactArgs(2)),
+		Use: "switch CONVERSATION MESSAGE", Short: "Make the branch of a message the active one", Args: usage(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, m, err := messageArgs(args)
 			if err != nil {
@@ -160,7 +160,7 @@ func (g *globals) switchBranch() *cobra.Command {
 func (g *globals) editMessage() *cobra.Command {
 	var r httpapi.MessageRetry
 	cmd := &cobra.Command{
-		Use: "edit CONVERSATION MESSAGE TEXT…", Short: "Send another text in the place of a message, on a branch beside it", Args: usage(cobra.MinimumNArgs(3)),
+		Use: "edit CONVERSATION MESSAGE TEXT…", Short: "Replace a message by another text, on a new branch", Args: usage(cobra.MinimumNArgs(3)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[2:], " ")
 			return g.answerOnBranch(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
@@ -175,7 +175,7 @@ func (g *globals) editMessage() *cobra.Command {
 func (g *globals) retryMessage() *cobra.Command {
 	var r httpapi.MessageRetry
 	cmd := &cobra.Command{
-		Use: "retry CONVERSATION MESSAGE", Short: "Ask for another answer, on a branch beside the one that there is", Args: usage(cobra.ExactArgs(2)),
+		Use: "retry CONVERSATION MESSAGE", Short: "Ask for another answer, on a new branch", Args: usage(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.answerOnBranch(cmd, args, &r, func(ctx context.Context, c *httpapi.Client, id artel.ConversationID, m artel.MessageID) (httpapi.Sent, error) {
 				return c.Retry(ctx, id, m, r)
@@ -212,8 +212,8 @@ func (g *globals) answerOnBranch(cmd *cobra.Command, args []string, r *httpapi.M
 func (g *globals) muteMessage() *cobra.Command {
 	off := false
 	cmd := &cobra.Command{
-		Use: "mute CONVERSATION MESSAGE", Short: "Leave a message out of what models are sent", Args: usage(cobra.ExactArgs(2)),
-		Long: "Leaves a message out of what models are sent, or takes it in again with --off. Of a\nsummary, what it stands for comes back.",
+		Use: "mute CONVERSATION MESSAGE", Short: "Hide a message from models", Args: usage(cobra.ExactArgs(2)),
+		Long: "Hides a message from models, or shows it again with --off. Hiding a summary sends\nthe summarized messages again.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, m, err := messageArgs(args)
 			if err != nil {
@@ -232,6 +232,6 @@ func (g *globals) muteMessage() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&off, "off", false, "take it in again")
+	cmd.Flags().BoolVar(&off, "off", false, "show it to models again")
 	return cmd
 }

@@ -30,11 +30,11 @@ func chatCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE…]",
 		Short: "Talk to an agent; without a message, line by line",
-		Long: `Sends a message with the files of --file, and prints the answer while it is
-written. Without a message it reads one from each line of the standard input.
-When a tool has to be asked for, by the agent or by a subagent, which is named,
-it asks, and reads y, n or a (always on this branch); the end of the input says no. With --json every event is printed as
-one line of JSON, and questions are left to others.`,
+		Long: `Sends a message with the files of --file, and prints the answer as it is written.
+Without a message it reads one per line from the standard input. If a tool of the
+agent or of a subagent needs permission, it asks, and reads y, n or a (always on
+this branch); the end of the input means no. With --json every event is printed as
+one line of JSON, and questions are left to other clients.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			lines := bufio.NewScanner(cmd.InOrStdin())
 			lines.Buffer(nil, 1<<20)
@@ -49,7 +49,7 @@ one line of JSON, and questions are left to others.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&conversation, "conversation", "c", "", "go on with this conversation")
+	flags.StringVarP(&conversation, "conversation", "c", "", "continue this conversation")
 	flags.StringArrayVarP(&files, "file", "f", nil, "upload and attach a file (repeatable)")
 	flags.StringVar(&service, "service", "", "service that answers")
 	flags.StringVar(&agent, "agent", "", "agent that answers")

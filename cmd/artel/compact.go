@@ -13,11 +13,11 @@ import (
 
 func compactCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "compact CONVERSATION", Short: "Sum up a conversation, so that models are sent less of it", Args: usage(cobra.ExactArgs(1)),
-		Long: `Lets the conversation's model sum up the active branch. From then on, models are
-sent the summary in the place of what it covers. Nothing is lost: the messages
-stay, and the summary is an artifact that names them. A run that is at work sums
-up before its next model call.`,
+		Use: "compact CONVERSATION", Short: "Summarize a conversation to shorten what models receive", Args: usage(cobra.ExactArgs(1)),
+		Long: `Summarizes the active branch with the conversation's model. From then on, models
+receive the summary instead of the messages it covers. Nothing is lost: the
+messages stay, and the summary is an artifact that names them. An active run
+summarizes before its next model call.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := artel.ParseConversationID(args[0])
 			if err != nil {

@@ -18,10 +18,10 @@ import (
 
 func contextCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "context", Short: "Say what models were sent, and why", Args: usage(cobra.NoArgs),
-		Long: `Says what a model was sent. CALL is a run and the number of one of its model
-calls, as run_…/2; a run alone is its newest call, and a conversation the newest
-of all.`,
+		Use: "context", Short: "Show what models received, and why", Args: usage(cobra.NoArgs),
+		Long: `Shows the input of a model call. CALL is a run and the number of one of its model
+calls, as run_…/2; a run alone means its newest call, and a conversation the
+newest call of its newest run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(contextShowCommand(g), contextDiffCommand(g), contextWhyCommand(g))
@@ -76,7 +76,7 @@ func newestRun(ctx context.Context, c *httpapi.Client, id artel.ConversationID) 
 func contextShowCommand(g *globals) *cobra.Command {
 	var messages, request bool
 	cmd := &cobra.Command{
-		Use: "show CALL", Short: "Show the record of a model call, or what it was sent", Args: usage(cobra.ExactArgs(1)),
+		Use: "show CALL", Short: "Show the record of a model call, or its messages or request", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := g.callOf(cmd.Context(), args[0])
 			if err != nil {
@@ -103,8 +103,8 @@ func contextShowCommand(g *globals) *cobra.Command {
 			return g.print(cmd, v, func(w printer) { printContext(w, v) })
 		},
 	}
-	cmd.Flags().BoolVar(&messages, "messages", false, "the messages, with the processors that they come from")
-	cmd.Flags().BoolVar(&request, "request", false, "the request as the model's API got it, with digests in the place of media")
+	cmd.Flags().BoolVar(&messages, "messages", false, "the messages, with the processors that added them")
+	cmd.Flags().BoolVar(&request, "request", false, "the request as sent to the model's API, with digests instead of media")
 	cmd.MarkFlagsMutuallyExclusive("messages", "request")
 	return cmd
 }
@@ -176,7 +176,7 @@ func noted(d map[string]any) string {
 
 func contextDiffCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "diff CALL [OTHER]", Short: "Say how the request of a model call differs from that of another, or of the one before", Args: usage(cobra.RangeArgs(1, 2)),
+		Use: "diff CALL [OTHER]", Short: "Compare the request of a model call with another, or with the previous one", Args: usage(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := g.callOf(cmd.Context(), args[0])
 			if err != nil {
@@ -216,7 +216,7 @@ func printContextDiff(w printer, d app.ContextDiff) {
 
 func contextWhyCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "why CALL FILE|MESSAGE", Short: "Say why the model saw a file or a message, or did not", Args: usage(cobra.ExactArgs(2)),
+		Use: "why CALL FILE|MESSAGE", Short: "Explain why the model saw a file or a message, or did not", Args: usage(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := g.callOf(cmd.Context(), args[0])
 			if err != nil {

@@ -49,7 +49,7 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 	lock := flock.New(filepath.Join(o.data, "lock"))
 	held, err := lock.TryLock()
 	if !held && err == nil && o.standby {
-		o.log.Info("another server uses the data directory; this one takes over when that ends", "data", o.data)
+		o.log.Info("another server uses the data directory; this one waits and takes over when it ends", "data", o.data)
 		held, err = lock.TryLockContext(ctx, standbyEvery)
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *server) openData(ctx context.Context, o serverOptions) (*sqlite.Store, 
 	}
 	s.close = append(s.close, db.Close)
 	if s.opened, err = os.Stat(s.database); err != nil {
-		return nil, nil, artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be looked at: %w", err)
+		return nil, nil, artel.Errorf(artel.Unavailable, "serve", s.database, "the database cannot be read: %w", err)
 	}
 	blobs, err := blob.OpenDir(o.blobDir())
 	if err != nil {
@@ -95,10 +95,10 @@ const usersFile = "data-directories"
 func (o serverOptions) checkAlone() error {
 	others, err := otherUsers(o.blobDir(), o.data)
 	if err != nil {
-		return artel.Errorf(artel.Unavailable, "gc", o.blobDir(), "who else uses this folder cannot be read: %w", err)
+		return artel.Errorf(artel.Unavailable, "gc", o.blobDir(), "the users of this folder cannot be read: %w", err)
 	}
 	if len(others) > 0 {
-		return artel.Errorf(artel.Conflict, "gc", o.blobDir(), "the data directory %s has its bytes in this folder too, so that nothing here is removed; give each a folder of its own (blobs.dir)", others[0])
+		return artel.Errorf(artel.Conflict, "gc", o.blobDir(), "the data directory %s stores its bytes in this folder too, so nothing is removed; give each its own folder (blobs.dir)", others[0])
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ var samples embed.FS
 
 func demoCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "demo", Short: "See the whole job done once, on sample files, without a model", Args: usage(cobra.NoArgs),
+		Use: "demo", Short: "Run a complete demo on sample files, without a model", Args: usage(cobra.NoArgs),
 		Long: `Starts a server of its own in a temporary folder, uploads a picture, a PDF and a
 text, lets the built-in demo plan, read and report, prints the report, and
 removes everything.`,

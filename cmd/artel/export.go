@@ -26,9 +26,9 @@ func exportCommand(g *globals) *cobra.Command {
 	var e exportOptions
 	cmd := &cobra.Command{
 		Use: "export REF|CONVERSATION", Short: "Export a text as a document, or a whole conversation as a ZIP", Args: usage(cobra.ExactArgs(1)),
-		Long: `Makes a Word document (docx), a page (html) or Markdown (md) of a text artifact,
-artifact:CONVERSATION/ID[@VERSION], with the pictures that are artifacts. Of a
-conversation it makes a ZIP with all messages, all files and all their versions.`,
+		Long: `Exports a text artifact, artifact:CONVERSATION/ID[@VERSION], as a Word document
+(docx), a page (html) or Markdown (md), including pictures that are artifacts.
+A conversation is exported as a ZIP with all messages, files and versions.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, g, args[0]) },
 	}
 	flags := cmd.Flags()
@@ -39,7 +39,7 @@ conversation it makes a ZIP with all messages, all files and all their versions.
 
 func (e exportOptions) run(cmd *cobra.Command, g *globals, of string) error {
 	if g.json && e.output == "" {
-		return usageError{errors.New("--json says what was written to a file: give --output FILE")}
+		return usageError{errors.New("--json describes the written file: give --output FILE")}
 	}
 	d, err := e.open(cmd, g.client(), of)
 	if err != nil {
@@ -103,13 +103,13 @@ func (c *counter) Read(p []byte) (int, error) {
 
 func importCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import", Short: "Bring in what was exported, here or elsewhere", Args: usage(cobra.NoArgs),
+		Use: "import", Short: "Import exports of Artel and of other programs", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "zip FILE", Short: "Make a new conversation of a ZIP that artel export made", Args: usage(cobra.ExactArgs(1)),
-		Long: `Makes a new conversation of a ZIP that artel export made, all of it or nothing.
-The ZIP may have twenty times the server's artifacts.upload_limit.`,
+		Use: "zip FILE", Short: "Import a conversation from a ZIP of artel export", Args: usage(cobra.ExactArgs(1)),
+		Long: `Imports a ZIP of artel export as a new conversation, completely or not at all.
+The ZIP may be twenty times as large as the server's artifacts.upload_limit.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {

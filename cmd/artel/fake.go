@@ -26,11 +26,11 @@ func fakeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fake DIALECT", Short: "Run a stand-in for a model API that enforces the real one's rules (dialect: " + strings.Join(fakeDialects(), ", ") + ")",
 		Args: usage(cobra.ExactArgs(1)), ValidArgs: fakeDialects(),
-		Long: `Runs a server that speaks a model API and refuses what the real one refuses.
-It asks no model: the demo answers, which reads what it was sent, or --echo says
-what arrived. GET /_fake/requests lists what was asked, POST /_fake/behave makes
-it misbehave, or refuse what other servers refuse; the canaries of "artel models
-probe" are seen.`,
+		Long: `Runs a server with a model API that refuses what the real one refuses.
+It calls no model: the demo answers, or --echo returns the received request. GET
+/_fake/requests lists the requests, POST /_fake/behave makes it misbehave, or
+refuse what other servers refuse; it reads the test pictures of "artel models
+probe".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			api := fakeOf(model.Dialect(args[0]))
 			if api.serve == nil {
@@ -61,10 +61,10 @@ probe" are seen.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&addr, "addr", "127.0.0.1:7421", "address to listen on; port 0 picks one")
-	flags.StringSliceVar(&models, "models", nil, "the models that it has; others it does not know (default one of its own for each generation)")
+	flags.StringSliceVar(&models, "models", nil, "available models (default: one per generation)")
 	flags.StringVar(&key, "key", "", "the key that requests must carry; empty: any")
-	flags.StringVar(&scenario, "scenario", "", "let the demo behind it play this scenario file")
-	flags.BoolVar(&echo, "echo", false, "answer with what arrived instead of the demo")
+	flags.StringVar(&scenario, "scenario", "", "answer with this scenario file")
+	flags.BoolVar(&echo, "echo", false, "answer with the received request instead of the demo")
 	return cmd
 }
 

@@ -22,15 +22,14 @@ import (
 const followEvery = time.Second
 
 func gatewayCommand(g *globals) *cobra.Command {
-	cmd := &cobra.Command{Use: "gateway", Short: "Look at what SDKs ask for through this server"}
+	cmd := &cobra.Command{Use: "gateway", Short: "Show the API requests of SDKs to this server"}
 	var q gatewaylog.Query
 	var service string
 	var follow bool
 	log := &cobra.Command{
 		Use: "log", Short: "List the requests of the gateway, the newest last", Args: usage(cobra.NoArgs),
-		Long: "List the newest requests of the gateway: who asked what of which service, how that ended, and what\n" +
-			"was changed on the way. With --follow, those that come are told until it is interrupted; with --json,\n" +
-			"then, each is one line.",
+		Long: "Lists the newest requests of the gateway: key, service, result and changes. With --follow, new requests\n" +
+			"are printed until it is interrupted, with --json one per line.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.Service = artel.ServiceID(service)
 			if q.Page.Limit < 1 || q.Page.Limit > 200 {
@@ -52,12 +51,12 @@ func gatewayCommand(g *globals) *cobra.Command {
 		},
 	}
 	flags := log.Flags()
-	flags.StringVar(&q.Key, "key", "", "those of the key with this name alone")
-	flags.StringVar(&service, "service", "", "those that this service was asked alone")
-	flags.StringVar(&q.Status, "status", "", "ok, failed, a class as 4xx, or one as 429")
-	flags.BoolVar(&q.Changed, "changed", false, "those alone of which something was changed")
-	flags.IntVar(&q.Page.Limit, "limit", 20, "how many of the newest to list; at most 200")
-	flags.BoolVarP(&follow, "follow", "f", false, "also tell those that come from now on")
+	flags.StringVar(&q.Key, "key", "", "only requests with the key of this name")
+	flags.StringVar(&service, "service", "", "only requests to this service")
+	flags.StringVar(&q.Status, "status", "", "ok, failed, a class such as 4xx, or a code such as 429")
+	flags.BoolVar(&q.Changed, "changed", false, "only requests with changes")
+	flags.IntVar(&q.Page.Limit, "limit", 20, "number of requests to list, at most 200")
+	flags.BoolVarP(&follow, "follow", "f", false, "also print new requests as they arrive")
 	cmd.AddCommand(log)
 	return cmd
 }

@@ -30,22 +30,21 @@ type gcOptions struct {
 func gcCommand(g *globals) *cobra.Command {
 	var c gcOptions
 	cmd := &cobra.Command{
-		Use: "gc", Short: "Remove the bytes that nothing refers to", Args: usage(cobra.NoArgs),
-		Long: `Removes the bytes that no version, message or event refers to: uploads that were
-never used, and what deleted conversations and broken imports have left. Results
-of tools that were left outside any run go after a week (files.retention), where
-nothing refers to them. A server does all this by itself, once a day and after
-something was deleted.
+		Use: "gc", Short: "Remove unreferenced bytes", Args: usage(cobra.NoArgs),
+		Long: `Removes bytes without a reference from a version, message or event: unused uploads,
+and the remains of deleted conversations and failed imports. Unreferenced tool
+results outside any run are removed after a week (files.retention). A server does
+this automatically, once a day and after deletions.
 
-Where no server uses the data directory, it works on that; else, and with
---server, it asks the server. What was put within --grace stays, because somebody
-may be about to refer to it.`,
+It works on the data directory if no server uses it; otherwise, and with --server,
+it calls the server. Bytes stored within --grace are kept, because a reference to
+them may follow.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd, g) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
-	flags.BoolVar(&c.dry, "dry-run", false, "remove nothing, and say what would be removed")
-	flags.DurationVar(&c.grace, "grace", app.DefaultGrace, "keep what was put within this time")
+	flags.BoolVar(&c.dry, "dry-run", false, "list what would be removed, without removing it")
+	flags.DurationVar(&c.grace, "grace", app.DefaultGrace, "keep bytes stored within this time")
 	return cmd
 }
 
@@ -143,7 +142,7 @@ func (c gcOptions) directly(cmd *cobra.Command, g *globals) (app.Collected, erro
 // ask calls the server.
 func (c gcOptions) ask(cmd *cobra.Command, g *globals) (app.Collected, error) {
 	if c.grace < app.MinGrace {
-		return app.Collected{}, usageError{fmt.Errorf("--grace %s: a running server keeps what was put within %s, because somebody may be uploading; stop it for less", c.grace, app.MinGrace)}
+		return app.Collected{}, usageError{fmt.Errorf("--grace %s: a running server keeps bytes stored within %s for uploads in progress; stop the server to use less", c.grace, app.MinGrace)}
 	}
 	var report app.Collected
 	client := g.client()

@@ -56,8 +56,8 @@ func versionsCommand(g *globals) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "also the edits of a run that has not ended")
-	cmd.Flags().BoolVar(&edits, "edits", false, "every single edit in the place of the versions that they were folded into")
+	cmd.Flags().BoolVar(&live, "live", false, "include the edits of an active run")
+	cmd.Flags().BoolVar(&edits, "edits", false, "list single edits instead of the versions made of them")
 	return cmd
 }
 
@@ -76,7 +76,7 @@ func diffCommand(g *globals) *cobra.Command {
 	var from, to int
 	var live bool
 	cmd := &cobra.Command{
-		Use: "diff REF", Short: "Show what differs between two versions of an artifact, as a patch", Args: usage(cobra.ExactArgs(1)),
+		Use: "diff REF", Short: "Show the differences between two versions of an artifact, as a patch", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := longRef(args[0])
 			if err != nil {
@@ -97,15 +97,15 @@ func diffCommand(g *globals) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&from, "from", 0, "the older version; default: the one that the newer was made from")
+	flags.IntVar(&from, "from", 0, "the older version; default: the parent of the newer one")
 	flags.IntVar(&to, "to", 0, "the newer version; default: the newest")
-	flags.BoolVar(&live, "live", false, "also what only the journal has")
+	flags.BoolVar(&live, "live", false, "include the edits of an active run")
 	return cmd
 }
 
 func restoreCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "restore REF", Short: "Make an artifact as it was at a version (artifact:CONVERSATION/ID@VERSION), or bring a deleted one back",
+		Use: "restore REF", Short: "Restore a version of an artifact (artifact:CONVERSATION/ID@VERSION), or a deleted artifact",
 		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := longRef(args[0])
@@ -130,7 +130,7 @@ type editOptions struct {
 func editCommand(g *globals) *cobra.Command {
 	var e editOptions
 	cmd := &cobra.Command{
-		Use: "edit FILE", Short: "Replace a passage of a text file by its text, also where it is misquoted", Args: usage(cobra.ExactArgs(1)),
+		Use: "edit FILE", Short: "Replace text in a file by approximate match", Args: usage(cobra.ExactArgs(1)),
 		Long: `Finds the old text in a file as the tools for models do, and prints the file with
 the new text in its place, or writes it back with --write. Old and new text are
 given as they are, or as @FILE, which is taken to the last byte.`,
@@ -146,9 +146,9 @@ given as they are, or as @FILE, which is taken to the last byte.`,
 	flags := cmd.Flags()
 	flags.StringVar(&e.old, "old", "", "the text to replace, or @FILE")
 	flags.StringVar(&e.replacement, "new", "", "the text to put there, or @FILE")
-	flags.StringVar(&e.mode, "mode", string(edit.Auto), "how far from the letter a match may be: auto, normalized or exact")
+	flags.StringVar(&e.mode, "mode", string(edit.Auto), "how exact a match must be: auto, normalized or exact")
 	flags.BoolVar(&e.all, "all", false, "replace every place, not just one")
-	flags.BoolVar(&e.indent, "indent", false, "leave out the white space that lines begin with")
+	flags.BoolVar(&e.indent, "indent", false, "ignore indentation")
 	flags.BoolVar(&e.write, "write", false, "write the file instead of printing it")
 	return cmd
 }

@@ -89,9 +89,9 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&g.server, "server", envOr("ARTEL_SERVER", "http://"+defaultAddr), "address of the server that the verbs speak to")
+	flags.StringVar(&g.server, "server", envOr("ARTEL_SERVER", "http://"+defaultAddr), "address of the server")
 	flags.BoolVar(&g.json, "json", false, "print JSON")
-	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml where it exists)")
+	flags.StringVar(&g.config, "config", os.Getenv("ARTEL_CONFIG"), "configuration file (default ./artel.yaml if it exists)")
 	root.AddCommand(
 		serveCommand(&g), chatCommand(&g), branchesCommand(&g), compactCommand(&g),
 		putCommand(&g), getCommand(&g), lsCommand(&g), catCommand(&g),

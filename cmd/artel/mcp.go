@@ -136,7 +136,7 @@ func (s *server) connect(ctx context.Context, p *mcp.Pool) {
 
 func toolServersCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "servers", Short: "Say how the MCP servers of a running server are doing", Args: usage(cobra.NoArgs),
+		Use: "servers", Short: "Show the state of the MCP servers of a running server", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := g.client().ToolServers(cmd.Context())
 			if err != nil {

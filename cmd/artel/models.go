@@ -19,12 +19,12 @@ import (
 func modelsCommand(g *globals) *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
-		Use: "models", Short: "List the services that would be used here, what they take, and who says so", Args: usage(cobra.NoArgs),
-		Long: `Lists the services that a server would use here, and of each what is known of
-it with the source: operator (the configuration), probe (it was tried out),
-learned (a call was refused), endpoint (the service says so), catalog (the
-built-in table), family (guessed by the name), dialect (what its API carries).
-A star marks the default (there is none where default_service is auto), brackets a service that serves for routing only.`,
+		Use: "models", Short: "List the available services and their capabilities, with sources", Args: usage(cobra.NoArgs),
+		Long: `Lists the services that a server would use here. Each fact has a source: operator
+(the configuration), probe (a test), learned (from a refused call), endpoint (the
+service itself), catalog (the built-in table), family (guessed from the name),
+dialect (its API). A star marks the default (none if default_service is auto),
+brackets a service that cannot be called.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conf, err := loadConfig(g.config)
 			if err != nil {
@@ -48,7 +48,7 @@ A star marks the default (there is none where default_service is auto), brackets
 			})
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory, where what was learned is kept")
+	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory, with the learned capabilities")
 	cmd.AddCommand(probeCommand(g))
 	return cmd
 }
@@ -147,7 +147,7 @@ func said(p app.Provenance) string {
 
 func probeCommand(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "probe [SERVICE]...", Short: "Try out what services of a running server really take", Args: usage(cobra.ArbitraryArgs),
+		Use: "probe [SERVICE]...", Short: "Test the real capabilities of a running server's services", Args: usage(cobra.ArbitraryArgs),
 		Long: fmt.Sprintf(`Asks a server that runs to try out services: without a name all that can be
 called. Each gets pictures and PDFs with random letters in the places where they
 may stand (a user message, the result of a tool, a user message after one), and

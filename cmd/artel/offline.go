@@ -29,7 +29,7 @@ import (
 func detectCommand(g *globals) *cobra.Command {
 	var declared string
 	cmd := &cobra.Command{
-		Use: "detect FILE", Short: "Say what a file is", Args: usage(cobra.ExactArgs(1)),
+		Use: "detect FILE", Short: "Detect the type of a file", Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, info, err := examine(cmd.Context(), args[0], declared)
 			if err != nil {
@@ -80,11 +80,11 @@ func routeCommand(g *globals) *cobra.Command {
 	var declared, service, locale string
 	var capabilities, forms []string
 	cmd := &cobra.Command{
-		Use: "route FILE", Short: "Say what a model would get of a file", Args: usage(cobra.ExactArgs(1)),
-		Long: `Says what the model of a --service, or one with the bare --capabilities, would
-get of a file, and why. With --json it is the whole result with its payload.
-With --forms, what the model cannot take may stand there as text: extracted from
-documents, or transcribed, for which a configured service is asked.`,
+		Use: "route FILE", Short: "Show in which form a model would receive a file", Args: usage(cobra.ExactArgs(1)),
+		Long: `Shows in which form the model of a --service, or one with the given --capabilities,
+would receive a file, and why. With --json it prints the whole result with its
+payload. --forms allows text instead of unsupported media: extracted from
+documents, or transcribed by a configured service.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if service != "" && len(capabilities) > 0 {
 				return usageError{errors.New("--service and --capabilities exclude each other: a service says what its model takes")}
@@ -148,9 +148,9 @@ documents, or transcribed, for which a configured service is asked.`,
 	flags := cmd.Flags()
 	flags.StringVar(&declared, "type", "", "declared media type")
 	flags.StringVar(&service, "service", "", "a service of the configuration or the environment")
-	flags.StringSliceVar(&capabilities, "capabilities", nil, "what the model takes, in place of a service: text,vision,file,audio,video")
-	flags.StringSliceVar(&forms, "forms", nil, "forms that may be made where the model takes no bytes: extracted,transcribed")
-	flags.StringVar(&locale, "locale", "", "language of descriptions: en or zh; default: that of the configuration")
+	flags.StringSliceVar(&capabilities, "capabilities", nil, "capabilities of the model, instead of a service: text,vision,file,audio,video")
+	flags.StringSliceVar(&forms, "forms", nil, "allowed forms instead of unsupported media: extracted,transcribed")
+	flags.StringVar(&locale, "locale", "", "language of descriptions: en or zh; default: the configuration's")
 	return cmd
 }
 

@@ -117,7 +117,7 @@ func TestServicesAreReadAgain(t *testing.T) {
 			t.Errorf("findings: %+v", findings.Items)
 		}
 	}
-	if log := p.errs.String(); !strings.Contains(log, "the services stay as they were") {
+	if log := p.errs.String(); !strings.Contains(log, "the services stay unchanged") {
 		t.Errorf("log: %s", log)
 	}
 	write("text,vision,video")

@@ -26,10 +26,10 @@ func (s *server) condense(ctx context.Context, keep time.Duration) {
 		}
 		n, err := s.app.Condense(ctx, keep)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("edits between versions could not be removed", "err", err)
+			s.log.Warn("old edits could not be removed", "err", err)
 		}
 		if n > 0 {
-			s.log.Info("edits between versions were removed", "edits", n, "older_than", keep.String())
+			s.log.Info("old edits were removed", "edits", n, "older_than", keep.String())
 		}
 		next.Reset(condensingEvery)
 	}

@@ -27,10 +27,10 @@ func regexCommand(g *globals) *cobra.Command {
 	var r app.Replacing
 	depth := -1
 	cmd := &cobra.Command{
-		Use: "regex [FILE]", Short: "Try out find-and-replace rules on a text", Args: usage(cobra.MaximumNArgs(1)),
-		Long: `Prints a text file, or what is piped in, as rules change it: those of a file of
-JSON, as the regex-processor is configured with. Which rules have found
-something, and which could not be used, is told beside it.`,
+		Use: "regex [FILE]", Short: "Apply find-and-replace rules to a text", Args: usage(cobra.MaximumNArgs(1)),
+		Long: `Applies rules to a text file or to the standard input, and prints the result. The
+rules are a JSON file, in the form of the regex-processor's configuration. Matching
+and unusable rules are listed on the standard error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules == "" {
 				return usageError{fmt.Errorf("--rules is missing: give a file of rules")}
@@ -69,11 +69,11 @@ something, and which could not be used, is told beside it.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&rules, "rules", "", "file of rules, as JSON")
-	flags.StringVar(&stage, "stage", string(rule.Request), "request (what a model is sent) or display (what people see)")
-	flags.StringVar(&role, "role", string(artel.RoleUser), "of the message that the text is from: system, user, assistant or tool")
-	flags.IntVar(&depth, "depth", -1, "how far the message is from the newest one, which is 0; default: the bounds of rules are not looked at")
-	flags.StringVar(&r.User, "user", "", "what the macro user stands for")
-	flags.StringVar(&r.Char, "char", "", "what the macro char stands for")
+	flags.StringVar(&stage, "stage", string(rule.Request), "request (sent to a model) or display (shown on the page)")
+	flags.StringVar(&role, "role", string(artel.RoleUser), "role of the message: system, user, assistant or tool")
+	flags.IntVar(&depth, "depth", -1, "distance of the message from the newest one, which is 0; default: ignore depth limits of rules")
+	flags.StringVar(&r.User, "user", "", "value of the macro user")
+	flags.StringVar(&r.Char, "char", "", "value of the macro char")
 	return cmd
 }
 
@@ -83,9 +83,9 @@ func macrosCommand(g *globals) *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use: "macros [FILE]", Short: "Expand the macros in a text", Args: usage(cobra.MaximumNArgs(1)),
-		Long: `Expands the macros in a text file, or in what is piped in, as in the prompts of
-agents. --set says what macros stand for (--set user=Ann), --variable what is
-in a variable. --list says which macros there are.`,
+		Long: `Expands the macros in a text file or in the standard input, like in the prompts of
+agents. --set sets the value of a macro (--set user=Ann), --variable the value of a
+variable. --list lists all macros.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
 				return g.print(cmd, macro.Names(), func(w printer) {
@@ -125,22 +125,22 @@ in a variable. --list says which macros there are.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringToStringVar(&values, "set", nil, "what a macro stands for, as user=Ann; more than once")
-	flags.StringToStringVar(&t.Variables, "variable", nil, "what is in a variable, as name=value; more than once")
-	flags.StringVar(&t.Clock, "clock", "", "what time it is, as 2026-01-02T15:04:05Z; default: the time that it is")
-	flags.StringVar(&t.Timezone, "timezone", "", "where, as Europe/Berlin")
-	flags.StringVar(&t.Seed, "seed", "", "of all that is random; default: another one each time")
-	flags.StringVar(&t.ConversationID, "conversation", "", "what the macro pick is stable in")
-	flags.BoolVar(&list, "list", false, "say which macros there are")
+	flags.StringToStringVar(&values, "set", nil, "value of a macro, as user=Ann (repeatable)")
+	flags.StringToStringVar(&t.Variables, "variable", nil, "value of a variable, as name=value (repeatable)")
+	flags.StringVar(&t.Clock, "clock", "", "time, as 2026-01-02T15:04:05Z; default: now")
+	flags.StringVar(&t.Timezone, "timezone", "", "time zone, as Europe/Berlin")
+	flags.StringVar(&t.Seed, "seed", "", "random seed; default: a new one each time")
+	flags.StringVar(&t.ConversationID, "conversation", "", "conversation id, for the macro pick")
+	flags.BoolVar(&list, "list", false, "list all macros")
 	return cmd
 }
 
 func importSillyTavern(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "sillytavern FILE", Short: "Make rules of regex scripts of SillyTavern", Args: usage(cobra.ExactArgs(1)),
+		Use: "sillytavern FILE", Short: "Convert regex scripts of SillyTavern to rules", Args: usage(cobra.ExactArgs(1)),
 		Long: `Reads a regex script of SillyTavern, a list of them, or a settings file or
 character card with some, and prints a configuration of the regex-processor.
-Every field that does not do here what it does there is told beside it.`,
+Fields that work differently here are listed on the standard error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := os.ReadFile(args[0])
 			if err != nil {

@@ -32,9 +32,9 @@ func serveCommand(g *globals) *cobra.Command {
 	var standby bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Serve the page and the API", Args: usage(cobra.NoArgs),
-		Long: `Serves the page, the API and everything behind them on one address, with a
+		Long: `Serves the page and the API on one address, with a
 SQLite database and a folder of blobs in the data directory. Models are found
-by themselves: OPENAI_API_KEY (with OPENAI_BASE_URL for any compatible server),
+automatically: OPENAI_API_KEY (with OPENAI_BASE_URL for any compatible server),
 ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, an Ollama, llama.cpp, LM
 Studio or vLLM server on its usual port (or at OLLAMA_BASE_URL,
 LLAMACPP_BASE_URL, LMSTUDIO_BASE_URL, VLLM_BASE_URL), and the services of the
@@ -60,8 +60,8 @@ configuration. Without any, the built-in demo answers.`,
 	}
 	cmd.Flags().StringVar(&addr, "addr", envOr("ARTEL_ADDR", defaultAddr), "address to listen on; port 0 picks one")
 	cmd.Flags().StringVar(&data, "data", envOr("ARTEL_DATA", defaultData), "data directory")
-	cmd.Flags().BoolVar(&standby, "standby", false, "wait for another server that uses the data directory to end, then take over its runs")
-	cmd.Flags().StringVar(&scenario, "scenario", "", "let the demo play this scenario file")
+	cmd.Flags().BoolVar(&standby, "standby", false, "wait until the server that uses the data directory ends, then take over its runs")
+	cmd.Flags().StringVar(&scenario, "scenario", "", "answer with this scenario file in the demo")
 	return cmd
 }
 
@@ -121,7 +121,7 @@ func loopbackOnly(addr string) error {
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return usageError{fmt.Errorf("--addr %q: only loopback addresses (127.0.0.1, [::1], localhost) are served, because whoever reaches the server may do everything", addr)}
+	return usageError{fmt.Errorf("--addr %q: only loopback addresses (127.0.0.1, [::1], localhost) are served, because anyone who can reach the server has full access", addr)}
 }
 
 func newLog(c config) *slog.Logger {

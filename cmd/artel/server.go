@@ -140,7 +140,7 @@ func (s *server) open(ctx context.Context, o serverOptions) error {
 	if n, err := s.app.Recover(ctx, true); err != nil {
 		return err
 	} else if n > 0 {
-		s.log.Info("runs that a stopped server left go on", "runs", n)
+		s.log.Info("runs of a stopped server were resumed", "runs", n)
 	}
 	files, err := fs.Sub(samples, "samples")
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *server) watchData(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if now, err := os.Stat(s.database); err != nil && !errors.Is(err, os.ErrPermission) || err == nil && !os.SameFile(s.opened, now) {
-			return artel.Errorf(artel.Unavailable, "serve", s.database, "the database was moved or removed while it was open; the server stops, because nothing would be kept")
+			return artel.Errorf(artel.Unavailable, "serve", s.database, "the database was moved or removed while it was open; the server stops, because writes would be lost")
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (s *server) resumeRuns(ctx context.Context) {
 		case <-tick.C:
 		}
 		if _, err := s.app.Recover(ctx, true); err != nil && ctx.Err() == nil {
-			s.log.Warn("unfinished runs could not be looked for", "err", err)
+			s.log.Warn("unfinished runs could not be listed", "err", err)
 		}
 	}
 }
@@ -309,7 +309,7 @@ func (s *server) collect(ctx context.Context) {
 			s.purged.Store(true)
 		}
 		if r.Removed.Count+r.Staged.Count+r.Results.Count > 0 {
-			s.log.Info("what nothing refers to was removed", "blobs", r.Removed.Count, "bytes", r.Removed.Bytes, "staged", r.Staged.Count, "results", r.Results.Count)
+			s.log.Info("unreferenced bytes were removed", "blobs", r.Removed.Count, "bytes", r.Removed.Bytes, "staged", r.Staged.Count, "results", r.Results.Count)
 		}
 	}
 }

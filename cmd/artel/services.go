@@ -101,12 +101,12 @@ func (s *server) ask(parent context.Context) {
 	defer stop()
 	local, neighbors, err := model.DiscoverLocal(ctx, s.http, model.LocalServersIn(os.Getenv))
 	if err != nil && parent.Err() == nil {
-		s.log.Warn("a model server on this machine answered badly", "err", err)
+		s.log.Warn("a model server on this machine sent an invalid response", "err", err)
 	}
 	found, findings := slices.Clone(s.found), slices.Clone(s.findings)
 	for i, service := range found {
 		if found[i], err = model.Complete(ctx, s.http, service); err != nil && parent.Err() == nil {
-			s.log.Warn("a model service could not be asked what it has", "service", service.ID, "err", err)
+			s.log.Warn("a model service could not be queried", "service", service.ID, "err", err)
 			setProblem(findings, service.ID, err)
 		}
 		if service.Model == "" && found[i].Model != "" {
@@ -118,7 +118,7 @@ func (s *server) ask(parent context.Context) {
 	}
 	s.replaceServices(append(found, local...), append(findings, neighbors...))
 	if want, got := s.config.DefaultService, s.defaultService(); want != "" && want != got {
-		s.log.Warn("configuration: default_service names none that can be called; another is used", "default_service", want, "used", got)
+		s.log.Warn("configuration: default_service names no callable service; another is used", "default_service", want, "used", got)
 	}
 	s.checkWords()
 	s.checkAddresses()
@@ -153,7 +153,7 @@ func (s *server) checkWords() {
 	}
 	for key, id := range map[string]artel.ServiceID{"titles": s.config.errands().Titles, "selector": s.config.Selector} {
 		if found, ok := s.services.Lookup(id); id != "" && id != app.OwnService && (!ok || !found.Callable()) {
-			s.log.Warn("configuration: "+key+" names no service that can be called; nobody does that", "service", id)
+			s.log.Warn("configuration: "+key+" names no service that can be called; it is switched off", "service", id)
 		}
 	}
 	if id := s.config.Caption.Service; id != "" {
@@ -220,18 +220,18 @@ func (s *server) reload(ctx context.Context) error {
 	next, err := loadConfig(s.config.asked)
 	if err == nil {
 		if !reflect.DeepEqual(next.others(), s.config.others()) {
-			s.log.Warn("configuration: what is no service has changed too; it takes effect at the next start")
+			s.log.Warn("configuration: other settings have changed too; they take effect at the next start")
 		}
 		err = s.lookForServices(s.config.withServices(next))
 	}
 	if err != nil {
-		s.log.Error("configuration: it cannot be read again; the services stay as they were", "err", err)
+		s.log.Error("configuration: it cannot be reloaded; the services stay unchanged", "err", err)
 		broken := model.Finding{Source: model.InConfiguration, Place: s.config.file(), Found: model.FoundNothing, Problem: model.Unreadable, Detail: artel.Shorten(err.Error(), 300)}
 		old := slices.DeleteFunc(s.services.Findings(), func(f model.Finding) bool { return f.Problem == model.Unreadable || f.Source == model.BuiltIn })
 		s.services.SetFindings(append([]model.Finding{broken}, old...))
 		return err
 	}
 	s.ask(ctx)
-	s.log.Info("configuration: the services were read again", "services", len(s.services.All()))
+	s.log.Info("configuration: the services were reloaded", "services", len(s.services.All()))
 	return nil
 }

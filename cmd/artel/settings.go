@@ -16,13 +16,13 @@ import (
 
 func settingsCommand(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "settings", Short: "Export and import what you have set", Args: usage(cobra.NoArgs),
+		Use: "settings", Short: "Export and import your settings", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "export", Short: "Print all that you have set as one file", Args: usage(cobra.NoArgs),
+		Use: "export", Short: "Print all your settings as one file", Args: usage(cobra.NoArgs),
 		Long: `Prints the profile, the settings of services and agents and the order of
-processors as one JSON file, which artel settings import reads. No key is in it.`,
+processors as one JSON file, for artel settings import. It contains no keys.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, _, err := g.client().Settings(cmd.Context())
 			if err != nil {
@@ -39,10 +39,10 @@ processors as one JSON file, which artel settings import reads. No key is in it.
 	var tag string
 	var dry bool
 	imports := &cobra.Command{
-		Use: "import FILE", Short: "Put the settings of a file in the place of all that you have set", Args: usage(cobra.ExactArgs(1)),
-		Long: `Puts the settings of a file in the place of all that you have set, all of them
-or nothing, and says what that changed. What the file does not name is reset.
-FILE may be -, what is piped in. With --dry-run it only says what it would change.`,
+		Use: "import FILE", Short: "Replace all your settings by those of a file", Args: usage(cobra.ExactArgs(1)),
+		Long: `Replaces all your settings by those of a file, completely or not at all, and
+lists the changes. Settings that the file does not name are reset. FILE may be -,
+the standard input. With --dry-run it only lists the changes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var data []byte
 			var err error
@@ -65,8 +65,8 @@ FILE may be -, what is piped in. With --dry-run it only says what it would chang
 			return g.print(cmd, report, func(w printer) { printSettings(w, report, dry) })
 		},
 	}
-	imports.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and change nothing")
-	imports.Flags().StringVar(&tag, "if-match", "", "the ETag of the settings that are replaced; others are refused")
+	imports.Flags().BoolVar(&dry, "dry-run", false, "list the changes without making them")
+	imports.Flags().StringVar(&tag, "if-match", "", "replace only settings with this ETag")
 	cmd.AddCommand(imports)
 	return cmd
 }

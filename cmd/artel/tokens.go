@@ -23,9 +23,9 @@ func tokensCommand(g *globals) *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use: "tokens [FILE]", Short: "Count the tokens of a text", Args: usage(cobra.MaximumNArgs(1)),
-		Long: `Counts the tokens of a text file, or of what is piped in, in a --vocabulary or in
-that of a --model. --list says which vocabularies there are, and how well those
-are estimated that are not public.`,
+		Long: `Counts the tokens of a text file or of the standard input, with a --vocabulary or
+that of a --model. --list lists the vocabularies, and how well the estimates of
+unpublished ones match.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
 				known := token.Known()
@@ -58,8 +58,8 @@ are estimated that are not public.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&vocabulary, "vocabulary", "", "one of "+strings.Join(token.Vocabularies(), ", ")+"; default: o200k_base")
-	flags.StringVar(&name, "model", "", "a model, whose vocabulary is that of the built-in table")
-	flags.BoolVar(&list, "list", false, "say which vocabularies there are")
+	flags.StringVar(&name, "model", "", "use the vocabulary of this model, from the built-in table")
+	flags.BoolVar(&list, "list", false, "list the vocabularies")
 	return cmd
 }
 

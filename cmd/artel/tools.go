@@ -105,7 +105,7 @@ func (c config) tools(agents []agent.Definition, getenv func(string) string) ([]
 func (t toolConfig) tool(getenv func(string) string) (tool.Tool, error) {
 	out := tool.Tool{Name: t.Name, Doc: strings.TrimSpace(t.Description)}
 	if out.Doc == "" {
-		return out, errors.New("description is missing: the model has to know what the tool does and when to use it")
+		return out, errors.New("description is missing: the model needs to know what the tool does and when to use it")
 	}
 	schema := t.Parameters
 	if schema == nil {
@@ -179,7 +179,7 @@ func toolsCommand(g *globals) *cobra.Command {
 		},
 	}
 	check := &cobra.Command{
-		Use: "check", Short: "Say what is wrong in tools, tools_dir and mcp", Args: usage(cobra.NoArgs),
+		Use: "check", Short: "Check tools, tools_dir and mcp", Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, made, err := configuredTools(g)
 			if err == nil {

@@ -235,7 +235,7 @@ func (ui *handler) restoreAgent(w http.ResponseWriter, r *http.Request) {
 	var kept deletedAgent
 	if err == nil {
 		if err = json.Unmarshal([]byte(v.Get("keep")), &kept); err != nil {
-			err = artel.Errorf(artel.Invalid, "webui", "keep", "what is to be brought back cannot be read: %w", err)
+			err = artel.Errorf(artel.Invalid, "webui", "keep", "the undo data cannot be read: %w", err)
 		}
 	}
 	if err == nil {

@@ -72,7 +72,7 @@ func (v view) renderOne(ctx context.Context, id artel.MessageID) (Message, error
 	v.changed(stored, shown)
 	messages, err := v.messages(ctx, shown, status.Run)
 	if err != nil || len(messages) == 0 {
-		return Message{}, errors.Join(err, artel.Errorf(artel.NotFound, "webui", string(id), "the message is not shown by itself"))
+		return Message{}, errors.Join(err, artel.Errorf(artel.NotFound, "webui", string(id), "the message has no element of its own"))
 	}
 	messages[0].Text = shownText(stored[0])
 	return messages[0], nil
@@ -120,7 +120,7 @@ func (ui *handler) editMessage(w http.ResponseWriter, r *http.Request) {
 		m, err = v.renderOne(r.Context(), id)
 	}
 	if err == nil && m.Role != artel.RoleUser {
-		err = artel.Errorf(artel.NotFound, "webui", string(id), "only what a person wrote can be edited")
+		err = artel.Errorf(artel.NotFound, "webui", string(id), "only user messages can be edited")
 	}
 	if err != nil {
 		ui.fail(w, r, err)

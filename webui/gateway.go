@@ -209,7 +209,7 @@ func (ui *handler) gatewayLive(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				ui.o.Log.Warn("the gateway's log could not be told", "err", err)
+				ui.o.Log.Warn("the gateway's log could not be streamed", "err", err)
 			}
 			return // the browser reconnects
 		}

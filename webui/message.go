@@ -238,7 +238,7 @@ func (v view) message(m artel.Message) Message {
 	text := shownText(m)
 	if m.Summary {
 		out.Summary, out.Body = true, v.blocks(bodyID(m.ID), text)
-		out.Replaces, out.SummaryURL = v.boundary(v.told.summaries[m.ID])
+		out.Replaces, out.SummaryURL = v.summaryPlace(v.told.summaries[m.ID])
 		return out
 	}
 	if m.Role == artel.RoleUser {

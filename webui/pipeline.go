@@ -375,7 +375,7 @@ func (ui *handler) amendPipeline(r *http.Request, q pipelineQuery) (more []part,
 		err = ui.undoPipeline(r)
 		more = append(more, part{"gone", undoToast})
 	default:
-		err = artel.Errorf(artel.Invalid, "webui", artel.Shorten(do, 40), "there is nothing of this name to do")
+		err = artel.Errorf(artel.Invalid, "webui", artel.Shorten(do, 40), "unknown action")
 	}
 	return more, nil, err
 }
@@ -406,7 +406,7 @@ func undoable(l phrase.Locale, u pipelineUndo) []part {
 func (ui *handler) undoPipeline(r *http.Request) error {
 	var u pipelineUndo
 	if err := json.Unmarshal([]byte(r.PostForm.Get("keep")), &u); err != nil {
-		return artel.Errorf(artel.Invalid, "webui", "undo", "what is to be brought back cannot be read: %w", err)
+		return artel.Errorf(artel.Invalid, "webui", "undo", "the undo data cannot be read: %w", err)
 	}
 	var err error
 	switch {

@@ -128,7 +128,7 @@ func TestPipelineForms(t *testing.T) {
 			l, err := s.app.Pipeline.Level(t.Context(), app.LevelAt{Service: "plain"})
 			return err == nil && !l.Set && s.resolved(t, "stamp").Model == nil
 		}},
-		{"junk", []string{"do", "dance"}, 422, "nothing of this name", nil},
+		{"junk", []string{"do", "dance"}, 422, "unknown action", nil},
 		{"junk revision", []string{"do", "reset-order", "revision", "x"}, 422, "a revision is a number", nil},
 		{"nobody's agent", []string{"agent", "nobody", "do", "reset-order"}, 422, "there is no such agent", nil},
 		{"nobody's model", []string{"service", "nobody", "do", "reset-order"}, 404, "there is no such service", nil},

@@ -118,7 +118,7 @@ func (ui *handler) probe(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", string(id), "it was taken away meanwhile"))
+	ui.fail(w, r, artel.Errorf(artel.NotFound, "webui", string(id), "the service no longer exists"))
 }
 
 func probed(report app.Probed, l phrase.Locale) *Probed {

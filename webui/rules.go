@@ -349,7 +349,7 @@ func (f ruleForm) change(c *rule.Config) (out ruleChange, err error) {
 	if do == "insert" {
 		var r rule.Rule
 		if err := json.Unmarshal([]byte(f.values.Get("value")), &r); err != nil {
-			return out, artel.Errorf(artel.Invalid, "webui", "value", "that is no rule: %w", err)
+			return out, artel.Errorf(artel.Invalid, "webui", "value", "invalid rule: %w", err)
 		}
 		out.index = max(0, min(f.index, len(*list)))
 		*list = slices.Insert(*list, out.index, r)
@@ -387,7 +387,7 @@ func (f ruleForm) change(c *rule.Config) (out ruleChange, err error) {
 		}
 		*list, out.index = sorted, to
 	default:
-		err = artel.Errorf(artel.Invalid, "webui", "do", "%q cannot be done to a rule", artel.Shorten(do, 40))
+		err = artel.Errorf(artel.Invalid, "webui", "do", "%q is not an action on a rule", artel.Shorten(do, 40))
 	}
 	return out, err
 }
@@ -396,7 +396,7 @@ func (f ruleForm) changePreset(c *rule.Config, do string) (out ruleChange, err e
 	if do == "insert" {
 		var p rule.Preset
 		if err := json.Unmarshal([]byte(f.values.Get("value")), &p); err != nil {
-			return out, artel.Errorf(artel.Invalid, "webui", "value", "that is no preset: %w", err)
+			return out, artel.Errorf(artel.Invalid, "webui", "value", "invalid preset: %w", err)
 		}
 		out.name = p.Name
 		c.Presets = slices.Insert(c.Presets, max(0, min(f.preset, len(c.Presets))), p)
@@ -424,7 +424,7 @@ func (f ruleForm) changePreset(c *rule.Config, do string) (out ruleChange, err e
 		out.removed, err = json.Marshal(*p)
 		c.Presets = slices.Delete(c.Presets, f.preset, f.preset+1)
 	default:
-		err = artel.Errorf(artel.Invalid, "webui", "do", "%q cannot be done to a preset", artel.Shorten(do, 40))
+		err = artel.Errorf(artel.Invalid, "webui", "do", "%q is not an action on a preset", artel.Shorten(do, 40))
 	}
 	return out, err
 }

@@ -47,13 +47,13 @@ func (v view) loadEvents(ctx context.Context) (threadEvents, error) {
 	return out, err
 }
 
-// boundary returns how many messages a summary replaces, and the URL of its
+// summaryPlace returns how many messages a summary replaces, and the URL of its
 // artifact.
-func (v view) boundary(p artel.CompactionCompleted) (stands int, shelf string) {
+func (v view) summaryPlace(p artel.CompactionCompleted) (replaced int, url string) {
 	if p.Artifact != nil {
-		shelf = artifactURL(v.conversation, artel.Ref{Artifact: p.Artifact.ID})
+		url = artifactURL(v.conversation, artel.Ref{Artifact: p.Artifact.ID})
 	}
-	return p.Replaced, shelf
+	return p.Replaced, url
 }
 
 // insertChanges inserts the model changes into a thread: before the next message of the
@@ -142,7 +142,7 @@ func (s *stream) compacted(ctx context.Context, out *bytes.Buffer, e artel.Event
 	}
 	m := s.message(*p.Message)
 	m.Into = s.into(e)
-	m.Replaces, m.SummaryURL = s.boundary(p)
+	m.Replaces, m.SummaryURL = s.summaryPlace(p)
 	if e.Within == "" {
 		if on, err := s.shows(ctx, m.ID); err != nil || !on {
 			return err

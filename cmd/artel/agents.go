@@ -245,7 +245,7 @@ func (g *globals) newAgent() *cobra.Command {
 			d := agent.Definition{
 				Name: artel.AgentName(args[0]), Description: "Says in one sentence what it is for; other agents read this.",
 				Tools: []string{"list_artifacts", "read_artifact", "grep_artifacts", "create_artifact", "update_artifact"}, Limits: agent.Limits{Turns: 40, ToolCalls: 200, Seconds: 3600},
-				Prompt: "You are " + args[0] + ". Say here who that is, whom it works for, and what a good result looks like.\n\nHow you work:\n\n" +
+				Prompt: "You are " + args[0] + ". Describe here who that is, the people it works for, and what a good result looks like.\n\nHow you work:\n\n" +
 					"1. Look at what you were given before you judge it: `list_artifacts` names it, `read_artifact` reads it.\n" +
 					"2. Write results that are longer than a few paragraphs with `create_artifact`, and mention them as `artifact:its_id`.\n" +
 					"3. End with a short answer: what was found or made, where it is, and what is still open.",

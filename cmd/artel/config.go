@@ -391,8 +391,8 @@ func (c config) agents() ([]agent.Definition, error) {
 	return append(all, own...), nil
 }
 
-// errands are what small model calls are made for.
-func (c config) errands() app.Errands {
+// smallCalls configures model calls outside of runs.
+func (c config) smallCalls() app.Errands {
 	e := app.Errands{Titles: c.Titles, Selector: c.Selector}
 	if e.Titles == "off" {
 		e.Titles = ""

@@ -61,7 +61,7 @@ func showService(w printer, v httpapi.ServiceView) {
 		name = ""
 	}
 	line("model", v.Model, v.Origin)
-	line("input", joined(v.Input), said(v.Sources["input"]))
+	line("input", joined(v.Input), sourceOf(v.Sources["input"]))
 	for _, f := range []struct{ fact, value string }{
 		{"accepts", strings.Join(v.Accepts, " ")},
 		{"refuses", strings.Join(v.Refuses, " ")},
@@ -138,7 +138,7 @@ func joined(cs []artel.Capability) string {
 	return strings.Join(words, ",")
 }
 
-func said(p app.Provenance) string {
+func sourceOf(p app.Provenance) string {
 	if p == "" {
 		return "nobody"
 	}

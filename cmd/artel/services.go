@@ -151,7 +151,7 @@ func (s *server) checkWords() {
 			s.log.Warn("configuration: transcription.service names none that can write recordings down; they are described", "service", id)
 		}
 	}
-	for key, id := range map[string]artel.ServiceID{"titles": s.config.errands().Titles, "selector": s.config.Selector} {
+	for key, id := range map[string]artel.ServiceID{"titles": s.config.smallCalls().Titles, "selector": s.config.Selector} {
 		if found, ok := s.services.Lookup(id); id != "" && id != app.OwnService && (!ok || !found.Callable()) {
 			s.log.Warn("configuration: "+key+" names no service that can be called; it is switched off", "service", id)
 		}

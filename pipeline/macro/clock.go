@@ -31,16 +31,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Clock tells a time of its own: at Real it shows Virtual, and it goes Scale
-// times as fast as ours. The zero value tells the real time.
+// A Clock shows a shifted and scaled time: at Real it shows Virtual, and runs
+// Scale times as fast. The zero value shows the real time.
 type Clock struct {
 	Virtual time.Time `json:"virtual,omitzero" yaml:"virtual"`
 	Real    time.Time `json:"real,omitzero" yaml:"real"`
 	Scale   float64   `json:"scale,omitempty" yaml:"scale"` // 0: 1
 }
 
-// At returns what the clock shows at now, in the zone of Virtual. A clock
-// whose time would be outside of the years 1 to 9999 is of kind Invalid.
+// At returns the time shown at now, in the zone of Virtual. A time outside of
+// the years 1 to 9999 is of kind Invalid.
 func (c Clock) At(now time.Time) (time.Time, error) {
 	if c.Virtual.IsZero() {
 		return now, nil
@@ -70,7 +70,7 @@ func clockError() error {
 	return artel.Errorf(artel.Invalid, "macro.Clock", "clock", "the time that it shows is outside of the years 1 to 9999; choose another scale")
 }
 
-// clockForms are the macros that tell the time and take no arguments.
+// clockForms are the macros without arguments that show the time.
 var clockForms = map[string]func(time.Time) (string, error){
 	"time":      layout("3:04 PM"),
 	"time24":    layout("15:04"),
@@ -131,7 +131,7 @@ func dateKO(t time.Time) string {
 	return t.Format("2006년 1월 2일") + " (" + nth("일월화수목금토", int(t.Weekday())) + ")"
 }
 
-// dateOldEnglish tells the date as old English documents do.
+// dateOldEnglish formats the date as old English documents do.
 func dateOldEnglish(t time.Time) string {
 	return fmt.Sprintf("the %d%s day of %s, in the year of our Lord %d", t.Day(), ordinal(t.Day()), t.Month(), t.Year())
 }
@@ -175,7 +175,7 @@ func timeOldEnglish(t time.Time) string {
 	return strconv.Itoa(minute) + " minutes past " + told
 }
 
-// partOfDay tells an hour of 0 to 24 on a clock of twelve.
+// partOfDay formats an hour of 0 to 24 on a twelve-hour clock.
 func partOfDay(hour int) string {
 	part := "morning"
 	switch h := hour % 24; {
@@ -211,8 +211,8 @@ func upper(n int) string {
 	}
 }
 
-// formTokens are what datetime_format knows, longer ones first, with the
-// layouts of package time that mean the same.
+// formTokens are the tokens of datetime_format, longer ones first, with the
+// equivalent layouts of package time.
 var formTokens = []struct{ token, layout string }{
 	{"YYYY", "2006"},
 	{"MMMM", "January"},
@@ -239,8 +239,8 @@ var formTokens = []struct{ token, layout string }{
 	{"a", "pm"},
 }
 
-// datetimeFormat tells the time in a form as YYYY-MM-DD HH:mm; what stands in
-// brackets is written as it is.
+// datetimeFormat formats the time by a pattern like YYYY-MM-DD HH:mm; text in
+// brackets is literal.
 func datetimeFormat(e *Expander, c call) (string, error) {
 	var b strings.Builder
 next:
@@ -273,7 +273,7 @@ func formatToken(t time.Time, token, layout string) string {
 	return t.Format(layout)
 }
 
-// datetimeLocale tells date and time as a language does.
+// datetimeLocale formats date and time in a language.
 func datetimeLocale(e *Expander, c call) (string, error) {
 	tag, err := language.Parse(c.args[0])
 	if err == nil {
@@ -286,7 +286,7 @@ func datetimeLocale(e *Expander, c call) (string, error) {
 	return "", errors.New("it takes a language, one of ar, de, en, en-GB, es, fr, it, ja, ko, pt, ru, th, vi, zh, zh-Hant")
 }
 
-// languages are those in which times can be told.
+// A languages holds the languages for datetime_locale.
 type languages struct {
 	locales []locales.Translator
 	matcher language.Matcher

@@ -38,9 +38,9 @@ var lunarYears = [...]uint32{
 	0x4e04ab,
 }
 
-// lunar returns the day of the Chinese calendar on which t is: the year, the
-// month from 1, whether it is the second one of its number, and the day from
-// 1. It is false outside of the table.
+// lunar returns the day of the Chinese calendar at t: the year, the month from
+// 1, whether it is a leap month, and the day from 1. ok is false outside of the
+// table.
 func lunar(t time.Time) (year, month int, leap bool, day int, ok bool) {
 	year = t.Year()
 	since := t.YearDay() - 1
@@ -70,7 +70,7 @@ func lunar(t time.Time) (year, month int, leap bool, day int, ok bool) {
 	}
 }
 
-// lunarDate tells the day of the Chinese calendar.
+// lunarDate formats the day of the Chinese calendar.
 func lunarDate(t time.Time) (string, error) {
 	year, month, leap, day, ok := lunar(t)
 	if !ok {
@@ -97,13 +97,12 @@ func lunarDay(day int) string {
 	return nth("初十廿", day/10) + nth("十一二三四五六七八九", day%10)
 }
 
-// watch tells the double hour, the first of which begins at 23:00.
+// doubleHour returns the double hour, the first of which begins at 23:00.
 func doubleHour(t time.Time) string {
 	return nth("子丑寅卯辰巳午未申酉戌亥", (t.Hour()+1)%24/2) + "时"
 }
 
-// quarter tells which quarter of the double hour has begun; the first is not
-// told.
+// quarter returns the current quarter of the double hour; "" for the first.
 func quarter(t time.Time) string {
 	n := ((t.Hour()+1)%2*60 + t.Minute()) / 15
 	if n == 0 {

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package macro expands the macros in texts that agents' authors write.
+// Package macro expands macros in prompts.
 //
-// A macro is {{name}} or {{name::argument::argument}}; arguments may hold
+// A macro is {{name}} or {{name::argument::argument}}; arguments may contain
 // macros. Begin with [New] and [Expander.Expand].
 //
-// A text is read once, from left to right: what a macro does to variables is
-// seen by the macros after it, and a value is never looked at again, so that
-// what people and models have written cannot run as a macro. Names are
-// case-insensitive; white space around the name and around each argument does
-// not count. \{{ writes {{. Two braces that no macro begins with, as in {{{ or
-// in {{ without an end, are text, and }} closes the macro that began last.
+// A text is read once, from left to right: changes of variables are visible to
+// later macros, and values are never scanned again, so that text written by
+// users and models cannot run as a macro. Names are case-insensitive; white
+// space around the name and around arguments is ignored. \{{ writes {{. Braces
+// that begin no macro, as in {{{ or in {{ without an end, are text, and }}
+// closes the macro opened last.
 //
 // A macro that cannot be expanded (an unknown name, a wrong number of
-// arguments, arguments that mean nothing) stays in the text as it was written,
-// with the macros in it, and the result names it. {{trim}} takes away all
-// white space on both sides of itself, also that which values end or begin
-// with there.
+// arguments, invalid arguments) stays in the text unchanged, including the
+// macros in it, and the result names it. {{trim}} removes all white space on
+// both sides of itself, including that of adjacent values.
 //
-// The package is pure: time, randomness, names and variables are given. The
-// work is linear in the text and in what the macros write, and both are
-// bounded.
+// The package is pure: time, randomness, names and variables are inputs. Time
+// and output are linear in the text and in the values, and both are bounded.
 package macro
 
 import (
@@ -45,27 +43,28 @@ const (
 	maxVar    = 256 << 10 // bytes of a variable
 )
 
-// A Context is what macros are expanded from.
+// A Context is the input of an expansion.
 type Context struct {
-	// Values are the values of the macros that stand for one, by the names
-	// that [Values] lists. What is absent expands to nothing.
+	// Values are the values of the macros listed by [Values], by name. An
+	// absent value is empty.
 	Values map[string]string
-	Tools  []Tool // what the agent may call
+	Tools  []Tool // tools that the agent may call
 
-	Now          time.Time // in the zone in which times are told; see [Clock]
-	Conversation string    // what pick is stable in
-	Seed         string    // of all that is random
+	Now          time.Time // in the zone to show times in; see [Clock]
+	Conversation string    // pick is stable within it
+	Seed         string    // of random choices
 	Variables    *Variables
 }
 
-// A Tool is what the macros tools and tool_usage tell of one.
+// A Tool is described by the macros tools and tool_usage.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      string // a JSON Schema of its arguments
 }
 
-// Variables are what setvar and its like work on. The zero value is empty.
+// Variables hold the state of setvar and related macros. The zero value is
+// empty.
 type Variables struct {
 	Local  map[string]string `json:"local,omitempty"`
 	Global map[string]string `json:"global,omitempty"`
@@ -74,20 +73,21 @@ type Variables struct {
 // Empty reports whether no variable is set.
 func (v *Variables) Empty() bool { return len(v.Local) == 0 && len(v.Global) == 0 }
 
-// A Problem is a macro that was left as it is.
+// A Problem is a macro that was not expanded.
 type Problem struct {
-	Name    string // as it is written
+	Name    string // as written
 	Macro   string // the beginning of its text
 	Message string // what is wrong with it
 }
 
-// Result is a text with its macros expanded.
+// Result is an expanded text.
 type Result struct {
 	Text     string
 	Problems []Problem // in the order of the text; at most one for each name and message
 }
 
-// Unknown returns the names of the macros that were left, each once.
+// Unknown returns the names of the macros that were not expanded, without
+// duplicates.
 func (r Result) Unknown() []string {
 	var names []string
 	for _, p := range r.Problems {
@@ -98,17 +98,17 @@ func (r Result) Unknown() []string {
 	return names
 }
 
-// An Expander expands the texts of one build, one after the other: they share
-// the variables and one sequence of random numbers, so that the same texts in
-// the same order give the same results. It is not safe for concurrent use.
+// An Expander expands the texts of one build in order. They share the variables
+// and one sequence of random numbers, so that the same texts in the same order
+// give the same results. It is not safe for concurrent use.
 type Expander struct {
 	c      Context
 	random *rand.Rand
 	escape func(string) string
 }
 
-// New returns an expander. It writes into c.Variables, which may be nil; then
-// variables are forgotten with the expander.
+// New returns an expander. It writes into c.Variables; if that is nil,
+// variables are discarded with the expander.
 func New(c Context) *Expander {
 	if c.Variables == nil {
 		c.Variables = new(Variables)
@@ -118,13 +118,11 @@ func New(c Context) *Expander {
 }
 
 // Expand expands the macros in text. The error, of kind TooLarge, names the
-// limit that the text is over; nothing of it is expanded then, but variables
-// may have been set.
+// exceeded limit; the result is empty then, but variables may have been set.
 func (e *Expander) Expand(text string) (Result, error) { return e.ExpandInto(text, nil) }
 
-// ExpandInto is Expand for text in a language of its own: each value that
-// comes to stand in the result passes through escape, so that it is literal
-// there.
+// ExpandInto is Expand for text in another language, such as a pattern: escape
+// makes each value literal in it.
 func (e *Expander) ExpandInto(text string, escape func(string) string) (Result, error) {
 	if !strings.Contains(text, "{{") {
 		return Result{Text: text}, nil
@@ -142,8 +140,8 @@ func (e *Expander) ExpandInto(text string, escape func(string) string) (Result, 
 	return Result{Text: out, Problems: x.problems}, nil
 }
 
-// A span is one macro in a text: offsets of its braces, of the ends of its
-// name and arguments. close is negative where it never ends.
+// A span is one macro in a text: the offsets of its braces, and of the
+// separators in it. close is negative if the macro has no end.
 type span struct {
 	open, close int
 	seps        []int // of "::", outside of the macros in it
@@ -152,7 +150,7 @@ type span struct {
 // scan finds the macros of a text, by where they begin.
 func scan(text string) ([]span, error) {
 	var all []span
-	var stack []int // of those that are open
+	var stack []int // indexes of open macros
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -196,20 +194,20 @@ func tooLarge(format string, args ...any) error {
 	return artel.Errorf(artel.TooLarge, "macro.Expand", "text", format, args...)
 }
 
-// An expansion is one text at work.
+// An expansion is the expansion of one text.
 type expansion struct {
 	*Expander
 	src      string
 	found    []span
-	next     int // of found: those before it are done
+	next     int // index in found of the next macro
 	written  int // bytes that macros have written
 	problems []Problem
 }
 
-// output is a text that is being written.
+// An output collects expanded text.
 type output struct {
 	b    []byte
-	trim bool // white space is left out until something else comes
+	trim bool // skip white space until other text is written
 }
 
 func (o *output) write(s string) {
@@ -222,8 +220,7 @@ func (o *output) write(s string) {
 	o.b = append(o.b, s...)
 }
 
-// expand returns src[from:to] with its macros expanded, which are those from
-// x.next on.
+// expand returns src[from:to] with its macros expanded; they begin at x.next.
 func (x *expansion) expand(from, to, depth int) (string, error) {
 	var out output
 	at := from
@@ -234,7 +231,7 @@ func (x *expansion) expand(from, to, depth int) (string, error) {
 		}
 		name, args := x.nameAndArgs(s)
 		if s.close < 0 || name == "" {
-			x.next++ // its braces are text
+			x.next++ // the braces are text
 			continue
 		}
 		x.literal(&out, at, s.open)
@@ -265,7 +262,7 @@ func (x *expansion) expand(from, to, depth int) (string, error) {
 	return string(out.b), nil
 }
 
-// following is the next macro that begins before end.
+// nextMacro returns the next macro that begins before end; nil: none.
 func (x *expansion) nextMacro(end int) *span {
 	if x.next == len(x.found) || x.found[x.next].open >= end {
 		return nil
@@ -273,8 +270,8 @@ func (x *expansion) nextMacro(end int) *span {
 	return &x.found[x.next]
 }
 
-// parts returns the name of a macro and where its arguments stand, white
-// space left out. The name is empty where there is none: then it is no macro.
+// nameAndArgs returns the name of a macro and the offsets of its arguments,
+// without white space. An empty name means that it is not a macro.
 func (x *expansion) nameAndArgs(s *span) (name string, args [][2]int) {
 	if s.close < 0 {
 		return "", nil
@@ -304,10 +301,10 @@ var unescape = strings.NewReplacer(`\{{`, `{{`)
 // A value is what stands in the place of a macro.
 type value struct {
 	text  string
-	macro bool // it is not the macro itself
+	macro bool // text is an expansion, not the unchanged macro
 }
 
-// value expands one macro and passes over those in it.
+// value expands one macro, and skips those in it.
 func (x *expansion) value(s *span, name string, args [][2]int, depth int) (value, error) {
 	x.next++
 	source := x.src[s.open : s.close+2]
@@ -345,7 +342,7 @@ func (x *expansion) value(s *span, name string, args [][2]int, depth int) (value
 	return value{text: text, macro: true}, nil
 }
 
-// maxProblems is how many problems of one text are told.
+// maxProblems bounds the problems of one text.
 const maxProblems = 100
 
 func (x *expansion) problem(p Problem) {

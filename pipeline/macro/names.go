@@ -14,8 +14,7 @@ import (
 	"sync"
 )
 
-// Values returns the names of the macros that stand for a value of
-// [Context.Values], as they are written in its keys.
+// Values returns the names of the macros whose values are in [Context.Values].
 func Values() []string {
 	return []string{
 		"user", "persona",
@@ -36,14 +35,14 @@ func Names() []string {
 	return names
 }
 
-// A definition is one macro. Its min and max are numbers of arguments.
+// A definition is one macro. min and max are numbers of arguments.
 type definition struct {
 	name     string
 	min, max int
 	do       func(*Expander, call) (string, error)
 }
 
-// A call is one macro in a text.
+// A call is the use of a macro in a text.
 type call struct {
 	name   string
 	source string // as it is written
@@ -52,10 +51,11 @@ type call struct {
 
 const anyNumber = math.MaxInt32
 
-// trim works on the text around it, so the expansion does it.
+// trim affects the text around it, so the expansion implements it.
 const trim = "trim"
 
-// definitions holds all macros, by their names in lower case.
+// definitions maps the names of all macros, in lower case, to their
+// definitions.
 var definitions = sync.OnceValue(func() map[string]definition {
 	list := []definition{
 		{"agent", 0, 0, func(e *Expander, _ call) (string, error) { return e.c.Values["char"], nil }},
@@ -92,7 +92,7 @@ var definitions = sync.OnceValue(func() map[string]definition {
 	return table
 })
 
-// arity says how many arguments a macro takes.
+// arity describes the number of arguments of a macro.
 func arity(d definition) string {
 	switch {
 	case d.max == 0:
@@ -110,7 +110,7 @@ func plural(n int) string {
 	return "arguments"
 }
 
-// tools lists the tools, or those that are named, with something about each.
+// tools lists all tools, or the named ones, with a property of each.
 func tools(about func(Tool) string) func(*Expander, call) (string, error) {
 	return func(e *Expander, c call) (string, error) {
 		var lines []string
@@ -125,8 +125,8 @@ func tools(about func(Tool) string) func(*Expander, call) (string, error) {
 
 func random(e *Expander, c call) (string, error) { return c.args[e.random.IntN(len(c.args))], nil }
 
-// pick chooses by what is the same whenever this text is expanded in this
-// conversation.
+// pick chooses by a hash of the conversation and the macro, so that the choice
+// is stable.
 func pick(e *Expander, c call) (string, error) {
 	h := sha256.Sum256([]byte(e.c.Conversation + "\x00" + c.source))
 	return c.args[binary.BigEndian.Uint64(h[:])%uint64(len(c.args))], nil
@@ -172,7 +172,7 @@ func dice(s string) (n, sides int, ok bool) {
 	return n, sides, ok && ok1 && ok2 && n >= 1 && n <= maxDice && sides >= 1 && sides <= maxSides
 }
 
-// digits reads a number that is written in digits alone.
+// digits parses a number without a sign.
 func digits(s string) (int, bool) {
 	if strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -194,7 +194,7 @@ func repeat(_ *Expander, c call) (string, error) {
 	return strings.Repeat(c.args[0], n), nil
 }
 
-// A scope is one of the maps of variables.
+// A scope selects one of the maps of variables.
 type scope func(*Variables) *map[string]string
 
 func local(v *Variables) *map[string]string  { return &v.Local }
@@ -226,7 +226,7 @@ func get(in scope) func(*Expander, call) (string, error) {
 	return func(e *Expander, c call) (string, error) { return (*in(e.c.Variables))[c.args[0]], nil }
 }
 
-// count adds to a variable; what is no number counts from 0.
+// count adds to a variable; a value that is not a number counts as 0.
 func count(in scope, by float64) func(*Expander, call) (string, error) {
 	return func(e *Expander, c call) (string, error) {
 		n, err := strconv.ParseFloat((*in(e.c.Variables))[c.args[0]], 64)

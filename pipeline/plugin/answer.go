@@ -17,20 +17,20 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// An Answer is what a program writes: all messages of the request, in their
-// order. A message of the draft that is not among them is taken out.
+// An Answer is the output of a program: all messages of the request, in order.
+// A message of the draft that is missing in it is removed.
 //
-//   - {"id": "…"} is a message of the draft as it was.
-//   - With "parts", or with "text" for one text, it is that message with other
-//     texts. Parts that are no text have to be its own, each at most once and
-//     as they were; messages of tools, with tool calls, and opaque ones cannot
-//     be changed.
-//   - An id that the draft does not have, with a role (system, user or
-//     assistant) and "text" or text parts, is a new message.
+//   - {"id": "…"} is a message of the draft, unchanged.
+//   - With "parts", or with "text" for a single text, it is that message with
+//     other texts. Parts that are not texts must be the message's own, unchanged
+//     and at most once each; messages of tools, with tool calls, and opaque ones
+//     cannot be changed.
+//   - An id that is not in the draft, with a role (system, user or assistant) and
+//     "text" or text parts, is a new message.
 //
-// Every tool call keeps its results right after it. The newest message of the
-// user stays. Or the answer is {"version": 1, "error": "…"}: the program has
-// failed, and why.
+// Every tool call must be followed by its results. The newest message of the
+// user must stay. Alternatively the answer is {"version": 1, "error": "…"}: the
+// program failed for this reason.
 type Answer struct {
 	Version  int        `json:"version"`
 	Messages []Replaced `json:"messages"`
@@ -65,8 +65,8 @@ func refuse(format string, args ...any) error {
 	return artel.Errorf(artel.Invalid, "plugin.Answer", "", format, args...)
 }
 
-// readAnswer reads what a program has written. Everything in it has to be
-// known: a name that is spelled otherwise would be lost in silence.
+// readAnswer parses an answer. Unknown fields are refused, because a misspelled
+// name would be ignored silently.
 func readAnswer(b []byte) (Answer, error) {
 	var a Answer
 	if !utf8.Valid(b) {
@@ -161,7 +161,7 @@ func (r Replaced) added(parts artel.Parts, fresh map[string]bool) (pipeline.Mess
 	return m, nil
 }
 
-// changed returns a message of the draft with what is new in it.
+// changed returns a message of the draft with its changes.
 func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Message, error) {
 	shown, opaque := withoutOpaque(m.Parts)
 	if r.Role != "" && r.Role != m.Role {
@@ -201,7 +201,7 @@ func (r Replaced) changed(m pipeline.Message, parts artel.Parts) (pipeline.Messa
 	return m, nil
 }
 
-// equal compares parts as they are written.
+// equal compares the encodings of parts.
 func equal(a, b artel.Parts) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
@@ -211,7 +211,7 @@ func equal(a, b artel.Parts) bool {
 	if bytes.Equal(x, y) {
 		return true
 	}
-	// The order of keys in arguments, and escapes, are the program's choice.
+	// The order of keys in arguments, and escapes, may differ.
 	var v, w any
 	return json.Unmarshal(x, &v) == nil && json.Unmarshal(y, &w) == nil && reflect.DeepEqual(v, w)
 }
@@ -221,13 +221,13 @@ func unchanged(a, b pipeline.Message) bool {
 	return same && a.ID == b.ID && a.Role == b.Role
 }
 
-// whole refuses what no API takes: calls without results, results without
-// calls, and a request in which the user has said nothing any more.
+// checkExchanges refuses requests that no API accepts: calls without results,
+// results without calls, and a request without the user's newest message.
 func checkExchanges(before, after []pipeline.Message) error {
 	var open []artel.CallID
 	for _, m := range after {
 		if m.Role != artel.RoleTool && len(open) > 0 {
-			return refuse("the message %s stands between a tool call and its result", artel.Shorten(m.ID, 60))
+			return refuse("the message %s is between a tool call and its result", artel.Shorten(m.ID, 60))
 		}
 		for _, p := range m.Parts {
 			switch p := p.(type) {

@@ -19,26 +19,24 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// A Command is a program of this machine that reads a draft from its standard
-// input until the end, writes an answer to its standard output and ends with 0.
+// A Command is a local program that reads a draft from its standard input,
+// writes an answer to its standard output and exits with 0.
 type Command struct {
 	Args []string          // the program, which may be relative to Dir, and its arguments; no shell is involved
-	Dir  string            // where it runs; "": where this process does
-	Env  map[string]string // its environment, beside PATH and LANG=C.UTF-8; nothing else of this process's
+	Dir  string            // working directory; "": that of this process
+	Env  map[string]string // environment in addition to PATH and LANG=C.UTF-8; the rest of this process's is not passed
 }
 
-// waitDelay is how long a program that has ended, or was ended, may hold its
-// output open.
+// waitDelay is how long the output may stay open after the program has ended.
 const waitDelay = 500 * time.Millisecond
 
-// maxNotes is how much of a program's standard error goes into the record: its
-// end, in bytes.
+// maxNotes is how many bytes of the end of standard error go into the record.
 const maxNotes = 2000
 
-// Processor returns a processor that runs the command anew for every build. A
-// program that is not there is of kind Invalid. Where the time is over or too
-// much is written, the program is ended together with all that it has started,
-// on systems that know groups of processes.
+// Processor returns a processor that runs the command for every build. A
+// missing program is of kind Invalid. On a timeout or too much output, the
+// program is killed together with all processes that it started, on systems
+// with process groups.
 func (c Command) Processor(id string, o Options) (pipeline.Processor, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "the command is missing")
@@ -50,7 +48,7 @@ func (c Command) Processor(id string, o Options) (pipeline.Processor, error) {
 	if _, err := exec.LookPath(c.Args[0]); err != nil {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "the command cannot be found: %w", err)
 	}
-	return processor(id, c.Args[0], o, c.ask) // its arguments may hold what is nobody's business
+	return processor(id, c.Args[0], o, c.ask) // its arguments may hold secrets
 }
 
 func (c Command) ask(ctx context.Context, draft []byte, limit int64) ([]byte, string, error) {
@@ -67,12 +65,12 @@ func (c Command) ask(ctx context.Context, draft []byte, limit int64) ([]byte, st
 	endGroup := grouped(cmd)
 	cmd.Cancel = endGroup
 	err := cmd.Run()
-	_ = endGroup() // what it has left running
+	_ = endGroup() // kill remaining processes
 	if ctx.Err() != nil {
 		return nil, notes.String(), context.Cause(ctx)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it has ended well; what it has started held its output open
+		err = nil // it succeeded; a child process held its output open
 	}
 	if err != nil {
 		said := ""
@@ -84,7 +82,7 @@ func (c Command) ask(ctx context.Context, draft []byte, limit int64) ([]byte, st
 	return out.b, notes.String(), nil
 }
 
-// environ is all that a program knows of this process's environment.
+// environ returns the environment of the program.
 func (c Command) environ() []string {
 	env := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "C.UTF-8"}
 	maps.Copy(env, c.Env)

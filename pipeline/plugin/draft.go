@@ -12,11 +12,11 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// Version is that of the drafts and answers of this release.
+// Version is the version of drafts and answers of this release.
 const Version = 1
 
-// A Draft is what a program reads: the request as the processors before it
-// have left it.
+// A Draft is the input of a program: the request after the preceding
+// processors.
 type Draft struct {
 	Version      int                  `json:"version"`
 	Processor    string               `json:"processor"` // the plugin's id
@@ -30,13 +30,13 @@ type Draft struct {
 	Messages     []Message            `json:"messages"`
 }
 
-// An Agent is who answers.
+// An Agent is the agent that answers.
 type Agent struct {
 	Name        artel.AgentName `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
 }
 
-// A Service is whom the request is for.
+// A Service is the destination of the request.
 type Service struct {
 	ID            artel.ServiceID    `json:"id,omitempty"`
 	Name          string             `json:"name,omitempty"`
@@ -46,15 +46,15 @@ type Service struct {
 	ContextWindow int                `json:"context_window,omitempty"` // tokens; 0: not known
 }
 
-// A User is what people say of themselves.
+// A User is a user's profile.
 type User struct {
 	Name     string `json:"name,omitempty"`
 	Persona  string `json:"persona,omitempty"`
 	Language string `json:"language,omitempty"`
 }
 
-// A Message is one of a draft. Media are refs. What a service keeps with its
-// messages is left out, and Opaque says that there is some.
+// A Message is a message of a draft. Media are refs. Opaque state of a service
+// is left out and marked by Opaque.
 type Message struct {
 	ID        string             `json:"id"`
 	Role      artel.Role         `json:"role"`
@@ -62,7 +62,7 @@ type Message struct {
 	Agent     artel.AgentName    `json:"agent,omitempty"`
 	Origin    pipeline.Origin    `json:"origin"`
 	Stability pipeline.Stability `json:"stability"`
-	Opaque    bool               `json:"opaque,omitempty"` // it can be left out, and not be changed
+	Opaque    bool               `json:"opaque,omitempty"` // the message can be removed, but not changed
 }
 
 func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
@@ -86,8 +86,8 @@ func draftOf(id string, options json.RawMessage, d *pipeline.Draft) Draft {
 	return out
 }
 
-// open returns the parts without what only their service understands, and
-// whether there was some.
+// withoutOpaque returns the parts without opaque state of a service, and
+// whether there was any.
 func withoutOpaque(ps artel.Parts) (out artel.Parts, opaque bool) {
 	out = make(artel.Parts, len(ps))
 	for i, p := range ps {

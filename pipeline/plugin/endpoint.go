@@ -14,16 +14,16 @@ import (
 	"github.com/artelhq/artel/pipeline"
 )
 
-// An Endpoint is an address that a draft is posted to, and that answers with
+// An Endpoint is an address that receives a draft by POST and answers with
 // status 200.
 type Endpoint struct {
 	URL    string       // http or https
-	Header http.Header  // of every request, beside Content-Type and Accept
-	Client *http.Client // one of package fetch that follows no redirects
+	Header http.Header  // of every request, in addition to Content-Type and Accept
+	Client *http.Client // from package fetch, following no redirects
 }
 
 // Processor returns a processor that posts to the endpoint for every build. An
-// address that is none is of kind Invalid.
+// invalid address is of kind Invalid.
 func (e Endpoint) Processor(id string, o Options) (pipeline.Processor, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -33,7 +33,7 @@ func (e Endpoint) Processor(id string, o Options) (pipeline.Processor, error) {
 		return pipeline.Processor{}, artel.Errorf(artel.Invalid, "plugin.New", id, "there is no client to ask with")
 	}
 	e.Header = e.Header.Clone()
-	return processor(id, u.Scheme+"://"+u.Host, o, e.ask) // the rest of the address may hold what is nobody's business
+	return processor(id, u.Scheme+"://"+u.Host, o, e.ask) // the rest of the address may hold secrets
 }
 
 func (e Endpoint) ask(ctx context.Context, draft []byte, limit int64) ([]byte, string, error) {
@@ -52,7 +52,7 @@ func (e Endpoint) ask(ctx context.Context, draft []byte, limit int64) ([]byte, s
 			return nil, "", context.Cause(ctx)
 		}
 		if inner, ok := errors.AsType[*url.Error](err); ok {
-			err = inner.Err // the address may hold what is nobody's business
+			err = inner.Err // the address may hold secrets
 		}
 		return nil, "", artel.Errorf(artel.Unavailable, "plugin.Ask", req.URL.Host, "the endpoint cannot be reached: %w", err)
 	}

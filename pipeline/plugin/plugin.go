@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plugin makes processors of the context pipeline out of other
-// programs: a command that reads a draft and writes an answer, or an HTTP
-// endpoint that is posted a draft and answers.
+// Package plugin runs external programs as processors of the context pipeline:
+// a command that reads a draft and writes an answer, or an HTTP endpoint that
+// does the same.
 //
-// Begin with [Command] and [Endpoint]. What a program is given is a [Draft] in
-// JSON, what it gives back an [Answer]; [Schema] is the JSON Schema of both.
-// They have a version, and later releases only add to it.
+// Begin with [Command] and [Endpoint]. A program gets a [Draft] in JSON and
+// returns an [Answer]; [Schema] is the JSON Schema of both. They have a
+// version, and later releases only add to it.
 //
-// A program sees the messages and whom they are for. It sees no key, no owner,
-// no bytes of media and no state that a service keeps with its messages, and it
-// can name nothing that was not in the draft. Its answer is held to rules that
-// keep the request whole (see [Answer]); what breaks them, takes too long or is
-// too large is a failure of the processor, which the build goes on without or
-// ends with, as [Options] says.
+// A program sees the messages and the agent, service and user that they are
+// for. It sees no key, no owner, no bytes of media and no opaque state, and
+// cannot refer to anything outside of the draft. Its answer is validated (see
+// [Answer]); an answer that is invalid, too late or too large is a failure of
+// the processor, which the build skips or ends with, depending on [Options].
 package plugin
 
 import (
@@ -51,24 +50,24 @@ const (
 	maxCalls         = 4 // of one plugin at once
 )
 
-// Options say how a plugin stands in the pipeline. The zero value runs it
-// after the formatters, and goes on without it where it fails.
+// Options configure a plugin. The zero value runs it after the formatters, and
+// skips it if it fails.
 type Options struct {
-	Name        string          // for people; "": the id
-	Description string          // for people
-	After       string          // the built-in processor that it comes right after; "": where plugins stand
+	Name        string          // shown to users; "": the id
+	Description string          // shown to users
+	After       string          // the built-in processor that it follows; "": the default position of plugins
 	Required    bool            // its failure fails the build
 	Timeout     time.Duration   // 0: DefaultTimeout
 	MaxAnswer   int64           // bytes; 0: DefaultMaxAnswer
-	Options     json.RawMessage // what the program is given as options where no setting says otherwise; nil: nothing
+	Options     json.RawMessage // default options for the program; nil: none
 }
 
-// asking sends a draft to a program and returns at most limit bytes of what it
-// answers. notes are what it had to say beside.
+// An askFunc sends a draft to a program and returns an answer of at most limit
+// bytes. notes is other output of the program.
 type askFunc func(ctx context.Context, draft []byte, limit int64) (answer []byte, notes string, err error)
 
-// processor makes a processor of a program; origin says to people which one that
-// is.
+// processor makes the processor of a program; origin shows users which program
+// it is.
 func processor(id, origin string, o Options, ask askFunc) (pipeline.Processor, error) {
 	const op = "plugin.New"
 	o.Timeout, o.MaxAnswer = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxAnswer, DefaultMaxAnswer)
@@ -95,7 +94,7 @@ func processor(id, origin string, o Options, ask askFunc) (pipeline.Processor, e
 	}, nil
 }
 
-// after is the priority of what comes right after a built-in processor.
+// priorityAfter returns the priority directly after a built-in processor.
 func priorityAfter(id string) (int, error) {
 	if id == "" {
 		return pipeline.PriorityPlugin, nil
@@ -110,7 +109,7 @@ func priorityAfter(id string) (int, error) {
 		}
 		ids = append(ids, p.ID)
 	}
-	return 0, artel.Errorf(artel.Invalid, "plugin.New", "after", "%q is no processor that something can come after: want one of %s",
+	return 0, artel.Errorf(artel.Invalid, "plugin.New", "after", "%q is not a processor that a plugin can follow: want one of %s",
 		artel.Shorten(id, 60), strings.Join(ids, ", "))
 }
 
@@ -139,12 +138,12 @@ func (p *program) process(ctx context.Context, d *pipeline.Draft) error {
 		return artel.Errorf(artel.TooLarge, "plugin.Ask", p.id, "the draft has %d bytes, and a plugin is given at most %d", len(draft), maxDraft)
 	}
 	if err := p.calls.Acquire(ctx, 1); err != nil {
-		return artel.Errorf(artel.Unavailable, "plugin.Ask", p.id, "%d calls of the plugin are at work already: %w", maxCalls, err)
+		return artel.Errorf(artel.Unavailable, "plugin.Ask", p.id, "%d calls of the plugin are already running: %w", maxCalls, err)
 	}
 	defer p.calls.Release(1)
 	b, notes, err := p.ask(ctx, draft, p.options.MaxAnswer)
 	if notes != "" {
-		d.Log(pipeline.Info, "the program has said something beside its answer", map[string]any{"said": notes})
+		d.Log(pipeline.Info, "the program has written notes beside its answer", map[string]any{"said": notes})
 	}
 	if err != nil {
 		return err

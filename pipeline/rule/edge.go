@@ -4,23 +4,23 @@ package rule
 
 import "unicode/utf8"
 
-// A byteSet holds bytes.
+// A byteSet is a set of bytes.
 type byteSet [256]bool
 
-// An edge is what is known of the first or the last byte of every match.
+// An edge describes the first or the last byte of every match.
 type edge struct {
 	bytes    byteSet
-	known    bool // else any byte can be there
-	anchored bool // it stands where a line begins or ends, or with text where the text does
+	known    bool // otherwise any byte is possible
+	anchored bool // at the edge of a line, or of the text without the flag m
 }
 
-// edges finds out with which bytes matches begin and end.
+// An edges finds the bytes with which matches begin or end.
 type edges struct {
 	flags flagSet
-	last  bool // else the first byte
+	last  bool // otherwise the first byte
 }
 
-// of is the edge of a whole pattern.
+// of returns the edge of a whole pattern.
 func (f edges) of(root *node) edge {
 	var e edge
 	ends, known := f.node(root, &e.bytes)
@@ -29,9 +29,9 @@ func (f edges) of(root *node) edge {
 	return e
 }
 
-// node adds to set the bytes that a match of n can have at this edge. ends is
-// false where n can match nothing, so that what is beside it counts too, known
-// where it cannot be said.
+// node adds the bytes that a match of n can have at this edge to set. ends is
+// false if n can match nothing, so that the adjacent node counts too; known is
+// false if the bytes cannot be determined.
 func (f edges) node(n *node, set *byteSet) (ends, known bool) {
 	switch n.op {
 	case opChar:
@@ -79,8 +79,8 @@ func (f edges) node(n *node, set *byteSet) (ends, known bool) {
 	return false, true // assertions match nothing themselves
 }
 
-// add adds the bytes of characters; those beyond ASCII count as all that can
-// begin or end one.
+// add adds the bytes of characters; characters beyond ASCII add all bytes that
+// can begin or end one.
 func (f edges) add(s runes, set *byteSet) {
 	for c := range rune(utf8.RuneSelf) {
 		if s.has(c, c) {
@@ -99,7 +99,7 @@ func (f edges) add(s runes, set *byteSet) {
 	}
 }
 
-// anchored reports whether each match begins at ^, or ends at $.
+// anchored reports whether every match begins at ^, or ends at $.
 func (f edges) anchored(n *node) bool {
 	switch n.op {
 	case opBegin:
@@ -120,7 +120,7 @@ func (f edges) anchored(n *node) bool {
 	return false
 }
 
-// begins reports whether a match could begin somewhere in text.
+// begins reports whether a match could begin in text.
 func (e edge) begins(text string, lines bool) bool {
 	if !e.known {
 		return true
@@ -139,7 +139,7 @@ func (e edge) begins(text string, lines bool) bool {
 	return false
 }
 
-// ends reports whether a match could end somewhere in text.
+// ends reports whether a match could end in text.
 func (e edge) ends(text string, lines bool) bool {
 	switch {
 	case !e.known:
@@ -170,7 +170,7 @@ func (e edge) anywhere(text string) bool {
 	return false
 }
 
-// endsLine reports whether b can be a byte of what ends a line in JavaScript:
-// "\n", "\r", U+2028 or U+2029, the last bytes of which end many other
-// characters too.
+// endsLine reports whether b can be the last byte of a JavaScript line end:
+// "\n", "\r", U+2028 or U+2029, whose last bytes occur in many other characters
+// too.
 func endsLine(b byte) bool { return b == '\n' || b == '\r' || b == 0xE2 || b == 0xA8 || b == 0xA9 }

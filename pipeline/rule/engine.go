@@ -18,14 +18,14 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The times that the backtracking engine may take in one call of [Set.Apply].
+// The time limits of the backtracking engine for one call of [Set.Apply].
 const (
 	ruleTime  = time.Second     // of one rule
 	buildTime = 3 * time.Second // of all rules
 )
 
-// An Engine keeps compiled patterns, and what rules have made of texts. It is
-// safe for concurrent use.
+// An Engine caches compiled patterns and the results of rules. It is safe for
+// concurrent use.
 type Engine struct {
 	now func() time.Time
 
@@ -41,14 +41,14 @@ type compiled struct {
 	err error
 }
 
-// A resultKey is a text and the rules that it went through.
+// A resultKey is a text and the rules that were applied to it.
 type resultKey struct {
 	rules [sha256.Size]byte
 	text  string
 }
 
-// A result is what rules have made of a text. stopped is the place of the rule
-// that had to be stopped, plus one, and why says why.
+// A result is the outcome of rules for a text. stopped is the index of the rule
+// that was stopped, plus one, and why is the reason.
 type result struct {
 	text    string
 	applied []int // places in the plan
@@ -71,7 +71,7 @@ func New() *Engine {
 	return e
 }
 
-// compile returns a pattern that is compiled once.
+// compile returns a compiled pattern from the cache.
 func (e *Engine) compile(source, flags string, wanted map[int]bool, named bool) (*pattern, error) {
 	key := patternKey{source, flags, sortedGroups(wanted, named)}
 	e.mu.Lock()
@@ -86,14 +86,13 @@ func (e *Engine) compile(source, flags string, wanted map[int]bool, named bool) 
 	return c.pattern, c.err
 }
 
-// A Set is the rules of all layers, in their order. It can be used by many at
-// once.
+// A Set is the rules of all layers, in order. It is safe for concurrent use.
 type Set struct {
 	engine   *Engine
 	rules    []locatedRule
 	problems []Problem
-	refused  map[Location]string // what is wrong with those that are not in rules
-	all      []locatedRule       // those that are refused among them
+	refused  map[Location]string // errors of the rules that are not in rules
+	all      []locatedRule       // including the refused ones
 }
 
 // Compile reads the rules of layers, which are in the order deployment, agent,
@@ -125,7 +124,7 @@ func (e *Engine) Compile(layers ...Config) *Set {
 	return s
 }
 
-// valid compiles the pattern of a rule as it will be used.
+// valid compiles the pattern of a rule.
 func (e *Engine) valid(r Rule) error {
 	source, flags := r.source(r.Find)
 	wanted, named := groupsIn(r.Replace)
@@ -133,19 +132,18 @@ func (e *Engine) valid(r Rule) error {
 	return err
 }
 
-// Empty reports whether there is nothing to do at a stage, and nothing to
-// tell.
+// Empty reports whether the set has no rules for a stage and no problems.
 func (s *Set) Empty(stage Stage) bool {
 	return len(s.problems) == 0 && !slices.ContainsFunc(s.rules, func(r locatedRule) bool { return r.at(stage) })
 }
 
-// A NamedRule is a rule with the name that outcomes and problems call it by.
+// A NamedRule is a rule with its name in outcomes and problems.
 type NamedRule struct {
 	Name string
 	Rule Rule
 }
 
-// Rules returns the rules that can be used, of both stages, in their order.
+// Rules returns the usable rules of both stages, in order.
 func (s *Set) Rules() []NamedRule {
 	out := make([]NamedRule, len(s.rules))
 	for i, r := range s.rules {
@@ -154,7 +152,7 @@ func (s *Set) Rules() []NamedRule {
 	return out
 }
 
-// Problems returns what is wrong with rules whatever the text.
+// Problems returns the problems that do not depend on texts.
 func (s *Set) Problems() []Problem { return slices.Clone(s.problems) }
 
 func (r Rule) at(stage Stage) bool { return len(r.Stages) == 0 || slices.Contains(r.Stages, stage) }
@@ -163,23 +161,23 @@ func (r Rule) at(stage Stage) bool { return len(r.Stages) == 0 || slices.Contain
 // first. [github.com/artelhq/artel/macro.Expander] is what it is for.
 type Expander func(text string, escape func(string) string) (string, error)
 
-// A Text is one text that rules work on.
+// A Text is a text that rules apply to.
 type Text struct {
 	Text  string
 	Role  artel.Role
-	Depth int // of its message, 0 is the newest; negative: bounds are not looked at
+	Depth int // of its message, 0 is the newest; negative: bounds are ignored
 }
 
-// Outcome is what rules have made of texts.
+// Outcome is the result of applying rules to texts.
 type Outcome struct {
-	Texts    []string   // one for each; where Applied is empty, it is as it was
-	Applied  [][]string // names of the rules that have found something, in the order in which they ran
-	Between  [][]string // the text behind each of Applied but the last
+	Texts    []string   // one for each; unchanged if Applied is empty
+	Applied  [][]string // names of the rules that matched, in order
+	Between  [][]string // the text after each of Applied but the last
 	Problems []Problem  // rules that were left out, each once
 }
 
-// Apply runs the rules of a stage over texts. A nil expand leaves macros as
-// they are. The error is that of ctx.
+// Apply applies the rules of a stage to texts. A nil expand leaves macros
+// unexpanded. The error is that of ctx.
 func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expander) (Outcome, error) {
 	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
 	p.problems = slices.Clone(s.problems)
@@ -196,7 +194,7 @@ func (s *Set) Apply(ctx context.Context, stage Stage, texts []Text, expand Expan
 	}
 }
 
-// A pass is one call of Apply.
+// An application is one call of Apply.
 type application struct {
 	*Set
 	stage    Stage
@@ -204,11 +202,11 @@ type application struct {
 	bound    []boundRule
 	plans    map[planKey]*plan
 	problems []Problem
-	spent    map[int]time.Duration // of the backtracking engine, by place in bound
+	spent    map[int]time.Duration // time in the backtracking engine, by index in bound
 	total    time.Duration
 }
 
-// A bound rule has its macros expanded. A dead one is left out from then on.
+// A boundRule is a rule with its macros expanded.
 type boundRule struct {
 	replacement
 	locatedRule
@@ -300,19 +298,19 @@ func (p *application) macros(text string, escape func(string) string) (string, e
 
 // A plan is the rules that are for one role at some depths.
 type plan struct {
-	rules  []int // places in bound
+	rules  []int // indexes in bound
 	digest [sha256.Size]byte
 }
 
-// A planKey is a role with the rules that its depth is in the bounds of.
+// A planKey is a role with the interval of bounds that a depth is in.
 type planKey struct {
 	role  artel.Role
-	depth int // how many bounds the depth is past; -1: it does not count
+	depth int // number of bounds up to the depth; -1: bounds are ignored
 }
 
-// run goes over all texts. again says that a rule had to be stopped: then it
-// is left out, and the texts begin anew, so that no text shows what the others
-// do not.
+// run processes all texts. again reports that a rule was stopped. It is
+// dropped, and all texts have to be processed again, so that the rule applies
+// to none of them.
 func (p *application) run(ctx context.Context, texts []Text) (out Outcome, again bool, err error) {
 	out = Outcome{Texts: make([]string, len(texts)), Applied: make([][]string, len(texts)), Between: make([][]string, len(texts))}
 	bounds := p.bounds()
@@ -346,8 +344,8 @@ func (p *application) run(ctx context.Context, texts []Text) (out Outcome, again
 	return out, false, nil
 }
 
-// dropSlow leaves out all rules that would need time where there is none left, so
-// that many slow ones take no longer than a few.
+// dropSlow drops all backtracking rules once the time is used up, so that many
+// slow ones take no longer than a few.
 func (p *application) dropSlow() {
 	if p.total <= buildTime {
 		return
@@ -360,7 +358,7 @@ func (p *application) dropSlow() {
 	}
 }
 
-// bounds are the depths at which another rule begins or ends to work.
+// bounds returns the depths at which the set of applicable rules changes.
 func (p *application) bounds() []int {
 	var all []int
 	for _, b := range p.bound {
@@ -378,6 +376,7 @@ func (p *application) bounds() []int {
 	return slices.Compact(all)
 }
 
+// A plan is the rules for one role at some depths.
 func (p *application) plan(t Text) *plan {
 	pl := new(plan)
 	h := sha256.New()
@@ -395,7 +394,7 @@ func (d *Depth) holds(depth int) bool {
 	return d == nil || (d.Min == nil || depth >= *d.Min) && (d.Max == nil || depth <= *d.Max)
 }
 
-// one runs the rules of a plan over a text, or remembers what came of it.
+// process applies the rules of a plan to a text, or returns the cached result.
 func (p *application) process(ctx context.Context, pl *plan, text string) result {
 	if len(pl.rules) == 0 {
 		return result{text: text}
@@ -408,13 +407,13 @@ func (p *application) process(ctx context.Context, pl *plan, text string) result
 	if ok {
 		return r
 	}
-	// What the first rule that could do something needs stands in the text as
-	// it is, so most texts are done with here.
+	// The first rule that matches does so in the original text, so most texts
+	// are settled by this check.
 	r = result{text: text}
 	if slices.ContainsFunc(pl.rules, func(i int) bool { return p.bound[i].need.canMatch(text) }) {
 		r = p.applyAll(ctx, pl, text)
 	}
-	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // those depend on the other texts
+	if ctx.Err() == nil && r.why != whyBuild && r.why != whyRule { // these depend on the other texts
 		e.mu.Lock()
 		size := len(text) + resultOverhead
 		if len(r.applied) > 0 {
@@ -429,16 +428,16 @@ func (p *application) process(ctx context.Context, pl *plan, text string) result
 	return r
 }
 
-// resultOverhead is about what an entry of the cache takes beside its texts.
+// resultOverhead is the approximate size of a cache entry without its texts.
 const resultOverhead = 160
 
-// Why rules are stopped that are not too slow on any single text.
+// The reasons for stopping rules that are fast enough on each single text.
 const (
 	whyRule  = "its pattern took longer than 1s on all texts together and was stopped; make its repetitions less open"
 	whyBuild = "the patterns of all rules took longer than 3s together; this one was stopped, or not begun"
 )
 
-// work runs the rules of a plan over a text.
+// applyAll applies the rules of a plan to a text.
 func (p *application) applyAll(ctx context.Context, pl *plan, text string) result {
 	r := result{text: text}
 	for k, i := range pl.rules {
@@ -457,8 +456,8 @@ func (p *application) applyAll(ctx context.Context, pl *plan, text string) resul
 	return r
 }
 
-// apply runs one rule, and keeps count of the time that it takes where its
-// pattern could take any.
+// apply applies one rule, and measures its time if it runs on the backtracking
+// engine.
 func (p *application) apply(ctx context.Context, i int, text string) (string, int, error) {
 	b := &p.bound[i]
 	if b.linear != nil && b.linear.takes(text) || !b.need.canMatch(text) {
@@ -487,8 +486,8 @@ func (p *application) apply(ctx context.Context, i int, text string) (string, in
 	return next, n, cmp.Or(err, spent())
 }
 
-// generations is a cache in two halves: what is asked for moves into the young
-// one, and when that is full, the old one is forgotten.
+// A twoPartCache is a cache in two halves: accessed entries move into the young
+// one, and when that is full, the old one is dropped.
 type twoPartCache[K comparable, V any] struct {
 	limit      int // of the sizes in both halves
 	young, old map[K]sized[V]

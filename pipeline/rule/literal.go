@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// A need is what a text has to hold so that a pattern can match in it: one of
-// the strings, and at the edges of a match one of some bytes. Location nothing is
-// known, every text is searched.
+// A need is a necessary condition for a match: the text contains one of some
+// strings, and a match has one of some bytes at each edge. If nothing is known,
+// every text is searched.
 type need struct {
 	any         []string
 	fold        bool // any in lower case; letters of ASCII stand for both cases
@@ -25,7 +25,7 @@ const (
 	maxNeedSize = 40
 )
 
-// needOf finds out what a pattern needs.
+// needOf derives the need of a pattern.
 func needOf(t *syntaxTree, flags flagSet) need {
 	f := needs{flags}
 	return need{
@@ -34,7 +34,7 @@ func needOf(t *syntaxTree, flags flagSet) need {
 	}
 }
 
-// met reports whether text can have a match.
+// canMatch reports whether text can have a match.
 func (n need) canMatch(text string) bool {
 	return n.contained(text) && (len(n.any) > 0 && !n.first.anchored || n.first.begins(text, n.lines)) &&
 		(!n.last.anchored || n.last.ends(text, n.lines))
@@ -86,14 +86,13 @@ func hasPrefixFold(text, s string) bool {
 	return true
 }
 
-// found is what is known of a node: all strings that it can match, where they
-// are few, and strings one of which is in all that it matches. nil is not
-// known.
+// A literals describes a node: exact are all strings that it can match, if they
+// are few; some are strings of which every match contains one. nil is unknown.
 type literals struct{ exact, some []string }
 
 type needs struct{ flags flagSet }
 
-// best returns the strings that a text should be searched for.
+// best returns the strings to search a text for.
 func (f needs) best(x literals) []string {
 	if better(x.exact, x.some) {
 		return x.exact
@@ -101,8 +100,8 @@ func (f needs) best(x literals) []string {
 	return x.some
 }
 
-// better reports whether a is worth more than b: the shortest string decides,
-// then how few there are.
+// better reports whether a is more selective than b: by the shortest string,
+// then by their number.
 func better(a, b []string) bool {
 	if len(a) == 0 || slices.Contains(a, "") {
 		return false
@@ -153,10 +152,10 @@ func (f needs) node(n *node) literals {
 	return literals{}
 }
 
-// char returns the one string, in lower case where cases are ignored.
+// char returns the single string, in lower case if case is ignored.
 func (f needs) char(c rune) []string {
 	if c >= 0xD800 && c <= 0xDFFF || c == unicode.ReplacementChar {
-		return nil // it may be half of another character, or what is invalid
+		return nil // possibly half of another character, or invalid
 	}
 	if f.flags.ignoreCase {
 		if c >= utf8Self && unicode.SimpleFold(c) != c || f.flags.unicode && strings.ContainsRune("kKsS", c) {
@@ -205,7 +204,7 @@ func (f needs) alt(sub []*node) literals {
 	return out
 }
 
-// union is nil where one of both is, or where it would be too long.
+// union returns nil if either is nil, or if the result would be too long.
 func union(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -250,8 +249,8 @@ func (f needs) cat(sub []*node) literals {
 	return literals{exact: run, some: some}
 }
 
-// join returns each of a with each of b behind it; nil where b is not known or
-// it would be too much.
+// join returns each of a followed by each of b; nil if b is unknown or the
+// result would be too large.
 func join(a, b []string) []string {
 	if b == nil || len(a)*len(b) > maxNeeds {
 		return nil

@@ -20,11 +20,11 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// searchTime is how long one search of the backtracking engine may take; its
-// clock adds up to 200 ms.
+// searchTime limits one search of the backtracking engine, whose clock is late
+// by up to 200 ms.
 const searchTime = 50 * time.Millisecond
 
-// maxBacktrack is how many numbers the backtracking engine may keep.
+// maxBacktrack limits the stack of the backtracking engine, in numbers.
 const maxBacktrack = 4 << 20
 
 // A pattern is a compiled regular expression. It is safe for concurrent use.
@@ -34,11 +34,11 @@ type pattern struct {
 	names       map[string]int
 	linear      *linear // nil: only the backtracking engine takes it
 	need        need
-	halvesMoved bool // halves of characters are moved by apart, for the backtracking engine
+	halvesMoved bool // surrogates are shifted by halfOffset for the backtracking engine
 	back        func() (*regexp2.Regexp, error)
 }
 
-// compile reads a pattern. Groups that wanted does not have need not capture.
+// compile compiles a pattern. Groups that are not in wanted need not capture.
 func compile(source, flags string, wanted map[int]bool, named bool) (*pattern, error) {
 	f, err := parseFlags(flags)
 	if err != nil {
@@ -104,7 +104,8 @@ func (n *node) wide() int {
 	return sum
 }
 
-// learn asks the engine for what the parser does not know.
+// readGroups gets the groups from the engine, for patterns that the parser does
+// not understand.
 func (p *pattern) readGroups(re *regexp2.Regexp) {
 	numbers := re.GetGroupNumbers()
 	p.groups = len(numbers) - 1
@@ -150,19 +151,19 @@ func backtracking(source string, f flagSet, moved bool) (_ *regexp2.Regexp, err 
 	return re, nil
 }
 
-// apart is how far a half of a character beyond U+FFFF is moved in patterns
-// that name halves, and in their texts: to where nothing else is, since the
-// engine searches with strings, in which there are no halves.
+// halfOffset is added to surrogates in patterns that name them, and in their
+// texts, which moves them to unused code points: the engine searches with
+// strings, which cannot hold surrogates.
 const halfOffset = 0x100000
 
 var halfEscape = regexp.MustCompile(`^\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
-// namesHalves reports whether a pattern could name halves of characters.
+// namesHalves reports whether a pattern may name surrogates.
 func namesHalves(s string) bool {
 	return beyondBMP(s) || strings.Contains(s, `\ud`) || strings.Contains(s, `\uD`)
 }
 
-// moveHalves moves the halves that a pattern names.
+// moveHalves shifts the surrogates that a pattern names.
 func moveHalves(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -189,22 +190,22 @@ func moveHalves(s string) string {
 	return b.String()
 }
 
-// A replacement is what one rule does to texts.
+// A replacement is a compiled rule.
 type replacement struct {
 	*pattern
 	template []piece
 	trim     []string
-	note     func(begin, end int) // is told of each match, in bytes of the text; nil: nobody
+	note     func(begin, end int) // called with the byte offsets of each match; may be nil
 }
 
-// errTooLong says that a rule makes too much of a text.
+// errTooLong is the error for a result that is too long.
 func errTooLong() error {
 	return fmt.Errorf("the text would have more than %d bytes after it", MaxResult)
 }
 
-// apply replaces the matches in text and returns how many there were. The
-// error says why the rule has to be left out. spent is called now and then,
-// and ends the search with an error of its own.
+// apply replaces the matches in text and returns their number. An error is the
+// reason to drop the rule. spent is called repeatedly and can end the search
+// with an error.
 func (r *replacement) apply(text string, spent func() error) (string, int, error) {
 	if !r.need.canMatch(text) {
 		return text, 0, nil
@@ -261,7 +262,7 @@ func (r *replacement) applyLinear(text string) (string, int, error) {
 	return b.String(), len(matches), nil
 }
 
-// search finds matches, with groups only where they are asked for.
+// search finds matches, with groups only if needed.
 func search(re *regexp.Regexp, text string, limit int, groups bool) [][]int {
 	if groups {
 		return re.FindAllStringSubmatchIndex(text, limit)
@@ -269,7 +270,7 @@ func search(re *regexp.Regexp, text string, limit int, groups bool) [][]int {
 	return re.FindAllStringIndex(text, limit)
 }
 
-// number is the group of a piece, 0 where there is none of that name.
+// number returns the group of a piece; 0 for an unknown name.
 func (r *replacement) number(p piece) int {
 	if p.kind == named {
 		return r.names[p.text]
@@ -286,8 +287,8 @@ func (r *replacement) trimmed(s string) string {
 	return s
 }
 
-// applyBack works on the characters that the pattern is about: code points
-// with the flag u, else UTF-16 units.
+// applyBack works on the characters that the pattern refers to: code points
+// with the flag u, otherwise UTF-16 units.
 func (r *replacement) applyBack(text string, spent func() error) (string, int, error) {
 	re, err := r.back()
 	if err != nil {
@@ -338,7 +339,7 @@ func (r *replacement) applyBack(text string, spent func() error) (string, int, e
 	return r.joined(out), n, nil
 }
 
-// fill adds the replacement of one match.
+// fill appends the replacement of one match.
 func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) {
 	begin, size, _ := v.GroupRange(0)
 	for _, p := range r.template {
@@ -369,7 +370,7 @@ func (r *replacement) fill(out, in []rune, v regexp2.MatchView) ([]rune, error) 
 	return out, nil
 }
 
-// units is a text as the backtracking engine gets it.
+// units returns a text in the form for the backtracking engine.
 func (p *pattern) units(text string) []rune {
 	s := units(text)
 	for i, c := range s {
@@ -380,8 +381,8 @@ func (p *pattern) units(text string) []rune {
 	return s
 }
 
-// places are where in a text its units begin, in bytes, and where the last one
-// ends. The second half of a character begins where the character ends.
+// byteOffsets returns the byte offset of each unit of a text, and of its end.
+// The second surrogate of a character has the offset of the character's end.
 func (p *pattern) byteOffsets(in []rune) []int {
 	out := make([]int, len(in)+1)
 	at := 0
@@ -426,8 +427,8 @@ func (p *pattern) joined(s []rune) string {
 	return b.String()
 }
 
-// groupsIn returns the numbers of groups that a replacement may ask for,
-// whatever macros make of it, and whether it may ask by name.
+// groupsIn returns the numbers of the groups that a replacement can refer to,
+// whatever its macros expand to, and whether it can refer to names.
 func groupsIn(replace string) (wanted map[int]bool, named bool) {
 	wanted = make(map[int]bool)
 	for i := 0; i+1 < len(replace); i++ {
@@ -446,7 +447,7 @@ func groupsIn(replace string) (wanted map[int]bool, named bool) {
 	return wanted, named
 }
 
-// sortedGroups writes what [groupsIn] found, for a key.
+// sortedGroups encodes the result of [groupsIn] for a key.
 func sortedGroups(wanted map[int]bool, named bool) string {
 	var b strings.Builder
 	for _, n := range slices.Sorted(maps.Keys(wanted)) {

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// A linear is a pattern that means the same in RE2 as in JavaScript, on texts
+// A linear is a pattern with the same meaning in RE2 as in JavaScript, on texts
 // that [linear.takes].
 type linear struct {
 	re     *regexp.Regexp
-	groups map[int]int // number in the pattern to number in re, of those that are asked for
+	groups map[int]int // number in the pattern to number in re, for wanted groups
 
 	// pairs: it could match half of a character beyond U+FFFF, which for
 	// JavaScript is two, and for RE2 one.
@@ -49,7 +49,7 @@ func linearOf(t *syntaxTree, flags flagSet, wanted map[int]bool) *linear {
 	return &e.linear
 }
 
-// takes reports whether the pattern means the same on this text.
+// takes reports whether the pattern has the same meaning on this text.
 func (l *linear) takes(text string) bool {
 	if l.lines && (strings.IndexByte(text, '\r') >= 0 || strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029")) {
 		return false
@@ -67,7 +67,8 @@ func beyondBMP(text string) bool {
 	return false
 }
 
-// shortest returns how few characters a node can match.
+// shortest returns the least number of characters that a node matches, at most
+// 1.
 func shortest(n *node) int {
 	switch n.op {
 	case opChar, opSet, opForeign:
@@ -92,7 +93,7 @@ func shortest(n *node) int {
 	return 0
 }
 
-// An emitter writes a tree as RE2.
+// An emitter writes a tree in RE2 syntax.
 type emitter struct {
 	b      strings.Builder
 	flags  flagSet
@@ -100,9 +101,9 @@ type emitter struct {
 	linear linear
 }
 
-// node writes n and reports whether it could. repeated says that n stands in
-// what is repeated, always that each repetition comes through n; outside of
-// repetitions always means nothing.
+// node writes n and reports whether that was possible. repeated says that n is
+// inside a repetition, always that every repetition passes through n; outside
+// of repetitions, always is ignored.
 func (e *emitter) node(n *node, repeated, always bool) bool {
 	switch n.op {
 	case opChar:

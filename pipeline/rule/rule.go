@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rule finds and replaces text in messages by rules that people write.
+// Package rule finds and replaces text in messages by configurable rules.
 //
-// A [Rule] is a regular expression of JavaScript with a replacement, and says
-// for which roles, depths and stages it is. Begin with [New], which makes an
+// A [Rule] is a JavaScript regular expression with a replacement, and with the
+// roles, depths and stages that it applies to. Begin with [New], which makes an
 // [Engine]; [Engine.Compile] reads the rules of all layers into a [Set], and
-// [Set.Apply] runs it over the texts of a build. Requests and pages go through
-// the same engine, which never changes what is stored.
+// [Set.Apply] applies it to the texts of a build. Requests and pages use the
+// same engine, which never changes stored messages.
 //
-// Patterns mean what they mean in JavaScript, where text is a sequence of
-// UTF-16 units unless the flag u is given. A pattern whose meaning is the same
-// in RE2 runs there, in linear time, and texts without a string that the
-// pattern needs are not searched at all. Every other pattern runs on a
-// backtracking engine that is stopped after a time: on one text, in sum for
-// one rule, and in sum for all of a build. A rule that is stopped, or that
-// cannot be used at all, is left out of the whole build, and a [Problem] names
-// it; the other rules go on.
+// Patterns have their JavaScript meaning: text is a sequence of UTF-16 units,
+// or of code points with the flag u. A pattern with the same meaning in RE2
+// runs there, in linear time, and texts without a string that the pattern needs
+// are not searched. Other patterns run on a backtracking engine with time
+// limits: per text, per rule, and for all rules of a build. A rule that is
+// stopped or cannot be used is left out of the whole build, and a [Problem]
+// names it; the other rules are applied.
 package rule
 
 import (
@@ -29,16 +28,16 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Stage is where a rule works.
+// A Stage is a use of rules.
 type Stage string
 
 // The stages.
 const (
-	Request Stage = "request" // what a model is sent
-	Display Stage = "display" // what people see
+	Request Stage = "request" // for requests to models
+	Display Stage = "display" // for pages
 )
 
-// Expand says whether macros in a pattern are expanded.
+// Expand says how macros in a pattern are expanded.
 type Expand string
 
 // The ways to expand macros in a pattern.
@@ -48,8 +47,8 @@ const (
 	ExpandEscaped Expand = "escaped" // values are text to find
 )
 
-// A Rule finds and replaces. Its zero value but for Find removes what it
-// finds, for all roles, at every depth, in both stages.
+// A Rule finds and replaces text. With only Find set, it removes the matches,
+// for all roles, at every depth, in both stages.
 type Rule struct {
 	// ID names the rule in what is applied and in problems; "": its place,
 	// as "rules[0]" or "presets[1].rules[0]".
@@ -78,15 +77,15 @@ type Rule struct {
 	Expand Expand   `json:"expand,omitempty"` // of macros in Find; "": none
 }
 
-// Depth bounds how far from the newest message a rule works: 0 is the newest,
-// both bounds belong to it, nil is no bound.
+// Depth bounds the distance of a message from the newest, which has depth 0.
+// Both bounds are inclusive; nil is no bound.
 type Depth struct {
 	Min *int `json:"min,omitempty"`
 	Max *int `json:"max,omitempty"`
 }
 
-// A Preset is a list of rules that run one after the other; rules of two
-// presets never take turns.
+// A Preset is a list of rules that run one after the other, without rules of
+// other presets in between.
 type Preset struct {
 	Name     string `json:"name,omitempty"`
 	Priority *int   `json:"priority,omitempty"` // ascending; nil: 100
@@ -114,15 +113,14 @@ const (
 	maxTrimmed = 1_000
 )
 
-// A Problem says why a rule is left out.
+// A Problem is the reason why a rule is left out.
 type Problem struct {
 	Rule    string `json:"rule"`
 	Message string `json:"message"`
 }
 
-// ParseConfig reads a configuration from JSON. The error, of kind Invalid, is
-// what cannot be read, as a key that is not known; what is wrong with single
-// rules is told by [Engine.Compile].
+// ParseConfig reads a configuration from JSON. A syntax error or an unknown key
+// is of kind Invalid; mistakes in single rules are found by [Engine.Compile].
 func ParseConfig(raw []byte) (Config, error) {
 	var c Config
 	if len(bytes.TrimSpace(raw)) == 0 {
@@ -136,14 +134,14 @@ func ParseConfig(raw []byte) (Config, error) {
 	return c, nil
 }
 
-// Location is the place of a rule in its layers.
+// A Location is the position of a rule in its layers.
 type Location struct {
 	Layer  int // of those that are compiled, from 0
 	Preset int // of the layer's presets; -1: its rules beside them
 	Rule   int // of the preset
 }
 
-// placed is a rule with what its order depends on.
+// A locatedRule is a rule with its name and location.
 type locatedRule struct {
 	Rule
 	name  string
@@ -192,7 +190,7 @@ func (p Preset) priority() int {
 	return *p.Priority
 }
 
-// check returns what is wrong with a rule beside its pattern.
+// check returns the mistake in a rule, apart from its pattern.
 func (r Rule) check() error {
 	switch {
 	case r.Find == "":

@@ -8,16 +8,16 @@ import (
 	"unicode"
 )
 
-// runes is a set of characters: pairs of the first and the last one of a
-// range, ascending and apart from each other.
+// A runes is a set of characters: pairs of the first and the last character of
+// a range, ascending and disjoint.
 type runes []rune
 
 func everything() runes { return runes{0, unicode.MaxRune} }
 
-// lineEnds are what JavaScript takes for the end of a line.
+// lineEnds are the line terminators of JavaScript.
 func lineEnds() runes { return runes{'\n', '\n', '\r', '\r', '\u2028', '\u2029'} }
 
-// spaces are what \s matches in JavaScript.
+// spaces are the characters that \s matches in JavaScript.
 func spaces() runes {
 	return runes{
 		'\t', '\r', ' ', ' ', '\u00a0', '\u00a0', '\u1680', '\u1680', '\u2000', '\u200a', '\u2028', '\u2029',
@@ -25,7 +25,7 @@ func spaces() runes {
 	}
 }
 
-// sorted brings ranges into order and joins those that touch.
+// sorted sorts ranges and joins adjacent ones.
 func (s runes) sorted() runes {
 	type pair struct{ low, high rune }
 	pairs := make([]pair, 0, len(s)/2)
@@ -44,7 +44,7 @@ func (s runes) sorted() runes {
 	return out
 }
 
-// not is the set of all other characters.
+// not returns the complement.
 func (s runes) not() runes {
 	var out runes
 	next := rune(0)
@@ -70,7 +70,7 @@ func (s runes) has(low, high rune) bool {
 	return false
 }
 
-// count returns how many characters s has from low on.
+// count returns the number of characters in s from low on.
 func (s runes) count(low rune) int {
 	n := 0
 	for i := 0; i < len(s); i += 2 {
@@ -81,10 +81,9 @@ func (s runes) count(low rune) int {
 	return n
 }
 
-// folded adds the other case of letters, as JavaScript does without the flag
-// u: letters of ASCII only fold into each other. It is false where letters
-// beyond ASCII are in s and others are not, since those have rules of their
-// own, and always with the flag u.
+// folded adds the other case of letters, as JavaScript does without the flag u,
+// for ASCII. It is false with the flag u, and if s has cased letters beyond
+// ASCII, which fold by other rules.
 func (s runes) folded(u bool) (runes, bool) {
 	if u {
 		return nil, false

@@ -15,22 +15,21 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A Loss is what an import could not represent exactly.
+// A Loss is a feature that an import could not represent exactly.
 type Loss struct {
 	Script  string `json:"script"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// FromSillyTavern makes rules of regex scripts of SillyTavern: of one script,
-// a list of them, a settings file or a character card that holds some. known
-// reports whether there is a macro of a name. The losses name every field that
-// does not do here what it does there. What is no such file is of kind
-// Invalid.
+// FromSillyTavern converts regex scripts of SillyTavern to rules: one script, a
+// list of them, or a settings file or character card that contains some. known
+// reports whether a macro exists. The losses name every field with a different
+// effect here. A file of another kind is of kind Invalid.
 //
-// Scripts become a preset in their order. One with neither of the flags
-// markdownOnly and promptOnly changes there what is stored; here it works in
-// both stages, and what is stored stays.
+// Scripts become one preset, in their order. A script with neither of the flags
+// markdownOnly and promptOnly changes stored messages there; here it applies to
+// both stages, and stored messages stay unchanged.
 func FromSillyTavern(raw []byte, known func(macro string) bool) (Config, []Loss, error) {
 	scripts, err := scriptsIn(raw)
 	if err != nil {
@@ -53,7 +52,7 @@ func FromSillyTavern(raw []byte, known func(macro string) bool) (Config, []Loss,
 	return Config{Presets: []Preset{p}}, losses, nil
 }
 
-// unique is a name for a rule that no other of the file has.
+// unique returns a name for a rule that is unique in the file.
 func unique(name string, i int, taken map[string]bool) string {
 	if name == "" {
 		name = "script " + strconv.Itoa(i+1)
@@ -104,7 +103,7 @@ func scriptsIn(raw []byte) ([]fields, error) {
 	return nil, errNone
 }
 
-// A script is one of SillyTavern while it becomes a rule.
+// A script is a SillyTavern script during its conversion.
 type script struct {
 	fields fields
 	known  func(string) bool
@@ -116,7 +115,7 @@ func (s *script) lost(field, format string, args ...any) {
 	s.losses = append(s.losses, Loss{s.rule.ID, field, fmt.Sprintf(format, args...)})
 }
 
-// read reads a field into dst, a pointer. It is false where the field is absent
+// read decodes a field into dst, a pointer. It is false if the field is absent
 // or null, or of another type, which is a loss.
 func (s *script) read(field string, dst any) bool {
 	raw := s.fields[field]
@@ -140,7 +139,7 @@ func (s *script) flag(field string) (v bool) {
 	return v
 }
 
-// convert fills the rule. It is false where there is nothing to do.
+// convert fills the rule. It is false if the script does nothing.
 func (s *script) convert() bool {
 	find := s.text("findRegex")
 	if find == "" {
@@ -183,8 +182,8 @@ func scriptFields() []string {
 	}
 }
 
-// substitute reads how macros in the pattern are expanded: a number, or in
-// older files whether.
+// substitute reads the mode of expanding macros in the pattern: a number, or a
+// boolean in older files.
 func (s *script) substitute() {
 	raw := s.fields["substituteRegex"]
 	switch string(raw) {
@@ -198,7 +197,8 @@ func (s *script) substitute() {
 	}
 }
 
-// stages reports whether the script changes what is stored.
+// stages sets the stages, and reports whether the script changes stored
+// messages.
 func (s *script) stages() (stored bool) {
 	display, prompt := s.flag("markdownOnly"), s.flag("promptOnly")
 	switch {
@@ -216,7 +216,7 @@ func (s *script) stages() (stored bool) {
 	return false
 }
 
-// placement reads what kinds of texts the script is for.
+// placement reads the kinds of texts that the script applies to.
 func (s *script) placement() {
 	var places []int
 	s.read("placement", &places)
@@ -263,7 +263,7 @@ func (s *script) depth(stored bool) {
 	}
 }
 
-// pattern turns the pattern and the replacement into ours.
+// pattern converts the pattern and the replacement.
 func (s *script) pattern(find string) {
 	source, flags := scriptPattern(find)
 	if strings.Contains(find, "\n") {
@@ -300,7 +300,7 @@ var (
 )
 
 // scriptPattern reads a pattern as SillyTavern does: between slashes with
-// flags, else without flags.
+// flags, otherwise without flags.
 func scriptPattern(find string) (source, flags string) {
 	end := strings.LastIndexByte(find, '/')
 	if !strings.HasPrefix(find, "/") || end < 2 {
@@ -315,9 +315,8 @@ func scriptPattern(find string) (source, flags string) {
 	return source, flags
 }
 
-// template writes a replacement in our form: groups by two digits, so that no
-// digit behind them counts, and everything else that would have a meaning
-// here as text.
+// template converts a replacement: group numbers get two digits, so that
+// following digits do not count, and other special characters are escaped.
 func (s *script) template(replace string, groups int, names bool, shift int) string {
 	var b strings.Builder
 	for i := 0; i < len(replace); i++ {
@@ -354,7 +353,7 @@ func (s *script) template(replace string, groups int, names bool, shift int) str
 
 var macroName = regexp.MustCompile(`\{\{\s*([^\s:{}]+)[^{}]*\}\}`)
 
-// macros tells of macros that are not known here.
+// macros adds losses for unknown macros.
 func (s *script) macros(text string) {
 	for _, m := range macroName.FindAllStringSubmatch(text, -1) {
 		if s.known != nil && !s.known(m[1]) {

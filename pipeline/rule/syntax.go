@@ -28,7 +28,7 @@ const (
 	opBehind  // (?<=x)
 	opNone    // (?!x) and (?<!x)
 	opBack    // a back reference
-	opForeign // a set that is not looked into, as \p{L}
+	opForeign // an unknown set, such as \p{L}
 )
 
 // A node is a part of a pattern.
@@ -42,36 +42,35 @@ type node struct {
 	group    int // of opCapture, from 1
 }
 
-// A syntaxTree is a pattern of JavaScript, taken apart.
+// A syntaxTree is a parsed JavaScript pattern.
 type syntaxTree struct {
 	root   *node
 	groups int
 	names  map[string]int // of groups
 
-	crossed bool // a class has a range over all halves of characters
+	crossed bool // a class has a range that crosses the surrogates
 }
 
-// errUnclear says that a pattern is beyond this parser: what it means, and
-// whether it means anything, is for the backtracking engine to say.
+// errUnclear says that this parser does not support a pattern; the backtracking
+// engine decides whether it is valid.
 var errUnclear = errors.New("the pattern has syntax that is rare")
 
-// errGroup is a group that JavaScript does not have, though other engines do.
+// errGroup is a group syntax of other engines that JavaScript does not have.
 var errGroup = errors.New("the pattern has a group that JavaScript does not have: after (? comes one of : = ! <= <! <name>")
 
-// What JavaScript refuses with the flag u alone.
+// Errors that JavaScript reports only with the flag u.
 var (
 	errBrace  = errors.New(`with the flag u, { } and ] have to be written \{ \} and \]`)
 	errEscape = errors.New("with the flag u, a backslash can only stand before what has a meaning")
 )
 
-// refused reports whether the parser knows that JavaScript does not take the
-// pattern.
+// refused reports whether the error means that JavaScript refuses the pattern.
 func refused(err error) bool {
 	return errors.Is(err, errGroup) || errors.Is(err, errBrace) || errors.Is(err, errEscape)
 }
 
-// A parser reads one pattern. Its text is code points with the flag u, else
-// UTF-16 units, as JavaScript sees it.
+// A parser parses one pattern. Its text is code points with the flag u,
+// otherwise UTF-16 units, as in JavaScript.
 type parser struct {
 	text  []rune
 	at    int
@@ -127,7 +126,7 @@ func (p *parser) peek() rune {
 	return -1
 }
 
-// take passes over s where it comes next.
+// take skips s if it comes next.
 func (p *parser) take(s string) bool {
 	for i, c := range s { // s is ASCII
 		if p.at+i >= len(p.text) || p.text[p.at+i] != c {
@@ -308,8 +307,8 @@ func (p *parser) group() (*node, error) {
 	return n, nil
 }
 
-// modifiers tells (?i:x), which is new in JavaScript, from (?i), which is not
-// in it.
+// modifiers distinguishes (?i:x), which is new in JavaScript, from (?i), which
+// is not part of it.
 func (p *parser) modifiers() error {
 	for slices.Contains([]rune("ims-"), p.peek()) {
 		p.at++
@@ -370,7 +369,7 @@ func (p *parser) escape() (*node, error) {
 	return &node{op: opChar, char: char}, err
 }
 
-// property passes over p{…} or P{…} with the flag u.
+// property skips p{…} or P{…} with the flag u.
 func (p *parser) property() bool {
 	if c := p.peek(); !p.flags.unicode || c != 'p' && c != 'P' {
 		return false
@@ -514,7 +513,7 @@ func (p *parser) class() (*node, error) {
 	return &node{op: opSet, set: set}, nil
 }
 
-// member reads a character of a class, or one of the sets in it.
+// member reads a character of a class, or a set in it.
 func (p *parser) member() (rune, runes, error) {
 	c := p.peek()
 	p.at++

@@ -25,15 +25,15 @@ const (
 	after             // $'
 )
 
-// A value of a macro stands in a replacement between these, as its number in a
-// list, so that nothing in it or beside it makes it anything but text.
+// A value of a macro is written into a replacement as its index in a list, between
+// these characters, so that the value is always literal.
 const (
 	valueBegin = "\uFDD0"
 	valueEnd   = "\uFDD1"
 )
 
-// parseTemplate reads a replacement for a pattern with so many groups, named
-// ones among them or not.
+// parseTemplate parses a replacement for a pattern with this many groups, and
+// with or without named groups.
 func parseTemplate(s string, values []string, groups int, names bool) []piece {
 	var out []piece
 	add := func(text string) {
@@ -64,7 +64,7 @@ func parseTemplate(s string, values []string, groups int, names bool) []piece {
 	return out
 }
 
-// parsePiece reads what begins with the first byte of s, and its size.
+// parsePiece parses the piece at the start of s, and returns its length.
 func parsePiece(s string, values []string, groups int, names bool) (piece, int) {
 	if rest, ok := strings.CutPrefix(s, valueBegin); ok {
 		number, _, _ := strings.Cut(rest, valueEnd)

@@ -10,25 +10,25 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// MaxMatches is how many matches a [Traced] rule tells the places of.
+// MaxMatches bounds the matches in a [Traced] rule.
 const MaxMatches = 1_000
 
-// A Traced rule is what one rule has made of a text.
+// A Traced rule is the effect of one rule on a text.
 type Traced struct {
 	NamedRule
 	Where Location
 
-	Skipped      SkipReason // why the rule was not for the text; "": it was
-	Backtracking bool       // the pattern ran on the engine that can be too slow
+	Skipped      SkipReason // why the rule was not applied; "": it was
+	Backtracking bool       // the pattern ran on the backtracking engine
 	Took         time.Duration
 	Count        int      // matches
-	Matches      [][2]int // their places in Before, in bytes; at most [MaxMatches]
+	Matches      [][2]int // their byte offsets in Before; at most [MaxMatches]
 	Before       string
 	After        string
-	Problem      string // why the rule is left out; "": it is not
+	Problem      string // why the rule cannot be used; "": it can
 }
 
-// Skipped is why a rule is not for a text.
+// A SkipReason is why a rule does not apply to a text.
 type SkipReason string
 
 // The reasons.
@@ -38,10 +38,9 @@ const (
 	SkippedDepth SkipReason = "depth"
 )
 
-// Trace runs the rules of a stage over one text as [Set.Apply] does, with the
-// same patterns, limits and macros, and tells what each of them made of it, in
-// the order in which they run. Rules that are disabled are not among them. The
-// error is that of ctx.
+// Trace applies the rules of a stage to one text like [Set.Apply], with the
+// same patterns, limits and macros, and returns the effect of each, in order.
+// Disabled rules are left out. The error is that of ctx.
 func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) ([]Traced, error) {
 	p := &application{Set: s, stage: stage, expand: expand, spent: make(map[int]time.Duration)}
 	out := make([]Traced, len(s.all))
@@ -100,16 +99,16 @@ func (s *Set) Trace(ctx context.Context, stage Stage, t Text, expand Expander) (
 	return out, nil
 }
 
-// An Explanation says how a pattern is read.
+// An Explanation describes how a pattern is read.
 type Explanation struct {
 	Pattern, Flags string
-	Backtracking   bool // it runs on the engine that can be too slow
+	Backtracking   bool // it runs on the backtracking engine
 	Groups         int
-	MacrosPending  bool // its macros are expanded first, so that nothing can be said before
+	MacrosPending  bool // its macros are expanded first, so the rest is unknown until then
 }
 
-// Explain says how a rule will be read, or as an error of kind Invalid why it
-// cannot be used. It asks as [Engine.Compile] does.
+// Explain describes how a rule is read. A rule that cannot be used is of kind
+// Invalid. It checks like [Engine.Compile].
 func (e *Engine) Explain(r Rule) (Explanation, error) {
 	var x Explanation
 	err := r.check()

@@ -14,14 +14,14 @@ const (
 	setSize   = 8
 )
 
-// A textCache remembers the counts of texts: shards × shardSets × setSize of
-// them, in about 1.6 MB. A text takes the place of any other of its set when
-// that is full. It is built to be asked ten thousand times in a context.
+// A textCache keeps the counts of texts: shards × shardSets × setSize of them,
+// in about 1.6 MB. A new text replaces any other of its set when the set is
+// full. It is designed for ten thousand lookups per build.
 type textCache struct {
 	seeds  [2]maphash.Seed
 	shards [shards]struct {
 		mu   sync.Mutex
-		sets []set // nil until something is remembered
+		sets []set // nil until the first put
 	}
 }
 
@@ -32,9 +32,9 @@ type textCount struct {
 	n   int // 1 + the count; 0: free
 }
 
-// A textKey names a text in a vocabulary by two digests under keys of this
-// process that nobody sees. They are made at some ten times the speed of
-// SHA-256, and a count is all that another text of the same digests could get.
+// A textKey identifies a text in a vocabulary by two hashes with secret
+// per-process seeds. They are about ten times as fast as SHA-256, and a
+// collision costs no more than a wrong count.
 type textKey [2]uint64
 
 func newTextCache() *textCache {
@@ -86,10 +86,10 @@ const (
 	pieceLongest = 96 // bytes
 )
 
-// pieceCache remembers how many tokens pieces are that have to be merged:
-// words that come again and again, above all Chinese ones, which no space
-// parts. It is read without a lock, and a piece takes the place of another, so
-// it is never more than about eight megabytes.
+// A pieceCache keeps the token counts of pieces that have to be merged:
+// recurring words, above all Chinese ones, which have no spaces between them.
+// It is read without a lock, and a piece replaces another, so that it never
+// exceeds about eight megabytes.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots [pieceSlots]atomic.Pointer[pieceEntry]

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// What the splitting expressions ask of a character.
+// The character classes of the splitting expressions.
 const (
 	upper   uint8 = 1 << iota // Lu, Lt
 	lower                     // Ll
@@ -24,15 +24,16 @@ const (
 // pageSize is how many characters share an entry of the first stage.
 const pageSize = 1 << 8
 
-// classes says the class of every character: a byte each for ASCII, else by a
-// table of two stages in which equal pages are kept once.
+// A classes maps every character to its class: a byte each for ASCII, otherwise
+// a two-stage table in which equal pages are stored once.
 type classes struct {
 	ascii [128]uint8
 	index [(unicode.MaxRune + 1) / pageSize]uint16
 	pages [][pageSize]uint8
 }
 
-// classTable is built when the first vocabulary is: some tens of kilobytes.
+// classTable is built with the first vocabulary; it takes some tens of
+// kilobytes.
 var classTable = sync.OnceValue(func() *classes {
 	all := make([]uint8, unicode.MaxRune+1)
 	for class, tables := range map[uint8][]*unicode.RangeTable{
@@ -80,7 +81,7 @@ func add(all []uint8, t *unicode.RangeTable, class uint8) {
 }
 
 // at returns the class and the width of the character at s[i], which is valid
-// UTF-8. Beyond the end both are 0.
+// UTF-8. Past the end both are 0.
 func (t *classes) at(s string, i int) (class uint8, width int) {
 	if i >= len(s) {
 		return 0, 0

@@ -4,16 +4,16 @@ package token
 
 import "unicode/utf8"
 
-// The estimates, of vocabularies that are not to be had here: the tokens of a
-// public one, by script times a factor. The reported usage of a service
-// corrects what is left.
+// The vocabularies that are estimated: the token counts of a public vocabulary,
+// times a factor for each script. The usage reported by a service corrects the
+// remaining error.
 const (
 	Claude    = "claude"
 	Gemini    = "gemini" // and Gemma
 	Llama3    = "llama3"
 	Llama2    = "llama2"
 	Mistral   = "mistral"    // since Nemo
-	MistralV1 = "mistral_v1" // 7B, Mixtral, and what was built on them
+	MistralV1 = "mistral_v1" // 7B, Mixtral, and their derivatives
 	Qwen      = "qwen"
 	DeepSeek  = "deepseek"
 )
@@ -26,13 +26,13 @@ type estimate struct {
 	source     string
 }
 
-// estimates returns all of them. The factors fit relative errors best on 475
+// estimates returns all estimates. The factors minimise the relative errors on 475
 // texts of some 1,000 characters: English, Chinese, Japanese, Korean, Russian,
 // eight other European languages, Greek and Hebrew, code of four languages,
-// JSON, Markdown, numbers, symbols. The error is that of as many other texts:
-// the mean of its amount over these kinds. Letters of none of the named scripts
-// are worst, with 3 to 36 %; English is within 4 %, Chinese within 6 %, or 10 %
-// in mistral_v1, and code within 6 %.
+// JSON, Markdown, numbers, symbols. The error is the mean absolute error over
+// these kinds, on as many other texts. Letters of other scripts are worst, with 3
+// to 36 %; English is within 4 %, Chinese within 6 %, or 10 % in mistral_v1, and
+// code within 6 %.
 func estimates() []estimate {
 	return []estimate{
 		// latin, accented, cyrillic, han, kana, hangul, other, digit, sign, blank, symbol
@@ -47,7 +47,7 @@ func estimates() []estimate {
 	}
 }
 
-// of returns what e makes of tokens by script, rounded up.
+// of returns the estimate for token counts by script, rounded up.
 func (e estimate) of(n [scripts]int) int {
 	sum := 99
 	for k, percent := range e.percent {
@@ -56,12 +56,12 @@ func (e estimate) of(n [scripts]int) int {
 	return sum / 100
 }
 
-// A script is what a piece is mostly made of.
+// A script is the main script of a piece.
 type script uint8
 
 const (
-	latin    script = iota // letters of Latin, of ASCII alone
-	accented               // letters of Latin, others among them
+	latin    script = iota // Latin letters, ASCII only
+	accented               // Latin letters, some not ASCII
 	cyrillic
 	han     // Chinese characters
 	kana    // Japanese syllables
@@ -69,13 +69,13 @@ const (
 	other   // all other letters: Greek, Arabic, Hindi, Thai …
 	digit   // numbers; counted by character
 	sign    // punctuation and symbols of ASCII
-	blank   // white space alone
+	blank   // only white space
 	symbol  // all other characters, emoji among them
-	scripts // how many there are
+	scripts // number of scripts
 )
 
-// scriptOf looks at the first characters of a piece: one that is not a letter
-// may stand before a word.
+// scriptOf decides by the first characters of a piece; a character that is not
+// a letter may precede a word.
 func scriptOf(t *classes, piece string) script {
 	class, width := t.at(piece, 0)
 	if class&(letter|number) == 0 {
@@ -127,7 +127,7 @@ func alphabet(r rune, piece string) script {
 	return other
 }
 
-// byScript returns how many tokens of v the pieces of s have by script.
+// byScript returns the number of tokens of s in v by script.
 func (v *table) byScript(s string) (n [scripts]int) {
 	for i := 0; i < len(s); {
 		end := v.split(v.classes, s, i)

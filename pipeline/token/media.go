@@ -10,7 +10,7 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// What is taken where a figure is missing from the part.
+// The values assumed for parts without measures.
 const (
 	unknownSide      = 1024    // pixels
 	bytesPerToken    = 4       // of text
@@ -19,10 +19,10 @@ const (
 	bytesPerSecVideo = 250_000 // 2 Mbit/s
 )
 
-// Media returns what a part costs in tokens that is sent as it is, to a model
+// Media returns the cost in tokens of a part that is sent unchanged to a model
 // of this name behind an API of this dialect: "openai", "openai-responses",
-// "anthropic" or "gemini". The name decides; where it belongs to no family that
-// documents its costs, those of the vendor whose dialect it is are taken.
+// "anthropic" or "gemini". The name decides; if it belongs to no family with
+// documented costs, those of the dialect's vendor apply.
 //
 // A part without measures is estimated by its bytes, an image as one of 1,024
 // by 1,024 pixels.
@@ -45,12 +45,12 @@ func Media(model, dialect string, m artel.Media) int {
 	return pages * c.page
 }
 
-// costs are those of a family of models.
+// A costs holds the costs of a family of models.
 type costs struct {
 	image  func(w, h float64) float64
-	page   int     // of a PDF, its text among it
+	page   int     // of a PDF, including its text
 	second float64 // of sound
-	frame  float64 // of a second of moving pictures with their sound
+	frame  float64 // of a second of video with its sound
 }
 
 // costsOf follows what vendors document, as of late 2026:
@@ -154,12 +154,12 @@ func openAI(name string) costs {
 	default:
 		c.image = squares(85, 170)
 	}
-	c.page = 600 + up(c.image(1224, 1584)) // the text of a page, and what it looks like
+	c.page = 600 + up(c.image(1224, 1584)) // the text of a page and its image
 	return c
 }
 
-// squares are tiles of 512 pixels, after fitting into 2,048 by 2,048 and
-// scaling the shorter side down to 768.
+// squares counts tiles of 512 pixels, after fitting the image into 2,048 by
+// 2,048 and scaling the shorter side down to 768.
 func squares(base, tile float64) func(w, h float64) float64 {
 	return func(w, h float64) float64 {
 		w, h = fit(w, h, 2048)
@@ -170,8 +170,8 @@ func squares(base, tile float64) func(w, h float64) float64 {
 	}
 }
 
-// patches are squares of 32 pixels; an image of more than most of them is
-// scaled down until its sides are whole ones.
+// patches counts squares of 32 pixels; an image with more than most of them is
+// scaled down until its sides are whole multiples.
 func patches(most, factor float64) func(w, h float64) float64 {
 	return func(w, h float64) float64 {
 		n := tiles(w, h, 32)
@@ -185,15 +185,15 @@ func patches(most, factor float64) func(w, h float64) float64 {
 	}
 }
 
-// grid gives a token to each square of a side; the sides of the image are
-// rounded to whole ones.
+// grid costs a token per square of a side; the sides of the image are rounded
+// to multiples.
 func grid(side float64) func(w, h float64) float64 {
 	return func(w, h float64) float64 {
 		return min(16_384, max(4, math.Round(w/side)*math.Round(h/side))) + 2
 	}
 }
 
-// rows gives a token to each square, and one to each row of them.
+// rows costs a token per square, and one per row of squares.
 func rows(side, longest float64) func(w, h float64) float64 {
 	return func(w, h float64) float64 {
 		w, h = fit(w, h, longest)
@@ -201,15 +201,16 @@ func rows(side, longest float64) func(w, h float64) float64 {
 	}
 }
 
-// whole is the image in tiles, at most most, and once as a whole beside them.
+// whole costs the tiles of the image, at most most, and one more for the whole
+// image.
 func whole(side, tokens, most float64) func(w, h float64) float64 {
 	return func(w, h float64) float64 {
 		return tokens * (min(most, tiles(w, h, side)) + 1)
 	}
 }
 
-// newer reports whether name goes on, behind what it begins with, with a
-// version of at least major.minor. A date is no minor version.
+// newer reports whether the version after begin in name is at least
+// major.minor. A date is not a minor version.
 func newer(name, begin string, major, minor int) bool {
 	_, version, ok := strings.Cut(name, begin)
 	if !ok {
@@ -235,21 +236,21 @@ func newer(name, begin string, major, minor int) bool {
 	return number() >= minor
 }
 
-// bareName is the name of a model without who serves it.
+// bareName returns the name of a model without its publisher.
 func bareName(model string) string {
 	name := strings.ToLower(model)
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// tiles is how many squares of a side cover an image.
+// tiles returns how many squares of a side cover an image.
 func tiles(w, h, side float64) float64 { return up1(w/side) * up1(h/side) }
 
-// up1 rounds up to at least 1, and over what scaling is off by.
+// up1 rounds up to at least 1, ignoring rounding errors of scaling.
 func up1(x float64) float64 { return max(1, math.Ceil(x-1e-9)) }
 
 func up(x float64) int { return int(math.Ceil(x - 1e-9)) }
 
-// fit scales w and h so that neither is longer than side.
+// fit scales w and h down so that neither exceeds side.
 func fit(w, h, side float64) (float64, float64) {
 	if long := max(w, h); long > side {
 		return w * side / long, h * side / long

@@ -5,14 +5,14 @@ package token
 import "sync"
 
 const (
-	scanLimit  = 128  // bytes up to which looking at all pairs beats a heap
-	windowSize = 2048 // bytes of a long piece that are merged at a time
-	overlap    = 256  // bytes at the end of a window that are merged again with what follows
+	scanLimit  = 128  // bytes up to which scanning all pairs is faster than a heap
+	windowSize = 2048 // bytes of a long piece merged at a time
+	overlap    = 256  // bytes at the end of a window that are merged again with the next
 )
 
-// merged returns how many tokens the piece s is, which is not one itself: the
-// adjacent pair of the lowest rank is joined, the leftmost of equals, until no
-// pair is a token.
+// merged returns the number of tokens of the piece s, which is not a token
+// itself: the adjacent pair with the lowest rank is joined, the leftmost of
+// equals, until no pair is a token.
 func (v *table) merged(s string) int {
 	m := mergers.Get().(*merger)
 	defer mergers.Put(m)
@@ -32,7 +32,7 @@ func (v *table) merged(s string) int {
 	}
 }
 
-// A merger holds the memory of a merge. It is used by one goroutine.
+// A merger holds the buffers of a merge. It is used by one goroutine.
 type merger struct {
 	ends  []int32 // of the parts
 	ranks []uint32
@@ -42,11 +42,11 @@ type merger struct {
 
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
-// windows merges s in windows, so that time grows with its length and memory
-// does not. That is exact: a sequence of tokens is what merging gives if and
-// only if each two neighbors are what merging their bytes gives, and within a
-// window they are, so only the pair on a seam has to be looked at. Where one
-// does not hold it reports false; larger windows will do.
+// windows merges s in windows, in linear time and constant memory. The result
+// is exact: a sequence of tokens is the merge of a text if and only if each two
+// neighbours are the merge of their bytes. Within a window they are, so only
+// the pair at each boundary has to be checked. If one fails it reports false; a
+// larger window will succeed.
 func (m *merger) windows(v *table, s string, size, overlap int) (n int, ok bool) {
 	from, last := 0, 0 // where the window begins, and the token before it
 	for {
@@ -73,8 +73,8 @@ func (m *merger) windows(v *table, s string, size, overlap int) (n int, ok bool)
 	}
 }
 
-// scan merges a short piece and returns how many tokens it is, and where the
-// first ends.
+// scan merges a short piece, and returns the number of its tokens and the end
+// of the first.
 func (m *merger) scan(v *table, s string) (n int, first int32) {
 	if len(s) < 2 {
 		return len(s), int32(len(s))
@@ -90,8 +90,8 @@ func (m *merger) scan(v *table, s string) (n int, first int32) {
 	return m.join(v, s, ends, ranks)
 }
 
-// join merges parts, of which ends and ranks are those of [merger.scan], and
-// writes into both.
+// join merges parts, of which ends and ranks are as in [merger.scan], and
+// overwrites both.
 func (m *merger) join(v *table, s string, ends []int32, ranks []uint32) (n int, first int32) {
 	for {
 		at, lowest := 0, none
@@ -125,17 +125,18 @@ func (m *merger) join(v *table, s string, ends []int32, ranks []uint32) (n int, 
 	}
 }
 
-// A node is where a part begins; rank is that of it and the next part.
+// A node is the start of a part; rank is that of it and the next part.
 type node struct {
 	previous, next int32
 	rank           uint32
 }
 
-// A candidate is a pair of parts that may be joined: the rank above the place.
+// A candidate is a pair of parts that may be joined: its rank above its
+// position.
 type candidate uint64
 
 // merge leaves the tokens of s in m.nodes, linked by next from the first to
-// len(s), and returns how many they are.
+// len(s), and returns their number.
 func (m *merger) merge(v *table, s string) int {
 	m.nodes, m.heap = m.nodes[:0], m.heap[:0]
 	for i := range len(s) {
@@ -156,7 +157,7 @@ func (m *merger) merge(v *table, s string) int {
 		top := m.heap[0]
 		i := int32(uint32(top))
 		if m.nodes[i].rank != uint32(top>>32) {
-			m.pop() // one of its parts has been joined with another since
+			m.pop() // stale: one of its parts has been joined with another
 			continue
 		}
 		m.pop()
@@ -176,7 +177,7 @@ func (m *merger) merge(v *table, s string) int {
 	return n
 }
 
-// consider looks up the pair that begins at node i anew.
+// consider recomputes the pair that begins at node i.
 func (m *merger) consider(v *table, s string, i int32) {
 	rank := none
 	if next := m.nodes[i].next; int(next) < len(s) {

@@ -2,9 +2,9 @@
 
 package token
 
-// A splitter returns where the piece ends that begins at s[i]. The text is
-// valid UTF-8 and i < len(s). What follows a piece may decide where it ends;
-// what stands before does not.
+// A splitter returns the end of the piece that begins at s[i]. The text is
+// valid UTF-8 and i < len(s). The end may depend on the text after the piece,
+// but not on the text before it.
 type splitter func(t *classes, s string, i int) int
 
 // splitO200k cuts as the expression of o200k_base does, whose alternatives are,
@@ -86,9 +86,9 @@ func splitCl100k(t *classes, s string, i int) int {
 }
 
 // cased returns the end of the word at s[i], which is a letter or a mark:
-// capitals and then small letters, where letters without case and marks are
-// both. A word of capitals alone ends behind its last letter without case or
-// mark, if there is one.
+// capitals and then small letters, with letters without case and marks as both.
+// A word of only capitals ends after its last letter without case or mark, if
+// it has one.
 func (t *classes) cased(s string, i int) (end int, capitals bool) {
 	both := 0
 	for i < len(s) && s[i] < 0x80 && t.ascii[s[i]]&upper != 0 {
@@ -144,8 +144,9 @@ func (t *classes) digits(s string, i int) int {
 	return i
 }
 
-// marks returns the end of a run of what is neither space, letter nor number,
-// with the line ends behind it, and slashes where they count as such.
+// marks returns the end of a run of characters that are neither space, letter
+// nor number, with the line ends after it, and slashes if they count as line
+// ends.
 func (t *classes) marks(s string, i int, slashes bool) int {
 	for i < len(s) {
 		class, width := t.at(s, i)
@@ -160,9 +161,9 @@ func (t *classes) marks(s string, i int, slashes bool) int {
 	return i
 }
 
-// blank returns the end of the white space at s[i]: behind its last line end;
-// without one at the end of the text, or before its last character, which
-// goes with what follows, or all of it where it is one character.
+// blank returns the end of the white space at s[i]: after its last line end;
+// without one, the end of the text, or before its last character, which belongs
+// to the next piece, unless it is the only one.
 func (t *classes) blank(s string, i int) int {
 	last, line := i, 0
 	end := i
@@ -186,8 +187,8 @@ func (t *classes) blank(s string, i int) int {
 	return last
 }
 
-// contraction returns the end of one of 's 't 're 've 'm 'll 'd at s[i], in
-// any case, or i where there is none. The long s is an s.
+// contraction returns the end of one of 's 't 're 've 'm 'll 'd at s[i], in any
+// case, or i if there is none. The long s counts as s.
 func contraction(s string, i int) int {
 	if i+1 >= len(s) || s[i] != '\'' {
 		return i

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	none       = ^uint32(0) // no token has this rank
+	none       = ^uint32(0) // the rank of texts that are not tokens
 	filterBits = 21
 )
 
-// A table finds tokens by their bytes. It is built once from an embedded
-// vocabulary and never changes.
+// A table finds tokens by their bytes. It is built from the tokenizer library's
+// and is immutable.
 type table struct {
 	split   splitter
 	classes *classes
@@ -29,18 +29,18 @@ type table struct {
 	pairs      []uint32   // rank by two bytes
 	chars      []uint32   // rank by the code point of three bytes
 	parts      []uint8    // tokens of a character by its code point of three bytes
-	boundaries boundaries // where characters are not merged apart
-	filter     []uint64   // a bit for the hash of every token; most of what is asked for is none
+	boundaries boundaries // between characters that may be merged before they are whole
+	filter     []uint64   // a bit for the hash of every token; most lookups are misses
 	tokens     int
 	longest    int
 
 	pieces pieceCache
 }
 
-// A slot holds a token. It is small, and whole for most of them, because a
-// count is as fast as slots come from memory.
+// A slot holds a token. It is small, and complete for short tokens, because
+// counting is bound by memory access.
 type slot struct {
-	head  uint64 // the first eight bytes, filled up with zeros
+	head  uint64 // the first eight bytes, padded with zeros
 	rank  uint32
 	where uint32 // of the bytes in text, above eight bits of length; 0: free
 }
@@ -160,12 +160,12 @@ func (v *table) rank(s string, i, j int) uint32 {
 	}
 }
 
-// char returns the code point of three bytes, if they are a character.
+// char returns the code point of three bytes, if they are one character.
 func char(head uint64) (uint16, bool) {
 	return uint16(head&0x0F<<12 | head>>8&0x3F<<6 | head>>16&0x3F), head&0xC0C0F0 == 0x8080E0
 }
 
-// load returns n <= 8 bytes of s as a number, the first the lowest.
+// load returns n <= 8 bytes of s as a little-endian number.
 func load(s string, i, n int) uint64 {
 	if i+8 <= len(s) {
 		b := s[i : i+8]
@@ -180,8 +180,8 @@ func load(s string, i, n int) uint64 {
 	return x
 }
 
-// hash mixes the length and the bytes of s[i:i+n], of which head are the first
-// eight.
+// hash mixes the length and the bytes of s[i:i+n], of which head holds the
+// first eight.
 func hash(s string, i, n int, head uint64) uint64 {
 	h := (head ^ uint64(n)*0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93
 	h ^= h >> 32

@@ -2,14 +2,13 @@
 
 // Package token counts tokens by vocabulary.
 //
-// Begin with [NewCounter]. A vocabulary is loaded when it is first asked for,
-// and counts of longer texts are remembered by their digest, because a context
-// is built from the same messages again and again.
+// Begin with [NewCounter]. A vocabulary is loaded at its first use, and counts of
+// longer texts are cached, because successive requests share most messages.
 //
 // Counts in the vocabularies of OpenAI are exact. Those of other families are
-// estimates, each with its source and its measured error; see [Known]. Which
-// vocabulary a model uses is said by the catalog of package model. What media
-// cost is said by [Media].
+// estimates, each with its source and its measured error; see [Known]. The catalog
+// of package model knows which vocabulary a model uses. [Media] estimates the cost
+// of media.
 package token
 
 import (
@@ -22,15 +21,15 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// The exact vocabularies. Characters counts Unicode code points; the others are
-// those of OpenAI's tiktoken.
+// The exact vocabularies. Characters counts Unicode code points; the others belong
+// to OpenAI's tiktoken.
 const (
 	O200k      = "o200k_base"
 	Cl100k     = "cl100k_base"
 	Characters = "characters"
 )
 
-// Vocabularies returns the names that [Counter.Count] knows.
+// Vocabularies returns the names that [Counter.Count] accepts.
 func Vocabularies() []string {
 	var names []string
 	for _, v := range Known() {
@@ -39,15 +38,15 @@ func Vocabularies() []string {
 	return names
 }
 
-// A Vocabulary says how well counts in it are known.
+// A Vocabulary describes how exact its counts are.
 type Vocabulary struct {
 	Name   string
 	Exact  bool
-	Error  float64 // of an estimate: the mean over many texts of its amount, as a part of the count
-	Source string  // what it is counted by, or was measured against
+	Error  float64 // of an estimate: the mean absolute error over many texts, relative to the count
+	Source string  // the tokenizer that counts, or that the estimate was measured against
 }
 
-// Known returns all vocabularies, those that are exact first.
+// Known returns all vocabularies, the exact ones first.
 func Known() []Vocabulary {
 	known := []Vocabulary{
 		{O200k, true, 0, "OpenAI's tiktoken"},
@@ -60,12 +59,12 @@ func Known() []Vocabulary {
 	return known
 }
 
-// cacheMin is the length of a text, in bytes, from which looking up beats
-// counting.
+// cacheMin is the length of a text, in bytes, from which a lookup is faster
+// than counting.
 const cacheMin = 64
 
-// A Counter counts tokens. It is safe for concurrent use, and should be
-// shared, because it remembers what it has counted.
+// A Counter counts tokens. It is safe for concurrent use, and should be shared,
+// because it caches counts.
 type Counter struct {
 	estimates map[string]estimate
 	counts    *textCache
@@ -77,7 +76,7 @@ var (
 	cl100k = sync.OnceValues(func() (*table, error) { return newTable("cl100k_base", splitCl100k) })
 )
 
-// NewCounter returns a counter that has loaded nothing yet.
+// NewCounter returns a counter. It loads vocabularies on demand.
 func NewCounter() *Counter {
 	c := &Counter{estimates: make(map[string]estimate), counts: newTextCache()}
 	for _, e := range estimates() {
@@ -86,11 +85,10 @@ func NewCounter() *Counter {
 	return c
 }
 
-// Count returns how many tokens text has. Text that spells a special token is
-// counted as plain text, and invalid UTF-8 as replacement characters. It takes
-// time in proportion to the text's length, whatever the text is, and for a text
-// that was counted lately the time to digest it. An unknown vocabulary is of
-// kind Invalid.
+// Count returns the number of tokens of text. Special tokens in it count as
+// plain text, and invalid UTF-8 as replacement characters. The time is linear
+// in the length of any text, and that of hashing for a recently counted text.
+// An unknown vocabulary is of kind Invalid.
 func (c *Counter) Count(vocabulary, text string) (int, error) {
 	if vocabulary == Characters {
 		return utf8.RuneCountInString(text), nil
@@ -132,7 +130,7 @@ func (c *Counter) Count(vocabulary, text string) (int, error) {
 	return n, nil
 }
 
-// count returns how many tokens s has, which is valid UTF-8.
+// count returns the number of tokens of s, which is valid UTF-8.
 func (v *table) count(s string) int {
 	n := 0
 	for i := 0; i < len(s); {
@@ -143,7 +141,7 @@ func (v *table) count(s string) int {
 	return n
 }
 
-// piece returns how many tokens s[i:end] is.
+// piece returns the number of tokens of s[i:end].
 func (v *table) piece(s string, i, end int) int {
 	if v.rank(s, i, end) != none {
 		return 1
@@ -161,8 +159,8 @@ func (v *table) piece(s string, i, end int) int {
 	return n
 }
 
-// valid returns s with a replacement character for every longest beginning of
-// a character that is not whole, and for every other byte that is in none.
+// validUTF8 returns s with a replacement character for every maximal incomplete
+// prefix of a character, and for every other invalid byte.
 func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -179,8 +177,8 @@ func validUTF8(s string) string {
 	return b.String()
 }
 
-// cut returns the length of the longest beginning of s that could be the
-// beginning of a character, at least 1.
+// prefixLength returns the length of the longest beginning of s that could
+// begin a character, at least 1.
 func prefixLength(s string) int {
 	n := 1
 	for n < len(s) && !utf8.FullRuneInString(s[:n]) && !utf8.FullRuneInString(s[:n+1]) {

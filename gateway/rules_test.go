@@ -43,7 +43,7 @@ func anyJSON(depth int) *rapid.Generator[string] {
 		case 1:
 			return rapid.SampledFrom([]string{"true", "false", "null"}).Draw(t, "word")
 		case 2, 3:
-			return quoted(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"model", "tool", "stream", "lifted:x", "data:", "messages"})).Draw(t, "text"))
+			return quoted(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"model", "tool", "stream", "payload:x", "data:", "messages"})).Draw(t, "text"))
 		case 4:
 			items := rapid.SliceOfN(anyJSON(depth-1), 0, 3).Draw(t, "items")
 			return "[" + space + strings.Join(items, space+", ") + "]"

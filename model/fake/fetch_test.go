@@ -19,8 +19,8 @@ import (
 	"github.com/artelhq/artel/model/provider"
 )
 
-// A shelf serves the bytes of an account at addresses, unless it is shut.
-func shelf(t *testing.T, of func() blob.Store) (address func(artel.Media) string, client *http.Client, shut *atomic.Bool) {
+// A mediaServer serves the bytes of an account at addresses, unless it is shut.
+func mediaServer(t *testing.T, of func() blob.Store) (address func(artel.Media) string, client *http.Client, shut *atomic.Bool) {
 	shut = &atomic.Bool{}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := artel.ParseDigest("sha256-" + strings.TrimPrefix(r.URL.Path, "/"))
@@ -49,7 +49,7 @@ func TestAddresses(t *testing.T) {
 	for dialect, a := range accounts(t) {
 		t.Run(string(dialect), func(t *testing.T) {
 			t.Parallel()
-			address, client, shut := shelf(t, func() blob.Store { return a.blobs })
+			address, client, shut := mediaServer(t, func() blob.Store { return a.blobs })
 			var with fake.Options
 			switch dialect {
 			case model.Anthropic:

@@ -143,11 +143,11 @@ func says(m artel.Media) model.Message {
 	return model.Message{Role: artel.RoleUser, Parts: artel.Parts{artel.Text{Text: "read this"}, m}}
 }
 
-// tally counts what the server has got: files, calls that named one, calls that
+// counts counts what the server has got: files, calls that named one, calls that
 // held bytes, and refusals.
-type tally struct{ uploads, named, inside, refused int }
+type counts struct{ uploads, named, inside, refused int }
 
-func (a *account) tally() (n tally) {
+func (a *account) counts() (n counts) {
 	for _, r := range a.fake.Requests() {
 		switch {
 		case r.Status >= 400:
@@ -164,9 +164,9 @@ func (a *account) tally() (n tally) {
 	return n
 }
 
-func (a *account) want(t *testing.T, what string, want tally) {
+func (a *account) want(t *testing.T, what string, want counts) {
 	t.Helper()
-	if got := a.tally(); got != want {
+	if got := a.counts(); got != want {
 		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }
@@ -203,14 +203,14 @@ func TestHeldFiles(t *testing.T) {
 			t.Parallel()
 			m := a.document(t, a.takes, 1<<20, 'a')
 			p := a.make(a.held())
-			check := func(what string, err error, want tally) {
+			check := func(what string, err error, want counts) {
 				t.Helper()
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
 				a.want(t, what, want)
 			}
-			check("a small file", a.ask(t, p, says(a.document(t, a.takes, 1<<20-1, 'b'))), tally{inside: 1})
+			check("a small file", a.ask(t, p, says(a.document(t, a.takes, 1<<20-1, 'b'))), counts{inside: 1})
 			var all sync.WaitGroup
 			for range 8 { // at once
 				all.Go(func() {
@@ -220,22 +220,22 @@ func TestHeldFiles(t *testing.T) {
 				})
 			}
 			all.Wait()
-			check("eight at once", nil, tally{uploads: 1, named: 8, inside: 1})
+			check("eight at once", nil, counts{uploads: 1, named: 8, inside: 1})
 			if s := string(a.saved); strings.Contains(s, "key-of-the-account") || strings.Contains(s, "plans") {
 				t.Errorf("what is saved tells too much: %s", s)
 			}
 			p = a.make(a.held())
-			check("after a start", a.ask(t, p, says(m)), tally{uploads: 1, named: 9, inside: 1})
+			check("after a start", a.ask(t, p, says(m)), counts{uploads: 1, named: 9, inside: 1})
 			a.forget(t)
-			check("after the service forgot it", a.ask(t, p, says(m)), tally{uploads: 2, named: 10, inside: 1, refused: 1})
+			check("after the service forgot it", a.ask(t, p, says(m)), counts{uploads: 2, named: 10, inside: 1, refused: 1})
 			a.mu.Lock()
 			a.now = a.now.Add(provider.UploadLifetime - 30*time.Minute)
 			a.mu.Unlock()
-			check("before its end", a.ask(t, p, says(m)), tally{uploads: 3, named: 11, inside: 1, refused: 1})
+			check("before its end", a.ask(t, p, says(m)), counts{uploads: 3, named: 11, inside: 1, refused: 1})
 			a.service.APIKey = "another-account"
-			check("for another account", a.ask(t, p, says(m)), tally{uploads: 4, named: 12, inside: 1, refused: 1})
+			check("for another account", a.ask(t, p, says(m)), counts{uploads: 4, named: 12, inside: 1, refused: 1})
 			a.service.Capabilities.Transport.Source = model.FromDialect
-			check("where nobody stated it", a.ask(t, p, says(m)), tally{uploads: 4, named: 12, inside: 2, refused: 1})
+			check("where nobody stated it", a.ask(t, p, says(m)), counts{uploads: 4, named: 12, inside: 2, refused: 1})
 		})
 	}
 }
@@ -256,12 +256,12 @@ func TestHeldNowhere(t *testing.T) {
 			if err := a.ask(t, a.make(held), says(m)); err != nil {
 				t.Fatal(err)
 			}
-			a.want(t, "while the account rests", tally{inside: 2})
+			a.want(t, "while the account rests", counts{inside: 2})
 			a.now = a.now.Add(11 * time.Minute)
 			if err := a.ask(t, a.make(held), says(m)); err != nil {
 				t.Fatal(err)
 			}
-			a.want(t, "after that", tally{uploads: 1, named: 1, inside: 2})
+			a.want(t, "after that", counts{uploads: 1, named: 1, inside: 2})
 		})
 	}
 }
@@ -287,9 +287,9 @@ func TestHeldInResults(t *testing.T) {
 				model.Message{Role: artel.RoleAssistant, Parts: artel.Parts{artel.ToolCall{ID: "c1", Name: "get", Arguments: json.RawMessage(`{}`)}}},
 				model.Message{Role: artel.RoleTool, Parts: artel.Parts{artel.ToolResult{CallID: "c1", Content: "here", Parts: artel.Parts{m}}}},
 			)
-			want := tally{uploads: 1, named: 1}
+			want := counts{uploads: 1, named: 1}
 			if dialect == model.Gemini { // whose responses hold bytes alone
-				want = tally{inside: 1}
+				want = counts{inside: 1}
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -302,7 +302,7 @@ func TestHeldInResults(t *testing.T) {
 	if err := film.ask(t, film.make(film.held()), says(m)); err != nil {
 		t.Fatal(err)
 	}
-	film.want(t, "a film", tally{uploads: 1, named: 1})
+	film.want(t, "a film", counts{uploads: 1, named: 1})
 }
 
 // TestFilesRefuse holds the stand-ins to the rules of the real APIs.
@@ -384,7 +384,7 @@ func TestDropFiles(t *testing.T) {
 			if err := a.ask(t, p, says(a.document(t, a.takes, 1<<20, 'a'))); err != nil {
 				t.Fatal(err)
 			}
-			a.want(t, "after it is gone there", tally{uploads: 2, named: 2, refused: a.tally().refused})
+			a.want(t, "after it is gone there", counts{uploads: 2, named: 2, refused: a.counts().refused})
 		})
 	}
 }

@@ -68,7 +68,7 @@ func stops(t *testing.T, blobs blob.Store) map[string]*stop {
 		server   model.Server
 		behavior fake.Behavior
 		native   bool
-		bridge   bool
+		filler   bool
 		blind    bool
 	}{
 		"OpenAI":                {dialect: model.OpenAI},
@@ -77,7 +77,7 @@ func stops(t *testing.T, blobs blob.Store) map[string]*stop {
 		"a flattening gateway":  {dialect: model.OpenAI, behavior: fake.Behavior{ToolMedia: fake.ToolMediaFlat}},
 		"vLLM":                  {dialect: model.OpenAI, server: model.VLLMServer, behavior: fake.Behavior{ToolMedia: fake.ToolMediaLost, Compatible: true}},
 		"LM Studio":             {dialect: model.OpenAI, server: model.LMStudioServer, behavior: fake.Behavior{Refuses: []fake.Refusal{fake.NoListsInTools}}},
-		"Mistral":               {dialect: model.OpenAI, behavior: fake.Behavior{Refuses: []fake.Refusal{fake.NoUserAfterTool}}, bridge: true},
+		"Mistral":               {dialect: model.OpenAI, behavior: fake.Behavior{Refuses: []fake.Refusal{fake.NoUserAfterTool}}, filler: true},
 		"text alone":            {dialect: model.OpenAI, behavior: fake.Behavior{Refuses: []fake.Refusal{fake.NoImages}}, blind: true},
 		"Responses":             {dialect: model.OpenAIResponses, native: true},
 		"llama.cpp's Responses": {dialect: model.OpenAIResponses, behavior: fake.Behavior{Refuses: []fake.Refusal{fake.TextOutputs}}},
@@ -119,7 +119,7 @@ func stops(t *testing.T, blobs blob.Store) map[string]*stop {
 		if c.native {
 			s.service.Capabilities.ToolImage, s.service.Capabilities.ToolFile = yes, yes
 		}
-		if c.bridge {
+		if c.filler {
 			s.service.Capabilities.UserAfterTool = no
 		}
 		all[name] = s

@@ -107,7 +107,7 @@ func Extract(ctx context.Context, r io.Reader, rule Rule, o DecodeOptions) (*Ext
 	}
 	l := extractor{
 		ctx: ctx, in: bufio.NewReaderSize(r, window), rule: rule, options: o,
-		extraction: Extraction{mark: "lifted:" + hex.EncodeToString(nonce[:]) + ":"},
+		extraction: Extraction{mark: "payload:" + hex.EncodeToString(nonce[:]) + ":"},
 	}
 	if err := l.run(); err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (l *extractor) bracket(c byte) error {
 			key = l.last
 		}
 		if l.path = append(l.path, key); len(l.path) > maxDepth {
-			return &artel.Error{Op: "provider.Lift", Kind: artel.Invalid, Code: CodeTooDeep, Err: fmt.Errorf("the JSON is nested more than %d deep", maxDepth)}
+			return &artel.Error{Op: "provider.Extract", Kind: artel.Invalid, Code: CodeTooDeep, Err: fmt.Errorf("the JSON is nested more than %d deep", maxDepth)}
 		}
 		l.objects = append(l.objects, object{})
 		l.value = false
@@ -521,7 +521,7 @@ func (l *extractor) takeEarlier(o object) error {
 func (l *extractor) write(b []byte) error {
 	if l.out.Len()+len(b) > l.options.MaxText {
 		return &artel.Error{
-			Op: "provider.Lift", Kind: artel.TooLarge, Code: CodeTextTooLarge,
+			Op: "provider.Extract", Kind: artel.TooLarge, Code: CodeTextTooLarge,
 			Err: fmt.Errorf("the request is larger than %d bytes without its media", l.options.MaxText),
 		}
 	}

@@ -45,15 +45,15 @@ func into(s blob.Store) provider.DecodeOptions {
 	}}
 }
 
-// TestLift tells for each form what is lifted, and that nothing shows that it
+// TestExtract tells for each form what is lifted, and that nothing shows that it
 // was away.
-func TestLift(t *testing.T) {
+func TestExtract(t *testing.T) {
 	t.Parallel()
 	long := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("an image"), 9000))
 	prose := strings.Repeat("a text without a media type ", 4000)
 	for name, c := range map[string]struct {
 		in   string
-		want []string // what was lifted, decoded; "!" for what is no base64
+		want []string // the payloads, decoded; "!" for what is no base64
 		kept string   // the text where it comes back in another form; empty: as it was
 	}{
 		"plain":                  {`{"a":[{"plain":"aGVsbG8="}]}`, []string{"hello"}, ""},
@@ -123,7 +123,7 @@ func TestLift(t *testing.T) {
 	}
 }
 
-func TestLiftRefuses(t *testing.T) {
+func TestExtractRefuses(t *testing.T) {
 	t.Parallel()
 	for code, in := range map[string]string{
 		provider.CodeTooDeep:      strings.Repeat("[", 300),
@@ -189,9 +189,9 @@ func FuzzLift(f *testing.F) {
 	})
 }
 
-// TestLiftedAgain: a request that was lifted is decoded without its bytes, with
+// TestExtractAgain: a request whose payloads were extracted is decoded without its bytes, with
 // what was added to it.
-func TestLiftedAgain(t *testing.T) {
+func TestExtractAgain(t *testing.T) {
 	t.Parallel()
 	rule := func(path []string) provider.Encoding {
 		if path[len(path)-1] == "url" {

@@ -117,8 +117,8 @@ func TestHeldIsBounded(t *testing.T) {
 	}
 }
 
-// TestHeldWaits lets one caller go while it uploads: another one goes on.
-func TestHeldWaits(t *testing.T) {
+// TestUploadWaits lets one caller go while it uploads: another one continues.
+func TestUploadWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := provider.NewUploads(provider.UploadsOptions{})

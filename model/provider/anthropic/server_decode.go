@@ -21,7 +21,7 @@ import (
 // The error is an [*APIError] if the request is wrong, otherwise that of r or of
 // the sink. Decode does not check the rules of the API.
 func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Request, error) {
-	lifting, err := provider.Extract(ctx, r, Payloads, o)
+	extraction, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		return nil, Refused(http.StatusRequestEntityTooLarge, "Request exceeds the maximum size")
@@ -31,7 +31,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		return nil, err
 	}
 	req := &Request{}
-	if err := json.Unmarshal(lifting.JSON(), req); err != nil {
+	if err := json.Unmarshal(extraction.JSON(), req); err != nil {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, Bad(e.Field, "Input should be a valid %s", wanted(e.Type.Kind().String()))
 		}
@@ -40,7 +40,7 @@ func Decode(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*Reques
 		}
 		return nil, Bad("", "The request body is not valid JSON: %v", err)
 	}
-	req.extraction = lifting
+	req.extraction = extraction
 	return req, nil
 }
 

@@ -390,7 +390,7 @@ func FuzzStream(f *testing.F) {
 		ended := false
 		for d, err := range anthropic.New(anthropic.Options{Client: playing(body)}).Generate(t.Context(), &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m"}, Messages: []model.Message{user("x")}}) {
 			if ended {
-				t.Fatal("it goes on after its end")
+				t.Fatal("it continues after its end")
 			}
 			_, finished := d.(model.Finish)
 			ended = err != nil || finished

@@ -39,7 +39,7 @@ func decode(body []byte) (*gemini.Request, error) {
 	return gemini.Decode(context.Background(), bytes.NewReader(body), provider.DecodeOptions{})
 }
 
-// dialect is the kit's view of the wing, for a model.
+// dialect is the kit's view of the dialect package, for a model.
 func dialect(t *testing.T, name string) providertest.Dialect {
 	return providertest.Dialect{
 		Name: model.Gemini,

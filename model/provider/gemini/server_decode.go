@@ -54,7 +54,7 @@ func DecodeCount(ctx context.Context, r io.Reader, o provider.DecodeOptions) (*R
 // decode reads a message of a kind into out, and its payloads and unknown fields
 // into req.
 func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind string, out any, req *Request) error {
-	lifting, err := provider.Extract(ctx, r, Payloads, o)
+	extraction, err := provider.Extract(ctx, r, Payloads, o)
 	switch {
 	case artel.CodeOf(err) == provider.CodeTextTooLarge:
 		limit := o.MaxText
@@ -67,7 +67,7 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	case err != nil:
 		return err
 	}
-	text := bytes.TrimSpace(lifting.JSON())
+	text := bytes.TrimSpace(extraction.JSON())
 	switch {
 	case !json.Valid(text):
 		return Bad("Invalid JSON payload received. %s", syntax(text))
@@ -82,7 +82,7 @@ func decode(ctx context.Context, r io.Reader, o provider.DecodeOptions, kind str
 	if err := json.Unmarshal(normal, out); err != nil {
 		return Bad("Invalid JSON payload received. %v", err)
 	}
-	req.extraction, req.unknown = lifting, read.unknown
+	req.extraction, req.unknown = extraction, read.unknown
 	return nil
 }
 

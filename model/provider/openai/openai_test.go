@@ -191,7 +191,7 @@ func FuzzAnswers(f *testing.F) {
 		r := &model.Request{Service: model.Service{ID: "s", BaseURL: "http://x", Model: "m", Server: model.OpenRouterAPI}}
 		for d, err := range p.Generate(t.Context(), r) {
 			if ends > 0 {
-				t.Fatal("the sequence goes on after its end")
+				t.Fatal("the sequence continues after its end")
 			}
 			if _, ok := d.(model.Finish); ok || err != nil {
 				ends++

@@ -96,9 +96,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestLifting hides payloads among text that looks like them and wants each
+// TestExtraction hides payloads among text that looks like them and wants each
 // found, and all the rest untouched.
-func TestLifting(t *testing.T) {
+func TestExtraction(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var parts, texts []string

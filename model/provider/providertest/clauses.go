@@ -39,7 +39,7 @@ func Clauses() []Clause {
 		{"bad request", failure(http.StatusBadRequest, "messages: wrong", artel.Invalid, false)},
 		{"context too long", failure(http.StatusBadRequest, "This model's maximum context length is 8 tokens.", artel.TooLarge, false)},
 		{"wrong key", failure(http.StatusUnauthorized, "Incorrect API key provided: "+Key, artel.Denied, false)},
-		{"nobody there", unreachable},
+		{"unreachable", unreachable},
 		{"garbage", nonsense("text/event-stream", "data: {\"a\":\n\ndata: }{\n\n")},
 		{"half JSON", nonsense("application/json", `{"id":"x","choi`)},
 		{"web page", nonsense("text/html", "<!doctype html><p>hello")},
@@ -150,7 +150,7 @@ func history(ctx context.Context, d Dialect) error {
 		say(artel.RoleTool, artel.ToolResult{CallID: "b", Content: "bad arguments", IsError: true}),
 		say(artel.RoleUser, artel.Text{Text: "and?"}),
 		say(artel.RoleTool, artel.ToolResult{CallID: "a", Content: "seen"}), // c has no result
-		say(artel.RoleTool, artel.ToolResult{CallID: "gone", Content: "nobody asked"}),
+		say(artel.RoleTool, artel.ToolResult{CallID: "gone", Content: "no call"}),
 	))
 	if err = errors.Join(err, wantAnswer(a, "ok", model.StopEnd)); err != nil {
 		return err
@@ -158,7 +158,7 @@ func history(ctx context.Context, d Dialect) error {
 	if err := s.wantSent(d); err != nil {
 		return err
 	}
-	for _, want := range []string{"I look.", "bad arguments", "seen", "and?", "nobody asked", "broken"} {
+	for _, want := range []string{"I look.", "bad arguments", "seen", "and?", "no call", "broken"} {
 		if !bytes.Contains(s.requests()[0], []byte(want)) {
 			return fmt.Errorf("the request has lost %q", want)
 		}

@@ -25,7 +25,7 @@ import (
 
 type sequence = iter.Seq2[model.Delta, error]
 
-// dialect is the kit's view of the openai wing, whose own test runs it.
+// dialect is the kit's view of package openai, whose own test runs it.
 func dialect(wrap func(model.Provider) model.Provider) providertest.Dialect {
 	return providertest.Dialect{
 		Name: model.OpenAI,
@@ -338,7 +338,7 @@ func TestEachClauseFindsItsTwin(t *testing.T) {
 		"bad request":             kind(artel.Unavailable),
 		"context too long":        kind(artel.Invalid),
 		"wrong key":               leaky,
-		"nobody there":            kind(artel.Internal),
+		"unreachable":             kind(artel.Internal),
 		"garbage":                 fails(swallow),
 		"half JSON":               fails(swallow),
 		"web page":                fails(swallow),

@@ -194,7 +194,7 @@ func FuzzAnswers(f *testing.F) {
 		over := false
 		for d, err := range responses.New(responses.Options{Client: client}).Generate(t.Context(), r) {
 			if over {
-				t.Fatal("the sequence goes on after its end")
+				t.Fatal("the sequence continues after its end")
 			}
 			switch d := d.(type) {
 			case nil:

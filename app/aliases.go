@@ -19,9 +19,6 @@ import (
 // WithOwner returns a context in which o acts; see [artel.WithOwner].
 func WithOwner(ctx context.Context, o artel.Owner) context.Context { return artel.WithOwner(ctx, o) }
 
-// OwnerOf returns who acts in ctx.
-func OwnerOf(ctx context.Context) artel.Owner { return artel.OwnerOf(ctx) }
-
 // Of package run.
 type (
 	// Runs are the use cases of runs.

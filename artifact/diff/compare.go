@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// limits bound what a comparison may cost.
+// limits bound the cost of a comparison.
 type limits struct {
 	edits int // a search for the middle of a path goes this far from each end
 	work  int // steps that all such searches may take together
@@ -20,8 +20,7 @@ const (
 	hastyWork = 2 * hasty * hasty
 )
 
-// checkDepth is how many steps outward a search takes between two looks at the
-// context.
+// checkDepth is the number of steps of a search between two checks of the context.
 const checkDepth = 64
 
 // deepest is how often a part is divided at lines that occur once.
@@ -32,8 +31,8 @@ func lineLimits(n int) limits {
 	return limits{edits: 4096, work: 1<<26 + 8*n}
 }
 
-// changes says which lines of two texts are not in the other: the lines that
-// are not marked are equal, in order.
+// changes marks the lines of two texts that are not in the other. The unmarked
+// lines are equal, in order.
 type changes struct {
 	removed, added []bool
 	minimal        bool
@@ -42,7 +41,7 @@ type changes struct {
 // A box is a part of both sequences.
 type box struct {
 	a0, a1, b0, b1 int
-	depth          int  // how often it was divided at anchors
+	depth          int  // divisions at anchors so far
 	fresh          bool // by the last division, so that it may have nothing in common
 }
 
@@ -103,7 +102,7 @@ func (c *comparison) run(a, b []int32) error {
 	return nil
 }
 
-// shared returns the elements that both sides have, with their positions, and
+// shared returns the elements that occur on both sides, with their positions, and
 // marks the others.
 func shared(ids []int32, offset int, in []uint8, marks []bool) (kept []int32, at []int) {
 	n := 0
@@ -156,7 +155,7 @@ func (c *comparison) solve(x box) error {
 	return nil
 }
 
-// mark says that nothing in the box is common.
+// mark marks all elements of a box as changed.
 func (c *comparison) mark(x box) {
 	for _, i := range c.atA[x.a0:x.a1] {
 		c.out.removed[i] = true
@@ -259,7 +258,7 @@ func (c *comparison) middle(a, b []int32) (x, y int, found bool, err error) {
 	return x, y, false, nil
 }
 
-// once says where a number stands in a box.
+// once counts and locates a number in a box.
 type once struct {
 	a, b uint8 // how often, 2 for more
 	at   int32 // in b

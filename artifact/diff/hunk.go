@@ -50,7 +50,7 @@ func (d *Diff) hunks(old, new *text, runs []run, o Options) {
 		above := min(o.Context, first.a0)
 		below := min(o.Context, old.count()-last.a1)
 		size += last.a1 + below - (first.a0 - above)
-		// What would show nothing of the change is left out.
+		// Skip hunks that would show nothing of the change.
 		if told+above >= o.Limit {
 			told, d.Cut = o.Limit, true
 			continue
@@ -88,7 +88,7 @@ type hunker struct {
 	room     int
 }
 
-// equal tells the common lines from i to before end, and from j on the other side.
+// equal adds the common lines from i to before end, and from j on the other side.
 func (h *hunker) equal(i, end, j int) {
 	for ; i < end; i, j = i+1, j+1 {
 		h.tell(Equal, i, j)

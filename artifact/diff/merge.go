@@ -49,12 +49,12 @@ type Conflict struct {
 	Theirs      string `json:"theirs"`
 }
 
-// Merge brings the changes from base to mine and those from base to theirs
-// together. What one side alone changed is taken, what both changed to the same
-// is taken once, and what they changed differently, with no line between that
-// all three share, is a conflict. Swapping mine and theirs swaps them in the
-// conflicts and changes nothing else. Lines keep their ends; marks end as the
-// first line of base does. It fails only when ctx ends, with [artel.Canceled].
+// Merge combines the changes from base to mine and from base to theirs. A change
+// of one side is applied, an equal change of both sides is applied once, and
+// different changes without a line between them that all three texts share are a
+// conflict. Swapping mine and theirs only swaps them in the conflicts. Lines keep
+// their ends; marks have the line end of the first line of base. The only error is
+// of kind [artel.Canceled].
 func Merge(ctx context.Context, base, mine, theirs string, o MergeOptions) (Merged, error) {
 	m, err := merge(ctx, base, mine, theirs, o)
 	if err != nil {
@@ -110,8 +110,8 @@ func merge(ctx context.Context, base, mine, theirs string, o MergeOptions) (Merg
 	return w.out, nil
 }
 
-// partners says for each line of the base which line of another text it is
-// there, -1 if none.
+// partners returns, for each line of the base, the equal line of another text, or
+// -1.
 func partners(ctx context.Context, texts []text, ids [][]int32, side, count int) ([]int, error) {
 	c, err := compare(ctx, ids[0], ids[side], count, lineLimits(len(ids[0])+len(ids[side])))
 	if err != nil {
@@ -153,7 +153,7 @@ func (w *merger) write(s string) {
 	w.lines += strings.Count(s, lineEnd)
 }
 
-// chunk writes a place where the three texts are not all equal.
+// chunk writes a region in which the three texts differ.
 func (w *merger) chunk(base, mine, theirs part) {
 	c := Conflict{
 		Base:   w.base.span(base.from, base.to),
@@ -202,8 +202,8 @@ func (w *merger) mark(sign, name string) {
 // longestName is the bytes of a name that a mark shows.
 const longestName = 200
 
-// side writes one side of a conflict. A last line without an end gets one here,
-// since a mark follows; the conflict has it as it is.
+// side writes one side of a conflict. A last line without an end gets one, because
+// a mark follows; the Conflict has it unchanged.
 func (w *merger) side(s string) {
 	w.write(s)
 	if s != "" && !strings.HasSuffix(s, lineEnd) {

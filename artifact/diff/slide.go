@@ -4,11 +4,11 @@ package diff
 
 import "strings"
 
-// slide moves runs of marked lines that could as well stand earlier or later.
-// Of "a b" that became "a b a b", it cannot be known which "a b" was added; a
-// reader expects a change to begin and end where a passage does. Only runs that
-// have no marked line of the other side beside them are moved, and never to
-// where they would touch another run, so that no run is split or joined.
+// slide moves runs of marked lines that may equally be placed earlier or later. If
+// "a b" became "a b a b", either "a b" may be the added one; readers expect a
+// change to begin and end at a paragraph. Only runs without marked lines of the
+// other side next to them are moved, and never next to another run, so that no run
+// is split or joined.
 func slide(t *text, ids []int32, marks, others []bool) {
 	for i, j := 0, 0; i < len(marks); {
 		begin := i
@@ -44,11 +44,11 @@ func slide(t *text, ids []int32, marks, others []bool) {
 	}
 }
 
-// A shift says how many lines a run can be moved, up as a negative number.
+// A shift is the range of lines by which a run can be moved; up is negative.
 type shift struct{ up, down int }
 
-// reach finds out how far the marked lines from begin to before end can move,
-// which stand before line j of the other side.
+// reach returns how far the marked lines from begin to before end, which precede
+// line j of the other side, can move.
 func reach(ids []int32, marks, others []bool, begin, end, j int) shift {
 	var r shift
 	for n := 1; n <= margin; n++ {
@@ -68,11 +68,11 @@ func reach(ids []int32, marks, others []bool, begin, end, j int) shift {
 	return r
 }
 
-// weight says how ill a run of lines would stand: the sum for both its bounds.
+// weight returns the cost of a position of a run: the sum for its two bounds.
 func weight(t *text, begin, end int) int { return bound(t, begin) + bound(t, end) }
 
-// bound says how ill a passage begins at line i: well after an empty line and
-// at the ends of the text, and the better the less line i is indented.
+// bound returns the cost of a boundary at line i: low after an empty line and at
+// the ends of the text, and otherwise growing with the indentation of line i.
 func bound(t *text, i int) int {
 	if i == t.count() {
 		return 0

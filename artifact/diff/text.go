@@ -10,16 +10,16 @@ import (
 const (
 	lineEnd = "\n"
 
-	// margin is how many lines of the common beginning and end stay, so that
-	// changes can be moved over them.
+	// margin is the number of lines of the common beginning and end that are
+	// kept, so that changes can be moved over them.
 	margin = 64
 
-	// checkEvery is how many lines are read between two looks at the context.
+	// checkEvery is the number of lines read between two checks of the context.
 	checkEvery = 1 << 16
 )
 
-// A text is the part of a text between what it has in common with others at
-// its beginning and at its end, as lines.
+// A text holds the lines of a text between its common beginning and common end
+// with other texts.
 type text struct {
 	src    string
 	starts []int // of each line in src, and the end of the last one
@@ -31,7 +31,7 @@ func (t *text) count() int { return len(t.starts) - 1 }
 // line returns line i, from 0, with its end.
 func (t *text) line(i int) string { return t.src[t.starts[i]:t.starts[i+1]] }
 
-// span returns the lines from i to before j as they stand in the text.
+// span returns the text of the lines from i to before j.
 func (t *text) span(i, j int) string { return t.src[t.starts[i]:t.starts[j]] }
 
 // split returns the content of a line and its end.
@@ -46,8 +46,8 @@ func split(line string) (content, end string) {
 	return content, lineEnd
 }
 
-// narrow cuts the lines off that all sources begin and end with, but for keep
-// lines on either side.
+// narrow removes the lines with which all sources begin and end, except keep lines
+// on either side.
 func narrow(ctx context.Context, keep int, sources ...string) ([]text, error) {
 	first := sources[0]
 	head, tail := len(first), len(first)
@@ -124,7 +124,7 @@ func number(ctx context.Context, texts []text) ([][]int32, int, error) {
 	return ids, len(known), nil
 }
 
-// stride is what two texts are compared by before single bytes are.
+// stride is the block size in which two texts are compared before single bytes.
 const stride = 1 << 10
 
 func commonPrefix(a, b string) int {

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Unified returns d in the unified format, "" if the texts are equal. A name is
-// written as it is, between quotes with the escapes of C if it holds control
-// characters, quotes or backslashes; "" becomes /dev/null, for a file that is
-// not there. Callers who want the prefixes a/ and b/ give them. A diff that was
-// cut gives the beginning, to be read and not to be applied.
+// Unified returns d in the unified format, "" if the texts are equal. A name with
+// control characters, quotes or backslashes is quoted with C escapes; "" becomes
+// /dev/null, for a missing file. Names must include the prefixes a/ and b/ if they
+// are wanted. The output of a diff with Cut cannot be applied.
 func (d Diff) Unified(oldName, newName string) string {
 	if len(d.Hunks) == 0 {
 		return ""
@@ -40,7 +39,7 @@ func (d Diff) Unified(oldName, newName string) string {
 	return out.String()
 }
 
-// extent writes where a hunk is on one side. One line goes without saying.
+// extent writes the position of a hunk on one side. A length of one is omitted.
 func extent(start, lines int) string {
 	if lines == 1 {
 		return strconv.Itoa(start)
@@ -48,7 +47,7 @@ func extent(start, lines int) string {
 	return strconv.Itoa(start) + "," + strconv.Itoa(lines)
 }
 
-// fileName writes a name so that patch and git apply read the same again.
+// fileName writes a name in the syntax of patch and git apply.
 func fileName(name string) string {
 	if name == "" {
 		return "/dev/null"

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// alike is how much of two lines must be the same, in thousandths, for one
-	// to be shown as having become the other.
+	// alike is the similarity in thousandths from which two lines are shown as a
+	// pair.
 	alike = 300
 
-	// fullPairs is how many pairs of lines of a block are looked at. Greater
-	// blocks are divided in pieces of pieceLines on the longer side.
+	// fullPairs is the maximum number of pairs of lines compared in a block.
+	// Larger blocks are divided into pieces of pieceLines on the longer side.
 	fullPairs  = 10_000
 	pieceLines = 64
 
-	// longLine is the bytes of a line up to which all of its words are compared.
-	// Of longer ones, this holds for what is between their common beginning and end.
+	// longLine is the length in bytes up to which all words of a line are
+	// compared. For longer lines it limits the part between the common beginning
+	// and end.
 	longLine = 1 << 16
 
-	// Of a whole diff, so many bytes are cut into words, and so many words
-	// looked at to find pairs. What comes after is told without spans.
+	// Limits of a whole diff: bytes cut into words, and words compared to find
+	// pairs. Later lines have no spans.
 	wordBytes = 1 << 22
 	wordSteps = 1 << 25
 
@@ -43,10 +44,10 @@ func wordLimits() limits { return limits{edits: 512, work: 1 << 20} }
 type word struct {
 	end    int   // in bytes; it begins where the one before ends
 	id     int32 // equal for equal text
-	weight int32 // for what people look at: 0 for white space
+	weight int32 // visible importance: 0 for white space
 }
 
-// A phrase is a line that takes part in pairing.
+// A phrase is a line to be paired.
 type phrase struct {
 	line   *Line
 	words  []word
@@ -55,7 +56,7 @@ type phrase struct {
 	cut    bool // into words; false: too long or over the limits
 }
 
-// A speller finds the words that changed.
+// A speller finds the changed words.
 type speller struct {
 	ctx   context.Context
 	known map[string]int32
@@ -108,8 +109,8 @@ func (s *speller) block(removed, added []Line) error {
 	return nil
 }
 
-// piece pairs lines so that the sum of what pairs have in common is greatest
-// and no two pairs cross.
+// piece pairs lines so that the sum of their similarities is maximal and no two
+// pairs cross.
 func (s *speller) piece(removed, added []Line) error {
 	n, m := len(removed), len(added)
 	if n == 0 || m == 0 {
@@ -186,8 +187,8 @@ func (s *speller) number(w string) int32 {
 	return id
 }
 
-// weigh says how much a word counts: its letters, one for signs, nothing for
-// white space.
+// weigh returns the weight of a word: its number of letters, one for signs, zero
+// for white space.
 func weigh(w string) int32 {
 	r, _ := utf8.DecodeRuneInString(w)
 	switch {
@@ -199,9 +200,9 @@ func weigh(w string) int32 {
 	return 1
 }
 
-// alike says how much two lines have in common, in thousandths of both: the
-// weight of their words, in whatever order, or what they begin and end with if
-// that is most of them, as where a name became longer.
+// alike returns the similarity of two lines in thousandths: the weight of their
+// common words, in any order, or their common beginning and end if that is most of
+// them, for example if a name became longer.
 func (s *speller) alike(a, b *phrase) int {
 	x, y := a.line.Text, b.line.Text
 	if s.steps <= 0 {
@@ -213,9 +214,9 @@ func (s *speller) alike(a, b *phrase) int {
 	}
 	whole := a.cut && b.cut
 	if !whole && max(len(x), len(y)) > 4*min(len(x), len(y)) {
-		return 0 // too long to be read for nothing
+		return 0 // too long to compare
 	}
-	x, y = strings.TrimSpace(x), strings.TrimSpace(y) // indentation makes nothing alike
+	x, y = strings.TrimSpace(x), strings.TrimSpace(y) // indentation does not count
 	if x == "" || y == "" {
 		return 0
 	}
@@ -263,15 +264,15 @@ func ends(x, y string) (head, tail int) {
 	return head, tail
 }
 
-// pair makes one line the successor of the other and sets the spans of both,
-// if the limits allow to compare their words.
+// pair links two lines and sets their spans, if the limits allow comparing their
+// words.
 func (s *speller) pair(a, b *phrase) error {
 	a.line.Pair, b.line.Pair = b.line.New, a.line.Old
 	x, y := a.words, b.words
 	if !a.cut || !b.cut {
 		x, y = s.middle(a.line.Text, b.line.Text)
 	}
-	// Numbers of their own, so that the cost does not grow with the diff.
+	// Renumber the words, so that the cost does not depend on the whole diff.
 	local := make(map[int32]int32, len(x))
 	ids := [2][]int32{renumber(local, x), renumber(local, y)}
 	c, err := compare(s.ctx, ids[0], ids[1], len(local), wordLimits())
@@ -280,15 +281,15 @@ func (s *speller) pair(a, b *phrase) error {
 	}
 	join(c, x, y)
 	if len(x) > 0 && !slices.Contains(c.removed, false) {
-		return nil // nothing in common that could be shown
+		return nil // nothing in common to show
 	}
 	a.line.Spans = spans(a.line.Text, x, c.removed)
 	b.line.Spans = spans(b.line.Text, y, c.added)
 	return nil
 }
 
-// middle cuts long lines into words between their common ends, which become
-// one word each. If even that is too long, it is one word.
+// middle cuts the part of long lines between their common ends into words; each
+// end becomes one word. If that part is too long, it is one word.
 func (s *speller) middle(x, y string) (xs, ys []word) {
 	head, tail := ends(x, y)
 	// The words that the ends cut belong to the middle, if they begin and end
@@ -335,7 +336,7 @@ func renumber(known map[int32]int32, words []word) []int32 {
 }
 
 // join marks white space between words that changed on both sides, so that a
-// changed passage is one span.
+// changed part is one span.
 func join(c changes, x, y []word) {
 	runs := c.runs()
 	for k := 1; k < len(runs); k++ {

@@ -19,9 +19,9 @@ import (
 
 // DOCX writes the document as Office Open XML (ECMA-376, transitional), the
 // format of Word: A4 with page numbers, real headings, lists, tables, links
-// and check boxes, and the pictures that are artifacts. A picture that Word
-// does not take (it takes PNG, JPEG and GIF) or that is not to be had shows as
-// its alternative text. The error is that of w, of ctx or of d.Open.
+// and check boxes, and the pictures that are artifacts. A picture that is missing or
+// not PNG, JPEG or GIF is replaced by its alternative text. Errors are those of w,
+// ctx and d.Open.
 func DOCX(ctx context.Context, w io.Writer, d Document) error {
 	return failed("export.DOCX", artel.Shorten(d.Title, 120), docx(ctx, w, d))
 }
@@ -97,7 +97,7 @@ func (p docxPackage) write(name string, fill func(*bufio.Writer) error) error {
 	return w.Flush()
 }
 
-// copy makes the part of a picture. Its bytes are compressed already.
+// copy writes the part of a picture, whose bytes are already compressed.
 func (p docxPackage) copy(ctx context.Context, d Document, pic *picture) error {
 	part, err := p.zip.CreateHeader(&zip.FileHeader{Name: "word/" + pic.target(), Method: zip.Store, Modified: p.modified})
 	if err != nil {
@@ -106,7 +106,7 @@ func (p docxPackage) copy(ctx context.Context, d Document, pic *picture) error {
 	return pic.copy(ctx, d, part)
 }
 
-// zipTime is a time as a ZIP can hold it; the zero time is the first one.
+// zipTime limits a time to the range of a ZIP; the zero time becomes the first.
 func zipTime(t time.Time) time.Time {
 	first := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	last := time.Date(2107, 12, 31, 23, 59, 58, 0, time.UTC)
@@ -120,8 +120,8 @@ func zipTime(t time.Time) time.Time {
 	return t
 }
 
-// A body writes word/document.xml and collects what that refers to. Errors of
-// w are those of its Flush, so writes drop them.
+// A body writes word/document.xml and collects the parts that it refers to. Errors of
+// w are returned by its Flush, so writes ignore them.
 type body struct {
 	d        Document
 	w        *bufio.Writer
@@ -137,7 +137,7 @@ type body struct {
 	line inline // the paragraph that is being written
 }
 
-// document writes the part; doc is nil where the text is shown as it is.
+// document writes the part; doc is nil if the text is not Markdown.
 func (b *body) document(ctx context.Context, doc ast.Node) error {
 	b.put(xmlHeader, `<w:document`, wordNamespaces, ` mc:Ignorable="w14"><w:body>`)
 	if b.d.Title != "" && !opensWithTitle(doc) {

@@ -17,7 +17,7 @@ const (
 	pageText   = 9026 // width of A4 between the margins
 	pageHeight = 13958
 	indentStep = 425  // of a list or a quote
-	maxIndent  = 5100 // what nests deeper stays here, so that words still fit
+	maxIndent  = 5100 // of deeper nesting too, so that words still fit
 	tableInset = 108  // between the edge of a cell and its text
 	codeInset  = 130  // of the text of code from the margins, so that its box ends there
 )
@@ -25,7 +25,7 @@ const (
 // maxLevel is the deepest level of a list in Office Open XML, from 0.
 const maxLevel = 8
 
-// A place is what is around a block.
+// A place describes the blocks around a block.
 type place struct {
 	left  int   // indentation
 	quote int   // quotes around it
@@ -40,14 +40,14 @@ func (p place) inner() place {
 	return p
 }
 
-// A mark is what stands before an item.
+// A mark is the number or bullet of an item.
 type mark struct {
 	list  int // the id in numbering.xml
 	level int
-	done  bool // a block has it
+	done  bool // written
 }
 
-// A paragraph says what a paragraph is.
+// A paragraph holds the properties of a paragraph.
 type paragraph struct {
 	style  string // "": the ordinary one
 	at     place
@@ -144,7 +144,7 @@ func (b *body) block(ctx context.Context, n ast.Node, at place) error {
 			code += string(h.ClosureLine.Value(b.src))
 		}
 		b.code(code, at)
-	default: // what the dialect does not have: its text, so that nothing is lost
+	default: // an unknown block: write its text
 		if n.Type() == ast.TypeBlock && n.FirstChild() != nil && n.FirstChild().Type() == ast.TypeBlock {
 			return b.blocks(ctx, n, at)
 		}
@@ -316,7 +316,7 @@ func aligned(n *tables.Table, column int) string {
 	return ""
 }
 
-// maxColumns is how many columns Word takes.
+// maxColumns is the maximum number of columns in Word.
 const maxColumns = 63
 
 // wide writes a table that has more columns as lines of text.

@@ -19,10 +19,10 @@ import (
 	"github.com/artelhq/artel"
 )
 
-// A look is how a run of text looks.
+// A look is the formatting of a run of text.
 type look struct{ bold, italic, strike, code, link bool }
 
-// inline is where the writing of a paragraph stands.
+// inline is the state of writing a paragraph.
 type inline struct {
 	last rune // the last character; 0: none that counts
 	soft bool // the source has a line break here
@@ -225,7 +225,7 @@ func (b *body) picture(p *picture, alt string, width int) {
 	b.line = inline{}
 }
 
-// textOf is the text of n without what marks it up, on one line.
+// textOf returns the text of n without markup, on one line.
 func textOf(n ast.Node, src []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

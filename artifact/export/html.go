@@ -23,17 +23,16 @@ import (
 //go:embed page.css
 var pageStyle string
 
-// stylePolicy allows the style of the page and no other.
+// stylePolicy is the content security policy that allows only the page's style.
 var stylePolicy = sync.OnceValue(func() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 })
 
-// HTML writes the document as one page that needs no other file, reads well
-// in light and dark and on paper, and that a browser lets run or fetch
-// nothing. Pictures that are artifacts are in it; one that browsers do not
-// show, or over a bound, shows as its alternative text. The error is that of
-// w, of ctx or of d.Open.
+// HTML writes the document as one page without other files. It supports light and
+// dark mode and printing, and its policy forbids scripts and requests. Pictures that
+// are artifacts are embedded; a picture that browsers do not support, or over a
+// limit, is replaced by its alternative text. Errors are those of w, ctx and d.Open.
 func HTML(ctx context.Context, w io.Writer, d Document) error {
 	return failed("export.HTML", artel.Shorten(d.Title, 120), writePage(ctx, w, d))
 }
@@ -73,8 +72,8 @@ func writePage(ctx context.Context, w io.Writer, d Document) error {
 	return p.w.Flush()
 }
 
-// A page is one that is being written. Errors of w are those of its Flush, so
-// writes drop them.
+// A page is a page being written. Errors of w are returned by its Flush, so writes
+// ignore them.
 type page struct {
 	d        Document
 	w        *bufio.Writer
@@ -111,8 +110,8 @@ func (p *page) head() {
 	p.put("<title>", html.EscapeString(p.d.Title), "</title>\n<style>", pageStyle, "</style>\n</head>\n<body>\n<main>\n")
 }
 
-// refPath is where render is told that refs lead, as it takes nothing else
-// than paths of the API for pictures.
+// refPath is the path that render gets for refs, because for pictures it accepts
+// only paths of the API.
 const refPath = "/api/ref/"
 
 func ownAddress(ref artel.Ref) string { return refPath + nameOf(ref) }
@@ -164,8 +163,7 @@ func (p *page) block(ctx context.Context, block string) error {
 	}
 }
 
-// anchor gives a link of a ref its place, and reports whether it leads
-// anywhere.
+// anchor sets the target of a link to a ref, and reports whether it has one.
 func (p *page) anchor(t *markup.Token) bool {
 	for i, a := range t.Attr {
 		if a.Key != "href" {

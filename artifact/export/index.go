@@ -37,7 +37,7 @@ func (x indexedArtifact) artifact() Artifact {
 	return a
 }
 
-// A visitor is called with what is in an index; nil functions with nothing.
+// A visitor holds callbacks for the parts of an index; nil ones are skipped.
 type visitor struct {
 	conversation func(artel.Conversation) error
 	message      func(artel.Message) error
@@ -48,7 +48,7 @@ type visitor struct {
 // An indexReader reads conversation.json piece by piece.
 type indexReader struct {
 	dec  *json.Decoder
-	work int64 // what may still be spent on messages
+	work int64 // work left for messages
 }
 
 // read walks through the index.
@@ -198,7 +198,7 @@ func tokenText(t json.Token) string {
 	return string(b)
 }
 
-// jsonError says whose fault an error of reading the index is.
+// jsonError returns Unavailable for an error of the reader, otherwise Invalid.
 func jsonError(err error) error {
 	if err == nil {
 		return nil
@@ -223,7 +223,7 @@ func isCorrupt(err error) bool {
 	return corrupt
 }
 
-// depthOf is how deeply the brackets of some JSON nest.
+// depthOf returns the nesting depth of brackets in JSON.
 func depthOf(raw []byte) int64 {
 	var depth, deepest int64
 	for len(raw) > 0 {

@@ -15,9 +15,9 @@ import (
 	"github.com/artelhq/artel/internal/render"
 )
 
-// Markdown writes the text as it is, but for the destinations of links and
-// pictures that are refs which d.Link knows a place for. Code is left alone,
-// and so are bare addresses and a text that is not Markdown.
+// Markdown writes the text, with the refs in links and pictures replaced by the
+// results of d.Link. Code, bare addresses and text that is not Markdown stay
+// unchanged.
 func Markdown(w io.Writer, d Document) error {
 	text := d.Text
 	if d.isMarkdown() && d.Link != nil {
@@ -39,7 +39,7 @@ var destinations = [...]*regexp.Regexp{
 	regexp.MustCompile(`<((?:artifact:|artel://|blob:)[^\s<>()]+)>`),
 }
 
-// relink returns the text with its refs led to their places.
+// relink returns the text with its refs replaced by their targets.
 func relink(d Document) string {
 	doc, src, ok := render.Parse(d.Text)
 	if !ok || string(src) != d.Text {

@@ -25,8 +25,8 @@ const maxName = 120
 // be seen it is "_".
 func FileName(s, ext string) string { return cut(safeName(s), maxName-len(ext)) + ext }
 
-// safeName makes of s a name that a file can have on every system: without
-// separators and characters that Windows refuses, without what nobody sees,
+// safeName converts s to a name that a file can have on every system: without
+// separators and characters that Windows refuses, without invisible characters,
 // none of the names of devices, not hidden, not taken for an option, and not
 // too long. It is never empty.
 func safeName(s string) string {

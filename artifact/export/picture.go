@@ -18,7 +18,7 @@ import (
 	"github.com/artelhq/artel/artifact"
 )
 
-// Bounds of the pictures in one file. What is over them shows as its
+// Limits of the pictures in one file. Pictures beyond them are replaced by their
 // alternative text.
 const (
 	maxPictures     = 500       // different ones
@@ -27,7 +27,7 @@ const (
 	maxShownBytes   = 512 << 20 // bytes of all, as often as they are shown in HTML
 )
 
-// A picture is an artifact that the text shows. Its bytes stay where they are.
+// A picture is an artifact shown in the text. Its bytes are not in memory.
 type picture struct {
 	ref       artel.Ref // pinned, so that it cannot change between two looks
 	mediaType string
@@ -38,7 +38,7 @@ type picture struct {
 	number    int    // in a DOCX, from 1; 0: not used yet
 }
 
-// wordFormats is whether Word takes a picture, which its bytes decide.
+// wordFormats reports whether Word supports a picture, judged by its bytes.
 func wordFormats(c artifact.Content, p *picture) bool {
 	cfg, format, err := image.DecodeConfig(io.LimitReader(c, maxPicture))
 	if err != nil || cfg.Width < 1 || cfg.Height < 1 {
@@ -52,7 +52,7 @@ func wordFormats(c artifact.Content, p *picture) bool {
 	return false // registered by another package of the program
 }
 
-// browserFormats is whether all browsers take a picture. An SVG in an img
+// browserFormats reports whether all browsers support a picture. An SVG in an img
 // element runs no scripts and fetches nothing.
 func browserFormats(_ artifact.Content, p *picture) bool {
 	switch p.mediaType {
@@ -96,7 +96,7 @@ func findPictures(ctx context.Context, d Document, doc ast.Node, takes func(arti
 	return found, err
 }
 
-// inspect returns the picture that ref points to, nil where there is none.
+// inspect returns the picture of ref, or nil.
 func inspect(ctx context.Context, d Document, ref artel.Ref, takes func(artifact.Content, *picture) bool) (*picture, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ const (
 	unpackedSlack = 1 << 30
 )
 
-// ReadOptions are the limits of [ReadZIP]; what is zero has its default.
+// ReadOptions are the limits of [ReadZIP]; zero fields have a default.
 type ReadOptions struct {
 	Entries  int   // files in the ZIP
 	Messages int   // messages of the conversation
@@ -42,9 +42,9 @@ type ReadOptions struct {
 	Unpacked int64 // bytes of all files, unpacked
 }
 
-// An Archive is a conversation in a ZIP that was found whole: its index was
-// read once to the end, every file that it names is there and has the right
-// size. It is not safe for concurrent use, except for Open.
+// An Archive is a checked conversation in a ZIP: its index is valid, and every file
+// that it names exists and has the right size. It is not safe for concurrent use,
+// except for Open.
 type Archive struct {
 	// Conversation is the conversation with the ids that it had.
 	Conversation artel.Conversation
@@ -65,20 +65,20 @@ type numbered struct {
 	number int
 }
 
-// A file is where the bytes of a version are.
+// A file locates the bytes of a version.
 type file struct {
 	entry  *zip.File
 	digest artel.Digest
 }
 
-// ReadZIP reads what [ZIP] wrote, or somebody who says so. r stays in use for
-// as long as the Archive is. Nothing but the index of the ZIP, and an entry for
-// each message and version, is kept in memory.
+// ReadZIP reads and checks a file in the format of [ZIP]. r must stay open while the
+// Archive is used. Memory holds only the directory of the ZIP and an entry for each
+// message and version.
 //
-// The error is of kind Invalid for what is no such ZIP, TooLarge over a limit,
-// Unsupported for a newer format, and Unavailable where r fails; its text
-// names the entry. Names that lead out of a folder are refused wherever they
-// stand, as are two entries of one name and links.
+// The error is of kind Invalid for a file in another format, TooLarge over a limit,
+// Unsupported for a newer format, and Unavailable if r fails; its text names the
+// entry. Entries that lead out of the folder, duplicate names and links are
+// refused.
 func ReadZIP(ctx context.Context, r io.ReaderAt, size int64, o ReadOptions) (*Archive, error) {
 	a := &Archive{limits: o.withDefaults(), entries: map[string]*zip.File{}, files: map[numbered]file{}}
 	if err := a.open(r, size); err != nil {
@@ -109,7 +109,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	return o
 }
 
-// perEntry is how much of a directory an entry may take, on average.
+// perEntry is the maximum average size of a directory entry.
 const perEntry = 256
 
 // open reads the directory of the ZIP.
@@ -120,7 +120,7 @@ func (a *Archive) open(r io.ReaderAt, size int64) error {
 	if err != nil {
 		return zipError(err)
 	}
-	limited.left = -1 // from here on only what is asked for is read
+	limited.left = -1 // from here on, reads are bounded by their callers
 	if len(z.File) > a.limits.Entries {
 		return artel.Errorf(artel.TooLarge, "", "", "the ZIP has %d files, and at most %d are read", len(z.File), a.limits.Entries)
 	}
@@ -148,7 +148,7 @@ func (a *Archive) open(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// checkEntry refuses what no ZIP should have.
+// checkEntry refuses unsafe entries.
 func checkEntry(f *zip.File) error {
 	name := strings.TrimSuffix(f.Name, "/")
 	if !fs.ValidPath(name) || name == "." || strings.ContainsAny(name, "\\\x00") || hasDrive(name) {
@@ -211,7 +211,7 @@ func (a *Archive) EachArtifact(ctx context.Context) iter.Seq2[Artifact, error] {
 	}
 }
 
-// EachVariables reads what macros have set, by message.
+// EachVariables reads the macro variables by message.
 func (a *Archive) EachVariables(ctx context.Context) iter.Seq2[Variables, error] {
 	return func(yield func(Variables, error) bool) {
 		err := a.read(ctx, visitor{variables: func(v Variables) error {
@@ -226,12 +226,11 @@ func (a *Archive) EachVariables(ctx context.Context) iter.Seq2[Variables, error]
 	}
 }
 
-// errEnough ends a reading that nobody wants to go on.
+// errEnough stops reading after the caller ended its loop.
 var errEnough = errors.New("enough")
 
-// Open returns the bytes of a version, which the caller closes. Reading to the
-// end proves that they have the size and the digest of the version; the error
-// is of kind Invalid where they have not.
+// Open returns the bytes of a version; the caller must close the reader. Reading to
+// the end checks their size and digest; a mismatch is of kind Invalid.
 func (a *Archive) Open(id artel.ArtifactID, number int) (io.ReadCloser, error) {
 	const op = "export.Archive.Open"
 	f, ok := a.files[numbered{id, number}]
@@ -245,7 +244,7 @@ func (a *Archive) Open(id artel.ArtifactID, number int) (io.ReadCloser, error) {
 	return &proving{r: r, name: f.entry.Name, left: int64(f.entry.UncompressedSize64), digest: f.digest, sum: sha256.New()}, nil
 }
 
-// A proving reader holds bytes to their size and digest.
+// A proving reader checks the size and digest of bytes.
 type proving struct {
 	r      io.ReadCloser
 	name   string
@@ -278,7 +277,7 @@ func (p *proving) Read(b []byte) (int, error) {
 // Close implements [io.Closer].
 func (p *proving) Close() error { return p.r.Close() }
 
-// zipError says whose fault an error of reading a ZIP is.
+// zipError returns Unavailable for an error of the reader, otherwise Invalid.
 func zipError(err error) error {
 	if _, ok := errors.AsType[*artel.Error](err); ok || err == nil {
 		return err
@@ -296,7 +295,7 @@ func zipError(err error) error {
 	return artel.Errorf(artel.Unavailable, "", "", "reading the ZIP: %w", err)
 }
 
-// A directoryReader stops a directory that never ends.
+// A directoryReader bounds the reading of the directory.
 type directoryReader struct {
 	r    io.ReaderAt
 	left int64 // bytes that may be read; negative: any

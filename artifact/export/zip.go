@@ -31,19 +31,18 @@ const (
 	indexName = "conversation.json"
 )
 
-// A Conversation is what [ZIP] writes: a conversation and how to read what is
-// in it.
+// A Conversation gives [ZIP] access to a conversation.
 type Conversation struct {
 	artel.Conversation
 	// Messages yields all messages of all branches, oldest first.
 	Messages iter.Seq2[artel.Message, error]
-	// Artifacts yields all artifacts by id, deleted ones too.
+	// Artifacts yields all artifacts sorted by id, including deleted ones.
 	Artifacts iter.Seq2[Artifact, error]
-	// Variables yields what macros have set, by message; nil: nothing.
+	// Variables yields the macro variables by message; may be nil.
 	Variables iter.Seq2[Variables, error]
-	// Open returns the bytes of a version; refs are long and pinned.
+	// Open returns the bytes of a version; refs are complete and have a version.
 	Open Opener
-	// Readme says to people what is in the file, as Markdown.
+	// Readme is the description of the file for users, in Markdown.
 	Readme string
 }
 
@@ -54,21 +53,41 @@ type Artifact struct {
 	Versions []artel.Version
 }
 
-// Variables are those of macros, as they are behind one message.
+// Variables are the macro variables after one message.
 type Variables struct {
 	Message artel.MessageID `json:"message"`
 	Value   json.RawMessage `json:"value"` // an object
 }
 
-// ZIP writes a whole conversation; the package says in which format. Messages,
-// versions and files pass through one by one; what stays in memory is an entry
-// for each message and version, and of a text in a charset other than UTF-8
-// its decoding. What comes into the conversation while it is written is left
-// out where it belongs to a message that was not yet there.
+// ZIP writes a whole conversation.
 //
-// The error is that of w, of ctx or of the conversation's own, of kind
-// Internal where the bytes of a version are not those that it has. What was
-// written until then is no ZIP.
+// README.md describes the file to users. conversation.json is one object:
+//
+//	format          "artel-conversation"
+//	format_version  1; a reader refuses higher ones
+//	conversation    an [artel.Conversation]
+//	messages        all messages of all branches, parents first: [artel.Message]
+//	artifacts       by id: {"id", "versions"}; a version is an [artel.Version]
+//	                with "file", the entry with its bytes, "text_file", the entry
+//	                with its text in UTF-8 if the bytes have another charset, and
+//	                "in_blob" if it was uploaded
+//	variables       macro variables, if there are any: {"message", "value"}, all
+//	                variables after that message
+//
+// The entries of versions are artifacts/{id}/v{number}{extension}, with the
+// original bytes. files/ contains the newest versions on the active branch again,
+// under readable names and with relative links between Markdown files. A reader
+// needs only conversation.json and the entries that it names.
+//
+// Runs, events, keys of services and owners are not exported. Texts of users,
+// models and tools are exported unchanged.
+//
+// Messages, versions and files are written one by one. Memory holds an entry for
+// each message and version, and the decoding of one text in another charset than
+// UTF-8. Versions of messages added during the export are left out.
+//
+// Errors are those of w, ctx and the conversation, and of kind Internal if the bytes
+// of a version do not match its digest. After an error the output is not a ZIP.
 func ZIP(ctx context.Context, w io.Writer, c Conversation) error {
 	z := archive{
 		counted: counter{w: w}, conversation: c.Conversation,
@@ -78,7 +97,7 @@ func ZIP(ctx context.Context, w io.Writer, c Conversation) error {
 	return failed("export.ZIP", string(c.ID), z.write(ctx, c))
 }
 
-// An archive is a ZIP that is being written.
+// An archive is a ZIP being written.
 type archive struct {
 	zip          *zip.Writer
 	counted      counter
@@ -89,10 +108,10 @@ type archive struct {
 	versions []kept
 	folders  names                // of artifacts/
 	files    names                // of files/
-	places   map[artel.Ref]string // where refs without a conversation lead from files/
+	places   map[artel.Ref]string // targets of refs without a conversation, relative to files/
 }
 
-// A kept is what stays in memory of a version.
+// A kept is the part of a version that stays in memory.
 type kept struct {
 	id        artel.ArtifactID
 	number    int
@@ -105,9 +124,9 @@ type kept struct {
 	text      bool
 	deleted   bool
 	created   time.Time
-	entry     string // where its bytes are
-	textEntry string // where its text is, if not there
-	newest    string // where it is under the name that people know; "": nowhere
+	entry     string // entry of its bytes
+	textEntry string // entry of its text, if another
+	newest    string // entry in files/; "": none
 }
 
 func (k kept) ref(c artel.ConversationID) artel.Ref {
@@ -139,7 +158,7 @@ func (z *archive) write(ctx context.Context, c Conversation) error {
 	return z.zip.Close()
 }
 
-// create begins an entry. size is that of its bytes, -1 where it is not known.
+// create begins an entry. size is the size of its bytes, -1 if unknown.
 func (z *archive) create(ctx context.Context, name string, packed bool, size int64, modified time.Time) (io.Writer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -155,9 +174,9 @@ func (z *archive) create(ctx context.Context, name string, packed bool, size int
 	return &counter{w: w, sum: &z.unpacked}, nil
 }
 
-// mayPack reports whether an entry of size bytes (-1: not known) may be packed
-// after others that were unpacked bytes and are packed now. Readers take what
-// unpacks to far more than it is for a bomb, and so does ReadZIP.
+// mayPack reports whether an entry of size bytes (-1: unknown) may be compressed
+// after others of so many bytes, unpacked and packed. Readers, ReadZIP included,
+// refuse a file that unpacks to too many times its size.
 func mayPack(unpacked, packed, size int64) bool {
 	return size < 0 || unpacked+size <= unpackedSlack/2+maxRatio*packed
 }
@@ -178,7 +197,7 @@ type indexed struct {
 	TextFile string `json:"text_file,omitempty"`
 }
 
-// writeIndex writes conversation.json and keeps what the other entries need.
+// writeIndex writes conversation.json and collects data for the other entries.
 func (z *archive) writeIndex(ctx context.Context, c Conversation) error {
 	entry, err := z.create(ctx, indexName, false, -1, c.UpdatedAt)
 	if err != nil {
@@ -217,7 +236,7 @@ func (z *archive) writeIndex(ctx context.Context, c Conversation) error {
 	return cmp.Or(j.err, w.Flush())
 }
 
-// writeVariables writes those of messages that were written.
+// writeVariables writes the variables of the written messages.
 func (z *archive) writeVariables(ctx context.Context, j *jsonWriter, variables iter.Seq2[Variables, error]) error {
 	if variables == nil {
 		return nil
@@ -244,8 +263,8 @@ func (z *archive) writeVariables(ctx context.Context, j *jsonWriter, variables i
 	return nil
 }
 
-// writeMessages writes parents before their children, which is the order that
-// they come in as long as no clock is turned back.
+// writeMessages writes parents before their children. That is the order of the
+// messages unless a clock was set back.
 func (z *archive) writeMessages(ctx context.Context, j *jsonWriter, messages iter.Seq2[artel.Message, error]) error {
 	waiting := map[artel.MessageID][]artel.Message{} // by parent
 	var orphans int
@@ -322,8 +341,8 @@ func (z *archive) writeArtifact(j *jsonWriter, a Artifact, first bool) bool {
 	return true
 }
 
-// decodable reports whether the text can be had in UTF-8. A longer one is no
-// text of Artel's.
+// decodable reports whether the text can be decoded to UTF-8. A longer text was not
+// written by Artel.
 func (k kept) decodable() bool {
 	_, err := media.DecodeText(strings.NewReader(""), k.charset)
 	return err == nil && k.size <= 4*artifact.DefaultMaxText
@@ -337,8 +356,8 @@ func isUTF8(charset string) bool {
 	return false
 }
 
-// chooseNewest gives each artifact that is there on the active branch its name
-// in files/.
+// chooseNewest names the files in files/: one for each artifact on the active
+// branch.
 func (z *archive) chooseNewest() {
 	path := map[artel.MessageID]bool{"": true}
 	for m := z.conversation.Leaf; m != "" && !path[m]; m = z.parents[m] {
@@ -369,7 +388,7 @@ func (z *archive) chooseNewest() {
 	}
 }
 
-// place says where the refs to a version lead.
+// place sets the target of refs to a version.
 func (z *archive) place(k kept) {
 	to := "../" + escapePath(k.entry)
 	if k.newest != "" {
@@ -382,8 +401,7 @@ func (z *archive) place(k kept) {
 	}
 }
 
-// writeVersion writes the bytes of a version, and its text where that is
-// something else.
+// writeVersion writes the bytes of a version, and its text if that differs.
 func (z *archive) writeVersion(ctx context.Context, c Conversation, k kept) error {
 	if err := z.copy(ctx, c, k, k.entry); err != nil || k.textEntry == "" {
 		return err
@@ -395,7 +413,7 @@ func (z *archive) writeVersion(ctx context.Context, c Conversation, k kept) erro
 	return z.writeText(ctx, k.textEntry, text, k.created)
 }
 
-// writeNewest writes a version as people want to open it.
+// writeNewest writes a version to files/.
 func (z *archive) writeNewest(ctx context.Context, c Conversation, k kept) error {
 	if !k.text || !isMarkdown(k.mediaType) || k.size > 4*render.MaxMarkdown || !k.decodable() {
 		return z.copy(ctx, c, k, k.newest)
@@ -407,7 +425,7 @@ func (z *archive) writeNewest(ctx context.Context, c Conversation, k kept) error
 	return z.writeText(ctx, k.newest, relink(Document{Text: text, Link: z.link}), k.created)
 }
 
-// link leads from a file in files/ to another file of the ZIP.
+// link returns the link from a file in files/ to another entry.
 func (z *archive) link(ref artel.Ref) string {
 	if ref.Conversation != "" && ref.Conversation != z.conversation.ID {
 		return ""
@@ -419,8 +437,8 @@ func (z *archive) link(ref artel.Ref) string {
 // escapePath encodes a path for a URL.
 func escapePath(p string) string { return (&url.URL{Path: "./" + p}).EscapedPath()[len("./"):] }
 
-// copy writes an entry with the bytes of a version, and holds them to what is
-// known of them.
+// copy writes an entry with the bytes of a version, and checks their size and
+// digest.
 func (z *archive) copy(ctx context.Context, c Conversation, k kept, name string) error {
 	content, err := c.Open(ctx, k.ref(c.ID))
 	if err != nil {
@@ -509,8 +527,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A contextReader stops when its context ends. It lives no longer than the
-// call that makes it.
+// A contextReader fails when its context has ended. It is used within one call.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
